@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/mesh/mesh.h"
+#include "core/sharding/shape.h"
+#include "core/support/result.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+/// How each dimension of an array is split over mesh axes, as in `jax.sharding.PartitionSpec`.
+///
+/// `dims[i]` lists the axes that split dimension i, major to minor; an empty list leaves it whole. A spec
+/// may be shorter than the rank (the rest is whole). Axes in no list replicate the array.
+/// Example: `{{"data"}, {}}` is `P('data', None)`.
+struct PartitionSpec {
+    std::vector<std::vector<std::string>> dims;
+
+    /// Without whole dimensions at its end: `P('data', None)` becomes `P('data',)`.
+    PartitionSpec canonical() const;
+
+    friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
+};
+
+/// As JAX prints it: `P('data', None, ('a', 'b'))`; `P()` without entries.
+std::string specText(const PartitionSpec& spec);
+
+/// Reads `P('data', None)`, `PartitionSpec(("a", "b"),)`, `P()`; also a list without the name: `('data', None)`, `['data', null]`.
+///
+/// Problems: MW1105 the text is no PartitionSpec; the place has the column (from 1) of what was not expected.
+Result<PartitionSpec> parseSpec(std::string_view text);
+
+/// The shape of the piece that one device holds: `global[i] / prod(size of the axes in spec.dims[i])`.
+///
+/// Shapes: `global` has rank R; the result has rank R. Sizes count elements, not bytes.
+/// With `Uneven::Pad` a dimension that does not divide is rounded up: ceil(size / pieces), as GSPMD does.
+/// Problems: MW1101 the spec is longer than R, MW1102 unknown axis, MW1103 an axis used twice, MW1104 (only with
+/// `Uneven::Refuse`, as JAX places arrays) a dimension does not divide. All are reported, not only the first.
+/// Source: jax-ml/jax, jax/_src/sharding.py (`_common_shard_shape` raises IndivisibleError).
+Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const Mesh& mesh, Uneven uneven);
+
+} // namespace meshwright

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/tensor_sharding.h"
+
+#include "core/support/checked.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+
+AxisRef wholeAxis(const Mesh& mesh, std::size_t axis)
+{
+    return {static_cast<std::int32_t>(axis), 1, mesh.axes().at(axis).size};
+}
+
+bool overlaps(const AxisRef& a, const AxisRef& b)
+{
+    return a.axis == b.axis && a.pre < b.pre * b.size && b.pre < a.pre * a.size;
+}
+
+bool isPrefixOf(const AxisRef& prefix, const AxisRef& whole)
+{
+    return prefix.axis == whole.axis && prefix.pre == whole.pre && prefix.size <= whole.size;
+}
+
+void appendMerging(AxisRefs& axes, const AxisRef& more)
+{
+    if (!axes.empty() && axes.back().axis == more.axis && axes.back().pre * axes.back().size == more.pre)
+        axes.back().size *= more.size;
+    else
+        axes.push_back(more);
+}
+
+std::int64_t shardCount(const AxisRefs& axes)
+{
+    std::int64_t count = 1;
+    for (const AxisRef& axis : axes)
+        count *= axis.size;
+    return count;
+}
+
+const char* reduceKindName(ReduceKind kind)
+{
+    switch (kind) {
+    case ReduceKind::Sum:
+        return "sum";
+    case ReduceKind::Max:
+        return "max";
+    case ReduceKind::Min:
+        return "min";
+    case ReduceKind::Product:
+        return "product";
+    case ReduceKind::And:
+        return "and";
+    case ReduceKind::Or:
+        return "or";
+    }
+    return "sum";
+}
+
+TensorSharding TensorSharding::replicatedOf(std::size_t rank)
+{
+    TensorSharding sharding;
+    sharding.dims.resize(rank);
+    return sharding;
+}
+
+TensorSharding TensorSharding::openOf(std::size_t rank)
+{
+    TensorSharding sharding = replicatedOf(rank);
+    for (DimSharding& dim : sharding.dims)
+        dim.open = true;
+    return sharding;
+}
+
+bool TensorSharding::isReplicated() const
+{
+    return unreduced.empty() && std::all_of(dims.begin(), dims.end(), [](const DimSharding& dim) { return dim.axes.empty(); });
+}
+
+Result<TensorSharding> toTensorSharding(const PartitionSpec& spec, std::size_t rank, const Mesh& mesh)
+{
+    // A shape that divides by everything: only the spec itself is in question here.
+    const auto checked = shardShape(Shape(rank, 0), spec, mesh, Uneven::Pad);
+    if (!checked)
+        return checked.error();
+    TensorSharding sharding = TensorSharding::replicatedOf(rank);
+    for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) {
+        for (const std::string& name : spec.dims[dim]) {
+            const AxisRef axis = wholeAxis(mesh, *mesh.findAxis(name));
+            if (axis.size > 1)
+                sharding.dims[dim].axes.push_back(axis);
+        }
+    }
+    return sharding;
+}
+
+std::optional<PartitionSpec> toSpec(const TensorSharding& sharding, const Mesh& mesh)
+{
+    PartitionSpec spec;
+    for (const DimSharding& dim : sharding.dims) {
+        std::vector<std::string> names;
+        for (const AxisRef& axis : dim.axes) {
+            if (axis != wholeAxis(mesh, static_cast<std::size_t>(axis.axis)))
+                return std::nullopt;
+            names.push_back(mesh.axes()[static_cast<std::size_t>(axis.axis)].name);
+        }
+        spec.dims.push_back(std::move(names));
+    }
+    return spec;
+}
+
+std::string axisText(const AxisRef& axis, const Mesh& mesh)
+{
+    const auto index = static_cast<std::size_t>(axis.axis);
+    const std::string name = fmt::format("\"{}\"", mesh.axes().at(index).name);
+    return axis == wholeAxis(mesh, index) ? name : fmt::format("{}:({}){}", name, axis.pre, axis.size);
+}
+
+namespace {
+
+std::string axesText(const AxisRefs& axes, const Mesh& mesh)
+{
+    std::vector<std::string> texts;
+    for (const AxisRef& axis : axes)
+        texts.push_back(axisText(axis, mesh));
+    return join(texts, ", ");
+}
+
+} // namespace
+
+std::string shardyText(const TensorSharding& sharding, const Mesh& mesh)
+{
+    std::vector<std::string> dims;
+    for (const DimSharding& dim : sharding.dims) {
+        std::string text = axesText(dim.axes, mesh);
+        if (dim.open)
+            text += text.empty() ? "?" : ", ?";
+        dims.push_back(fmt::format("{{{}}}{}", text, dim.priority > 0 ? fmt::format("p{}", dim.priority) : ""));
+    }
+    std::string text = fmt::format("[{}]", join(dims, ", "));
+    if (!sharding.replicated.empty())
+        text += fmt::format(", replicated={{{}}}", axesText(sharding.replicated, mesh));
+    if (!sharding.unreduced.empty())
+        text += fmt::format(", unreduced={{{}}}", axesText(sharding.unreduced, mesh));
+    return text;
+}
+
+std::string layoutText(const TensorSharding& sharding, const Mesh& mesh)
+{
+    TensorSharding placement = sharding;
+    placement.unreduced.clear();
+    const auto spec = toSpec(placement, mesh);
+    std::string text = spec ? specText(spec->canonical()) : shardyText(placement, mesh);
+    if (!sharding.unreduced.empty()) {
+        std::vector<std::string> names;
+        for (const AxisRef& axis : sharding.unreduced)
+            names.push_back(axis == wholeAxis(mesh, static_cast<std::size_t>(axis.axis)) ? mesh.axes()[static_cast<std::size_t>(axis.axis)].name
+                                                                                         : axisText(axis, mesh));
+        text += " partial over " + join(names, ", ");
+    }
+    return text;
+}
+
+Shape localShape(const Shape& global, const TensorSharding& sharding)
+{
+    assert(sharding.dims.size() == global.size());
+    Shape local = global;
+    for (std::size_t dim = 0; dim < global.size(); ++dim)
+        local[dim] = ceilDiv(global[dim], shardCount(sharding.dims[dim].axes));
+    return local;
+}
+
+std::int64_t shardIndex(std::int64_t position, const AxisRefs& axes, const Mesh& mesh)
+{
+    std::int64_t index = 0;
+    for (const AxisRef& axis : axes) {
+        const auto at = static_cast<std::size_t>(axis.axis);
+        const std::int64_t post = mesh.axes()[at].size / (axis.pre * axis.size);
+        index = index * axis.size + mesh.coordinate(position, at) / post % axis.size;
+    }
+    return index;
+}
+
+AxisRefs unusedAxes(std::span<const AxisRef> used, const Mesh& mesh)
+{
+    AxisRefs unused;
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        const std::int64_t size = mesh.axes()[axis].size;
+        std::vector<AxisRef> parts;
+        std::copy_if(used.begin(), used.end(), std::back_inserter(parts), [&](const AxisRef& part) { return part.axis == static_cast<std::int32_t>(axis); });
+        std::sort(parts.begin(), parts.end());
+        std::int64_t pre = 1;
+        const auto addUpTo = [&](std::int64_t end) {
+            if (end > pre)
+                unused.push_back({static_cast<std::int32_t>(axis), pre, end / pre});
+        };
+        for (const AxisRef& part : parts) {
+            addUpTo(part.pre);
+            pre = part.pre * part.size;
+        }
+        addUpTo(size);
+    }
+    return unused;
+}
+
+std::vector<std::vector<std::int64_t>> deviceGroups(const AxisRefs& axes, const Mesh& mesh)
+{
+    const AxisRefs rest = unusedAxes(axes, mesh);
+    std::vector<std::vector<std::int64_t>> groups(static_cast<std::size_t>(shardCount(rest)),
+        std::vector<std::int64_t>(static_cast<std::size_t>(shardCount(axes))));
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
+        const auto group = static_cast<std::size_t>(shardIndex(position, rest, mesh));
+        groups[group][static_cast<std::size_t>(shardIndex(position, axes, mesh))] = position;
+    }
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end()); });
+    return groups;
+}
+
+} // namespace meshwright

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace meshwright {
+
+const char* severityName(Severity severity)
+{
+    switch (severity) {
+    case Severity::Note:
+        return "note";
+    case Severity::Warning:
+        return "warning";
+    case Severity::Error:
+        return "error";
+    }
+    return "error";
+}
+
+std::string describe(const Problem& problem)
+{
+    std::string where;
+    if (!problem.place.file.empty())
+        where += problem.place.file + ":";
+    if (problem.place.line > 0)
+        where += fmt::format("{}:{}:", problem.place.line, problem.place.column);
+    if (!where.empty())
+        where += " ";
+    std::string text = fmt::format("{}{} {}: {}", where, severityName(problem.severity), problem.id, problem.message);
+    if (!problem.place.path.empty())
+        text += fmt::format(" [{}]", problem.place.path);
+    if (!problem.rule.empty())
+        text += "\n  rule: " + problem.rule;
+    if (!problem.fix.empty())
+        text += "\n  fix: " + problem.fix;
+    return text;
+}
+
+std::string describe(const Problems& problems)
+{
+    std::string text;
+    for (const Problem& problem : problems) {
+        if (!text.empty())
+            text += "\n";
+        text += describe(problem);
+    }
+    return text;
+}
+
+bool hasErrors(const Problems& problems)
+{
+    return std::any_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
+}
+
+void append(Problems& problems, Problems more)
+{
+    problems.insert(problems.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+Problems inFile(Problems problems, const std::string& file)
+{
+    for (Problem& problem : problems) {
+        if (problem.place.file.empty())
+            problem.place.file = file;
+    }
+    return problems;
+}
+
+} // namespace meshwright

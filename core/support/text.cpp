@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+namespace meshwright {
+
+std::string join(std::span<const std::string> parts, std::string_view separator)
+{
+    return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string_view trimmed(std::string_view text)
+{
+    constexpr std::string_view kSpace = " \t\r\n";
+    const auto first = text.find_first_not_of(kSpace);
+    if (first == std::string_view::npos)
+        return {};
+    return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::vector<std::string> split(std::string_view text, char separator)
+{
+    std::vector<std::string> parts;
+    std::size_t start = 0;
+    for (;;) {
+        const std::size_t end = text.find(separator, start);
+        if (end == std::string_view::npos) {
+            parts.emplace_back(text.substr(start));
+            return parts;
+        }
+        parts.emplace_back(text.substr(start, end - start));
+        start = end + 1;
+    }
+}
+
+std::optional<std::int64_t> parseInteger(std::string_view text)
+{
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+        return std::nullopt;
+    return value;
+}
+
+std::optional<double> parseNumber(std::string_view text)
+{
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+        return std::nullopt;
+    return value;
+}
+
+namespace {
+
+std::size_t editDistance(std::string_view a, std::string_view b)
+{
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+        }
+    }
+    return row[b.size()];
+}
+
+} // namespace
+
+std::optional<std::string> nearestName(std::string_view name, std::span<const std::string> candidates)
+{
+    const std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
+    const std::string* best = nullptr;
+    std::size_t bestDistance = limit + 1;
+    for (const std::string& candidate : candidates) {
+        const std::size_t distance = editDistance(name, candidate);
+        if (distance < bestDistance) {
+            bestDistance = distance;
+            best = &candidate;
+        }
+    }
+    if (best == nullptr)
+        return std::nullopt;
+    return *best;
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string> candidates)
+{
+    if (candidates.empty())
+        return {};
+    if (const auto near = nearestName(name, candidates))
+        return fmt::format("did you mean \"{}\"?", *near);
+    return "one of: " + join(candidates, ", ");
+}
+
+namespace {
+
+/// Three significant figures, without an exponent for values from 1 up to 1000.
+std::string threeFigures(double value)
+{
+    if (value >= 99.95)
+        return fmt::format("{:.0f}", value);
+    if (value >= 9.995)
+        return fmt::format("{:.1f}", value);
+    return fmt::format("{:.2f}", value);
+}
+
+} // namespace
+
+std::string formatBytes(double bytes)
+{
+    constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    std::size_t unit = 0;
+    while (std::fabs(bytes) >= 1024.0 && unit + 1 < kUnits.size()) {
+        bytes /= 1024.0;
+        ++unit;
+    }
+    return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{} {}", threeFigures(bytes), kUnits[unit]);
+}
+
+std::string formatSeconds(double seconds)
+{
+    if (seconds == 0.0)
+        return "0 s";
+    if (seconds >= 120.0) {
+        const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+        return fmt::format("{} min {} s", whole / 60, whole % 60);
+    }
+    if (seconds >= 0.9995)
+        return threeFigures(seconds) + " s";
+    if (seconds >= 0.9995e-3)
+        return threeFigures(seconds * 1e3) + " ms";
+    if (seconds >= 0.9995e-6)
+        return threeFigures(seconds * 1e6) + " µs";
+    return threeFigures(seconds * 1e9) + " ns";
+}
+
+std::string formatCount(double count)
+{
+    constexpr std::array kUnits = {"", " k", " M", " G", " T", " P", " E"};
+    std::size_t unit = 0;
+    while (std::fabs(count) >= 999.5 && unit + 1 < kUnits.size()) {
+        count /= 1000.0;
+        ++unit;
+    }
+    return unit == 0 ? fmt::format("{:.0f}", count) : threeFigures(count) + kUnits[unit];
+}
+
+std::size_t displayWidth(std::string_view text)
+{
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+} // namespace meshwright

@@ -1,0 +1,67 @@
+# How this project makes its targets: one static library a folder, one executable a test class.
+# Everything that all targets share (language, warnings, sanitizers, precompiled headers, ccache) is set here, once.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+option(MESHWRIGHT_WERROR "Treat warnings as errors (the presets set it)" OFF)
+set(MESHWRIGHT_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+
+find_program(MESHWRIGHT_CCACHE ccache)
+if(MESHWRIGHT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${MESHWRIGHT_CCACHE})
+endif()
+
+if(MESHWRIGHT_SANITIZE)
+  add_compile_options(-fsanitize=${MESHWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MESHWRIGHT_SANITIZE})
+endif()
+
+# One INTERFACE target carries the warning set; every target of ours links it PRIVATE.
+add_library(meshwright_warnings INTERFACE)
+target_compile_options(meshwright_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+  $<$<BOOL:${MESHWRIGHT_WERROR}>:-Werror>)
+
+# Two precompiled headers for all: one for the libraries, one for the tests (which add Qt Test).
+file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Carries the precompiled header that all targets share.\n")
+set(MESHWRIGHT_PRECOMPILED
+  <algorithm> <array> <cassert> <cstdint> <functional> <map> <memory> <numeric> <optional> <set> <span> <string>
+  <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+
+add_library(meshwright_precompiled STATIC ${CMAKE_BINARY_DIR}/precompiled.cpp)
+target_precompile_headers(meshwright_precompiled PRIVATE ${MESHWRIGHT_PRECOMPILED})
+find_package(fmt REQUIRED)
+target_link_libraries(meshwright_precompiled PRIVATE fmt::fmt meshwright_warnings)
+
+# meshwright_add_library(core_sharding SOURCES ... PUBLIC targets... PRIVATE targets...)
+# The library of one folder, with the alias meshwright::core_sharding. Headers are included by full path from the root.
+function(meshwright_add_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(meshwright_${name} STATIC ${ARG_SOURCES})
+  add_library(meshwright::${name} ALIAS meshwright_${name})
+  target_include_directories(meshwright_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(meshwright_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} fmt::fmt meshwright_warnings)
+  target_precompile_headers(meshwright_${name} REUSE_FROM meshwright_precompiled)
+endfunction()
+
+# meshwright_add_test(tst_name SOURCE file.cpp LIBS targets... [LABELS labels...])
+# One executable per test class, so one crash does not hide the other tests.
+function(meshwright_add_test name)
+  cmake_parse_arguments(ARG "" "SOURCE;TIMEOUT" "LIBS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCE})
+  set_target_properties(${name} PROPERTIES AUTOMOC ON)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} meshwright::test_support)
+  target_precompile_headers(${name} REUSE_FROM meshwright_precompiled_tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QT_SCALE_FACTOR=1;LC_ALL=C.UTF-8;OPENBLAS_NUM_THREADS=1"
+    TIMEOUT ${ARG_TIMEOUT}
+    LABELS "${ARG_LABELS}")
+endfunction()
