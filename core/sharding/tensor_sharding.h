@@ -54,7 +54,7 @@ enum class ReduceKind : std::uint8_t { Sum, Max, Min, Product, And, Or };
 /// "sum", "max" and so on.
 const char* reduceKindName(ReduceKind kind);
 
-/// The layout of a value inside a program, relative to a mesh that the context names.
+/// The layout of a value inside a program, relative to one of the program's meshes (alone: to the mesh that the context names).
 ///
 /// An axis, or overlapping parts of one, occurs at most once in dims, replicated and unreduced together. Axes that occur nowhere
 /// replicate implicitly. Devices that differ along an `unreduced` axis hold partial values, to be combined by `unreducedKind`.
@@ -64,6 +64,7 @@ struct TensorSharding {
     AxisRefs replicated; ///< explicitly: no open dimension may take them; in mesh order
     AxisRefs unreduced; ///< in mesh order
     ReduceKind unreducedKind = ReduceKind::Sum; ///< means nothing while unreduced is empty
+    std::int32_t mesh = 0; ///< index into the meshes of the program that the value is in
 
     /// Nothing sharded, every dimension closed.
     static TensorSharding replicatedOf(std::size_t rank);
