@@ -14,10 +14,10 @@ const char* roleName(Role role)
     return kNames[static_cast<std::size_t>(role)];
 }
 
-std::optional<ValueId> Function::findValue(std::string_view name) const
+std::optional<ValueId> Function::findValue(std::string_view wanted) const
 {
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (values[i].name == name)
+        if (values[i].name == wanted)
             return ValueId(i);
     }
     return std::nullopt;

@@ -94,7 +94,7 @@ struct Function {
     Block& operator[](BlockId id) { return blocks[id.at()]; }
 
     /// The value of this name.
-    std::optional<ValueId> findValue(std::string_view name) const;
+    std::optional<ValueId> findValue(std::string_view wanted) const;
 };
 
 /// The name of a value, or "%12" when it has none.
