@@ -29,7 +29,8 @@ QString text(const AxisRefs& axes, const Mesh& mesh)
 
 OpShardingRule reshapeRule(const Shape& from, const Shape& to)
 {
-    return *shardingRule(OpKind::Reshape, ReshapeAttributes{to}, std::vector{TensorType{DType::F32, from}}, std::vector{TensorType{DType::F32, to}});
+    return *shardingRule(OpKind::Reshape, ReshapeAttributes{to}, std::vector{TensorType{DType::F32, from}},
+        std::vector{TensorType{DType::F32, to}});
 }
 
 } // namespace
@@ -62,12 +63,18 @@ void TestProjection::projects_data()
 
     const Shape flat{8, 32};
     const Shape split{2, 4, 32};
-    QTest::newRow("an axis is cut at the border") << "x=4" << flat << split << "[{x}, {}]" << "x:(1)2 | x:(2)2 | ";
-    QTest::newRow("co-prime: overflow") << "x=3" << flat << split << "[{x}, {}]" << " ! x |  | ";
-    QTest::newRow("the minor-most takes the rest") << "x=16" << flat << split << "[{x}, {}]" << "x:(1)2 | x:(2)8 | ";
-    QTest::newRow("part of an axis fits, its rest overflows") << "x=6" << Shape{32} << Shape{8, 4} << "[{x}]" << "x:(1)2 ! x:(2)3 | ";
-    QTest::newRow("two axes") << "x=2,y=2" << flat << split << "[{y, x}, {}]" << "y | x | ";
-    QTest::newRow("size one") << "x=1,y=2" << flat << split << "[{x, y}, {}]" << "x, y |  | ";
+    QTest::newRow("an axis is cut at the border") << "x=4" << flat << split << "[{x}, {}]"
+                                                  << "x:(1)2 | x:(2)2 | ";
+    QTest::newRow("co-prime: overflow") << "x=3" << flat << split << "[{x}, {}]"
+                                        << " ! x |  | ";
+    QTest::newRow("the minor-most takes the rest") << "x=16" << flat << split << "[{x}, {}]"
+                                                   << "x:(1)2 | x:(2)8 | ";
+    QTest::newRow("part of an axis fits, its rest overflows") << "x=6" << Shape{32} << Shape{8, 4} << "[{x}]"
+                                                              << "x:(1)2 ! x:(2)3 | ";
+    QTest::newRow("two axes") << "x=2,y=2" << flat << split << "[{y, x}, {}]"
+                              << "y | x | ";
+    QTest::newRow("size one") << "x=1,y=2" << flat << split << "[{x, y}, {}]"
+                              << "x, y |  | ";
 }
 
 void TestProjection::projects()
@@ -108,7 +115,8 @@ void TestProjection::roundTrip()
 {
     const Mesh mesh = meshOf("a=2,b=3,c=4,d=6");
     std::mt19937 random(7);
-    const std::vector<std::pair<Shape, Shape>> shapes = {{{24, 6}, {4, 6, 6}}, {{4, 6, 6}, {24, 6}}, {{12, 12}, {12, 12}}, {{144}, {3, 4, 12}}, {{6, 4}, {4, 6}}};
+    const std::vector<std::pair<Shape, Shape>> shapes
+        = {{{24, 6}, {4, 6, 6}}, {{4, 6, 6}, {24, 6}}, {{12, 12}, {12, 12}}, {{144}, {3, 4, 12}}, {{6, 4}, {4, 6}}};
     for (int i = 0; i < 500; ++i) {
         const auto& [from, to] = shapes[random() % shapes.size()];
         const OpShardingRule rule = reshapeRule(from, to);
@@ -117,7 +125,8 @@ void TestProjection::roundTrip()
             const std::size_t where = random() % (from.size() + 2);
             const AxisRef whole = wholeAxis(mesh, axis);
             if (where < from.size())
-                sharding.dims[where].axes.push_back(random() % 3 == 0 && whole.size % 2 == 0 && whole.size > 2 ? AxisRef{whole.axis, 1, 2} : whole);
+                sharding.dims[where].axes.push_back(
+                    random() % 3 == 0 && whole.size % 2 == 0 && whole.size > 2 ? AxisRef{whole.axis, 1, 2} : whole);
             else if (where == from.size())
                 sharding.replicated.push_back(whole);
         }
@@ -125,7 +134,8 @@ void TestProjection::roundTrip()
             dim.open = random() % 2 == 0;
         const auto projected = project(sharding, rule.operands.front(), rule, MissingSharding::Open);
         // A factor that is split in part ends a dimension only if nothing follows it; then all comes back.
-        QCOMPARE(QString::fromStdString(textOf(backProject(projected, rule.operands.front(), rule, sharding, 0), mesh)), QString::fromStdString(textOf(sharding, mesh)));
+        QCOMPARE(QString::fromStdString(textOf(backProject(projected, rule.operands.front(), rule, sharding, 0), mesh)),
+            QString::fromStdString(textOf(sharding, mesh)));
     }
 }
 
@@ -137,16 +147,26 @@ void TestProjection::merge_data()
     QTest::addColumn<QString>("expected");
     QTest::addColumn<bool>("stillExpands");
 
-    QTest::newRow("longer") << "a" << true << "a, b" << "a, b" << true;
-    QTest::newRow("conflict") << "a, b" << true << "a, c" << "a" << false;
-    QTest::newRow("larger part") << "a:(1)2" << true << "a:(1)4" << "a:(1)4" << true;
-    QTest::newRow("smaller part") << "a:(1)4" << true << "a:(1)2" << "a:(1)4" << true;
-    QTest::newRow("a part, then another axis") << "a:(1)2, b" << true << "a:(1)4, b" << "a:(1)2" << false;
-    QTest::newRow("a whole, then a part and another") << "a:(1)4" << true << "a:(1)2, b" << "a:(1)2" << false;
-    QTest::newRow("other parts") << "a:(1)2" << true << "a:(2)2" << "" << false;
-    QTest::newRow("closed: no longer") << "a" << false << "a, b" << "a" << false;
-    QTest::newRow("closed: keeps its own") << "a, b" << false << "a" << "a, b" << false;
-    QTest::newRow("closed: no larger part") << "a:(1)2" << false << "a:(1)4" << "a:(1)2" << false;
+    QTest::newRow("longer") << "a" << true << "a, b"
+                            << "a, b" << true;
+    QTest::newRow("conflict") << "a, b" << true << "a, c"
+                              << "a" << false;
+    QTest::newRow("larger part") << "a:(1)2" << true << "a:(1)4"
+                                 << "a:(1)4" << true;
+    QTest::newRow("smaller part") << "a:(1)4" << true << "a:(1)2"
+                                  << "a:(1)4" << true;
+    QTest::newRow("a part, then another axis") << "a:(1)2, b" << true << "a:(1)4, b"
+                                               << "a:(1)2" << false;
+    QTest::newRow("a whole, then a part and another") << "a:(1)4" << true << "a:(1)2, b"
+                                                      << "a:(1)2" << false;
+    QTest::newRow("other parts") << "a:(1)2" << true << "a:(2)2"
+                                 << "" << false;
+    QTest::newRow("closed: no longer") << "a" << false << "a, b"
+                                       << "a" << false;
+    QTest::newRow("closed: keeps its own") << "a, b" << false << "a"
+                                           << "a, b" << false;
+    QTest::newRow("closed: no larger part") << "a:(1)2" << false << "a:(1)4"
+                                            << "a:(1)2" << false;
 }
 
 void TestProjection::merge()
@@ -167,8 +187,9 @@ void TestProjection::direction()
 {
     const Mesh mesh = meshOf("a=2,b=2");
     const OpShardingRule rule = reshapeRule({8}, {8});
-    const std::vector<TensorFactorShardings> tensors = {project(shardingOf("[{a, ?}]", mesh), rule.operands[0], rule, MissingSharding::Open),
-        project(shardingOf("[{a, b, ?}]", mesh), rule.results[0], rule, MissingSharding::Open)};
+    const std::vector<TensorFactorShardings> tensors
+        = {project(shardingOf("[{a, ?}]", mesh), rule.operands[0], rule, MissingSharding::Open),
+            project(shardingOf("[{a, b, ?}]", mesh), rule.results[0], rule, MissingSharding::Open)};
     AxisRefs axes;
     compatibleMajorAxes(axes, tensors, 1, 0, FactorDirection::Both);
     QCOMPARE(text(axes, mesh), QString("a, b"));
@@ -186,12 +207,24 @@ void TestProjection::withoutOverlap_data()
     QTest::addColumn<QString>("others");
     QTest::addColumn<QString>("expected"); // "-": nothing
 
-    QTest::newRow("other axes") << "a" << "b, c" << "a";
-    QTest::newRow("itself") << "a" << "b, a" << "-";
-    QTest::newRow("its minor part") << "a" << "a:(4)2" << "a:(1)4";
-    QTest::newRow("its major part") << "a" << "a:(1)2" << "-";
-    QTest::newRow("a part beside") << "a:(1)2" << "a:(2)4" << "a:(1)2";
-    QTest::newRow("two parts") << "a" << "a:(4)2, a:(2)2" << "a:(1)2";
+    QTest::newRow("other axes") << "a"
+                                << "b, c"
+                                << "a";
+    QTest::newRow("itself") << "a"
+                            << "b, a"
+                            << "-";
+    QTest::newRow("its minor part") << "a"
+                                    << "a:(4)2"
+                                    << "a:(1)4";
+    QTest::newRow("its major part") << "a"
+                                    << "a:(1)2"
+                                    << "-";
+    QTest::newRow("a part beside") << "a:(1)2"
+                                   << "a:(2)4"
+                                   << "a:(1)2";
+    QTest::newRow("two parts") << "a"
+                               << "a:(4)2, a:(2)2"
+                               << "a:(1)2";
 }
 
 void TestProjection::withoutOverlap()
@@ -209,7 +242,8 @@ namespace {
 /// Three tensors that all have the same three factors: the table of semantics 8.1.
 struct ThreeTensors {
     Mesh mesh = meshOf("a=2,b=2,c=2,d=2,e=2,f=2,g=2");
-    OpShardingRule rule = *shardingRule(OpKind::Add, {}, std::vector(2, TensorType{DType::F32, {64, 64, 64}}), std::vector(1, TensorType{DType::F32, {64, 64, 64}}));
+    OpShardingRule rule = *shardingRule(OpKind::Add, {}, std::vector(2, TensorType{DType::F32, {64, 64, 64}}),
+        std::vector(1, TensorType{DType::F32, {64, 64, 64}}));
     std::vector<TensorFactorShardings> tensors;
     FactorFlow flow;
     FactorScratch scratch;
