@@ -416,6 +416,11 @@ void TestPropagate::wrongSharding()
     report = propagate(s.function, s.meshes);
     QVERIFY(!report);
     QCOMPARE(report.error().front().message, std::string("the sharding of x names a mesh that is not there"));
+    s.function[x].sharding = TensorSharding::openOf(2);
+    s.function[x].sharding->dims[1].axes = {{7, 1, 2}};
+    report = propagate(s.function, s.meshes);
+    QVERIFY(!report);
+    QCOMPARE(report.error().front().message, std::string("the sharding of x names an axis that its mesh does not have"));
 }
 
 void TestPropagate::noMesh()
