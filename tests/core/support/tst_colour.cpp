@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// First: the moc of Qt 6.4 cannot read <compare> before any other standard header.
-#include <QtTest>
-
 #include "core/support/colour.h"
+
+#include <QtTest>
 
 #include <array>
 

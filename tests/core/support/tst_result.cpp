@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// First: the moc of Qt 6.4 cannot read <compare> before any other standard header.
-#include <QtTest>
-
 #include "core/support/id.h"
 #include "core/support/result.h"
+
+#include <QtTest>
 
 using namespace meshwright;
 
