@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/mesh/mesh.h"
+#include "core/program/op.h"
+#include "core/support/id.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+using ValueId = Id<struct ValueTag>;
+using OpId = Id<struct OpTag>;
+using BlockId = Id<struct BlockTag>;
+
+/// What a value is to a training step; memory is accounted by it.
+enum class Role : std::uint8_t { Activation, Parameter, Gradient, OptimizerState, Input, Metric };
+const char* roleName(Role role);
+
+/// A tensor: an argument of a block or a result of an op.
+struct Value {
+    TensorType type;
+    std::string name; ///< "layers.0.w", "act.h1", "grad.layers.0.w"; empty for values nobody names
+    Role role = Role::Activation;
+    std::optional<TensorSharding> sharding; ///< before propagation: the user's; after it: the value's
+    std::string annotation; ///< where the user wrote its sharding ("sharding.layers.0.w"); empty when no user did. Such arrays are committed
+    BlockId block; ///< where it is defined
+    OpId producer; ///< invalid for an argument
+    std::size_t index = 0; ///< among the arguments or results
+};
+
+struct Op {
+    OpKind kind = OpKind::Constant;
+    Phase phase = Phase::Forward;
+    std::vector<ValueId> operands;
+    std::vector<ValueId> results;
+    OpAttributes attributes;
+    std::vector<BlockId> bodies; ///< Repeat: one
+    BlockId block;
+
+    /// The attributes of the type that this kind has. Precondition: it has them.
+    template <typename T>
+    const T& as() const
+    {
+        assert(std::holds_alternative<T>(attributes));
+        return *std::get_if<T>(&attributes);
+    }
+    template <typename T>
+    T& as()
+    {
+        assert(std::holds_alternative<T>(attributes));
+        return *std::get_if<T>(&attributes);
+    }
+};
+
+/// A list of ops in an order in which every operand is defined before its use.
+struct Block {
+    std::vector<ValueId> arguments;
+    std::vector<OpId> ops;
+    std::vector<ValueId> results;
+};
+
+/// A result that takes the place of an argument (an updated parameter): the argument's memory may be reused for it.
+struct Donation {
+    std::size_t argument = 0;
+    std::size_t result = 0;
+};
+
+/// A function in static single assignment form. Values, ops and blocks are entries of its tables; block 0 is its body.
+/// Entries of dead ops stay in the tables until `compact` (transform.h); only what a block lists is alive.
+struct Function {
+    std::string name;
+    std::vector<Value> values;
+    std::vector<Op> ops;
+    std::vector<Block> blocks;
+    std::vector<std::string> resultNames; ///< one for each result of the body, or empty
+    std::vector<std::optional<TensorSharding>> resultShardings; ///< asked of each result; empty: none
+    std::vector<std::vector<ValueId>> shardingGroups; ///< members always have the same sharding
+    std::vector<Donation> donations;
+
+    const Block& body() const { return blocks.front(); }
+    Block& body() { return blocks.front(); }
+    const std::vector<ValueId>& arguments() const { return body().arguments; }
+    const std::vector<ValueId>& results() const { return body().results; }
+
+    const Value& operator[](ValueId id) const { return values[id.at()]; }
+    Value& operator[](ValueId id) { return values[id.at()]; }
+    const Op& operator[](OpId id) const { return ops[id.at()]; }
+    Op& operator[](OpId id) { return ops[id.at()]; }
+    const Block& operator[](BlockId id) const { return blocks[id.at()]; }
+    Block& operator[](BlockId id) { return blocks[id.at()]; }
+
+    /// The value of this name.
+    std::optional<ValueId> findValue(std::string_view wanted) const;
+};
+
+/// The name of a value, or "%12" when it has none.
+std::string valueText(const Function& function, ValueId value);
+
+struct NamedMesh {
+    std::string name;
+    Mesh mesh;
+};
+
+/// Functions of ops on whole tensors, and the meshes that their shardings speak of.
+struct Program {
+    std::vector<NamedMesh> meshes; ///< TensorSharding::mesh is an index into these
+    std::vector<Function> functions;
+
+    const Function* find(std::string_view name) const;
+    Function* find(std::string_view name);
+    const Mesh& meshOf(const TensorSharding& sharding) const { return meshes[static_cast<std::size_t>(sharding.mesh)].mesh; }
+};
+
+} // namespace meshwright

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/transform.h"
+
+namespace meshwright {
+
+namespace {
+
+void copyValueNotes(const Value& from, Value& to)
+{
+    to.name = from.name;
+    to.role = from.role;
+    to.sharding = from.sharding;
+    to.annotation = from.annotation;
+}
+
+void copyBlockInto(Builder& builder, const Function& source, BlockId from, std::vector<ValueId>& mapping)
+{
+    for (const OpId op : source[from].ops)
+        copyOp(builder, source, op, mapping);
+}
+
+std::vector<ValueId> mapped(const std::vector<ValueId>& values, const std::vector<ValueId>& mapping)
+{
+    std::vector<ValueId> result;
+    for (const ValueId value : values) {
+        assert(mapping[value.at()].valid());
+        result.push_back(mapping[value.at()]);
+    }
+    return result;
+}
+
+} // namespace
+
+void copyOp(Builder& builder, const Function& source, OpId id, std::vector<ValueId>& mapping)
+{
+    const Op& op = source[id];
+    Function& target = builder.function();
+    const Phase phase = builder.phase();
+    builder.setPhase(op.phase);
+
+    std::vector<ValueId> results;
+    if (op.kind == OpKind::Repeat) {
+        const OpId copy = builder.beginRepeat(op.as<RepeatAttributes>(), mapped(op.operands, mapping));
+        const BlockId body = op.bodies.front();
+        for (std::size_t i = 0; i < source[body].arguments.size(); ++i) {
+            const ValueId argument = target[builder.block()].arguments[i];
+            copyValueNotes(source[source[body].arguments[i]], target[argument]);
+            mapping[source[body].arguments[i].at()] = argument;
+        }
+        copyBlockInto(builder, source, body, mapping);
+        builder.setResults(mapped(source[body].results, mapping));
+        results = builder.endRepeat(copy);
+    } else {
+        results = builder.addMany(op.kind, mapped(op.operands, mapping), op.attributes);
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        copyValueNotes(source[op.results[i]], target[results[i]]);
+        mapping[op.results[i].at()] = results[i];
+    }
+    builder.setPhase(phase);
+}
+
+std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const std::vector<ValueId>& operands)
+{
+    assert(operands.size() == callee.arguments().size());
+    std::vector<ValueId> mapping(callee.values.size());
+    for (std::size_t i = 0; i < operands.size(); ++i)
+        mapping[callee.arguments()[i].at()] = operands[i];
+    copyBlockInto(builder, callee, BlockId(std::int32_t{0}), mapping);
+    for (const auto& group : callee.shardingGroups) {
+        std::vector<ValueId> members;
+        for (const ValueId member : group) {
+            if (mapping[member.at()].valid())
+                members.push_back(mapping[member.at()]);
+        }
+        if (members.size() > 1)
+            builder.function().shardingGroups.push_back(std::move(members));
+    }
+    return mapped(callee.results(), mapping);
+}
+
+std::vector<std::size_t> useCounts(const Function& function)
+{
+    std::vector<std::size_t> counts(function.values.size(), 0);
+    const auto countBlock = [&](const auto& self, BlockId block) -> void {
+        for (const OpId op : function[block].ops) {
+            for (const ValueId operand : function[op].operands)
+                ++counts[operand.at()];
+            for (const BlockId body : function[op].bodies)
+                self(self, body);
+        }
+        for (const ValueId result : function[block].results)
+            ++counts[result.at()];
+    };
+    if (!function.blocks.empty())
+        countBlock(countBlock, BlockId(std::int32_t{0}));
+    return counts;
+}
+
+namespace {
+
+void releaseOp(Function& function, OpId id, std::vector<std::size_t>& uses, std::size_t& erased)
+{
+    ++erased;
+    for (const ValueId operand : function[id].operands)
+        --uses[operand.at()];
+    for (const BlockId body : function[id].bodies) {
+        for (const ValueId result : function[body].results)
+            --uses[result.at()];
+        for (const OpId inner : function[body].ops)
+            releaseOp(function, inner, uses, erased);
+        function[body].ops.clear();
+    }
+}
+
+void eraseDeadIn(Function& function, BlockId block, std::vector<std::size_t>& uses, std::size_t& erased)
+{
+    std::vector<OpId> kept;
+    for (auto at = function[block].ops.rbegin(); at != function[block].ops.rend(); ++at) {
+        const Op& op = function[*at];
+        bool live = op.kind == OpKind::Send;
+        for (const ValueId result : op.results)
+            live = live || uses[result.at()] > 0;
+        if (live) {
+            for (const BlockId body : std::vector<BlockId>(op.bodies))
+                eraseDeadIn(function, body, uses, erased);
+            kept.push_back(*at);
+        } else {
+            releaseOp(function, *at, uses, erased);
+        }
+    }
+    function[block].ops.assign(kept.rbegin(), kept.rend());
+}
+
+} // namespace
+
+std::size_t eraseDeadOps(Function& function)
+{
+    std::vector<std::size_t> uses = useCounts(function);
+    std::size_t erased = 0;
+    eraseDeadIn(function, BlockId(std::int32_t{0}), uses, erased);
+    if (erased > 0) {
+        for (auto& group : function.shardingGroups)
+            std::erase_if(group, [&](ValueId member) { return function[member].producer.valid() && uses[member.at()] == 0; });
+        std::erase_if(function.shardingGroups, [](const auto& group) { return group.size() < 2; });
+    }
+    return erased;
+}
+
+void replaceUses(Function& function, ValueId from, ValueId to)
+{
+    const auto swap = [&](std::vector<ValueId>& values) { std::replace(values.begin(), values.end(), from, to); };
+    for (Op& op : function.ops)
+        swap(op.operands);
+    for (Block& block : function.blocks)
+        swap(block.results);
+}
+
+Function compacted(const Function& function)
+{
+    Function result;
+    result.name = function.name;
+    result.resultNames = function.resultNames;
+    result.resultShardings = function.resultShardings;
+    result.donations = function.donations;
+
+    Builder builder(result);
+    std::vector<ValueId> mapping(function.values.size());
+    for (const ValueId argument : function.arguments()) {
+        const ValueId copy = builder.argument(function[argument].type);
+        copyValueNotes(function[argument], result[copy]);
+        mapping[argument.at()] = copy;
+    }
+    copyBlockInto(builder, function, BlockId(std::int32_t{0}), mapping);
+    result.body().results = mapped(function.results(), mapping);
+    for (const auto& group : function.shardingGroups) {
+        std::vector<ValueId> members;
+        for (const ValueId member : group) {
+            if (mapping[member.at()].valid())
+                members.push_back(mapping[member.at()]);
+        }
+        if (members.size() > 1)
+            result.shardingGroups.push_back(std::move(members));
+    }
+    return result;
+}
+
+Function restrictedTo(const Function& function, const std::vector<std::size_t>& results)
+{
+    Function restricted = function;
+    restricted.body().results.clear();
+    restricted.resultNames.clear();
+    restricted.resultShardings.clear();
+    restricted.donations.clear();
+    for (const std::size_t index : results) {
+        restricted.body().results.push_back(function.results()[index]);
+        if (!function.resultNames.empty())
+            restricted.resultNames.push_back(function.resultNames[index]);
+        if (!function.resultShardings.empty())
+            restricted.resultShardings.push_back(function.resultShardings[index]);
+        for (const Donation& donation : function.donations) {
+            if (donation.result == index)
+                restricted.donations.push_back({donation.argument, restricted.body().results.size() - 1});
+        }
+    }
+    eraseDeadOps(restricted);
+    return compacted(restricted);
+}
+
+void forEachOp(const Function& function, const std::function<void(OpId)>& visit)
+{
+    const auto visitBlock = [&](const auto& self, BlockId block) -> void {
+        for (const OpId op : function[block].ops) {
+            visit(op);
+            for (const BlockId body : function[op].bodies)
+                self(self, body);
+        }
+    };
+    if (!function.blocks.empty())
+        visitBlock(visitBlock, BlockId(std::int32_t{0}));
+}
+
+} // namespace meshwright

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/builder.h"
+#include "core/program/program.h"
+
+#include <functional>
+#include <vector>
+
+namespace meshwright {
+
+/// Copies the ops of `callee`'s body into the builder's current block, with `operands` for its arguments. Names, phases, roles,
+/// annotations and bodies are kept. Returns the values that stand for the callee's results.
+/// Precondition: one operand for each argument, of its type.
+std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const std::vector<ValueId>& operands);
+
+/// Copies one op with everything in it (bodies too) to the end of the builder's block; operands are looked up through `mapping`
+/// (indexed by the source's values), which is extended by the copy's results. Phase, names and shardings are kept.
+void copyOp(Builder& builder, const Function& source, OpId op, std::vector<ValueId>& mapping);
+
+/// Removes ops from the blocks whose results nobody uses, inner blocks included. Returns how many.
+std::size_t eraseDeadOps(Function& function);
+
+/// Replaces every use of `from` (operands and block results) by `to`.
+void replaceUses(Function& function, ValueId from, ValueId to);
+
+/// Drops table entries that no block reaches and renumbers the rest in program order, so that equal programs have equal tables.
+Function compacted(const Function& function);
+
+/// Keeps only the given results of the body (in this order) and what they need; the names of results follow.
+Function restrictedTo(const Function& function, const std::vector<std::size_t>& results);
+
+/// Calls `visit` for every live op in program order, the ops of a body right after the op that holds it.
+void forEachOp(const Function& function, const std::function<void(OpId)>& visit);
+
+/// How often each value is used: as an operand, or as a result of a block.
+std::vector<std::size_t> useCounts(const Function& function);
+
+} // namespace meshwright

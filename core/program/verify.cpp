@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/verify.h"
+
+#include "core/program/shape_rules.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+class FunctionVerifier {
+public:
+    FunctionVerifier(const Function& function, const std::vector<NamedMesh>& meshes)
+        : m_function(function)
+        , m_meshes(meshes)
+        , m_defined(function.values.size(), false)
+    {
+    }
+
+    Problems run()
+    {
+        verifyNames();
+        verifyBlock(BlockId(std::int32_t{0}));
+        for (const ValueId argument : m_function.arguments())
+            verifySharding(argument);
+        return std::move(m_problems);
+    }
+
+private:
+    void report(const char* id, const std::string& message)
+    {
+        m_problems.push_back({id, message, {}, Place{{}, 0, 0, m_function.name}});
+    }
+
+    void verifyNames()
+    {
+        std::set<std::string_view> seen;
+        const auto check = [&](ValueId id) {
+            const std::string& name = m_function[id].name;
+            if (!name.empty() && !seen.insert(name).second)
+                report("MW1309", fmt::format("two values are named \"{}\"", name));
+        };
+        for (const ValueId argument : m_function.arguments())
+            check(argument);
+    }
+
+    void verifyBlock(BlockId block)
+    {
+        for (const ValueId argument : m_function[block].arguments)
+            m_defined[argument.at()] = true;
+        for (const OpId op : m_function[block].ops) {
+            verifyOp(m_function[op]);
+            for (const ValueId result : m_function[op].results) {
+                m_defined[result.at()] = true;
+                verifySharding(result);
+            }
+        }
+        for (const ValueId result : m_function[block].results)
+            verifyUse(result, "the end of the block");
+        // Bodies see nothing but their arguments, and nothing outside sees into them.
+        for (const ValueId argument : m_function[block].arguments)
+            m_defined[argument.at()] = false;
+        for (const OpId op : m_function[block].ops) {
+            for (const ValueId result : m_function[op].results)
+                m_defined[result.at()] = false;
+        }
+    }
+
+    void verifyUse(ValueId value, const std::string& where)
+    {
+        if (!value.valid() || value.at() >= m_defined.size() || !m_defined[value.at()])
+            report("MW1305", fmt::format("{} uses {} before it is defined", where, value.valid() && value.at() < m_defined.size() ? valueText(m_function, value) : "an unknown value"));
+    }
+
+    void verifyOp(const Op& op)
+    {
+        const std::size_t before = m_problems.size();
+        for (const ValueId operand : op.operands)
+            verifyUse(operand, opName(op.kind));
+        if (m_problems.size() != before)
+            return;
+
+        std::vector<TensorType> operands;
+        for (const ValueId operand : op.operands)
+            operands.push_back(m_function[operand].type);
+        const auto expected = resultTypes(op.kind, op.attributes, operands);
+        if (!expected) {
+            append(m_problems, expected.error());
+            return;
+        }
+        if (op.kind == OpKind::Repeat)
+            verifyRepeat(op);
+        else
+            compareResults(op, *expected);
+    }
+
+    void compareResults(const Op& op, const std::vector<TensorType>& expected)
+    {
+        bool same = expected.size() == op.results.size();
+        for (std::size_t i = 0; same && i < expected.size(); ++i)
+            same = m_function[op.results[i]].type == expected[i];
+        if (!same)
+            report("MW1306", fmt::format("{}: the results' types are not what the op makes", opName(op.kind)));
+    }
+
+    void verifyRepeat(const Op& op)
+    {
+        const auto& attributes = op.as<RepeatAttributes>();
+        if (op.bodies.size() != 1)
+            return report("MW1307", "repeat: needs one body");
+        const Block& body = m_function[op.bodies.front()];
+        if (body.arguments.size() != op.operands.size() || body.results.size() < attributes.carries || body.results.size() != op.results.size())
+            return report("MW1307", "repeat: the body's arguments or results do not fit the op");
+        verifyBlockFresh(op.bodies.front());
+
+        std::vector<TensorType> expected;
+        for (std::size_t i = 0; i < body.results.size(); ++i) {
+            TensorType type = m_function[body.results[i]].type;
+            if (i < attributes.carries) {
+                if (type != m_function[body.arguments[i]].type || type != m_function[op.operands[i]].type)
+                    report("MW1307", fmt::format("repeat: carry {} changes its type from {} to {}", i, typeText(m_function[op.operands[i]].type), typeText(type)));
+            } else {
+                type.shape.insert(type.shape.begin(), attributes.count);
+            }
+            expected.push_back(std::move(type));
+        }
+        compareResults(op, expected);
+    }
+
+    /// A body is verified with nothing defined but its own arguments.
+    void verifyBlockFresh(BlockId body)
+    {
+        std::vector<bool> outside(m_function.values.size(), false);
+        std::swap(outside, m_defined);
+        verifyBlock(body);
+        std::swap(outside, m_defined);
+    }
+
+    void verifySharding(ValueId id)
+    {
+        const Value& value = m_function[id];
+        if (!value.sharding)
+            return;
+        const TensorSharding& sharding = *value.sharding;
+        const auto fail = [&](const std::string& what) { report("MW1308", fmt::format("the sharding of {}: {}", valueText(m_function, id), what)); };
+        if (sharding.mesh < 0 || static_cast<std::size_t>(sharding.mesh) >= m_meshes.size())
+            return fail("there is no such mesh");
+        if (sharding.dims.size() != value.type.shape.size())
+            return fail(fmt::format("{} dimensions for {}", sharding.dims.size(), typeText(value.type)));
+
+        const Mesh& mesh = m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+        AxisRefs all = sharding.replicated;
+        all.insert(all.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+        for (const DimSharding& dim : sharding.dims)
+            all.insert(all.end(), dim.axes.begin(), dim.axes.end());
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const auto axis = static_cast<std::size_t>(all[i].axis);
+            if (all[i].axis < 0 || axis >= mesh.axes().size())
+                return fail("an axis is not in the mesh");
+            if (all[i].pre < 1 || all[i].size < 1 || mesh.axes()[axis].size % (all[i].pre * all[i].size) != 0)
+                return fail(fmt::format("{} does not divide its axis", axisText(all[i], mesh)));
+            for (std::size_t j = 0; j < i; ++j) {
+                if (overlaps(all[i], all[j]))
+                    return fail(fmt::format("{} is used twice", axisText(all[i], mesh)));
+            }
+        }
+    }
+
+    const Function& m_function;
+    const std::vector<NamedMesh>& m_meshes;
+    std::vector<bool> m_defined;
+    Problems m_problems;
+};
+
+} // namespace
+
+Problems verify(const Function& function, const std::vector<NamedMesh>& meshes)
+{
+    if (function.blocks.empty())
+        return {{"MW1307", "a function needs a body", {}, Place{{}, 0, 0, function.name}}};
+    return FunctionVerifier(function, meshes).run();
+}
+
+Problems verify(const Program& program)
+{
+    Problems problems;
+    std::set<std::string_view> names;
+    for (const Function& function : program.functions) {
+        if (!names.insert(function.name).second)
+            problems.push_back({"MW1309", fmt::format("two functions are named \"{}\"", function.name)});
+        append(problems, verify(function, program.meshes));
+    }
+    return problems;
+}
+
+} // namespace meshwright

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/support/result.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// How far to go; each includes what comes before it (semantics.md 2.5 to 2.8).
+enum class PropagationStrategy : std::uint8_t {
+    Basic,
+    BasicConservative, ///< Basic without splitting axes
+    Aggressive,
+    OpPriority,
+    UserPriority,
+    Pipeline, ///< UserPriority, then every dimension is closed and values without any sharding are replicated
+};
+
+/// Why an axis splits a dimension of a value: the first step of the way back to an annotation.
+struct ShardingReason {
+    ValueId value;
+    std::size_t dim = 0;
+    AxisRef axis;
+    std::string annotation; ///< the user's annotation at the end of the way: "sharding.x"
+    ValueId from; ///< the neighbour it came from; invalid: the user wrote it on this value
+    OpId through; ///< the op that joins the two; invalid for groups and loops
+    std::string step; ///< "by the user", "dot_general, factor i, aggressive, pass-through", "sharding group", "loop carry"
+};
+
+/// An axis that was wanted and not taken.
+struct ShardingConflict {
+    OpId op;
+    ValueId value; ///< that did not get the axis
+    std::size_t dim = 0;
+    AxisRef axis;
+    std::string reason; ///< who holds it instead, or which dimension is closed
+};
+
+struct PropagationReport {
+    std::vector<ShardingReason> reasons; ///< in the order in which they were made
+    std::vector<ShardingConflict> conflicts;
+    int rounds = 0;
+
+    /// The reasons of one value, in order of dimension and axis.
+    std::vector<ShardingReason> reasonsOf(ValueId value) const;
+};
+
+/// One sentence that follows the way back to the user: `P('data', None): dim 0 by data, from x (sharding.x) through dot_general and add`.
+std::string explainSharding(const Function& function, const PropagationReport& report, const Mesh& mesh, ValueId value);
+
+/// Gives every value of `function` a sharding, from the annotations that its values carry (Value::sharding, ShardingConstraint ops,
+/// result shardings, groups); writes Value::sharding. Repeat bodies are propagated through carries, stacked slices (dimension 0 of a
+/// stacked tensor stays whole) and invariants.
+/// Problems: MW1201 members of one group are annotated differently.
+Result<PropagationReport> propagate(Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy = PropagationStrategy::Pipeline);
+
+} // namespace meshwright

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// What sharding a factor costs.
+enum class FactorKind : std::uint8_t {
+    PassThrough, ///< nothing, when all tensors agree
+    Reduction, ///< results become partial
+    Permutation, ///< a halo exchange or permute
+    NeedReplication, ///< not possible: the op needs it whole
+};
+
+struct Factor {
+    std::int64_t size = 1;
+    FactorKind kind = FactorKind::PassThrough;
+    bool blocked = false; ///< propagation never goes along it
+
+    friend bool operator==(const Factor&, const Factor&) = default;
+};
+
+/// For each dimension of a tensor, its factors, major to minor, as indices into OpShardingRule::factors.
+using DimFactors = std::vector<std::vector<std::size_t>>;
+
+/// Which dimensions of an op's operands and results go together: `([i, k], [k, j])->([i, j])`.
+/// Source: openxla/shardy, docs/propagation.md; semantics.md section 1 of the design.
+struct OpShardingRule {
+    std::vector<Factor> factors;
+    std::vector<DimFactors> operands;
+    std::vector<DimFactors> results;
+
+    friend bool operator==(const OpShardingRule&, const OpShardingRule&) = default;
+};
+
+/// As Shardy writes it: `([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}`.
+std::string ruleText(const OpShardingRule& rule);
+
+/// The rule of an op from its kind, attributes and types; the one place that knows them. Nothing for ops that propagation does not
+/// pass through by a rule (constants without dimensions, Repeat, collectives).
+std::optional<OpShardingRule> shardingRule(
+    OpKind kind, const OpAttributes& attributes, std::span<const TensorType> operands, std::span<const TensorType> results);
+std::optional<OpShardingRule> shardingRule(const Function& function, OpId op);
+
+} // namespace meshwright

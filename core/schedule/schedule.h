@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/partition/device_program.h"
+#include "core/support/result.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+enum class Stream : std::uint8_t { Compute, Collectives };
+
+enum class InstructionKind : std::uint8_t {
+    Compute, ///< one op, or several element-wise ops in one pass over the data
+    CollectiveStart, ///< from here the collective may move data; its operand must not be written before it is done
+    CollectiveDone, ///< the result may be read from here
+    Loop, ///< `body` runs as often as its Repeat op says
+};
+
+/// One step of what every device does, in one total order for all of them: collectives of a group meet in the order of their starts.
+struct Instruction {
+    InstructionKind kind = InstructionKind::Compute;
+    Stream stream = Stream::Compute;
+    std::vector<OpId> ops; ///< in program order; all but Compute have one
+    std::vector<ValueId> reads; ///< values from outside the instruction; constants that were folded into it are not listed
+    std::vector<ValueId> writes; ///< values that something outside reads, or results
+    std::vector<Instruction> body; ///< Loop
+};
+
+/// What memory is used for.
+enum class MemoryKind : std::uint8_t { Parameter, OptimizerState, Gradient, Input, Activation, Collective, Temporary };
+const char* memoryKindName(MemoryKind kind);
+
+/// A stretch of a device's arena and how long it is in use.
+struct Buffer {
+    std::int64_t offset = 0; ///< bytes from the arena's start, a multiple of kBufferAlignment
+    std::int64_t bytes = 0;
+    MemoryKind kind = MemoryKind::Temporary;
+    ValueId value; ///< the first value that lives in it; others may follow in place
+    std::size_t first = 0; ///< index of the first instruction of the function's list during which it is in use; arguments: 0
+    std::size_t last = 0; ///< index of the last one; what outlives the function: the number of instructions
+};
+
+inline constexpr std::int64_t kBufferAlignment = 64;
+
+/// Where every value lives. Loop bodies have their buffers for the whole Loop instruction.
+struct BufferPlan {
+    std::vector<Buffer> buffers;
+    std::vector<std::int32_t> bufferOf; ///< for each value: index into buffers; -1: never in memory (folded or fused away)
+    std::int64_t arenaBytes = 0; ///< the arena's size: the high-water mark of the offsets
+    std::int64_t peakLiveBytes = 0; ///< the largest sum of buffers in use at one instruction; <= arenaBytes
+    std::size_t peakInstruction = 0;
+};
+
+/// A result whose value could not be computed in the place of the argument that it is donated into: it is copied there at the end.
+struct FinalCopy {
+    ValueId from;
+    ValueId to; ///< an argument
+};
+
+struct ScheduledFunction {
+    DeviceFunction device;
+    std::vector<Instruction> instructions;
+    BufferPlan buffers;
+    std::vector<FinalCopy> finalCopies;
+};
+
+/// Whose habits a schedule follows.
+enum class SchedulePolicy : std::uint8_t {
+    Host, ///< our virtual devices: element-wise chains fused, each collective done where it starts
+    Overlapped, ///< as XLA on an accelerator: the same fusion; collectives are done only before their first use
+    Eager, ///< op by op, nothing fused, each collective done where it starts
+};
+const char* schedulePolicyName(SchedulePolicy policy);
+
+/// What a device of a pipeline stage is to do next. Without pipelining: one task for each function call.
+enum class TaskKind : std::uint8_t { Whole, Forward, BackwardInput, BackwardWeight, Update };
+struct Task {
+    std::size_t stage = 0;
+    std::size_t chunk = 0; ///< of an interleaved schedule
+    std::size_t microbatch = 0;
+    TaskKind kind = TaskKind::Whole;
+    std::string function; ///< that carries it out
+};
+
+struct ScheduledStage {
+    std::vector<NamedMesh> meshes;
+    std::vector<ScheduledFunction> functions;
+
+    const ScheduledFunction* find(std::string_view name) const;
+    const Mesh& mesh() const { return meshes.front().mesh; }
+};
+
+struct ScheduledProgram {
+    std::vector<ScheduledStage> stages;
+    std::vector<Task> tasks; ///< of one training step, in the order in which each stage takes its own
+    SchedulePolicy policy = SchedulePolicy::Host;
+    std::string collectiveCost;
+};
+
+/// Orders, fuses and places one function.
+ScheduledFunction schedule(const DeviceFunction& function, SchedulePolicy policy);
+ScheduledProgram schedule(const DeviceProgram& program, SchedulePolicy policy);
+
+/// Bytes in use by kind at each instruction (index = instruction).
+struct MemoryMoment {
+    std::vector<std::int64_t> bytesByKind; ///< index: MemoryKind
+    std::int64_t total = 0;
+};
+std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function);
+
+} // namespace meshwright
