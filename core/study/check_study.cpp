@@ -16,7 +16,7 @@ namespace {
 /// The digits that come with Meshwright: 8 x 8 pixels, ten classes.
 constexpr std::int64_t kDigitsInputs = 64;
 constexpr std::int64_t kDigitsClasses = 10;
-constexpr std::int64_t kDigitsRows = 1797;
+constexpr std::int64_t kDigitsTrainingRows = 1500;
 
 class Checker {
 public:
@@ -188,7 +188,14 @@ void Checker::checkTrain()
     const TrainChoice& train = m_study.train;
     checkSize(train.steps, 0, "steps", "train.steps");
     checkSize(train.seed, 0, "the seed", "train.seed");
-    checkRange(train.heldOut >= 0 && train.heldOut < 1, train.heldOut, "at least 0 and below 1", "train.held_out");
+    if (train.data.kind == TrainingData::Kind::File) {
+        checkSize(train.data.heldOut, 0, "the number of rows held out", "train.data.held_out");
+        checkRange(train.data.scale != 0, train.data.scale, "any number but 0", "train.data.scale");
+        const std::string suffix = std::filesystem::path(train.data.file).extension().string();
+        if (suffix == ".npy" || suffix == ".npz" || suffix == ".idx" || train.data.file.ends_with("ubyte"))
+            report("MW1428", fmt::format("\"{}\": IDX and NPY files are not read in this version", train.data.file),
+                "write the rows as CSV, the label in the last column", "train.data");
+    }
     if (!m_study.phases.empty() && m_study.places.at.contains("train.steps")) {
         std::int64_t total = 0;
         for (const StudyPhase& phase : m_study.phases)
@@ -209,11 +216,10 @@ void Checker::checkTrain()
     if (mlp->layers.back() != kDigitsClasses)
         report("MW1436", fmt::format("the digits have {} classes, the last layer gives {}", kDigitsClasses, mlp->layers.back()),
             "end the layers with 10", fmt::format("model.mlp.layers[{}]", mlp->layers.size() - 1), rule);
-    const bool knownSplit = train.heldOut >= 0 && train.heldOut < 1;
-    const auto rows = static_cast<std::int64_t>(static_cast<double>(kDigitsRows) * (1.0 - train.heldOut));
-    if (knownSplit && !m_gaps.sizes && m_study.batch > rows && m_study.batch <= kLargestDimension)
-        report("MW1436", fmt::format("a batch of {} is more than the {} digits that are for training", m_study.batch, rows),
-            fmt::format("use a batch of at most {}", rows), "batch");
+    if (!m_gaps.sizes && m_study.batch > kDigitsTrainingRows && m_study.batch <= kLargestDimension)
+        report("MW1436",
+            fmt::format("a batch of {} is more than the {} digits that are for training", m_study.batch, kDigitsTrainingRows),
+            fmt::format("use a batch of at most {}", kDigitsTrainingRows), "batch");
 }
 
 void Checker::checkPipeline()

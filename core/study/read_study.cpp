@@ -677,9 +677,6 @@ void StudyReader::readTrain(const DocNode& node)
     setInteger(fields.take("seed"), "train.seed", study.train.seed);
     if (const DocNode* data = fields.take("data"))
         readData(*data, "train.data");
-    if (const DocNode* shuffle = fields.take("shuffle"))
-        study.train.shuffle = truth(*shuffle, "train.shuffle").value_or(study.train.shuffle);
-    setNumber(fields.take("held_out"), "train.held_out", study.train.heldOut);
     fields.close();
 }
 
@@ -688,23 +685,27 @@ void StudyReader::readData(const DocNode& node, const std::string& path)
     TrainingData& data = study.train.data;
     if (node.kind == DocNode::Kind::Map) {
         Fields fields(*this, node, path);
-        data.kind = TrainingData::Kind::Files;
-        setText(fields.require("inputs", "name the file of the inputs"), path + ".inputs", data.inputs);
-        setText(fields.take("labels"), path + ".labels", data.labels);
+        data.kind = TrainingData::Kind::File;
+        setText(fields.require("file", "name a CSV file"), path + ".file", data.file);
+        setNumber(fields.take("scale"), path + ".scale", data.scale);
+        setInteger(fields.take("held_out"), path + ".held_out", data.heldOut);
+        if (const DocNode* shuffle = fields.take("shuffle"))
+            data.shuffle = truth(*shuffle, path + ".shuffle").value_or(data.shuffle);
         fields.close();
         return;
     }
-    const auto name = text(node, path, "random, digits, or files");
+    const auto name = text(node, path, "random, digits, or a file");
     if (!name || *name == "random")
         return;
     if (*name == "digits") {
         data.kind = TrainingData::Kind::Digits;
     } else if (name->find_first_of("./") != std::string::npos) {
-        data.kind = TrainingData::Kind::Files;
-        data.inputs = *name;
+        data.kind = TrainingData::Kind::File;
+        data.file = *name;
     } else {
         const std::vector<std::string> names = {"random", "digits"};
-        report("MW1423", fmt::format("unknown data \"{}\"", *name), suggestion(*name, names) + ", or a file", node.place(path));
+        report(
+            "MW1423", fmt::format("unknown data \"{}\"", *name), suggestion(*name, names) + ", or a CSV file", node.place(path));
     }
 }
 

@@ -42,7 +42,8 @@ std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& 
             const auto& entries = study.sharding.entries;
             auto entry = std::find_if(entries.begin(), entries.end(), [&](const ShardingEntry& e) { return e.name == name; });
             if (entry == entries.end())
-                entry = std::find_if(entries.begin(), entries.end(), [&](const ShardingEntry& e) { return globMatches(e.name, name); });
+                entry = std::find_if(
+                    entries.begin(), entries.end(), [&](const ShardingEntry& e) { return globMatches(e.name, name); });
             if (!name.empty() && entry != entries.end())
                 specs.emplace(name, NamedSpec{entry->spec, entry->path});
         }
@@ -175,8 +176,8 @@ private:
         }
         for (const ShardingEntry& entry : m_study.sharding.entries) {
             if (!m_used.contains(entry.path))
-                m_problems.push_back({"MW1429", fmt::format("no array has the name \"{}\"", entry.name), suggestion(entry.name, names),
-                    m_study.placeOf(entry.path)});
+                m_problems.push_back({"MW1429", fmt::format("no array has the name \"{}\"", entry.name),
+                    suggestion(entry.name, names), m_study.placeOf(entry.path)});
         }
     }
 

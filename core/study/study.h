@@ -82,15 +82,19 @@ struct StudySharding {
     friend bool operator==(const StudySharding&, const StudySharding&) = default;
 };
 
+/// What is learned from.
 struct TrainingData {
     enum class Kind : std::uint8_t {
-        Random, ///< standard normal inputs; targets of the loss's kind
-        Digits, ///< the handwritten digits that come with Meshwright
-        Files,
+        Random, ///< standard normal inputs and targets, one batch
+        Digits, ///< the handwritten digits that come with Meshwright: 1500 to train on, 297 held out
+        File, ///< a CSV file, its last column the label
     };
     Kind kind = Kind::Random;
-    std::string inputs = {}; ///< of kind Files: relative to the study
-    std::string labels = {}; ///< empty: the last column of `inputs`
+    // Of files only:
+    std::string file = {}; ///< relative to the study
+    double scale = 1.0; ///< every input is multiplied by this; not 0
+    std::int64_t heldOut = 0; ///< the last so many rows are for measuring accuracy; >= 0
+    bool shuffle = false; ///< rows are shuffled, by the seed, before they are divided
 
     friend bool operator==(const TrainingData&, const TrainingData&) = default;
 };
@@ -99,8 +103,6 @@ struct TrainChoice {
     std::int64_t steps = 10; ///< >= 0; phases, if there are any, count instead
     std::int64_t seed = 0; ///< >= 0
     TrainingData data = {};
-    bool shuffle = true; ///< every epoch in another order; otherwise in file order
-    double heldOut = 0.2; ///< part of the rows that is kept for measuring accuracy; 0 <= heldOut < 1
 
     friend bool operator==(const TrainChoice&, const TrainChoice&) = default;
 };

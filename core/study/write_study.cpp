@@ -76,7 +76,8 @@ std::string modelText(const StudyModel& model)
     if (const auto* program = std::get_if<ProgramFile>(&model)) {
         if (program->function.empty())
             return fmt::format("model: {{program: {}}}\n", inQuotes(program->file));
-        return fmt::format("model: {{program: {{file: {}, function: {}}}}}\n", inQuotes(program->file), inQuotes(program->function));
+        return fmt::format(
+            "model: {{program: {{file: {}, function: {}}}}}\n", inQuotes(program->file), inQuotes(program->function));
     }
     const auto* mlp = std::get_if<MlpModel>(&model);
     assert(mlp != nullptr);
@@ -129,12 +130,11 @@ std::string trainText(const TrainChoice& train, bool withSteps)
     std::string data = "random";
     if (train.data.kind == TrainingData::Kind::Digits)
         data = "digits";
-    if (train.data.kind == TrainingData::Kind::Files)
-        data = train.data.labels.empty()
-            ? fmt::format("{{inputs: {}}}", inQuotes(train.data.inputs))
-            : fmt::format("{{inputs: {}, labels: {}}}", inQuotes(train.data.inputs), inQuotes(train.data.labels));
-    return fmt::format("train: {{{}seed: {}, data: {}, shuffle: {}, held_out: {}}}\n",
-        withSteps ? fmt::format("steps: {}, ", train.steps) : "", train.seed, data, train.shuffle, number(train.heldOut));
+    if (train.data.kind == TrainingData::Kind::File)
+        data = fmt::format("{{file: {}, scale: {}, held_out: {}, shuffle: {}}}", inQuotes(train.data.file),
+            number(train.data.scale), train.data.heldOut, train.data.shuffle);
+    return fmt::format(
+        "train: {{{}seed: {}, data: {}}}\n", withSteps ? fmt::format("steps: {}, ", train.steps) : "", train.seed, data);
 }
 
 } // namespace
