@@ -27,6 +27,14 @@ double filled(std::int64_t size, std::int64_t unit)
     return static_cast<double>(size) / static_cast<double>(ceilDiv(size, unit) * unit);
 }
 
+/// `1.10 TFLOP`, `950 FLOP/s`.
+std::string flopText(double count, const char* unit)
+{
+    const std::string number = formatCount(count);
+    const bool prefixed = number.back() < '0' || number.back() > '9';
+    return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
+}
+
 double gpuTileEfficiency(const MatmulDims& dims, std::optional<std::int64_t> multiprocessors)
 {
     const std::int64_t rows = dims.m <= kGpuSmallTile ? kGpuSmallTile : kGpuTile;
@@ -131,8 +139,8 @@ std::string DeviceCost::formula(const OpWork& work) const
     std::string text;
     if (work.matmul) {
         const auto rate = *matmulRate(m_chip, work.format, work.precision);
-        text = fmt::format("max({}FLOP / ({}FLOP/s ({}) x {:.3g} achievable x {:.3g} in full tiles) = {}, ",
-            formatCount(work.matmul->flops()) + " ", formatCount(rate.flopsPerSecond) + " ", rate.how, m_matmulFraction,
+        text = fmt::format("max({} / ({} ({}) x {:.3g} achievable x {:.3g} in full tiles) = {}, ",
+            flopText(work.matmul->flops(), "FLOP"), flopText(rate.flopsPerSecond, "FLOP/s"), rate.how, m_matmulFraction,
             tileEfficiency(*work.matmul), formatSeconds(result.computeSeconds));
     }
     text += fmt::format(

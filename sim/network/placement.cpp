@@ -372,7 +372,7 @@ std::string MeshPlacement::text() const
                     part.stride == 1 || physical.kind != AxisKind::Torus ? "" : fmt::format(", every {}", part.stride)));
         }
         texts.push_back(
-            fmt::format("{}: {}", m_mesh.axes()[axis].name, m_mesh.hasDefaultOrder() ? join(places, " x ") : "as ordered"));
+            fmt::format("{}: {}", m_mesh.axes()[axis].name, m_mesh.hasDefaultOrder() ? join(places, ", ") : "as ordered"));
     }
     std::string result = texts.empty() ? "one device" : join(texts, "; ");
     Sizes lengths;

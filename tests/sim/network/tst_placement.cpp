@@ -174,11 +174,10 @@ void TestPlacement::groups()
     for (std::size_t axis = 0; axis < placement.mesh().axes().size(); ++axis) {
         const AxisRef whole = wholeAxis(placement.mesh(), axis);
         all.push_back(whole);
-        QString found = text(placement.groupAxes({{whole}}), placement.topology());
-        // Which of two axes with several ways is not the point of this test when both are whole hosts.
+        const QString found = text(placement.groupAxes({{whole}}), placement.topology());
         QCOMPARE(found, expected[int(axis)]);
     }
-    // Parts of one switch stay apart here; the estimate joins them. Tori join what is adjacent.
+    // Adjacent parts of one physical axis are joined.
     QCOMPARE(text(placement.groupAxes(all), placement.topology()), expected.back());
 }
 
@@ -192,7 +191,6 @@ void TestPlacement::subAxes()
     QCOMPARE(text(placement.groupAxes({{AxisRef{0, 2, 2}, AxisRef{1, 1, 2}}}), topology), "x2 y2");
     QVERIFY(placement.groupAxes({}).empty());
 
-    // a = y2 x core2 wait for the parts: a sub-axis may take whole parts only.
     const MeshPlacement cores = placed("a=8", machine("v3", {2, 2}));
     QCOMPARE(text(cores.groupAxes({{AxisRef{0, 4, 2}}}), cores.topology()), "core2");
     QCOMPARE(text(cores.groupAxes({{AxisRef{0, 1, 4}}}), cores.topology()), "x2 y2");
@@ -337,11 +335,11 @@ void TestPlacement::scatteredGroups()
 void TestPlacement::texts()
 {
     QCOMPARE(placed("data=4,model=2", machine("v5e", {4, 2})).text(), std::string("data: x; model: y"));
-    QCOMPARE(placed("a=2,b=32", machine("v4", {4, 4, 4})).text(),
-        std::string("a: 2 of 4 along z, every 2; b: x x y x 2 of 4 along z"));
-    QCOMPARE(placed("a=8", machine("v5e", {4, 4})).text(), std::string("a: x x 2 of 4 along y (8 of 16 devices: 4x2 of 4x4)"));
+    QCOMPARE(
+        placed("a=2,b=32", machine("v4", {4, 4, 4})).text(), std::string("a: 2 of 4 along z, every 2; b: x, y, 2 of 4 along z"));
+    QCOMPARE(placed("a=8", machine("v5e", {4, 4})).text(), std::string("a: x, 2 of 4 along y (8 of 16 devices: 4x2 of 4x4)"));
     QCOMPARE(placed("data=8,model=4", hosts("h100", 4, 8)).text(),
-        std::string("data: host x 2 of 8 along gpu; model: 4 of 8 along gpu"));
+        std::string("data: host, 2 of 8 along gpu; model: 4 of 8 along gpu"));
     QCOMPARE(placed("", machine("v5e", {1, 1})).text(), std::string("one device"));
 }
 
