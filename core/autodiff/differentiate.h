@@ -25,6 +25,7 @@ struct Differentiated {
 /// Cotangents of arguments are named "grad.NAME" and have the role Gradient.
 ///
 /// Problems: MW1310 no derivative is known for an op on the way (named), MW1311 an argument or result is not floating.
-Result<Differentiated> differentiate(const Function& function, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds);
+Result<Differentiated> differentiate(
+    const Function& function, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds);
 
 } // namespace meshwright

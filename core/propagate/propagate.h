@@ -55,6 +55,7 @@ std::string explainSharding(const Function& function, const PropagationReport& r
 /// result shardings, groups); writes Value::sharding. Repeat bodies are propagated through carries, stacked slices (dimension 0 of a
 /// stacked tensor stays whole) and invariants.
 /// Problems: MW1201 members of one group are annotated differently.
-Result<PropagationReport> propagate(Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy = PropagationStrategy::Pipeline);
+Result<PropagationReport> propagate(
+    Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy = PropagationStrategy::Pipeline);
 
 } // namespace meshwright

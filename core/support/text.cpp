@@ -109,9 +109,10 @@ namespace {
 /// Three significant figures, without an exponent for values from 1 up to 1000.
 std::string threeFigures(double value)
 {
-    if (value >= 99.95)
+    const double size = std::fabs(value);
+    if (size >= 99.95)
         return fmt::format("{:.0f}", value);
-    if (value >= 9.995)
+    if (size >= 9.995)
         return fmt::format("{:.1f}", value);
     return fmt::format("{:.2f}", value);
 }
@@ -133,6 +134,8 @@ std::string formatSeconds(double seconds)
 {
     if (seconds == 0.0)
         return "0 s";
+    if (seconds < 0.0)
+        return "-" + formatSeconds(-seconds);
     if (seconds >= 120.0) {
         const auto whole = static_cast<std::int64_t>(std::llround(seconds));
         return fmt::format("{} min {} s", whole / 60, whole % 60);
