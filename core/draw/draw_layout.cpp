@@ -21,6 +21,8 @@ constexpr double kLargestAspect = 6.0;
 constexpr double kRowHeight = 72.0; ///< of an array of rank 1, and of a scalar
 constexpr double kLabelSize = 12.0;
 constexpr double kRangeSize = 10.0;
+constexpr double kLegibleWidth = 30.0; ///< of a cell with a label
+constexpr double kLegibleHeight = 24.0;
 constexpr std::size_t kMostIdsInLabel = 8;
 constexpr std::size_t kMostIdsInTooltip = 64;
 
@@ -31,18 +33,24 @@ struct PanelSize {
     bool toScale = true;
 };
 
-PanelSize panelSize(const Shape& shape, const LayoutDrawing& drawing)
+/// A panel of at most `widest` x `highest` pixels for `rows` x `columns` cells: in proportion to the shape as far as the limits
+/// and legible cells allow.
+PanelSize panelSize(const Shape& shape, double widest, double highest, std::size_t rows, std::size_t columns)
 {
     if (shape.empty())
-        return {std::min(drawing.panelWidth, 2.0 * kRowHeight), std::min(drawing.panelHeight, kRowHeight)};
+        return {std::min(widest, 2.0 * kRowHeight), std::min(highest, kRowHeight)};
     if (shape.size() == 1)
-        return {drawing.panelWidth, std::min(drawing.panelHeight, kRowHeight)};
+        return {widest, std::min(highest, kRowHeight)};
     const double across = std::max(1.0, static_cast<double>(shape.back()));
     const double down = std::max(1.0, static_cast<double>(shape[shape.size() - 2]));
     const double wanted = across / down;
     const double aspect = std::clamp(wanted, 1.0 / kLargestAspect, kLargestAspect);
-    const double height = std::min(drawing.panelHeight, drawing.panelWidth / aspect);
-    return {height * aspect, height, aspect == wanted};
+    PanelSize size;
+    size.height = std::min(highest, widest / aspect);
+    size.width = std::max(size.height * aspect, std::min(widest, kLegibleWidth * static_cast<double>(columns)));
+    size.height = std::max(size.height, std::min(highest, kLegibleHeight * static_cast<double>(rows)));
+    size.toScale = std::fabs(size.width / size.height - wanted) < 1e-6 * wanted;
+    return size;
 }
 
 /// Neighbouring ranges of one dimension that are drawn as one.
@@ -84,10 +92,10 @@ public:
         const std::vector<LayoutGrid> grids = layoutGrids(m_layout);
         const std::size_t panels = std::min(grids.size(), std::max<std::size_t>(1, m_drawing.mostPanels));
         const bool stacked = m_layout.shape.size() > 2;
-        const PanelSize whole = panelSize(m_layout.shape, m_drawing);
         const auto across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(panels))));
-        const double shrink = stacked ? 1.0 / std::sqrt(static_cast<double>(across)) : 1.0;
-        const PanelSize panel{whole.width * shrink, whole.height * shrink, whole.toScale};
+        const double shrink = 1.0 / std::sqrt(static_cast<double>(across));
+        const PanelSize panel = panelSize(m_layout.shape, m_drawing.panelWidth * shrink, m_drawing.panelHeight * shrink,
+            grids.front().rows.size(), grids.front().columns.size());
 
         DisplayList list;
         list.title = m_drawing.caption.empty()
@@ -139,7 +147,7 @@ private:
         if (panels < grids.size())
             notes.push_back(fmt::format("{} of {} slices are left out", grids.size() - panels, grids.size()));
         if (!toScale)
-            notes.push_back("the longer side is drawn short");
+            notes.push_back("the sides are not in proportion to each other");
         const auto idle = emptyHandedDevices(m_layout);
         if (!idle.empty())
             notes.push_back(fmt::format("no elements on {} {}", m_drawing.platform, deviceListText(idle, kMostIdsInLabel)));
@@ -162,6 +170,9 @@ private:
                 addCell(list, cell, *shard, pieces);
                 if (isSelected(grid, row, column)) {
                     RectShape accent = cell;
+                    accent.style.outline = Role::Background; // sets the accent off against any colour
+                    accent.style.outlineWidth = 6.0;
+                    accents.push_back({accent});
                     accent.style.outline = Role::Accent;
                     accent.style.outlineWidth = 3.0;
                     accents.push_back({accent});
@@ -259,8 +270,10 @@ private:
         const std::string ids = deviceListText(devices, kMostIdsInLabel);
         if (!addIfFits(m_drawing.platform + " " + ids, kLabelSize) && !addIfFits(ids, kLabelSize))
             addIfFits(ids, kRangeSize);
-        if (!lines.empty())
-            addIfFits(boxText(shard.box), kRangeSize);
+        const std::string range = boxText(shard.box);
+        if (!lines.empty() && !addIfFits(range, kRangeSize)
+            && estimatedWidth(lines.front().first + "  " + range, lines.front().second) <= room)
+            lines.front().first += "  " + range;
         if (manyHolders)
             addIfFits(fmt::format("x{}", devices.size()), kLabelSize);
         if (lines.empty())

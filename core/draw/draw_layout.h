@@ -32,7 +32,7 @@ struct LayoutDrawing {
 ///
 /// The last two dimensions are drawn as a grid whose cells are to scale; each distinct part of the leading dimensions is a grid of its
 /// own (small multiples) under a heading such as `x[0:4, :, :]`. An array of rank 1 is a row, a scalar one cell. Sides are in proportion
-/// to the shape, up to 6 to 1; beyond that the longer side is cut short and the picture says so.
+/// to the shape, up to 6 to 1 and as long as labels fit; otherwise the picture says that they are not.
 ///
 /// The colour of a cell is that of its device; several holders are bands of their colours, or (more than `mostBands`) the first one's
 /// colour and a badge `x8`. A cell is labelled with its devices and its index range where they fit. Its item has the id `shard:N`, N being

@@ -30,19 +30,28 @@ struct MlpModel {
     Activation activation = Activation::Relu;
     bool bias = true;
     LossKind loss = LossKind::CrossEntropy;
+
+    friend bool operator==(const MlpModel&, const MlpModel&) = default;
 };
 
 struct SgdOptimizer {
     double learningRate = 0.01;
     double momentum = 0.0;
+
+    friend bool operator==(const SgdOptimizer&, const SgdOptimizer&) = default;
 };
 struct AdamOptimizer {
     double learningRate = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
+
+    friend bool operator==(const AdamOptimizer&, const AdamOptimizer&) = default;
 };
-struct NoOptimizer { }; ///< gradients only
+/// Gradients only.
+struct NoOptimizer {
+    friend bool operator==(const NoOptimizer&, const NoOptimizer&) = default;
+};
 using Optimizer = std::variant<SgdOptimizer, AdamOptimizer, NoOptimizer>;
 
 struct TrainingOptions {

@@ -91,39 +91,32 @@ private:
         }
     }
 
-    /// False when some other group needs a member of the joined group and is needed by one.
+    /// False when some other group needs a member of the joined group and is needed by one. Groups that end before the joined one begins
+    /// cannot.
     bool canJoin(std::size_t a, std::size_t b) const
     {
         const std::size_t first = std::min(m_members[a].front(), m_members[b].front());
-        std::set<std::size_t> visited;
+        std::set<std::size_t> visited{a, b};
         std::vector<std::size_t> open;
-        const auto visitNeeds = [&](std::size_t group) {
+        bool leadsBack = false;
+        const auto visitNeeds = [&](std::size_t group, bool isOutside) {
             for (const std::size_t member : m_members[group]) {
                 for (const std::size_t needed : dependencies(member)) {
                     const std::size_t other = m_groupOf[needed];
-                    if (other != group && m_members[other].back() > first && visited.insert(other).second)
+                    leadsBack = leadsBack || (isOutside && (other == a || other == b));
+                    if (m_members[other].back() > first && visited.insert(other).second)
                         open.push_back(other);
                 }
             }
         };
-        // What the joined group needs directly is no way round; only what is needed through others is.
-        for (const std::size_t group : {a, b}) {
-            for (const std::size_t member : m_members[group]) {
-                for (const std::size_t needed : dependencies(member)) {
-                    const std::size_t other = m_groupOf[needed];
-                    if (other != a && other != b && m_members[other].back() > first && visited.insert(other).second)
-                        open.push_back(other);
-                }
-            }
-        }
-        while (!open.empty()) {
+        visitNeeds(a, false);
+        visitNeeds(b, false);
+        while (!open.empty() && !leadsBack) {
             const std::size_t group = open.back();
             open.pop_back();
-            if (group == a || group == b)
-                return false;
-            visitNeeds(group);
+            visitNeeds(group, true);
         }
-        return true;
+        return !leadsBack;
     }
 
     void join(std::size_t from, std::size_t into)

@@ -32,7 +32,7 @@ struct TextDrawing {
 /// A drawing of where the pieces of an array lie, with box characters: for ranks 1 and 2 line by line that of
 /// `jax.debug.visualize_sharding`. Every line ends with a newline.
 ///
-/// A scalar is one cell. Arrays of rank 3 and up are drawn as a stack of grids of their last two dimensions under headings
+/// A scalar is one cell, one line high. Arrays of rank 3 and up are drawn as a stack of grids of their last two dimensions under headings
 /// such as `x[0:4, :, :]`, one for each distinct part of the leading dimensions. Devices that an uneven sharding leaves without
 /// elements are named in a line below. What goes beyond the limits of `drawing` is counted in a line of its own.
 ///

@@ -86,6 +86,8 @@ void TestDrawLayout::coloursAndLabels()
     QCOMPARE(texts.front(), QString("x: 128x128 P('x', 'y')"));
     QVERIFY(texts.contains("TPU 3"));
     QVERIFY(texts.contains("[64:128, 0:64]"));
+    // Flat cells have one line for both.
+    QVERIFY(textsOf(drawn({128, 512}, "P('x', 'y')", meshOf("x=4,y=2"))).contains("TPU 3  [32:64, 256:512]"));
     QCOMPARE(list.title, std::string("x: 128x128 P('x', 'y')"));
     // A click in the third cell finds it.
     const RectShape third = cells.at("shard:2");
@@ -178,7 +180,7 @@ void TestDrawLayout::extremeShapes_data()
     QTest::addColumn<Shape>("shape");
     QTest::addColumn<std::string>("spec");
     QTest::addColumn<std::size_t>("cells");
-    QTest::addColumn<bool>("cutShort");
+    QTest::addColumn<bool>("outOfProportion");
 
     QTest::newRow("scalar") << Shape{} << std::string("P()") << std::size_t{1} << false;
     QTest::newRow("vector") << Shape{100} << std::string("P('x')") << std::size_t{4} << false;
@@ -187,6 +189,7 @@ void TestDrawLayout::extremeShapes_data()
     QTest::newRow("no columns") << Shape{8, 0} << std::string("P('x')") << std::size_t{4} << true;
     QTest::newRow("very wide") << Shape{4, 10000} << std::string("P('x')") << std::size_t{4} << true;
     QTest::newRow("very tall") << Shape{10000, 4} << std::string("P('x')") << std::size_t{4} << true;
+    QTest::newRow("room for labels") << Shape{8, 512} << std::string("P(('x', 'y'))") << std::size_t{8} << true;
     QTest::newRow("six to one") << Shape{24, 4} << std::string("P('x')") << std::size_t{4} << false;
 }
 
@@ -195,11 +198,11 @@ void TestDrawLayout::extremeShapes()
     QFETCH(Shape, shape);
     QFETCH(std::string, spec);
     QFETCH(std::size_t, cells);
-    QFETCH(bool, cutShort);
-    const DisplayList list = drawn(shape, spec.c_str(), meshOf("x=4"));
+    QFETCH(bool, outOfProportion);
+    const DisplayList list = drawn(shape, spec.c_str(), meshOf("x=4,y=2"));
     QCOMPARE(cellsOf(list).size(), cells);
     if (shape != Shape{0, 8})
-        QCOMPARE(textsOf(list).contains("the longer side is drawn short"), cutShort);
+        QCOMPARE(textsOf(list).contains("the sides are not in proportion to each other"), outOfProportion);
     for (const auto& [id, cell] : cellsOf(list)) {
         QVERIFY(cell.width > 0.0 && cell.height > 0.0);
         QVERIFY(cell.topLeft.x >= 0.0 && cell.topLeft.x + cell.width <= list.width);

@@ -47,7 +47,9 @@ void TestVisualize::rankOne()
 
 void TestVisualize::scalar()
 {
-    QCOMPARE(drawn({}, "P()", meshOf("x=2")), QString("┌───────┐\n│TPU 0,1│\n└───────┘\n"));
+    // As wide as an array of 1 x 1: int(10 * 2.5) = 25 with the frame's 2; one line high.
+    QCOMPARE(drawn({}, "P()", meshOf("x=2")),
+        QString("┌───────────────────────┐\n│        TPU 0,1        │\n└───────────────────────┘\n"));
 }
 
 void TestVisualize::scale()
