@@ -220,13 +220,15 @@ private:
         const BlockId body = opOf(m_instructions[at]).bodies.front();
         const std::size_t before = m_plan.buffers.size();
         const std::int64_t bytes = BlockPlanner(m_function, m_instructions[at].body, body, true, m_plan).run(nullptr);
-        m_loops.push_back({before, m_plan.buffers.size(), bytes, at});
+        m_loops.push_back({before, m_plan.buffers.size(), at});
+        m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
+        m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at});
     }
 
-    struct LoopStretch {
+    /// The body's buffers, from firstBuffer up to stretch, which is the buffer that holds them.
+    struct LoopBuffers {
         std::size_t firstBuffer = 0;
-        std::size_t endBuffer = 0;
-        std::int64_t bytes = 0;
+        std::size_t stretch = 0;
         std::size_t instruction = 0;
     };
 
@@ -247,8 +249,6 @@ private:
             const Buffer& buffer = m_plan.buffers[static_cast<std::size_t>(index)];
             intervals.push_back({buffer.bytes, buffer.first, buffer.last});
         }
-        for (const LoopStretch& loop : m_loops)
-            intervals.push_back({loop.bytes, loop.instruction, loop.instruction});
 
         std::vector<std::size_t> order(intervals.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
@@ -261,10 +261,12 @@ private:
 
         for (std::size_t i = 0; i < m_own.size(); ++i)
             m_plan.buffers[static_cast<std::size_t>(m_own[i])].offset = intervals[i].offset;
-        for (std::size_t i = 0; i < m_loops.size(); ++i) {
-            for (std::size_t b = m_loops[i].firstBuffer; b < m_loops[i].endBuffer; ++b) {
-                m_plan.buffers[b].offset += intervals[m_own.size() + i].offset;
-                m_plan.buffers[b].first = m_plan.buffers[b].last = m_loops[i].instruction;
+        for (const LoopBuffers& loop : m_loops) {
+            for (std::size_t b = loop.firstBuffer; b < loop.stretch; ++b) {
+                Buffer& inner = m_plan.buffers[b];
+                inner.offset += m_plan.buffers[loop.stretch].offset;
+                inner.first = inner.last = loop.instruction;
+                inner.inLoop = true;
             }
         }
         findPeak(intervals);
@@ -317,7 +319,7 @@ private:
     std::map<ValueId, std::size_t> m_written;
     std::set<ValueId> m_taken; ///< operands whose memory a result took over
     std::vector<std::int32_t> m_own; ///< buffers of this block, not of its loops
-    std::vector<LoopStretch> m_loops;
+    std::vector<LoopBuffers> m_loops;
 };
 
 } // namespace
@@ -337,7 +339,7 @@ std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function)
     constexpr std::size_t kKinds = static_cast<std::size_t>(MemoryKind::Temporary) + 1;
     std::vector<MemoryMoment> moments(function.instructions.size() + 1, MemoryMoment{std::vector<std::int64_t>(kKinds, 0), 0});
     for (const Buffer& buffer : function.buffers.buffers) {
-        for (std::size_t i = buffer.first; i <= buffer.last && i < moments.size(); ++i) {
+        for (std::size_t i = buffer.inLoop ? moments.size() : buffer.first; i <= buffer.last && i < moments.size(); ++i) {
             moments[i].bytesByKind[static_cast<std::size_t>(buffer.kind)] += buffer.bytes;
             moments[i].total += buffer.bytes;
         }

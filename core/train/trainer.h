@@ -7,6 +7,7 @@
 #include "core/support/result.h"
 #include "core/timeline/timeline.h"
 #include "core/train/dataset.h"
+#include "core/train/verify.h"
 
 #include <functional>
 #include <optional>
@@ -19,37 +20,17 @@ namespace meshwright {
 /// A stretch of training under one layout.
 struct TrainingPhase {
     std::int64_t steps = 1;
-    Program program; ///< of `buildMlpTraining`, with the study's shardings, propagated
+    Program program; ///< of `buildMlpTraining`, with the study's shardings
     ScheduledProgram scheduled; ///< the same, on shards
-    Mesh mesh;
-};
-
-/// How a checked tensor compares with the reference in double precision.
-struct VerifiedTensor {
-    std::string name;
-    double shardedError = 0.0; ///< largest absolute error of the sharded run
-    double unshardedError = 0.0; ///< of the run on one device, in the same types
-    double tolerance = 0.0; ///< 4 * unshardedError + devices * eps * largest absolute value
-    double scale = 0.0; ///< largest absolute value of the reference
-    bool passed = true;
-};
-
-/// Every checked step starts from the state of the sharded run, so errors of different steps do not add up.
-struct Verification {
-    std::vector<std::int64_t> checkedSteps;
-    std::vector<VerifiedTensor> tensors; ///< for each tensor its worst checked step
-    bool passed = true;
-    double maxAbsError() const;
-    double maxRelError() const; ///< absolute error over the tensor's scale
 };
 
 struct TrainerOptions {
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0; ///< fixes the order of the rows
+    bool shuffle = true;
+    std::vector<RandomKey> initKeys; ///< one for each argument of "init"
     bool verify = false;
-    bool record = false; ///< keep timelines
+    bool record = false; ///< keep the timelines of the last step
     int permits = 0; ///< devices that compute at once; 0: one for each core
-    bool partitionableRandom = true;
-    RandomKey initKey; ///< the initial values are drawn from it
 };
 
 struct TrainingProgress {
@@ -99,11 +80,12 @@ struct TrainingResult {
     bool interrupted = false;
 };
 
-/// Trains phase after phase: initialises on the devices of the first, takes batches from `data` in an order that `seed` fixes, carries
+/// Trains phase after phase: initialises on the devices of the first, takes batches from `data` in an order that the seed fixes, carries
 /// parameters and optimiser states from phase to phase. Stops early, with what it has, when `stop` is asked for.
+/// Verification checks the first and the last step of every phase, and two between them.
 ///
-/// Problems: those of the data set and the runtime; MW1620 the loss is not finite.
-Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const MlpModel& model, const TrainingOptions& training, const Dataset& data, const TrainerOptions& options,
+/// Problems: those of the data set, `BatchPlan` and the runtime; MW1620 the loss is not finite.
+Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,
     const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
 
 } // namespace meshwright

@@ -5,45 +5,57 @@
 
 namespace meshwright::sim {
 
-ProductShape productShape(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs)
+MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs)
 {
     const auto has = [](const std::vector<std::size_t>& dims, std::size_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); };
-    ProductShape shape;
+    MatmulDims dims{1, 1, 1, 1};
     for (std::size_t dim = 0; dim < lhs.shape.size(); ++dim) {
         if (has(attributes.lhsBatch, dim))
-            shape.batch *= lhs.shape[dim];
+            dims.batch *= lhs.shape[dim];
         else if (has(attributes.lhsContracting, dim))
-            shape.k *= lhs.shape[dim];
+            dims.k *= lhs.shape[dim];
         else
-            shape.m *= lhs.shape[dim];
+            dims.m *= lhs.shape[dim];
     }
     for (std::size_t dim = 0; dim < rhs.shape.size(); ++dim) {
         if (!has(attributes.rhsBatch, dim) && !has(attributes.rhsContracting, dim))
-            shape.n *= rhs.shape[dim];
+            dims.n *= rhs.shape[dim];
     }
-    return shape;
+    return dims;
 }
 
-InstructionWork workOf(const Function& function, const Instruction& instruction)
+std::optional<MathFormat> mathFormatOf(DType dtype)
 {
-    InstructionWork work;
+    switch (dtype) {
+    case DType::F32:
+        return MathFormat::Fp32;
+    case DType::BF16:
+        return MathFormat::Bf16;
+    case DType::F16:
+        return MathFormat::Fp16;
+    case DType::S8:
+    case DType::U8:
+        return MathFormat::Int8;
+    default:
+        return std::nullopt;
+    }
+}
+
+OpWork workOf(const Function& function, const Instruction& instruction)
+{
+    OpWork work;
     for (const ValueId value : instruction.reads)
         work.bytesRead += function[value].type.bytes();
     for (const ValueId value : instruction.writes)
         work.bytesWritten += function[value].type.bytes();
     for (const OpId id : instruction.ops) {
         const Op& op = function[id];
-        if (op.kind == OpKind::DotGeneral) {
-            const auto& attributes = op.as<DotAttributes>();
-            const ProductShape shape = productShape(attributes, function[op.operands[0]].type, function[op.operands[1]].type);
-            work.product = shape;
-            work.operandType = attributes.operandType;
-            work.flops += 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-        } else if (op.kind == OpKind::Reduce) {
-            work.flops += static_cast<double>(function[op.operands.front()].type.elements());
-        } else if (isElementwise(op.kind)) {
-            work.flops += static_cast<double>(function[op.results.front()].type.elements());
-        }
+        if (op.kind != OpKind::DotGeneral)
+            continue;
+        const auto& attributes = op.as<DotAttributes>();
+        work.matmul = productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type);
+        work.format = mathFormatOf(attributes.operandType).value_or(MathFormat::Fp32);
+        work.precision = attributes.operandType == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default;
     }
     return work;
 }
