@@ -390,7 +390,7 @@ Function MlpTraining::evaluateFunction(const Function& loss) const
     const std::vector<ValueId> forward = inlineCall(builder, loss, operands);
     builder.setPhase(Phase::Metrics);
     const ValueId right = accuracy(builder, builder.convert(forward[1], m_lossType), builder.convert(y, m_lossType));
-    builder.setResults({forward[0], right}, {"loss", "accuracy"});
+    builder.setResults({forward[0], right, forward[1]}, {"loss", "accuracy", "predictions"});
     return evaluate;
 }
 
