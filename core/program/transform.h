@@ -18,7 +18,8 @@ std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const 
 /// (indexed by the source's values), which is extended by the copy's results. Phase, names and shardings are kept.
 void copyOp(Builder& builder, const Function& source, OpId op, std::vector<ValueId>& mapping);
 
-/// Removes ops from the blocks whose results nobody uses, inner blocks included. Returns how many.
+/// Removes ops from the blocks whose results nobody uses, inner blocks included; a Repeat loses the carries, operands and stacked
+/// results that nobody needs. Sends stay. Returns how many ops it removed.
 std::size_t eraseDeadOps(Function& function);
 
 /// Replaces every use of `from` (operands and block results) by `to`.

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/text/notation.h"
+
+#include "core/text/number.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cctype>
+#include <cstring>
+#include <limits>
+
+namespace meshwright {
+
+static_assert(std::endian::native == std::endian::little, "hexadecimal constants are little-endian in the text");
+
+std::string quoted(std::string_view text)
+{
+    std::string out = "\"";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\\')
+            out += "\\\\";
+        else if (byte >= 0x20 && byte < 0x7F && c != '"')
+            out += c;
+        else
+            out += fmt::format("\\{:02X}", byte);
+    }
+    return out + "\"";
+}
+
+std::string symbolText(std::string_view name)
+{
+    const auto isPlain
+        = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.' || c == '-'; };
+    const bool bare = !name.empty() && (std::isalpha(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_')
+        && std::all_of(name.begin(), name.end(), isPlain);
+    return bare ? fmt::format("@{}", name) : "@" + quoted(name);
+}
+
+std::string tensorText(const TensorType& type)
+{
+    std::string out = "tensor<";
+    for (const std::int64_t size : type.shape)
+        out += fmt::format("{}x", size);
+    return out + dtypeName(type.dtype) + ">";
+}
+
+std::string axisListText(const AxisRefs& axes, const Mesh& mesh)
+{
+    std::vector<std::string> texts;
+    for (const AxisRef& axis : axes)
+        texts.push_back(axisText(axis, mesh));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+}
+
+std::string shardingText(const TensorSharding& sharding, const std::vector<NamedMesh>& meshes)
+{
+    const NamedMesh& named = meshes.at(static_cast<std::size_t>(sharding.mesh));
+    if (sharding.unreduced.empty() || sharding.unreducedKind == ReduceKind::Sum)
+        return fmt::format("<{}, {}>", symbolText(named.name), shardyText(sharding, named.mesh));
+    TensorSharding rest = sharding;
+    rest.unreduced.clear();
+    return fmt::format("<{}, {}, unreduced={}{}>", symbolText(named.name), shardyText(rest, named.mesh),
+        reduceKindName(sharding.unreducedKind), axisListText(sharding.unreduced, named.mesh));
+}
+
+namespace {
+
+template <typename Read>
+void appendNested(std::string& out, const Shape& shape, std::size_t dim, std::size_t& next, const Read& read)
+{
+    if (dim == shape.size()) {
+        read(out, next++);
+        return;
+    }
+    out += '[';
+    for (std::int64_t i = 0; i < shape[dim]; ++i) {
+        if (i > 0)
+            out += ", ";
+        appendNested(out, shape, dim + 1, next, read);
+    }
+    out += ']';
+}
+
+std::uint64_t elementBits(const std::string& data, std::size_t index, std::size_t bytes)
+{
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, data.data() + index * bytes, bytes);
+    return bits;
+}
+
+/// The low bytes of `bits` as a number with the type's sign.
+std::int64_t withSign(std::uint64_t bits, DType dtype)
+{
+    const auto shift = static_cast<unsigned>(64 - 8 * byteSize(dtype));
+    if (isUnsigned(dtype) || dtype == DType::Pred)
+        return static_cast<std::int64_t>(bits);
+    return static_cast<std::int64_t>(bits << shift) >> shift;
+}
+
+} // namespace
+
+std::string denseText(const ConstantAttributes& constant)
+{
+    const TensorType& type = constant.type;
+    std::string out = "dense<";
+    if (const auto* value = std::get_if<double>(&constant.data.value)) {
+        out += floatText(*value, type.dtype);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&constant.data.value)) {
+        if (isFloating(type.dtype))
+            out += floatText(static_cast<double>(*integer), type.dtype);
+        else
+            appendIntegerText(out, *integer, type.dtype);
+    } else {
+        const std::string& data = **std::get_if<std::shared_ptr<const std::string>>(&constant.data.value);
+        const auto bytes = static_cast<std::size_t>(byteSize(type.dtype));
+        const std::size_t count = data.size() / bytes;
+        constexpr std::size_t kLongestList = 100; // MLIR's default
+        if (count == 0)
+            return "dense<>";
+        if ((count > kLongestList && type.dtype != DType::Pred) || type.shape.empty()) {
+            constexpr std::string_view kDigits = "0123456789ABCDEF";
+            out.reserve(out.size() + 2 * data.size() + 8);
+            out += "\"0x";
+            for (const char c : data) {
+                out += kDigits[static_cast<unsigned char>(c) >> 4];
+                out += kDigits[static_cast<unsigned char>(c) & 15];
+            }
+            out += '"';
+        } else {
+            std::size_t next = 0;
+            appendNested(out, type.shape, 0, next, [&](std::string& to, std::size_t index) {
+                const std::uint64_t bits = elementBits(data, index, bytes);
+                if (isFloating(type.dtype))
+                    to += floatText(floatFromBits(bits, type.dtype), type.dtype);
+                else
+                    appendIntegerText(to, withSign(bits, type.dtype), type.dtype);
+            });
+        }
+    }
+    return out + ">";
+}
+
+std::string AttributeList::text() const
+{
+    auto entries = m_entries;
+    std::sort(entries.begin(), entries.end());
+    std::string out = "{";
+    for (const auto& [name, value] : entries) {
+        if (out.size() > 1)
+            out += ", ";
+        out += name;
+        if (!value.empty())
+            out += " = " + value;
+    }
+    return out + "}";
+}
+
+namespace {
+
+constexpr std::array kRoleKeywords = {"activation", "parameter", "gradient", "optimizer_state", "input", "metric"};
+
+/// The enumerator, of the first `count`, whose name is `text`.
+template <typename Enum, typename Name>
+std::optional<Enum> findEnum(std::string_view text, std::size_t count, const Name& name)
+{
+    for (std::size_t i = 0; i < count; ++i) {
+        if (text == name(static_cast<Enum>(i)))
+            return static_cast<Enum>(i);
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+const char* roleKeyword(Role role)
+{
+    return kRoleKeywords[static_cast<std::size_t>(role)];
+}
+
+std::optional<Role> parseRoleKeyword(std::string_view text)
+{
+    return findEnum<Role>(text, kRoleKeywords.size(), roleKeyword);
+}
+
+std::optional<Phase> parsePhaseKeyword(std::string_view text)
+{
+    return findEnum<Phase>(text, static_cast<std::size_t>(Phase::Metrics) + 1, phaseName);
+}
+
+std::optional<ReduceKind> parseReduceKindKeyword(std::string_view text)
+{
+    return findEnum<ReduceKind>(text, static_cast<std::size_t>(ReduceKind::Or) + 1, reduceKindName);
+}
+
+OpKind combinerOf(ReduceKind kind)
+{
+    constexpr std::array kKinds = {OpKind::Add, OpKind::Maximum, OpKind::Minimum, OpKind::Multiply, OpKind::And, OpKind::Or};
+    return kKinds[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+/// The largest (or smallest) value of an integer type, as its 64 bits.
+std::int64_t integerLimit(DType dtype, bool largest)
+{
+    const auto bits = static_cast<unsigned>(8 * byteSize(dtype));
+    if (dtype == DType::Pred)
+        return largest ? 1 : 0;
+    if (isUnsigned(dtype))
+        return largest ? static_cast<std::int64_t>(~std::uint64_t{0} >> (64 - bits)) : 0;
+    const auto top = static_cast<std::int64_t>((~std::uint64_t{0} >> 1) >> (64 - bits));
+    return largest ? top : -top - 1;
+}
+
+} // namespace
+
+ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype)
+{
+    ConstantAttributes constant{{dtype, {}}, {std::int64_t{0}}};
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const bool floating = isFloating(dtype);
+    switch (kind) {
+    case ReduceKind::Sum:
+    case ReduceKind::Or:
+        break;
+    case ReduceKind::Product:
+        constant.data.value = std::int64_t{1};
+        break;
+    case ReduceKind::And:
+        constant.data.value = dtype == DType::Pred ? std::int64_t{1}
+            : isUnsigned(dtype)                    ? integerLimit(dtype, true)
+                                                   : std::int64_t{-1};
+        break;
+    case ReduceKind::Max:
+        constant.data.value = floating ? decltype(constant.data.value){-kInfinity} : integerLimit(dtype, false);
+        break;
+    case ReduceKind::Min:
+        constant.data.value = floating ? decltype(constant.data.value){kInfinity} : integerLimit(dtype, true);
+        break;
+    }
+    if (const auto* integer = std::get_if<std::int64_t>(&constant.data.value); floating && integer != nullptr)
+        constant.data.value = static_cast<double>(*integer);
+    return constant;
+}
+
+AxisRefs impliedAxes(OpKind kind, const CollectiveAttributes& attributes)
+{
+    AxisRefs axes;
+    if (kind == OpKind::AllToAll) {
+        for (const AxisMove& move : attributes.moves)
+            axes.insert(axes.end(), move.axes.begin(), move.axes.end());
+    } else if (kind != OpKind::AllReduce) {
+        for (const AxisRefs& dim : attributes.perDim)
+            axes.insert(axes.end(), dim.begin(), dim.end());
+    }
+    return axes;
+}
+
+std::string dialectName(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::ErfInv:
+        return "chlo.erf_inv";
+    case OpKind::RandomBits:
+    case OpKind::Send:
+    case OpKind::Receive:
+    case OpKind::Repeat:
+        return {};
+    default:
+        return fmt::format("{}.{}", kind == OpKind::ShardingConstraint || isCollective(kind) ? "sdy" : "stablehlo", opName(kind));
+    }
+}
+
+} // namespace meshwright

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/support/result.h"
+
+#include <string>
+#include <string_view>
+
+namespace meshwright {
+
+/// A program as MLIR text: StableHLO and Shardy's dialect in the forms that MLIR itself prints, so that other tools read it.
+///
+/// What those dialects have no place for is kept in attributes of our own: `mw.name`, `mw.role`, `mw.annotation` and `mw.phase`
+/// of ops and arguments, `mw.origin` of a constraint, `mw.cause`, `mw.axes`, `mw.reduction` and `mw.sources` of collectives.
+/// Repeat is a counted `stablehlo.while` with `mw.carries` and `mw.stacked`; random bits and transfers between stages are
+/// `stablehlo.custom_call @meshwright.random_bits`, `@meshwright.send` and `@meshwright.recv`. `mw.version` on the module says
+/// that nothing is to be guessed: `readProgram(writeProgram(p))` is `p`, compacted, with floating constants rounded to their type.
+/// Collectives in programs on shards change the local type, which Shardy's text cannot say: they carry `(operand) -> result`.
+///
+/// Preconditions: `verify(program)` finds no error; axes of collectives are of the mesh of the result's sharding (or mesh 0).
+std::string writeProgram(const Program& program);
+
+/// Reads MLIR text: what `writeProgram` writes, what JAX prints (`jax.jit(f).lower(...).as_text()`) as far as its ops are ours,
+/// and the generic form `"stablehlo.add"(%0, %1) : (...) -> ...`. Unknown attributes and locations are skipped; private functions
+/// are inlined; counted loops become Repeat, slices by their counter its stacked operands and results. In text without `mw.version`
+/// arguments get their names from their locations or from a `%name` of the author's, and a sharding counts as the user's annotation.
+///
+/// Problems, each with `file`, line and column, as many as can be found: MW1320 what was expected instead of what is there (also
+/// truncated text), MW1321 an op that is not supported, MW1322 a type that is not supported, MW1323 an undefined value, MW1324
+/// a second definition, MW1325 a type that is not the one the op makes or takes, MW1326 a missing or wrong attribute, MW1327 wrong
+/// constant data, MW1328 a loop that is not counted, MW1329 a call that cannot be inlined, MW1330 a sharding that does not fit;
+/// MW1301 to MW1304 as the shape rules, MW1110 to MW1115 as `Mesh::create`.
+Result<Program> readProgram(std::string_view text, const std::string& file);
+
+} // namespace meshwright

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+
+#include <string>
+
+namespace meshwright {
+
+/// Appends `func.func` with everything in it, indented as inside a module. Part of `writeProgram`.
+void writeFunction(std::string& out, const Program& program, const Function& function);
+
+} // namespace meshwright

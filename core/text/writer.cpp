@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/text/notation.h"
+#include "core/text/program_text.h"
+#include "core/text/write_function.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace meshwright {
+
+namespace {
+
+std::string meshLine(const NamedMesh& named)
+{
+    std::vector<std::string> axes;
+    for (const MeshAxis& axis : named.mesh.axes())
+        axes.push_back(fmt::format("{}={}", quoted(axis.name), axis.size));
+    std::string text = fmt::format("  sdy.mesh {} = <[{}]", symbolText(named.name), fmt::join(axes, ", "));
+    if (!named.mesh.hasDefaultOrder())
+        text += fmt::format(", device_ids=[{}]", fmt::join(named.mesh.deviceOrder(), ", "));
+    return text + ">\n";
+}
+
+} // namespace
+
+std::string writeProgram(const Program& program)
+{
+    std::string out = "module attributes {mw.version = 1 : i64} {\n";
+    for (const NamedMesh& named : program.meshes)
+        out += meshLine(named);
+    for (const Function& function : program.functions)
+        writeFunction(out, program, function);
+    return out + "}\n";
+}
+
+} // namespace meshwright
