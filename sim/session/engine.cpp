@@ -144,7 +144,8 @@ Result<Dataset> datasetOf(const Study& study)
     const MlpModel& model = *study.mlp();
     const auto seed = static_cast<std::uint64_t>(study.train.seed);
     if (study.train.data.kind == TrainingData::Kind::Random)
-        return randomDataset(study.batch, model.layers.front(), model.layers.back(), keyOfSeed(seed), study.partitionableRandom);
+        return randomDataset(study.batch, model.layers.front(), model.layers.back(), splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(),
+            study.partitionableRandom); // the first key of the split that `initKeys` takes the others of
 
     auto data = study.train.data.kind == TrainingData::Kind::Digits
         ? readDigits(resourcesDirectory() / "data" / "digits.csv.gz")
