@@ -72,7 +72,7 @@ struct Mover {
 
 std::optional<Colour> colourOf(const Paint& paint, Theme theme)
 {
-    if (const Role* role = std::get_if<Role>(&paint))
+    if (const ColourRole* role = std::get_if<ColourRole>(&paint))
         return colourOf(*role, theme);
     if (const Colour* colour = std::get_if<Colour>(&paint))
         return *colour;

@@ -21,7 +21,7 @@ struct Point {
 };
 
 /// What a shape is filled or drawn with: nothing, a role of the theme, or a plain colour.
-using Paint = std::variant<std::monostate, Role, Colour>;
+using Paint = std::variant<std::monostate, ColourRole, Colour>;
 
 /// The colour of a paint under a theme; nothing for none.
 std::optional<Colour> colourOf(const Paint& paint, Theme theme);
@@ -40,7 +40,7 @@ struct ShapeStyle {
     Paint outline = {};
     double outlineWidth = 1.0; ///< pixels
     Hatch hatch = Hatch::None;
-    Paint hatchPaint = Role::Outline;
+    Paint hatchPaint = ColourRole::Outline;
 
     friend bool operator==(const ShapeStyle&, const ShapeStyle&) = default;
 };
@@ -65,7 +65,7 @@ struct PolygonShape {
 struct LineShape {
     Point from;
     Point to;
-    Paint paint = Role::Outline;
+    Paint paint = ColourRole::Outline;
     double width = 1.0; ///< pixels
     bool dashed = false;
 
@@ -80,7 +80,7 @@ struct TextShape {
     std::string text; ///< UTF-8
     double size = 12.0; ///< of the font, pixels
     TextAnchor anchor = TextAnchor::Start;
-    Paint paint = Role::Text;
+    Paint paint = ColourRole::Text;
     bool bold = false;
 
     friend bool operator==(const TextShape&, const TextShape&) = default;
@@ -101,7 +101,7 @@ struct DisplayList {
     double width = 0.0; ///< pixels
     double height = 0.0;
     std::string title = {}; ///< for people who cannot see the picture
-    Paint background = Role::Background;
+    Paint background = ColourRole::Background;
     std::vector<DisplayItem> items = {};
 
     /// The topmost item with an id under a point; lines count within 3 pixels, texts not at all.

@@ -102,7 +102,7 @@ public:
             ? m_drawing.arrayName + " " + shapeText(m_layout.shape)
             : fmt::format("{}: {} {}", m_drawing.arrayName, shapeText(m_layout.shape), m_drawing.caption);
         double y = kMargin;
-        widen(list, addLine(list, y, list.title, Role::Text, true));
+        widen(list, addLine(list, y, list.title, ColourRole::Text, true));
         y += kLineHeight + 4.0;
 
         const double heading = stacked ? kLineHeight : 0.0;
@@ -119,7 +119,7 @@ public:
         y += panelRows * (heading + panel.height + kGap) - kGap + 8.0;
 
         for (const std::string& note : notes(grids, panels, panel.toScale)) {
-            widen(list, addLine(list, y, note, Role::MutedText, false));
+            widen(list, addLine(list, y, note, ColourRole::MutedText, false));
             y += kLineHeight;
         }
         list.height = std::ceil(y + kMargin);
@@ -130,7 +130,7 @@ private:
     static void widen(DisplayList& list, double right) { list.width = std::max(list.width, std::ceil(right + kMargin)); }
 
     /// Adds a line of text at the left margin and yields where it ends.
-    static double addLine(DisplayList& list, double y, const std::string& text, Role role, bool bold)
+    static double addLine(DisplayList& list, double y, const std::string& text, ColourRole role, bool bold)
     {
         list.items.push_back({TextShape{{kMargin, y + kLineHeight / 2.0}, text, kLabelSize, TextAnchor::Start, role, bold}});
         return kMargin + estimatedWidth(text, kLabelSize, bold);
@@ -170,10 +170,10 @@ private:
                 addCell(list, cell, *shard, pieces);
                 if (isSelected(grid, row, column)) {
                     RectShape accent = cell;
-                    accent.style.outline = Role::Background; // sets the accent off against any colour
+                    accent.style.outline = ColourRole::Background; // sets the accent off against any colour
                     accent.style.outlineWidth = 6.0;
                     accents.push_back({accent});
-                    accent.style.outline = Role::Accent;
+                    accent.style.outline = ColourRole::Accent;
                     accent.style.outlineWidth = 3.0;
                     accents.push_back({accent});
                 }
@@ -210,7 +210,7 @@ private:
             addBands(list, cell, devices);
 
         // The frame is the one item with the id; over bands it is clear inside.
-        cell.style.outline = Role::Outline;
+        cell.style.outline = ColourRole::Outline;
         if (bands == 1)
             cell.style.fill = m_colours.of(devices.front());
         if (!m_drawing.partialOver.empty()) {
@@ -280,7 +280,7 @@ private:
             return;
 
         const Point middle{cell.topLeft.x + cell.width / 2.0, cell.topLeft.y + cell.height / 2.0};
-        Paint paint = Role::Text;
+        Paint paint = ColourRole::Text;
         if (plainFill) {
             paint = readableOn(m_colours.of(devices.front()));
         } else {
@@ -288,7 +288,7 @@ private:
             for (const auto& [text, size] : lines)
                 width = std::max(width, estimatedWidth(text, size) + 2.0 * kPadding);
             RectShape plate{{middle.x - width / 2.0, middle.y - height / 2.0}, width, height, {}, 3.0};
-            plate.style.fill = Role::Surface;
+            plate.style.fill = ColourRole::Surface;
             list.items.push_back({plate});
         }
         double y = middle.y - (height - 2.0 * kPadding) / 2.0;

@@ -11,7 +11,7 @@ namespace meshwright {
 enum class Theme : std::uint8_t { Light, Dark };
 
 /// What a colour is for. Pictures name roles, so that one list of shapes fits both themes.
-enum class Role : std::uint8_t {
+enum class ColourRole : std::uint8_t {
     Background, ///< of the whole picture
     Surface, ///< of panels and of the plates behind labels
     Outline, ///< frames of cells and panels
@@ -32,25 +32,26 @@ enum class Role : std::uint8_t {
     Idle,
 };
 
-inline constexpr std::array kAllRoles = {Role::Background, Role::Surface, Role::Outline, Role::Grid, Role::Text, Role::MutedText,
-    Role::Accent, Role::Warning, Role::Error, Role::Compute, Role::AllGather, Role::ReduceScatter, Role::AllReduce,
-    Role::AllToAll, Role::Permute, Role::HostTransfer, Role::Idle};
+inline constexpr std::array kAllRoles = {ColourRole::Background, ColourRole::Surface, ColourRole::Outline, ColourRole::Grid,
+    ColourRole::Text, ColourRole::MutedText, ColourRole::Accent, ColourRole::Warning, ColourRole::Error, ColourRole::Compute,
+    ColourRole::AllGather, ColourRole::ReduceScatter, ColourRole::AllReduce, ColourRole::AllToAll, ColourRole::Permute,
+    ColourRole::HostTransfer, ColourRole::Idle};
 
 /// The roles that text is drawn in.
-inline constexpr std::array kTextRoles = {Role::Text, Role::MutedText, Role::Warning, Role::Error};
+inline constexpr std::array kTextRoles = {ColourRole::Text, ColourRole::MutedText, ColourRole::Warning, ColourRole::Error};
 
 /// The roles that text is drawn on, other than categories.
-inline constexpr std::array kBackdropRoles = {Role::Background, Role::Surface};
+inline constexpr std::array kBackdropRoles = {ColourRole::Background, ColourRole::Surface};
 
 /// The categories of a timeline, in the order of a legend.
-inline constexpr std::array kCategoryRoles = {Role::Compute, Role::AllGather, Role::ReduceScatter, Role::AllReduce,
-    Role::AllToAll, Role::Permute, Role::HostTransfer, Role::Idle};
+inline constexpr std::array kCategoryRoles = {ColourRole::Compute, ColourRole::AllGather, ColourRole::ReduceScatter,
+    ColourRole::AllReduce, ColourRole::AllToAll, ColourRole::Permute, ColourRole::HostTransfer, ColourRole::Idle};
 
 /// `background`, `all-gather` and so on.
-const char* roleName(Role role);
+const char* colourRoleName(ColourRole role);
 
 /// The colour of a role. Every text role has a contrast of at least 4.5 on every backdrop role, in both themes.
 /// Source of the category hues: M. Okabe, K. Ito, "Color Universal Design", 2008.
-Colour colourOf(Role role, Theme theme);
+Colour colourOf(ColourRole role, Theme theme);
 
 } // namespace meshwright

@@ -71,7 +71,7 @@ struct TrainingOptions {
 /// - "loss": (parameters.., x, y) -> loss, predictions (phase Forward); "loss.fwd", "loss.bwd" its derivative by the parameters
 /// - "step": (parameters.., optimiser states.., x, y) -> new parameters.., new optimiser states.., loss, accuracy
 ///   (phases Forward, Backward, Update, Metrics), each new parameter and state donated into its old one
-/// - "evaluate": (parameters.., x, y) -> loss, accuracy
+/// - "evaluate": (parameters.., x, y) -> loss, accuracy, predictions
 /// Names: "layers.i.w" [in, out], "layers.i.b" [out], "x" [batch, in], "y" [batch, out], "act.layers.i" (output of layer i after
 /// bias, before the activation), "act.layers.i.activated", "grad.NAME", "new.NAME" (the updated parameter or state), "opt.m.NAME",
 /// "opt.v.NAME", "opt.step" (Adam's count, f32), "loss", "accuracy".

@@ -414,6 +414,29 @@ Problems checkStudy(const Study& study)
     return problems;
 }
 
+Problems checkFiles(const Study& study)
+{
+    Problems problems;
+    const auto check = [&](const std::string& named, const char* path) {
+        std::error_code error;
+        const std::filesystem::path file = study.resolved(named);
+        const auto status = std::filesystem::status(file, error);
+        if (!std::filesystem::exists(status))
+            problems.push_back({"MW1001", fmt::format("there is no file \"{}\"", file.string()),
+                "paths are relative to the study", study.placeOf(path)});
+        else if (std::filesystem::is_directory(status))
+            problems.push_back({"MW1002", fmt::format("\"{}\" is a directory, not a file", file.string()), "name a file in it",
+                study.placeOf(path)});
+    };
+    if (const auto* program = std::get_if<ProgramFile>(&study.model))
+        check(program->file, "model.program");
+    if (study.train.data.kind == TrainingData::Kind::File)
+        check(study.train.data.file, "train.data");
+    if (study.hardware && !study.hardware->profile.empty())
+        check(study.hardware->profile, "hardware.profile");
+    return problems;
+}
+
 Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices)
 {
     Problems problems;

@@ -189,6 +189,9 @@ Problems examineStudy(std::string_view text, const std::string& fileName, std::s
 /// MW1101 to MW1104 of specs, MW1110 to MW1115 of meshes.
 Problems checkStudy(const Study& study);
 
+/// Whether the files that the study names are there. Problems: MW1001 there is no such file, MW1002 it is a directory.
+Problems checkFiles(const Study& study);
+
 /// What `checkStudy` cannot know: whether the hardware has as many devices as the mesh and the phases need.
 /// Problems: MW1430.
 Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices);

@@ -36,7 +36,7 @@ void TestDisplayList::paints()
 {
     QVERIFY(!colourOf(Paint{}, Theme::Light).has_value());
     QCOMPARE(colourOf(Paint{Colour{1, 2, 3}}, Theme::Dark), std::optional<Colour>(Colour{1, 2, 3}));
-    QCOMPARE(colourOf(Paint{Role::Text}, Theme::Dark), std::optional<Colour>(colourOf(Role::Text, Theme::Dark)));
+    QCOMPARE(colourOf(Paint{ColourRole::Text}, Theme::Dark), std::optional<Colour>(colourOf(ColourRole::Text, Theme::Dark)));
 }
 
 void TestDisplayList::hits_data()

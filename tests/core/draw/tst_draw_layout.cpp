@@ -136,7 +136,7 @@ void TestDrawLayout::selection()
     const DisplayList list = drawn({8, 8}, "P('x')", mesh, drawing); // shard 1 is on devices 2 and 3
     const auto accented = std::count_if(list.items.begin(), list.items.end(), [](const DisplayItem& item) {
         const auto* rect = std::get_if<RectShape>(&item.shape);
-        return rect != nullptr && rect->style.outline == Paint(Role::Accent);
+        return rect != nullptr && rect->style.outline == Paint(ColourRole::Accent);
     });
     QCOMPARE(accented, std::ptrdiff_t{1});
     const auto* accent = std::get_if<RectShape>(&list.items.back().shape); // over everything else of the grid
@@ -232,7 +232,7 @@ void TestDrawLayout::textIsReadable()
         if (shape == nullptr)
             continue;
         const DisplayItem* cell = list.itemAt(shape->at);
-        const Colour back = cell == nullptr ? colourOf(Role::Background, Theme::Light)
+        const Colour back = cell == nullptr ? colourOf(ColourRole::Background, Theme::Light)
                                             : *colourOf(std::get<RectShape>(cell->shape).style.fill, Theme::Light);
         QVERIFY(contrast(*colourOf(shape->paint, Theme::Light), back) >= 4.5);
     }

@@ -56,8 +56,8 @@ void TestSvg::themes()
     list.items.push_back({TextShape{{1, 1}, "x"}});
     for (const Theme theme : {Theme::Light, Theme::Dark}) {
         const std::string svg = svgText(list, theme);
-        QVERIFY(svg.find(hexText(colourOf(Role::Background, theme))) != std::string::npos);
-        QVERIFY(svg.find("fill=\"" + hexText(colourOf(Role::Text, theme)) + "\"") != std::string::npos);
+        QVERIFY(svg.find(hexText(colourOf(ColourRole::Background, theme))) != std::string::npos);
+        QVERIFY(svg.find("fill=\"" + hexText(colourOf(ColourRole::Text, theme)) + "\"") != std::string::npos);
     }
 }
 

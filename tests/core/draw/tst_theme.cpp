@@ -57,24 +57,25 @@ double distance(const Linear& a, const Linear& b)
 void TestTheme::tableIsInOrder()
 {
     std::set<std::string> names;
-    for (const Role role : kAllRoles)
-        names.insert(roleName(role));
+    for (const ColourRole role : kAllRoles)
+        names.insert(colourRoleName(role));
     QCOMPARE(names.size(), kAllRoles.size());
-    QCOMPARE(std::string(roleName(Role::Background)), std::string("background"));
-    QCOMPARE(std::string(roleName(Role::AllToAll)), std::string("all-to-all"));
-    QCOMPARE(std::string(roleName(Role::Idle)), std::string("idle"));
+    QCOMPARE(std::string(colourRoleName(ColourRole::Background)), std::string("background"));
+    QCOMPARE(std::string(colourRoleName(ColourRole::AllToAll)), std::string("all-to-all"));
+    QCOMPARE(std::string(colourRoleName(ColourRole::Idle)), std::string("idle"));
 }
 
 void TestTheme::textHasContrast()
 {
     for (const Theme theme : kThemes) {
-        for (const Role text : kTextRoles) {
-            for (const Role backdrop : kBackdropRoles) {
+        for (const ColourRole text : kTextRoles) {
+            for (const ColourRole backdrop : kBackdropRoles) {
                 const double ratio = contrast(colourOf(text, theme), colourOf(backdrop, theme));
-                QVERIFY2(ratio >= 4.5, qPrintable(QString("%1 on %2: %3").arg(roleName(text), roleName(backdrop)).arg(ratio)));
+                QVERIFY2(ratio >= 4.5,
+                    qPrintable(QString("%1 on %2: %3").arg(colourRoleName(text), colourRoleName(backdrop)).arg(ratio)));
             }
         }
-        for (const Role category : kCategoryRoles) {
+        for (const ColourRole category : kCategoryRoles) {
             const Colour back = colourOf(category, theme);
             QVERIFY(contrast(readableOn(back), back) >= 4.5);
         }
@@ -85,8 +86,8 @@ void TestTheme::marksHaveContrast()
 {
     // WCAG 2.1, 1.4.11: what one must see to understand a picture has at least 3.
     for (const Theme theme : kThemes) {
-        for (const Role mark : {Role::Outline, Role::Accent})
-            QVERIFY2(contrast(colourOf(mark, theme), colourOf(Role::Background, theme)) >= 3.0, roleName(mark));
+        for (const ColourRole mark : {ColourRole::Outline, ColourRole::Accent})
+            QVERIFY2(contrast(colourOf(mark, theme), colourOf(ColourRole::Background, theme)) >= 3.0, colourRoleName(mark));
     }
 }
 
@@ -107,7 +108,7 @@ void TestTheme::categoriesAreToldApart()
                     seen(colourOf(kCategoryRoles[i], theme), vision), seen(colourOf(kCategoryRoles[j], theme), vision));
                 QVERIFY2(apart >= 25.0,
                     qPrintable(QString("%1 and %2 in theme %3: %4")
-                                   .arg(roleName(kCategoryRoles[i]), roleName(kCategoryRoles[j]))
+                                   .arg(colourRoleName(kCategoryRoles[i]), colourRoleName(kCategoryRoles[j]))
                                    .arg(int(theme))
                                    .arg(apart)));
             }
