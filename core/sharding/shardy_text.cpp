@@ -292,6 +292,20 @@ std::string xlaNamedText(const TensorSharding& sharding, const Mesh& mesh)
     return fmt::format("{{mesh[{}]{}, {}}}", join(axes, ","), devices, body);
 }
 
+namespace {
+
+/// The problems of a part of a text in the columns of the whole.
+Problems movedRight(Problems problems, std::size_t offset)
+{
+    for (Problem& problem : problems) {
+        if (problem.place.column > 0)
+            problem.place.column += static_cast<int>(offset);
+    }
+    return problems;
+}
+
+} // namespace
+
 Result<MeshedSharding> parseXlaNamed(std::string_view text)
 {
     const auto subject = "sharding with a mesh";
@@ -328,7 +342,7 @@ Result<MeshedSharding> parseXlaNamed(std::string_view text)
                 return cursor.expected("MW1140", subject, "\")\" after the device ids", fix);
             auto ids = parseDeviceIds(*inside);
             if (!ids)
-                return ids.error();
+                return movedRight(ids.error(), static_cast<std::size_t>(inside->data() - text.data()));
             order = *std::move(ids);
         } else {
             cursor.goTo(before);
@@ -343,12 +357,8 @@ Result<MeshedSharding> parseXlaNamed(std::string_view text)
     rest = rest.substr(1, rest.size() - 2);
     const std::size_t offset = static_cast<std::size_t>(rest.data() - text.data());
     auto sharding = parseShardy(rest, *mesh);
-    if (!sharding) {
-        Problems problems = sharding.error();
-        for (Problem& problem : problems)
-            problem.place.column += static_cast<int>(offset);
-        return problems;
-    }
+    if (!sharding)
+        return movedRight(sharding.error(), offset);
     return MeshedSharding{*mesh, *std::move(sharding)};
 }
 
