@@ -4,7 +4,7 @@
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
-#include "core/text/reader.h"
+#include "core/text/program_text.h"
 
 #include <fmt/format.h>
 
