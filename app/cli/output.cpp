@@ -113,7 +113,7 @@ int exitCodeOf(const Problems& problems)
             continue;
         if (problem.id.starts_with("MW19"))
             usage = true;
-        else if (problem.id == "MW1430")
+        else if (problem.id == "MW1430" || problem.id == "MW1720")
             infeasible = true;
         else if (problem.id.starts_with("MW15") || problem.id.starts_with("MW162"))
             running = true;

@@ -55,7 +55,7 @@ private:
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx) before invalid documents before infeasible meshes (MW1430) before failures while
+/// The exit code that problems ask for: usage (MW19xx) before invalid documents before infeasible meshes (MW1430, MW1720) before failures while
 /// running (MW15xx, MW162x); kExitOk without errors.
 int exitCodeOf(const Problems& problems);
 
