@@ -81,7 +81,7 @@ public:
 
     Result<TrainingResult> run()
     {
-        auto plan = BatchPlan::make(m_data.trainingRows, m_inputType.shape.front(), m_options.seed, m_options.shuffle);
+        auto plan = BatchPlan::make(m_data.trainingRows, m_inputType.shape.front(), m_options.seed);
         if (!plan)
             return plan.error();
         auto devices = VirtualDevices::create(stageOf(0).mesh().deviceCount(), {.permits = m_options.permits});
