@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/initializers.h"
 #include "core/program/program.h"
 #include "core/support/result.h"
+#include "core/support/threefry.h"
 
 #include <cstdint>
 #include <map>
@@ -12,13 +14,15 @@
 
 namespace meshwright {
 
-enum class Activation : std::uint8_t { Relu, Tanh };
+enum class Activation : std::uint8_t {
+    Relu, ///< select(x > 0, x, 0): its derivative at 0 is 0, as that of jax.nn.relu
+    Tanh,
+};
 enum class LossKind : std::uint8_t {
     SumSquared, ///< mean over the batch of the sum over outputs of (prediction - y)^2
     MeanSquared, ///< mean over all elements
     CrossEntropy, ///< mean over the batch of -sum(y log softmax(prediction)); y one-hot or probabilities
 };
-enum class Initializer : std::uint8_t { NormalOverSqrtFanIn, LecunNormal, HeNormal, Normal, Zeros, Ones };
 
 /// A multilayer perceptron. layers = [inputs, hidden .., outputs]; the activation stands between layers, not after the last.
 struct MlpModel {
@@ -26,19 +30,28 @@ struct MlpModel {
     Activation activation = Activation::Relu;
     bool bias = true;
     LossKind loss = LossKind::CrossEntropy;
+
+    friend bool operator==(const MlpModel&, const MlpModel&) = default;
 };
 
 struct SgdOptimizer {
     double learningRate = 0.01;
     double momentum = 0.0;
+
+    friend bool operator==(const SgdOptimizer&, const SgdOptimizer&) = default;
 };
 struct AdamOptimizer {
     double learningRate = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
+
+    friend bool operator==(const AdamOptimizer&, const AdamOptimizer&) = default;
 };
-struct NoOptimizer {}; ///< gradients only
+/// Gradients only.
+struct NoOptimizer {
+    friend bool operator==(const NoOptimizer&, const NoOptimizer&) = default;
+};
 using Optimizer = std::variant<SgdOptimizer, AdamOptimizer, NoOptimizer>;
 
 struct TrainingOptions {
@@ -54,25 +67,37 @@ struct TrainingOptions {
 };
 
 /// The functions of a training program, all in one Program without shardings except the constraints:
-/// - "init": (key u32[2]) -> parameters, optimiser states (phase Init)
-/// - "loss": (parameters.., x, y) -> loss, predictions (phase Forward); "loss.fwd", "loss.bwd" its derivative
+/// - "init": (one key ui32[2] for each random tensor, named "key.NAME") -> parameters.., optimiser states.. (phase Init)
+/// - "loss": (parameters.., x, y) -> loss, predictions (phase Forward); "loss.fwd", "loss.bwd" its derivative by the parameters
 /// - "step": (parameters.., optimiser states.., x, y) -> new parameters.., new optimiser states.., loss, accuracy
 ///   (phases Forward, Backward, Update, Metrics), each new parameter and state donated into its old one
-/// - "evaluate": (parameters.., x, y) -> loss, accuracy
+/// - "evaluate": (parameters.., x, y) -> loss, accuracy, predictions
 /// Names: "layers.i.w" [in, out], "layers.i.b" [out], "x" [batch, in], "y" [batch, out], "act.layers.i" (output of layer i after
-/// bias, before the activation), "act.layers.i.activated", "grad.NAME", "opt.m.NAME", "opt.v.NAME", "opt.step" (Adam's count), "loss", "accuracy".
-/// Parameter, gradient, moments and updated parameter form a sharding group in "step".
+/// bias, before the activation), "act.layers.i.activated", "grad.NAME", "new.NAME" (the updated parameter or state), "opt.m.NAME",
+/// "opt.v.NAME", "opt.step" (Adam's count, f32), "loss", "accuracy".
+/// Parameter, gradient, moments and updated parameter and moments form a sharding group in "step".
 /// With NoOptimizer "step" gives the gradients in place of new parameters.
 ///
-/// Problems: MW1401 to be reported by the study reader beforehand are preconditions here: at least two layer sizes, all >= 1, batch >= 1.
+/// Parameters, moments, x, y and activations have the parameter type; products accumulate in f32 at least, and loss and accuracy are
+/// computed in f32 at least. SGD: m' = momentum m + g, p' = p - rate m' (without momentum: g for m'). Adam: Kingma and Ba, "Adam",
+/// ICLR 2015, algorithm 1. Accuracy is the fraction of rows whose prediction at the label (the place of y's largest value) is the
+/// largest of the row; a tie for the largest counts as right.
+///
+/// Problems: MW1312 a constraint names no activation of the model, MW1308 a constraint whose rank is not 2. Preconditions (the study
+/// reader reports them): at least two layer sizes, all >= 1, batch >= 1, a floating parameter type.
 Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& options);
+
+/// The keys that "init" takes, in the order of its arguments, drawn from one key as JAX's MLP examples draw them:
+/// `_, *keys = split(key, layers + 1)`, then for each layer `k1, k2 = split(k)`, k1 for the weight and k2 for the bias.
+std::vector<std::pair<std::string, RandomKey>> initKeys(
+    const MlpModel& model, const TrainingOptions& options, const RandomKey& key);
 
 /// The names of parameters and optimiser states, in the order of the functions' arguments.
 std::vector<std::string> parameterNames(const MlpModel& model);
 std::vector<std::string> optimizerStateNames(const MlpModel& model, const Optimizer& optimizer);
 
-/// Takes the value named `name` (an argument of `function`, or a gradient, a new state or an activation in it) out of its sharding group,
-/// as a spec on `opt.*` or `grad.*` asks.
+/// Takes a value (an argument of `function`, a gradient or a new state in it) out of its sharding group, as a spec on `opt.*` or
+/// `grad.*` asks. Of an optimiser state that is updated, old and new leave together and form a group of their own.
 void leaveShardingGroup(Function& function, ValueId value);
 
 } // namespace meshwright

@@ -3,6 +3,7 @@
 
 #include "core/partition/collective_cost.h"
 #include "core/partition/device_program.h"
+#include "core/propagate/propagate.h"
 #include "core/support/result.h"
 
 namespace meshwright {
@@ -13,16 +14,29 @@ enum class Regather : std::uint8_t { Always, Keep };
 struct PartitionOptions {
     Regather regather = Regather::Always;
     const CollectiveCost* cost = nullptr; ///< absent: bytes, then steps
+    const PropagationReport* report = nullptr; ///< of the function's propagation: causes then name the user's annotation
 };
 
 /// Turns a propagated function (every value has a closed sharding) into what one device runs: explicit reshards where an op cannot
 /// compute on the shards that it is given, reductions of partial sums, collectives for every change of layout, local shapes.
 ///
+/// A value is brought into another layout where something needs it so, by the cheapest way from any layout that it already has in
+/// that phase; what one phase gathered is gathered again in the next (see Regather). A partial sum is reduced at its first use, in the
+/// phase that made it, straight into the layout that the use asks for; sums of partial sums and loop carries that only
+/// accumulate them stay partial, and are reduced once.
+///
 /// Problems: MW1210 a value has no sharding, MW1211 an argument or result does not divide by its axes (Uneven::Refuse),
-/// MW1212 an op cannot be computed on shards and not be brought together either.
+/// MW1212 an op that has no sharding rule has operands on different meshes.
 Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
 
-/// Partitions all functions of a program into one stage.
-Result<DeviceProgram> partition(const Program& program, const PartitionOptions& options = {});
+/// A program on shards and why its values lie as they do: one report for each function.
+struct PartitionedProgram {
+    Program propagated; ///< the program with the sharding of every value
+    std::vector<PropagationReport> reports;
+    DeviceProgram device;
+};
+
+/// Propagates and partitions all functions of a program into one stage.
+Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options = {});
 
 } // namespace meshwright

@@ -77,7 +77,8 @@ Result<Types> constantTypes(const ConstantAttributes& attributes)
     auto types = checkedType(OpKind::Constant, attributes.type);
     const auto* blob = std::get_if<std::shared_ptr<const std::string>>(&attributes.data.value);
     if (types && blob != nullptr && (*blob == nullptr || static_cast<std::int64_t>((*blob)->size()) != attributes.type.bytes()))
-        return wrongAttribute(OpKind::Constant, fmt::format("{} needs {} bytes of data", typeText(attributes.type), attributes.type.bytes()));
+        return wrongAttribute(
+            OpKind::Constant, fmt::format("{} needs {} bytes of data", typeText(attributes.type), attributes.type.bytes()));
     return types;
 }
 
@@ -90,7 +91,8 @@ Result<Types> unaryTypes(OpKind kind, const OpAttributes& attributes, const Tens
         return Types{TensorType{dtype, operand.shape}};
     }
     const bool anyType = kind == OpKind::Negate || kind == OpKind::Abs || kind == OpKind::Sign;
-    const bool fits = kind == OpKind::Not ? !isFloating(operand.dtype) : isFloating(operand.dtype) || (anyType && isInteger(operand.dtype));
+    const bool fits
+        = kind == OpKind::Not ? !isFloating(operand.dtype) : isFloating(operand.dtype) || (anyType && isInteger(operand.dtype));
     if (!fits)
         return wrongType(kind, fmt::format("not for elements of type {}", dtypeName(operand.dtype)));
     return Types{operand};
@@ -104,7 +106,8 @@ Result<Types> binaryTypes(OpKind kind, const TensorType& lhs, const TensorType& 
         return wrongType(kind, fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
     const bool isLogic = kind == OpKind::And || kind == OpKind::Or || kind == OpKind::Xor;
     const bool isShift = kind == OpKind::ShiftLeft || kind == OpKind::ShiftRightLogical;
-    if ((isLogic && isFloating(lhs.dtype)) || (isShift && !isInteger(lhs.dtype)) || (!isLogic && kind != OpKind::Compare && lhs.dtype == DType::Pred))
+    if ((isLogic && isFloating(lhs.dtype)) || (isShift && !isInteger(lhs.dtype))
+        || (!isLogic && kind != OpKind::Compare && lhs.dtype == DType::Pred))
         return wrongType(kind, fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
     return Types{kind == OpKind::Compare ? TensorType{DType::Pred, lhs.shape} : lhs};
 }
@@ -115,7 +118,8 @@ Result<Types> selectTypes(Operands operands)
         return wrongType(OpKind::Select, fmt::format("the predicate is {}, not i1", typeText(operands[0])));
     if (operands[0].shape != operands[1].shape || operands[1] != operands[2])
         return wrongShape(OpKind::Select,
-            fmt::format("the operands differ: {}, {} and {}", typeText(operands[0]), typeText(operands[1]), typeText(operands[2])));
+            fmt::format(
+                "the operands differ: {}, {} and {}", typeText(operands[0]), typeText(operands[1]), typeText(operands[2])));
     return Types{operands[1]};
 }
 
@@ -123,7 +127,8 @@ Result<Types> broadcastTypes(const BroadcastAttributes& attributes, const Tensor
 {
     if (attributes.dims.size() != operand.shape.size() || !areDims(attributes.dims, attributes.shape.size()))
         return wrongAttribute(OpKind::BroadcastInDim,
-            fmt::format("dims [{}] do not place {} in a shape of rank {}", fmt::join(attributes.dims, ", "), typeText(operand), attributes.shape.size()));
+            fmt::format("dims [{}] do not place {} in a shape of rank {}", fmt::join(attributes.dims, ", "), typeText(operand),
+                attributes.shape.size()));
     for (std::size_t i = 0; i < attributes.dims.size(); ++i) {
         const std::int64_t target = attributes.shape[attributes.dims[i]];
         if (operand.shape[i] != 1 && operand.shape[i] != target)
@@ -136,8 +141,9 @@ Result<Types> reshapeTypes(const ReshapeAttributes& attributes, const TensorType
 {
     auto types = checkedType(OpKind::Reshape, {operand.dtype, attributes.shape});
     if (types && elementCount(attributes.shape) != operand.elements())
-        return wrongShape(OpKind::Reshape, fmt::format("{} has {} elements, {} has {}", typeText(operand), operand.elements(),
-                                               shapeText(attributes.shape), elementCount(attributes.shape)));
+        return wrongShape(OpKind::Reshape,
+            fmt::format("{} has {} elements, {} has {}", typeText(operand), operand.elements(), shapeText(attributes.shape),
+                elementCount(attributes.shape)));
     return types;
 }
 
@@ -145,7 +151,8 @@ Result<Types> transposeTypes(const TransposeAttributes& attributes, const Tensor
 {
     const auto& permutation = attributes.permutation;
     if (permutation.size() != operand.shape.size() || !areDims(permutation, operand.shape.size()))
-        return wrongAttribute(OpKind::Transpose, fmt::format("[{}] is no permutation of the dimensions of {}", fmt::join(permutation, ", "), typeText(operand)));
+        return wrongAttribute(OpKind::Transpose,
+            fmt::format("[{}] is no permutation of the dimensions of {}", fmt::join(permutation, ", "), typeText(operand)));
     TensorType result{operand.dtype, {}};
     for (const std::size_t dim : permutation)
         result.shape.push_back(operand.shape[dim]);
@@ -155,10 +162,12 @@ Result<Types> transposeTypes(const TransposeAttributes& attributes, const Tensor
 Result<Types> reduceTypes(const ReduceAttributes& attributes, const TensorType& operand)
 {
     if (!areDims(attributes.dims, operand.shape.size()) || !std::is_sorted(attributes.dims.begin(), attributes.dims.end()))
-        return wrongAttribute(OpKind::Reduce, fmt::format("[{}] are no ascending dimensions of {}", fmt::join(attributes.dims, ", "), typeText(operand)));
+        return wrongAttribute(OpKind::Reduce,
+            fmt::format("[{}] are no ascending dimensions of {}", fmt::join(attributes.dims, ", "), typeText(operand)));
     const bool isLogic = attributes.kind == ReduceKind::And || attributes.kind == ReduceKind::Or;
-    if (isLogic == isFloating(operand.dtype) || (!isLogic && operand.dtype == DType::Pred))
-        return wrongType(OpKind::Reduce, fmt::format("{} is not for elements of type {}", reduceKindName(attributes.kind), dtypeName(operand.dtype)));
+    if ((isLogic && isFloating(operand.dtype)) || (!isLogic && operand.dtype == DType::Pred))
+        return wrongType(OpKind::Reduce,
+            fmt::format("{} is not for elements of type {}", reduceKindName(attributes.kind), dtypeName(operand.dtype)));
     TensorType result{operand.dtype, {}};
     for (std::size_t dim = 0; dim < operand.shape.size(); ++dim) {
         if (!std::binary_search(attributes.dims.begin(), attributes.dims.end(), dim))
@@ -175,18 +184,22 @@ Result<Types> dotTypes(const DotAttributes& attributes, const TensorType& lhs, c
     };
     const auto lhsUsed = together(attributes.lhsBatch, attributes.lhsContracting);
     const auto rhsUsed = together(attributes.rhsBatch, attributes.rhsContracting);
-    if (!areDims(lhsUsed, lhs.shape.size()) || !areDims(rhsUsed, rhs.shape.size()) || attributes.lhsBatch.size() != attributes.rhsBatch.size()
+    if (!areDims(lhsUsed, lhs.shape.size()) || !areDims(rhsUsed, rhs.shape.size())
+        || attributes.lhsBatch.size() != attributes.rhsBatch.size()
         || attributes.lhsContracting.size() != attributes.rhsContracting.size())
-        return wrongAttribute(OpKind::DotGeneral, fmt::format("the batch and contracting dimensions do not fit {} and {}", typeText(lhs), typeText(rhs)));
+        return wrongAttribute(OpKind::DotGeneral,
+            fmt::format("the batch and contracting dimensions do not fit {} and {}", typeText(lhs), typeText(rhs)));
     if (!isFloating(lhs.dtype) && !isInteger(lhs.dtype))
         return wrongType(OpKind::DotGeneral, fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
     if (lhs.dtype != rhs.dtype)
-        return wrongType(OpKind::DotGeneral, fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
+        return wrongType(
+            OpKind::DotGeneral, fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
 
     TensorType result{attributes.resultType, {}};
     for (std::size_t i = 0; i < lhsUsed.size(); ++i) {
         if (lhs.shape[lhsUsed[i]] != rhs.shape[rhsUsed[i]])
-            return wrongShape(OpKind::DotGeneral, fmt::format("dim {} of {} and dim {} of {} differ", lhsUsed[i], typeText(lhs), rhsUsed[i], typeText(rhs)));
+            return wrongShape(OpKind::DotGeneral,
+                fmt::format("dim {} of {} and dim {} of {} differ", lhsUsed[i], typeText(lhs), rhsUsed[i], typeText(rhs)));
         if (i < attributes.lhsBatch.size())
             result.shape.push_back(lhs.shape[lhsUsed[i]]);
     }
@@ -210,7 +223,8 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     case OpKind::AllSlice:
     case OpKind::ReduceScatter:
         if (attributes.perDim.size() != rank)
-            return wrongAttribute(kind, fmt::format("axes for {} dimensions, {} has {}", attributes.perDim.size(), typeText(operand), rank));
+            return wrongAttribute(
+                kind, fmt::format("axes for {} dimensions, {} has {}", attributes.perDim.size(), typeText(operand), rank));
         for (std::size_t dim = 0; dim < rank; ++dim) {
             const std::int64_t count = shardCount(attributes.perDim[dim]);
             result.shape[dim] = kind == OpKind::AllGather ? result.shape[dim] * count : ceilDiv(result.shape[dim], count);
@@ -219,7 +233,8 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     case OpKind::AllToAll:
         for (const AxisMove& move : attributes.moves) {
             if (move.from >= rank || move.to >= rank || move.from == move.to)
-                return wrongAttribute(kind, fmt::format("cannot move axes from dim {} to dim {} of {}", move.from, move.to, typeText(operand)));
+                return wrongAttribute(
+                    kind, fmt::format("cannot move axes from dim {} to dim {} of {}", move.from, move.to, typeText(operand)));
             result.shape[move.from] *= shardCount(move.axes);
             result.shape[move.to] = ceilDiv(result.shape[move.to], shardCount(move.axes));
         }
@@ -227,7 +242,8 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     case OpKind::CollectivePermute:
     case OpKind::Reshard:
         if (attributes.resultShape.size() != rank)
-            return wrongAttribute(kind, fmt::format("a result of rank {} from {}", attributes.resultShape.size(), typeText(operand)));
+            return wrongAttribute(
+                kind, fmt::format("a result of rank {} from {}", attributes.resultShape.size(), typeText(operand)));
         result.shape = attributes.resultShape;
         break;
     default:
@@ -241,10 +257,13 @@ Result<Types> repeatTypes(const RepeatAttributes& attributes, Operands operands)
     if (attributes.count < 1)
         return wrongAttribute(OpKind::Repeat, fmt::format("the count must be at least 1, got {}", attributes.count));
     if (attributes.carries + attributes.stacked > operands.size())
-        return Problem{"MW1301", fmt::format("repeat: {} carries and {} stacked operands, but {} operands", attributes.carries, attributes.stacked, operands.size())};
+        return Problem{"MW1301",
+            fmt::format("repeat: {} carries and {} stacked operands, but {} operands", attributes.carries, attributes.stacked,
+                operands.size())};
     for (std::size_t i = attributes.carries; i < attributes.carries + attributes.stacked; ++i) {
         if (operands[i].shape.empty() || operands[i].shape.front() != attributes.count)
-            return wrongShape(OpKind::Repeat, fmt::format("stacked operand {} is {}: dim 0 must be the count {}", i, typeText(operands[i]), attributes.count));
+            return wrongShape(OpKind::Repeat,
+                fmt::format("stacked operand {} is {}: dim 0 must be the count {}", i, typeText(operands[i]), attributes.count));
     }
     return Types{};
 }
@@ -268,6 +287,8 @@ Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands 
         }
         if (operands[0] != TensorType{DType::U32, {2}})
             return wrongType(kind, fmt::format("the key is {}, not ui32[2]", typeText(operands[0])));
+        if (const TensorType& type = std::get<RandomBitsAttributes>(attributes).type; type.dtype != DType::U32)
+            return wrongType(kind, fmt::format("makes ui32, not {}", typeText(type)));
         return checkedType(kind, std::get<RandomBitsAttributes>(attributes).type);
     case OpClass::Unary:
         return unaryTypes(kind, attributes, operands[0]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/transform.h"
 
+#include <algorithm>
+
 namespace meshwright {
 
 namespace {
@@ -99,6 +101,15 @@ std::vector<std::size_t> useCounts(const Function& function)
 
 namespace {
 
+/// True when the op, or one in it, sends.
+bool isSend(const Function& function, const Op& op)
+{
+    return op.kind == OpKind::Send || std::any_of(op.bodies.begin(), op.bodies.end(), [&](BlockId body) {
+        return std::any_of(
+            function[body].ops.begin(), function[body].ops.end(), [&](OpId inner) { return isSend(function, function[inner]); });
+    });
+}
+
 void releaseOp(Function& function, OpId id, std::vector<std::size_t>& uses, std::size_t& erased)
 {
     ++erased;
@@ -113,23 +124,128 @@ void releaseOp(Function& function, OpId id, std::vector<std::size_t>& uses, std:
     }
 }
 
-void eraseDeadIn(Function& function, BlockId block, std::vector<std::size_t>& uses, std::size_t& erased)
+/// What of a Repeat is needed: its results (and so the body's), and its operands (and so the body's arguments).
+struct RepeatNeeds {
+    std::vector<bool> results;
+    std::vector<bool> operands;
+};
+RepeatNeeds repeatNeeds(const Function& function, const Op& op, std::vector<bool> wantedResults);
+
+/// Marks in `needed` what the values marked in it need within a block.
+void markNeeded(const Function& function, BlockId block, std::vector<bool>& needed)
 {
+    const auto mark = [&](ValueId value) { needed[value.at()] = true; };
+    const auto isNeeded = [&](ValueId value) { return bool{needed[value.at()]}; };
+    for (auto at = function[block].ops.rbegin(); at != function[block].ops.rend(); ++at) {
+        const Op& op = function[*at];
+        if (!isSend(function, op) && std::none_of(op.results.begin(), op.results.end(), isNeeded))
+            continue;
+        if (op.kind != OpKind::Repeat) {
+            std::for_each(op.operands.begin(), op.operands.end(), mark);
+            continue;
+        }
+        std::vector<bool> wanted(op.results.size());
+        std::transform(op.results.begin(), op.results.end(), wanted.begin(), isNeeded);
+        const RepeatNeeds inner = repeatNeeds(function, op, std::move(wanted));
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (inner.operands[i])
+                mark(op.operands[i]);
+        }
+    }
+}
+
+RepeatNeeds repeatNeeds(const Function& function, const Op& op, std::vector<bool> wantedResults)
+{
+    const Block& body = function[op.bodies.front()];
+    RepeatNeeds needs{std::move(wantedResults), std::vector<bool>(body.arguments.size())};
+    for (bool grew = true; grew;) {
+        grew = false;
+        std::vector<bool> needed(function.values.size(), false);
+        for (std::size_t i = 0; i < body.results.size(); ++i) {
+            if (needs.results[i])
+                needed[body.results[i].at()] = true;
+        }
+        markNeeded(function, op.bodies.front(), needed);
+        for (std::size_t i = 0; i < body.arguments.size(); ++i) {
+            const bool isCarry = i < op.as<RepeatAttributes>().carries;
+            needs.operands[i] = needed[body.arguments[i].at()] || (isCarry && needs.results[i]);
+            if (isCarry && needs.operands[i] && !needs.results[i])
+                grew = needs.results[i] = true;
+        }
+    }
+    return needs;
+}
+
+template <typename T>
+void keepOnly(std::vector<T>& entries, const std::vector<bool>& kept)
+{
+    std::size_t i = 0;
+    std::erase_if(entries, [&](const T&) { return !kept[i++]; });
+}
+
+void renumber(Function& function, const std::vector<ValueId>& values)
+{
+    for (std::size_t i = 0; i < values.size(); ++i)
+        function[values[i]].index = i;
+}
+
+/// Takes out of a Repeat the carries, stacked operands, invariants and stacked results that nothing outside needs. True when it had any.
+bool pruneRepeat(Function& function, OpId id, std::vector<std::size_t>& uses)
+{
+    const auto attributes = function[id].as<RepeatAttributes>();
+    const BlockId body = function[id].bodies.front();
+    std::vector<bool> wanted;
+    for (const ValueId result : function[id].results)
+        wanted.push_back(uses[result.at()] > 0);
+    const auto [keptResults, keptArguments] = repeatNeeds(function, function[id], std::move(wanted));
+    RepeatAttributes kept{attributes.count, 0, 0, attributes.reversed};
+    for (std::size_t i = 0; i < attributes.carries + attributes.stacked; ++i) {
+        if (keptArguments[i])
+            ++(i < attributes.carries ? kept.carries : kept.stacked);
+    }
+    const auto isAll = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), false) == flags.end(); };
+    if (isAll(keptResults) && isAll(keptArguments))
+        return false;
+    for (std::size_t i = 0; i < keptResults.size(); ++i) {
+        if (!keptResults[i])
+            --uses[function[body].results[i].at()];
+    }
+    for (std::size_t i = 0; i < keptArguments.size(); ++i) {
+        if (!keptArguments[i])
+            --uses[function[id].operands[i].at()];
+    }
+    function[id].attributes = kept;
+    keepOnly(function[id].operands, keptArguments);
+    keepOnly(function[body].arguments, keptArguments);
+    keepOnly(function[id].results, keptResults);
+    keepOnly(function[body].results, keptResults);
+    renumber(function, function[body].arguments);
+    renumber(function, function[id].results);
+    return true;
+}
+
+/// True when a Repeat got smaller, so that another round may find more.
+bool eraseDeadIn(Function& function, BlockId block, std::vector<std::size_t>& uses, std::size_t& erased)
+{
+    bool pruned = false;
     std::vector<OpId> kept;
     for (auto at = function[block].ops.rbegin(); at != function[block].ops.rend(); ++at) {
         const Op& op = function[*at];
-        bool live = op.kind == OpKind::Send;
+        bool live = isSend(function, op);
         for (const ValueId result : op.results)
             live = live || uses[result.at()] > 0;
         if (live) {
+            if (op.kind == OpKind::Repeat)
+                pruned = pruneRepeat(function, *at, uses) || pruned;
             for (const BlockId body : std::vector<BlockId>(op.bodies))
-                eraseDeadIn(function, body, uses, erased);
+                pruned = eraseDeadIn(function, body, uses, erased) || pruned;
             kept.push_back(*at);
         } else {
             releaseOp(function, *at, uses, erased);
         }
     }
     function[block].ops.assign(kept.rbegin(), kept.rend());
+    return pruned;
 }
 
 } // namespace
@@ -138,12 +254,10 @@ std::size_t eraseDeadOps(Function& function)
 {
     std::vector<std::size_t> uses = useCounts(function);
     std::size_t erased = 0;
-    eraseDeadIn(function, BlockId(std::int32_t{0}), uses, erased);
-    if (erased > 0) {
-        for (auto& group : function.shardingGroups)
-            std::erase_if(group, [&](ValueId member) { return function[member].producer.valid() && uses[member.at()] == 0; });
-        std::erase_if(function.shardingGroups, [](const auto& group) { return group.size() < 2; });
-    }
+    while (eraseDeadIn(function, BlockId(std::int32_t{0}), uses, erased)) { }
+    for (auto& group : function.shardingGroups)
+        std::erase_if(group, [&](ValueId member) { return function[member].producer.valid() && uses[member.at()] == 0; });
+    std::erase_if(function.shardingGroups, [](const auto& group) { return group.size() < 2; });
     return erased;
 }
 

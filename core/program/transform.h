@@ -18,7 +18,8 @@ std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const 
 /// (indexed by the source's values), which is extended by the copy's results. Phase, names and shardings are kept.
 void copyOp(Builder& builder, const Function& source, OpId op, std::vector<ValueId>& mapping);
 
-/// Removes ops from the blocks whose results nobody uses, inner blocks included. Returns how many.
+/// Removes ops from the blocks whose results nobody uses, inner blocks included; a Repeat loses the carries, operands and stacked
+/// results that nobody needs. Sends stay. Returns how many ops it removed.
 std::size_t eraseDeadOps(Function& function);
 
 /// Replaces every use of `from` (operands and block results) by `to`.
@@ -35,5 +36,22 @@ void forEachOp(const Function& function, const std::function<void(OpId)>& visit)
 
 /// How often each value is used: as an operand, or as a result of a block.
 std::vector<std::size_t> useCounts(const Function& function);
+
+/// A copy of an op that stands for it at one of its uses.
+struct ConstantCopy {
+    OpId copy;
+    OpId original;
+    OpId user; ///< invalid: a result of `block`
+    BlockId block;
+    std::size_t index = 0; ///< of the operand or result
+};
+
+/// Gives every use but the first of a constant, an iota, a spread scalar, or a value made of constants only its own copy of the op,
+/// so that the uses need not agree on a sharding. Values that have a sharding or are in a group, and scalars, stay shared.
+/// Ids of values and ops stay valid.
+std::vector<ConstantCopy> splitConstantsPerUse(Function& function);
+
+/// Undoes the copies whose sharding equals that of the original or of another copy. Returns what took the place of what.
+std::vector<std::pair<ValueId, ValueId>> mergeEqualCopies(Function& function, const std::vector<ConstantCopy>& copies);
 
 } // namespace meshwright

@@ -38,11 +38,18 @@ enum class MissingSharding : std::uint8_t { Open, Closed };
 TensorFactorShardings project(
     const std::optional<TensorSharding>& sharding, const DimFactors& dims, const OpShardingRule& rule, MissingSharding missing);
 
+/// The same into storage that is used again and again.
+void projectInto(TensorFactorShardings& out, const std::optional<TensorSharding>& sharding, const DimFactors& dims,
+    const OpShardingRule& rule, MissingSharding missing);
+
 /// Projects the shardings of all operands and results of an op.
 ShardingProjection project(const Function& function, OpId op, const OpShardingRule& rule, MissingSharding missing);
 
-/// The sharding of a tensor with these factor shardings (2.2). `like` gives the rest: openness and priorities of dimensions that do
-/// not change, the mesh, unreduced kind; its absence means all dimensions open.
+/// The axes of one dimension from those of its factors (2.2): up to the first factor that is not fully split, or that has overflow.
+AxisRefs backProjectDim(const TensorFactorShardings& factors, const std::vector<std::size_t>& dim, const OpShardingRule& rule);
+
+/// The sharding of a tensor with these factor shardings (2.2). `like` gives the rest: openness and priorities of its dimensions,
+/// the mesh, unreduced kind; its absence means all dimensions open.
 TensorSharding backProject(const TensorFactorShardings& factors, const DimFactors& dims, const OpShardingRule& rule,
     const std::optional<TensorSharding>& like, std::int32_t mesh);
 

@@ -25,9 +25,10 @@ struct ShardingReason {
     std::size_t dim = 0;
     AxisRef axis;
     std::string annotation; ///< the user's annotation at the end of the way: "sharding.x"
-    ValueId from; ///< the neighbour it came from; invalid: the user wrote it on this value
+    ValueId from; ///< the neighbour it came from; invalid: the user wrote it on this value, or asks it of the function's result
     OpId through; ///< the op that joins the two; invalid for groups and loops
-    std::string step; ///< "by the user", "dot_general, factor i, aggressive, pass-through", "sharding group", "loop carry"
+    std::string
+        step; ///< "by the user", "dot_general, factor i, aggressive, pass-through", "sharding group", "loop carry", "function result"
 };
 
 /// An axis that was wanted and not taken.
@@ -53,8 +54,15 @@ std::string explainSharding(const Function& function, const PropagationReport& r
 
 /// Gives every value of `function` a sharding, from the annotations that its values carry (Value::sharding, ShardingConstraint ops,
 /// result shardings, groups); writes Value::sharding. Repeat bodies are propagated through carries, stacked slices (dimension 0 of a
-/// stacked tensor stays whole) and invariants.
-/// Problems: MW1201 members of one group are annotated differently.
-Result<PropagationReport> propagate(Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy = PropagationStrategy::Pipeline);
+/// stacked tensor stays whole) and invariants. A carry's body argument and the loop's result have one sharding; its initial operand
+/// and what the body yields can differ from it where the user says so.
+///
+/// Function::resultShardings gets an entry for each result, which is the value's where the user asked nothing else. Constants get a
+/// copy for uses that want them differently (splitConstantsPerUse); other uses of the input of a chain of sharding constraints move
+/// to its end. Without meshes nothing happens.
+/// Problems: MW1201 members of one group are annotated differently, MW1202 members of one group differ in shape, MW1203 a sharding
+/// has not as many dimensions as its value, or names a mesh or an axis that is not there.
+Result<PropagationReport> propagate(
+    Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy = PropagationStrategy::Pipeline);
 
 } // namespace meshwright

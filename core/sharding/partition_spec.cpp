@@ -117,7 +117,8 @@ private:
             return name;
         }
         const std::size_t start = m_at;
-        while (m_at < m_text.size() && (std::isalnum(static_cast<unsigned char>(m_text[m_at])) != 0 || m_text[m_at] == '_' || m_text[m_at] == '~'))
+        while (m_at < m_text.size()
+            && (std::isalnum(static_cast<unsigned char>(m_text[m_at])) != 0 || m_text[m_at] == '_' || m_text[m_at] == '~'))
             ++m_at;
         const std::string_view word = m_text.substr(start, m_at - start);
         if (word.empty())
@@ -178,11 +179,18 @@ Result<PartitionSpec> parseSpec(std::string_view text)
     return SpecReader(text).read();
 }
 
+std::string divisibleSizesText(std::int64_t size, std::int64_t pieces)
+{
+    const std::int64_t above = ceilDiv(size, pieces) * pieces;
+    return size < pieces ? fmt::format("{}", above) : fmt::format("{} or {}", size / pieces * pieces, above);
+}
+
 Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const Mesh& mesh, Uneven uneven)
 {
     Problems problems;
     if (spec.dims.size() > global.size())
-        problems.push_back({"MW1101", fmt::format("the spec {} has {} entries for an array of rank {}", specText(spec), spec.dims.size(), global.size()),
+        problems.push_back({"MW1101",
+            fmt::format("the spec {} has {} entries for an array of rank {}", specText(spec), spec.dims.size(), global.size()),
             fmt::format("give at most {} entries", global.size()), {}, Severity::Error, "at most one entry for each dimension"});
 
     std::set<std::string> seen;
@@ -192,7 +200,8 @@ Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const M
         for (const std::string& axis : spec.dims[dim]) {
             const auto size = mesh.axisSize(axis);
             if (!size)
-                problems.push_back({"MW1102", fmt::format("unknown axis name: \"{}\"", axis), suggestion(axis, mesh.axisNames())});
+                problems.push_back(
+                    {"MW1102", fmt::format("unknown axis name: \"{}\"", axis), suggestion(axis, mesh.axisNames())});
             else if (!seen.insert(axis).second)
                 problems.push_back({"MW1103", fmt::format("axis \"{}\" is used twice in the spec {}", axis, specText(spec)),
                     "use each axis for one dimension only"});
@@ -203,8 +212,9 @@ Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const M
             continue;
         if (uneven == Uneven::Refuse && global[dim] % pieces != 0)
             problems.push_back({"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, global[dim], pieces),
-                fmt::format("make it {} or {}, or leave the dimension whole", global[dim] / pieces * pieces, ceilDiv(global[dim], pieces) * pieces),
-                {}, Severity::Error, fmt::format("the axes ({}) cut the dimension into {} equal pieces", join(spec.dims[dim], ", "), pieces)});
+                fmt::format("make it {}, or leave the dimension whole", divisibleSizesText(global[dim], pieces)), {},
+                Severity::Error,
+                fmt::format("the axes ({}) cut the dimension into {} equal pieces", join(spec.dims[dim], ", "), pieces)});
         local[dim] = ceilDiv(global[dim], pieces);
     }
     if (!problems.empty())

@@ -42,4 +42,7 @@ Result<PartitionSpec> parseSpec(std::string_view text);
 /// Source: jax-ml/jax, jax/_src/sharding.py (`_common_shard_shape` raises IndivisibleError).
 Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const Mesh& mesh, Uneven uneven);
 
+/// The sizes next to `size` that divide by `pieces`, for advice: `8 or 12`; only the larger one when the smaller would be 0.
+std::string divisibleSizesText(std::int64_t size, std::int64_t pieces);
+
 } // namespace meshwright

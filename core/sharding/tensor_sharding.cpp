@@ -33,6 +33,29 @@ void appendMerging(AxisRefs& axes, const AxisRef& more)
         axes.push_back(more);
 }
 
+std::optional<SplitAxes> takeMajor(const AxisRefs& axes, std::int64_t pieces)
+{
+    assert(pieces >= 1);
+    SplitAxes split;
+    for (AxisRef axis : axes) {
+        if (pieces == 1) {
+            split.left.push_back(axis);
+        } else if (pieces % axis.size == 0) {
+            pieces /= axis.size;
+            split.taken.push_back(axis);
+        } else if (axis.size % pieces == 0) {
+            split.taken.push_back({axis.axis, axis.pre, pieces});
+            split.left.push_back({axis.axis, axis.pre * pieces, axis.size / pieces});
+            pieces = 1;
+        } else {
+            return std::nullopt;
+        }
+    }
+    if (pieces > 1)
+        return std::nullopt;
+    return split;
+}
+
 std::int64_t shardCount(const AxisRefs& axes)
 {
     std::int64_t count = 1;
@@ -78,6 +101,20 @@ TensorSharding TensorSharding::openOf(std::size_t rank)
 bool TensorSharding::isReplicated() const
 {
     return unreduced.empty() && std::all_of(dims.begin(), dims.end(), [](const DimSharding& dim) { return dim.axes.empty(); });
+}
+
+bool sameSharding(const TensorSharding& a, const Mesh& meshA, const TensorSharding& b, const Mesh& meshB)
+{
+    const auto replicatesAll = [](const TensorSharding& sharding) {
+        return sharding.isReplicated()
+            && std::none_of(sharding.dims.begin(), sharding.dims.end(), [](const DimSharding& dim) { return dim.open; });
+    };
+    if (replicatesAll(a) && replicatesAll(b))
+        return true;
+    if (meshA != meshB || a.unreduced != b.unreduced || (!a.unreduced.empty() && a.unreducedKind != b.unreducedKind))
+        return false;
+    return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+        [](const DimSharding& x, const DimSharding& y) { return x.axes == y.axes && x.open == y.open; });
 }
 
 Result<TensorSharding> toTensorSharding(const PartitionSpec& spec, std::size_t rank, const Mesh& mesh)
@@ -157,8 +194,9 @@ std::string layoutText(const TensorSharding& sharding, const Mesh& mesh)
     if (!sharding.unreduced.empty()) {
         std::vector<std::string> names;
         for (const AxisRef& axis : sharding.unreduced)
-            names.push_back(axis == wholeAxis(mesh, static_cast<std::size_t>(axis.axis)) ? mesh.axes()[static_cast<std::size_t>(axis.axis)].name
-                                                                                         : axisText(axis, mesh));
+            names.push_back(axis == wholeAxis(mesh, static_cast<std::size_t>(axis.axis))
+                    ? mesh.axes()[static_cast<std::size_t>(axis.axis)].name
+                    : axisText(axis, mesh));
         text += " partial over " + join(names, ", ");
     }
     return text;
@@ -190,7 +228,8 @@ AxisRefs unusedAxes(std::span<const AxisRef> used, const Mesh& mesh)
     for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
         const std::int64_t size = mesh.axes()[axis].size;
         std::vector<AxisRef> parts;
-        std::copy_if(used.begin(), used.end(), std::back_inserter(parts), [&](const AxisRef& part) { return part.axis == static_cast<std::int32_t>(axis); });
+        std::copy_if(used.begin(), used.end(), std::back_inserter(parts),
+            [&](const AxisRef& part) { return part.axis == static_cast<std::int32_t>(axis); });
         std::sort(parts.begin(), parts.end());
         std::int64_t pre = 1;
         const auto addUpTo = [&](std::int64_t end) {
@@ -209,13 +248,15 @@ AxisRefs unusedAxes(std::span<const AxisRef> used, const Mesh& mesh)
 std::vector<std::vector<std::int64_t>> deviceGroups(const AxisRefs& axes, const Mesh& mesh)
 {
     const AxisRefs rest = unusedAxes(axes, mesh);
-    std::vector<std::vector<std::int64_t>> groups(static_cast<std::size_t>(shardCount(rest)),
-        std::vector<std::int64_t>(static_cast<std::size_t>(shardCount(axes))));
+    std::vector<std::vector<std::int64_t>> groups(
+        static_cast<std::size_t>(shardCount(rest)), std::vector<std::int64_t>(static_cast<std::size_t>(shardCount(axes))));
     for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
         const auto group = static_cast<std::size_t>(shardIndex(position, rest, mesh));
         groups[group][static_cast<std::size_t>(shardIndex(position, axes, mesh))] = position;
     }
-    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end()); });
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+        return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
+    });
     return groups;
 }
 

@@ -36,6 +36,19 @@ bool isPrefixOf(const AxisRef& prefix, const AxisRef& whole);
 /// Appends `more` to `axes`, merging it with the last entry where it continues that entry (`a:(1)2` then `a:(2)4` is `a:(1)8`).
 void appendMerging(AxisRefs& axes, const AxisRef& more);
 
+/// The major part of a list of axes, and what is left of the list.
+struct SplitAxes {
+    AxisRefs taken;
+    AxisRefs left;
+
+    friend bool operator==(const SplitAxes&, const SplitAxes&) = default;
+};
+
+/// Cuts the major part that makes `pieces` pieces off a list of axes, through the middle of an axis if need be; nothing when no cut
+/// makes that number. Precondition: pieces >= 1.
+/// Source: openxla/xla, xla/hlo/ir/named_sharding.h (`DimensionSharding::Slice`).
+std::optional<SplitAxes> takeMajor(const AxisRefs& axes, std::int64_t pieces);
+
 /// The number of pieces that a list of axes makes: the product of the sizes.
 std::int64_t shardCount(const AxisRefs& axes);
 
@@ -89,6 +102,11 @@ std::string axisText(const AxisRef& axis, const Mesh& mesh);
 
 /// As Shardy writes it: `[{"data"}, {?}], replicated={"x"}, unreduced={"y"}`.
 std::string shardyText(const TensorSharding& sharding, const Mesh& mesh);
+
+/// True when both say the same of a value: the same mesh, axes, openness and partial sums. What is explicitly replicated makes no
+/// difference, and shardings that replicate everything are equal on all meshes and at all ranks.
+/// Source: openxla/xla, xla/hlo/ir/named_sharding.h (`NamedSharding::operator==`).
+bool sameSharding(const TensorSharding& a, const Mesh& meshA, const TensorSharding& b, const Mesh& meshB);
 
 /// What a person reads: `P('data', None)` where a spec can say it, Shardy's text otherwise; ` partial over model` is added
 /// for unreduced axes.

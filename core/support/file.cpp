@@ -15,6 +15,11 @@ namespace meshwright {
 
 namespace {
 
+Problem tooLarge(const std::string& name)
+{
+    return Problem{"MW1004", fmt::format("\"{}\" is larger than {} bytes", name, kLargestTextFileBytes), "split the file"};
+}
+
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 Result<std::string> readStream(std::FILE* stream, const std::string& name)
@@ -25,7 +30,7 @@ Result<std::string> readStream(std::FILE* stream, const std::string& name)
     while ((got = std::fread(chunk, 1, sizeof chunk, stream)) > 0) {
         content.append(chunk, got);
         if (content.size() > kLargestTextFileBytes)
-            return Problem{"MW1004", fmt::format("\"{}\" is larger than {} bytes", name, kLargestTextFileBytes), "split the file"};
+            return tooLarge(name);
     }
     if (std::ferror(stream) != 0)
         return Problem{"MW1003", fmt::format("cannot read \"{}\": {}", name, std::strerror(errno))};
@@ -53,6 +58,10 @@ Result<std::string> readFile(const std::filesystem::path& path)
     if (std::filesystem::is_directory(status))
         return Problem{"MW1002", fmt::format("\"{}\" is a directory, not a file", path.string()), "name a file in it", place};
 
+    // A regular file is judged before it is read; what grows or has no size (a pipe) is while it is.
+    const auto size = std::filesystem::file_size(path, error);
+    if (!error && size > kLargestTextFileBytes)
+        return inFile({tooLarge(path.string())}, path.string());
     const File stream(std::fopen(path.c_str(), "rb"), &std::fclose);
     if (!stream)
         return Problem{"MW1003", fmt::format("cannot read \"{}\": {}", path.string(), std::strerror(errno)),

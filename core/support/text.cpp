@@ -60,17 +60,21 @@ std::optional<double> parseNumber(std::string_view text)
 
 namespace {
 
+/// Insertions, deletions, substitutions and swaps of neighbours ("optimal string alignment").
 std::size_t editDistance(std::string_view a, std::string_view b)
 {
     std::vector<std::size_t> row(b.size() + 1);
+    std::vector<std::size_t> previous(b.size() + 1);
+    std::vector<std::size_t> beforePrevious(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
+        beforePrevious.swap(previous);
+        previous.swap(row);
         row[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+            row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], beforePrevious[j - 2] + 1);
         }
     }
     return row[b.size()];
@@ -84,6 +88,8 @@ std::optional<std::string> nearestName(std::string_view name, std::span<const st
     const std::string* best = nullptr;
     std::size_t bestDistance = limit + 1;
     for (const std::string& candidate : candidates) {
+        if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) > limit)
+            continue; // as many edits at least
         const std::size_t distance = editDistance(name, candidate);
         if (distance < bestDistance) {
             bestDistance = distance;
@@ -109,9 +115,10 @@ namespace {
 /// Three significant figures, without an exponent for values from 1 up to 1000.
 std::string threeFigures(double value)
 {
-    if (value >= 99.95)
+    const double size = std::fabs(value);
+    if (size >= 99.95)
         return fmt::format("{:.0f}", value);
-    if (value >= 9.995)
+    if (size >= 9.995)
         return fmt::format("{:.1f}", value);
     return fmt::format("{:.2f}", value);
 }
@@ -133,6 +140,8 @@ std::string formatSeconds(double seconds)
 {
     if (seconds == 0.0)
         return "0 s";
+    if (seconds < 0.0)
+        return "-" + formatSeconds(-seconds);
     if (seconds >= 120.0) {
         const auto whole = static_cast<std::int64_t>(std::llround(seconds));
         return fmt::format("{} min {} s", whole / 60, whole % 60);

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/command_line.h"
+
+#include "app/cli/verbs.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+namespace meshwright::cli {
+
+namespace {
+
+constexpr const char* kMainExamples = R"help(  meshwright tour
+  meshwright train study.yaml --verify
+  meshwright simulate study.yaml --set mesh.data=8
+  meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
+  meshwright check study.yaml --set mesh.data=8
+  meshwright explain MW1104
+  meshwright list examples)help";
+
+constexpr const char* kShowExamples = R"help(  meshwright show --mesh a=4,b=2 --shape 8192x8192 --spec "P('a', 'b')"
+  meshwright show --mesh x=8 --shape 128x512 --spec "P(None, 'x')" --format json
+  meshwright show --mesh a=4,b=2 --device-order 0,1,2,3,6,7,4,5 --shape 64x64x64 --spec "P('a')" --format svg -o layout.svg)help";
+
+constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
+  meshwright check *.yaml --fail-on warning
+  meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
+  cat study.yaml | meshwright check -)help";
+
+constexpr const char* kExplainExamples = "  meshwright explain MW1104";
+
+constexpr const char* kListExamples = R"help(  meshwright list examples
+  meshwright list problems --format json)help";
+
+constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yaml
+  meshwright simulate study.yaml --set mesh.data=8 --set mesh.model=1 --format json
+  meshwright simulate resources/examples/*.yaml --format csv
+  meshwright simulate study.yaml --trace trace.json)help";
+
+constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
+  meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
+  meshwright train study.yaml --trace trace.json -o result.json)help";
+
+constexpr const char* kTourExamples = "  meshwright tour";
+
+constexpr const char* kDoctorExamples = "  meshwright doctor";
+
+/// Help with the examples first; they are the footer of each App.
+class ExamplesFirst final : public CLI::Formatter {
+public:
+    std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override
+    {
+        if (mode == CLI::AppFormatMode::Sub)
+            return make_expanded(app);
+        std::string help = make_description(app);
+        help += "\nExamples:\n" + app->get_footer() + "\n" + make_usage(app, std::move(name));
+        help += make_positionals(app) + make_groups(app, mode) + make_subcommands(app, mode);
+        return help;
+    }
+};
+
+/// One verb of the command line.
+struct Verb {
+    CLI::App* app = nullptr;
+    std::vector<Format> formats;
+    std::vector<CLI::Option*> needed; ///< options and arguments that it cannot do without
+    std::function<int(Output&)> run;
+};
+
+/// The flags that all verbs have, as typed.
+struct CommonFlags {
+    std::string format = "text";
+    std::string colour = "auto";
+    bool quiet = false;
+};
+
+class CommandLine {
+public:
+    CommandLine()
+    {
+        m_app.name("meshwright");
+        m_app.description("Plans, runs and simulates sharded training: draws layouts, finds mistakes, shows why.");
+        m_app.footer(kMainExamples);
+        m_app.formatter(std::make_shared<ExamplesFirst>());
+        m_app.set_version_flag("--version", std::string("meshwright ") + kVersion, "Print the version and end");
+        m_app.set_help_flag("-h,--help", "Print this help and end");
+        m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
+        addShow();
+        addTrain();
+        addSimulate();
+        addCheck();
+        addExplain();
+        addList();
+        addTour();
+        addDoctor();
+    }
+
+    int run(std::span<const std::string> arguments);
+
+private:
+    Verb& addVerb(const char* name, const char* description, const char* examples, std::vector<Format> formats,
+        std::function<int(Output&)> run)
+    {
+        CLI::App* app = m_app.add_subcommand(name, description);
+        app->footer(examples);
+        app->allow_extras();
+        std::vector<std::string> names;
+        for (const Format format : formats)
+            names.emplace_back(formatName(format));
+        app->add_option("--format", m_common.format, "What to write: " + join(names, ", "))->type_name("FORMAT");
+        app->add_option("--color", m_common.colour, "Colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+            ->type_name("WHEN");
+        app->add_flag("-q,--quiet", m_common.quiet, "No narration on standard error");
+        m_verbs.push_back({app, std::move(formats), {}, std::move(run)});
+        return m_verbs.back();
+    }
+
+    void addShow()
+    {
+        Verb& verb = addVerb("show", "Draw how an array lies on a mesh of devices.", kShowExamples,
+            {Format::Text, Format::Json, Format::Svg}, [this](Output& output) { return runShow(m_show, output); });
+        verb.needed.push_back(
+            verb.app->add_option("--mesh", m_show.mesh, "Axes with their sizes: data=4,model=2")->type_name("AXES"));
+        verb.needed.push_back(
+            verb.app->add_option("--shape", m_show.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE"));
+        verb.needed.push_back(
+            verb.app->add_option("--spec", m_show.spec, "PartitionSpec: \"P('data', None)\"")->type_name("SPEC"));
+        verb.app->add_option("--device-order", m_show.deviceOrder, "Device ids in mesh order: 0,1,3,2 (default 0,1,2,...)")
+            ->type_name("IDS");
+        verb.app->add_option("--platform", m_show.platform, "The word before device ids (default TPU)")->type_name("WORD");
+        verb.app->add_option("--dtype", m_show.dtype, "Element type (default f32)")->type_name("TYPE");
+        verb.app->add_option("--name", m_show.name, "Name of the array in headings (default x)")->type_name("NAME");
+        verb.app->add_option("--scale", m_show.scale, "Size of the text drawing (default 1)")->type_name("NUMBER");
+        verb.app->add_option("-o,--output", m_show.file, "File to write instead of standard output")->type_name("FILE");
+    }
+
+    void addCheck()
+    {
+        Verb& verb = addVerb("check", "Find every mistake in studies, each with its place and a fix.", kCheckExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
+        verb.needed.push_back(verb.app->add_option("STUDY", m_check.studies, "Study files; - is standard input")->type_name(""));
+        addSettings(*verb.app, m_check.settings);
+        verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
+            ->type_name("SEVERITY");
+    }
+
+    void addExplain()
+    {
+        Verb& verb = addVerb("explain", "Say what a problem id means and what to do.", kExplainExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runExplain(m_explain, output); });
+        verb.needed.push_back(verb.app->add_option("ID", m_explain.what, "Such as MW1104")->type_name(""));
+    }
+
+    void addList()
+    {
+        Verb& verb = addVerb("list", "List the examples or the problem ids.", kListExamples, {Format::Text, Format::Json},
+            [this](Output& output) { return runList(m_list, output); });
+        verb.needed.push_back(verb.app->add_option("WHAT", m_list.what, "examples or problems")->type_name(""));
+    }
+
+    void addSimulate()
+    {
+        Verb& verb = addVerb("simulate", "Say how long a step takes on hardware, what bounds it, and whether it fits.", kSimulateExamples,
+            {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runSimulate(m_simulate, output); });
+        verb.needed.push_back(verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
+        addSettings(*verb.app, m_simulate.settings);
+        verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
+    }
+
+    void addTrain()
+    {
+        Verb& verb = addVerb("train", "Really train a study, sharded over virtual devices.", kTrainExamples, {Format::Text, Format::Json},
+            [this](Output& output) { return runTrain(m_train, output); });
+        verb.needed.push_back(verb.app->add_option("STUDY", m_train.study, "Study file; - is standard input")->type_name(""));
+        addSettings(*verb.app, m_train.settings);
+        verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
+        verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")->type_name("N");
+        verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")->type_name("FILE");
+        verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
+    }
+
+    void addTour()
+    {
+        addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples, {Format::Text},
+            [](Output& output) { return runTour(output); });
+    }
+
+    void addDoctor()
+    {
+        addVerb("doctor", "Say whether this machine is fit, and what was found on it.", kDoctorExamples, {Format::Text},
+            [](Output& output) { return runDoctor(output); });
+    }
+
+    /// `--set path=value`, any number of times.
+    static void addSettings(CLI::App& app, std::vector<std::string>& settings)
+    {
+        app.add_option("--set", settings, "Override a value of the study: train.steps=0, mesh.data=8")
+            ->type_name("PATH=VALUE")
+            ->allow_extra_args(false);
+    }
+
+    Problems unexpected(const Verb* verb) const;
+    Problems wrongFlags(const Verb& verb, Output& output);
+
+    CLI::App m_app;
+    std::vector<Verb> m_verbs;
+    CommonFlags m_common;
+    std::string m_failOn = "error";
+    ShowOptions m_show;
+    CheckOptions m_check;
+    SimulateOptions m_simulate;
+    TrainOptions m_train;
+    ExplainOptions m_explain;
+    ListOptions m_list;
+};
+
+std::vector<std::string> flagsOf(const CLI::App& app)
+{
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames())
+            flags.push_back("--" + name);
+    }
+    return flags;
+}
+
+/// The name that is near, or where all of them are listed.
+std::string nearOrHelp(const std::string& wrong, const std::vector<std::string>& names, const std::string& help)
+{
+    const auto near = nearestName(wrong, names);
+    return near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("`{}` names all", help);
+}
+
+/// What is left over of the command line.
+Problems CommandLine::unexpected(const Verb* verb) const
+{
+    Problems problems;
+    if (verb == nullptr) {
+        std::vector<std::string> names;
+        for (const Verb& known : m_verbs)
+            names.push_back(known.app->get_name());
+        const std::vector<std::string> left = m_app.remaining();
+        if (left.empty())
+            return {Problem{"MW1904", "a verb is missing", "one of: " + join(names, ", ")}};
+        if (left.front().starts_with('-'))
+            return {Problem{"MW1901", fmt::format("unknown flag \"{}\"", left.front()),
+                nearOrHelp(left.front(), flagsOf(m_app), "meshwright --help")}};
+        return {Problem{"MW1902", fmt::format("unknown verb \"{}\"", left.front()), suggestion(left.front(), names)}};
+    }
+    std::vector<std::string> left = verb->app->remaining();
+    for (const std::string& more : m_app.remaining())
+        left.push_back(more);
+    const std::string help = fmt::format("meshwright {} --help", verb->app->get_name());
+    for (const std::string& argument : left) {
+        const std::string flag = argument.substr(0, argument.find('='));
+        if (flag.size() > 1 && flag[0] == '-')
+            problems.push_back({"MW1901", fmt::format("unknown flag \"{}\"", flag), nearOrHelp(flag, flagsOf(*verb->app), help)});
+    }
+    // After an unknown flag, what follows may have been its value: only the flag is reported.
+    if (problems.empty()) {
+        for (const std::string& argument : left)
+            problems.push_back(
+                {"MW1905", fmt::format("\"{}\" is an argument too many", argument), fmt::format("see `{}`", help)});
+    }
+    return problems;
+}
+
+/// What the flags that all verbs share say, put into `output`.
+Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
+{
+    Problems problems;
+    std::vector<std::string> formats;
+    for (const Format format : verb.formats) {
+        formats.emplace_back(formatName(format));
+        if (m_common.format == formats.back())
+            output.format = format;
+    }
+    const auto refuse = [&](const char* flag, const std::string& value, const std::vector<std::string>& allowed) {
+        if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+            problems.push_back(
+                {"MW1903", fmt::format("{}: \"{}\" is not allowed here", flag, value), "one of: " + join(allowed, ", ")});
+    };
+    refuse("--format", m_common.format, formats);
+    refuse("--color", m_common.colour, {"auto", "always", "never"});
+    refuse("--fail-on", m_failOn, {"note", "warning", "error"});
+    output.colour = m_common.colour == "always" ? ColourChoice::Always
+        : m_common.colour == "never"            ? ColourChoice::Never
+                                                : ColourChoice::Auto;
+    output.quiet = m_common.quiet;
+    m_check.failOn = m_failOn == "note" ? Severity::Note : m_failOn == "warning" ? Severity::Warning : Severity::Error;
+    for (const CLI::Option* option : verb.needed) {
+        if (option->count() == 0)
+            problems.push_back({"MW1904", fmt::format("{} is missing", option->get_name()),
+                fmt::format("see the examples of `meshwright {} --help`", verb.app->get_name())});
+    }
+    return problems;
+}
+
+int CommandLine::run(std::span<const std::string> arguments)
+{
+    std::vector<std::string> words(arguments.begin(), arguments.end());
+    if (!words.empty() && words.front() == "help") { // `help show` is `show --help`
+        words.erase(words.begin());
+        words.emplace_back("--help");
+    }
+    Output output;
+    std::reverse(words.begin(), words.end()); // CLI11 takes them from the back
+    try {
+        m_app.parse(words);
+    } catch (const CLI::Success& request) {
+        const int code = m_app.exit(request);
+        return output.finish() && code == 0 ? kExitOk : kExitInvalid;
+    } catch (const CLI::ParseError& error) {
+        return fail({Problem{"MW1903", error.what(), "`meshwright --help` shows examples"}}, output);
+    }
+    const auto chosen = std::find_if(m_verbs.begin(), m_verbs.end(), [](const Verb& verb) { return verb.app->parsed(); });
+    const Verb* verb = chosen == m_verbs.end() ? nullptr : &*chosen;
+    Problems problems = verb == nullptr ? Problems{} : wrongFlags(*verb, output);
+    if (Problems left = unexpected(verb); verb == nullptr || !m_app.remaining(true).empty()) {
+        // Something misspelt is why something else is missing.
+        std::erase_if(problems, [](const Problem& problem) { return problem.id == "MW1904"; });
+        append(problems, std::move(left));
+    }
+    if (!problems.empty())
+        return fail(problems, output);
+    const int code = verb->run(output);
+    if (const auto written = output.finish(); !written) {
+        output.format = Format::Text;
+        return fail(written.error(), output);
+    }
+    return code;
+}
+
+} // namespace
+
+int runCommandLine(std::span<const std::string> arguments)
+{
+    CommandLine line;
+    return line.run(arguments);
+}
+
+} // namespace meshwright::cli

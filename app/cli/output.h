@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/sharding/visualize.h"
+#include "core/support/result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright::cli {
+
+/// What the program says when it ends. Design: the command line's contract.
+enum ExitCode : int {
+    kExitOk = 0,
+    kExitFindings = 1, ///< findings at or above --fail-on
+    kExitUsage = 2, ///< the command line is wrong
+    kExitInvalid = 3, ///< a document or path is unreadable, unwritable or invalid
+    kExitInfeasible = 4, ///< the mesh is larger than the slice, it does not fit, nothing was found
+    kExitMismatch = 5, ///< --verify found a difference
+    kExitFailed = 6, ///< failed while running
+    kExitInternal = 70,
+};
+
+enum class Format : std::uint8_t { Text, Json, Csv, Markdown, Svg, Html };
+
+/// "text", "json" and so on.
+const char* formatName(Format format);
+
+enum class ColourChoice : std::uint8_t { Auto, Always, Never };
+
+/// Where a verb's words go: results to standard output, narration and problems to standard error.
+struct Output {
+    Format format = Format::Text;
+    ColourChoice colour = ColourChoice::Auto;
+    bool quiet = false; ///< no narration
+
+    /// Adds to standard output. What cannot be written there (a closed pipe, a full disk) is remembered for `finish`.
+    void result(std::string_view text);
+
+    /// A line on standard error, unless quiet.
+    void narrate(std::string_view line);
+
+    /// The colours that standard output (or error) is to have: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a terminal.
+    TerminalColours colours(bool ofErrors = false) const;
+
+    /// Flushes standard output. Problems: MW1005 something could not be written.
+    Result<Done> finish();
+
+private:
+    bool m_failed = false;
+};
+
+/// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
+void printProblems(const Problems& problems, Output& output);
+
+/// The exit code that problems ask for: usage (MW19xx) before invalid documents before infeasible meshes (MW1430, MW1720) before failures while
+/// running (MW15xx, MW162x); kExitOk without errors.
+int exitCodeOf(const Problems& problems);
+
+/// Prints the problems and gives their exit code.
+int fail(const Problems& problems, Output& output);
+
+/// `meshwright.problems/1`, with a newline at the end.
+std::string problemsJson(const Problems& problems);
+
+} // namespace meshwright::cli

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/verbs.h"
+
+#include "core/draw/draw_layout.h"
+#include "core/draw/svg.h"
+#include "core/program/type.h"
+#include "core/sharding/named_sharding.h"
+#include "core/study/study.h"
+#include "core/support/checked.h"
+#include "core/support/file.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace meshwright::cli {
+
+namespace {
+
+/// The most devices whose pieces are listed or drawn.
+constexpr std::int64_t kMostShownDevices = std::int64_t{1} << 18;
+
+Place ofFlag(const char* flag)
+{
+    return Place{flag};
+}
+
+/// Reads `8192x8192`; `scalar` has no dimensions.
+Result<Shape> parseShape(const std::string& text)
+{
+    const Place place = ofFlag("--shape");
+    Shape shape;
+    if (trimmed(text) == "scalar")
+        return shape;
+    std::string separated = text;
+    std::replace(separated.begin(), separated.end(), ',', 'x');
+    Problems problems;
+    for (const std::string& part : split(separated, 'x')) {
+        const std::string_view size = trimmed(part);
+        const bool digits = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
+        const auto value = parseInteger(size);
+        if (!value && !digits)
+            problems.push_back({"MW1906", fmt::format("\"{}\" is not a shape: \"{}\" is no size", text, size),
+                "write the sizes with an x between them, such as 8192x8192, or scalar", place});
+        else if (!value || *value < 1 || *value > kLargestDimension)
+            problems.push_back(
+                {"MW1401", fmt::format("a dimension must have from 1 to {} elements, got {}", kLargestDimension, size),
+                    "give sizes in that range", place});
+        else
+            shape.push_back(*value);
+    }
+    if (problems.empty() && !checkedProduct(shape))
+        problems.push_back({"MW1401", fmt::format("an array of shape {} has more elements than 63 bits count", shapeText(shape)),
+            "use smaller sizes", place});
+    if (!problems.empty())
+        return problems;
+    return shape;
+}
+
+template <typename T>
+const T* valueOrProblems(const Result<T>& result, const char* flag, Problems& problems)
+{
+    if (result)
+        return &*result;
+    append(problems, inFile(result.error(), flag));
+    return nullptr;
+}
+
+std::string layoutJson(const Layout& layout, const NamedSharding& sharding, DType dtype)
+{
+    using Json = nlohmann::ordered_json;
+    Json axes = Json::array();
+    for (const MeshAxis& axis : sharding.mesh.axes())
+        axes.push_back({axis.name, axis.size});
+    Json shards = Json::array();
+    for (const Shard& shard : layout.shards) {
+        Json index = Json::array();
+        for (const IndexRange& range : shard.box)
+            index.push_back({range.start, range.stop});
+        shards.push_back({{"index", std::move(index)}, {"devices", shard.devices}});
+    }
+    const Json document
+        = {{"schema", "meshwright.layout/1"}, {"meshwright", kVersion}, {"shape", layout.shape}, {"dtype", dtypeName(dtype)},
+            {"mesh", {{"axes", std::move(axes)}, {"device_ids", sharding.mesh.deviceOrder()}}}, {"spec", specText(sharding.spec)},
+            {"shard_shape", layout.shardShape}, {"fully_replicated", layout.fullyReplicated}, {"shards", std::move(shards)}};
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// True for texts that are not of the form their flag asks for: the command line is wrong, not what it says.
+bool isMalformed(const Problem& problem)
+{
+    return problem.id == "MW1105" || problem.id == "MW1117" || problem.id == "MW1118" || problem.id.starts_with("MW19");
+}
+
+std::string drawn(
+    const Layout& layout, const NamedSharding& sharding, DType dtype, const ShowOptions& options, const Output& output)
+{
+    if (output.format == Format::Json)
+        return layoutJson(layout, sharding, dtype);
+    if (output.format == Format::Svg) {
+        LayoutDrawing drawing;
+        drawing.arrayName = options.name;
+        drawing.caption = specText(sharding.spec);
+        drawing.platform = options.platform;
+        drawing.deviceColours = DeviceColours(sharding.mesh);
+        drawing.elementBytes = byteSize(dtype);
+        return svgText(drawLayout(layout, drawing), Theme::Light);
+    }
+    TextDrawing drawing;
+    drawing.platform = options.platform;
+    drawing.scale = options.scale;
+    drawing.arrayName = options.name;
+    drawing.colours = options.file.empty() || options.file == "-" ? output.colours() : TerminalColours::None;
+    drawing.deviceColours = DeviceColours(sharding.mesh);
+    return drawingText(layout, drawing);
+}
+
+} // namespace
+
+int runShow(const ShowOptions& options, Output& output)
+{
+    Problems problems;
+    std::vector<DeviceId> order;
+    bool orderGood = true;
+    if (!options.deviceOrder.empty()) {
+        const auto read = parseDeviceOrder(options.deviceOrder);
+        const auto* devices = valueOrProblems(read, "--device-order", problems);
+        orderGood = devices != nullptr;
+        if (devices != nullptr)
+            order = *devices;
+    }
+    const auto mesh = orderGood ? parseMesh(options.mesh, order) : parseMesh(options.mesh);
+    valueOrProblems(mesh, "--mesh", problems);
+    const auto shape = parseShape(options.shape);
+    valueOrProblems(shape, "--shape", problems);
+    const auto spec = parseSpec(options.spec);
+    valueOrProblems(spec, "--spec", problems);
+    const auto dtype = parseDType(options.dtype);
+    if (!dtype)
+        problems.push_back({"MW1903", fmt::format("\"{}\" is no element type", options.dtype),
+            "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", ofFlag("--dtype")});
+    if (!(options.scale > 0.0 && options.scale <= 100.0))
+        problems.push_back({"MW1903", fmt::format("the scale must be above 0 and at most 100, got {}", options.scale),
+            "give a number such as 0.5", ofFlag("--scale")});
+    if (mesh && mesh->deviceCount() > kMostShownDevices)
+        problems.push_back({"MW1907", fmt::format("{} devices are too many to draw", mesh->deviceCount()),
+            fmt::format("use a mesh of at most {} devices", kMostShownDevices), ofFlag("--mesh")});
+    if (!problems.empty() || !mesh || !shape || !spec || !dtype) {
+        const int code = fail(problems, output);
+        return std::any_of(problems.begin(), problems.end(), isMalformed) ? int{kExitUsage} : code;
+    }
+
+    const NamedSharding sharding{*mesh, *spec};
+    const auto layout = placedLayout(*shape, sharding);
+    if (!layout)
+        return fail(inFile(layout.error(), "--spec"), output);
+    const std::string text = drawn(*layout, sharding, *dtype, options, output);
+    if (options.file.empty() || options.file == "-") {
+        output.result(text);
+        return kExitOk;
+    }
+    if (const auto written = writeFileAtomically(options.file, text); !written)
+        return fail(written.error(), output);
+    output.narrate("wrote " + options.file);
+    return kExitOk;
+}
+
+} // namespace meshwright::cli

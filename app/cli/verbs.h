@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "app/cli/output.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The verbs: each has its options as a plain value, and a function that does the work and gives the exit code.
+namespace meshwright::cli {
+
+struct ShowOptions {
+    std::string mesh; ///< "data=4,model=2"
+    std::string deviceOrder; ///< "0,1,3,2"; empty: the default order
+    std::string shape; ///< "8192x8192"
+    std::string spec; ///< "P('data', None)"
+    std::string dtype = "f32";
+    std::string platform = "TPU";
+    std::string name = "x"; ///< of the array, for headings
+    double scale = 1.0; ///< of the text drawing
+    std::string file; ///< where the result goes; empty or `-`: standard output
+};
+/// Draws an array's layout: text, JSON (`meshwright.layout/1`) or SVG.
+/// Problems: MW1906 no shape, MW1401 sizes out of range, MW1907 more devices than can be drawn, MW1903 no element type or scale;
+/// those of meshes and specs; MW1005.
+int runShow(const ShowOptions& options, Output& output);
+
+struct CheckOptions {
+    std::vector<std::string> studies;
+    std::vector<std::string> settings;
+    Severity failOn = Severity::Error;
+};
+/// Every mistake in studies.
+int runCheck(const CheckOptions& options, Output& output);
+
+struct ExplainOptions {
+    std::string what; ///< "MW1104"
+};
+/// What a problem id means. Problems: MW1908 it is none.
+int runExplain(const ExplainOptions& options, Output& output);
+
+struct ListOptions {
+    std::string what; ///< "examples" or "problems"
+};
+/// What there is. Problems: MW1903 it lists no such thing.
+int runList(const ListOptions& options, Output& output);
+
+struct SimulateOptions {
+    std::vector<std::string> studies;
+    std::vector<std::string> settings;
+    std::string trace; ///< file for the timelines; empty: none
+};
+/// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
+int runSimulate(const SimulateOptions& options, Output& output);
+
+struct TrainOptions {
+    std::string study;
+    std::vector<std::string> settings;
+    bool verify = false;
+    int permits = 0; ///< devices that compute at once; 0: one for each core
+    std::string trace; ///< file for the measured timelines; empty: none
+    std::string result; ///< file for the result as JSON; empty: none
+};
+/// Trains on virtual devices; with `verify` beside one device.
+int runTrain(const TrainOptions& options, Output& output);
+
+/// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
+int runTour(Output& output);
+
+/// Whether this machine is fit, and what the program found on it.
+int runDoctor(Output& output);
+
+} // namespace meshwright::cli

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/autodiff/derivatives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace meshwright {
+
+namespace {
+
+using Dims = std::vector<std::size_t>;
+
+bool contains(const Dims& dims, std::size_t dim)
+{
+    return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+/// 0 .. rank - 1 without the dims in `without`.
+Dims remainingDims(std::size_t rank, const Dims& without)
+{
+    Dims dims;
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        if (!contains(without, dim))
+            dims.push_back(dim);
+    }
+    return dims;
+}
+
+/// Transposes unless the permutation changes nothing.
+ValueId permuted(Builder& builder, ValueId value, const Dims& permutation)
+{
+    return std::is_sorted(permutation.begin(), permutation.end()) ? value : builder.transpose(value, permutation);
+}
+
+class Derivative {
+public:
+    Derivative(const DerivativeContext& context, ValueId cotangent)
+        : m_context(context)
+        , m_op(context.op)
+        , m_b(context.backward)
+        , m_ct(cotangent)
+    {
+    }
+
+    std::vector<ValueId> run()
+    {
+        m_result.resize(m_op.operands.size());
+        switch (opInfo(m_op.kind).opClass) {
+        case OpClass::Unary:
+            m_result[0] = unary();
+            break;
+        case OpClass::Binary:
+            binary();
+            break;
+        case OpClass::Ternary:
+            if (wants(1))
+                m_result[1] = m_b.select(primal(0), m_ct, zeros());
+            if (wants(2))
+                m_result[2] = m_b.select(primal(0), zeros(), m_ct);
+            break;
+        case OpClass::Shaping:
+            m_result[0] = shaping();
+            break;
+        case OpClass::Contraction:
+            if (m_op.kind == OpKind::Reduce)
+                m_result[0] = reduction();
+            else
+                product();
+            break;
+        case OpClass::Constraint:
+            m_result[0] = m_b.constrain(m_ct, m_op.as<ConstraintAttributes>().sharding, m_op.as<ConstraintAttributes>().origin);
+            break;
+        default:
+            assert(!"no derivative");
+        }
+        return m_result;
+    }
+
+private:
+    bool wants(std::size_t operand) const { return m_context.wanted[operand]; }
+    ValueId primal(std::size_t operand) { return m_context.primal(m_op.operands[operand]); }
+    ValueId result() { return m_context.primal(m_op.results.front()); }
+    const TensorType& operandType(std::size_t operand) const { return m_context.forward[m_op.operands[operand]].type; }
+
+    ValueId times(ValueId a, ValueId b) { return m_b.binary(OpKind::Multiply, a, b); }
+    ValueId over(ValueId a, ValueId b) { return m_b.binary(OpKind::Divide, a, b); }
+    ValueId minus(ValueId a, ValueId b) { return m_b.binary(OpKind::Subtract, a, b); }
+    ValueId plus(ValueId a, ValueId b) { return m_b.binary(OpKind::Add, a, b); }
+    ValueId negated(ValueId a) { return m_b.unary(OpKind::Negate, a); }
+    /// `value` at every element, in the type of `like`.
+    ValueId splat(ValueId like, double value) { return m_b.splat(TensorType(m_b.type(like)), value); }
+    ValueId zeros() { return splat(m_ct, 0.0); }
+
+    ValueId unary();
+    void binary();
+    void maximum();
+    void power();
+    ValueId shaping();
+    ValueId unbroadcast();
+    ValueId reduction();
+    void product();
+    ValueId productCotangent(std::size_t operand);
+
+    const DerivativeContext& m_context;
+    const Op& m_op;
+    Builder& m_b;
+    ValueId m_ct;
+    std::vector<ValueId> m_result;
+};
+
+ValueId Derivative::unary()
+{
+    switch (m_op.kind) {
+    case OpKind::Negate:
+        return negated(m_ct);
+    case OpKind::Abs:
+        return times(m_ct, m_b.unary(OpKind::Sign, primal(0)));
+    case OpKind::Exp:
+        return times(m_ct, result());
+    case OpKind::Log:
+        return over(m_ct, primal(0));
+    case OpKind::Log1p: {
+        const ValueId x = primal(0);
+        return over(m_ct, plus(x, splat(x, 1.0)));
+    }
+    case OpKind::Tanh: {
+        const ValueId y = result();
+        return times(m_ct, minus(splat(y, 1.0), times(y, y)));
+    }
+    case OpKind::Logistic: {
+        const ValueId y = result();
+        return times(m_ct, times(y, minus(splat(y, 1.0), y)));
+    }
+    case OpKind::Sqrt: {
+        const ValueId y = result();
+        return over(m_ct, plus(y, y));
+    }
+    case OpKind::Rsqrt: { // d(x^-1/2) = -1/2 x^-3/2 = -1/2 y^3
+        const ValueId y = result();
+        return times(m_ct, times(splat(y, -0.5), times(y, times(y, y))));
+    }
+    case OpKind::Sine:
+        return times(m_ct, m_b.unary(OpKind::Cosine, primal(0)));
+    case OpKind::Cosine:
+        return negated(times(m_ct, m_b.unary(OpKind::Sine, primal(0))));
+    case OpKind::ErfInv: { // erf'(y) = 2/sqrt(pi) exp(-y^2)
+        const ValueId y = result();
+        const double half = std::sqrt(std::numbers::pi) / 2.0;
+        return times(m_ct, times(splat(y, half), m_b.unary(OpKind::Exp, times(y, y))));
+    }
+    case OpKind::Convert:
+        return m_b.convert(m_ct, operandType(0).dtype);
+    default:
+        assert(!"no derivative");
+        return {};
+    }
+}
+
+void Derivative::binary()
+{
+    switch (m_op.kind) {
+    case OpKind::Add:
+        m_result = {m_ct, m_ct};
+        break;
+    case OpKind::Subtract:
+        m_result[0] = m_ct;
+        if (wants(1))
+            m_result[1] = negated(m_ct);
+        break;
+    case OpKind::Multiply:
+        if (m_op.operands[0] == m_op.operands[1]) {
+            m_result[0] = m_result[1] = times(m_ct, primal(0));
+            break;
+        }
+        if (wants(0))
+            m_result[0] = times(m_ct, primal(1));
+        if (wants(1))
+            m_result[1] = times(m_ct, primal(0));
+        break;
+    case OpKind::Divide: { // d(a / b) = da / b - (a / b) db / b
+        const ValueId scaled = over(m_ct, primal(1));
+        m_result[0] = scaled;
+        if (wants(1))
+            m_result[1] = negated(times(scaled, result()));
+        break;
+    }
+    case OpKind::Remainder: // a - b trunc(a / b)
+        m_result[0] = m_ct;
+        if (wants(1)) {
+            const ValueId quotient = over(primal(0), primal(1));
+            const ValueId whole = m_b.unary(OpKind::Floor, m_b.unary(OpKind::Abs, quotient));
+            m_result[1] = negated(times(m_ct, times(m_b.unary(OpKind::Sign, quotient), whole)));
+        }
+        break;
+    case OpKind::Maximum:
+    case OpKind::Minimum:
+        maximum();
+        break;
+    case OpKind::Power:
+        power();
+        break;
+    default:
+        assert(!"no derivative");
+    }
+}
+
+void Derivative::maximum()
+{
+    const bool isMaximum = m_op.kind == OpKind::Maximum;
+    const ValueId a = primal(0);
+    const ValueId b = primal(1);
+    const ValueId none = zeros();
+    const ValueId shared = m_b.select(m_b.compare(CompareDirection::Equal, a, b), times(m_ct, splat(m_ct, 0.5)), none);
+    if (wants(0))
+        m_result[0] = m_b.select(m_b.compare(isMaximum ? CompareDirection::Greater : CompareDirection::Less, a, b), m_ct, shared);
+    if (wants(1))
+        m_result[1] = m_b.select(m_b.compare(isMaximum ? CompareDirection::Less : CompareDirection::Greater, a, b), m_ct, shared);
+}
+
+void Derivative::power()
+{
+    const ValueId x = primal(0);
+    if (wants(0)) { // y x^(y - 1); 0 for y = 0, even where x is 0
+        const ValueId y = primal(1);
+        const ValueId one = splat(y, 1.0);
+        const ValueId isZero = m_b.compare(CompareDirection::Equal, y, splat(y, 0.0));
+        const ValueId lowered = m_b.select(isZero, one, minus(y, one));
+        m_result[0] = times(m_ct, times(y, m_b.binary(OpKind::Power, x, lowered)));
+    }
+    if (wants(1)) { // log(x) x^y; 0 where x is 0
+        const ValueId isZero = m_b.compare(CompareDirection::Equal, x, splat(x, 0.0));
+        const ValueId logarithm = m_b.unary(OpKind::Log, m_b.select(isZero, splat(x, 1.0), x));
+        m_result[1] = times(m_ct, times(logarithm, result()));
+    }
+}
+
+ValueId Derivative::shaping()
+{
+    if (m_op.kind == OpKind::BroadcastInDim)
+        return unbroadcast();
+    if (m_op.kind == OpKind::Reshape)
+        return m_b.reshape(m_ct, operandType(0).shape);
+    const Dims& permutation = m_op.as<TransposeAttributes>().permutation;
+    Dims inverse(permutation.size());
+    for (std::size_t i = 0; i < permutation.size(); ++i)
+        inverse[permutation[i]] = i;
+    return permuted(m_b, m_ct, inverse);
+}
+
+/// Sums over what the broadcast added or stretched.
+ValueId Derivative::unbroadcast()
+{
+    const auto& attributes = m_op.as<BroadcastAttributes>();
+    const Shape& shape = operandType(0).shape;
+    Dims kept; // of the result, in the operand's order
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] == attributes.shape[attributes.dims[i]])
+            kept.push_back(attributes.dims[i]);
+    }
+    const ValueId sum = m_b.reduce(ReduceKind::Sum, m_ct, remainingDims(attributes.shape.size(), kept));
+    Dims ascending = kept;
+    std::sort(ascending.begin(), ascending.end());
+    Dims permutation;
+    for (const std::size_t dim : kept)
+        permutation.push_back(static_cast<std::size_t>(std::find(ascending.begin(), ascending.end(), dim) - ascending.begin()));
+    return m_b.reshape(permuted(m_b, sum, permutation), shape);
+}
+
+ValueId Derivative::reduction()
+{
+    const auto& attributes = m_op.as<ReduceAttributes>();
+    const Shape& shape = operandType(0).shape;
+    const Dims kept = remainingDims(shape.size(), attributes.dims);
+    const auto spread = [&](ValueId value) { return m_b.broadcast(value, shape, kept); };
+
+    if (attributes.kind == ReduceKind::Sum)
+        return spread(m_ct);
+    const ValueId x = primal(0);
+    if (attributes.kind == ReduceKind::Product) {
+        // The product of the others: of all that are not zero, divided by the element, where no other one is zero.
+        const ValueId isZero = m_b.compare(CompareDirection::Equal, x, splat(x, 0.0));
+        const ValueId nonZero = m_b.select(isZero, splat(x, 1.0), x);
+        const ValueId whole = m_b.reduce(ReduceKind::Product, nonZero, attributes.dims);
+        const ValueId zeroCount = m_b.convert(isZero, m_b.type(x).dtype);
+        const ValueId otherZeros = minus(spread(m_b.reduce(ReduceKind::Sum, zeroCount, attributes.dims)), zeroCount);
+        const ValueId alone = m_b.compare(CompareDirection::Equal, otherZeros, splat(x, 0.0));
+        const ValueId others = m_b.select(alone, over(spread(whole), nonZero), splat(x, 0.0));
+        return times(spread(m_ct), others);
+    }
+    // Max and min: to the elements that reach it, in equal parts.
+    const ValueId reached = m_b.compare(CompareDirection::Equal, x, spread(result()));
+    const ValueId count = m_b.reduce(ReduceKind::Sum, m_b.convert(reached, m_b.type(m_ct).dtype), attributes.dims);
+    return m_b.select(reached, spread(over(m_ct, count)), splat(x, 0.0));
+}
+
+void Derivative::product()
+{
+    for (std::size_t operand = 0; operand < 2; ++operand) {
+        if (wants(operand))
+            m_result[operand] = productCotangent(operand);
+    }
+}
+
+/// The cotangent of one operand is a product of the result's cotangent with the other operand. The order of the two is chosen so
+/// that the dimensions come out in place, where one of the orders does that.
+ValueId Derivative::productCotangent(std::size_t operand)
+{
+    const auto& forward = m_op.as<DotAttributes>();
+    const std::size_t other = 1 - operand;
+    const Dims& ownBatch = operand == 0 ? forward.lhsBatch : forward.rhsBatch;
+    const Dims& otherBatch = operand == 0 ? forward.rhsBatch : forward.lhsBatch;
+    const Dims& ownContracting = operand == 0 ? forward.lhsContracting : forward.rhsContracting;
+    const Dims& otherContracting = operand == 0 ? forward.rhsContracting : forward.lhsContracting;
+
+    const auto freeDims = [](std::size_t rank, Dims batch, const Dims& contracting) {
+        batch.insert(batch.end(), contracting.begin(), contracting.end());
+        return remainingDims(rank, batch);
+    };
+    const TensorType ownType = operandType(operand);
+    const Dims ownFree = freeDims(ownType.shape.size(), ownBatch, ownContracting);
+    const Dims otherFree = freeDims(operandType(other).shape.size(), otherBatch, otherContracting);
+
+    // The result's dimensions: batch, free ones of the left operand, free ones of the right one.
+    const std::size_t batchCount = ownBatch.size();
+    const std::size_t otherStart = batchCount + (operand == 0 ? ownFree.size() : 0);
+
+    // Batch dimensions in the order that they have in the operand.
+    Dims pairs(batchCount);
+    std::iota(pairs.begin(), pairs.end(), std::size_t{0});
+    std::sort(pairs.begin(), pairs.end(), [&](std::size_t a, std::size_t b) { return ownBatch[a] < ownBatch[b]; });
+
+    Dims ctBatch;
+    Dims batchOfOther;
+    Dims placesBatch; // where each dimension of the new product lies in the operand
+    for (const std::size_t pair : pairs) {
+        ctBatch.push_back(pair);
+        batchOfOther.push_back(otherBatch[pair]);
+        placesBatch.push_back(ownBatch[pair]);
+    }
+    Dims ctContracting(otherFree.size());
+    std::iota(ctContracting.begin(), ctContracting.end(), otherStart);
+    // What is left of the cotangent are the operand's free dimensions; of the other one, its contracting ones in ascending order.
+    Dims contractedInOrder(otherContracting.size());
+    std::iota(contractedInOrder.begin(), contractedInOrder.end(), std::size_t{0});
+    std::sort(contractedInOrder.begin(), contractedInOrder.end(),
+        [&](std::size_t a, std::size_t b) { return otherContracting[a] < otherContracting[b]; });
+    Dims placesContracted;
+    for (const std::size_t i : contractedInOrder)
+        placesContracted.push_back(ownContracting[i]);
+
+    const auto places = [&](bool cotangentFirst) {
+        Dims all = placesBatch;
+        const Dims& first = cotangentFirst ? ownFree : placesContracted;
+        const Dims& second = cotangentFirst ? placesContracted : ownFree;
+        all.insert(all.end(), first.begin(), first.end());
+        all.insert(all.end(), second.begin(), second.end());
+        return all;
+    };
+    const Dims reversedPlaces = places(false);
+    const bool cotangentFirst = !std::is_sorted(reversedPlaces.begin(), reversedPlaces.end());
+    const Dims chosen = places(cotangentFirst);
+
+    const ValueId rounded = m_b.convert(m_ct, ownType.dtype);
+    const ValueId factor = primal(other);
+    DotAttributes attributes;
+    attributes.operandType = forward.operandType;
+    attributes.resultType = forward.resultType;
+    attributes.lhsBatch = cotangentFirst ? ctBatch : batchOfOther;
+    attributes.rhsBatch = cotangentFirst ? batchOfOther : ctBatch;
+    attributes.lhsContracting = cotangentFirst ? ctContracting : otherFree;
+    attributes.rhsContracting = cotangentFirst ? otherFree : ctContracting;
+    const ValueId raw
+        = cotangentFirst ? m_b.dot(rounded, factor, std::move(attributes)) : m_b.dot(factor, rounded, std::move(attributes));
+
+    Dims permutation(chosen.size());
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+        permutation[chosen[i]] = i;
+    return m_b.convert(permuted(m_b, raw, permutation), ownType.dtype);
+}
+
+} // namespace
+
+Differentiability differentiability(const Function& function, const Op& op)
+{
+    for (const ValueId result : op.results) {
+        if (op.kind != OpKind::Repeat && !isFloating(function[result].type.dtype))
+            return Differentiability::Flat;
+    }
+    switch (op.kind) {
+    case OpKind::Constant:
+    case OpKind::Iota:
+    case OpKind::RandomBits:
+    case OpKind::Sign:
+    case OpKind::Floor:
+    case OpKind::Compare:
+        return Differentiability::Flat;
+    case OpKind::Convert:
+        return isFloating(function[op.operands.front()].type.dtype) ? Differentiability::Smooth : Differentiability::Flat;
+    case OpKind::BitcastConvert:
+        return isFloating(function[op.operands.front()].type.dtype) ? Differentiability::Unknown : Differentiability::Flat;
+    default:
+        break;
+    }
+    const OpClass opClass = opInfo(op.kind).opClass;
+    return opClass == OpClass::Collective || opClass == OpClass::Transfer ? Differentiability::Unknown
+                                                                          : Differentiability::Smooth;
+}
+
+std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent)
+{
+    assert(context.op.results.size() == 1 && context.op.kind != OpKind::Repeat);
+    std::vector<ValueId> cotangents = Derivative(context, cotangent).run();
+    for (std::size_t i = 0; i < cotangents.size(); ++i) {
+        if (!context.wanted[i])
+            cotangents[i] = {};
+    }
+    return cotangents;
+}
+
+} // namespace meshwright

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/builder.h"
+#include "core/program/program.h"
+
+#include <functional>
+#include <vector>
+
+namespace meshwright {
+
+/// What the derivative of one op may use: the op in the forward function, and the place where backward ops go.
+struct DerivativeContext {
+    const Function& forward;
+    const Op& op;
+    Builder& backward;
+    std::vector<bool> wanted; ///< for each operand: is its cotangent asked for
+    std::function<ValueId(ValueId)> primal; ///< a forward value, made readable in the backward function
+};
+
+/// How an op passes changes of its operands on.
+enum class Differentiability : std::uint8_t {
+    Smooth, ///< `operandCotangents` knows the op
+    Flat, ///< its derivative is zero wherever it exists (floor, sign, comparisons, everything that is not floating)
+    Unknown, ///< no derivative is known
+};
+Differentiability differentiability(const Function& function, const Op& op);
+
+/// The cotangents of the operands of an op with one result, from that of its result; invalid where none was wanted or where the
+/// operand is not floating. Ops are added at the end of the backward block. An operand that occurs twice has two entries, to be added.
+///
+/// At ties, maximum and minimum give half to each side and a max or min reduction divides evenly, as in JAX.
+/// Preconditions: the op is Smooth and not Repeat.
+std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent);
+
+} // namespace meshwright

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/problem_table.h"
+
+#include "core/study/document.h"
+#include "core/support/file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace meshwright {
+
+namespace {
+
+Problem wrongTable(std::string message, const DocNode& at)
+{
+    return Problem{"MW1440", std::move(message), "use the table that comes with the program", at.place()};
+}
+
+/// The text of a key of an entry; a problem when it has none.
+std::string textOf(const DocNode& entry, const char* key, Problems& problems)
+{
+    const DocNode* value = entry.find(key);
+    if (value != nullptr && value->kind == DocNode::Kind::Scalar && !value->text.empty())
+        return value->text;
+    problems.push_back(wrongTable(fmt::format("the entry has no \"{}\"", key), entry));
+    return {};
+}
+
+const DocNode& listOf(const DocNode& root, const char* key, Problems& problems)
+{
+    static const DocNode kNone;
+    const DocNode* list = root.find(key);
+    if (list != nullptr && list->kind == DocNode::Kind::List)
+        return *list;
+    problems.push_back(wrongTable(fmt::format("there is no list \"{}\"", key), root));
+    return kNone;
+}
+
+} // namespace
+
+Result<ProblemTable> ProblemTable::load(const std::filesystem::path& path)
+{
+    const auto text = readFile(path);
+    if (!text)
+        return text.error();
+    Document document = parseDocument(*text, path.string());
+    Problems problems = std::move(document.problems);
+    if (!problems.empty())
+        return problems;
+
+    ProblemTable table;
+    for (const DocEntry& range : listOf(document.root, "ranges", problems).entries)
+        table.m_ranges.push_back(
+            {textOf(range.value, "from", problems), textOf(range.value, "to", problems), textOf(range.value, "part", problems)});
+    for (const DocEntry& entry : listOf(document.root, "problems", problems).entries) {
+        ProblemEntry read{textOf(entry.value, "id", problems), textOf(entry.value, "title", problems),
+            textOf(entry.value, "meaning", problems), textOf(entry.value, "fix", problems)};
+        if (!table.m_entries.empty() && read.id <= table.m_entries.back().id)
+            problems.push_back(wrongTable(fmt::format("{} is not above {}", read.id, table.m_entries.back().id), entry.value));
+        if (table.rangeOf(read.id) == nullptr)
+            problems.push_back(wrongTable(fmt::format("{} is in no range", read.id), entry.value));
+        table.m_entries.push_back(std::move(read));
+    }
+    if (!problems.empty())
+        return problems;
+    return table;
+}
+
+const ProblemEntry* ProblemTable::find(std::string_view id) const
+{
+    const auto same = [](char a, char b) {
+        return std::toupper(static_cast<unsigned char>(a)) == std::toupper(static_cast<unsigned char>(b));
+    };
+    const auto entry = std::find_if(m_entries.begin(), m_entries.end(),
+        [&](const ProblemEntry& e) { return std::equal(e.id.begin(), e.id.end(), id.begin(), id.end(), same); });
+    return entry == m_entries.end() ? nullptr : &*entry;
+}
+
+const ProblemRange* ProblemTable::rangeOf(std::string_view id) const
+{
+    const auto range
+        = std::find_if(m_ranges.begin(), m_ranges.end(), [&](const ProblemRange& r) { return r.from <= id && id <= r.to; });
+    return range == m_ranges.end() ? nullptr : &*range;
+}
+
+std::vector<std::string> ProblemTable::ids() const
+{
+    std::vector<std::string> ids;
+    for (const ProblemEntry& entry : m_entries)
+        ids.push_back(entry.id);
+    return ids;
+}
+
+} // namespace meshwright

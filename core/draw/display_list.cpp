@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/draw/display_list.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright {
+
+namespace {
+
+constexpr double kLineReach = 3.0; ///< pixels
+
+bool contains(const RectShape& rect, Point p)
+{
+    return p.x >= rect.topLeft.x && p.x < rect.topLeft.x + rect.width && p.y >= rect.topLeft.y
+        && p.y < rect.topLeft.y + rect.height;
+}
+
+bool contains(const PolygonShape& polygon, Point p)
+{
+    // Count the edges to the right of the point: an odd number means inside.
+    bool inside = false;
+    for (std::size_t i = 0; i < polygon.corners.size(); ++i) {
+        const Point a = polygon.corners[i];
+        const Point b = polygon.corners[(i + 1) % polygon.corners.size()];
+        if ((a.y > p.y) != (b.y > p.y) && p.x < a.x + (b.x - a.x) * (p.y - a.y) / (b.y - a.y))
+            inside = !inside;
+    }
+    return inside;
+}
+
+bool contains(const LineShape& line, Point p)
+{
+    const Point along{line.to.x - line.from.x, line.to.y - line.from.y};
+    const double lengthSquared = along.x * along.x + along.y * along.y;
+    const double t = lengthSquared > 0.0
+        ? std::clamp(((p.x - line.from.x) * along.x + (p.y - line.from.y) * along.y) / lengthSquared, 0.0, 1.0)
+        : 0.0;
+    return std::hypot(p.x - line.from.x - t * along.x, p.y - line.from.y - t * along.y) <= std::max(kLineReach, line.width / 2.0);
+}
+
+bool contains(const TextShape&, Point)
+{
+    return false;
+}
+
+Point moved(Point p, Point by)
+{
+    return {p.x + by.x, p.y + by.y};
+}
+
+struct Mover {
+    Point by;
+
+    void operator()(RectShape& rect) const { rect.topLeft = moved(rect.topLeft, by); }
+    void operator()(PolygonShape& polygon) const
+    {
+        for (Point& corner : polygon.corners)
+            corner = moved(corner, by);
+    }
+    void operator()(LineShape& line) const
+    {
+        line.from = moved(line.from, by);
+        line.to = moved(line.to, by);
+    }
+    void operator()(TextShape& text) const { text.at = moved(text.at, by); }
+};
+
+} // namespace
+
+std::optional<Colour> colourOf(const Paint& paint, Theme theme)
+{
+    if (const ColourRole* role = std::get_if<ColourRole>(&paint))
+        return colourOf(*role, theme);
+    if (const Colour* colour = std::get_if<Colour>(&paint))
+        return *colour;
+    return std::nullopt;
+}
+
+const DisplayItem* DisplayList::itemAt(Point point) const
+{
+    const auto found = std::find_if(items.rbegin(), items.rend(), [&](const DisplayItem& item) {
+        return !item.id.empty() && std::visit([&](const auto& shape) { return contains(shape, point); }, item.shape);
+    });
+    return found == items.rend() ? nullptr : &*found;
+}
+
+void addMoved(DisplayList& list, const DisplayList& part, Point by)
+{
+    list.items.reserve(list.items.size() + part.items.size());
+    for (const DisplayItem& item : part.items) {
+        list.items.push_back(item);
+        std::visit(Mover{by}, list.items.back().shape);
+    }
+}
+
+double estimatedWidth(std::string_view text, double size, bool bold)
+{
+    return static_cast<double>(displayWidth(text)) * size * (bold ? 0.65 : 0.6);
+}
+
+} // namespace meshwright

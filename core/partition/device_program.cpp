@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/device_program.h"
+
+#include "core/support/text.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+const DeviceFunction* DeviceStage::find(std::string_view name) const
+{
+    const auto found = std::find_if(functions.begin(), functions.end(), [&](const DeviceFunction& f) { return f.function.name == name; });
+    return found == functions.end() ? nullptr : &*found;
+}
+
+std::int64_t payloadBytes(const Function& function, OpId id)
+{
+    const Op& op = function[id];
+    return function[op.kind == OpKind::AllGather ? op.results.front() : op.operands.front()].type.bytes();
+}
+
+std::string axesText(const AxisRefs& axes, const Mesh& mesh)
+{
+    std::vector<std::string> names;
+    for (const AxisRef& axis : axes) {
+        const auto index = static_cast<std::size_t>(axis.axis);
+        names.push_back(axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh));
+    }
+    return join(names, ",");
+}
+
+std::vector<CollectiveUse> collectivesOf(const DeviceFunction& device, const Mesh& mesh)
+{
+    const Function& function = device.function;
+    std::vector<CollectiveUse> uses;
+    const auto visitBlock = [&](const auto& self, BlockId block, std::int64_t times) -> void {
+        for (const OpId id : function[block].ops) {
+            const Op& op = function[id];
+            for (const BlockId body : op.bodies)
+                self(self, body, times * op.as<RepeatAttributes>().count);
+            if (!isCollective(op.kind) || op.kind == OpKind::AllSlice)
+                continue;
+            const auto& attributes = op.as<CollectiveAttributes>();
+            uses.push_back({id, op.kind, axesText(attributes.axes, mesh), shardCount(attributes.axes), times, payloadBytes(function, id), op.phase, attributes.cause});
+        }
+    };
+    visitBlock(visitBlock, BlockId(std::int32_t{0}), 1);
+    return uses;
+}
+
+} // namespace meshwright

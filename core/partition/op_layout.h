@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/propagate/rule.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// How one op is computed on shards: the axes that split each factor of its rule.
+struct OpLayout {
+    std::vector<AxisRefs> factorAxes; ///< one list for each factor
+    AxisRefs reduced; ///< axes of reduction factors: over these every result is partial
+    std::string reason; ///< when tensors disagreed: which of them kept its layout, and why; otherwise empty
+};
+
+/// Chooses the axes of every factor so that the op can be computed on what each device has. Where operands and results disagree, the
+/// layout that touches the fewest elements wins (semantics.md section 3). Axes that do not divide a factor are left out.
+///
+/// Source: openxla/shardy, shardy/dialect/sdy/transforms/export/explicit_reshards_util.cc.
+OpLayout chooseOpLayout(const Function& function, OpId op, const OpShardingRule& rule);
+
+/// The layout that a tensor of the op has under the chosen axes.
+TensorSharding layoutUnder(const OpLayout& layout, const DimFactors& dims, const OpShardingRule& rule, std::int32_t mesh);
+
+} // namespace meshwright

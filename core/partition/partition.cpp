@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/partition.h"
+
+#include "core/partition/op_layout.h"
+#include "core/partition/reshard.h"
+#include "core/program/builder.h"
+#include "core/program/transform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace meshwright {
+
+namespace {
+
+/// One layout in which a value exists on the devices.
+struct Version {
+    TensorSharding layout;
+    ValueId local; ///< in the device function
+    Phase phase = Phase::Forward;
+    bool canonical = true; ///< as its op made it, or its reduced sum: to be used in every phase
+};
+
+bool sameLayout(const TensorSharding& a, const TensorSharding& b)
+{
+    return a.mesh == b.mesh && a.unreduced == b.unreduced
+        && std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(), [](const DimSharding& x, const DimSharding& y) { return x.axes == y.axes; });
+}
+
+bool samePlacement(TensorSharding a, TensorSharding b)
+{
+    a.unreduced.clear();
+    b.unreduced.clear();
+    return sameLayout(a, b);
+}
+
+/// The layout alone: axes and unreduced parts, without openness, priorities and replicated sets.
+TensorSharding layoutOnly(const TensorSharding& sharding)
+{
+    TensorSharding layout = TensorSharding::replicatedOf(sharding.dims.size());
+    for (std::size_t dim = 0; dim < sharding.dims.size(); ++dim)
+        layout.dims[dim].axes = sharding.dims[dim].axes;
+    layout.unreduced = sharding.unreduced;
+    layout.unreducedKind = sharding.unreducedKind;
+    layout.mesh = sharding.mesh;
+    return layout;
+}
+
+/// Drops axes from the minor end of every dimension that they do not divide.
+TensorSharding evened(TensorSharding layout, const Shape& shape)
+{
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        auto& axes = layout.dims[dim].axes;
+        while (!axes.empty() && shape[dim] % shardCount(axes) != 0)
+            axes.pop_back();
+    }
+    return layout;
+}
+
+std::optional<ReduceKind> reductionOf(const Op& op)
+{
+    if (op.kind == OpKind::DotGeneral)
+        return ReduceKind::Sum;
+    if (op.kind == OpKind::Reduce)
+        return op.as<ReduceAttributes>().kind;
+    return std::nullopt;
+}
+
+class Partitioner {
+public:
+    Partitioner(const Function& source, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
+        : m_source(source)
+        , m_meshes(meshes)
+        , m_options(options)
+        , m_cost(options.cost != nullptr ? *options.cost : m_defaultCost)
+        , m_builder(m_device.function)
+        , m_versions(source.values.size())
+        , m_uses(useCounts(source))
+        , m_accumulates(source.values.size(), false)
+    {
+        m_device.function.name = source.name;
+    }
+
+    Result<DeviceFunction> run()
+    {
+        checkShardings();
+        if (!m_problems.empty())
+            return m_problems;
+
+        for (const ValueId argument : m_source.arguments())
+            addArgument(argument);
+        partitionBlock(m_source.body());
+        std::vector<ValueId> results;
+        for (const ValueId result : m_source.results())
+            results.push_back(obtain(result, declared(result), phaseOf(result), "return"));
+        if (!m_problems.empty())
+            return m_problems;
+        m_builder.setResults(std::move(results), m_source.resultNames);
+        m_device.function.donations = m_source.donations;
+        eraseDeadOps(m_device.function);
+        m_device.globalShapes.resize(m_device.function.values.size());
+        return std::move(m_device);
+    }
+
+private:
+    const Mesh& meshOf(const TensorSharding& layout) const { return m_meshes[static_cast<std::size_t>(layout.mesh)].mesh; }
+    const Shape& globalShape(ValueId value) const { return m_source[value].type.shape; }
+
+    void checkShardings()
+    {
+        for (const ValueId argument : m_source.arguments())
+            checkDivides(argument);
+        for (const ValueId result : m_source.results())
+            checkDivides(result);
+        forEachOp(m_source, [&](OpId op) {
+            for (const ValueId result : m_source[op].results) {
+                if (!m_source[result].sharding)
+                    m_problems.push_back({"MW1210", fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, result))});
+            }
+        });
+    }
+
+    /// Arrays that users place, and what leaves the function, must divide evenly.
+    void checkDivides(ValueId id)
+    {
+        const Value& value = m_source[id];
+        if (!value.sharding) {
+            m_problems.push_back({"MW1210", fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, id))});
+            return;
+        }
+        if (value.annotation.empty())
+            return; // chosen by propagation: what does not divide is left whole
+        for (std::size_t dim = 0; dim < value.type.shape.size(); ++dim) {
+            const std::int64_t pieces = shardCount(value.sharding->dims[dim].axes);
+            if (value.type.shape[dim] % pieces != 0)
+                m_problems.push_back({"MW1211", fmt::format("{}: dim {} of size {} is not divisible by {}", valueText(m_source, id), dim, value.type.shape[dim], pieces),
+                    "choose a size that divides, or leave the dimension whole", Place{{}, 0, 0, value.annotation}});
+        }
+    }
+
+    /// The layout that propagation gave a value.
+    TensorSharding declared(ValueId value) const { return evened(layoutOnly(*m_source[value].sharding), globalShape(value)); }
+
+    Phase phaseOf(ValueId value) const
+    {
+        const OpId producer = m_source[value].producer;
+        return producer.valid() ? m_source[producer].phase : Phase::Forward;
+    }
+
+    TensorType localType(ValueId value, const TensorSharding& layout) const
+    {
+        return {m_source[value].type.dtype, localShape(globalShape(value), layout)};
+    }
+
+    /// Notes what a value of the device function is: its layout and the whole array's shape.
+    void describe(ValueId local, const TensorSharding& layout, const Shape& shape)
+    {
+        m_device.function[local].sharding = layout;
+        m_device.globalShapes.resize(m_device.function.values.size());
+        m_device.globalShapes[local.at()] = shape;
+    }
+
+    void define(ValueId value, const TensorSharding& layout, ValueId local)
+    {
+        const Value& from = m_source[value];
+        Value& to = m_device.function[local];
+        to.name = from.name;
+        to.role = from.role;
+        to.annotation = from.annotation;
+        describe(local, layout, from.type.shape);
+        m_versions[value.at()].push_back({layout, local, phaseOf(value), true});
+    }
+
+    void addArgument(ValueId value)
+    {
+        const TensorSharding layout = declared(value);
+        define(value, layout, m_builder.argument(localType(value, layout)));
+    }
+
+    // ---- bringing a value into the layout that something needs
+
+    /// Made from nothing, or from a key, in any layout. A constant of many elements is not: it is cut from the whole.
+    bool isLeaf(ValueId value) const
+    {
+        const OpId producer = m_source[value].producer;
+        if (!producer.valid() || opInfo(m_source[producer].kind).opClass != OpClass::Leaf)
+            return false;
+        return m_source[producer].kind != OpKind::Constant || m_source[producer].as<ConstantAttributes>().data.isSplat();
+    }
+
+    bool isBroadcastScalar(ValueId value) const
+    {
+        const OpId producer = m_source[value].producer;
+        return producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim && globalShape(m_source[producer].operands.front()).empty();
+    }
+
+    const Version* find(ValueId value, const TensorSharding& layout, Phase phase) const
+    {
+        for (const Version& version : m_versions[value.at()]) {
+            if (isVisible(version, phase) && sameLayout(version.layout, layout))
+                return &version;
+        }
+        return nullptr;
+    }
+
+    bool isVisible(const Version& version, Phase phase) const
+    {
+        return version.canonical || version.phase == phase || m_options.regather == Regather::Keep;
+    }
+
+    ValueId obtain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer, const std::string& reason = {})
+    {
+        if (const Version* version = find(value, wanted, phase))
+            return version->local;
+        if (isLeaf(value) || isBroadcastScalar(value))
+            return remake(value, wanted, phase);
+
+        const Version* best = nullptr;
+        ReshardPlan bestPlan;
+        bestPlan.cost = std::numeric_limits<double>::infinity();
+        for (const Version& version : m_versions[value.at()]) {
+            if (!isVisible(version, phase) || version.layout.mesh != wanted.mesh)
+                continue;
+            ReshardPlan plan = planReshard(globalShape(value), byteSize(m_source[value].type.dtype), version.layout, wanted, meshOf(wanted), m_cost);
+            if (plan.cost < bestPlan.cost) {
+                best = &version;
+                bestPlan = std::move(plan);
+            }
+        }
+        if (best == nullptr) {
+            m_problems.push_back({"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
+                "use one mesh for all values of a function"});
+            return m_versions[value.at()].front().local;
+        }
+        return emitPlan(value, *best, bestPlan, phase, consumer, reason);
+    }
+
+    /// Constants, iotas, random bits and broadcast scalars are made again in any layout rather than moved.
+    ValueId remake(ValueId value, const TensorSharding& wanted, Phase phase)
+    {
+        const OpId producer = m_source[value].producer;
+        std::vector<ValueId> operands;
+        for (const ValueId operand : m_source[producer].operands)
+            operands.push_back(obtain(operand, TensorSharding::replicatedOf(globalShape(operand).size()), phase, opName(m_source[producer].kind)));
+        const Phase before = m_builder.phase();
+        m_builder.setPhase(phase);
+        const ValueId local = m_builder.add(m_source[producer].kind, std::move(operands), localAttributes(m_source[producer], wanted));
+        m_builder.setPhase(before);
+        describe(local, wanted, globalShape(value));
+        m_versions[value.at()].push_back({wanted, local, phase, true});
+        return local;
+    }
+
+    ValueId emitPlan(ValueId value, const Version from, const ReshardPlan& plan, Phase phase, const std::string& consumer, const std::string& reason)
+    {
+        // A partial sum is reduced in the phase that made it, and its sum takes its place.
+        const bool reduces = !from.layout.unreduced.empty();
+        const Phase at = reduces ? from.phase : phase;
+        const Phase before = m_builder.phase();
+        m_builder.setPhase(at);
+        ValueId local = from.local;
+        TensorSharding layout = from.layout;
+        for (const ReshardStep& step : plan.steps) {
+            CollectiveAttributes attributes = step.attributes;
+            attributes.cause = causeOf(value, layout, step.result, consumer, reason);
+            local = m_builder.add(step.kind, {local}, std::move(attributes));
+            m_device.function[local].role = m_source[value].role;
+            m_device.function[local].name = m_source[value].name;
+            describe(local, step.result, globalShape(value));
+            layout = step.result;
+        }
+        m_builder.setPhase(before);
+        m_versions[value.at()].push_back({layout, local, at, reduces});
+        return local;
+    }
+
+    Cause causeOf(ValueId value, const TensorSharding& from, const TensorSharding& to, const std::string& consumer, const std::string& reason) const
+    {
+        const Mesh& mesh = meshOf(to);
+        Cause cause;
+        cause.value = m_source[value].name.empty() ? describeUnnamed(value) : m_source[value].name;
+        const OpId producer = m_source[value].producer;
+        const bool reduces = from.unreduced != to.unreduced;
+        cause.op = reduces && producer.valid() ? opName(m_source[producer].kind) : consumer;
+        if (reduces)
+            cause.reason = fmt::format("{} sums over a dimension that {} splits, so every device holds a partial sum", cause.op, axesText(from.unreduced, mesh));
+        else
+            cause.reason = fmt::format("{} needs {} as {}, it lies as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
+        if (!reason.empty())
+            cause.reason += ": " + reason;
+        cause.annotation = annotationOf(value, reduces ? from.unreduced : movedAxes(from, to));
+        return cause;
+    }
+
+    std::string describeUnnamed(ValueId value) const
+    {
+        const OpId producer = m_source[value].producer;
+        if (!producer.valid())
+            return "a loop's value";
+        for (const ValueId operand : m_source[producer].operands) {
+            if (!m_source[operand].name.empty())
+                return fmt::format("{}({}, ..)", opName(m_source[producer].kind), m_source[operand].name);
+        }
+        return fmt::format("the result of {}", opName(m_source[producer].kind));
+    }
+
+    static AxisRefs movedAxes(const TensorSharding& from, const TensorSharding& to)
+    {
+        AxisRefs axes;
+        for (std::size_t dim = 0; dim < from.dims.size(); ++dim) {
+            if (from.dims[dim].axes == to.dims[dim].axes)
+                continue;
+            axes.insert(axes.end(), from.dims[dim].axes.begin(), from.dims[dim].axes.end());
+            axes.insert(axes.end(), to.dims[dim].axes.begin(), to.dims[dim].axes.end());
+        }
+        return axes;
+    }
+
+    /// The user's annotation behind one of these axes on the value, or on an operand of the op that made it.
+    std::string annotationOf(ValueId value, const AxisRefs& axes) const
+    {
+        if (!m_source[value].annotation.empty())
+            return m_source[value].annotation;
+        if (m_options.report == nullptr)
+            return {};
+        std::vector<ValueId> suspects{value};
+        if (const OpId producer = m_source[value].producer; producer.valid())
+            suspects.insert(suspects.end(), m_source[producer].operands.begin(), m_source[producer].operands.end());
+        for (const ValueId suspect : suspects) {
+            for (const ShardingReason& reason : m_options.report->reasonsOf(suspect)) {
+                const bool meant = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& axis) { return overlaps(axis, reason.axis); });
+                if (meant && !reason.annotation.empty())
+                    return reason.annotation;
+            }
+        }
+        return {};
+    }
+
+    // ---- ops
+
+    void partitionBlock(const Block& block)
+    {
+        for (const OpId id : block.ops) {
+            const Op& op = m_source[id];
+            m_builder.setPhase(op.phase);
+            if (op.kind == OpKind::Repeat)
+                partitionRepeat(op);
+            else if (op.kind == OpKind::ShardingConstraint)
+                partitionConstraint(op);
+            else if (!op.results.empty() && (isLeaf(op.results.front()) || isBroadcastScalar(op.results.front())))
+                continue; // made where it is needed
+            else if (!keepPartial(op))
+                partitionByRule(id);
+        }
+    }
+
+    void partitionConstraint(const Op& op)
+    {
+        const ValueId result = op.results.front();
+        const TensorSharding layout = declared(result);
+        const ValueId local = obtain(op.operands.front(), layout, op.phase, "sharding_constraint", op.as<ConstraintAttributes>().origin);
+        m_versions[result.at()].push_back({layout, local, op.phase, true});
+        if (m_device.function[local].name.empty())
+            m_device.function[local].name = m_source[result].name;
+    }
+
+    void partitionByRule(OpId id)
+    {
+        const Op& op = m_source[id];
+        const auto rule = shardingRule(m_source, id);
+        if (!rule) {
+            partitionWhole(op);
+            return;
+        }
+        const OpLayout layout = chooseOpLayout(m_source, id, *rule);
+        std::vector<ValueId> operands;
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            const TensorSharding wanted = layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh);
+            operands.push_back(obtain(op.operands[i], wanted, op.phase, opName(op.kind), layout.reason));
+        }
+        std::vector<TensorSharding> layouts;
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            TensorSharding result = layoutUnder(layout, rule->results[i], *rule, m_source[op.results[i]].sharding->mesh);
+            for (const AxisRef& axis : layout.reduced)
+                result.unreduced.push_back(axis);
+            std::sort(result.unreduced.begin(), result.unreduced.end());
+            result.unreducedKind = reductionOf(op).value_or(ReduceKind::Sum);
+            layouts.push_back(std::move(result));
+        }
+        emitOp(op, std::move(operands), layouts);
+    }
+
+    /// An op without a rule is computed by every device on whole arrays.
+    void partitionWhole(const Op& op)
+    {
+        std::vector<ValueId> operands;
+        const auto whole = [&](ValueId value) {
+            TensorSharding layout = TensorSharding::replicatedOf(globalShape(value).size());
+            layout.mesh = m_source[value].sharding->mesh;
+            return layout;
+        };
+        for (const ValueId operand : op.operands)
+            operands.push_back(obtain(operand, whole(operand), op.phase, opName(op.kind), "it is computed on whole arrays only"));
+        std::vector<TensorSharding> layouts;
+        for (const ValueId result : op.results)
+            layouts.push_back(whole(result));
+        emitOp(op, std::move(operands), layouts);
+    }
+
+    void emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts)
+    {
+        m_builder.setPhase(op.phase);
+        const OpAttributes attributes = layouts.empty() ? op.attributes : localAttributes(op, layouts.front());
+        const std::vector<ValueId> results = m_builder.addMany(op.kind, std::move(operands), attributes);
+        for (std::size_t i = 0; i < results.size(); ++i)
+            define(op.results[i], layouts[i], results[i]);
+    }
+
+    /// Attributes that name a shape name the local one on shards.
+    OpAttributes localAttributes(const Op& op, const TensorSharding& result) const
+    {
+        const Shape shape = localShape(globalShape(op.results.front()), result);
+        OpAttributes attributes = op.attributes;
+        if (auto* constant = std::get_if<ConstantAttributes>(&attributes)) {
+            assert(constant->data.isSplat() || result.isReplicated());
+            constant->type.shape = shape;
+        } else if (auto* iota = std::get_if<IotaAttributes>(&attributes)) {
+            iota->type.shape = shape;
+        } else if (auto* bits = std::get_if<RandomBitsAttributes>(&attributes)) {
+            bits->type.shape = shape;
+        } else if (auto* broadcast = std::get_if<BroadcastAttributes>(&attributes)) {
+            broadcast->shape = shape;
+        } else if (auto* reshape = std::get_if<ReshapeAttributes>(&attributes)) {
+            reshape->shape = shape;
+        }
+        return attributes;
+    }
+
+    // ---- sums that stay partial
+
+    /// The partial layout in which a value exists, if its sum has not been made yet and nothing but one op uses it.
+    const Version* partialVersion(ValueId value) const
+    {
+        const auto& versions = m_versions[value.at()];
+        if (versions.size() != 1 || versions.front().layout.unreduced.empty() || versions.front().layout.unreducedKind != ReduceKind::Sum)
+            return nullptr;
+        return m_uses[value.at()] == 1 ? &versions.front() : nullptr;
+    }
+
+    /// Adds two partial sums over the same axes as they are (one reduction instead of two), or a partial sum to a carry that only accumulates.
+    bool keepPartial(const Op& op)
+    {
+        if (op.kind != OpKind::Add)
+            return false;
+        const ValueId lhs = op.operands[0];
+        const ValueId rhs = op.operands[1];
+        const bool lhsAccumulates = m_accumulates[lhs.at()];
+        const bool rhsAccumulates = m_accumulates[rhs.at()];
+        if (lhsAccumulates != rhsAccumulates) {
+            const ValueId carry = lhsAccumulates ? lhs : rhs;
+            const Version* partial = partialVersion(lhsAccumulates ? rhs : lhs);
+            Version& accumulator = m_versions[carry.at()].front();
+            if (partial == nullptr || !samePlacement(partial->layout, accumulator.layout))
+                return false;
+            accumulator.layout.unreduced = partial->layout.unreduced;
+            m_device.function[accumulator.local].sharding = accumulator.layout;
+            return emitPartialSum(op);
+        }
+        const Version* a = partialVersion(lhs);
+        const Version* b = partialVersion(rhs);
+        return a != nullptr && b != nullptr && sameLayout(a->layout, b->layout) && emitPartialSum(op);
+    }
+
+    bool emitPartialSum(const Op& op)
+    {
+        const Version& a = m_versions[op.operands[0].at()].front();
+        const Version& b = m_versions[op.operands[1].at()].front();
+        emitOp(op, {a.local, b.local}, {a.layout});
+        return true;
+    }
+
+    // ---- loops
+
+    bool isZero(ValueId value) const
+    {
+        OpId producer = m_source[value].producer;
+        if (producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim)
+            producer = m_source[m_source[producer].operands.front()].producer;
+        if (!producer.valid() || m_source[producer].kind != OpKind::Constant)
+            return false;
+        const auto& data = m_source[producer].as<ConstantAttributes>().data.value;
+        return data == ConstantData{0.0}.value || data == ConstantData{std::int64_t{0}}.value;
+    }
+
+    /// A carry that begins at zero, and to which the body only adds: it may stay a partial sum.
+    bool onlyAccumulates(const Op& repeat, std::size_t carry) const
+    {
+        const Block& body = m_source[repeat.bodies.front()];
+        const ValueId argument = body.arguments[carry];
+        const ValueId next = body.results[carry];
+        const OpId producer = m_source[next].producer;
+        if (!isZero(repeat.operands[carry]) || m_uses[argument.at()] != 1 || m_uses[next.at()] != 1 || !producer.valid() || m_source[producer].kind != OpKind::Add)
+            return false;
+        const auto& operands = m_source[producer].operands;
+        return std::find(operands.begin(), operands.end(), argument) != operands.end();
+    }
+
+    /// The layout of a stacked array whose slices lie as `slice`: dimension 0 whole.
+    static TensorSharding stackedLayout(const TensorSharding& slice)
+    {
+        TensorSharding stacked = slice;
+        stacked.dims.insert(stacked.dims.begin(), DimSharding{});
+        return stacked;
+    }
+
+    void partitionRepeat(const Op& op)
+    {
+        const auto& attributes = op.as<RepeatAttributes>();
+        const Block& body = m_source[op.bodies.front()];
+        std::vector<ValueId> operands;
+        std::vector<TensorSharding> argumentLayouts;
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            const TensorSharding layout = declared(body.arguments[i]);
+            const bool isStacked = i >= attributes.carries && i < attributes.carries + attributes.stacked;
+            operands.push_back(obtain(op.operands[i], isStacked ? stackedLayout(layout) : layout, op.phase, "repeat"));
+            argumentLayouts.push_back(layout);
+        }
+
+        const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
+        const std::vector<ValueId> locals = m_device.function[m_builder.block()].arguments;
+        for (std::size_t i = 0; i < locals.size(); ++i) {
+            define(body.arguments[i], argumentLayouts[i], locals[i]);
+            m_accumulates[body.arguments[i].at()] = i < attributes.carries && onlyAccumulates(op, i);
+        }
+        partitionBlock(body);
+        std::vector<ValueId> yielded;
+        std::vector<TensorSharding> layouts;
+        for (std::size_t i = 0; i < body.results.size(); ++i) {
+            TensorSharding layout = declared(body.results[i]);
+            if (i < attributes.carries)
+                layout = m_versions[body.arguments[i].at()].front().layout;
+            yielded.push_back(obtain(body.results[i], layout, phaseOf(body.results[i]), "the loop"));
+            layouts.push_back(i < attributes.carries ? layout : stackedLayout(layout));
+        }
+        m_builder.setResults(std::move(yielded));
+        const std::vector<ValueId> results = m_builder.endRepeat(repeat);
+        m_builder.setPhase(op.phase);
+        for (std::size_t i = 0; i < results.size(); ++i)
+            define(op.results[i], layouts[i], results[i]);
+    }
+
+    const Function& m_source;
+    const std::vector<NamedMesh>& m_meshes;
+    const PartitionOptions& m_options;
+    BytesThenStepsCost m_defaultCost;
+    const CollectiveCost& m_cost;
+    DeviceFunction m_device;
+    Builder m_builder;
+    std::vector<std::vector<Version>> m_versions; ///< by value of the source
+    std::vector<std::size_t> m_uses;
+    std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
+    Problems m_problems;
+};
+
+} // namespace
+
+Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
+{
+    return Partitioner(function, meshes, options).run();
+}
+
+Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options)
+{
+    PartitionedProgram result;
+    Problems problems;
+    DeviceStage stage;
+    stage.meshes = program.meshes;
+    for (Function& function : program.functions) {
+        auto report = propagate(function, program.meshes);
+        if (!report) {
+            append(problems, report.error());
+            continue;
+        }
+        PartitionOptions withReport = options;
+        withReport.report = &*report;
+        auto device = partition(function, program.meshes, withReport);
+        if (!device) {
+            append(problems, device.error());
+            continue;
+        }
+        stage.functions.push_back(*std::move(device));
+        result.reports.push_back(*std::move(report));
+    }
+    if (!problems.empty())
+        return problems;
+    result.device.collectiveCost = options.cost != nullptr ? options.cost->id() : BytesThenStepsCost().id();
+    result.device.stages.push_back(std::move(stage));
+    result.propagated = std::move(program);
+    return result;
+}
+
+} // namespace meshwright

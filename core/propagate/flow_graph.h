@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/propagate/rule.h"
+#include "core/support/result.h"
+
+#include <array>
+#include <vector>
+
+namespace meshwright {
+
+/// Values that always have the same sharding: one value, a sharding group, or a loop's carry with the loop's result.
+struct FlowSlot {
+    std::vector<ValueId> members; ///< none for what is asked of a result of the function
+    std::vector<std::uint32_t> nodes; ///< where it takes part
+    const char* bond = ""; ///< "sharding group" or "loop carry", when there are several members
+};
+
+/// How shardings pass through an op, as far as the order of propagation goes (semantics.md 2.7).
+enum class FlowClass : std::uint8_t {
+    PassThrough, ///< element-wise ops, reshape, transpose, the edges of loops
+    Broadcast,
+    Other,
+};
+
+/// Something that joins slots by a rule: an op, or an edge of a loop or of the function's results.
+struct FlowNode {
+    OpShardingRule rule;
+    std::size_t operandCount = 0;
+    std::vector<std::uint32_t> slots; ///< of the operands, then of the results
+    std::vector<ValueId> values; ///< likewise
+    std::vector<std::int64_t> elements; ///< likewise
+    std::vector<std::int16_t> dimOf; ///< [tensor * factors + factor]: the dimension that has the factor, or -1
+    OpId op; ///< invalid for edges
+    const char* edge = ""; ///< "loop carry" and so on
+    FlowClass flowClass = FlowClass::Other;
+    bool elementwise = false;
+    bool usedOnce = false; ///< every operand that is no scalar has this one use only
+    bool allPassThrough = false; ///< no factor is anything else
+    bool anyBlocked = false;
+};
+
+/// A function as slots and the nodes that join them, in program order.
+struct FlowGraph {
+    std::vector<FlowSlot> slots;
+    std::vector<std::uint32_t> slotOf; ///< of each value
+    std::vector<std::uint32_t> resultSlots; ///< what is asked of each result of the function
+    std::vector<FlowNode> nodes;
+    std::vector<FlowNode> resultNodes; ///< the returned value, and what is asked of it
+    std::vector<ValueId> stacked; ///< their dimension 0 stays whole: stacked operands and results of loops
+};
+
+/// Problems: MW1202 members of one sharding group have different shapes.
+Result<FlowGraph> flowGraph(const Function& function);
+
+} // namespace meshwright

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/propagate/rule.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace meshwright {
+
+namespace {
+
+using Types = std::span<const TensorType>;
+
+/// Collects the factors of one rule.
+class RuleBuilder {
+public:
+    RuleBuilder(Types operands, Types results)
+    {
+        for (const TensorType& type : operands)
+            m_rule.operands.emplace_back(type.shape.size());
+        for (const TensorType& type : results)
+            m_rule.results.emplace_back(type.shape.size());
+    }
+
+    std::size_t factor(std::int64_t size, FactorKind kind = FactorKind::PassThrough, bool blocked = false)
+    {
+        m_rule.factors.push_back({size, kind, blocked});
+        return m_rule.factors.size() - 1;
+    }
+
+    void addToOperand(std::size_t operand, std::size_t dim, std::size_t factor)
+    {
+        m_rule.operands[operand][dim].push_back(factor);
+    }
+    void addToResult(std::size_t dim, std::size_t factor) { m_rule.results.front()[dim].push_back(factor); }
+
+    OpShardingRule finish() { return std::move(m_rule); }
+
+private:
+    OpShardingRule m_rule;
+};
+
+OpShardingRule elementwiseRule(Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    const Shape& shape = results.front().shape;
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        const std::size_t factor = builder.factor(shape[dim]);
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            if (!operands[i].shape.empty()) // a scalar operand goes with every element
+                builder.addToOperand(i, dim, factor);
+        }
+        builder.addToResult(dim, factor);
+    }
+    return builder.finish();
+}
+
+/// A factor of its own for each dimension of the result; the operands (a random key) are needed whole.
+OpShardingRule leafRule(Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        for (std::size_t dim = 0; dim < operands[i].shape.size(); ++dim)
+            builder.addToOperand(i, dim, builder.factor(operands[i].shape[dim], FactorKind::NeedReplication, true));
+    }
+    const Shape& shape = results.front().shape;
+    for (std::size_t dim = 0; dim < shape.size(); ++dim)
+        builder.addToResult(dim, builder.factor(shape[dim]));
+    return builder.finish();
+}
+
+OpShardingRule broadcastRule(const BroadcastAttributes& attributes, Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    const Shape& from = operands.front().shape;
+    const Shape& to = results.front().shape;
+    for (std::size_t dim = 0; dim < to.size(); ++dim) {
+        const auto at = std::find(attributes.dims.begin(), attributes.dims.end(), dim);
+        if (at == attributes.dims.end()) {
+            builder.addToResult(dim, builder.factor(to[dim]));
+            continue;
+        }
+        const auto source = static_cast<std::size_t>(at - attributes.dims.begin());
+        const std::size_t factor = builder.factor(from[source]);
+        builder.addToOperand(0, source, factor);
+        builder.addToResult(dim, from[source] == to[dim] ? factor : builder.factor(to[dim]));
+    }
+    return builder.finish();
+}
+
+OpShardingRule transposeRule(const TransposeAttributes& attributes, Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    for (std::size_t dim = 0; dim < attributes.permutation.size(); ++dim) {
+        const std::size_t factor = builder.factor(results.front().shape[dim]);
+        builder.addToOperand(0, attributes.permutation[dim], factor);
+        builder.addToResult(dim, factor);
+    }
+    return builder.finish();
+}
+
+/// Walks the dimensions of one side of a reshape, major to minor.
+struct ReshapeSide {
+    const Shape& shape;
+    std::size_t dim = 0; ///< the one after the current
+    std::int64_t rest = 1; ///< of the current dimension, not yet in a factor
+    std::int64_t done = 1; ///< the product of all factors so far: how far from the major end we are
+
+    /// Moves to the next dimension if the current one is used up; `onUnit` is called with each dimension of size 1 on the way.
+    template <typename OnUnit>
+    void advance(const OnUnit& onUnit)
+    {
+        while (rest == 1 && dim < shape.size()) {
+            rest = shape[dim++];
+            if (rest == 1)
+                onUnit(dim - 1);
+        }
+    }
+    void take(std::int64_t size)
+    {
+        rest /= size;
+        done *= size;
+    }
+};
+
+/// Both sides are walked from the major end. A factor belongs to both where they stand at the same place and their rests have a
+/// common divisor; otherwise each side gets factors of its own until both stand at the same place again.
+OpShardingRule reshapeRule(Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    const Shape& from = operands.front().shape;
+    const Shape& to = results.front().shape;
+    if (operands.front().elements() == 0) {
+        // No elements: equal major dimensions go together, the others do not.
+        const auto same
+            = static_cast<std::size_t>(std::mismatch(from.begin(), from.end(), to.begin(), to.end()).first - from.begin());
+        for (std::size_t dim = 0; dim < std::max(from.size(), to.size()); ++dim) {
+            const std::size_t operandFactor = dim < from.size() ? builder.factor(from[dim]) : 0;
+            if (dim < from.size())
+                builder.addToOperand(0, dim, operandFactor);
+            if (dim < to.size())
+                builder.addToResult(dim, dim < same ? operandFactor : builder.factor(to[dim]));
+        }
+        return builder.finish();
+    }
+
+    ReshapeSide in{from};
+    ReshapeSide out{to};
+    const auto addIn = [&](std::int64_t size) {
+        builder.addToOperand(0, in.dim - 1, builder.factor(size));
+        in.take(size);
+    };
+    const auto addOut = [&](std::int64_t size) {
+        builder.addToResult(out.dim - 1, builder.factor(size));
+        out.take(size);
+    };
+    // How much the side that is behind takes: towards the nearest place where both can meet.
+    const auto step = [](const ReshapeSide& behind, const ReshapeSide& ahead) {
+        const std::int64_t common = std::gcd(behind.rest, std::lcm(behind.done, ahead.done) / behind.done);
+        return common > 1 ? common : behind.rest;
+    };
+    for (;;) {
+        in.advance([&](std::size_t dim) { builder.addToOperand(0, dim, builder.factor(1)); });
+        out.advance([&](std::size_t dim) { builder.addToResult(dim, builder.factor(1)); });
+        if (in.rest == 1 && out.rest == 1)
+            return builder.finish();
+        if (in.done < out.done) {
+            addIn(step(in, out));
+        } else if (out.done < in.done) {
+            addOut(step(out, in));
+        } else if (const std::int64_t common = std::gcd(in.rest, out.rest); common > 1) {
+            const std::size_t factor = builder.factor(common);
+            builder.addToOperand(0, in.dim - 1, factor);
+            builder.addToResult(out.dim - 1, factor);
+            in.take(common);
+            out.take(common);
+        } else {
+            addIn(in.rest);
+            addOut(out.rest);
+        }
+    }
+}
+
+OpShardingRule reduceRule(const ReduceAttributes& attributes, Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    const Shape& shape = operands.front().shape;
+    std::size_t kept = 0;
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        const bool reduced = std::find(attributes.dims.begin(), attributes.dims.end(), dim) != attributes.dims.end();
+        const std::size_t factor = builder.factor(shape[dim], reduced ? FactorKind::Reduction : FactorKind::PassThrough);
+        builder.addToOperand(0, dim, factor);
+        if (!reduced)
+            builder.addToResult(kept++, factor);
+    }
+    return builder.finish();
+}
+
+OpShardingRule dotRule(const DotAttributes& attributes, Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    std::size_t resultDim = 0;
+    for (std::size_t i = 0; i < attributes.lhsBatch.size(); ++i) {
+        const std::size_t factor = builder.factor(operands[0].shape[attributes.lhsBatch[i]]);
+        builder.addToOperand(0, attributes.lhsBatch[i], factor);
+        builder.addToOperand(1, attributes.rhsBatch[i], factor);
+        builder.addToResult(resultDim++, factor);
+    }
+    const auto contains = [](const std::vector<std::size_t>& dims, std::size_t dim) {
+        return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    };
+    const auto addFree
+        = [&](std::size_t operand, const std::vector<std::size_t>& batch, const std::vector<std::size_t>& contracting) {
+              const Shape& shape = operands[operand].shape;
+              for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+                  if (contains(batch, dim) || contains(contracting, dim))
+                      continue;
+                  const std::size_t factor = builder.factor(shape[dim]);
+                  builder.addToOperand(operand, dim, factor);
+                  builder.addToResult(resultDim++, factor);
+              }
+          };
+    addFree(0, attributes.lhsBatch, attributes.lhsContracting);
+    addFree(1, attributes.rhsBatch, attributes.rhsContracting);
+    for (std::size_t i = 0; i < attributes.lhsContracting.size(); ++i) {
+        const std::size_t factor = builder.factor(operands[0].shape[attributes.lhsContracting[i]], FactorKind::Reduction);
+        builder.addToOperand(0, attributes.lhsContracting[i], factor);
+        builder.addToOperand(1, attributes.rhsContracting[i], factor);
+    }
+    return builder.finish();
+}
+
+/// `i` to `z`, then `z_1` and so on.
+std::string factorName(std::size_t factor)
+{
+    constexpr std::size_t kLetters = 'z' - 'i' + 1;
+    return factor < kLetters ? std::string(1, static_cast<char>('i' + factor)) : fmt::format("z_{}", factor - kLetters + 1);
+}
+
+std::string tensorsText(const std::vector<DimFactors>& tensors)
+{
+    std::vector<std::string> texts;
+    for (const DimFactors& dims : tensors) {
+        std::vector<std::string> dimTexts;
+        for (const auto& factors : dims) {
+            std::string text;
+            for (const std::size_t factor : factors)
+                text += factorName(factor);
+            dimTexts.push_back(std::move(text));
+        }
+        texts.push_back(fmt::format("[{}]", join(dimTexts, ", ")));
+    }
+    return fmt::format("({})", join(texts, ", "));
+}
+
+template <typename Predicate>
+std::string factorList(const OpShardingRule& rule, const char* title, const Predicate& wanted)
+{
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < rule.factors.size(); ++i) {
+        if (wanted(rule.factors[i]))
+            names.push_back(factorName(i));
+    }
+    return names.empty() ? std::string() : fmt::format(" {}={{{}}}", title, join(names, ", "));
+}
+
+} // namespace
+
+std::string ruleText(const OpShardingRule& rule)
+{
+    std::string text = tensorsText(rule.operands) + "->" + tensorsText(rule.results);
+    std::vector<std::string> sizes;
+    for (std::size_t i = 0; i < rule.factors.size(); ++i)
+        sizes.push_back(fmt::format("{}={}", factorName(i), rule.factors[i].size));
+    if (!sizes.empty())
+        text += fmt::format(" {{{}}}", join(sizes, ", "));
+    text += factorList(rule, "reduction", [](const Factor& f) { return f.kind == FactorKind::Reduction; });
+    text += factorList(rule, "need_replication", [](const Factor& f) { return f.kind == FactorKind::NeedReplication; });
+    text += factorList(rule, "permutation", [](const Factor& f) { return f.kind == FactorKind::Permutation; });
+    text += factorList(rule, "blocked_propagation", [](const Factor& f) { return f.blocked; });
+    return text;
+}
+
+std::optional<OpShardingRule> shardingRule(OpKind kind, const OpAttributes& attributes, Types operands, Types results)
+{
+    switch (opInfo(kind).opClass) {
+    case OpClass::Leaf:
+        if (kind == OpKind::Constant && results.front().shape.empty())
+            return std::nullopt;
+        return leafRule(operands, results);
+    case OpClass::Unary:
+    case OpClass::Binary:
+    case OpClass::Ternary:
+    case OpClass::Constraint:
+        return elementwiseRule(operands, results);
+    case OpClass::Shaping:
+        if (kind == OpKind::BroadcastInDim)
+            return broadcastRule(std::get<BroadcastAttributes>(attributes), operands, results);
+        if (kind == OpKind::Reshape)
+            return reshapeRule(operands, results);
+        return transposeRule(std::get<TransposeAttributes>(attributes), operands, results);
+    case OpClass::Contraction:
+        if (kind == OpKind::Reduce)
+            return reduceRule(std::get<ReduceAttributes>(attributes), operands, results);
+        return dotRule(std::get<DotAttributes>(attributes), operands, results);
+    case OpClass::Control:
+    case OpClass::Collective:
+    case OpClass::Transfer:
+        return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+std::optional<OpShardingRule> shardingRule(const Function& function, OpId op)
+{
+    std::vector<TensorType> operands;
+    std::vector<TensorType> results;
+    for (const ValueId operand : function[op].operands)
+        operands.push_back(function[operand].type);
+    for (const ValueId result : function[op].results)
+        results.push_back(function[result].type);
+    return shardingRule(function[op].kind, function[op].attributes, operands, results);
+}
+
+} // namespace meshwright

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/kernel.h"
+#include "core/runtime/products.h"
+#include "core/runtime/tile_table.h"
+#include "core/runtime/transposition.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace meshwright {
+
+namespace {
+
+using Dims = std::vector<std::size_t>;
+
+Shape stepsOf(const Shape& shape)
+{
+    Shape steps(shape.size());
+    std::int64_t step = 1;
+    for (std::size_t dim = shape.size(); dim-- > 0;) {
+        steps[dim] = step;
+        step *= shape[dim];
+    }
+    return steps;
+}
+
+std::int64_t sizeOf(const Shape& shape, const Dims& dims)
+{
+    return std::accumulate(
+        dims.begin(), dims.end(), std::int64_t{1}, [&](std::int64_t size, std::size_t dim) { return size * shape[dim]; });
+}
+
+/// The step between neighbours when `dims`, in this order, are counted as one; nothing when that is no single step.
+std::optional<std::int64_t> commonStep(const Shape& shape, const Dims& dims)
+{
+    const Shape steps = stepsOf(shape);
+    std::optional<std::int64_t> step;
+    std::int64_t inner = 1;
+    for (std::size_t i = dims.size(); i-- > 0;) {
+        if (shape[dims[i]] == 1)
+            continue;
+        if (!step)
+            step = steps[dims[i]];
+        else if (steps[dims[i]] != *step * inner)
+            return std::nullopt;
+        inner *= shape[dims[i]];
+    }
+    return step.value_or(0); // 0: a single element, any step will do
+}
+
+/// One side of the product as a batch of matrices [rows, columns] in memory.
+struct Side {
+    bool direct = false; ///< read where it lies; else transposed into [batch, rows, columns] first
+    std::vector<std::size_t> permutation; ///< that does this
+    std::int64_t stride = 0;
+    bool transposed = false;
+    Shape batchSteps; ///< one for each batch dimension
+};
+
+Side sideOf(const Shape& shape, const Dims& batch, const Dims& rows, const Dims& columns)
+{
+    const std::int64_t rowCount = sizeOf(shape, rows);
+    const std::int64_t columnCount = sizeOf(shape, columns);
+    const auto rowStep = commonStep(shape, rows);
+    const auto columnStep = commonStep(shape, columns);
+    const Shape steps = stepsOf(shape);
+    Side side;
+    for (const std::size_t dim : batch)
+        side.batchSteps.push_back(steps[dim]);
+    if (rowStep && columnStep) {
+        // A stride must be at least the length of what it steps over, even where there is only one row.
+        const bool isRowMajor
+            = (*columnStep == 1 || columnCount == 1) && (rowCount == 1 || *rowStep >= std::max<std::int64_t>(columnCount, 1));
+        const bool isColumnMajor
+            = (*rowStep == 1 || rowCount == 1) && (columnCount == 1 || *columnStep >= std::max<std::int64_t>(rowCount, 1));
+        if (isRowMajor || isColumnMajor) {
+            side.direct = true;
+            side.transposed = !isRowMajor;
+            side.stride = isRowMajor ? (rowCount == 1 ? columnCount : *rowStep) : (columnCount == 1 ? rowCount : *columnStep);
+            side.stride = std::max<std::int64_t>(side.stride, 1);
+            return side;
+        }
+    }
+    side.permutation = batch;
+    side.permutation.insert(side.permutation.end(), rows.begin(), rows.end());
+    side.permutation.insert(side.permutation.end(), columns.begin(), columns.end());
+    side.stride = std::max<std::int64_t>(columnCount, 1);
+    std::int64_t step = rowCount * columnCount;
+    for (std::size_t i = batch.size(); i-- > 0;) {
+        side.batchSteps[i] = step;
+        step *= shape[batch[i]];
+    }
+    return side;
+}
+
+Dims freeDims(std::size_t rank, const Dims& batch, const Dims& contracting)
+{
+    Dims dims;
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        if (std::find(batch.begin(), batch.end(), dim) == batch.end()
+            && std::find(contracting.begin(), contracting.end(), dim) == contracting.end())
+            dims.push_back(dim);
+    }
+    return dims;
+}
+
+/// The contracting dimensions of both sides in the order in which `by` has them ascending.
+void orderContracting(const Dims& by, Dims& lhs, Dims& rhs)
+{
+    Dims order(by.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const Dims key = by;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key[a] < key[b]; });
+    const Dims oldLhs = lhs;
+    const Dims oldRhs = rhs;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        lhs[i] = oldLhs[order[i]];
+        rhs[i] = oldRhs[order[i]];
+    }
+}
+
+class DotKernel final : public Kernel {
+public:
+    DotKernel(const Function& function, const Op& op)
+        : m_lhs(op.operands[0])
+        , m_rhs(op.operands[1])
+        , m_result(op.results[0])
+        , m_lhsType(function[m_lhs].type)
+        , m_rhsType(function[m_rhs].type)
+        , m_resultType(function[m_result].type)
+        , m_operandType(op.as<DotAttributes>().operandType)
+    {
+        const auto& attributes = op.as<DotAttributes>();
+        const Dims lhsFree = freeDims(m_lhsType.shape.size(), attributes.lhsBatch, attributes.lhsContracting);
+        const Dims rhsFree = freeDims(m_rhsType.shape.size(), attributes.rhsBatch, attributes.rhsContracting);
+        Dims lhsContracting = attributes.lhsContracting;
+        Dims rhsContracting = attributes.rhsContracting;
+        const auto makeSides = [&] {
+            m_lhsSide = sideOf(m_lhsType.shape, attributes.lhsBatch, lhsFree, lhsContracting);
+            m_rhsSide = sideOf(m_rhsType.shape, attributes.rhsBatch, rhsContracting, rhsFree);
+        };
+        orderContracting(attributes.lhsContracting, lhsContracting, rhsContracting);
+        makeSides();
+        if (!m_lhsSide.direct || !m_rhsSide.direct) { // the other side's order may need no copy
+            const Dims keptLhs = lhsContracting;
+            const Dims keptRhs = rhsContracting;
+            const int copies = static_cast<int>(!m_lhsSide.direct) + static_cast<int>(!m_rhsSide.direct);
+            orderContracting(rhsContracting, lhsContracting, rhsContracting);
+            makeSides();
+            if (static_cast<int>(!m_lhsSide.direct) + static_cast<int>(!m_rhsSide.direct) > copies) {
+                lhsContracting = keptLhs;
+                rhsContracting = keptRhs;
+                makeSides();
+            }
+        }
+        for (const std::size_t dim : attributes.lhsBatch)
+            m_batch.push_back(m_lhsType.shape[dim]);
+        m_m = sizeOf(m_lhsType.shape, lhsFree);
+        m_n = sizeOf(m_rhsType.shape, rhsFree);
+        m_k = sizeOf(m_lhsType.shape, lhsContracting);
+        const Lane resultLane = laneOf(m_resultType.dtype);
+        const Lane operandLane = laneOf(m_lhsType.dtype);
+        m_lane = resultLane == Lane::F64 || operandLane == Lane::F64 ? Lane::F64
+            : resultLane == Lane::F32 || operandLane == Lane::F32    ? Lane::F32
+                                                                     : resultLane;
+    }
+
+    void run(Addresses addresses, Scratch& scratch) const override
+    {
+        const std::byte* lhs = prepared(addresses[m_lhs.at()], m_lhsType, m_lhsSide, scratch);
+        const std::byte* rhs = prepared(addresses[m_rhs.at()], m_rhsType, m_rhsSide, scratch);
+        const bool isDirect = laneType(m_lane) == m_resultType.dtype;
+        std::byte* result = isDirect ? addresses[m_result.at()] : scratch.allocate(m_resultType.elements() * laneBytes(m_lane));
+        if (m_lane == Lane::F32)
+            multiplyAll<float>(lhs, rhs, result);
+        else if (m_lane == Lane::F64)
+            multiplyAll<double>(lhs, rhs, result);
+        else if (laneBytes(m_lane) == 4)
+            multiplyAll<std::uint32_t>(lhs, rhs, result);
+        else
+            multiplyAll<std::uint64_t>(lhs, rhs, result);
+        if (!isDirect)
+            narrowed(addresses[m_result.at()], result, scratch);
+        scratch.reset();
+    }
+
+private:
+    /// The operand as elements of the lane, rounded to the operand type, in an order that the product takes.
+    const std::byte* prepared(const std::byte* data, const TensorType& type, const Side& side, Scratch& scratch) const
+    {
+        const TileTable& table = tileTable();
+        const std::int64_t count = type.elements();
+        if (isNarrow(type.dtype)) {
+            std::byte* wide = scratch.allocate(count * 4);
+            table.load(type.dtype)(wide, data, nullptr, nullptr, count);
+            data = wide;
+        }
+        const bool rounds
+            = isNarrow(m_operandType) && isFloating(m_operandType) && m_operandType != type.dtype && isFloating(type.dtype);
+        if (rounds) {
+            const std::byte* single = data;
+            if (laneOf(type.dtype) == Lane::F64) {
+                std::byte* copy = scratch.allocate(count * 4);
+                table.convert(Lane::F64, Lane::F32)(copy, data, nullptr, nullptr, count);
+                single = copy;
+            }
+            std::byte* narrow = scratch.allocate(count * 2);
+            table.store(m_operandType)(narrow, single, nullptr, nullptr, count);
+            std::byte* rounded = scratch.allocate(count * 4);
+            table.load(m_operandType)(rounded, narrow, nullptr, nullptr, count);
+            data = rounded;
+        }
+        const Lane lane = rounds ? Lane::F32 : laneOf(type.dtype);
+        if (lane != m_lane) {
+            std::byte* converted = scratch.allocate(count * laneBytes(m_lane));
+            table.convert(lane, m_lane)(converted, data, nullptr, nullptr, count);
+            data = converted;
+        }
+        if (!side.direct) {
+            std::byte* ordered = scratch.allocate(count * laneBytes(m_lane));
+            transposeArray(ordered, data, type.shape, side.permutation, laneBytes(m_lane));
+            data = ordered;
+        }
+        return data;
+    }
+
+    void narrowed(std::byte* target, const std::byte* source, Scratch& scratch) const
+    {
+        const std::int64_t count = m_resultType.elements();
+        const Lane resultLane = laneOf(m_resultType.dtype);
+        if (resultLane != m_lane) {
+            std::byte* converted = isNarrow(m_resultType.dtype) ? scratch.allocate(count * laneBytes(resultLane)) : target;
+            tileTable().convert(m_lane, resultLane)(converted, source, nullptr, nullptr, count);
+            source = converted;
+        }
+        if (isNarrow(m_resultType.dtype))
+            tileTable().store(m_resultType.dtype)(target, source, nullptr, nullptr, count);
+    }
+
+    template <typename T>
+    void multiplyAll(const std::byte* lhs, const std::byte* rhs, std::byte* result) const
+    {
+        std::int64_t batches = 1;
+        for (const std::int64_t size : m_batch)
+            batches *= size;
+        const auto* a = reinterpret_cast<const T*>(lhs);
+        const auto* b = reinterpret_cast<const T*>(rhs);
+        auto* c = reinterpret_cast<T*>(result);
+        for (std::int64_t batch = 0; batch < batches; ++batch) {
+            std::int64_t lhsAt = 0;
+            std::int64_t rhsAt = 0;
+            std::int64_t rest = batch;
+            for (std::size_t dim = m_batch.size(); dim-- > 0; rest /= m_batch[dim]) {
+                lhsAt += rest % m_batch[dim] * m_lhsSide.batchSteps[dim];
+                rhsAt += rest % m_batch[dim] * m_rhsSide.batchSteps[dim];
+            }
+            multiply(m_m, m_n, m_k, MatrixView<const T>{a + lhsAt, m_lhsSide.stride, m_lhsSide.transposed},
+                MatrixView<const T>{b + rhsAt, m_rhsSide.stride, m_rhsSide.transposed},
+                MatrixView<T>{c + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false});
+        }
+    }
+
+    ValueId m_lhs;
+    ValueId m_rhs;
+    ValueId m_result;
+    TensorType m_lhsType;
+    TensorType m_rhsType;
+    TensorType m_resultType;
+    DType m_operandType;
+    Side m_lhsSide;
+    Side m_rhsSide;
+    Shape m_batch;
+    std::int64_t m_m = 0;
+    std::int64_t m_n = 0;
+    std::int64_t m_k = 0;
+    Lane m_lane = Lane::F32;
+};
+
+} // namespace
+
+std::unique_ptr<const Kernel> makeDotKernel(const Function& function, OpId op)
+{
+    return std::make_unique<DotKernel>(function, function[op]);
+}
+
+} // namespace meshwright

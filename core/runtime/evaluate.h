@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/runtime/host_array.h"
+#include "core/support/result.h"
+
+#include <span>
+#include <vector>
+
+namespace meshwright {
+
+struct EvaluateOptions {
+    /// Every floating value is f64 and nothing is rounded to a narrower type: the reference that runs are verified against.
+    /// Results of floating type come as f64 then. Random bits stay what they are.
+    bool inDouble = false;
+};
+
+/// Runs a whole function on one thread, Repeat included. Shardings are ignored; a ShardingConstraint is the identity.
+///
+/// Problems: MW1503 the number or a type of the arguments is not what the function takes (floating arguments may be of any floating
+/// type with `inDouble`), MW1504 a collective, which needs devices; and those of `checkRunnable`. All are reported.
+Result<std::vector<HostArray>> evaluate(
+    const Function& function, std::span<const HostArray> arguments, EvaluateOptions options = {});
+
+} // namespace meshwright

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/runtime/scratch.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace meshwright {
+
+/// Where each value of a function lies in memory, by ValueId; nullptr for values that are not in memory.
+using Addresses = std::span<std::byte* const>;
+
+/// A piece of a larger array: the array's shape, and the index of the piece's first element. What iota and random bits need to make
+/// one device's part of the whole.
+struct PieceOfWhole {
+    Shape whole;
+    Shape start;
+};
+
+/// The function that kernels are made for. Types of values are those of the pieces that the kernels work on.
+struct KernelSite {
+    const Function& function;
+    std::function<PieceOfWhole(ValueId)> pieceOf; ///< asked when a kernel is made, for results of Iota and RandomBits
+};
+
+/// What carries out one instruction on one device. Made once, run often. Threads may share a kernel, each with its own memory.
+class Kernel {
+public:
+    virtual ~Kernel() = default;
+
+    /// Reads and writes memory through `addresses`; a result may lie in the very place of an operand of its size.
+    virtual void run(Addresses addresses, Scratch& scratch) const = 0;
+};
+
+/// The piece that is the whole.
+PieceOfWhole wholePiece(const Shape& shape);
+
+/// True for the ops that a tile-by-tile pass can compute: element-wise ones, constants, iotas and broadcasts.
+bool isTileOp(OpKind kind);
+
+/// The kernel of one op, or of several tile ops in one pass over memory. `writes` are the values that the pass stores; all others
+/// that it makes never reach memory. Operands made outside are read from memory, unless they are constants, iotas or broadcasts of
+/// such and `isInMemory` says no: then the pass makes them itself.
+/// Preconditions: the ops are verified; several ops are all tile ops, in program order; no collective, transfer or Repeat.
+std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory);
+
+/// Nothing, or why the runtime cannot run a function.
+/// Problems: MW1501 an op between pipeline stages, or one that a pass should have replaced, MW1502 legacy random bits for 2^32 or
+/// more elements. All are reported.
+Problems checkRunnable(const Function& function);
+
+// The makers behind makeKernel, one for each kind of loop.
+std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory);
+std::unique_ptr<const Kernel> makeDotKernel(const Function& function, OpId op);
+std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op);
+std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId op);
+std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, OpId op);
+
+} // namespace meshwright

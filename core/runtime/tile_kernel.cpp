@@ -1,0 +1,823 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/kernel.h"
+#include "core/runtime/tile_table.h"
+#include "core/support/checked.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+constexpr std::int64_t kTile = 1024; ///< elements; a handful of tiles fits the first-level cache
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// How the elements of a result, in order, lie in a source: sizes of its dimensions and the step of each in the source. Neighbouring
+/// dimensions that continue each other are one.
+struct Strides {
+    std::vector<std::int64_t> sizes;
+    std::vector<std::int64_t> steps;
+
+    bool isScalar() const
+    {
+        return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 0; });
+    }
+    bool isLinear() const { return sizes.empty() || (sizes.size() == 1 && steps[0] == 1); }
+
+    /// The number of elements after which the pattern repeats, where the outer dimensions only repeat it; else 0.
+    std::int64_t period() const
+    {
+        std::int64_t inner = 1;
+        for (std::size_t dim = sizes.size(); dim-- > 0;) {
+            const bool restRepeats = std::all_of(
+                steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(dim + 1), [](std::int64_t s) { return s == 0; });
+            if (restRepeats)
+                return inner;
+            inner *= sizes[dim];
+        }
+        return 0;
+    }
+};
+
+Strides stridesOf(const Shape& source, const Shape& result, const std::vector<std::size_t>& dims)
+{
+    std::vector<std::int64_t> steps(result.size(), 0);
+    std::int64_t step = 1;
+    for (std::size_t i = source.size(); i-- > 0;) {
+        if (source[i] != 1)
+            steps[dims[i]] = step;
+        step *= source[i];
+    }
+    Strides strides;
+    for (std::size_t dim = 0; dim < result.size(); ++dim) {
+        if (result[dim] == 1)
+            continue;
+        if (!strides.sizes.empty() && strides.steps.back() == steps[dim] * result[dim]) {
+            strides.sizes.back() *= result[dim];
+            strides.steps.back() = steps[dim];
+        } else {
+            strides.sizes.push_back(result[dim]);
+            strides.steps.push_back(steps[dim]);
+        }
+    }
+    return strides;
+}
+
+template <typename T>
+void gather(T* out, const T* source, const Strides& strides, std::int64_t first, std::int64_t count)
+{
+    const std::size_t rank = strides.sizes.size();
+    std::vector<std::int64_t> index(rank);
+    std::int64_t at = 0;
+    for (std::size_t dim = rank; dim-- > 0;) {
+        index[dim] = first % strides.sizes[dim];
+        first /= strides.sizes[dim];
+        at += index[dim] * strides.steps[dim];
+    }
+    const std::int64_t innerSize = strides.sizes.back();
+    const std::int64_t innerStep = strides.steps.back();
+    while (count > 0) {
+        const std::int64_t run = std::min(count, innerSize - index.back());
+        if (innerStep == 0)
+            std::fill_n(out, run, source[at]);
+        else if (innerStep == 1)
+            std::copy_n(source + at, run, out);
+        else {
+            for (std::int64_t i = 0; i < run; ++i)
+                out[i] = source[at + i * innerStep];
+        }
+        out += run;
+        count -= run;
+        at += run * innerStep;
+        index.back() += run;
+        for (std::size_t dim = rank; dim-- > 0 && index[dim] == strides.sizes[dim];) {
+            at -= strides.sizes[dim] * strides.steps[dim];
+            index[dim] = 0;
+            if (dim > 0) {
+                ++index[dim - 1];
+                at += strides.steps[dim - 1];
+            }
+        }
+    }
+}
+
+void gatherBytes(
+    std::byte* out, const std::byte* source, const Strides& strides, std::int64_t first, std::int64_t count, std::int64_t width)
+{
+    if (width == 1)
+        gather(reinterpret_cast<std::uint8_t*>(out), reinterpret_cast<const std::uint8_t*>(source), strides, first, count);
+    else if (width == 2)
+        gather(reinterpret_cast<std::uint16_t*>(out), reinterpret_cast<const std::uint16_t*>(source), strides, first, count);
+    else if (width == 4)
+        gather(reinterpret_cast<std::uint32_t*>(out), reinterpret_cast<const std::uint32_t*>(source), strides, first, count);
+    else
+        gather(reinterpret_cast<std::uint64_t*>(out), reinterpret_cast<const std::uint64_t*>(source), strides, first, count);
+}
+
+/// Something that a pass reads or writes: a value in memory, a table made with the kernel, or a temporary of one run.
+struct Memory {
+    enum class Kind : std::uint8_t { Value, Table, Temporary };
+    Kind kind = Kind::Value;
+    ValueId value; ///< Kind::Value
+    HostArray table; ///< Kind::Table
+    TensorType type;
+    std::size_t writtenIn = kNone; ///< the stage that writes it; none: read only
+};
+
+/// A column of the tile: one register of the tile machine, or a stretch of memory that moves along with the tile.
+struct Slot {
+    std::int64_t width = 4; ///< bytes of an element
+    std::size_t memory = kNone; ///< the memory that it is a window on; none: a register
+    std::int64_t offset = 0; ///< of the register in the register file
+    std::size_t lastRead = 0; ///< the step that reads it last
+};
+
+struct Step {
+    TileStep function = nullptr;
+    std::size_t out = 0;
+    std::array<std::size_t, 3> in{kNone, kNone, kNone};
+};
+
+/// Fills a register from a source that does not lie linearly.
+struct Gather {
+    std::size_t slot = 0;
+    std::size_t memory = 0;
+    Strides strides;
+    bool once = false; ///< the pattern is the same in every tile
+    bool direct = false; ///< every tile lies in one stretch of the source: the slot is a window on it
+};
+
+struct Output {
+    std::size_t slot = 0; ///< the register, or with `memory` direct the window
+    std::size_t memory = 0;
+    std::size_t step = kNone; ///< that computes it; none: a copy
+    TileStep store = nullptr; ///< for narrow types
+};
+
+/// All ops of one shape that need each other element by element.
+struct Stage {
+    Shape shape;
+    std::int64_t elements = 0;
+    std::int64_t tile = kTile;
+    std::int64_t runLength = 0; ///< tiles do not cross multiples of this; 0: no bound
+    std::vector<Slot> slots;
+    std::vector<Gather> gathers;
+    std::vector<Step> loads; ///< widen narrow inputs, at the start of a tile
+    std::vector<Step> steps;
+    std::vector<Output> outputs;
+    std::vector<std::size_t> inputs; ///< slots that are windows on memory read linearly
+    std::int64_t registerBytes = 0;
+};
+
+class TileKernel final : public Kernel {
+public:
+    void run(Addresses addresses, Scratch& scratch) const override;
+
+    std::vector<Memory> memories;
+    std::vector<Stage> stages;
+
+private:
+    void runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch) const;
+};
+
+bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::int64_t bBytes)
+{
+    return std::less<>{}(a, b + bBytes) && std::less<>{}(b, a + aBytes);
+}
+
+void TileKernel::run(Addresses addresses, Scratch& scratch) const
+{
+    std::vector<std::byte*> at(memories.size());
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        const Memory& memory = memories[i];
+        if (memory.kind == Memory::Kind::Value)
+            at[i] = addresses[memory.value.at()];
+        else if (memory.kind == Memory::Kind::Table)
+            at[i] = const_cast<std::byte*>(memory.table.data()); // never written
+        else
+            at[i] = scratch.allocate(memory.type.bytes());
+        assert(at[i] != nullptr || memory.type.bytes() == 0);
+    }
+    // An input whose place a result takes is safe only where both move along with the same tiles; else the input is saved first.
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        if (memories[i].writtenIn != kNone || memories[i].kind != Memory::Kind::Value)
+            continue;
+        for (std::size_t o = 0; o < memories.size(); ++o) {
+            const Memory& written = memories[o];
+            if (written.writtenIn == kNone || written.kind != Memory::Kind::Value
+                || !overlap(at[i], memories[i].type.bytes(), at[o], written.type.bytes()))
+                continue;
+            bool inStep = at[i] == at[o] && byteSize(memories[i].type.dtype) == byteSize(written.type.dtype);
+            for (std::size_t s = 0; s < stages.size() && inStep; ++s) {
+                const bool readsLinearly = std::any_of(stages[s].inputs.begin(), stages[s].inputs.end(),
+                    [&](std::size_t slot) { return stages[s].slots[slot].memory == i; });
+                const bool gathers = std::any_of(
+                    stages[s].gathers.begin(), stages[s].gathers.end(), [&](const Gather& g) { return g.memory == i; });
+                inStep = !gathers && (!readsLinearly || s == written.writtenIn);
+            }
+            if (!inStep) {
+                std::byte* saved = scratch.allocate(memories[i].type.bytes());
+                std::memcpy(saved, at[i], static_cast<std::size_t>(memories[i].type.bytes()));
+                at[i] = saved;
+                break;
+            }
+        }
+    }
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        runStage(stages[s], s, at, scratch);
+    scratch.reset();
+}
+
+void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch) const
+{
+    if (stage.elements == 0)
+        return;
+    std::byte* registers = scratch.allocate(stage.registerBytes);
+    std::vector<std::byte*> base(stage.slots.size());
+    std::vector<std::int64_t> advance(stage.slots.size(), 0); // bytes for each element
+    for (std::size_t i = 0; i < stage.slots.size(); ++i) {
+        const Slot& slot = stage.slots[i];
+        base[i] = slot.memory == kNone ? registers + slot.offset : at[slot.memory];
+        advance[i] = slot.memory == kNone ? 0 : slot.width;
+    }
+    // A result is computed in its place, unless that place is an operand which a later step still reads.
+    std::vector<bool> deferred(stage.outputs.size(), true);
+    for (std::size_t i = 0; i < stage.outputs.size(); ++i) {
+        const Output& output = stage.outputs[i];
+        if (output.step == kNone || output.store != nullptr || memories[output.memory].writtenIn != index)
+            continue;
+        deferred[i] = std::any_of(stage.inputs.begin(), stage.inputs.end(),
+            [&](std::size_t slot) { return base[slot] == at[output.memory] && stage.slots[slot].lastRead > output.step; });
+        if (!deferred[i]) {
+            base[output.slot] = at[output.memory];
+            advance[output.slot] = stage.slots[output.slot].width;
+        }
+    }
+    const auto gatherTile = [&](const Gather& g, std::int64_t first, std::int64_t count) {
+        gatherBytes(base[g.slot], at[g.memory], g.strides, first, count, stage.slots[g.slot].width);
+    };
+    for (const Gather& g : stage.gathers) {
+        const std::int64_t count = std::min(stage.tile, stage.elements);
+        if (g.strides.isScalar())
+            tileTable().fill(stage.slots[g.slot].width)(base[g.slot], at[g.memory], nullptr, nullptr, count);
+        else if (g.once)
+            gatherTile(g, 0, count);
+    }
+
+    std::vector<std::byte*> cursor = base;
+    for (std::int64_t first = 0; first < stage.elements;) {
+        std::int64_t count = std::min(stage.tile, stage.elements - first);
+        if (stage.runLength > 0)
+            count = std::min(count, stage.runLength - first % stage.runLength);
+        for (std::size_t i = 0; i < base.size(); ++i)
+            cursor[i] = base[i] + advance[i] * first;
+        for (const Gather& g : stage.gathers) {
+            if (g.direct) {
+                std::int64_t rest = first;
+                std::int64_t offset = 0;
+                for (std::size_t dim = g.strides.sizes.size(); dim-- > 0; rest /= g.strides.sizes[dim])
+                    offset += rest % g.strides.sizes[dim] * g.strides.steps[dim];
+                cursor[g.slot] = at[g.memory] + offset * stage.slots[g.slot].width;
+            } else if (!g.once) {
+                gatherTile(g, first, count);
+            }
+        }
+        const auto runStep = [&](const Step& step) {
+            const auto operand
+                = [&](std::size_t i) -> const std::byte* { return step.in[i] == kNone ? nullptr : cursor[step.in[i]]; };
+            step.function(cursor[step.out], operand(0), operand(1), operand(2), count);
+        };
+        for (const Step& step : stage.loads)
+            runStep(step);
+        for (const Step& step : stage.steps)
+            runStep(step);
+        for (std::size_t i = 0; i < stage.outputs.size(); ++i) {
+            if (!deferred[i])
+                continue;
+            const Output& output = stage.outputs[i];
+            const std::int64_t width = byteSize(memories[output.memory].type.dtype);
+            std::byte* target = at[output.memory] + first * width;
+            if (output.store != nullptr)
+                output.store(target, cursor[output.slot], nullptr, nullptr, count);
+            else if (target != cursor[output.slot])
+                std::memcpy(target, cursor[output.slot], static_cast<std::size_t>(count * width));
+        }
+        first += count;
+    }
+}
+
+/// Compiles a chain of ops into stages.
+class TileCompiler {
+public:
+    TileCompiler(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+        const std::function<bool(ValueId)>& isInMemory)
+        : m_site(site)
+        , m_function(site.function)
+        , m_isInMemory(isInMemory)
+    {
+        for (const OpId op : ops)
+            m_inside.insert(m_inside.end(), m_function[op].results.begin(), m_function[op].results.end());
+        for (const ValueId value : writes)
+            m_isWritten[value] = true;
+        for (const OpId op : ops)
+            addOp(op);
+        for (const ValueId value : writes)
+            addOutput(value);
+        finish();
+    }
+
+    std::unique_ptr<const Kernel> take() { return std::move(m_kernel); }
+
+private:
+    struct Home {
+        std::size_t stage = 0;
+        std::size_t slot = 0;
+        std::size_t step = kNone; ///< that computes it
+    };
+
+    const TensorType& typeOf(ValueId value) const { return m_function[value].type; }
+    bool isInside(ValueId value) const { return std::find(m_inside.begin(), m_inside.end(), value) != m_inside.end(); }
+
+    /// The stage that computes results of `shape` from what the stages in `needed` make. Results of one shape share a stage unless
+    /// that would make two stages wait for each other.
+    std::size_t stageFor(const Shape& shape, const std::vector<std::size_t>& needed)
+    {
+        for (std::size_t i = stages().size(); i-- > 0;) {
+            const bool fits = stages()[i].shape == shape && std::none_of(needed.begin(), needed.end(), [&](std::size_t source) {
+                return source != i && waitsFor(source, i);
+            });
+            if (fits) {
+                m_sources[i].insert(needed.begin(), needed.end());
+                m_sources[i].erase(i);
+                return i;
+            }
+        }
+        Stage stage;
+        stage.shape = shape;
+        stage.elements = elementCount(shape);
+        stages().push_back(std::move(stage));
+        m_sources.emplace_back(needed.begin(), needed.end());
+        return stages().size() - 1;
+    }
+
+    bool waitsFor(std::size_t stage, std::size_t other) const
+    {
+        return m_sources[stage].contains(other)
+            || std::any_of(
+                m_sources[stage].begin(), m_sources[stage].end(), [&](std::size_t source) { return waitsFor(source, other); });
+    }
+
+    std::vector<Stage>& stages() { return m_kernel->stages; }
+
+    std::size_t addSlot(std::size_t stage, std::int64_t width, std::size_t memory)
+    {
+        stages()[stage].slots.push_back({width, memory, 0, 0});
+        return stages()[stage].slots.size() - 1;
+    }
+
+    std::size_t addMemory(Memory memory)
+    {
+        m_kernel->memories.push_back(std::move(memory));
+        return m_kernel->memories.size() - 1;
+    }
+
+    std::size_t valueMemory(ValueId value)
+    {
+        const auto [at, isNew] = m_valueMemory.try_emplace(value, 0);
+        if (isNew) {
+            Memory memory;
+            memory.value = value;
+            memory.type = typeOf(value);
+            at->second = addMemory(std::move(memory));
+        }
+        return at->second;
+    }
+
+    std::size_t tableMemory(HostArray table)
+    {
+        Memory memory;
+        memory.kind = Memory::Kind::Table;
+        memory.type = table.type();
+        memory.table = std::move(table);
+        return addMemory(std::move(memory));
+    }
+
+    /// A result of an earlier stage that a later one reads goes through memory: its own, or a temporary.
+    std::size_t throughMemory(ValueId value)
+    {
+        if (const auto known = m_spilled.find(value); known != m_spilled.end())
+            return known->second;
+        const Home home = m_homes.at(value);
+        std::size_t memory = 0;
+        if (m_isWritten.contains(value)) {
+            memory = valueMemory(value);
+        } else {
+            Memory temporary;
+            temporary.kind = Memory::Kind::Temporary;
+            temporary.type = typeOf(value);
+            memory = addMemory(std::move(temporary));
+        }
+        store(value, home, memory);
+        m_spilled[value] = memory;
+        return memory;
+    }
+
+    void store(ValueId value, const Home& home, std::size_t memory)
+    {
+        const DType dtype = typeOf(value).dtype;
+        m_kernel->memories[memory].writtenIn = home.stage;
+        Stage& stage = stages()[home.stage];
+        const bool shared
+            = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](const Output& o) { return o.slot == home.slot; });
+        const bool isCopy = shared || home.step == kNone;
+        if (isCopy)
+            stage.slots[home.slot].lastRead = kNone; // read at the end of the tile
+        const Output output{home.slot, memory, isCopy ? kNone : home.step, isNarrow(dtype) ? tileTable().store(dtype) : nullptr};
+        stage.outputs.insert(
+            isCopy ? stage.outputs.begin() : stage.outputs.end(), output); // before a result can take the place of a source
+    }
+
+    void addOutput(ValueId value)
+    {
+        if (!m_spilled.contains(value))
+            m_spilled[value] = throughMemory(value);
+    }
+
+    std::size_t addStep(std::size_t stage, TileStep function, Lane result, std::array<std::size_t, 3> in)
+    {
+        assert(function != nullptr);
+        const std::size_t out = addSlot(stage, laneBytes(result), kNone);
+        for (const std::size_t slot : in) {
+            if (slot != kNone)
+                stages()[stage].slots[slot].lastRead = stages()[stage].steps.size();
+        }
+        stages()[stage].steps.push_back({function, out, in});
+        return out;
+    }
+
+    /// A narrow type's elements, widened to their lane.
+    std::size_t widened(std::size_t stage, DType dtype, std::size_t slot)
+    {
+        if (!isNarrow(dtype))
+            return slot;
+        const std::size_t wide = addSlot(stage, laneBytes(laneOf(dtype)), kNone);
+        stages()[stage].loads.push_back({tileTable().load(dtype), wide, {slot, kNone, kNone}});
+        return wide;
+    }
+
+    /// After every op a narrow type's elements are rounded to what its memory would hold.
+    std::size_t rounded(std::size_t stage, DType dtype, std::size_t slot)
+    {
+        if (!isNarrow(dtype))
+            return slot;
+        return reinterpreted(stage, dtype, dtype, slot);
+    }
+
+    /// The bits that `from` stores, read as `to`. Both have the same size.
+    std::size_t reinterpreted(std::size_t stage, DType from, DType to, std::size_t slot)
+    {
+        if (isNarrow(from)) {
+            const std::size_t bits = addStep(stage, tileTable().store(from), Lane::Pred, {slot, kNone, kNone});
+            stages()[stage].slots[bits].width = byteSize(from);
+            slot = bits;
+        }
+        if (isNarrow(to))
+            return addStep(stage, tileTable().load(to), laneOf(to), {slot, kNone, kNone});
+        return slot;
+    }
+
+    /// A slot whose elements come from `memory` (of element type `dtype`) by `strides`.
+    std::size_t gathered(std::size_t stage, std::size_t memory, DType dtype, Strides strides)
+    {
+        if (strides.isLinear() && elementCount(m_kernel->memories[memory].type.shape) == stages()[stage].elements)
+            return linear(stage, memory, dtype);
+        const std::size_t slot = addSlot(stage, byteSize(dtype), kNone);
+        stages()[stage].gathers.push_back({slot, memory, std::move(strides), false, false});
+        return widened(stage, dtype, slot);
+    }
+
+    std::size_t linear(std::size_t stage, std::size_t memory, DType dtype)
+    {
+        const auto key = std::pair(stage, memory);
+        if (const auto known = m_linear.find(key); known != m_linear.end())
+            return known->second;
+        const std::size_t slot = addSlot(stage, byteSize(dtype), memory);
+        stages()[stage].inputs.push_back(slot);
+        return m_linear[key] = widened(stage, dtype, slot);
+    }
+
+    static HostArray splatTable(DType dtype, const ConstantData& data)
+    {
+        const double value = std::holds_alternative<double>(data.value) ? std::get<double>(data.value) : 0.0;
+        if (std::holds_alternative<double>(data.value))
+            return HostArray::filled({dtype, {}}, value);
+        const std::int64_t integer = std::get<std::int64_t>(data.value);
+        if (dtype == DType::S64 || dtype == DType::U64) // may not fit a double
+            return HostArray::fromBytes({dtype, {}}, std::as_bytes(std::span(&integer, 1)));
+        return HostArray::filled({dtype, {}}, static_cast<double>(integer));
+    }
+
+    /// The slot of a leaf or of a broadcast of one in a stage; these are made wherever they are needed.
+    std::optional<std::size_t> leafSlot(std::size_t stage, ValueId value)
+    {
+        const OpId producer = m_function[value].producer;
+        if (!producer.valid())
+            return std::nullopt;
+        const Op& op = m_function[producer];
+        const TensorType& type = typeOf(value);
+        if (op.kind == OpKind::Constant) {
+            const auto& constant = op.as<ConstantAttributes>();
+            if (constant.data.isSplat())
+                return gathered(
+                    stage, tableMemory(splatTable(type.dtype, constant.data)), type.dtype, stridesOf({}, type.shape, {}));
+            return linear(stage, constantMemory(value), type.dtype);
+        }
+        if (op.kind == OpKind::Iota) {
+            const std::size_t dim = op.as<IotaAttributes>().dim;
+            const std::int64_t start = m_site.pieceOf(value).start[dim];
+            std::vector<double> numbers(static_cast<std::size_t>(type.shape[dim]));
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+                numbers[i] = static_cast<double>(start + static_cast<std::int64_t>(i));
+            HostArray table = HostArray::of({type.dtype, {type.shape[dim]}}, numbers);
+            return gathered(stage, tableMemory(std::move(table)), type.dtype, stridesOf({type.shape[dim]}, type.shape, {dim}));
+        }
+        if (op.kind == OpKind::BroadcastInDim)
+            return broadcastSlot(stage, op, type);
+        return std::nullopt;
+    }
+
+    std::size_t constantMemory(ValueId value)
+    {
+        const auto& constant = m_function[m_function[value].producer].as<ConstantAttributes>();
+        const auto& blob = *std::get<std::shared_ptr<const std::string>>(constant.data.value);
+        const auto [at, isNew] = m_tables.try_emplace(value, 0);
+        if (isNew)
+            at->second = tableMemory(HostArray::fromBytes(constant.type, std::as_bytes(std::span(blob))));
+        return at->second;
+    }
+
+    std::size_t broadcastSlot(std::size_t stage, const Op& op, const TensorType& type)
+    {
+        const ValueId source = op.operands[0];
+        const TensorType& sourceType = typeOf(source);
+        const auto& dims = op.as<BroadcastAttributes>().dims;
+        const Strides strides = stridesOf(sourceType.shape, type.shape, dims);
+        if (isReadFromMemory(source))
+            return gathered(stage, valueMemory(source), type.dtype, strides);
+        // A broadcast of something that is made in here: of a constant directly, of anything else through memory.
+        const OpId producer = m_function[source].producer;
+        if (m_function[producer].kind == OpKind::Constant) {
+            const auto& data = m_function[producer].as<ConstantAttributes>().data;
+            if (data.isSplat())
+                return gathered(stage, tableMemory(splatTable(type.dtype, data)), type.dtype, stridesOf({}, type.shape, {}));
+            return gathered(stage, constantMemory(source), type.dtype, strides);
+        }
+        return gathered(stage, throughMemory(source), type.dtype, strides);
+    }
+
+    bool isLeaf(ValueId value) const
+    {
+        const OpId producer = m_function[value].producer;
+        if (!producer.valid())
+            return false;
+        const OpKind kind = m_function[producer].kind;
+        return kind == OpKind::Constant || kind == OpKind::Iota || kind == OpKind::BroadcastInDim;
+    }
+
+    bool isReadFromMemory(ValueId value) const
+    {
+        return !isInside(value) && (m_isInMemory(value) || !m_function[value].producer.valid());
+    }
+
+    /// The stages whose results the computation of `value` reads from memory, or goes on with. Makes what is not made yet.
+    void addNeeded(ValueId value, std::vector<std::size_t>& needed)
+    {
+        if (isReadFromMemory(value))
+            return;
+        const OpId producer = m_function[value].producer;
+        const Op& op = m_function[producer];
+        if (op.kind == OpKind::Constant || op.kind == OpKind::Iota)
+            return;
+        if (op.kind != OpKind::BroadcastInDim) {
+            addOp(producer);
+            needed.push_back(m_homes.at(value).stage);
+            return;
+        }
+        const ValueId source = op.operands[0];
+        if (isReadFromMemory(source) || m_function[m_function[source].producer].kind == OpKind::Constant)
+            return;
+        addOp(m_function[source].producer); // broadcast through memory
+        needed.push_back(m_homes.at(source).stage);
+    }
+
+    /// The slot in `stage` that holds an operand, widened.
+    std::size_t operandSlot(std::size_t stage, ValueId value)
+    {
+        if (isReadFromMemory(value))
+            return linear(stage, valueMemory(value), typeOf(value).dtype);
+        if (isLeaf(value)) { // made in every stage that needs it
+            const auto key = std::pair(stage, value);
+            if (const auto known = m_leaves.find(key); known != m_leaves.end())
+                return known->second;
+            return m_leaves[key] = *leafSlot(stage, value);
+        }
+        const Home home = m_homes.at(value);
+        return home.stage == stage ? home.slot : linear(stage, throughMemory(value), typeOf(value).dtype);
+    }
+
+    void addOp(OpId id)
+    {
+        const Op& op = m_function[id];
+        const ValueId result = op.results[0];
+        if (m_homes.contains(result))
+            return;
+        const TensorType& type = typeOf(result);
+        std::vector<std::size_t> needed;
+        if (isLeaf(result)) {
+            addNeeded(result, needed);
+            const std::size_t stage = stageFor(type.shape, needed);
+            m_homes[result] = {stage, operandSlot(stage, result), kNone};
+            return;
+        }
+        for (const ValueId operand : op.operands)
+            addNeeded(operand, needed);
+        const std::size_t stage = stageFor(type.shape, needed);
+        std::array<std::size_t, 3> in{kNone, kNone, kNone};
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            in[i] = operandSlot(stage, op.operands[i]);
+        const std::size_t before = stages()[stage].steps.size();
+        const std::size_t slot = compute(stage, op, type.dtype, in);
+        const std::size_t after = stages()[stage].steps.size();
+        m_homes[result] = {stage, slot, after > before && stages()[stage].steps.back().out == slot ? after - 1 : kNone};
+    }
+
+    std::size_t compute(std::size_t stage, const Op& op, DType dtype, std::array<std::size_t, 3> in)
+    {
+        const TileTable& table = tileTable();
+        const DType operandType = typeOf(op.operands[0]).dtype;
+        const Lane lane = laneOf(operandType);
+        switch (op.kind) {
+        case OpKind::ShardingConstraint:
+            return in[0];
+        case OpKind::Convert:
+            return converted(stage, operandType, dtype, in[0]);
+        case OpKind::BitcastConvert:
+            return bitcast(stage, operandType, op.as<ConvertAttributes>().dtype, dtype, in[0]);
+        case OpKind::Compare:
+            return addStep(stage, table.compare(op.as<CompareAttributes>().direction, lane), Lane::Pred, in);
+        case OpKind::Select:
+            return addStep(stage, table.select(laneBytes(laneOf(dtype))), laneOf(dtype), in);
+        case OpKind::ShiftRightLogical:
+            if (dtype == DType::S8 || dtype == DType::S16) { // zeros come in, so the sign may not be extended
+                const DType bits = dtype == DType::S8 ? DType::U8 : DType::U16;
+                const std::size_t shifted = addStep(stage, table.op(op.kind, Lane::U32), Lane::U32,
+                    {reinterpreted(stage, dtype, bits, in[0]), reinterpreted(stage, dtype, bits, in[1]), kNone});
+                return reinterpreted(stage, bits, dtype, shifted);
+            }
+            break;
+        default:
+            break;
+        }
+        return rounded(stage, dtype, addStep(stage, table.op(op.kind, lane), laneOf(dtype), in));
+    }
+
+    std::size_t converted(std::size_t stage, DType from, DType to, std::size_t slot)
+    {
+        if (from == to)
+            return slot;
+        if (laneOf(from) != laneOf(to))
+            slot = addStep(stage, tileTable().convert(laneOf(from), laneOf(to)), laneOf(to), {slot, kNone, kNone});
+        return rounded(stage, to, slot);
+    }
+
+    /// `named` is the type that the op says. In the double-precision reference floating values are f64 on either side of it.
+    std::size_t bitcast(std::size_t stage, DType from, DType named, DType result, std::size_t slot)
+    {
+        if (byteSize(from) != byteSize(named)) {
+            assert(from == DType::F64);
+            const DType single = byteSize(named) == 4 ? DType::F32 : DType::BF16;
+            slot = converted(stage, from, single, slot);
+            from = single;
+        }
+        return converted(stage, named, result, reinterpreted(stage, from, named, slot));
+    }
+
+    void finish()
+    {
+        std::vector<std::size_t> order;
+        while (order.size() < stages().size()) {
+            for (std::size_t i = 0; i < stages().size(); ++i) {
+                const auto isDone
+                    = [&](std::size_t stage) { return std::find(order.begin(), order.end(), stage) != order.end(); };
+                if (!isDone(i) && std::all_of(m_sources[i].begin(), m_sources[i].end(), isDone))
+                    order.push_back(i);
+            }
+        }
+        std::vector<std::size_t> place(order.size());
+        std::vector<Stage> sorted;
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            place[order[i]] = i;
+            sorted.push_back(std::move(stages()[order[i]]));
+        }
+        stages() = std::move(sorted);
+        for (Memory& memory : m_kernel->memories) {
+            if (memory.writtenIn != kNone)
+                memory.writtenIn = place[memory.writtenIn];
+        }
+        for (Stage& stage : stages()) {
+            chooseTile(stage);
+            placeRegisters(stage);
+        }
+    }
+
+    static void chooseTile(Stage& stage)
+    {
+        const bool hasPatterns
+            = std::any_of(stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return !g.strides.isScalar(); });
+        const std::int64_t row = stage.shape.empty() ? 1 : stage.shape.back();
+        if (hasPatterns && row > 1 && stage.elements > kTile) {
+            if (row >= kTile) {
+                stage.runLength = row;
+                stage.tile = ceilDiv(ceilDiv(row, ceilDiv(row, kTile)), 16) * 16;
+            } else {
+                stage.tile = kTile / row * row;
+            }
+        }
+        for (Gather& g : stage.gathers) {
+            const bool isSingleTile = stage.elements <= stage.tile;
+            const std::int64_t period = g.strides.period();
+            g.once = isSingleTile || g.strides.isScalar() || (stage.runLength == 0 && period > 0 && stage.tile % period == 0);
+            g.direct
+                = !g.once && g.strides.steps.back() == 1 && stage.runLength > 0 && g.strides.sizes.back() % stage.runLength == 0;
+        }
+    }
+
+    /// Registers whose content is no longer needed are used again.
+    static void placeRegisters(Stage& stage)
+    {
+        std::vector<bool> pinned(stage.slots.size(), true);
+        for (const Step& step : stage.steps)
+            pinned[step.out] = false;
+        for (const Output& output : stage.outputs)
+            pinned[output.slot] = true;
+        std::map<std::int64_t, std::vector<std::int64_t>> freeByWidth;
+        const auto take = [&](Slot& slot) {
+            auto& free = freeByWidth[slot.width];
+            if (free.empty()) {
+                slot.offset = stage.registerBytes;
+                stage.registerBytes
+                    += ceilDiv(std::min(stage.tile, std::max<std::int64_t>(stage.elements, 1)) * slot.width, 64) * 64;
+            } else {
+                slot.offset = free.back();
+                free.pop_back();
+            }
+        };
+        for (std::size_t i = 0; i < stage.slots.size(); ++i) {
+            if (pinned[i] && stage.slots[i].memory == kNone)
+                take(stage.slots[i]);
+        }
+        for (std::size_t i = 0; i < stage.steps.size(); ++i) {
+            const Step& step = stage.steps[i];
+            // The result may take the place of an operand that is read here for the last time, if it is as wide.
+            for (std::size_t k = 0; k < step.in.size(); ++k) {
+                const std::size_t slot = step.in[k];
+                const bool again = std::find(step.in.begin(), step.in.begin() + static_cast<std::ptrdiff_t>(k), slot)
+                    != step.in.begin() + static_cast<std::ptrdiff_t>(k);
+                if (slot != kNone && !again && !pinned[slot] && stage.slots[slot].memory == kNone
+                    && stage.slots[slot].lastRead == i)
+                    freeByWidth[stage.slots[slot].width].push_back(stage.slots[slot].offset);
+            }
+            if (!pinned[step.out])
+                take(stage.slots[step.out]);
+        }
+    }
+
+    const KernelSite& m_site;
+    const Function& m_function;
+    const std::function<bool(ValueId)>& m_isInMemory;
+    std::unique_ptr<TileKernel> m_kernel = std::make_unique<TileKernel>();
+    std::vector<std::set<std::size_t>> m_sources; ///< for each stage: those whose results it reads from memory
+    std::vector<ValueId> m_inside;
+    std::map<ValueId, bool> m_isWritten;
+    std::map<ValueId, Home> m_homes;
+    std::map<ValueId, std::size_t> m_valueMemory;
+    std::map<ValueId, std::size_t> m_tables;
+    std::map<ValueId, std::size_t> m_spilled;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> m_linear;
+    std::map<std::pair<std::size_t, ValueId>, std::size_t> m_leaves;
+};
+
+} // namespace
+
+std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory)
+{
+    return TileCompiler(site, ops, writes, isInMemory).take();
+}
+
+} // namespace meshwright

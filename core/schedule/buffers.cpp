@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/buffers.h"
+
+#include "core/schedule/fusion.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+constexpr std::int32_t kNoBuffer = -1;
+
+std::int64_t aligned(std::int64_t bytes)
+{
+    return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
+
+/// Plans the buffers of one list of instructions: the function's, or the body of a loop.
+class BlockPlanner {
+public:
+    BlockPlanner(const Function& function, const std::vector<Instruction>& instructions, BlockId block, bool isBody, BufferPlan& plan)
+        : m_function(function)
+        , m_instructions(instructions)
+        , m_block(function[block])
+        , m_isBody(isBody)
+        , m_plan(plan)
+    {
+    }
+
+    /// Places everything from offset 0 on; returns the bytes that the block needs. Buffers are appended to the plan.
+    std::int64_t run(std::vector<FinalCopy>* finalCopies)
+    {
+        collectUses();
+        for (const ValueId argument : m_block.arguments)
+            newBuffer(argument, 0, lastUse(argument, true));
+        std::map<ValueId, ValueId> homes;
+        if (finalCopies != nullptr)
+            homes = donatedHomes(*finalCopies);
+        for (std::size_t i = 0; i < m_instructions.size(); ++i) {
+            for (const ValueId value : m_instructions[i].writes)
+                place(value, i, homes);
+            if (m_instructions[i].kind == InstructionKind::Loop)
+                planLoop(i);
+        }
+        return assignOffsets();
+    }
+
+private:
+    std::size_t end() const { return m_instructions.size(); }
+    const Op& opOf(const Instruction& instruction) const { return m_function[instruction.ops.front()]; }
+
+    void collectUses()
+    {
+        for (std::size_t i = 0; i < m_instructions.size(); ++i) {
+            for (const ValueId value : m_instructions[i].reads)
+                m_lastRead[value] = i;
+            // The operand of a collective is in use until it is done.
+            if (m_instructions[i].kind == InstructionKind::CollectiveDone) {
+                for (const ValueId value : opOf(m_instructions[i]).operands)
+                    m_lastRead[value] = std::max(m_lastRead[value], i);
+            }
+            for (const ValueId value : m_instructions[i].writes)
+                m_written[value] = i;
+        }
+        for (const ValueId value : m_block.results)
+            m_lastRead[value] = end();
+    }
+
+    std::size_t lastUse(ValueId value, bool isArgument) const
+    {
+        if (isArgument && !m_isBody)
+            return end(); // the caller's: it stays as it is
+        const auto found = m_lastRead.find(value);
+        return found == m_lastRead.end() ? (m_written.contains(value) ? m_written.at(value) : 0) : found->second;
+    }
+
+    std::int32_t newBuffer(ValueId value, std::size_t first, std::size_t last)
+    {
+        const auto index = static_cast<std::int32_t>(m_plan.buffers.size());
+        m_plan.buffers.push_back({0, aligned(m_function[value].type.bytes()), kindOf(value), value, first, last});
+        m_plan.bufferOf[value.at()] = index;
+        m_own.push_back(index);
+        return index;
+    }
+
+    MemoryKind kindOf(ValueId id) const
+    {
+        const Value& value = m_function[id];
+        const bool isArgument = !value.producer.valid() && !m_isBody;
+        const bool fromCollective = value.producer.valid() && isCollective(m_function[value.producer].kind);
+        switch (value.role) {
+        case Role::Gradient:
+            return MemoryKind::Gradient;
+        case Role::Parameter:
+            return fromCollective ? MemoryKind::Collective : MemoryKind::Parameter;
+        case Role::OptimizerState:
+            return fromCollective ? MemoryKind::Collective : MemoryKind::OptimizerState;
+        case Role::Input:
+            return MemoryKind::Input;
+        case Role::Metric:
+            return MemoryKind::Temporary;
+        case Role::Activation:
+            break;
+        }
+        if (isArgument)
+            return MemoryKind::Input;
+        if (fromCollective)
+            return MemoryKind::Collective;
+        return outlivesForward(id) ? MemoryKind::Activation : MemoryKind::Temporary;
+    }
+
+    /// Made in the forward phase and read in another.
+    bool outlivesForward(ValueId id) const
+    {
+        const OpId producer = m_function[id].producer;
+        const auto last = m_lastRead.find(id);
+        if (!producer.valid() || m_function[producer].phase != Phase::Forward || last == m_lastRead.end())
+            return false;
+        return last->second == end() || opOf(m_instructions[last->second]).phase != Phase::Forward;
+    }
+
+    // ---- sharing memory
+
+    /// For each donated result: the argument whose place it may take. Those that may not are copied there at the end.
+    std::map<ValueId, ValueId> donatedHomes(std::vector<FinalCopy>& finalCopies) const
+    {
+        std::map<ValueId, ValueId> homes;
+        for (const Donation& donation : m_function.donations) {
+            const ValueId argument = m_block.arguments[donation.argument];
+            const ValueId result = m_block.results[donation.result];
+            if (argument == result)
+                continue;
+            const auto written = m_written.find(result);
+            const auto read = m_lastRead.find(argument);
+            const bool sameSize = m_function[argument].type == m_function[result].type;
+            bool free = sameSize && written != m_written.end() && !homes.contains(result);
+            if (free && read != m_lastRead.end())
+                free = read->second < startOf(result, written->second) || (read->second == written->second && isPointwise(written->second, argument));
+            if (free)
+                homes[result] = argument;
+            else
+                finalCopies.push_back({result, argument});
+        }
+        return homes;
+    }
+
+    bool isPointwise(std::size_t instruction, ValueId value) const
+    {
+        if (m_instructions[instruction].kind != InstructionKind::Compute)
+            return false;
+        FusionNode node;
+        node.ops = m_instructions[instruction].ops;
+        const bool elementwise = std::all_of(node.ops.begin(), node.ops.end(), [&](OpId op) {
+            return isElementwise(m_function[op].kind) || m_function[op].kind == OpKind::BroadcastInDim || opInfo(m_function[op].kind).opClass == OpClass::Leaf;
+        });
+        return elementwise && isReadPointwise(m_function, node, value);
+    }
+
+    void place(ValueId value, std::size_t at, const std::map<ValueId, ValueId>& homes)
+    {
+        if (const auto home = homes.find(value); home != homes.end()) {
+            m_plan.bufferOf[value.at()] = m_plan.bufferOf[home->second.at()];
+            return;
+        }
+        const std::size_t last = std::max(lastUse(value, false), at);
+        if (const auto operand = operandEndingAt(value, at)) {
+            const std::int32_t buffer = m_plan.bufferOf[operand->at()];
+            m_plan.bufferOf[value.at()] = buffer;
+            m_plan.buffers[static_cast<std::size_t>(buffer)].last = last;
+            m_taken.insert(*operand);
+            return;
+        }
+        newBuffer(value, startOf(value, at), last);
+    }
+
+    /// A collective writes its result from its start on.
+    std::size_t startOf(ValueId value, std::size_t at) const
+    {
+        if (m_instructions[at].kind != InstructionKind::CollectiveDone)
+            return at;
+        const OpId op = m_function[value].producer;
+        for (std::size_t i = at; i-- > 0;) {
+            if (m_instructions[i].kind == InstructionKind::CollectiveStart && m_instructions[i].ops.front() == op)
+                return i;
+        }
+        return at;
+    }
+
+    /// An operand of this instruction that nothing reads later, and in whose place the result may be made.
+    std::optional<ValueId> operandEndingAt(ValueId value, std::size_t at) const
+    {
+        const Instruction& instruction = m_instructions[at];
+        const bool reducesInPlace = instruction.kind == InstructionKind::CollectiveDone && opOf(instruction).kind == OpKind::AllReduce;
+        const bool reshapes = instruction.kind == InstructionKind::Compute && instruction.ops.size() == 1 && opOf(instruction).kind == OpKind::Reshape;
+        const std::vector<ValueId>& candidates = reducesInPlace ? opOf(instruction).operands : instruction.reads;
+        for (const ValueId operand : candidates) {
+            const bool isArgument = !m_function[operand].producer.valid();
+            if (isArgument || m_taken.contains(operand) || lastUse(operand, false) != at)
+                continue;
+            // Memory shared already may still be somebody else's.
+            const std::int32_t buffer = m_plan.bufferOf[operand.at()];
+            if (buffer == kNoBuffer || m_plan.buffers[static_cast<std::size_t>(buffer)].last != at)
+                continue;
+            const bool sameBytes = m_function[operand].type.bytes() == m_function[value].type.bytes();
+            if (sameBytes && (reducesInPlace || reshapes || isPointwise(at, operand)))
+                return operand;
+        }
+        return std::nullopt;
+    }
+
+    // ---- loops
+
+    /// The body's buffers lie in one stretch that is in use while the loop runs.
+    void planLoop(std::size_t at)
+    {
+        const BlockId body = opOf(m_instructions[at]).bodies.front();
+        const std::size_t before = m_plan.buffers.size();
+        const std::int64_t bytes = BlockPlanner(m_function, m_instructions[at].body, body, true, m_plan).run(nullptr);
+        m_loops.push_back({before, m_plan.buffers.size(), at});
+        m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
+        m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at});
+    }
+
+    /// The body's buffers, from firstBuffer up to stretch, which is the buffer that holds them.
+    struct LoopBuffers {
+        std::size_t firstBuffer = 0;
+        std::size_t stretch = 0;
+        std::size_t instruction = 0;
+    };
+
+    // ---- offsets
+
+    struct Interval {
+        std::int64_t bytes = 0;
+        std::size_t first = 0;
+        std::size_t last = 0;
+        std::int64_t offset = -1;
+    };
+
+    /// Larger ones first, each at the lowest offset that is free all the time it needs.
+    std::int64_t assignOffsets()
+    {
+        std::vector<Interval> intervals;
+        for (const std::int32_t index : m_own) {
+            const Buffer& buffer = m_plan.buffers[static_cast<std::size_t>(index)];
+            intervals.push_back({buffer.bytes, buffer.first, buffer.last});
+        }
+
+        std::vector<std::size_t> order(intervals.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
+        std::int64_t total = 0;
+        for (const std::size_t index : order) {
+            placeInterval(intervals, index);
+            total = std::max(total, intervals[index].offset + intervals[index].bytes);
+        }
+
+        for (std::size_t i = 0; i < m_own.size(); ++i)
+            m_plan.buffers[static_cast<std::size_t>(m_own[i])].offset = intervals[i].offset;
+        for (const LoopBuffers& loop : m_loops) {
+            for (std::size_t b = loop.firstBuffer; b < loop.stretch; ++b) {
+                Buffer& inner = m_plan.buffers[b];
+                inner.offset += m_plan.buffers[loop.stretch].offset;
+                inner.first = inner.last = loop.instruction;
+                inner.inLoop = true;
+            }
+        }
+        findPeak(intervals);
+        return total;
+    }
+
+    static void placeInterval(std::vector<Interval>& intervals, std::size_t index)
+    {
+        Interval& wanted = intervals[index];
+        std::vector<const Interval*> beside;
+        for (const Interval& other : intervals) {
+            if (other.offset >= 0 && other.bytes > 0 && other.first <= wanted.last && wanted.first <= other.last)
+                beside.push_back(&other);
+        }
+        std::sort(beside.begin(), beside.end(), [](const Interval* a, const Interval* b) { return a->offset < b->offset; });
+        std::int64_t offset = 0;
+        for (const Interval* other : beside) {
+            if (other->offset - offset >= wanted.bytes)
+                break;
+            offset = std::max(offset, other->offset + other->bytes);
+        }
+        wanted.offset = offset;
+    }
+
+    void findPeak(const std::vector<Interval>& intervals)
+    {
+        std::vector<std::int64_t> change(end() + 2, 0);
+        for (const Interval& interval : intervals) {
+            change[interval.first] += interval.bytes;
+            change[interval.last + 1] -= interval.bytes;
+        }
+        std::int64_t live = 0;
+        std::int64_t peak = 0;
+        for (std::size_t i = 0; i <= end(); ++i) {
+            live += change[i];
+            if (live > peak) {
+                peak = live;
+                m_plan.peakInstruction = i;
+            }
+        }
+        m_plan.peakLiveBytes = peak;
+    }
+
+    const Function& m_function;
+    const std::vector<Instruction>& m_instructions;
+    const Block& m_block;
+    bool m_isBody;
+    BufferPlan& m_plan;
+    std::map<ValueId, std::size_t> m_lastRead;
+    std::map<ValueId, std::size_t> m_written;
+    std::set<ValueId> m_taken; ///< operands whose memory a result took over
+    std::vector<std::int32_t> m_own; ///< buffers of this block, not of its loops
+    std::vector<LoopBuffers> m_loops;
+};
+
+} // namespace
+
+void planBuffers(ScheduledFunction& scheduled)
+{
+    const Function& function = scheduled.device.function;
+    scheduled.buffers = {};
+    scheduled.finalCopies.clear();
+    scheduled.buffers.bufferOf.assign(function.values.size(), kNoBuffer);
+    BlockPlanner planner(function, scheduled.instructions, BlockId(std::int32_t{0}), false, scheduled.buffers);
+    scheduled.buffers.arenaBytes = planner.run(&scheduled.finalCopies);
+}
+
+std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function)
+{
+    constexpr std::size_t kKinds = static_cast<std::size_t>(MemoryKind::Temporary) + 1;
+    std::vector<MemoryMoment> moments(function.instructions.size() + 1, MemoryMoment{std::vector<std::int64_t>(kKinds, 0), 0});
+    for (const Buffer& buffer : function.buffers.buffers) {
+        for (std::size_t i = buffer.inLoop ? moments.size() : buffer.first; i <= buffer.last && i < moments.size(); ++i) {
+            moments[i].bytesByKind[static_cast<std::size_t>(buffer.kind)] += buffer.bytes;
+            moments[i].total += buffer.bytes;
+        }
+    }
+    return moments;
+}
+
+} // namespace meshwright

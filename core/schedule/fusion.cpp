@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/fusion.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+constexpr auto kNone = static_cast<std::size_t>(-1);
+
+class Fuser {
+public:
+    Fuser(const Function& function, BlockId block, bool fuse)
+        : m_function(function)
+        , m_block(function[block])
+        , m_fuse(fuse)
+        , m_positionOf(function.ops.size(), kNone)
+        , m_groupOf(m_block.ops.size())
+    {
+        for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
+            m_positionOf[m_block.ops[i].at()] = i;
+            m_groupOf[i] = i;
+            m_members.push_back({i});
+        }
+    }
+
+    std::vector<FusionNode> run()
+    {
+        if (m_fuse) {
+            for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
+                if (isFusable(i))
+                    joinProducers(i);
+            }
+        }
+        return nodes();
+    }
+
+private:
+    const Op& opAt(std::size_t position) const { return m_function[m_block.ops[position]]; }
+
+    /// Made again in every node that needs it rather than kept in memory.
+    bool isCheap(std::size_t position) const
+    {
+        const Op& op = opAt(position);
+        if (op.kind == OpKind::Constant)
+            return op.as<ConstantAttributes>().data.isSplat();
+        return m_fuse && (op.kind == OpKind::Iota || op.kind == OpKind::BroadcastInDim);
+    }
+
+    bool isFusable(std::size_t position) const { return isElementwise(opAt(position).kind); }
+
+    const Shape& shapeAt(std::size_t position) const { return m_function[opAt(position).results.front()].type.shape; }
+
+    std::size_t producerOf(ValueId value) const
+    {
+        const OpId producer = m_function[value].producer;
+        return producer.valid() ? m_positionOf[producer.at()] : kNone;
+    }
+
+    /// The ops whose results an op needs in memory or in its node: cheap ones are seen through.
+    std::vector<std::size_t> dependencies(std::size_t position) const
+    {
+        std::vector<std::size_t> result;
+        for (const ValueId operand : opAt(position).operands) {
+            const std::size_t producer = producerOf(operand);
+            if (producer == kNone)
+                continue;
+            if (isCheap(producer)) {
+                const auto through = dependencies(producer);
+                result.insert(result.end(), through.begin(), through.end());
+            } else {
+                result.push_back(producer);
+            }
+        }
+        return result;
+    }
+
+    void joinProducers(std::size_t position)
+    {
+        for (const ValueId operand : opAt(position).operands) {
+            const std::size_t producer = producerOf(operand);
+            if (producer == kNone || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != shapeAt(position))
+                continue;
+            const std::size_t from = m_groupOf[producer];
+            const std::size_t into = m_groupOf[position];
+            if (from != into && canJoin(from, into))
+                join(from, into);
+        }
+    }
+
+    /// False when some other group needs a member of the joined group and is needed by one. Groups that end before the joined one begins
+    /// cannot.
+    bool canJoin(std::size_t a, std::size_t b) const
+    {
+        const std::size_t first = std::min(m_members[a].front(), m_members[b].front());
+        std::set<std::size_t> visited{a, b};
+        std::vector<std::size_t> open;
+        bool leadsBack = false;
+        const auto visitNeeds = [&](std::size_t group, bool isOutside) {
+            for (const std::size_t member : m_members[group]) {
+                for (const std::size_t needed : dependencies(member)) {
+                    const std::size_t other = m_groupOf[needed];
+                    leadsBack = leadsBack || (isOutside && (other == a || other == b));
+                    if (m_members[other].back() > first && visited.insert(other).second)
+                        open.push_back(other);
+                }
+            }
+        };
+        visitNeeds(a, false);
+        visitNeeds(b, false);
+        while (!open.empty() && !leadsBack) {
+            const std::size_t group = open.back();
+            open.pop_back();
+            visitNeeds(group, true);
+        }
+        return !leadsBack;
+    }
+
+    void join(std::size_t from, std::size_t into)
+    {
+        auto& members = m_members[into];
+        members.insert(members.end(), m_members[from].begin(), m_members[from].end());
+        std::sort(members.begin(), members.end());
+        for (const std::size_t member : m_members[from])
+            m_groupOf[member] = into;
+        m_members[from].clear();
+    }
+
+    /// Adds the cheap ops that feed `position` to the node's ops.
+    void addCheap(std::size_t position, std::set<std::size_t>& positions) const
+    {
+        for (const ValueId operand : opAt(position).operands) {
+            const std::size_t producer = producerOf(operand);
+            if (producer != kNone && isCheap(producer) && positions.insert(producer).second)
+                addCheap(producer, positions);
+        }
+    }
+
+    /// Cheap values that an op outside every element-wise node, or the end of the block, wants in memory.
+    std::set<std::size_t> cheapInMemory() const
+    {
+        std::set<std::size_t> wanted;
+        const auto want = [&](ValueId value) {
+            const std::size_t producer = producerOf(value);
+            if (producer != kNone && isCheap(producer))
+                wanted.insert(producer);
+        };
+        for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
+            if (!isCheap(i) && !(m_fuse && isFusable(i)))
+                std::for_each(opAt(i).operands.begin(), opAt(i).operands.end(), want);
+        }
+        std::for_each(m_block.results.begin(), m_block.results.end(), want);
+        return wanted;
+    }
+
+    FusionNode nodeOf(const std::vector<std::size_t>& members) const
+    {
+        std::set<std::size_t> positions(members.begin(), members.end());
+        const bool takesCheap = isCheap(members.front()) || (m_fuse && isFusable(members.front()));
+        if (takesCheap) {
+            for (const std::size_t member : members)
+                addCheap(member, positions);
+        }
+        FusionNode node;
+        node.position = members.back();
+        for (const std::size_t position : positions)
+            node.ops.push_back(m_block.ops[position]);
+        for (const std::size_t position : positions) {
+            for (const ValueId operand : opAt(position).operands) {
+                const std::size_t producer = producerOf(operand);
+                const bool inside = producer != kNone && positions.contains(producer);
+                if (!inside && std::find(node.reads.begin(), node.reads.end(), operand) == node.reads.end())
+                    node.reads.push_back(operand);
+            }
+        }
+        return node;
+    }
+
+    std::vector<FusionNode> nodes() const
+    {
+        const std::set<std::size_t> inMemory = cheapInMemory();
+        std::vector<FusionNode> result;
+        std::vector<std::vector<std::size_t>> own; // the positions whose results each node may write
+        for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
+            const auto& members = m_members[m_groupOf[i]];
+            if (members.back() != i || (isCheap(i) && !inMemory.contains(i)))
+                continue;
+            result.push_back(nodeOf(members));
+            own.push_back(members);
+        }
+
+        std::vector<std::size_t> writer(m_block.ops.size(), kNone);
+        for (std::size_t n = 0; n < result.size(); ++n) {
+            for (const std::size_t position : own[n])
+                writer[position] = n;
+        }
+        std::set<ValueId> wanted(m_block.results.begin(), m_block.results.end());
+        for (std::size_t n = 0; n < result.size(); ++n) {
+            for (const ValueId read : result[n].reads) {
+                wanted.insert(read);
+                const std::size_t producer = producerOf(read);
+                if (producer != kNone && std::find(result[n].needs.begin(), result[n].needs.end(), writer[producer]) == result[n].needs.end())
+                    result[n].needs.push_back(writer[producer]);
+            }
+        }
+        for (std::size_t n = 0; n < result.size(); ++n) {
+            for (const std::size_t position : own[n]) {
+                for (const ValueId value : opAt(position).results) {
+                    if (wanted.contains(value))
+                        result[n].writes.push_back(value);
+                }
+            }
+        }
+        return result;
+    }
+
+    const Function& m_function;
+    const Block& m_block;
+    bool m_fuse;
+    std::vector<std::size_t> m_positionOf; ///< by op
+    std::vector<std::size_t> m_groupOf; ///< by position
+    std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
+};
+
+} // namespace
+
+std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, bool fuse)
+{
+    return Fuser(function, block, fuse).run();
+}
+
+bool isReadPointwise(const Function& function, const FusionNode& node, ValueId value)
+{
+    return std::all_of(node.ops.begin(), node.ops.end(), [&](OpId id) {
+        const Op& op = function[id];
+        return isElementwise(op.kind) || std::find(op.operands.begin(), op.operands.end(), value) == op.operands.end();
+    });
+}
+
+} // namespace meshwright

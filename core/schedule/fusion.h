@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+
+#include <vector>
+
+namespace meshwright {
+
+/// A set of ops of one block that run as one instruction.
+struct FusionNode {
+    std::vector<OpId> ops; ///< in program order; cheap ops that feed them (constants, broadcasts, iotas) are among them, and may be in several nodes
+    std::vector<ValueId> reads; ///< from outside the node, each once
+    std::vector<ValueId> writes; ///< read by other nodes, or results of the block
+    std::vector<std::size_t> needs; ///< the nodes that make what it reads
+    std::size_t position = 0; ///< of its last op in the block
+};
+
+/// Splits a block into nodes. With `fuse`, element-wise ops on one shape that feed each other are one node, as long as no other node lies
+/// on a way between them; without it every op is a node of its own.
+std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, bool fuse);
+
+/// True when this read is only used element by element in the node: element i of what the node writes needs only element i of it.
+bool isReadPointwise(const Function& function, const FusionNode& node, ValueId value);
+
+} // namespace meshwright

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/schedule.h"
+
+#include "core/schedule/buffers.h"
+#include "core/schedule/fusion.h"
+
+#include <algorithm>
+#include <array>
+#include <queue>
+
+namespace meshwright {
+
+const char* memoryKindName(MemoryKind kind)
+{
+    constexpr std::array kNames = {"parameters", "optimizer state", "gradients", "inputs", "activations", "collectives", "temporaries"};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* schedulePolicyName(SchedulePolicy policy)
+{
+    constexpr std::array kNames = {"host", "overlapped", "eager"};
+    return kNames[static_cast<std::size_t>(policy)];
+}
+
+const ScheduledFunction* ScheduledStage::find(std::string_view name) const
+{
+    const auto found = std::find_if(functions.begin(), functions.end(), [&](const ScheduledFunction& f) { return f.device.function.name == name; });
+    return found == functions.end() ? nullptr : &*found;
+}
+
+namespace {
+
+class BlockScheduler {
+public:
+    BlockScheduler(const Function& function, BlockId block, SchedulePolicy policy)
+        : m_function(function)
+        , m_block(block)
+        , m_policy(policy)
+        , m_nodes(fusionNodes(function, block, policy != SchedulePolicy::Eager))
+    {
+    }
+
+    std::vector<Instruction> run()
+    {
+        std::vector<Instruction> instructions;
+        for (const std::size_t node : order())
+            addInstructions(m_nodes[node], instructions);
+        if (m_policy == SchedulePolicy::Overlapped)
+            delayDones(instructions);
+        return instructions;
+    }
+
+private:
+    const Op& opOf(const FusionNode& node) const { return m_function[node.ops.front()]; }
+
+    bool moves(const FusionNode& node) const { return isCollective(opOf(node).kind) && opOf(node).kind != OpKind::AllSlice; }
+
+    /// Where each node would like to stand, in block positions. Reductions of partial sums follow what makes them at once, so that they run beside
+    /// the rest of the backward pass; with overlap a gather begins where the one before it is used, so that one is always under way.
+    std::vector<double> wishes() const
+    {
+        std::vector<double> wish;
+        for (const FusionNode& node : m_nodes)
+            wish.push_back(static_cast<double>(node.position));
+        std::vector<std::size_t> firstReader(m_nodes.size(), m_nodes.size());
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            for (const std::size_t needed : m_nodes[n].needs)
+                firstReader[needed] = std::min(firstReader[needed], n);
+        }
+        const FusionNode* gatherBefore = nullptr;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            const FusionNode& node = m_nodes[n];
+            const OpKind kind = opOf(node).kind;
+            if ((kind == OpKind::AllReduce || kind == OpKind::ReduceScatter) && !node.needs.empty()) {
+                wish[n] = wish[node.needs.front()] + 0.5;
+            } else if (m_policy == SchedulePolicy::Overlapped && kind == OpKind::AllGather) {
+                const bool samePhase = gatherBefore != nullptr && opOf(*gatherBefore).phase == opOf(node).phase;
+                if (samePhase) {
+                    const std::size_t reader = firstReader[static_cast<std::size_t>(gatherBefore - m_nodes.data())];
+                    if (reader < m_nodes.size())
+                        wish[n] = std::min(wish[n], static_cast<double>(m_nodes[reader].position) - 0.5);
+                }
+                gatherBefore = &node;
+            }
+        }
+        return wish;
+    }
+
+    /// A topological order of the nodes that always takes the ready node with the smallest wish.
+    std::vector<std::size_t> order() const
+    {
+        const std::vector<double> wish = wishes();
+        std::vector<std::size_t> missing(m_nodes.size(), 0);
+        std::vector<std::vector<std::size_t>> readers(m_nodes.size());
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            missing[n] = m_nodes[n].needs.size();
+            for (const std::size_t needed : m_nodes[n].needs)
+                readers[needed].push_back(n);
+        }
+        using Entry = std::pair<double, std::size_t>;
+        std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            if (missing[n] == 0)
+                ready.emplace(wish[n], n);
+        }
+        std::vector<std::size_t> result;
+        while (!ready.empty()) {
+            const std::size_t n = ready.top().second;
+            ready.pop();
+            result.push_back(n);
+            for (const std::size_t reader : readers[n]) {
+                if (--missing[reader] == 0)
+                    ready.emplace(wish[reader], reader);
+            }
+        }
+        assert(result.size() == m_nodes.size());
+        return result;
+    }
+
+    void addInstructions(const FusionNode& node, std::vector<Instruction>& instructions) const
+    {
+        Instruction instruction;
+        instruction.ops = node.ops;
+        instruction.reads = node.reads;
+        instruction.writes = node.writes;
+        if (opOf(node).kind == OpKind::Repeat) {
+            instruction.kind = InstructionKind::Loop;
+            instruction.body = BlockScheduler(m_function, opOf(node).bodies.front(), m_policy).run();
+        } else if (moves(node)) {
+            Instruction start = instruction;
+            start.kind = InstructionKind::CollectiveStart;
+            start.stream = Stream::Collectives;
+            start.writes.clear();
+            instructions.push_back(std::move(start));
+            instruction.kind = InstructionKind::CollectiveDone;
+            instruction.stream = Stream::Collectives;
+        }
+        instructions.push_back(std::move(instruction));
+    }
+
+    /// Moves each CollectiveDone to just before the first instruction that reads its result.
+    static void delayDones(std::vector<Instruction>& instructions)
+    {
+        std::vector<Instruction> waiting;
+        std::vector<Instruction> result;
+        const auto release = [&](auto needed) {
+            for (auto at = waiting.begin(); at != waiting.end();) {
+                if (needed(*at)) {
+                    result.push_back(std::move(*at));
+                    at = waiting.erase(at);
+                } else {
+                    ++at;
+                }
+            }
+        };
+        for (Instruction& instruction : instructions) {
+            if (instruction.kind == InstructionKind::CollectiveDone) {
+                waiting.push_back(std::move(instruction));
+                continue;
+            }
+            release([&](const Instruction& done) {
+                return std::any_of(done.writes.begin(), done.writes.end(),
+                    [&](ValueId value) { return std::find(instruction.reads.begin(), instruction.reads.end(), value) != instruction.reads.end(); });
+            });
+            result.push_back(std::move(instruction));
+        }
+        release([](const Instruction&) { return true; });
+        instructions = std::move(result);
+    }
+
+    const Function& m_function;
+    BlockId m_block;
+    SchedulePolicy m_policy;
+    std::vector<FusionNode> m_nodes;
+};
+
+} // namespace
+
+ScheduledFunction schedule(const DeviceFunction& function, SchedulePolicy policy)
+{
+    ScheduledFunction scheduled;
+    scheduled.device = function;
+    scheduled.instructions = BlockScheduler(function.function, BlockId(std::int32_t{0}), policy).run();
+    planBuffers(scheduled);
+    return scheduled;
+}
+
+ScheduledProgram schedule(const DeviceProgram& program, SchedulePolicy policy)
+{
+    ScheduledProgram scheduled;
+    scheduled.policy = policy;
+    scheduled.collectiveCost = program.collectiveCost;
+    for (std::size_t i = 0; i < program.stages.size(); ++i) {
+        ScheduledStage stage;
+        stage.meshes = program.stages[i].meshes;
+        for (const DeviceFunction& function : program.stages[i].functions) {
+            stage.functions.push_back(schedule(function, policy));
+            if (function.function.name == "step")
+                scheduled.tasks.push_back({i, 0, 0, TaskKind::Whole, "step"});
+        }
+        scheduled.stages.push_back(std::move(stage));
+    }
+    return scheduled;
+}
+
+} // namespace meshwright

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/arrays.h"
+
+#include "core/support/checked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace meshwright {
+
+namespace {
+
+/// A dimension of a layer's arrays and what it means.
+struct Dimension {
+    std::int64_t size;
+    std::string meaning;
+};
+
+StudyArray makeArray(std::string name, StudyArray::Kind kind, const std::vector<Dimension>& dims)
+{
+    StudyArray array{std::move(name), kind, {}, {}};
+    for (const Dimension& dim : dims) {
+        array.shape.push_back(dim.size);
+        array.meaning.push_back(dim.meaning);
+    }
+    return array;
+}
+
+std::vector<StudyArray> parametersOf(const MlpModel& model)
+{
+    std::vector<StudyArray> arrays;
+    for (std::size_t layer = 0; layer + 1 < model.layers.size(); ++layer) {
+        const Dimension inputs{model.layers[layer], fmt::format("inputs of layer {}", layer)};
+        const Dimension outputs{model.layers[layer + 1], fmt::format("outputs of layer {}", layer)};
+        arrays.push_back(makeArray(fmt::format("layers.{}.w", layer), StudyArray::Kind::Parameter, {inputs, outputs}));
+        if (model.bias)
+            arrays.push_back(makeArray(fmt::format("layers.{}.b", layer), StudyArray::Kind::Parameter, {outputs}));
+    }
+    return arrays;
+}
+
+void addRenamed(
+    std::vector<StudyArray>& arrays, const std::vector<StudyArray>& parameters, const char* prefix, StudyArray::Kind kind)
+{
+    for (const StudyArray& parameter : parameters)
+        arrays.push_back({prefix + parameter.name, kind, parameter.shape, parameter.meaning});
+}
+
+const std::int64_t* axisSize(const std::vector<MeshAxis>& mesh, const std::string& name)
+{
+    const auto axis = std::find_if(mesh.begin(), mesh.end(), [&](const MeshAxis& a) { return a.name == name; });
+    return axis == mesh.end() ? nullptr : &axis->size;
+}
+
+/// The dimension that `largestDivisibleDim` picks.
+std::optional<std::size_t> largestDivisible(const MatchRule& rule, const StudyArray& array, const std::vector<MeshAxis>& mesh)
+{
+    std::int64_t pieces = 1;
+    for (const auto& axes : rule.spec.dims) {
+        for (const std::string& axis : axes) {
+            const std::int64_t* size = axisSize(mesh, axis);
+            pieces = checkedMultiply(pieces, size != nullptr ? *size : 1).value_or(0);
+        }
+    }
+    std::optional<std::size_t> best;
+    for (std::size_t dim = 0; dim < array.shape.size(); ++dim) {
+        if (pieces >= 1 && array.shape[dim] % pieces == 0 && (!best || array.shape[dim] > array.shape[*best]))
+            best = dim;
+    }
+    return best;
+}
+
+} // namespace
+
+std::vector<StudyArray> studyArrays(const Study& study)
+{
+    const MlpModel* model = study.mlp();
+    if (model == nullptr || model->layers.size() < 2)
+        return {};
+    const std::vector<StudyArray> parameters = parametersOf(*model);
+    std::vector<StudyArray> arrays = parameters;
+    if (const auto* sgd = std::get_if<SgdOptimizer>(&study.optimizer); sgd != nullptr && sgd->momentum != 0.0)
+        addRenamed(arrays, parameters, "opt.m.", StudyArray::Kind::OptimizerState);
+    if (std::holds_alternative<AdamOptimizer>(study.optimizer)) {
+        addRenamed(arrays, parameters, "opt.m.", StudyArray::Kind::OptimizerState);
+        addRenamed(arrays, parameters, "opt.v.", StudyArray::Kind::OptimizerState);
+        arrays.push_back(makeArray("opt.step", StudyArray::Kind::OptimizerState, {}));
+    }
+    addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);
+    const Dimension batch{study.batch, "batch"};
+    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0"}}));
+    arrays.push_back(makeArray("y", StudyArray::Kind::Input,
+        {batch, {model->layers.back(), fmt::format("outputs of layer {}", model->layers.size() - 2)}}));
+    for (std::size_t layer = 0; layer + 1 < model->layers.size(); ++layer) {
+        const Dimension outputs{model->layers[layer + 1], fmt::format("outputs of layer {}", layer)};
+        arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {batch, outputs}));
+        if (layer + 2 < model->layers.size())
+            arrays.push_back(
+                makeArray(fmt::format("act.layers.{}.activated", layer), StudyArray::Kind::Activation, {batch, outputs}));
+    }
+    return arrays;
+}
+
+bool globMatches(std::string_view glob, std::string_view name)
+{
+    std::size_t g = 0;
+    std::size_t n = 0;
+    std::size_t star = std::string_view::npos;
+    std::size_t retry = 0;
+    while (n < name.size()) {
+        if (g < glob.size() && glob[g] == '*') {
+            star = g++;
+            retry = n;
+        } else if (g < glob.size() && (glob[g] == '?' || glob[g] == name[n])) {
+            ++g;
+            ++n;
+        } else if (star != std::string_view::npos) {
+            g = star + 1;
+            n = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (g < glob.size() && glob[g] == '*')
+        ++g;
+    return g == glob.size();
+}
+
+bool globCatches(std::string_view glob, const StudyArray& array)
+{
+    if (glob == array.name)
+        return true;
+    if (array.shape.empty() || !globMatches(glob, array.name))
+        return false;
+    if (array.kind == StudyArray::Kind::Parameter)
+        return true;
+    const std::string_view family = std::string_view(array.name).substr(0, array.name.find('.') + 1); // "opt."; nothing for "x"
+    return !family.empty() && glob.substr(0, glob.find_first_of("*?")).starts_with(family);
+}
+
+bool ruleCatches(const MatchRule& rule, const StudyArray& array, const std::vector<MeshAxis>& mesh)
+{
+    if (!globCatches(rule.glob, array))
+        return false;
+    if (elementCount(array.shape) < rule.minElements)
+        return false;
+    return !rule.largestDivisibleDim || largestDivisible(rule, array, mesh).has_value();
+}
+
+PartitionSpec ruleSpec(const MatchRule& rule, const StudyArray& array, const std::vector<MeshAxis>& mesh)
+{
+    if (!rule.largestDivisibleDim)
+        return rule.spec;
+    PartitionSpec spec;
+    const auto dim = largestDivisible(rule, array, mesh);
+    if (dim && !rule.spec.dims.empty()) {
+        spec.dims.resize(*dim + 1);
+        spec.dims.back() = rule.spec.dims.front();
+    }
+    return spec;
+}
+
+std::vector<AssignedSpec> assignedSpecs(const Study& study)
+{
+    const StudySharding& sharding = study.sharding;
+    std::unordered_map<std::string_view, const ShardingEntry*> byName;
+    std::vector<const ShardingEntry*> globs;
+    for (const ShardingEntry& entry : sharding.entries) {
+        byName.emplace(entry.name, &entry);
+        if (entry.name.find_first_of("*?") != std::string::npos)
+            globs.push_back(&entry);
+    }
+
+    std::vector<AssignedSpec> assigned;
+    for (StudyArray& array : studyArrays(study)) {
+        const ShardingEntry* entry = nullptr;
+        if (const auto named = byName.find(array.name); named != byName.end()) {
+            entry = named->second;
+        } else {
+            const auto glob
+                = std::find_if(globs.begin(), globs.end(), [&](const ShardingEntry* e) { return globCatches(e->name, array); });
+            entry = glob == globs.end() ? nullptr : *glob;
+        }
+        if (entry != nullptr) {
+            assigned.push_back({std::move(array), entry->spec, entry->path, std::nullopt});
+            continue;
+        }
+        const auto rule = std::find_if(
+            sharding.match.begin(), sharding.match.end(), [&](const MatchRule& r) { return ruleCatches(r, array, study.mesh); });
+        if (rule == sharding.match.end())
+            continue;
+        const auto index = static_cast<std::size_t>(rule - sharding.match.begin());
+        PartitionSpec spec = ruleSpec(*rule, array, study.mesh);
+        assigned.push_back({std::move(array), std::move(spec), fmt::format("sharding.match[{}]", index), index});
+    }
+    return assigned;
+}
+
+} // namespace meshwright

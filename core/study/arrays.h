@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/study/study.h"
+
+namespace meshwright {
+
+/// An array of a study's program that a spec may name.
+struct StudyArray {
+    enum class Kind : std::uint8_t { Parameter, OptimizerState, Gradient, Input, Activation };
+
+    std::string name;
+    Kind kind = Kind::Parameter;
+    Shape shape;
+    std::vector<std::string> meaning; ///< of each dimension: "batch", "outputs of layer 1"
+};
+
+/// The arrays of an MLP's training, by the names that `buildMlpTraining` gives them; none for other models.
+/// Order: parameters, optimiser states, gradients, x and y, activations.
+std::vector<StudyArray> studyArrays(const Study& study);
+
+/// True when `name` matches `glob`: `*` stands for any characters, dots included, `?` for one.
+bool globMatches(std::string_view glob, std::string_view name);
+
+/// True when `glob` names the array: literally, or by a match. Matches reach parameters; the other kinds only where the glob begins with
+/// their family in letters (`opt.*`, `grad.layers.0.*`), x, y and scalars never.
+bool globCatches(std::string_view glob, const StudyArray& array);
+
+/// True when a rule with this glob and the rule's other conditions catches the array; `mesh` tells the sizes of axes.
+bool ruleCatches(const MatchRule& rule, const StudyArray& array, const std::vector<MeshAxis>& mesh);
+
+/// The spec that a rule gives to an array that it catches.
+PartitionSpec ruleSpec(const MatchRule& rule, const StudyArray& array, const std::vector<MeshAxis>& mesh);
+
+/// The spec that the study gives to one array.
+struct AssignedSpec {
+    StudyArray array;
+    PartitionSpec spec;
+    std::string path; ///< where it is written: "sharding.layers.1.w", "sharding.match[0]"
+    std::optional<std::size_t> rule; ///< index into the match rules, if one of them decided
+};
+
+/// The specs of all arrays that have one, in the order of `studyArrays`: an entry of the very name decides, then the first entry whose glob
+/// matches, then the first rule that catches the array.
+std::vector<AssignedSpec> assignedSpecs(const Study& study);
+
+} // namespace meshwright

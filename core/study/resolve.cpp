@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/resolve.h"
+
+#include "core/study/arrays.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+/// A spec on its way to the values of a name.
+struct NamedSpec {
+    PartitionSpec spec;
+    std::string path;
+    int priority = 0; ///< of propagation: the batch is laid out first, parameters and their states find their place round it
+};
+
+int priorityOf(StudyArray::Kind kind)
+{
+    return kind == StudyArray::Kind::Input || kind == StudyArray::Kind::Activation ? 0 : 1;
+}
+
+void placeAll(Problems& problems, const Place& place)
+{
+    for (Problem& problem : problems)
+        problem.place = place;
+}
+
+/// The specs by name: those of the study's own arrays, or (other programs) of every named value that an entry catches.
+std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& program)
+{
+    std::map<std::string, NamedSpec> specs;
+    for (AssignedSpec& assigned : assignedSpecs(study)) {
+        if (assigned.array.kind != StudyArray::Kind::Activation) // those are constraints, built into the program
+            specs.emplace(std::move(assigned.array.name), NamedSpec{std::move(assigned.spec), std::move(assigned.path), priorityOf(assigned.array.kind)});
+    }
+    if (study.mlp() != nullptr)
+        return specs;
+    for (const Function& function : program.functions) {
+        for (const ValueId argument : function.arguments()) {
+            const std::string& name = function[argument].name;
+            const auto& entries = study.sharding.entries;
+            auto entry = std::find_if(entries.begin(), entries.end(), [&](const ShardingEntry& e) { return e.name == name; });
+            if (entry == entries.end())
+                entry = std::find_if(
+                    entries.begin(), entries.end(), [&](const ShardingEntry& e) { return globMatches(e.name, name); });
+            if (!name.empty() && entry != entries.end())
+                specs.emplace(name, NamedSpec{entry->spec, entry->path, 0});
+        }
+    }
+    return specs;
+}
+
+bool isOwnFamily(std::string_view name)
+{
+    return name.starts_with("opt.") || name.starts_with("grad.");
+}
+
+class Resolver {
+public:
+    Resolver(const Study& study, Program& program, std::map<std::string, NamedSpec> specs)
+        : m_study(study)
+        , m_program(program)
+        , m_mesh(program.meshes.front().mesh)
+        , m_specs(std::move(specs))
+    {
+    }
+
+    Problems resolve()
+    {
+        for (Function& function : m_program.functions)
+            resolve(function);
+        if (m_study.mlp() == nullptr)
+            reportUnused();
+        return std::move(m_problems);
+    }
+
+private:
+    void resolve(Function& function)
+    {
+        const std::vector<ValueId> arguments = function.arguments();
+        for (const ValueId argument : arguments) {
+            if (const NamedSpec* spec = specOf(function[argument].name))
+                place(function, argument, *spec);
+        }
+        // Gradients are values inside; the program names them.
+        for (std::size_t i = 0; i < function.values.size(); ++i) {
+            const ValueId value{i};
+            const std::string& name = function[value].name;
+            const bool isArgument = std::find(arguments.begin(), arguments.end(), value) != arguments.end();
+            const NamedSpec* spec = !isArgument && name.starts_with("grad.") ? specOf(name) : nullptr;
+            if (spec != nullptr)
+                place(function, value, *spec);
+        }
+        resolveResults(function, arguments);
+    }
+
+    /// A result has the layout of the argument whose place it takes, or of the array whose name it bears.
+    void resolveResults(Function& function, const std::vector<ValueId>& arguments)
+    {
+        const std::vector<ValueId> results = function.results();
+        std::vector<std::optional<TensorSharding>> shardings(results.size());
+        bool any = false;
+        const auto set = [&](std::size_t result, const TensorSharding& sharding) {
+            shardings[result] = sharding;
+            any = true;
+        };
+        for (std::size_t i = 0; i < results.size() && i < function.resultNames.size(); ++i) {
+            const NamedSpec* spec = specOf(function.resultNames[i]);
+            if (spec == nullptr)
+                continue;
+            if (const auto sharding = shardingOf(function[results[i]].type.shape, *spec))
+                set(i, *sharding);
+        }
+        for (const Donation& donation : function.donations) {
+            const Value& argument = function[arguments[donation.argument]];
+            if (!argument.sharding)
+                continue;
+            set(donation.result, *argument.sharding);
+            if (isOwnFamily(argument.name))
+                leaveShardingGroup(function, results[donation.result]);
+        }
+        if (!any)
+            return;
+        if (function.resultShardings.empty())
+            function.resultShardings.resize(results.size());
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            if (shardings[i])
+                function.resultShardings[i] = shardings[i];
+        }
+    }
+
+    const NamedSpec* specOf(const std::string& name)
+    {
+        const auto found = m_specs.find(name);
+        if (name.empty() || found == m_specs.end())
+            return nullptr;
+        m_used.insert(found->second.path);
+        return &found->second;
+    }
+
+    std::optional<TensorSharding> shardingOf(const Shape& shape, const NamedSpec& spec)
+    {
+        auto local = shardShape(shape, spec.spec, m_mesh, Uneven::Refuse);
+        auto sharding = toTensorSharding(spec.spec, shape.size(), m_mesh);
+        if (local && sharding) {
+            for (DimSharding& dim : sharding->dims)
+                dim.priority = dim.axes.empty() ? 0 : spec.priority;
+            return *std::move(sharding);
+        }
+        if (m_refused.insert(spec.path).second) {
+            Problems problems = local ? sharding.error() : local.error();
+            placeAll(problems, m_study.placeOf(spec.path));
+            append(m_problems, std::move(problems));
+        }
+        return std::nullopt;
+    }
+
+    void place(Function& function, ValueId value, const NamedSpec& spec)
+    {
+        auto sharding = shardingOf(function[value].type.shape, spec);
+        if (!sharding)
+            return;
+        if (isOwnFamily(function[value].name))
+            leaveShardingGroup(function, value);
+        function[value].sharding = std::move(sharding);
+        function[value].annotation = spec.path;
+    }
+
+    void reportUnused()
+    {
+        std::vector<std::string> names;
+        for (const Function& function : m_program.functions) {
+            for (const ValueId argument : function.arguments()) {
+                const std::string& name = function[argument].name;
+                if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+                    names.push_back(name);
+            }
+        }
+        for (const ShardingEntry& entry : m_study.sharding.entries) {
+            if (!m_used.contains(entry.path))
+                m_problems.push_back({"MW1429", fmt::format("no array has the name \"{}\"", entry.name),
+                    suggestion(entry.name, names), m_study.placeOf(entry.path)});
+        }
+    }
+
+    const Study& m_study;
+    Program& m_program;
+    const Mesh m_mesh;
+    std::map<std::string, NamedSpec> m_specs;
+    std::set<std::string> m_used;
+    std::set<std::string> m_refused;
+    Problems m_problems;
+};
+
+} // namespace
+
+Result<TrainingOptions> trainingOptions(const Study& study)
+{
+    const auto mesh = meshOf(study);
+    if (!mesh)
+        return mesh.error();
+    TrainingOptions options;
+    options.batch = study.batch;
+    options.parameterType = study.parameterType;
+    options.matmulType = study.matmulType;
+    options.weightInit = study.weightInit;
+    options.biasInit = study.biasInit;
+    options.partitionableRandom = study.partitionableRandom;
+    options.optimizer = study.optimizer;
+
+    Problems problems;
+    for (const AssignedSpec& assigned : assignedSpecs(study)) {
+        if (assigned.array.kind != StudyArray::Kind::Activation)
+            continue;
+        auto sharding = toTensorSharding(assigned.spec, assigned.array.shape.size(), *mesh);
+        if (sharding) {
+            options.constraints[assigned.array.name] = ConstraintAttributes{*std::move(sharding), assigned.path};
+            continue;
+        }
+        Problems more = sharding.error();
+        placeAll(more, study.placeOf(assigned.path));
+        append(problems, std::move(more));
+    }
+    if (!problems.empty())
+        return problems;
+    return options;
+}
+
+Result<Done> resolveShardings(const Study& study, Program& program)
+{
+    auto mesh = meshOf(study);
+    if (!mesh)
+        return mesh.error();
+    if (program.meshes.empty())
+        program.meshes.push_back({"mesh", *std::move(mesh)});
+    else
+        program.meshes.front().mesh = *std::move(mesh);
+    Problems problems = Resolver(study, program, specsByName(study, program)).resolve();
+    if (!problems.empty())
+        return problems;
+    return Done{};
+}
+
+} // namespace meshwright

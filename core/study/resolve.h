@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/models/training.h"
+#include "core/program/program.h"
+#include "core/study/study.h"
+
+namespace meshwright {
+
+/// What `buildMlpTraining` is to build for a study: batch, types, initialisers, optimiser, and the constraints that specs of
+/// `act.*` ask for (mesh 0 is the study's). Precondition: the study has an MLP.
+///
+/// Problems: MW1101 to MW1103 of those specs.
+Result<TrainingOptions> trainingOptions(const Study& study);
+
+/// Puts the study's specs on a program: on each argument of each function that a spec names, on the results that take the
+/// place of such arguments (donations) and on results of that name, each closed, with the path of the spec as annotation. Arrays
+/// without a spec stay open to propagation. States and gradients with a spec of their own leave the sharding group of their parameter.
+///
+/// Inputs and activations are propagated first (priority 0), then parameters, gradients and states (priority 1): under FSDP the batch stays
+/// where it is and the weights are gathered. The program's mesh 0 becomes the study's mesh. For programs that are no MLP the specs by name and by glob apply, rules do not.
+///
+/// Problems: MW1101 to MW1104 of a spec against the array, MW1110 to MW1115 of the mesh, MW1429 a name that no value of the
+/// program has.
+Result<Done> resolveShardings(const Study& study, Program& program);
+
+} // namespace meshwright

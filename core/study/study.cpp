@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/study.h"
+
+#include "core/study/study_parts.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+template <typename T>
+const char* nameIn(const Words<T>& words, T value)
+{
+    for (const auto& [name, meaning] : words) {
+        if (meaning == value)
+            return name;
+    }
+    return "";
+}
+
+} // namespace
+
+Place Study::placeOf(std::string_view path) const
+{
+    std::string_view around = path;
+    for (;;) {
+        const auto found = places.at.find(std::string(around));
+        if (found != places.at.end()) {
+            Place place = found->second;
+            place.path = std::string(path);
+            return place;
+        }
+        const std::size_t cut = around.find_last_of(".[");
+        if (around.empty() || cut == std::string_view::npos)
+            return Place{places.file, 0, 0, std::string(path)};
+        around = around.substr(0, cut);
+    }
+}
+
+std::filesystem::path Study::resolved(const std::string& namedFile) const
+{
+    const std::filesystem::path named(namedFile);
+    return named.is_absolute() ? named : std::filesystem::path(places.file).parent_path() / named;
+}
+
+Result<Mesh> meshOf(const Study& study)
+{
+    return Mesh::create(study.mesh, study.deviceOrder);
+}
+
+Study phaseStudy(const Study& study, std::size_t index)
+{
+    Study part = study;
+    part.phases.clear();
+    if (study.phases.empty())
+        return part;
+    const StudyPhase& phase = study.phases[index];
+    part.mesh = phase.mesh;
+    part.deviceOrder = phase.deviceOrder;
+    part.train.steps = phase.steps;
+    const auto addMissing = [&](const std::vector<MeshAxis>& axes) {
+        for (const MeshAxis& axis : axes) {
+            if (std::none_of(part.mesh.begin(), part.mesh.end(), [&](const MeshAxis& a) { return a.name == axis.name; }))
+                part.mesh.push_back({axis.name, 1});
+        }
+    };
+    addMissing(study.mesh);
+    for (const StudyPhase& other : study.phases)
+        addMissing(other.mesh);
+    return part;
+}
+
+const Words<Activation>& activationWords()
+{
+    static const Words<Activation> words = {{"relu", Activation::Relu}, {"tanh", Activation::Tanh}};
+    return words;
+}
+
+const Words<LossKind>& lossWords()
+{
+    static const Words<LossKind> words
+        = {{"sum_squared", LossKind::SumSquared}, {"mse", LossKind::MeanSquared}, {"cross_entropy", LossKind::CrossEntropy}};
+    return words;
+}
+
+const Words<Initializer>& initializerWords()
+{
+    static const Words<Initializer> words = {{"normal/sqrt(fan_in)", Initializer::NormalOverSqrtFanIn},
+        {"lecun_normal", Initializer::LecunNormal}, {"he_normal", Initializer::HeNormal}, {"normal", Initializer::Normal},
+        {"zeros", Initializer::Zeros}, {"ones", Initializer::Ones}};
+    return words;
+}
+
+const Words<PipelineSchedule>& scheduleWords()
+{
+    static const Words<PipelineSchedule> words = {{"1f1b", PipelineSchedule::OneForwardOneBackward},
+        {"gpipe", PipelineSchedule::GPipe}, {"interleaved", PipelineSchedule::Interleaved}};
+    return words;
+}
+
+const Words<DType>& dtypeWords()
+{
+    static const Words<DType> words = {{"f32", DType::F32}, {"bf16", DType::BF16}, {"f16", DType::F16}, {"f64", DType::F64}};
+    return words;
+}
+
+const char* activationName(Activation activation)
+{
+    return nameIn(activationWords(), activation);
+}
+
+const char* lossName(LossKind loss)
+{
+    return nameIn(lossWords(), loss);
+}
+
+const char* initializerName(Initializer initializer)
+{
+    return nameIn(initializerWords(), initializer);
+}
+
+const char* scheduleName(PipelineSchedule schedule)
+{
+    return nameIn(scheduleWords(), schedule);
+}
+
+} // namespace meshwright

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/mesh/mesh.h"
+#include "core/models/training.h"
+#include "core/sharding/partition_spec.h"
+#include "core/support/result.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace meshwright {
+
+/// The largest size of a dimension, and the largest batch.
+inline constexpr std::int64_t kLargestDimension = std::int64_t{1} << 40;
+
+/// The hardware a study asks for, as text: what the names mean is the catalogue's business.
+struct HardwareChoice {
+    std::string chip = {}; ///< catalogue key or alias; empty when a profile is named
+    std::vector<std::int64_t> topology = {}; ///< chips along each axis of a torus; empty: not given
+    std::optional<std::int64_t> hosts = {};
+    std::optional<std::int64_t> chipsPerHost = {};
+    std::string profile = {}; ///< file of a measured machine, relative to the study
+
+    friend bool operator==(const HardwareChoice&, const HardwareChoice&) = default;
+};
+
+/// A program in StableHLO text.
+struct ProgramFile {
+    std::string file = {}; ///< relative to the study
+    std::string function = {}; ///< empty: the only public one
+
+    friend bool operator==(const ProgramFile&, const ProgramFile&) = default;
+};
+
+/// Nothing: the model could not be read.
+using StudyModel = std::variant<std::monostate, MlpModel, ProgramFile>;
+
+/// A spec for the arrays of one name, or of all names that a glob matches.
+struct ShardingEntry {
+    std::string name = {}; ///< of an array, such as "layers.1.w", "opt.m.*"
+    PartitionSpec spec = {};
+    std::string path = {}; ///< where it stands in the study: "sharding.layers.1.w"
+
+    friend bool operator==(const ShardingEntry&, const ShardingEntry&) = default;
+};
+
+/// A spec for whatever arrays a rule catches; the first rule that catches an array decides.
+///
+/// What a glob reaches: see `globCatches` (arrays.h).
+struct MatchRule {
+    std::string glob = "*";
+    std::int64_t minElements = 0; ///< smaller arrays are not caught
+    /// The axes of the spec's only entry split the largest dimension that they divide (of equal ones the first); an array
+    /// without such a dimension is not caught.
+    bool largestDivisibleDim = false;
+    PartitionSpec spec = {};
+
+    friend bool operator==(const MatchRule&, const MatchRule&) = default;
+};
+
+/// A logical axis name and the mesh axes that it stands for; none: whole.
+struct LogicalRule {
+    std::string name = {};
+    std::vector<std::string> axes = {};
+
+    friend bool operator==(const LogicalRule&, const LogicalRule&) = default;
+};
+
+struct StudySharding {
+    std::vector<ShardingEntry> entries = {}; ///< in file order; they come before all rules
+    std::vector<MatchRule> match = {};
+    std::vector<LogicalRule> rules = {};
+
+    friend bool operator==(const StudySharding&, const StudySharding&) = default;
+};
+
+/// What is learned from.
+struct TrainingData {
+    enum class Kind : std::uint8_t {
+        Random, ///< standard normal inputs and targets, one batch
+        Digits, ///< the handwritten digits that come with Meshwright: 1500 to train on, 297 held out
+        File, ///< a CSV file, its last column the label
+    };
+    Kind kind = Kind::Random;
+    // Of files only:
+    std::string file = {}; ///< relative to the study
+    double scale = 1.0; ///< every input is multiplied by this; not 0
+    std::int64_t heldOut = 0; ///< the last so many rows are for measuring accuracy; >= 0
+    bool shuffle = false; ///< rows are shuffled, by the seed, before they are divided
+
+    friend bool operator==(const TrainingData&, const TrainingData&) = default;
+};
+
+struct TrainChoice {
+    std::int64_t steps = 10; ///< >= 0; phases, if there are any, count instead
+    std::int64_t seed = 0; ///< >= 0
+    TrainingData data = {};
+
+    friend bool operator==(const TrainChoice&, const TrainChoice&) = default;
+};
+
+/// A part of the run on a mesh of its own.
+struct StudyPhase {
+    std::int64_t steps = 0;
+    std::vector<MeshAxis> mesh = {};
+    std::vector<DeviceId> deviceOrder = {};
+
+    friend bool operator==(const StudyPhase&, const StudyPhase&) = default;
+};
+
+enum class PipelineSchedule : std::uint8_t { GPipe, OneForwardOneBackward, Interleaved };
+
+struct PipelineChoice {
+    std::string axis = {}; ///< mesh axis over which the stages lie; empty with one stage
+    std::int64_t stages = 1;
+    std::int64_t microbatches = 1;
+    PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+
+    friend bool operator==(const PipelineChoice&, const PipelineChoice&) = default;
+};
+
+/// Where the parts of a study were written. No part of its value: all are equal.
+struct StudyPlaces {
+    std::string file = {}; ///< the study's; empty when it was not read from one
+    std::map<std::string, Place> at = {}; ///< by path in the document: "mesh.data", "model.mlp.layers.1"
+
+    friend bool operator==(const StudyPlaces&, const StudyPlaces&) { return true; }
+};
+
+/// A study: what to train or simulate, on which mesh, with which layouts, on what hardware. A plain value that the GUI and
+/// the command line share.
+struct Study {
+    std::string name = {};
+    std::optional<HardwareChoice> hardware = {};
+    std::vector<MeshAxis> mesh = {}; ///< in file order; counts devices; empty: one device
+    std::vector<DeviceId> deviceOrder = {}; ///< empty: 0, 1, 2 and so on
+    StudyModel model = {};
+    Initializer weightInit = Initializer::LecunNormal;
+    Initializer biasInit = Initializer::Zeros;
+    bool partitionableRandom = true; ///< JAX's threefry mode; false: legacy
+    std::int64_t batch = 1;
+    DType parameterType = DType::F32;
+    DType matmulType = DType::F32;
+    StudySharding sharding = {};
+    Optimizer optimizer = SgdOptimizer{};
+    TrainChoice train = {};
+    std::vector<StudyPhase> phases = {};
+    PipelineChoice pipeline = {};
+    StudyPlaces places = {};
+
+    const MlpModel* mlp() const { return std::get_if<MlpModel>(&model); }
+
+    /// Where the part at `path` was written, or the nearest part around it that was.
+    Place placeOf(std::string_view path) const;
+
+    /// A file that the study names, relative to the study's own folder.
+    std::filesystem::path resolved(const std::string& namedFile) const;
+
+    friend bool operator==(const Study&, const Study&) = default;
+};
+
+/// Reads a study and checks it, each setting (`path=value`, see `applySettings`) applied first.
+///
+/// Problems: those of `parseDocument`, `applySettings` and `checkStudy`; MW1401 an integer beyond 64 bits, MW1420 an unknown key,
+/// MW1421 a key that is missing, MW1422 a value of the wrong kind, MW1423 an unknown name, MW1424 a number that is not finite,
+/// MW1426 a version that this program does not know, MW1427 not exactly one of several choices, MW1428 what a later version will do,
+/// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
+Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
+
+/// As `readStudy`, from a file (`-`: standard input). Problems: those and of `readFile`.
+Result<Study> loadStudy(const std::filesystem::path& path, std::span<const std::string> settings = {});
+
+/// What `readStudy` finds, warnings included; empty when all is well.
+Problems examineStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
+
+/// Everything that is wrong with a study, however it came about.
+///
+/// Problems: MW1401 sizes (fewer than two layers, a size below 1 or above kLargestDimension), MW1425 another number out of its range,
+/// MW1428 what a later version will do, MW1429 a name that no array has, MW1431 (warning) a rule that catches nothing,
+/// MW1434 (warning) train.steps beside phases, MW1435 an array too large to count, MW1436 the model does not fit the data;
+/// MW1101 to MW1104 of specs, MW1110 to MW1115 of meshes.
+Problems checkStudy(const Study& study);
+
+/// Whether the files that the study names are there. Problems: MW1001 there is no such file, MW1002 it is a directory.
+Problems checkFiles(const Study& study);
+
+/// What `checkStudy` cannot know: whether the hardware has as many devices as the mesh and the phases need.
+/// Problems: MW1430.
+Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices);
+
+/// The study as YAML: reading it gives an equal study. Precondition: it has a model.
+std::string writeStudy(const Study& study);
+
+/// The study of one phase: its mesh and steps, no phases. Axes of the study's mesh that the phase lacks have size 1 there.
+/// A study without phases has one, itself. Precondition: index < max(1, phases).
+Study phaseStudy(const Study& study, std::size_t index);
+
+/// The mesh. Problems: MW1110 to MW1115.
+Result<Mesh> meshOf(const Study& study);
+
+/// The words of the study file.
+const char* activationName(Activation activation); ///< "relu"
+const char* lossName(LossKind loss); ///< "sum_squared", "mse", "cross_entropy"
+const char* initializerName(Initializer initializer); ///< "normal/sqrt(fan_in)" and so on
+const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved"
+
+} // namespace meshwright

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/study.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace meshwright {
+
+namespace {
+
+/// In double quotes, with YAML's escapes.
+std::string inQuotes(std::string_view text)
+{
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\')
+            out += fmt::format("\\{}", c);
+        else if (c == '\n')
+            out += "\\n";
+        else if (c == '\t')
+            out += "\\t";
+        else if (static_cast<unsigned char>(c) < 0x20U || c == 0x7F)
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else
+            out += c;
+    }
+    return out + "\"";
+}
+
+/// A key or a name as it stands, in quotes where YAML would read something else.
+std::string key(const std::string& name)
+{
+    const bool plain = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z'))
+        && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*") == std::string::npos
+        && name != "null" && name != "Null" && name != "NULL" && name != "true" && name != "false" && name != "None";
+    return plain ? name : inQuotes(name);
+}
+
+/// The shortest text that reads back as the same number.
+std::string number(double value)
+{
+    return fmt::format("{}", value);
+}
+
+std::string meshText(const std::vector<MeshAxis>& axes, const std::vector<DeviceId>& order)
+{
+    std::vector<std::string> parts;
+    for (const MeshAxis& axis : axes)
+        parts.push_back(fmt::format("{}: {}", key(axis.name), axis.size));
+    if (!order.empty())
+        parts.push_back(fmt::format("device_order: [{}]", fmt::join(order, ", ")));
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+std::string hardwareText(const HardwareChoice& hardware)
+{
+    std::vector<std::string> parts;
+    if (!hardware.chip.empty())
+        parts.push_back("chip: " + key(hardware.chip));
+    if (!hardware.topology.empty())
+        parts.push_back(fmt::format("topology: [{}]", fmt::join(hardware.topology, ", ")));
+    if (hardware.hosts)
+        parts.push_back(fmt::format("hosts: {}", *hardware.hosts));
+    if (hardware.chipsPerHost)
+        parts.push_back(fmt::format("per_host: {}", *hardware.chipsPerHost));
+    if (!hardware.profile.empty())
+        parts.push_back("profile: " + inQuotes(hardware.profile));
+    return fmt::format("hardware: {{{}}}\n", fmt::join(parts, ", "));
+}
+
+std::string modelText(const StudyModel& model)
+{
+    if (const auto* program = std::get_if<ProgramFile>(&model)) {
+        if (program->function.empty())
+            return fmt::format("model: {{program: {}}}\n", inQuotes(program->file));
+        return fmt::format(
+            "model: {{program: {{file: {}, function: {}}}}}\n", inQuotes(program->file), inQuotes(program->function));
+    }
+    const auto* mlp = std::get_if<MlpModel>(&model);
+    assert(mlp != nullptr);
+    return fmt::format("model:\n  mlp: {{layers: [{}], activation: {}, bias: {}, loss: {}}}\n", fmt::join(mlp->layers, ", "),
+        activationName(mlp->activation), mlp->bias, lossName(mlp->loss));
+}
+
+std::string shardingText(const StudySharding& sharding)
+{
+    std::string text;
+    for (const ShardingEntry& entry : sharding.entries)
+        text += fmt::format("  {}: {}\n", key(entry.path.starts_with("sharding.") ? entry.path.substr(9) : entry.name),
+            inQuotes(specText(entry.spec)));
+    if (!sharding.match.empty())
+        text += "  match:\n";
+    for (const MatchRule& rule : sharding.match) {
+        text += fmt::format("    - {{path: {}", inQuotes(rule.glob));
+        if (rule.minElements != 0)
+            text += fmt::format(", min_elements: {}", rule.minElements);
+        if (rule.largestDivisibleDim)
+            text += ", divisible: largest_dim";
+        text += fmt::format(", spec: {}}}\n", inQuotes(specText(rule.spec)));
+    }
+    if (!sharding.rules.empty())
+        text += "  rules:\n";
+    for (const LogicalRule& rule : sharding.rules) {
+        std::vector<std::string> axes;
+        std::transform(rule.axes.begin(), rule.axes.end(), std::back_inserter(axes), key);
+        const std::string list = axes.empty() ? "null"
+            : axes.size() == 1                ? axes.front()
+                                              : fmt::format("[{}]", fmt::join(axes, ", "));
+        text += fmt::format("    - [{}, {}]\n", key(rule.name), list);
+    }
+    return text.empty() ? text : "sharding:\n" + text;
+}
+
+std::string optimizerText(const Optimizer& optimizer)
+{
+    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer))
+        return fmt::format(
+            "optimizer: {{sgd: {{learning_rate: {}, momentum: {}}}}}\n", number(sgd->learningRate), number(sgd->momentum));
+    if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer))
+        return fmt::format("optimizer: {{adam: {{learning_rate: {}, beta1: {}, beta2: {}, epsilon: {}}}}}\n",
+            number(adam->learningRate), number(adam->beta1), number(adam->beta2), number(adam->epsilon));
+    return "optimizer: none\n";
+}
+
+std::string trainText(const TrainChoice& train, bool withSteps)
+{
+    std::string data = "random";
+    if (train.data.kind == TrainingData::Kind::Digits)
+        data = "digits";
+    if (train.data.kind == TrainingData::Kind::File)
+        data = fmt::format("{{file: {}, scale: {}, held_out: {}, shuffle: {}}}", inQuotes(train.data.file),
+            number(train.data.scale), train.data.heldOut, train.data.shuffle);
+    return fmt::format(
+        "train: {{{}seed: {}, data: {}}}\n", withSteps ? fmt::format("steps: {}, ", train.steps) : "", train.seed, data);
+}
+
+} // namespace
+
+std::string writeStudy(const Study& study)
+{
+    std::string text = "meshwright: 1\n";
+    if (!study.name.empty())
+        text += fmt::format("name: {}\n", inQuotes(study.name));
+    if (study.hardware)
+        text += hardwareText(*study.hardware);
+    if (!study.mesh.empty() || !study.deviceOrder.empty())
+        text += fmt::format("mesh: {}\n", meshText(study.mesh, study.deviceOrder));
+    text += modelText(study.model);
+    text += fmt::format("init: {{w: {}, b: {}{}}}\n", initializerName(study.weightInit), initializerName(study.biasInit),
+        study.partitionableRandom ? "" : ", random: legacy");
+    text += fmt::format("batch: {}\n", study.batch);
+    text += fmt::format("dtype: {{parameters: {}, matmul: {}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType));
+    text += shardingText(study.sharding);
+    text += optimizerText(study.optimizer);
+    // With phases, steps that were never written are the default; writing them would only earn a warning.
+    text += trainText(study.train, study.phases.empty() || study.train.steps != TrainChoice{}.steps);
+    if (!study.phases.empty())
+        text += "phases:\n";
+    for (const StudyPhase& phase : study.phases)
+        text += fmt::format("  - {{steps: {}, mesh: {}}}\n", phase.steps, meshText(phase.mesh, phase.deviceOrder));
+    if (study.pipeline != PipelineChoice{})
+        text += fmt::format("pipeline: {{{}stages: {}, microbatches: {}, schedule: {}}}\n",
+            study.pipeline.axis.empty() ? "" : fmt::format("axis: {}, ", key(study.pipeline.axis)), study.pipeline.stages,
+            study.pipeline.microbatches, scheduleName(study.pipeline.schedule));
+    return text;
+}
+
+} // namespace meshwright

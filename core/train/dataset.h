@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "core/support/threefry.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Rows to learn from. The first `trainingRows` are for training, the others are held out.
+struct Dataset {
+    std::string name;
+    std::int64_t features = 0; ///< inputs of one row
+    std::int64_t classes = 0; ///< width of one row's target
+    std::int64_t trainingRows = 0;
+    std::vector<float> inputs; ///< [rows, features], row-major
+    std::vector<std::int32_t> labels; ///< [rows], 0 .. classes - 1; empty when there are targets
+    std::vector<float> targets; ///< [rows, classes], row-major; empty when there are labels
+
+    std::int64_t rows() const { return features == 0 ? 0 : static_cast<std::int64_t>(inputs.size()) / features; }
+    std::int64_t heldOutRows() const { return rows() - trainingRows; }
+};
+
+/// How a file of rows is read.
+struct DatasetOptions {
+    double scale = 1.0; ///< every input is multiplied by this
+    std::int64_t classes = 0; ///< 0: the largest label + 1
+    std::int64_t heldOut = 0; ///< the last so many rows are held out
+    std::optional<std::uint64_t> shuffleSeed
+        = {}; ///< rows are shuffled with it before they are divided; nothing: they stay in their order
+};
+
+/// A CSV file, plain or gzip: numbers separated by commas, the last column a label 0, 1, ..; a first row without any number is a
+/// heading. Blank lines are skipped.
+///
+/// Problems (the first 20 wrong lines, each with its place): MW1001 to MW1004 as `readFile`; MW1601 the compressed data is damaged, cut
+/// off or larger than kLargestTextFileBytes; MW1602 there are no rows; MW1603 a field is not a finite number; MW1604 a row has
+/// another number of fields than the first (or fewer than two); MW1605 a label is no integer from 0 to classes - 1 (or 65535);
+/// MW1607 fewer than one row is left to train on.
+Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options);
+
+/// The 8 x 8 digits of resources/data/digits.csv.gz: 64 inputs scaled to 0..1, 10 classes, 1500 rows to train on and the last 297 held out.
+Result<Dataset> readDigits(const std::filesystem::path& path);
+
+/// Standard normal inputs and targets: the data of JAX's MLP examples, `inputs = normal(k1, (rows, features))` and
+/// `targets = normal(k2, (rows, outputs))` where `_, k1, k2 = split(key, 3)`. All rows are for training.
+/// Preconditions: all sizes >= 1.
+Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable);
+
+/// The numbers 0 .. count - 1 in an order that depends on the key only (Fisher-Yates with threefry words).
+std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key);
+
+/// Which rows each training step takes: every epoch goes once through the training rows in an order of its own, in whole batches (the
+/// rows that are left over wait for the next epoch's order). A step's rows depend on the seed and the step's number alone. A batch of
+/// all rows has them in their own order, and so has every batch without shuffling.
+class BatchPlan {
+public:
+    /// Problems: MW1606 the batch is < 1 or larger than the number of training rows.
+    static Result<BatchPlan> make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed, bool shuffle = true);
+
+    std::int64_t stepsPerEpoch() const { return m_trainingRows / m_batch; }
+    /// The rows of step 0, 1, ..; valid until the next call. Precondition: step >= 0.
+    std::span<const std::int64_t> rowsOf(std::int64_t step);
+
+private:
+    std::int64_t m_trainingRows = 1;
+    std::int64_t m_batch = 1;
+    std::uint64_t m_seed = 0;
+    bool m_shuffle = true;
+    std::int64_t m_epoch = -1;
+    std::vector<std::int64_t> m_order;
+};
+
+/// The inputs [rows, features] of the given rows, row-major; and their targets [rows, classes], labels as one-hot.
+/// Precondition: the rows exist.
+std::vector<float> inputsOf(const Dataset& dataset, std::span<const std::int64_t> rows);
+std::vector<float> targetsOf(const Dataset& dataset, std::span<const std::int64_t> rows);
+
+} // namespace meshwright

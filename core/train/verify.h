@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/runtime/host_array.h"
+#include "core/support/result.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// How a checked tensor compares with the reference in double precision.
+struct VerifiedTensor {
+    std::string name;
+    double shardedError = 0.0; ///< largest absolute error of the sharded run
+    double unshardedError = 0.0; ///< of the run on one device, in the same types
+    double tolerance = 0.0; ///< 4 * unshardedError + devices * eps * scale
+    double scale = 0.0; ///< largest absolute value of the reference
+    bool passed = true;
+};
+
+/// Every checked step starts from the state of the sharded run, so errors of different steps do not add up.
+struct Verification {
+    std::vector<std::int64_t> checkedSteps;
+    std::vector<VerifiedTensor> tensors; ///< for each tensor its worst checked step
+    bool passed = true;
+
+    double maxAbsError() const;
+    double maxRelError() const; ///< error over the tensor's scale
+
+    /// Adds the outcome of one more step.
+    void add(std::int64_t step, const std::vector<VerifiedTensor>& outcome);
+};
+
+/// Compares what a sharded run of `function` made of `arguments` with two runs of it on one device: one in the program's own types, one in double
+/// precision. A tensor passes when its error against the latter is at most 4 times that of the former plus `devices` roundings of
+/// its largest value; what is not finite in the reference must be so, alike, in the sharded run.
+///
+/// Problems: those of `evaluate`.
+Result<std::vector<VerifiedTensor>> verifyStep(
+    const Function& function, std::span<const HostArray> arguments, std::span<const HostArray> sharded, std::int64_t devices);
+
+} // namespace meshwright

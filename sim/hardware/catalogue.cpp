@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/hardware/catalogue.h"
+
+#include "core/support/file.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string lowerCase(std::string_view text)
+{
+    std::string result(text);
+    for (char& c : result) {
+        if (c >= 'A' && c <= 'Z')
+            c = static_cast<char>(c - 'A' + 'a');
+    }
+    return result;
+}
+
+/// Reads one chip and notes everything that is wrong with it.
+class ChipReader {
+public:
+    ChipReader(const Json& json, std::string path, Problems& problems)
+        : m_json(json)
+        , m_path(std::move(path))
+        , m_problems(problems)
+    {
+    }
+
+    Chip read(const std::string& key);
+
+private:
+    void complain(const std::string& where, const std::string& message)
+    {
+        m_problems.push_back({"MW1702", message, {}, {.path = where}});
+    }
+
+    std::string text(const Json& parent, const char* field, const std::string& path)
+    {
+        if (!parent.contains(field))
+            return {};
+        if (!parent.at(field).is_string()) {
+            complain(path + "." + field, fmt::format("\"{}\" is not a text", field));
+            return {};
+        }
+        return parent.at(field).get<std::string>();
+    }
+
+    /// The figure's JSON object, or nothing when the field is absent or unknown.
+    const Json* known(const Json& parent, const std::string& field, const std::string& path)
+    {
+        if (!parent.contains(field))
+            return nullptr;
+        const Json& figure = parent.at(field);
+        if (!figure.is_object() || !figure.contains("use")) {
+            complain(path + "." + field, fmt::format("\"{}\" is not a figure: it has no \"use\"", field));
+            return nullptr;
+        }
+        return figure.at("use") == "unknown" ? nullptr : &figure;
+    }
+
+    OptionalFigure figure(const Json& parent, const std::string& field, const std::string& path)
+    {
+        const Json* found = known(parent, field, path);
+        if (!found)
+            return std::nullopt;
+        const Json& use = found->at("use");
+        if (!use.is_number() || !std::isfinite(use.get<double>()) || use.get<double>() <= 0.0) {
+            complain(path + "." + field, fmt::format("\"use\" of \"{}\" must be a number above 0, got: {}", field, use.dump()));
+            return std::nullopt;
+        }
+        Figure result{use.get<double>(), {}};
+        addSource(*found, result);
+        return result;
+    }
+
+    static void addSource(const Json& figure, Figure& result)
+    {
+        const auto values = figure.find("values");
+        if (values == figure.end() || !values->is_array() || values->empty() || !values->front().is_object())
+            return;
+        const Json& first = values->front();
+        if (const auto source = first.find("source"); source != first.end() && source->is_string())
+            result.source = source->get<std::string>();
+        if (const auto note = first.find("note"); note != first.end() && note->is_string())
+            result.note = note->get<std::string>();
+    }
+
+    std::optional<std::int64_t> count(const std::string& field)
+    {
+        const auto found = figure(m_json, field, m_path);
+        if (!found)
+            return std::nullopt;
+        if (found->value != std::floor(found->value) || found->value > 1e12) {
+            complain(m_path + "." + field, fmt::format("\"{}\" must be a whole number, got: {}", field, found->value));
+            return std::nullopt;
+        }
+        return static_cast<std::int64_t>(found->value);
+    }
+
+    /// A list of whole numbers above 0; a single number is a list of one.
+    std::vector<std::int64_t> counts(const std::string& field)
+    {
+        const Json* found = known(m_json, field, m_path);
+        if (!found)
+            return {};
+        Json list = found->at("use");
+        if (!list.is_array())
+            list = Json::array({list});
+        std::vector<std::int64_t> result;
+        for (const Json& entry : list) {
+            if (!entry.is_number_integer() || entry.get<std::int64_t>() < 1) {
+                complain(
+                    m_path + "." + field, fmt::format("\"{}\" must list whole numbers above 0, got: {}", field, entry.dump()));
+                return {};
+            }
+            result.push_back(entry.get<std::int64_t>());
+        }
+        return result;
+    }
+
+    void readPeaks(Chip& chip);
+    void readOnChip(Chip& chip);
+    void readInterconnect(Chip& chip);
+
+    const Json& m_json;
+    std::string m_path;
+    Problems& m_problems;
+};
+
+void ChipReader::readPeaks(Chip& chip)
+{
+    const auto peaks = m_json.find("peak_flops_per_s");
+    if (peaks == m_json.end() || !peaks->is_object()) {
+        complain(m_path, fmt::format("chip \"{}\" has no \"peak_flops_per_s\"", chip.key));
+        return;
+    }
+    const std::string path = m_path + ".peak_flops_per_s";
+    using enum MathFormat;
+    for (const MathFormat format : {Fp32, Tf32, Bf16, Fp16, Fp8, Int8, Fp4}) {
+        const char* name = mathFormatName(format);
+        if (!peaks->contains(name))
+            continue;
+        const Json& entry = peaks->at(name);
+        if (entry.is_object() && entry.contains("use") && entry.at("use") == "not supported")
+            chip.unsupported.insert(format);
+        else if (const auto peak = figure(*peaks, name, path))
+            chip.peakFlopsPerSecond[format] = *peak;
+    }
+}
+
+void ChipReader::readOnChip(Chip& chip)
+{
+    const auto found = m_json.find("onchip_bytes");
+    if (found == m_json.end() || !found->is_object())
+        return;
+    if (found->contains("use")) {
+        chip.onchipBytes = figure(m_json, "onchip_bytes", m_path);
+        return;
+    }
+    const std::string path = m_path + ".onchip_bytes";
+    chip.onchipBytes = figure(*found, "l2", path);
+    chip.multiprocessors = figure(*found, "sms", path);
+}
+
+void ChipReader::readInterconnect(Chip& chip)
+{
+    const auto found = m_json.find("interconnect");
+    if (found == m_json.end() || !found->is_object()) {
+        complain(m_path, fmt::format("chip \"{}\" has no \"interconnect\"", chip.key));
+        return;
+    }
+    const Json& json = *found;
+    const std::string path = m_path + ".interconnect";
+    Interconnect& net = chip.interconnect;
+    net.kindText = text(json, "kind", path);
+    if (net.kindText == "torus_2d" || net.kindText == "torus_3d") {
+        net.kind = InterconnectKind::Torus;
+        net.torusRank = net.kindText == "torus_2d" ? 2 : 3;
+    } else if (net.kindText == "fully_connected") {
+        net.kind = InterconnectKind::FullMesh;
+    } else if (net.kindText == "pcie") {
+        net.kind = InterconnectKind::Pcie;
+    } else if (net.kindText == "nvswitch_all_to_all" || net.kindText == "hybrid_cube_mesh_or_nvswitch"
+        || net.kindText == "partial_mesh") {
+        net.kind = InterconnectKind::Switch;
+    } else {
+        complain(path + ".kind", fmt::format("unknown kind of interconnect: \"{}\"", net.kindText));
+    }
+    net.wrapText = text(json, "wraparound", path);
+    const std::string rule = text(json, "wrap_rule", path);
+    if (rule == "full_pod")
+        net.wrapRule = WrapRule::FullPod;
+    else if (rule == "full_axis")
+        net.wrapRule = WrapRule::FullAxis;
+    else if (rule == "cubes_of_4")
+        net.wrapRule = WrapRule::CubesOf4;
+    else if (!rule.empty())
+        complain(path + ".wrap_rule", fmt::format("unknown wrap rule: \"{}\"", rule));
+    net.note = text(json, "note", path);
+    net.linksPerChip = figure(json, json.contains("links_per_chip") ? "links_per_chip" : "links_per_gpu", path);
+    net.linkBytesPerSecond = figure(json, "link_oneway_bytes_per_s", path);
+    net.totalBytesPerSecond = figure(json, "total_oneway_bytes_per_s", path);
+    net.achievableFraction = figure(json, "achievable_fraction_ring", path);
+    net.hopLatencySeconds = figure(json, json.contains("hop_latency_s") ? "hop_latency_s" : "latency_s", path);
+    net.onChipLinkBytesPerSecond = figure(json, "on_chip_link_oneway_bytes_per_s", path);
+    if (const auto reduces = json.find("reduces_in_switch"); reduces != json.end()) {
+        if (reduces->is_boolean())
+            net.reducesInSwitch = reduces->get<bool>();
+        else
+            complain(path + ".reduces_in_switch", "\"reduces_in_switch\" must be true or false");
+    }
+}
+
+Chip ChipReader::read(const std::string& key)
+{
+    Chip chip;
+    chip.key = key;
+    if (!m_json.is_object()) {
+        complain(m_path, fmt::format("chip \"{}\" is not an object", key));
+        return chip;
+    }
+    chip.name = text(m_json, "name", m_path);
+    chip.vendor = text(m_json, "vendor", m_path);
+    const std::string chipClass = text(m_json, "class", m_path);
+    if (chipClass == "tpu")
+        chip.chipClass = ChipClass::Tpu;
+    else if (chipClass == "gpu")
+        chip.chipClass = ChipClass::Gpu;
+    else if (chipClass == "cpu")
+        chip.chipClass = ChipClass::Cpu;
+    else
+        complain(m_path + ".class", fmt::format("\"class\" must be tpu, gpu or cpu, got: \"{}\"", chipClass));
+    chip.devicesPerChip = count("devices_per_chip").value_or(1);
+    readPeaks(chip);
+    readOnChip(chip);
+    readInterconnect(chip);
+    chip.achievableMatmulFraction = figure(m_json, "achievable_matmul", m_path);
+    if (const auto side = counts("matrix_unit"); !side.empty()) {
+        chip.matrixUnit = Figure{static_cast<double>(side.front()), {}};
+        addSource(m_json.at("matrix_unit"), *chip.matrixUnit);
+    }
+    chip.hbmBytes = figure(m_json, "hbm_bytes", m_path);
+    chip.hbmBytesPerSecond = figure(m_json, "hbm_bytes_per_s", m_path);
+    const auto slice = counts("max_slice");
+    if (slice.size() == 1 && chip.interconnect.torusRank != 1) {
+        chip.maxSliceChips = slice.front();
+    } else if (!slice.empty()) {
+        chip.maxSlice = slice;
+        std::int64_t chips = 1;
+        for (const std::int64_t length : slice)
+            chips *= length;
+        chip.maxSliceChips = chips;
+    }
+    chip.hostShape = counts("host_shape");
+    chip.chipsPerHost = count("chips_per_host");
+    chip.fastDomain = count("gpus_per_fast_domain");
+    chip.dcnBytesPerSecond = figure(m_json, "dcn_bytes_per_s_per_chip", m_path);
+    chip.nicBytesPerSecond = figure(m_json, "nic_oneway_bytes_per_s_per_gpu", m_path);
+    chip.networkLatencySeconds = figure(m_json, "network_latency_s", m_path);
+    chip.tdpWatts = figure(m_json, "tdp_w", m_path);
+    return chip;
+}
+
+} // namespace
+
+Result<Catalogue> Catalogue::load(const std::filesystem::path& path)
+{
+    const auto text = readFile(path);
+    if (!text)
+        return text.error();
+    return parse(*text, path.string());
+}
+
+Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& file)
+{
+    const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+    const auto failed = [&](const std::string& message) {
+        return Problem{"MW1702", message, "use the catalogue that comes with the program", {.file = file}};
+    };
+    if (json.is_discarded())
+        return failed("the hardware catalogue is not valid JSON");
+    if (!json.is_object() || !json.contains("chips") || !json.at("chips").is_object() || json.at("chips").empty())
+        return failed("the hardware catalogue has no \"chips\"");
+
+    Problems problems;
+    Catalogue result;
+    std::map<std::string, std::size_t> keys;
+    for (const auto& [key, chip] : json.at("chips").items())
+        keys[key] = 0;
+    for (auto& [key, index] : keys) {
+        index = result.m_chips.size();
+        result.m_chips.push_back(ChipReader(json.at("chips").at(key), "chips." + key, problems).read(key));
+        result.m_names[lowerCase(key)] = {index, std::nullopt, {}};
+    }
+    if (json.contains("aliases") && json.at("aliases").is_object()) {
+        for (const auto& [name, alias] : json.at("aliases").items()) {
+            const Place place{.path = "aliases." + name};
+            const bool names = alias.is_object() && alias.contains("chip") && alias.at("chip").is_string();
+            const std::string target = names ? alias.at("chip").get<std::string>() : std::string{};
+            if (!keys.contains(target)) {
+                problems.push_back(
+                    {"MW1702", fmt::format("alias \"{}\" names no chip of the catalogue: \"{}\"", name, target), {}, place});
+                continue;
+            }
+            Alias entry{keys.at(target), std::nullopt, {}};
+            if (alias.contains("devices") && alias.at("devices").is_number_integer())
+                entry.devices = alias.at("devices").get<std::int64_t>();
+            if (alias.contains("approximation") && alias.at("approximation").is_string())
+                entry.approximation = alias.at("approximation").get<std::string>();
+            if (entry.devices && (*entry.devices < 1 || *entry.devices > result.m_chips[entry.chip].devicesPerChip)) {
+                problems.push_back({"MW1702",
+                    fmt::format("alias \"{}\" means {} devices of a chip that has {}", name, *entry.devices,
+                        result.m_chips[entry.chip].devicesPerChip),
+                    {}, place});
+                continue;
+            }
+            result.m_names.try_emplace(lowerCase(name), entry);
+        }
+    }
+    if (!problems.empty())
+        return inFile(std::move(problems), file);
+    return result;
+}
+
+Result<ChipMatch> Catalogue::find(std::string_view name) const
+{
+    const auto found = m_names.find(lowerCase(trimmed(name)));
+    if (found == m_names.end())
+        return Problem{"MW1701", fmt::format("unknown chip: \"{}\"", name), suggestion(lowerCase(name), names())};
+    return ChipMatch{&m_chips[found->second.chip], found->second.devices, found->second.approximation};
+}
+
+std::vector<std::string> Catalogue::names() const
+{
+    std::vector<std::string> result;
+    result.reserve(m_names.size());
+    for (const auto& [name, alias] : m_names)
+        result.push_back(name);
+    return result;
+}
+
+} // namespace meshwright::sim

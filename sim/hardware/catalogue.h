@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/hardware/chip.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// What a name of the catalogue stands for.
+struct ChipMatch {
+    const Chip* chip = nullptr; ///< never null in a result; lives as long as the catalogue
+    std::optional<std::int64_t> devices; ///< set when the name means that many devices of one chip (`tpu-v3-core`)
+    std::string approximation; ///< what the name leaves open and how it was taken; empty when nothing
+};
+
+/// The chips that are known, read from a file; see resources/hardware/README.md for its format.
+class Catalogue {
+public:
+    /// Problems: MW1702 the file is no catalogue (not JSON, no `chips`, a figure that is no number, an alias to nothing); all that
+    /// are found are reported, each with its path in the document. And those of `readFile`.
+    static Result<Catalogue> load(const std::filesystem::path& path);
+
+    /// The same from text; `file` is what problems name.
+    static Result<Catalogue> parse(std::string_view text, const std::string& file);
+
+    /// The chip of this key or alias, without regard to case.
+    /// Problems: MW1701 there is none, with the nearest name.
+    Result<ChipMatch> find(std::string_view name) const;
+
+    /// In the order of their keys.
+    const std::vector<Chip>& chips() const { return m_chips; }
+
+    /// Every key and alias, sorted.
+    std::vector<std::string> names() const;
+
+private:
+    struct Alias {
+        std::size_t chip = 0;
+        std::optional<std::int64_t> devices;
+        std::string approximation;
+    };
+
+    std::vector<Chip> m_chips;
+    std::map<std::string, Alias, std::less<>> m_names; ///< lower case; keys are aliases of themselves
+};
+
+} // namespace meshwright::sim

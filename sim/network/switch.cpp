@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/network/switch.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+double whole(double arrayBytes, const LinkSpec& port)
+{
+    assert(arrayBytes >= 0.0 && port.bytesPerSecond > 0.0 && port.latencySeconds >= 0.0);
+    return arrayBytes / port.bytesPerSecond;
+}
+
+/// (n-1)/n as a number.
+double otherShare(std::int64_t n)
+{
+    assert(n >= 1);
+    return static_cast<double>(n - 1) / static_cast<double>(n);
+}
+
+[[maybe_unused]] bool isPowerOfTwo(std::int64_t n)
+{
+    return std::has_single_bit(static_cast<std::uint64_t>(n));
+}
+
+double floorLog2(std::int64_t n)
+{
+    return static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n)) - 1);
+}
+
+double ceilLog2(std::int64_t n)
+{
+    return n == 1 ? 0.0 : static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
+}
+
+} // namespace
+
+double switchRingAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return static_cast<double>(n - 1) * port.latencySeconds + otherShare(n) * whole(arrayBytes, port);
+}
+
+double switchRingAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return 2.0 * switchRingAllGatherSeconds(arrayBytes, n, port);
+}
+
+double doublingAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    assert(isPowerOfTwo(n));
+    return floorLog2(n) * port.latencySeconds + otherShare(n) * whole(arrayBytes, port);
+}
+
+double halvingDoublingAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    const auto core = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+    const double fold = core == n ? 0.0 : 2.0 * (port.latencySeconds + whole(arrayBytes, port));
+    return 2.0 * doublingAllGatherSeconds(arrayBytes, core, port) + fold;
+}
+
+double recursiveDoublingAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    assert(isPowerOfTwo(n));
+    return floorLog2(n) * (port.latencySeconds + whole(arrayBytes, port));
+}
+
+double binomialBroadcastSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return ceilLog2(n) * (port.latencySeconds + whole(arrayBytes, port));
+}
+
+double binomialAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return 2.0 * binomialBroadcastSeconds(arrayBytes, n, port);
+}
+
+double chainBroadcastSeconds(double arrayBytes, std::int64_t n, std::int64_t chunks, const LinkSpec& port, double overheadSeconds)
+{
+    assert(chunks >= 1 && overheadSeconds >= 0.0);
+    if (n == 1)
+        return 0.0;
+    const auto hops = static_cast<double>(n - 1);
+    const auto pieces = static_cast<double>(chunks);
+    return hops * port.latencySeconds + (hops - 1.0 + pieces) * (overheadSeconds + whole(arrayBytes, port) / pieces);
+}
+
+std::int64_t bestChainChunks(double arrayBytes, std::int64_t n, const LinkSpec& port, double overheadSeconds, std::int64_t most)
+{
+    assert(most >= 1);
+    if (n <= 2 || arrayBytes == 0.0)
+        return 1;
+    if (overheadSeconds == 0.0)
+        return most;
+    const double ideal = std::sqrt(static_cast<double>(n - 2) * whole(arrayBytes, port) / overheadSeconds);
+    const auto below = static_cast<std::int64_t>(std::clamp(std::floor(ideal), 1.0, static_cast<double>(most)));
+    const std::int64_t above = std::min(below + 1, most);
+    const auto seconds = [&](std::int64_t chunks) { return chainBroadcastSeconds(arrayBytes, n, chunks, port, overheadSeconds); };
+    return seconds(above) < seconds(below) ? above : below;
+}
+
+SecondsRange doubleTreeAllReduceSeconds(double arrayBytes, std::int64_t n, double chunkBytes, const LinkSpec& port)
+{
+    if (n == 1)
+        return {};
+    return {2.0 * otherShare(n) * whole(arrayBytes, port),
+        2.0 * whole(arrayBytes, port) + 4.0 * ceilLog2(n) * (port.latencySeconds + whole(chunkBytes, port))};
+}
+
+double inSwitchAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return n == 1 ? 0.0 : port.latencySeconds + whole(arrayBytes, port);
+}
+
+double inSwitchAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return n == 1 ? 0.0 : port.latencySeconds + otherShare(n) * whole(arrayBytes, port);
+}
+
+double pairwiseAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    return switchRingAllGatherSeconds(arrayBytes, n, port);
+}
+
+double bruckAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+{
+    assert(isPowerOfTwo(n));
+    return floorLog2(n) * (port.latencySeconds + whole(arrayBytes, port) / 2.0);
+}
+
+double fatTreeAllToAllSeconds(
+    double arrayBytes, std::int64_t n, const LinkSpec& port, std::int64_t perLeaf, double oversubscription)
+{
+    assert(perLeaf >= 1 && perLeaf <= n && oversubscription >= 1.0);
+    const auto devices = static_cast<double>(n);
+    const double staying = static_cast<double>(perLeaf - 1) / devices;
+    const double leaving = static_cast<double>(n - perLeaf) / devices;
+    return static_cast<double>(n - 1) * port.latencySeconds + (staying + leaving * oversubscription) * whole(arrayBytes, port);
+}
+
+double directAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link)
+{
+    return n == 1 ? 0.0 : link.latencySeconds + whole(arrayBytes, link) / static_cast<double>(n);
+}
+
+double directAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link)
+{
+    return 2.0 * directAllGatherSeconds(arrayBytes, n, link);
+}
+
+double directAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link)
+{
+    return directAllGatherSeconds(arrayBytes, n, link);
+}
+
+double hierarchicalAllReduceSeconds(
+    double arrayBytes, std::int64_t groups, std::int64_t perGroup, const LinkSpec& inner, const LinkSpec& outer)
+{
+    return switchRingAllReduceSeconds(arrayBytes, perGroup, inner)
+        + switchRingAllReduceSeconds(arrayBytes / static_cast<double>(perGroup), groups, outer);
+}
+
+double hierarchicalAllReduceTierSeconds(
+    double arrayBytes, std::int64_t groups, std::int64_t perGroup, const LinkSpec& inner, const LinkSpec& outer)
+{
+    return std::max(2.0 * otherShare(perGroup) * whole(arrayBytes, inner),
+        2.0 * otherShare(groups) * whole(arrayBytes, outer) / static_cast<double>(perGroup));
+}
+
+} // namespace meshwright::sim

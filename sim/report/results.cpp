@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/report/results.h"
+
+#include "core/support/table.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json header(const char* schema)
+{
+    return Json{{"schema", schema}, {"meshwright", kVersion}};
+}
+
+std::string dumped(const Json& json)
+{
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// JSON has no infinities; what is not finite is null.
+Json number(double value)
+{
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json meshJson(const Mesh& mesh)
+{
+    Json axes = Json::array();
+    for (const MeshAxis& axis : mesh.axes())
+        axes.push_back({axis.name, axis.size});
+    return axes;
+}
+
+Json useJson(const CollectiveUse& use)
+{
+    return Json{{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count}, {"bytes_per_device", use.bytesPerDevice},
+        {"phase", phaseName(use.phase)}, {"cause", {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason}, {"annotation", use.cause.annotation}}}};
+}
+
+Json memoryJson(const std::vector<std::int64_t>& bytesByKind)
+{
+    Json json;
+    for (std::size_t kind = 0; kind < bytesByKind.size(); ++kind)
+        json[memoryKindName(static_cast<MemoryKind>(kind))] = bytesByKind[kind];
+    return json;
+}
+
+Json simulationObject(const SimulatedStudy& study)
+{
+    const Simulation& s = study.simulation;
+    Json json = header("meshwright.simulation/1");
+    json["study"] = study.name;
+    json["file"] = study.file;
+    json["mesh"] = meshJson(study.mesh);
+    json["hardware"] = s.machine;
+    json["collective_cost"] = study.collectiveCost;
+    json["step_time_s"] = s.stepSeconds;
+    json["compute_s"] = s.computeSeconds;
+    json["exposed_communication_s"] = s.exposedSeconds;
+    json["communication_s"] = s.collectiveSeconds;
+    json["bubble_s"] = s.bubbleSeconds;
+    json["model_flops"] = s.modelFlops;
+    json["mfu"] = s.mfu;
+    json["peak_flops_per_s"] = s.peakFlopsPerSecond;
+    json["peak_flops_of"] = s.peakHow;
+    json["peak_bytes_per_device"] = s.peakBytes;
+    json["capacity_bytes"] = s.capacityBytes;
+    json["reserve_bytes"] = s.reserveBytes;
+    json["fits"] = s.fits;
+    json["bound_by"] = s.boundBy;
+    json["collectives"] = Json::array();
+    for (const SimulatedCollective& collective : s.collectives) {
+        Json entry = useJson(collective.use);
+        entry["wire_bytes"] = collective.wireBytesPerDevice;
+        entry["time_s"] = collective.seconds;
+        entry["exposed_s"] = collective.exposedSeconds;
+        entry["algorithm"] = collective.algorithm;
+        entry["formula"] = collective.formula;
+        json["collectives"].push_back(std::move(entry));
+    }
+    json["memory_at_peak"] = Json::array();
+    for (const LiveValue& value : study.liveAtPeak)
+        json["memory_at_peak"].push_back({{"name", value.name}, {"kind", memoryKindName(value.kind)}, {"bytes", value.bytes}});
+    json["memory"] = Json::array();
+    for (const MemoryPoint& point : s.memory) {
+        Json entry = memoryJson(point.bytesByKind);
+        entry["time_s"] = point.seconds;
+        json["memory"].push_back(std::move(entry));
+    }
+    json["assumptions"] = s.assumptions;
+    json["simulator"] = {{"wall_s", study.wallSeconds}, {"events", s.events}, {"classes", s.classes}};
+    return json;
+}
+
+std::string percent(double part, double whole)
+{
+    return whole > 0.0 ? fmt::format("{:.0f} %", 100.0 * part / whole) : "0 %";
+}
+
+std::string headline(const SimulatedStudy& study)
+{
+    const Simulation& s = study.simulation;
+    return fmt::format("{} on {}, mesh {}\n", study.name, s.machine, study.mesh.text());
+}
+
+std::string collectiveTable(const Simulation& simulation)
+{
+    using Align = TextTable::Align;
+    TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"time", Align::Right}, {"exposed", Align::Right}, {"value"}});
+    for (const SimulatedCollective& c : simulation.collectives)
+        table.addRow({opName(c.use.kind), c.use.axes, phaseName(c.use.phase), fmt::format("{}", c.use.count), formatBytes(static_cast<double>(c.use.bytesPerDevice)),
+            formatSeconds(c.seconds), formatSeconds(c.exposedSeconds), c.use.cause.value});
+    return table.text(2);
+}
+
+} // namespace
+
+std::string simulationJson(const std::vector<SimulatedStudy>& studies)
+{
+    if (studies.size() == 1)
+        return dumped(simulationObject(studies.front()));
+    Json all = Json::array();
+    for (const SimulatedStudy& study : studies)
+        all.push_back(simulationObject(study));
+    return dumped(all);
+}
+
+std::string simulationText(const SimulatedStudy& study)
+{
+    const Simulation& s = study.simulation;
+    std::string text = headline(study);
+    text += fmt::format("  step {}  =  compute {} ({})  +  exposed communication {} ({})\n", formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
+        percent(s.computeSeconds, s.stepSeconds), formatSeconds(s.exposedSeconds), percent(s.exposedSeconds, s.stepSeconds));
+    text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
+    text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n", formatBytes(static_cast<double>(s.peakBytes)),
+        formatBytes(static_cast<double>(s.capacityBytes)), formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
+    if (s.collectives.empty()) {
+        text += "  no collectives\n";
+    } else {
+        text += "\n" + collectiveTable(s);
+    }
+    text += "\n  live at the peak:";
+    for (std::size_t i = 0; i < study.liveAtPeak.size() && i < 5; ++i)
+        text += fmt::format("{} {} {}", i == 0 ? "" : ",", study.liveAtPeak[i].name, formatBytes(static_cast<double>(study.liveAtPeak[i].bytes)));
+    if (study.liveAtPeak.size() > 5)
+        text += fmt::format(" and {} more", study.liveAtPeak.size() - 5);
+    text += "\n";
+    for (const std::string& assumption : s.assumptions)
+        text += "  assumed: " + assumption + "\n";
+    return text;
+}
+
+std::string simulationTable(const std::vector<SimulatedStudy>& studies)
+{
+    using Align = TextTable::Align;
+    TextTable table({{"study"}, {"mesh"}, {"hardware"}, {"step", Align::Right}, {"compute", Align::Right}, {"exposed", Align::Right}, {"MFU", Align::Right}, {"memory", Align::Right},
+        {"fits"}, {"bound by"}});
+    for (const SimulatedStudy& study : studies) {
+        const Simulation& s = study.simulation;
+        table.addRow({study.name, study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds),
+            fmt::format("{:.1f} %", 100.0 * s.mfu), formatBytes(static_cast<double>(s.peakBytes)), s.fits ? "yes" : "NO", s.boundBy});
+    }
+    return table.text();
+}
+
+std::string simulationCsv(const std::vector<SimulatedStudy>& studies)
+{
+    const auto quoted = [](const std::string& text) {
+        std::string result = "\"";
+        for (const char c : text)
+            result += c == '"' ? std::string("\"\"") : std::string(1, c);
+        return result + "\"";
+    };
+    std::string csv = "study,file,mesh,hardware,step_time_s,compute_s,exposed_communication_s,bubble_s,mfu,peak_bytes_per_device,capacity_bytes,fits,bound_by\n";
+    for (const SimulatedStudy& study : studies) {
+        const Simulation& s = study.simulation;
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(study.name), quoted(study.file), quoted(study.mesh.text()), quoted(s.machine), s.stepSeconds,
+            s.computeSeconds, s.exposedSeconds, s.bubbleSeconds, s.mfu, s.peakBytes, s.capacityBytes, s.fits, quoted(s.boundBy));
+    }
+    return csv;
+}
+
+std::string trainingJson(const TrainingResult& result)
+{
+    Json json = header("meshwright.training/1");
+    json["losses"] = Json::array();
+    for (const double loss : result.losses)
+        json["losses"].push_back(number(loss));
+    json["metrics"] = Json::object();
+    json["metrics"]["accuracy"] = Json::array();
+    for (const double accuracy : result.accuracies)
+        json["metrics"]["accuracy"].push_back(number(accuracy));
+    if (result.heldOutAccuracy)
+        json["metrics"]["held_out_accuracy"] = number(*result.heldOutAccuracy);
+    json["metrics"]["held_out_examples"] = result.heldOutExamples;
+    json["step_time_s"] = {{"median", result.stepSeconds.median}, {"min", result.stepSeconds.min}, {"max", result.stepSeconds.max}};
+    json["samples_per_s"] = result.samplesPerSecond;
+    json["devices"] = result.devices;
+    json["peak_bytes_per_device"] = result.peakBytesPerDevice;
+    json["interrupted"] = result.interrupted;
+    json["collectives"] = Json::array();
+    json["phases"] = Json::array();
+    for (const PhaseResult& phase : result.phases) {
+        json["phases"].push_back({{"mesh", phase.mesh}, {"steps", phase.steps}, {"arena_bytes", phase.arenaBytes}, {"moved_bytes", phase.movedBytes}});
+        for (const CountedCollective& counted : phase.collectives) {
+            Json entry = useJson(counted.use);
+            entry["mesh"] = phase.mesh;
+            entry["counted_calls"] = counted.calls;
+            entry["counted_bytes_per_device"] = counted.bytesPerDevice;
+            json["collectives"].push_back(std::move(entry));
+        }
+    }
+    if (result.verification) {
+        const Verification& v = *result.verification;
+        Json tensors = Json::array();
+        for (const VerifiedTensor& tensor : v.tensors)
+            tensors.push_back({{"name", tensor.name}, {"error", number(tensor.shardedError)}, {"unsharded_error", number(tensor.unshardedError)},
+                {"tolerance", number(tensor.tolerance)}, {"scale", number(tensor.scale)}, {"passed", tensor.passed}});
+        json["verify"] = {{"verdict", v.passed ? "equal" : "different"}, {"max_abs_error", number(v.maxAbsError())}, {"max_rel_error", number(v.maxRelError())},
+            {"checked_steps", v.checkedSteps}, {"tensors", std::move(tensors)}};
+    }
+    return dumped(json);
+}
+
+std::string trainingText(const TrainingResult& result)
+{
+    std::string text;
+    std::int64_t steps = 0;
+    for (const PhaseResult& phase : result.phases)
+        steps += phase.steps;
+    text += fmt::format("{} steps on {} devices: loss {:.6g} -> {:.6g}", steps, result.devices, result.losses.front(), result.losses.back());
+    if (result.heldOutAccuracy)
+        text += fmt::format(", {:.1f} % of {} held-out examples right", 100.0 * *result.heldOutAccuracy, result.heldOutExamples);
+    text += fmt::format("\nstep {} (median; {} to {}), {} samples/s, {} a device\n", formatSeconds(result.stepSeconds.median), formatSeconds(result.stepSeconds.min),
+        formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond), formatBytes(static_cast<double>(result.peakBytesPerDevice)));
+
+    using Align = TextTable::Align;
+    for (const PhaseResult& phase : result.phases) {
+        text += fmt::format("\n{} ({} steps{})\n", phase.mesh, phase.steps,
+            phase.movedBytes > 0 ? fmt::format(", {} moved between devices to get here", formatBytes(static_cast<double>(phase.movedBytes))) : "");
+        TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls/step", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
+        for (const CountedCollective& counted : phase.collectives)
+            table.addRow({opName(counted.use.kind), counted.use.axes, phaseName(counted.use.phase), fmt::format("{}", counted.use.count),
+                formatBytes(static_cast<double>(counted.use.bytesPerDevice)), counted.use.cause.value, counted.use.cause.reason});
+        text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
+    }
+    if (result.verification) {
+        const Verification& v = *result.verification;
+        text += fmt::format("\nverified against one device at {} steps: {} (largest error {:.2e} of the tensor's scale)\n", v.checkedSteps.size(), v.passed ? "equal" : "DIFFERENT",
+            v.maxRelError());
+        for (const VerifiedTensor& tensor : v.tensors) {
+            if (!tensor.passed)
+                text += fmt::format("  {}: error {:.3e}, allowed {:.3e}\n", tensor.name, tensor.shardedError, tensor.tolerance);
+        }
+    }
+    return text;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "core/train/trainer.h"
+#include "sim/simulate/simulation.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// A simulated study as results name it.
+struct SimulatedStudy {
+    std::string name; ///< of the study
+    std::string file;
+    Mesh mesh;
+    std::string collectiveCost; ///< id of the cost by which collective sequences were chosen
+    Simulation simulation;
+    std::vector<LiveValue> liveAtPeak;
+    double wallSeconds = 0.0; ///< that simulating took; measured
+};
+
+/// `meshwright.simulation/1`: an object for one study, an array of them for several. Bytes in wall-clock fields apart, equal for equal input.
+std::string simulationJson(const std::vector<SimulatedStudy>& studies);
+
+/// What a person reads of one study: the answers first, then where the time goes, the collectives with their causes, the memory.
+std::string simulationText(const SimulatedStudy& study);
+
+/// A row for each of several studies.
+std::string simulationTable(const std::vector<SimulatedStudy>& studies);
+std::string simulationCsv(const std::vector<SimulatedStudy>& studies);
+
+/// `meshwright.training/1`.
+std::string trainingJson(const TrainingResult& result);
+
+/// What a person reads at the end of training.
+std::string trainingText(const TrainingResult& result);
+
+} // namespace meshwright::sim

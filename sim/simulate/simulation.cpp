@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/simulate/simulation.h"
+
+#include "core/program/transform.h"
+#include "sim/network/placement.h"
+#include "sim/simulate/instruction_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// Kept for the runtime and fragmentation: 4 % of a device's memory and 1 GiB, as semantics.md 6.8 has it; never more than a tenth.
+std::int64_t reserveOf(std::int64_t capacityBytes)
+{
+    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+    const auto capacity = static_cast<double>(capacityBytes);
+    return static_cast<std::int64_t>(std::min(0.04 * capacity + kGiB, 0.1 * capacity));
+}
+
+CollectiveKind networkKind(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::AllReduce:
+        return CollectiveKind::AllReduce;
+    case OpKind::AllGather:
+        return CollectiveKind::AllGather;
+    case OpKind::ReduceScatter:
+        return CollectiveKind::ReduceScatter;
+    case OpKind::AllToAll:
+        return CollectiveKind::AllToAll;
+    default:
+        return CollectiveKind::Permute;
+    }
+}
+
+SliceCategory categoryOf(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::AllReduce:
+        return SliceCategory::AllReduce;
+    case OpKind::AllGather:
+        return SliceCategory::AllGather;
+    case OpKind::ReduceScatter:
+        return SliceCategory::ReduceScatter;
+    case OpKind::AllToAll:
+        return SliceCategory::AllToAll;
+    default:
+        return SliceCategory::Permute;
+    }
+}
+
+/// What an instruction is called in a timeline: its op, and the value that it makes.
+std::string labelOf(const Function& function, const Instruction& instruction)
+{
+    const Op& last = function[instruction.ops.back()];
+    std::string label = opName(instruction.ops.size() == 1 ? last.kind : OpKind::Add);
+    if (instruction.ops.size() > 1)
+        label = fmt::format("fusion of {}", instruction.ops.size());
+    for (const ValueId value : instruction.writes) {
+        if (!function[value].name.empty())
+            return fmt::format("{} {}", label, function[value].name);
+    }
+    return label;
+}
+
+class Simulator {
+public:
+    Simulator(const ScheduledFunction& scheduled, const MeshPlacement& placement, const DeviceCost& cost)
+        : m_scheduled(scheduled)
+        , m_function(scheduled.device.function)
+        , m_placement(placement)
+        , m_cost(cost)
+        , m_computeRow(m_result.timeline.addRow(0, "compute"))
+        , m_collectiveRow(m_result.timeline.addRow(0, "collectives"))
+    {
+    }
+
+    Simulation run()
+    {
+        for (const CollectiveUse& use : collectivesOf(m_scheduled.device, m_placement.mesh())) {
+            m_collectiveOf[use.op] = m_result.collectives.size();
+            m_result.collectives.push_back(estimate(use));
+        }
+        const std::vector<MemoryMoment> moments = memoryOverTime(m_scheduled);
+        for (std::size_t i = 0; i < m_scheduled.instructions.size(); ++i) {
+            m_result.memory.push_back({m_computeFree, moments[i].bytesByKind, moments[i].total});
+            execute(m_scheduled.instructions[i]);
+        }
+        m_result.memory.push_back({m_computeFree, moments.back().bytesByKind, moments.back().total});
+        m_result.stepSeconds = std::max(m_computeFree, m_collectivesFree);
+        m_result.exposedSeconds += m_result.stepSeconds - m_computeFree;
+        for (const SimulatedCollective& collective : m_result.collectives)
+            m_result.collectiveSeconds += collective.seconds;
+        m_result.peakBytes = m_scheduled.buffers.arenaBytes;
+        m_result.peakInstruction = m_scheduled.buffers.peakInstruction;
+        m_result.boundBy = boundBy();
+        m_result.timeline.sort();
+        return std::move(m_result);
+    }
+
+private:
+    SimulatedCollective estimate(const CollectiveUse& use) const
+    {
+        CollectiveRequest request;
+        request.kind = networkKind(use.kind);
+        request.payloadBytes = use.bytesPerDevice;
+        request.axes = m_placement.groupAxes(m_function[use.op].as<CollectiveAttributes>().axes);
+        request.pattern = PermutePattern::Any;
+        const CollectiveEstimate estimate = estimateCollective(request);
+        SimulatedCollective collective;
+        collective.use = use;
+        collective.wireBytesPerDevice = estimate.wireBytesPerDevice;
+        collective.secondsPerCall = estimate.seconds;
+        collective.algorithm = estimate.algorithm;
+        collective.formula = estimate.formula;
+        return collective;
+    }
+
+    void execute(const Instruction& instruction)
+    {
+        ++m_result.events;
+        switch (instruction.kind) {
+        case InstructionKind::Compute:
+            compute(instruction);
+            break;
+        case InstructionKind::CollectiveStart:
+            start(instruction);
+            break;
+        case InstructionKind::CollectiveDone:
+            waitFor(instruction);
+            break;
+        case InstructionKind::Loop:
+            loop(instruction);
+            break;
+        }
+    }
+
+    void compute(const Instruction& instruction)
+    {
+        const OpWork work = workOf(m_function, instruction);
+        const OpTime time = m_cost.time(work);
+        addSlice(m_computeRow, m_computeFree, time.seconds, labelOf(m_function, instruction), m_cost.formula(work), SliceCategory::Compute, work.bytesRead + work.bytesWritten);
+        m_computeFree += time.seconds;
+        m_result.computeSeconds += time.seconds;
+        m_secondsBoundBy[static_cast<std::size_t>(time.bound)] += time.seconds;
+    }
+
+    /// A collective starts when everything before it in the schedule is done and the stream is free.
+    void start(const Instruction& instruction)
+    {
+        SimulatedCollective& collective = m_result.collectives[m_collectiveOf.at(instruction.ops.front())];
+        const double begin = std::max(m_computeFree, m_collectivesFree);
+        m_collectivesFree = begin + collective.secondsPerCall;
+        m_endOf[instruction.ops.front()] = m_collectivesFree;
+        collective.seconds += collective.secondsPerCall;
+        addSlice(m_collectiveRow, begin, collective.secondsPerCall, fmt::format("{} {}", opName(collective.use.kind), collective.use.cause.value),
+            collective.algorithm + ": " + collective.formula, categoryOf(collective.use.kind), collective.use.bytesPerDevice);
+    }
+
+    void waitFor(const Instruction& instruction)
+    {
+        const double end = m_endOf.at(instruction.ops.front());
+        if (end <= m_computeFree)
+            return;
+        SimulatedCollective& collective = m_result.collectives[m_collectiveOf.at(instruction.ops.front())];
+        const double waited = end - m_computeFree;
+        addSlice(m_computeRow, m_computeFree, waited, fmt::format("wait for {}", collective.use.cause.value), {}, SliceCategory::Wait, 0);
+        collective.exposedSeconds += waited;
+        m_result.exposedSeconds += waited;
+        m_computeFree = end;
+    }
+
+    void loop(const Instruction& instruction)
+    {
+        const std::int64_t count = m_function[instruction.ops.front()].as<RepeatAttributes>().count;
+        for (std::int64_t i = 0; i < count; ++i) {
+            for (const Instruction& inner : instruction.body)
+                execute(inner);
+        }
+    }
+
+    void addSlice(std::uint32_t row, double begin, double seconds, const std::string& name, const std::string& detail, SliceCategory category, std::int64_t bytes)
+    {
+        if (seconds <= 0.0)
+            return;
+        Slice slice;
+        slice.startSeconds = begin;
+        slice.durationSeconds = seconds;
+        slice.cpuSeconds = seconds;
+        slice.bytes = bytes;
+        slice.row = row;
+        slice.name = m_result.timeline.intern(name);
+        slice.detail = m_result.timeline.intern(detail);
+        slice.category = category;
+        m_result.timeline.add(slice);
+    }
+
+    /// What takes the largest share of the step.
+    std::string boundBy() const
+    {
+        std::map<std::string, double> share;
+        share["compute"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];
+        share["memory bandwidth"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
+        share["launch overhead"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
+        for (const SimulatedCollective& collective : m_result.collectives)
+            share[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+        return std::max_element(share.begin(), share.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+    }
+
+    const ScheduledFunction& m_scheduled;
+    const Function& m_function;
+    const MeshPlacement& m_placement;
+    const DeviceCost& m_cost;
+    Simulation m_result;
+    std::uint32_t m_computeRow;
+    std::uint32_t m_collectiveRow;
+    double m_computeFree = 0.0;
+    double m_collectivesFree = 0.0;
+    std::map<OpId, std::size_t> m_collectiveOf;
+    std::map<OpId, double> m_endOf;
+    std::array<double, 3> m_secondsBoundBy{};
+};
+
+std::string nameOf(const Function& function, const Buffer& buffer)
+{
+    if (!buffer.value.valid())
+        return "a loop's body";
+    const Value& value = function[buffer.value];
+    if (!value.name.empty())
+        return value.name;
+    return value.producer.valid() ? opName(function[value.producer].kind) : "an argument";
+}
+
+/// The type in which most of the program's product FLOPs are multiplied.
+DType mainProductType(const Function& function)
+{
+    std::map<DType, double> flops;
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        if (op.kind == OpKind::DotGeneral) {
+            const auto& attributes = op.as<DotAttributes>();
+            flops[attributes.operandType] += productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type).flops();
+        }
+    });
+    if (flops.empty())
+        return DType::F32;
+    return std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+}
+
+} // namespace
+
+double productFlops(const Function& function)
+{
+    double flops = 0.0;
+    const auto visitBlock = [&](const auto& self, BlockId block, double times) -> void {
+        for (const OpId id : function[block].ops) {
+            const Op& op = function[id];
+            if (op.kind == OpKind::DotGeneral)
+                flops += times * productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
+            for (const BlockId body : op.bodies)
+                self(self, body, times * static_cast<double>(op.as<RepeatAttributes>().count));
+        }
+    };
+    visitBlock(visitBlock, BlockId(std::int32_t{0}), 1.0);
+    return flops;
+}
+
+Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine)
+{
+    const auto placement = placeMesh(mesh, machine);
+    if (!placement)
+        return placement.error();
+    const auto cost = DeviceCost::create(machine);
+    if (!cost)
+        return cost.error();
+    const DType type = mainProductType(unsharded);
+    const auto format = mathFormatOf(type);
+    const auto rate = format ? matmulRate(machine.chip, *format, type == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default) : std::nullopt;
+    if (!rate)
+        return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)), "multiply in bf16 or f32 (dtype.matmul)"};
+
+    Simulation simulation = Simulator(function, *placement, *cost).run();
+    simulation.machine = machine.text();
+    simulation.assumptions = machine.assumptions;
+    simulation.modelFlops = productFlops(unsharded);
+    simulation.peakFlopsPerSecond = rate->flopsPerSecond;
+    simulation.peakHow = rate->how;
+    if (simulation.stepSeconds > 0.0)
+        simulation.mfu = simulation.modelFlops / (simulation.stepSeconds * static_cast<double>(mesh.deviceCount()) * rate->flopsPerSecond);
+    simulation.capacityBytes = machine.hbmBytesPerDevice;
+    simulation.reserveBytes = reserveOf(machine.hbmBytesPerDevice);
+    simulation.fits = simulation.peakBytes <= simulation.capacityBytes - simulation.reserveBytes;
+    return simulation;
+}
+
+std::vector<LiveValue> liveAtPeak(const ScheduledFunction& scheduled)
+{
+    std::vector<LiveValue> live;
+    const std::size_t peak = scheduled.buffers.peakInstruction;
+    for (const Buffer& buffer : scheduled.buffers.buffers) {
+        if (buffer.first > peak || buffer.last < peak || buffer.bytes == 0 || buffer.inLoop)
+            continue;
+        live.push_back({nameOf(scheduled.device.function, buffer), buffer.kind, buffer.bytes});
+    }
+    std::stable_sort(live.begin(), live.end(), [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
+    return live;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/schedule/schedule.h"
+#include "core/timeline/timeline.h"
+#include "sim/hardware/machine.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// One collective of a simulated step.
+struct SimulatedCollective {
+    CollectiveUse use;
+    std::int64_t wireBytesPerDevice = 0; ///< sent by one device in one call
+    double secondsPerCall = 0.0;
+    double seconds = 0.0; ///< all calls
+    double exposedSeconds = 0.0; ///< of them, what computing waited for
+    std::string algorithm;
+    std::string formula; ///< with its inputs
+};
+
+/// Bytes in use on one device from a moment on.
+struct MemoryPoint {
+    double seconds = 0.0;
+    std::vector<std::int64_t> bytesByKind; ///< index: MemoryKind
+    std::int64_t total = 0;
+};
+
+/// What a step would take on some hardware. All devices do the same, so one stands for all.
+struct Simulation {
+    double stepSeconds = 0.0;
+    double computeSeconds = 0.0; ///< busy computing
+    double exposedSeconds = 0.0; ///< waiting for collectives
+    double bubbleSeconds = 0.0; ///< waiting for other pipeline stages
+    double collectiveSeconds = 0.0; ///< all collectives, hidden or not
+    double modelFlops = 0.0; ///< of the whole step on all devices: products of the unsharded program
+    double mfu = 0.0; ///< modelFlops / (step * devices * peak of the products' type)
+    double peakFlopsPerSecond = 0.0; ///< of one device, as mfu takes it
+    std::string peakHow; ///< which figure that is
+    std::int64_t peakBytes = 0; ///< of the buffer plan, per device
+    std::size_t peakInstruction = 0;
+    std::int64_t capacityBytes = 0; ///< of a device
+    std::int64_t reserveBytes = 0; ///< of it, kept for the runtime and fragmentation
+    bool fits = false; ///< peak <= capacity - reserve
+    std::string boundBy; ///< "compute", "memory bandwidth", "launch overhead", or the collective that is waited for longest: "all_reduce over data"
+    std::vector<SimulatedCollective> collectives;
+    std::vector<MemoryPoint> memory;
+    Timeline timeline{Clock::Simulated}; ///< of one device
+    std::string machine; ///< what it was simulated on
+    std::vector<std::string> assumptions; ///< figures that are not from a source
+    std::int64_t events = 0;
+    std::int64_t classes = 1; ///< groups of devices that do the same
+};
+
+/// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run.
+double productFlops(const Function& function);
+
+/// Runs the schedule of one function on the machine: a stream that computes in order and a stream that carries collectives in order; a collective
+/// starts when both the stream and everything before it in the schedule are ready, and its CollectiveDone waits for it.
+/// `unsharded` is the same function before partitioning, for its FLOPs.
+///
+/// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies.
+Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine);
+
+/// One row of a table of memory in use at the peak: the values that are live there, largest first.
+struct LiveValue {
+    std::string name;
+    MemoryKind kind = MemoryKind::Temporary;
+    std::int64_t bytes = 0;
+};
+std::vector<LiveValue> liveAtPeak(const ScheduledFunction& function);
+
+} // namespace meshwright::sim

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/draw/draw_layout.h"
+
+#include "core/draw/svg.h"
+#include "tests/values.h"
+
+#include <QtTest>
+
+#include <map>
+#include <set>
+
+using namespace meshwright;
+using namespace meshwright::tests;
+
+class TestDrawLayout : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void cellsAreToScale();
+    void coloursAndLabels();
+    void bandsAndBadges();
+    void partialSumsAreHatched();
+    void selection();
+    void smallMultiples();
+    void limits();
+    void extremeShapes_data();
+    void extremeShapes();
+    void tooltips();
+    void textIsReadable();
+    void sameBytes();
+};
+
+namespace {
+
+DisplayList drawn(const Shape& shape, const char* spec, const Mesh& mesh, const LayoutDrawing& drawing = {})
+{
+    return drawLayout(layoutOf(shape, shardingOf(spec, shape.size(), mesh), mesh), drawing);
+}
+
+std::map<std::string, RectShape> cellsOf(const DisplayList& list)
+{
+    std::map<std::string, RectShape> cells;
+    for (const DisplayItem& item : list.items) {
+        if (!item.id.empty())
+            cells.emplace(item.id, std::get<RectShape>(item.shape));
+    }
+    return cells;
+}
+
+QStringList textsOf(const DisplayList& list)
+{
+    QStringList texts;
+    for (const DisplayItem& item : list.items) {
+        if (const auto* shape = std::get_if<TextShape>(&item.shape))
+            texts << text(shape->text);
+    }
+    return texts;
+}
+
+} // namespace
+
+void TestDrawLayout::cellsAreToScale()
+{
+    // 5 rows over 4 devices: 2, 2, 1, 0. A picture of 5 x 10 in 480 x 360 is 480 x 240: 48 pixels a row.
+    const auto cells = cellsOf(drawn({5, 10}, "P('x')", meshOf("x=4")));
+    QCOMPARE(cells.size(), std::size_t{3});
+    QCOMPARE(cells.at("shard:0").height, 96.0);
+    QCOMPARE(cells.at("shard:1").height, 96.0);
+    QCOMPARE(cells.at("shard:2").height, 48.0);
+    QCOMPARE(cells.at("shard:0").width, 480.0);
+    QCOMPARE(cells.at("shard:1").topLeft.y, cells.at("shard:0").topLeft.y + 96.0); // they touch
+    QVERIFY(textsOf(drawn({5, 10}, "P('x')", meshOf("x=4"))).contains("no elements on TPU 3"));
+}
+
+void TestDrawLayout::coloursAndLabels()
+{
+    LayoutDrawing drawing;
+    drawing.caption = "P('x', 'y')";
+    drawing.deviceColours = DeviceColours(meshOf("x=2,y=2"));
+    const DisplayList list = drawn({128, 128}, "P('x', 'y')", meshOf("x=2,y=2"), drawing);
+    const auto cells = cellsOf(list);
+    QCOMPARE(cells.size(), std::size_t{4});
+    for (DeviceId device = 0; device < 4; ++device)
+        QVERIFY(cells.at("shard:" + std::to_string(device)).style.fill == Paint(drawing.deviceColours->of(device)));
+    const QStringList texts = textsOf(list);
+    QCOMPARE(texts.front(), QString("x: 128x128 P('x', 'y')"));
+    QVERIFY(texts.contains("TPU 3"));
+    QVERIFY(texts.contains("[64:128, 0:64]"));
+    // Flat cells have one line for both.
+    QVERIFY(textsOf(drawn({128, 512}, "P('x', 'y')", meshOf("x=4,y=2"))).contains("TPU 3  [32:64, 256:512]"));
+    QCOMPARE(list.title, std::string("x: 128x128 P('x', 'y')"));
+    // A click in the third cell finds it.
+    const RectShape third = cells.at("shard:2");
+    QCOMPARE(list.itemAt({third.topLeft.x + 5, third.topLeft.y + 5})->id, std::string("shard:2"));
+}
+
+void TestDrawLayout::bandsAndBadges()
+{
+    LayoutDrawing drawing;
+    const Mesh four = meshOf("x=4");
+    drawing.deviceColours = DeviceColours(four);
+    const DisplayList bands = drawn({8, 8}, "P()", four, drawing);
+    std::set<Colour> colours;
+    for (const DisplayItem& item : bands.items) {
+        const auto* rect = std::get_if<RectShape>(&item.shape);
+        if (rect != nullptr && std::holds_alternative<Colour>(rect->style.fill)) {
+            colours.insert(std::get<Colour>(rect->style.fill));
+            QCOMPARE(rect->height, 90.0); // 360 / 4
+        }
+    }
+    QCOMPARE(colours.size(), std::size_t{4});
+    QVERIFY(textsOf(bands).contains("TPU 0,1,2,3"));
+
+    const DisplayList badge = drawn({8, 8}, "P()", meshOf("x=8"));
+    QVERIFY(textsOf(badge).contains("x8"));
+    QCOMPARE(cellsOf(badge).size(), std::size_t{1});
+}
+
+void TestDrawLayout::partialSumsAreHatched()
+{
+    LayoutDrawing drawing;
+    drawing.partialOver = "model";
+    const DisplayList list = drawn({8, 8}, "P('x')", meshOf("x=2"), drawing);
+    for (const auto& [id, cell] : cellsOf(list))
+        QVERIFY(cell.style.hatch == Hatch::Rising);
+    QVERIFY(textsOf(list).contains("hatched: partial sums over model"));
+    for (const auto& [id, cell] : cellsOf(drawn({8, 8}, "P('x')", meshOf("x=2"))))
+        QVERIFY(cell.style.hatch == Hatch::None);
+}
+
+void TestDrawLayout::selection()
+{
+    LayoutDrawing drawing;
+    drawing.selected = {3};
+    const Mesh mesh = meshOf("x=2,y=2");
+    const DisplayList list = drawn({8, 8}, "P('x')", mesh, drawing); // shard 1 is on devices 2 and 3
+    const auto accented = std::count_if(list.items.begin(), list.items.end(), [](const DisplayItem& item) {
+        const auto* rect = std::get_if<RectShape>(&item.shape);
+        return rect != nullptr && rect->style.outline == Paint(ColourRole::Accent);
+    });
+    QCOMPARE(accented, std::ptrdiff_t{1});
+    const auto* accent = std::get_if<RectShape>(&list.items.back().shape); // over everything else of the grid
+    QVERIFY(accent != nullptr);
+    QCOMPARE(accent->topLeft, cellsOf(list).at("shard:1").topLeft);
+}
+
+void TestDrawLayout::smallMultiples()
+{
+    const DisplayList list = drawn({4, 8, 8}, "P('x', 'y')", meshOf("x=4,y=2"));
+    const QStringList texts = textsOf(list);
+    for (const char* heading : {"x[0:1, :, :]", "x[1:2, :, :]", "x[2:3, :, :]", "x[3:4, :, :]"})
+        QVERIFY(texts.contains(heading));
+    const auto cells = cellsOf(list);
+    QCOMPARE(cells.size(), std::size_t{8});
+    // Two panels across, two down: the third begins under the first.
+    QCOMPARE(cells.at("shard:0").topLeft.x, cells.at("shard:4").topLeft.x);
+    QVERIFY(cells.at("shard:4").topLeft.y > cells.at("shard:1").topLeft.y + cells.at("shard:1").height);
+    for (const auto& [id, cell] : cells) {
+        QVERIFY(cell.topLeft.x + cell.width <= list.width);
+        QVERIFY(cell.topLeft.y + cell.height <= list.height);
+    }
+}
+
+void TestDrawLayout::limits()
+{
+    LayoutDrawing drawing;
+    drawing.mostPanels = 3;
+    QVERIFY(textsOf(drawn({16, 4, 4}, "P('x')", meshOf("x=16"), drawing)).contains("13 of 16 slices are left out"));
+
+    const DisplayList folded = drawn({1000, 8}, "P('x')", meshOf("x=1000"));
+    const auto cells = cellsOf(folded);
+    QCOMPARE(cells.size(), std::size_t{63}); // blocks of ceil(1000 / 64) = 16
+    QVERIFY(cells.contains("block:16"));
+    QVERIFY(textsOf(folded).contains("1000 x 1 pieces, neighbours drawn as one block"));
+    QVERIFY(folded.items.size() < 1000);
+}
+
+void TestDrawLayout::extremeShapes_data()
+{
+    QTest::addColumn<Shape>("shape");
+    QTest::addColumn<std::string>("spec");
+    QTest::addColumn<std::size_t>("cells");
+    QTest::addColumn<bool>("outOfProportion");
+
+    QTest::newRow("scalar") << Shape{} << std::string("P()") << std::size_t{1} << false;
+    QTest::newRow("vector") << Shape{100} << std::string("P('x')") << std::size_t{4} << false;
+    QTest::newRow("one element") << Shape{1, 1} << std::string("P()") << std::size_t{1} << false;
+    QTest::newRow("no elements") << Shape{0, 8} << std::string("P('x')") << std::size_t{1} << false;
+    QTest::newRow("no columns") << Shape{8, 0} << std::string("P('x')") << std::size_t{4} << true;
+    QTest::newRow("very wide") << Shape{4, 10000} << std::string("P('x')") << std::size_t{4} << true;
+    QTest::newRow("very tall") << Shape{10000, 4} << std::string("P('x')") << std::size_t{4} << true;
+    QTest::newRow("room for labels") << Shape{8, 512} << std::string("P(('x', 'y'))") << std::size_t{8} << true;
+    QTest::newRow("six to one") << Shape{24, 4} << std::string("P('x')") << std::size_t{4} << false;
+}
+
+void TestDrawLayout::extremeShapes()
+{
+    QFETCH(Shape, shape);
+    QFETCH(std::string, spec);
+    QFETCH(std::size_t, cells);
+    QFETCH(bool, outOfProportion);
+    const DisplayList list = drawn(shape, spec.c_str(), meshOf("x=4,y=2"));
+    QCOMPARE(cellsOf(list).size(), cells);
+    if (shape != Shape{0, 8})
+        QCOMPARE(textsOf(list).contains("the sides are not in proportion to each other"), outOfProportion);
+    for (const auto& [id, cell] : cellsOf(list)) {
+        QVERIFY(cell.width > 0.0 && cell.height > 0.0);
+        QVERIFY(cell.topLeft.x >= 0.0 && cell.topLeft.x + cell.width <= list.width);
+        QVERIFY(cell.topLeft.y >= 0.0 && cell.topLeft.y + cell.height <= list.height);
+    }
+}
+
+void TestDrawLayout::tooltips()
+{
+    LayoutDrawing drawing;
+    drawing.arrayName = "w";
+    drawing.elementBytes = 4;
+    drawing.partialOver = "y";
+    const DisplayList list = drawn({64, 64}, "P('x')", meshOf("x=2,y=2"), drawing);
+    const auto item = std::find_if(list.items.begin(), list.items.end(), [](const DisplayItem& i) { return i.id == "shard:1"; });
+    QVERIFY(item != list.items.end());
+    // 32 * 64 * 4 bytes = 8 KiB
+    QCOMPARE(text(item->tooltip), QString("w[32:64, 0:64]\nTPU 2,3\n2 copies\n8.00 KiB\npartial sums over y"));
+}
+
+void TestDrawLayout::textIsReadable()
+{
+    // Every text lies on the background, on a plate, or on a plain cell in black or white.
+    const DisplayList list = drawn({64, 64}, "P('x', 'y')", meshOf("x=4,y=4"));
+    for (const DisplayItem& item : list.items) {
+        const auto* shape = std::get_if<TextShape>(&item.shape);
+        if (shape == nullptr)
+            continue;
+        const DisplayItem* cell = list.itemAt(shape->at);
+        const Colour back = cell == nullptr ? colourOf(ColourRole::Background, Theme::Light)
+                                            : *colourOf(std::get<RectShape>(cell->shape).style.fill, Theme::Light);
+        QVERIFY(contrast(*colourOf(shape->paint, Theme::Light), back) >= 4.5);
+    }
+}
+
+void TestDrawLayout::sameBytes()
+{
+    const auto svg = [] { return svgText(drawn({4, 8, 8}, "P('x', 'y')", meshOf("x=4,y=2")), Theme::Dark); };
+    QCOMPARE(svg(), svg());
+}
+
+QTEST_APPLESS_MAIN(TestDrawLayout)
+#include "tst_draw_layout.moc"

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/partition.h"
+
+#include "core/program/builder.h"
+#include "core/program/verify.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+
+namespace {
+
+TensorSharding closed(const std::string& spec, std::size_t rank, const Mesh& mesh)
+{
+    return valueOf(toTensorSharding(valueOf(parseSpec(spec)), rank, mesh));
+}
+
+/// A function under construction on one mesh.
+struct Fixture {
+    explicit Fixture(const std::string& mesh)
+        : meshes{{"mesh", valueOf(parseMesh(mesh))}}
+        , builder(function)
+    {
+        function.name = "f";
+    }
+
+    ValueId argument(const std::string& name, Shape shape, const std::string& spec)
+    {
+        const std::size_t rank = shape.size();
+        const ValueId id = builder.argument({DType::F32, std::move(shape)}, name, Role::Parameter);
+        if (!spec.empty()) {
+            function[id].sharding = closed(spec, rank, meshes.front().mesh);
+            function[id].annotation = "sharding." + name;
+        }
+        return id;
+    }
+
+    void ask(ValueId value, const std::string& spec)
+    {
+        function[value].sharding = closed(spec, function[value].type.shape.size(), meshes.front().mesh);
+        function[value].annotation = "sharding.result";
+    }
+
+    Result<DeviceFunction> run()
+    {
+        report = *propagate(function, meshes);
+        PartitionOptions options;
+        options.report = &report;
+        return partition(function, meshes, options);
+    }
+
+    std::vector<NamedMesh> meshes;
+    Function function;
+    Builder builder;
+    PropagationReport report;
+};
+
+/// `all_reduce data 128 forward h` for each collective.
+QStringList collectives(const DeviceFunction& device, const Mesh& mesh)
+{
+    QStringList lines;
+    for (const CollectiveUse& use : collectivesOf(device, mesh)) {
+        lines << QString::fromStdString(fmt::format("{} {} {} {} {}{}", opName(use.kind), use.axes, use.bytesPerDevice, phaseName(use.phase), use.cause.value,
+            use.count > 1 ? fmt::format(" x{}", use.count) : ""));
+    }
+    return lines;
+}
+
+} // namespace
+
+class TestPartition : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void matmul_data();
+    void matmul();
+    void localShapesVerify();
+    void reducesOnceIntoTheWantedLayout();
+    void sumsOfPartialSumsReduceOnce();
+    void accumulatingCarryReducesAfterTheLoop();
+    void gatherIsRepeatedInTheNextPhase();
+    void causesNameTheAnnotation();
+    void refusesUnevenArguments();
+};
+
+void TestPartition::matmul_data()
+{
+    QTest::addColumn<QString>("lhs");
+    QTest::addColumn<QString>("rhs");
+    QTest::addColumn<QStringList>("expected");
+
+    // [64, 32] x [32, 16] on a=4, b=2; payloads in bytes of f32
+    QTest::newRow("rows by columns need nothing") << "P('a', None)" << "P(None, 'b')" << QStringList{};
+    QTest::newRow("contracting split on both sides") << "P(None, 'b')" << "P('b', None)" << QStringList{"all_reduce b 4096 forward y"};
+    QTest::newRow("small weights are gathered") << "P('a', None)" << "P('a', None)" << QStringList{"all_gather a 2048 forward w"};
+    QTest::newRow("replicated") << "P()" << "P()" << QStringList{};
+}
+
+void TestPartition::matmul()
+{
+    QFETCH(QString, lhs);
+    QFETCH(QString, rhs);
+    QFETCH(QStringList, expected);
+    Fixture f("a=4,b=2");
+    const ValueId x = f.argument("x", {64, 32}, lhs.toStdString());
+    const ValueId w = f.argument("w", {32, 16}, rhs.toStdString());
+    const ValueId y = f.builder.named(f.builder.matmul(x, w, DType::F32), "y");
+    f.builder.setResults({y});
+    const auto device = f.run();
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), expected);
+}
+
+void TestPartition::localShapesVerify()
+{
+    Fixture f("a=4,b=2");
+    const ValueId x = f.argument("x", {64, 32}, "P('a', 'b')");
+    const ValueId bias = f.argument("bias", {32}, "");
+    const ValueId sum = f.builder.binary(OpKind::Add, x, f.builder.broadcast(bias, {64, 32}, {1}));
+    const ValueId relu = f.builder.binary(OpKind::Maximum, sum, f.builder.broadcastScalar(f.builder.splat({DType::F32, {}}, 0.0), {64, 32}));
+    f.builder.setResults({f.builder.reduce(ReduceKind::Sum, relu, {0})});
+    const auto device = f.run();
+    QVERIFY(device);
+    QVERIFY(verify(device->function, f.meshes).empty());
+    QCOMPARE(device->function[device->function.arguments()[0]].type.shape, (Shape{16, 16}));
+    QCOMPARE(device->function[device->function.arguments()[1]].type.shape, (Shape{16}));
+    QCOMPARE(device->globalShapes[device->function.results().front().at()], (Shape{32}));
+    QCOMPARE(device->function[device->function.results().front()].type.shape, (Shape{16}));
+}
+
+void TestPartition::reducesOnceIntoTheWantedLayout()
+{
+    Fixture f("a=4");
+    const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
+    const ValueId g = f.builder.named(f.builder.reduce(ReduceKind::Sum, x, {0}), "g");
+    f.ask(g, "P('a')");
+    f.builder.setResults({g});
+    const auto device = f.run();
+    QVERIFY(device);
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"reduce_scatter a 128 forward g"});
+}
+
+void TestPartition::sumsOfPartialSumsReduceOnce()
+{
+    Fixture f("a=4");
+    const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
+    const ValueId z = f.argument("z", {64, 32}, "P('a', None)");
+    const ValueId sum = f.builder.named(f.builder.binary(OpKind::Add, f.builder.reduce(ReduceKind::Sum, x, {0}), f.builder.reduce(ReduceKind::Sum, z, {0})), "sum");
+    f.builder.setResults({sum});
+    const auto device = f.run();
+    QVERIFY(device);
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"all_reduce a 128 forward sum"});
+}
+
+void TestPartition::accumulatingCarryReducesAfterTheLoop()
+{
+    Fixture f("a=4");
+    const ValueId x = f.argument("x", {8, 64, 32}, "P(None, 'a', None)");
+    const ValueId zero = f.builder.broadcastScalar(f.builder.splat({DType::F32, {}}, 0.0), {32});
+    const OpId loop = f.builder.beginRepeat({8, 1, 1, false}, {zero, x});
+    const auto arguments = f.function[f.builder.block()].arguments;
+    f.builder.setResults({f.builder.binary(OpKind::Add, arguments[0], f.builder.reduce(ReduceKind::Sum, arguments[1], {0}))});
+    const ValueId total = f.builder.named(f.builder.endRepeat(loop).front(), "total");
+    f.builder.setResults({total});
+    const auto device = f.run();
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"all_reduce a 128 forward total"});
+}
+
+void TestPartition::gatherIsRepeatedInTheNextPhase()
+{
+    Fixture f("a=4");
+    const ValueId x = f.argument("x", {256, 32}, "P('a', None)");
+    const ValueId w = f.argument("w", {32, 32}, "P('a', None)");
+    const ValueId h = f.builder.matmul(x, w, DType::F32);
+    f.builder.setPhase(Phase::Backward);
+    const ValueId back = f.builder.matmul(h, w, DType::F32);
+    f.builder.setResults({back});
+    auto device = f.run();
+    QVERIFY(device);
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), (QStringList{"all_gather a 4096 forward w", "all_gather a 4096 backward w"}));
+
+    PartitionOptions keep;
+    keep.regather = Regather::Keep;
+    device = partition(f.function, f.meshes, keep);
+    QVERIFY(device);
+    QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"all_gather a 4096 forward w"});
+}
+
+void TestPartition::causesNameTheAnnotation()
+{
+    Fixture f("a=4");
+    const ValueId x = f.argument("x", {256, 32}, "P('a', None)");
+    const ValueId w = f.argument("w", {32, 32}, "P('a', None)");
+    f.builder.setResults({f.builder.matmul(x, w, DType::F32)});
+    const auto device = f.run();
+    QVERIFY(device);
+    const Cause cause = collectivesOf(*device, f.meshes.front().mesh).front().cause;
+    QCOMPARE(cause.annotation, std::string("sharding.w"));
+    QCOMPARE(cause.op, std::string("dot_general"));
+    QVERIFY2(cause.reason.find("dot_general needs w as P(), it lies as P('a',)") != std::string::npos, cause.reason.c_str());
+}
+
+void TestPartition::refusesUnevenArguments()
+{
+    Fixture f("a=4");
+    const ValueId x = f.argument("x", {10}, "P('a')");
+    f.builder.setResults({f.builder.unary(OpKind::Negate, x)});
+    const auto device = f.run();
+    QVERIFY(!device);
+    QCOMPARE(device.error().front().id, std::string("MW1211"));
+    QCOMPARE(device.error().front().message, std::string("x: dim 0 of size 10 is not divisible by 4"));
+}
+
+QTEST_APPLESS_MAIN(TestPartition)
+#include "tst_partition.moc"

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/schedule.h"
+
+#include "core/program/builder.h"
+
+#include <QtTest>
+
+#include <random>
+
+using namespace meshwright;
+
+namespace {
+
+/// A function on one device: local types are global types.
+DeviceFunction onOneDevice(const Function& function)
+{
+    DeviceFunction device;
+    device.function = function;
+    for (const Value& value : function.values)
+        device.globalShapes.push_back(value.type.shape);
+    return device;
+}
+
+QStringList describe(const ScheduledFunction& scheduled)
+{
+    QStringList lines;
+    for (const Instruction& instruction : scheduled.instructions) {
+        std::string line = instruction.kind == InstructionKind::CollectiveStart ? "start" : instruction.kind == InstructionKind::CollectiveDone ? "done" : "";
+        for (const OpId op : instruction.ops)
+            line += (line.empty() ? "" : " ") + std::string(opName(scheduled.device.function[op].kind));
+        lines << QString::fromStdString(line);
+    }
+    return lines;
+}
+
+CollectiveAttributes reduceOver(std::int64_t devices)
+{
+    CollectiveAttributes attributes;
+    attributes.axes = {{0, 1, devices}};
+    return attributes;
+}
+
+constexpr std::int64_t kBytes = 64 * 64 * 4;
+
+struct Sketch {
+    Function function;
+    Builder builder{function};
+    TensorType square{DType::F32, {64, 64}};
+
+    ValueId argument(const std::string& name, Role role = Role::Activation) { return builder.argument(square, name, role); }
+    ValueId zeros() { return builder.broadcastScalar(builder.splat({DType::F32, {}}, 0.0), square.shape); }
+};
+
+} // namespace
+
+class TestSchedule : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void fusesElementwiseChains();
+    void eagerRunsOpByOp();
+    void doesNotFuseAroundAnotherOp();
+    void materialisesConstantsForOthers();
+    void overlapDelaysDone();
+    void reductionsFollowTheirOperand();
+    void gathersArePrefetchedByOne();
+    void donatedResultTakesTheArgumentsPlace();
+    void donatedResultIsCopiedWhenTheArgumentIsStillRead();
+    void elementwiseResultReusesItsOperand();
+    void loopBodiesHaveBuffers();
+    void buffersNeverShareMemoryWhileBothAreInUse();
+};
+
+void TestSchedule::fusesElementwiseChains()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const ValueId bias = s.builder.argument({DType::F32, {64}}, "b");
+    const ValueId h = s.builder.matmul(x, x, DType::F32);
+    const ValueId sum = s.builder.binary(OpKind::Add, h, s.builder.broadcast(bias, {64, 64}, {1}));
+    const ValueId relu = s.builder.binary(OpKind::Maximum, sum, s.zeros());
+    s.builder.setResults({s.builder.matmul(relu, x, DType::F32)});
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    QCOMPARE(describe(scheduled), (QStringList{"dot_general", "broadcast_in_dim add constant broadcast_in_dim maximum", "dot_general"}));
+    QCOMPARE(scheduled.instructions[1].reads, (std::vector<ValueId>{bias, h}));
+    QCOMPARE(scheduled.instructions[1].writes, std::vector<ValueId>{relu});
+    QCOMPARE(scheduled.buffers.bufferOf[sum.at()], -1);
+}
+
+void TestSchedule::eagerRunsOpByOp()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    s.builder.setResults({s.builder.unary(OpKind::Exp, s.builder.unary(OpKind::Negate, x))});
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Eager)), (QStringList{"negate", "exponential"}));
+}
+
+/// a -> dot -> c with a -> c: joining a and c would need the dot inside the pass.
+void TestSchedule::doesNotFuseAroundAnotherOp()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const ValueId a = s.builder.unary(OpKind::Exp, x);
+    const ValueId dot = s.builder.matmul(a, x, DType::F32);
+    s.builder.setResults({s.builder.binary(OpKind::Add, a, dot)});
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)), (QStringList{"exponential", "dot_general", "add"}));
+}
+
+void TestSchedule::materialisesConstantsForOthers()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    s.builder.setResults({s.builder.matmul(x, s.zeros(), DType::F32)});
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)), (QStringList{"constant broadcast_in_dim", "dot_general"}));
+}
+
+void TestSchedule::overlapDelaysDone()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const ValueId g = s.builder.matmul(x, x, DType::F32);
+    const ValueId reduced = s.builder.add(OpKind::AllReduce, {g}, reduceOver(4));
+    const ValueId other = s.builder.matmul(g, x, DType::F32);
+    s.builder.setResults({s.builder.binary(OpKind::Add, reduced, other)});
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "done all_reduce", "add"}));
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
+        (QStringList{"dot_general", "start all_reduce", "done all_reduce", "dot_general", "add"}));
+}
+
+void TestSchedule::reductionsFollowTheirOperand()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const ValueId g = s.builder.matmul(x, x, DType::F32);
+    const ValueId other = s.builder.matmul(g, x, DType::F32);
+    const ValueId reduced = s.builder.add(OpKind::AllReduce, {g}, reduceOver(4));
+    s.builder.setResults({s.builder.binary(OpKind::Add, reduced, other)});
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
+        (QStringList{"dot_general", "start all_reduce", "done all_reduce", "dot_general", "add"}));
+}
+
+void TestSchedule::gathersArePrefetchedByOne()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    CollectiveAttributes attributes;
+    attributes.axes = {{0, 1, 4}};
+    attributes.perDim = {attributes.axes, {}};
+    ValueId h = x;
+    for (int layer = 0; layer < 3; ++layer) {
+        const ValueId shard = s.builder.argument({DType::F32, {16, 64}}, "w" + std::to_string(layer), Role::Parameter);
+        h = s.builder.matmul(h, s.builder.add(OpKind::AllGather, {shard}, attributes), DType::F32);
+    }
+    s.builder.setResults({h});
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
+        (QStringList{"start all_gather", "start all_gather", "done all_gather", "dot_general", "start all_gather", "done all_gather", "dot_general", "done all_gather",
+            "dot_general"}));
+}
+
+void TestSchedule::donatedResultTakesTheArgumentsPlace()
+{
+    Sketch s;
+    const ValueId p = s.argument("p", Role::Parameter);
+    const ValueId g = s.builder.matmul(p, p, DType::F32);
+    const ValueId updated = s.builder.binary(OpKind::Subtract, p, g);
+    s.builder.setResults({updated});
+    s.function.donations = {{0, 0}};
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    QCOMPARE(scheduled.buffers.bufferOf[updated.at()], scheduled.buffers.bufferOf[p.at()]);
+    QVERIFY(scheduled.finalCopies.empty());
+    QCOMPARE(scheduled.buffers.arenaBytes, 2 * kBytes);
+}
+
+void TestSchedule::donatedResultIsCopiedWhenTheArgumentIsStillRead()
+{
+    Sketch s;
+    const ValueId p = s.argument("p", Role::Parameter);
+    const ValueId updated = s.builder.unary(OpKind::Negate, p);
+    const ValueId later = s.builder.matmul(updated, p, DType::F32);
+    s.builder.setResults({updated, later});
+    s.function.donations = {{0, 0}};
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    QCOMPARE(scheduled.finalCopies.size(), std::size_t{1});
+    QCOMPARE(scheduled.finalCopies.front().from, updated);
+    QCOMPARE(scheduled.finalCopies.front().to, p);
+}
+
+void TestSchedule::elementwiseResultReusesItsOperand()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const ValueId h = s.builder.matmul(x, x, DType::F32);
+    const ValueId e = s.builder.unary(OpKind::Exp, h);
+    s.builder.setResults({s.builder.matmul(e, x, DType::F32)});
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    QCOMPARE(scheduled.buffers.bufferOf[e.at()], scheduled.buffers.bufferOf[h.at()]);
+    QCOMPARE(scheduled.buffers.arenaBytes, 3 * kBytes);
+    QCOMPARE(scheduled.buffers.peakLiveBytes, 3 * kBytes);
+}
+
+void TestSchedule::loopBodiesHaveBuffers()
+{
+    Sketch s;
+    const ValueId x = s.argument("x");
+    const OpId loop = s.builder.beginRepeat({3, 1, 0, false}, {x, x});
+    const auto arguments = s.function[s.builder.block()].arguments;
+    const ValueId next = s.builder.matmul(arguments[0], arguments[1], DType::F32);
+    s.builder.setResults({next});
+    s.builder.setResults(s.builder.endRepeat(loop));
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    QCOMPARE(scheduled.instructions.size(), std::size_t{1});
+    QCOMPARE(scheduled.instructions.front().kind, InstructionKind::Loop);
+    QCOMPARE(scheduled.instructions.front().body.size(), std::size_t{1});
+    for (const ValueId value : {x, arguments[0], arguments[1], next})
+        QVERIFY(scheduled.buffers.bufferOf[value.at()] >= 0);
+    QVERIFY(scheduled.buffers.bufferOf[next.at()] != scheduled.buffers.bufferOf[arguments[0].at()]);
+}
+
+/// Random programs: two buffers that are in use at one instruction never overlap in the arena, and everything fits it.
+void TestSchedule::buffersNeverShareMemoryWhileBothAreInUse()
+{
+    std::mt19937 random(3);
+    for (int round = 0; round < 60; ++round) {
+        Sketch s;
+        std::vector<ValueId> values{s.argument("x"), s.argument("y")};
+        for (int i = 0; i < 30; ++i) {
+            const ValueId a = values[random() % values.size()];
+            const ValueId b = values[random() % values.size()];
+            switch (random() % 4) {
+            case 0:
+                values.push_back(s.builder.matmul(a, b, DType::F32));
+                break;
+            case 1:
+                values.push_back(s.builder.add(OpKind::AllReduce, {a}, reduceOver(4)));
+                break;
+            case 2:
+                values.push_back(s.builder.unary(OpKind::Tanh, a));
+                break;
+            default:
+                values.push_back(s.builder.binary(OpKind::Add, a, b));
+            }
+        }
+        s.builder.setResults({values.back(), values[values.size() / 2]});
+        const SchedulePolicy policy = static_cast<SchedulePolicy>(random() % 3);
+        const auto scheduled = schedule(onOneDevice(s.function), policy);
+        const auto& buffers = scheduled.buffers.buffers;
+        for (std::size_t i = 0; i < buffers.size(); ++i) {
+            QVERIFY(buffers[i].offset % kBufferAlignment == 0);
+            QVERIFY(buffers[i].offset + buffers[i].bytes <= scheduled.buffers.arenaBytes);
+            for (std::size_t j = 0; j < i; ++j) {
+                const bool together = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
+                const bool overlap = buffers[i].offset < buffers[j].offset + buffers[j].bytes && buffers[j].offset < buffers[i].offset + buffers[i].bytes;
+                QVERIFY(!(together && overlap));
+            }
+        }
+        QVERIFY(scheduled.buffers.peakLiveBytes <= scheduled.buffers.arenaBytes);
+    }
+}
+
+QTEST_APPLESS_MAIN(TestSchedule)
+#include "tst_schedule.moc"

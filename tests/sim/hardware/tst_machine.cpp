@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/hardware/machine.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+using Sizes = std::vector<std::int64_t>;
+
+namespace {
+
+const Catalogue& catalogue()
+{
+    static const Catalogue loaded = valueOf(Catalogue::load(MESHWRIGHT_SOURCE_DIR "/resources/hardware/catalogue.json"));
+    return loaded;
+}
+
+} // namespace
+
+class TestMachine : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void wrapRules_data();
+    void wrapRules();
+    void corePairs();
+    void oneCore();
+    void gpus();
+    void defaults();
+    void assumptions();
+    void badChoices_data();
+    void badChoices();
+    void allProblems();
+    void missingFigure();
+};
+
+void TestMachine::wrapRules_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<Sizes>("topology");
+    QTest::addColumn<QString>("wrapped"); // names of the axes that close to a ring
+
+    QTest::newRow("v5e 4x2") << "v5e" << Sizes{4, 2} << "";
+    QTest::newRow("v5e 8x8: no ring at all") << "v5e" << Sizes{8, 8} << "";
+    QTest::newRow("v5e 8x16: the full axis only") << "v5e" << Sizes{8, 16} << "y";
+    QTest::newRow("v5e 16x16") << "v5e" << Sizes{16, 16} << "xy";
+    QTest::newRow("v6e 16x4") << "v6e" << Sizes{16, 4} << "x";
+    QTest::newRow("v3 2x2") << "v3" << Sizes{2, 2} << "";
+    QTest::newRow("v3 16x32") << "v3" << Sizes{16, 32} << "";
+    QTest::newRow("v3 pod") << "v3" << Sizes{32, 32} << "xy";
+    QTest::newRow("v2 pod") << "v2" << Sizes{16, 16} << "xy";
+    QTest::newRow("v4 2x2x1") << "v4" << Sizes{2, 2, 1} << "";
+    QTest::newRow("v4 4x4x4") << "v4" << Sizes{4, 4, 4} << "xyz";
+    QTest::newRow("v4 2x4x4") << "v4" << Sizes{2, 4, 4} << "";
+    QTest::newRow("v4 4x4x6") << "v4" << Sizes{4, 4, 6} << "xy";
+    QTest::newRow("v5p 4x8x12") << "v5p" << Sizes{4, 8, 12} << "xyz";
+    QTest::newRow("v5p turned in the pod") << "v5p" << Sizes{28, 16, 20} << "xyz";
+    QTest::newRow("v7x 4x4x8") << "v7x" << Sizes{4, 4, 8} << "xyz";
+}
+
+void TestMachine::wrapRules()
+{
+    QFETCH(QString, chip);
+    QFETCH(Sizes, topology);
+    QFETCH(QString, wrapped);
+
+    const auto machine = buildMachine(catalogue(), {chip.toStdString(), topology});
+    QVERIFY2(machine, machine ? "" : describe(machine.error()).c_str());
+    QString found;
+    for (const PhysicalAxis& axis : machine->topology.axes()) {
+        if (axis.wraps)
+            found += QString::fromStdString(axis.name);
+    }
+    QCOMPARE(found, wrapped);
+}
+
+void TestMachine::corePairs()
+{
+    const auto machine = buildMachine(catalogue(), {"v3", {2, 2}});
+    QVERIFY(machine);
+    QCOMPARE(machine->deviceCount(), 8);
+    QCOMPARE(machine->hbmBytesPerDevice, std::int64_t(16) << 30);
+    QCOMPARE(machine->hbmBytesPerSecondPerDevice, 450e9);
+    const auto& axes = machine->topology.axes();
+    QCOMPARE(axes.size(), std::size_t(3));
+    QCOMPARE(axes[2].name, std::string("core"));
+    QCOMPARE(axes[0].link.bytesPerSecond, 41e9); // half of the chip's link each
+    QCOMPARE(axes[2].link.bytesPerSecond, 6 * 82e9);
+    // JAX's ids on a v3 2x2: chip (1, 0) holds 2 and 3, chip (0, 1) holds 4 and 5.
+    QCOMPARE(machine->topology.coordinates(3), (Sizes{1, 0, 1}));
+    QCOMPARE(machine->topology.coordinates(4), (Sizes{0, 1, 0}));
+    QCOMPARE(machine->topology.deviceAt(Sizes{1, 1, 1}), 7);
+    QCOMPARE(machine->text(), std::string("TPU v3, 2x2 chips, no wraparound, 2 devices a chip"));
+}
+
+void TestMachine::oneCore()
+{
+    const auto machine = buildMachine(catalogue(), {"tpu-v3-core"});
+    QVERIFY(machine);
+    QCOMPARE(machine->deviceCount(), 1);
+    QCOMPARE(machine->hbmBytesPerSecondPerDevice, 450e9);
+}
+
+void TestMachine::gpus()
+{
+    const auto machine = buildMachine(catalogue(), {"h100", {}, 4, 8});
+    QVERIFY(machine);
+    QCOMPARE(machine->deviceCount(), 32);
+    const auto& axes = machine->topology.axes();
+    QCOMPARE(axes.size(), std::size_t(2));
+    QVERIFY(axes[0].kind == AxisKind::Network && axes[1].kind == AxisKind::Switch);
+    QCOMPARE(axes[0].link.bytesPerSecond, 50e9);
+    QCOMPARE(axes[0].link.latencySeconds, 9.6e-6);
+    QCOMPARE(axes[1].link.bytesPerSecond, 450e9 * 0.81);
+    QCOMPARE(axes[1].inSwitchBytesPerSecond, 450e9 * 0.81 * 5.0 / 7.0);
+    QCOMPARE(machine->topology.coordinates(13), (Sizes{1, 5}));
+    QCOMPARE(machine->text(), std::string("H100 SXM 80GB, 4 hosts of 8 GPUs"));
+
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"a100", {}, 1, 8})).topology.axes()[1].inSwitchBytesPerSecond, 0.0);
+    const auto peers = valueOf(buildMachine(catalogue(), {"mi300x", {}, 1, 8}));
+    QVERIFY(peers.topology.axes()[1].kind == AxisKind::FullMesh);
+    QCOMPARE(peers.topology.axes()[1].link.bytesPerSecond, 64e9 * 0.7);
+    const auto cards = valueOf(buildMachine(catalogue(), {"a100-pcie", {}, 2, 4}));
+    QVERIFY(cards.topology.axes()[1].link.kind == LinkKind::Pcie);
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"mi250x", {}, 1, 4})).deviceCount(), 8);
+}
+
+void TestMachine::defaults()
+{
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"h100"})).deviceCount(), 8);
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"gb200", {}, 2})).deviceCount(), 144);
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"gh200", {}, 4})).deviceCount(), 4);
+}
+
+void TestMachine::assumptions()
+{
+    QVERIFY(valueOf(buildMachine(catalogue(), {"v5e", {4, 4}})).assumptions.empty());
+    QVERIFY(valueOf(buildMachine(catalogue(), {"h100", {}, 4, 8})).assumptions.empty());
+    // v2: hop latency, shared links, link between the cores.
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"v2", {4, 4}})).assumptions.size(), std::size_t(3));
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"a100", {}, 1, 8})).assumptions.size(), std::size_t(1));
+    // V100: share of the links that a ring reaches, and the cube mesh taken as a switch.
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"v100", {}, 1, 8})).assumptions.size(), std::size_t(2));
+}
+
+void TestMachine::badChoices_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<Sizes>("topology");
+    QTest::addColumn<qint64>("hosts");
+    QTest::addColumn<qint64>("perHost");
+    QTest::addColumn<QString>("id");
+    QTest::addColumn<QString>("message");
+
+    const auto row = [](const char* name, const char* chip, Sizes topology, qint64 hosts, qint64 perHost, const char* id,
+                         const char* message) { QTest::newRow(name) << chip << topology << hosts << perHost << id << message; };
+    row("no such chip", "v9", {2, 2}, 0, 0, "MW1701", "unknown chip: \"v9\"");
+    row("no topology", "v3", {}, 0, 0, "MW1703", "the topology of TPU v3 has 2 axes; none is given");
+    row("rank", "v4", {2, 2}, 0, 0, "MW1703", "the topology of TPU v4 (v4p) has 3 axes; 2x2 has 2");
+    row("zero", "v3", {0, 2}, 0, 0, "MW1704", "every size of a topology must be at least 1, got: 0x2");
+    row("negative", "v3", {2, -2}, 0, 0, "MW1704", "every size of a topology must be at least 1, got: 2x-2");
+    row("too long", "v5e", {32, 8}, 0, 0, "MW1705", "a slice of 32x8 chips is larger than the largest of TPU v5e: 16x16");
+    row("too many", "v7x", {32, 32, 32}, 0, 0, "MW1705",
+        "a slice of 32x32x32 chips is larger than the largest of TPU7x (Ironwood): 9216 chips");
+    row("overflow", "v3", {qint64(1) << 40, qint64(1) << 40}, 0, 0, "MW1707",
+        "a slice of 1099511627776x1099511627776 chips has more than 16777216 devices");
+    row("hosts for a torus", "v3", {2, 2}, 2, 0, "MW1706", "TPU v3 is a torus; hosts and per_host are for GPUs");
+    row("topology for GPUs", "h100", {8}, 0, 0, "MW1706",
+        "H100 SXM 80GB is no torus; it takes hosts and per_host, not the topology 8");
+    row("topology for a core", "v3-core", {2, 2}, 0, 0, "MW1706",
+        "\"v3-core\" means 1 of the 2 devices of one chip; it takes no topology");
+    row("hosts for a part", "mi250x-gcd", {}, 2, 1, "MW1706",
+        "\"mi250x-gcd\" means 1 of the 2 devices of one chip; it takes no hosts");
+    row("negative hosts", "h100", {}, -1, 8, "MW1704", "hosts must be at least 1, got: -1");
+    row("negative per host", "h100", {}, 1, -8, "MW1704", "per_host must be at least 1, got: -8");
+    row("host too large", "h100", {}, 1, 16, "MW1708", "per_host is 16, but 8 of H100 SXM 80GB share the fast links");
+    row("too many hosts", "h100", {}, qint64(1) << 60, 8, "MW1707",
+        "1152921504606846976 hosts of 8 chips have more than 16777216 devices");
+    row("no network figure", "mi210", {}, 2, 1, "MW1709",
+        "the catalogue has no figure for the network between hosts of amd-mi210");
+}
+
+void TestMachine::badChoices()
+{
+    QFETCH(QString, chip);
+    QFETCH(Sizes, topology);
+    QFETCH(qint64, hosts);
+    QFETCH(qint64, perHost);
+    QFETCH(QString, id);
+    QFETCH(QString, message);
+
+    const auto machine = buildMachine(catalogue(), {chip.toStdString(), topology, hosts, perHost});
+    QVERIFY(!machine);
+    QCOMPARE(QString::fromStdString(machine.error().front().id), id);
+    QCOMPARE(QString::fromStdString(machine.error().front().message), message);
+}
+
+void TestMachine::allProblems()
+{
+    const auto machine = buildMachine(catalogue(), {"v3", {0}, 2, 2});
+    QVERIFY(!machine);
+    QCOMPARE(machine.error().size(), std::size_t(3)); // hosts, rank, size
+}
+
+void TestMachine::missingFigure()
+{
+    const auto bare = valueOf(Catalogue::parse(
+        R"({"chips": {"c": {"name": "C", "class": "gpu", "peak_flops_per_s": {}, "interconnect": {"kind": "pcie"}}}})",
+        "hw.json"));
+    const auto machine = buildMachine(bare, {"c"});
+    QVERIFY(!machine);
+    QCOMPARE(machine.error().size(), std::size_t(3)); // links, memory, its bandwidth
+    for (const Problem& problem : machine.error())
+        QCOMPARE(problem.id, std::string("MW1709"));
+}
+
+QTEST_APPLESS_MAIN(TestMachine)
+#include "tst_machine.moc"

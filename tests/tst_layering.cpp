@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QRegularExpression>
+#include <QtTest>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+/// The house's rules, read off the sources: who may include whom, what opens a file, what every folder says of itself.
+class TestLayering : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void tableIsWellFormed();
+    void foldersIncludeWhatTheyMay();
+    void noQtBelowTheDesktop();
+    void heavyHeadersStayInside();
+    void everyFolderSaysItsJob();
+    void everySourceNamesTheLicence();
+};
+
+namespace {
+
+/// What each folder may use besides itself and the standard library; what those use, it may use too. The order is that of the layers.
+const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
+    {"core/support", {}},
+    {"core/mesh", {"core/support"}},
+    {"core/sharding", {"core/mesh"}},
+    {"core/program", {"core/sharding"}},
+    {"core/timeline", {"core/support"}},
+    {"core/text", {"core/program"}},
+    {"core/autodiff", {"core/program"}},
+    {"core/models", {"core/autodiff"}},
+    {"core/propagate", {"core/program"}},
+    {"core/partition", {"core/propagate"}},
+    {"core/schedule", {"core/partition"}},
+    {"core/runtime", {"core/schedule", "core/timeline"}},
+    {"core/train", {"core/runtime", "core/autodiff", "core/models"}},
+    {"core/study", {"core/models", "core/text", "core/propagate"}},
+    {"core/draw", {"core/sharding", "core/timeline"}},
+    {"core/diagnose", {"core/draw", "core/study", "core/train"}},
+    {"sim/hardware", {"core/diagnose"}},
+    {"sim/network", {"sim/hardware"}},
+    {"sim/cost", {"sim/hardware"}},
+    {"sim/simulate", {"sim/network", "sim/cost"}},
+    {"sim/search", {"sim/simulate"}},
+    {"sim/sweep", {"sim/search"}},
+    {"sim/compare", {"sim/simulate"}},
+    {"sim/report", {"sim/sweep", "sim/compare"}},
+    {"sim/session", {"sim/report"}},
+    {"app/cli", {"sim/session"}},
+};
+
+/// Qt's own headers, and what draws with it.
+bool isQt(const std::string& include)
+{
+    static const QRegularExpression kQt(R"(^<(Q[A-Z]\w*|q[a-z]+\.h|Qt\w+(/\w+)?|qcustomplot\.h)>$)");
+    return kQt.match(QString::fromStdString(include)).hasMatch();
+}
+
+/// Headers that are costly to compile: only in sources, never in headers of ours.
+const std::vector<std::string> kHeavy = {"nlohmann/", "yaml-cpp/", "boost/graph/", "Eigen/", "CLI/"};
+
+fs::path root()
+{
+    return MESHWRIGHT_SOURCE_DIR;
+}
+
+struct Source {
+    std::string path; ///< from the root
+    std::string folder; ///< the first two parts of the path
+    std::vector<std::string> includes; ///< with their quotes or brackets
+    std::string firstLine;
+};
+
+const std::vector<Source>& sources()
+{
+    static const std::vector<Source> all = [] {
+        static const QRegularExpression kInclude(R"re(^\s*#\s*include\s*(["<][^">]+[">]))re");
+        std::vector<Source> found;
+        for (const char* top : {"app", "core", "sim", "ui", "tests"}) {
+            if (!fs::exists(root() / top))
+                continue;
+            for (const auto& entry : fs::recursive_directory_iterator(root() / top)) {
+                const auto extension = entry.path().extension();
+                if (!entry.is_regular_file() || (extension != ".h" && extension != ".cpp"))
+                    continue;
+                Source source;
+                const fs::path relative = entry.path().lexically_relative(root());
+                source.path = relative.generic_string();
+                auto part = relative.begin();
+                source.folder = part->string() + "/" + std::next(part)->string();
+                std::ifstream in(entry.path());
+                for (std::string line; std::getline(in, line);) {
+                    if (source.firstLine.empty())
+                        source.firstLine = line;
+                    const auto match = kInclude.match(QString::fromStdString(line));
+                    if (match.hasMatch())
+                        source.includes.push_back(match.captured(1).toStdString());
+                }
+                found.push_back(std::move(source));
+            }
+        }
+        std::sort(found.begin(), found.end(), [](const Source& a, const Source& b) { return a.path < b.path; });
+        return found;
+    }();
+    return all;
+}
+
+/// Everything that a folder may use, directly or not; itself included.
+std::set<std::string> reachable(const std::string& folder)
+{
+    std::set<std::string> all = {folder};
+    for (auto row = kMayUse.rbegin(); row != kMayUse.rend(); ++row) {
+        if (all.contains(row->first))
+            all.insert(row->second.begin(), row->second.end());
+    }
+    return all;
+}
+
+bool isIn(const Source& source, const std::string& top)
+{
+    return source.path.starts_with(top + "/");
+}
+
+} // namespace
+
+void TestLayering::tableIsWellFormed()
+{
+    // Every folder uses only folders above it in the table: no circles, and one pass upwards finds all.
+    std::set<std::string> known;
+    for (const auto& [folder, uses] : kMayUse) {
+        for (const std::string& used : uses)
+            QVERIFY2(known.contains(used), (folder + " uses " + used).c_str());
+        known.insert(folder);
+    }
+    QVERIFY(reachable("core/draw").contains("core/mesh"));
+    QVERIFY(!reachable("core/propagate").contains("core/text"));
+    QVERIFY(sources().size() > 20);
+}
+
+void TestLayering::foldersIncludeWhatTheyMay()
+{
+    QStringList wrong;
+    std::set<std::string> known;
+    for (const auto& row : kMayUse)
+        known.insert(row.first);
+    for (const Source& source : sources()) {
+        if (!isIn(source, "core") && !isIn(source, "sim") && source.folder != "app/cli")
+            continue;
+        if (!known.contains(source.folder))
+            wrong << QString("%1: the folder is not in the table").arg(source.path.c_str());
+        const std::set<std::string> may = reachable(source.folder);
+        for (const std::string& include : source.includes) {
+            if (include.front() != '"')
+                continue;
+            const fs::path target = include.substr(1, include.size() - 2);
+            const auto parts = static_cast<std::size_t>(std::distance(target.begin(), target.end()));
+            const std::string folder
+                = parts >= 3 ? target.begin()->string() + "/" + std::next(target.begin())->string() : std::string();
+            if (folder.empty() || !fs::exists(root() / target))
+                wrong << QString("%1 includes %2: write the full path from the root").arg(source.path.c_str(), include.c_str());
+            else if (!may.contains(folder))
+                wrong << QString("%1 includes %2").arg(source.path.c_str(), include.c_str());
+        }
+    }
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong.join('\n')));
+}
+
+void TestLayering::noQtBelowTheDesktop()
+{
+    QStringList wrong;
+    for (const Source& source : sources()) {
+        if (!isIn(source, "core") && !isIn(source, "sim") && source.folder != "app/cli")
+            continue;
+        for (const std::string& include : source.includes) {
+            if (isQt(include) || include.starts_with("\"ui/"))
+                wrong << QString("%1 includes %2").arg(source.path.c_str(), include.c_str());
+        }
+    }
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong.join('\n')));
+    QVERIFY(isQt("<QString>") && isQt("<QtTest>") && isQt("<QtCore/QObject>") && isQt("<qglobal.h>") && !isQt("<queue>"));
+}
+
+void TestLayering::heavyHeadersStayInside()
+{
+    QStringList wrong;
+    for (const Source& source : sources()) {
+        if (isIn(source, "tests") || !source.path.ends_with(".h"))
+            continue;
+        for (const std::string& include : source.includes) {
+            for (const std::string& heavy : kHeavy) {
+                if (include.find("<" + heavy) == 0)
+                    wrong << QString("%1 includes %2").arg(source.path.c_str(), include.c_str());
+            }
+        }
+    }
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong.join('\n')));
+}
+
+void TestLayering::everyFolderSaysItsJob()
+{
+    QStringList wrong;
+    int folders = 0;
+    for (const char* top : {"app", "core", "sim", "ui", "tests"}) {
+        if (!fs::exists(root() / top))
+            continue;
+        for (const auto& entry : fs::recursive_directory_iterator(root() / top)) {
+            if (entry.path().filename() != "CMakeLists.txt")
+                continue;
+            ++folders;
+            const std::string folder = entry.path().parent_path().lexically_relative(root()).generic_string();
+            std::ifstream in(entry.path());
+            std::string line;
+            std::getline(in, line);
+            // "# core/mesh: named axes over devices." for the folders with targets of ours, any sentence for the tests.
+            const bool says = line.starts_with("# ") && line.size() > folder.size() + 12;
+            const bool named = folder.starts_with("tests") || line.starts_with("# " + folder + ": ");
+            if (!says || !named)
+                wrong << QString("%1/CMakeLists.txt begins with \"%2\"").arg(folder.c_str(), line.c_str());
+        }
+    }
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong.join('\n')));
+    QVERIFY(folders > 5);
+}
+
+void TestLayering::everySourceNamesTheLicence()
+{
+    QStringList wrong;
+    for (const Source& source : sources()) {
+        if (source.firstLine != "// SPDX-License-Identifier: GPL-3.0-or-later")
+            wrong << source.path.c_str();
+    }
+    QVERIFY2(wrong.isEmpty(), qPrintable("\n" + wrong.join('\n')));
+}
+
+QTEST_APPLESS_MAIN(TestLayering)
+#include "tst_layering.moc"
