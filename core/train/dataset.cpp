@@ -230,6 +230,7 @@ Result<Dataset> readDigits(const std::filesystem::path& path)
     options.scale = 1.0 / 16.0;
     options.classes = 10;
     options.heldOut = 297;
+    options.shuffleSeed = 0;
     auto dataset = readCsvDataset(path, options);
     if (dataset)
         dataset->name = "digits";

@@ -45,7 +45,8 @@ struct DatasetOptions {
 /// MW1607 fewer than one row is left to train on.
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options);
 
-/// The 8 x 8 digits of resources/data/digits.csv.gz: 64 inputs scaled to 0..1, 10 classes, 1500 rows to train on and the last 297 held out.
+/// The 8 x 8 digits of resources/data/digits.csv.gz: 64 inputs scaled to 0..1, 10 classes. The rows are shuffled (the file has them
+/// by writer) with a seed that is always the same; 1500 are to train on, 297 held out.
 Result<Dataset> readDigits(const std::filesystem::path& path);
 
 /// Standard normal inputs and targets: the data of JAX's MLP examples, `inputs = normal(k1, (rows, features))` and
