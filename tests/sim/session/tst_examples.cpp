@@ -237,7 +237,7 @@ void TestExamples::programLayoutsFollow_data()
     QTest::newRow("P('a', None) by P(None, 'b')") << "matmul.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
     QTest::newRow("constraints inside a program: 4 x 2 to 2 x 4, and to replicated")
         << "constraint.mlir" << "a=2,b=2,c=2" << QStringList{"P('a', ('b', 'c'))", "P()"}
-        << QStringList{"all_to_all b forward the result of add", "collective_permute b,c forward the result of add", "all_gather a,b,c forward the result of sine"};
+        << QStringList{"all_to_all c forward add(x, ..)", "all_to_all b,c forward add(x, ..)", "all_gather a,b,c forward the result of sine"};
 }
 
 void TestExamples::programLayoutsFollow()
