@@ -50,6 +50,9 @@ constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --ve
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
   meshwright train study.yaml --trace trace.json -o result.json)help";
 
+constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
+  meshwright run program.mlir --function main --seed 7)help";
+
 constexpr const char* kTourExamples = "  meshwright tour";
 
 constexpr const char* kDoctorExamples = "  meshwright doctor";
@@ -97,6 +100,7 @@ public:
         addShow();
         addTrain();
         addSimulate();
+        addRun();
         addCheck();
         addExplain();
         addList();
@@ -188,6 +192,17 @@ private:
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
     }
 
+    void addRun()
+    {
+        Verb& verb = addVerb("run", "Execute a StableHLO program, sharded as its text says, with random arguments.", kRunExamples, {Format::Text},
+            [this](Output& output) { return runRun(m_run, output); });
+        verb.needed.push_back(verb.app->add_option("FILE", m_run.file, "StableHLO text with Shardy's shardings; - is standard input")->type_name(""));
+        verb.app->add_option("--function", m_run.function, "Which function, when there are several")->type_name("NAME");
+        verb.app->add_option("--seed", m_run.seed, "Seed of the arguments (default 0)")->type_name("N");
+        verb.app->add_flag("--verify", m_run.verify, "Check the results against one device; exit code 5 on a difference");
+        verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")->type_name("N");
+    }
+
     void addTour()
     {
         addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples, {Format::Text},
@@ -219,6 +234,7 @@ private:
     CheckOptions m_check;
     SimulateOptions m_simulate;
     TrainOptions m_train;
+    RunOptions m_run;
     ExplainOptions m_explain;
     ListOptions m_list;
 };

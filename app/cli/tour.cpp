@@ -81,7 +81,7 @@ int runTour(Output& output)
     text += fmt::format("  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
     text += "Its specs cause these collectives in every step (nothing says \"data parallel\" anywhere):\n" + collectiveSummary(t);
     text += "\nThe same program, simulated on hardware that is not here:\n" + *small;
-    text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 8192, bf16 products), where the answer flips:\n" + *wide;
+    text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;
     text += "\nNext: meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec \"P('data', 'model')\"\n"
             "      meshwright simulate resources/examples/*.yaml          (README.md has the tour)\n";
     output.result(text);

@@ -65,6 +65,16 @@ struct TrainOptions {
 /// Trains on virtual devices; with `verify` beside one device.
 int runTrain(const TrainOptions& options, Output& output);
 
+struct RunOptions {
+    std::string file; ///< StableHLO text
+    std::string function; ///< empty: the only one
+    std::int64_t seed = 0; ///< of the arguments' values
+    bool verify = false;
+    int permits = 0;
+};
+/// Executes a program, sharded as its text says. Problems: MW1732 no such function.
+int runRun(const RunOptions& options, Output& output);
+
 /// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
 int runTour(Output& output);
 

@@ -20,8 +20,8 @@ struct ProblemEntry {
 
 /// The ids of one part of the program.
 struct ProblemRange {
-    std::string from; ///< "MW1100"
-    std::string to; ///< "MW1199"
+    std::string from; ///< the first id
+    std::string to; ///< the last id
     std::string part; ///< "meshes and shardings"
 };
 

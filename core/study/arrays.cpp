@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace meshwright {
 
@@ -163,25 +164,36 @@ PartitionSpec ruleSpec(const MatchRule& rule, const StudyArray& array, const std
 
 std::vector<AssignedSpec> assignedSpecs(const Study& study)
 {
-    std::vector<AssignedSpec> assigned;
     const StudySharding& sharding = study.sharding;
+    std::unordered_map<std::string_view, const ShardingEntry*> byName;
+    std::vector<const ShardingEntry*> globs;
+    for (const ShardingEntry& entry : sharding.entries) {
+        byName.emplace(entry.name, &entry);
+        if (entry.name.find_first_of("*?") != std::string::npos)
+            globs.push_back(&entry);
+    }
+
+    std::vector<AssignedSpec> assigned;
     for (StudyArray& array : studyArrays(study)) {
-        auto entry = std::find_if(
-            sharding.entries.begin(), sharding.entries.end(), [&](const ShardingEntry& e) { return e.name == array.name; });
-        if (entry == sharding.entries.end())
-            entry = std::find_if(sharding.entries.begin(), sharding.entries.end(),
-                [&](const ShardingEntry& e) { return globCatches(e.name, array); });
-        if (entry != sharding.entries.end()) {
+        const ShardingEntry* entry = nullptr;
+        if (const auto named = byName.find(array.name); named != byName.end()) {
+            entry = named->second;
+        } else {
+            const auto glob
+                = std::find_if(globs.begin(), globs.end(), [&](const ShardingEntry* e) { return globCatches(e->name, array); });
+            entry = glob == globs.end() ? nullptr : *glob;
+        }
+        if (entry != nullptr) {
             assigned.push_back({std::move(array), entry->spec, entry->path, std::nullopt});
             continue;
         }
         const auto rule = std::find_if(
             sharding.match.begin(), sharding.match.end(), [&](const MatchRule& r) { return ruleCatches(r, array, study.mesh); });
-        if (rule != sharding.match.end()) {
-            const auto index = static_cast<std::size_t>(rule - sharding.match.begin());
-            PartitionSpec spec = ruleSpec(*rule, array, study.mesh);
-            assigned.push_back({std::move(array), std::move(spec), fmt::format("sharding.match[{}]", index), index});
-        }
+        if (rule == sharding.match.end())
+            continue;
+        const auto index = static_cast<std::size_t>(rule - sharding.match.begin());
+        PartitionSpec spec = ruleSpec(*rule, array, study.mesh);
+        assigned.push_back({std::move(array), std::move(spec), fmt::format("sharding.match[{}]", index), index});
     }
     return assigned;
 }

@@ -23,6 +23,7 @@ public:
     Checker(const Study& study, const ReadGaps& gaps)
         : m_study(study)
         , m_gaps(gaps)
+        , m_axisNames(axisNames())
     {
     }
 
@@ -85,6 +86,7 @@ private:
 
     const Study& m_study;
     const ReadGaps& m_gaps;
+    const std::vector<std::string> m_axisNames;
     Problems m_problems;
     bool m_sizesGood = true; ///< of the model, the batch and all meshes
 };
@@ -233,7 +235,7 @@ void Checker::checkPipeline()
     if (sizesGood && pipeline.microbatches > 1)
         report("MW1428", fmt::format("{} microbatches: this version runs one", pipeline.microbatches), "write microbatches: 1",
             "pipeline.microbatches");
-    const std::vector<std::string> names = axisNames();
+    const std::vector<std::string>& names = m_axisNames;
     if (!pipeline.axis.empty() && !m_gaps.axes && std::find(names.begin(), names.end(), pipeline.axis) == names.end())
         report(
             "MW1102", fmt::format("unknown axis name: \"{}\"", pipeline.axis), suggestion(pipeline.axis, names), "pipeline.axis");
@@ -260,7 +262,7 @@ bool Checker::checkAxes(const PartitionSpec& spec, const std::string& path)
 {
     if (m_gaps.axes)
         return false;
-    const std::vector<std::string> names = axisNames();
+    const std::vector<std::string>& names = m_axisNames;
     std::set<std::string> seen;
     bool good = true;
     for (const auto& axes : spec.dims) {
@@ -325,15 +327,20 @@ void Checker::checkNames(const std::vector<StudyArray>& arrays)
     std::vector<std::string> names;
     for (const StudyArray& array : arrays)
         names.push_back(array.name);
+    const std::set<std::string> known(names.begin(), names.end());
+    const std::size_t layers = m_study.mlp()->layers.size() - 1;
+    int searched = 0; // comparing with all names takes its time: the first wrong names say enough
     for (const ShardingEntry& entry : m_study.sharding.entries) {
-        if (std::any_of(arrays.begin(), arrays.end(), [&](const StudyArray& array) { return globCatches(entry.name, array); }))
+        const bool isGlob = entry.name.find_first_of("*?") != std::string::npos;
+        if (known.contains(entry.name) || (isGlob && std::any_of(arrays.begin(), arrays.end(), [&](const StudyArray& array) {
+                return globCatches(entry.name, array);
+            })))
             continue;
-        // Many arrays: without a near name, the kinds of names help more than all of them.
-        const auto near = nearestName(entry.name, names);
+        constexpr int kMostSearched = 20;
+        const auto near = searched++ < kMostSearched ? nearestName(entry.name, names) : std::nullopt;
         report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
             near ? fmt::format("did you mean \"{}\"?", *near)
-                 : fmt::format("names are x, y, layers.0.w to {}, opt.m.NAME, grad.NAME, act.layers.N",
-                     names[m_study.mlp()->bias ? 2 * m_study.mlp()->layers.size() - 3 : m_study.mlp()->layers.size() - 2]),
+                 : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
             entry.path);
     }
 }

@@ -95,8 +95,7 @@ public:
         DocNode scalar = node(DocNode::Kind::Scalar, mark);
         scalar.text = value;
         scalar.quoted = tag == "!";
-        if (!scalar.quoted && isTornSpec(value))
-            m_tornSpecs.push_back(scalar);
+        m_hasTornSpecs = m_hasTornSpecs || (!scalar.quoted && isTornSpec(value));
         add(std::move(scalar), anchor, 1);
     }
 
@@ -128,7 +127,7 @@ public:
     }
     void OnMapEnd() override { close(); }
 
-    const std::vector<DocNode>& tornSpecs() const { return m_tornSpecs; }
+    bool hasTornSpecs() const { return m_hasTornSpecs; }
 
     Place placeOf(const YAML::Mark& mark) const { return Place{*m_file, line(mark), column(mark), {}}; }
 
@@ -262,7 +261,7 @@ private:
     std::unordered_map<YAML::anchor_t, Anchored> m_anchored;
     std::size_t m_nodes = 0;
     bool m_started = false;
-    std::vector<DocNode> m_tornSpecs;
+    bool m_hasTornSpecs = false;
 };
 
 /// The number of bytes of the UTF-8 character at `at`; 0 when there is none.
@@ -339,15 +338,14 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
 }
 
 /// One pass of the parser over `quoted.text`; false when the document was refused.
-bool parseOnce(const QuotedSpecs& quoted, const std::shared_ptr<const std::string>& file, Document& document,
-    std::vector<DocNode>& tornSpecs)
+bool parseOnce(const QuotedSpecs& quoted, const std::shared_ptr<const std::string>& file, Document& document, bool& hasTornSpecs)
 {
     TreeBuilder builder(file, quoted, document);
     try {
         std::istringstream stream(quoted.text);
         YAML::Parser parser(stream);
         while (parser.HandleNextDocument(builder)) { }
-        tornSpecs = builder.tornSpecs();
+        hasTornSpecs = builder.hasTornSpecs();
         return true;
     } catch (const Refusal& refusal) {
         document.problems.push_back(refusal.problem);
@@ -391,20 +389,17 @@ Document parseDocument(std::string_view text, const std::string& fileName)
     }
 
     Document document;
-    std::vector<DocNode> tornSpecs;
+    bool hasTornSpecs = false;
     const QuotedSpecs asWritten{std::string(text), {}};
-    const bool parsed = parseOnce(asWritten, file, document, tornSpecs);
-    if (!parsed || !tornSpecs.empty()) {
+    const bool parsed = parseOnce(asWritten, file, document, hasTornSpecs);
+    if (!parsed || hasTornSpecs) {
         const QuotedSpecs quoted = quoteSpecs(text);
         if (!quoted.specs.empty()) {
             document = Document{};
-            parseOnce(quoted, file, document, tornSpecs);
+            parseOnce(quoted, file, document, hasTornSpecs);
             for (const UnquotedSpec& spec : quoted.specs)
                 document.problems.push_back(unquotedProblem(spec, fileName));
         }
-        for (const DocNode& torn : tornSpecs)
-            document.problems.push_back({"MW1409", fmt::format("the spec {} has no closing parenthesis", torn.text),
-                "close it, and put quotes around it", torn.place()});
     }
     if (document.readable && document.root.kind == DocNode::Kind::Null) {
         document.problems.push_back({"MW1412", "the document is empty",

@@ -180,7 +180,9 @@ private:
             copy(*length);
             return;
         }
-        m_result.specs.push_back({m_line, static_cast<int>(m_at - m_lineStart) + 1, std::string(text)});
+        const int column = static_cast<int>(m_at - m_lineStart) + 1;
+        m_insertedOnLine = !m_result.specs.empty() && m_result.specs.back().line == m_line ? m_insertedOnLine + 2 : 0;
+        m_result.specs.push_back({m_line, column, std::string(text), column + m_insertedOnLine});
         m_result.text += quote;
         copy(*length);
         m_result.text += quote;
@@ -191,6 +193,7 @@ private:
     std::size_t m_lineStart = 0;
     int m_line = 1;
     int m_depth = 0;
+    int m_insertedOnLine = 0; ///< quotes before the last spec on its line
     bool m_tokenStart = true;
     bool m_blockScalar = false;
     std::size_t m_blockIndent = 0;
@@ -201,20 +204,15 @@ private:
 
 int QuotedSpecs::originalColumn(int line, int column) const
 {
-    int original = column;
-    int inserted = 0;
-    for (const UnquotedSpec& spec : specs) {
-        if (spec.line != line)
-            continue;
-        const int opening = spec.column + inserted; // in the changed text
-        const int closing = opening + 1 + static_cast<int>(spec.text.size());
-        if (column > opening)
-            --original;
-        if (column > closing)
-            --original;
-        inserted += 2;
-    }
-    return original;
+    const auto before
+        = [](const UnquotedSpec& spec, std::pair<int, int> place) { return std::pair(spec.line, spec.quotedColumn) < place; };
+    const auto first = std::lower_bound(specs.begin(), specs.end(), std::pair(line, 0), before);
+    const auto last = std::lower_bound(first, specs.end(), std::pair(line, column), before);
+    if (first == last)
+        return column;
+    const UnquotedSpec& nearest = *std::prev(last); // the last one whose opening quote is before the column
+    const int closing = nearest.quotedColumn + 1 + static_cast<int>(nearest.text.size());
+    return column - 2 * static_cast<int>(std::distance(first, last)) + (column > closing ? 0 : 1);
 }
 
 QuotedSpecs quoteSpecs(std::string_view text)

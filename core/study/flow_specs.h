@@ -12,6 +12,7 @@ struct UnquotedSpec {
     int line = 0; ///< from 1
     int column = 0; ///< in bytes, from 1
     std::string text; ///< `P('data', None)`
+    int quotedColumn = 0; ///< of its opening quote in the changed text
 };
 
 /// A document with quotes put around the specs that lacked them.

@@ -8,10 +8,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace meshwright {
 
 namespace {
+
+/// Bounds that no study reaches, so that the work of reading a file is bounded by its size.
+constexpr std::size_t kMostAxes = 64;
+constexpr std::size_t kMostLayers = 10'000;
+constexpr std::size_t kMostRules = 1'000;
 
 bool isNull(const DocNode* node)
 {
@@ -128,6 +134,16 @@ private:
             fix.empty() ? fmt::format("give {}", expected) : fix, node.place(path));
     }
 
+    /// True, with a problem, when the list or mapping has more than `most` entries.
+    bool tooMany(const DocNode& node, const std::string& path, std::size_t most, const char* what)
+    {
+        if (node.entries.size() <= most)
+            return false;
+        report("MW1437", fmt::format("{} {}, at most {} are read", node.entries.size(), what, most), "is this the right file?",
+            node.place(path));
+        return true;
+    }
+
     std::optional<std::int64_t> integer(const DocNode& node, const std::string& path);
     std::optional<double> number(const DocNode& node, const std::string& path);
     std::optional<bool> truth(const DocNode& node, const std::string& path);
@@ -190,6 +206,9 @@ private:
     void readData(const DocNode& node, const std::string& path);
     void readPhases(const DocNode& node);
     void readPipeline(const DocNode& node);
+
+    std::set<std::string> m_sharded; ///< arrays that have a spec of their own
+    std::size_t m_wildcards = 0;
 };
 
 std::optional<std::int64_t> StudyReader::integer(const DocNode& node, const std::string& path)
@@ -459,6 +478,10 @@ void StudyReader::readMesh(
         gaps = {true, true};
         return;
     }
+    if (tooMany(node, path, kMostAxes, "mesh axes")) {
+        gaps = {true, true};
+        return;
+    }
     for (const DocEntry& entry : node.entries) {
         const std::string entryPath = fmt::format("{}.{}", path, entry.key);
         study.places.at[entryPath] = entry.value.place(entryPath);
@@ -507,7 +530,8 @@ void StudyReader::readMlp(const DocNode& node)
     Fields fields(*this, node, "model.mlp");
     MlpModel mlp;
     std::optional<std::vector<std::int64_t>> layers;
-    if (const DocNode* sizes = fields.require("layers", "give the sizes: layers: [64, 256, 10]"))
+    const DocNode* sizes = fields.require("layers", "give the sizes: layers: [64, 256, 10]");
+    if (sizes != nullptr && !tooMany(*sizes, "model.mlp.layers", kMostLayers, "layers"))
         layers = integers(*sizes, "model.mlp.layers", "a list of sizes");
     word(fields.take("activation"), "model.mlp.activation", activationWords(), mlp.activation);
     if (const DocNode* bias = fields.take("bias"))
@@ -579,10 +603,12 @@ void StudyReader::readShardingEntry(const std::string& name, const DocEntry& ent
     constexpr std::string_view kOut = ".out";
     const bool isOutput = name.starts_with("layers.") && name.ends_with(kOut);
     const std::string array = isOutput ? "act." + name.substr(0, name.size() - kOut.size()) : name;
-    const auto same = [&](const ShardingEntry& other) { return other.name == array; };
-    if (std::any_of(study.sharding.entries.begin(), study.sharding.entries.end(), same))
+    m_wildcards += array.find_first_of("*?") != std::string::npos ? 1U : 0U;
+    if (!m_sharded.insert(array).second)
         report("MW1408", fmt::format("the spec of \"{}\" is given twice", array), "remove one of the two", entry.place(path));
-    else
+    else if (m_wildcards == kMostRules + 1)
+        report("MW1437", fmt::format("more than {} specs with * or ?", kMostRules), "is this the right file?", entry.place(path));
+    else if (m_wildcards <= kMostRules)
         study.sharding.entries.push_back({array, *std::move(read), path});
 }
 
@@ -592,6 +618,8 @@ void StudyReader::readMatch(const DocNode& node)
         wrongKind(node, "sharding.match", "a list of rules", "write match: [{path: \"*.w\", spec: [data]}]");
         return;
     }
+    if (tooMany(node, "sharding.match", kMostRules, "rules"))
+        return;
     for (std::size_t i = 0; i < node.entries.size(); ++i) {
         const std::string path = fmt::format("sharding.match[{}]", i);
         const DocNode& rule = node.entries[i].value;
@@ -704,8 +732,8 @@ void StudyReader::readData(const DocNode& node, const std::string& path)
         data.file = *name;
     } else {
         const std::vector<std::string> names = {"random", "digits"};
-        report(
-            "MW1423", fmt::format("unknown data \"{}\"", *name), suggestion(*name, names) + ", or a CSV file", node.place(path));
+        report("MW1423", fmt::format("unknown data \"{}\"", *name),
+            suggestion(*name, names) + " A file's name has a dot or a slash", node.place(path));
     }
 }
 
@@ -715,6 +743,8 @@ void StudyReader::readPhases(const DocNode& node)
         wrongKind(node, "phases", "a list of phases", "write phases: [{steps: 30, mesh: {data: 8}}]");
         return;
     }
+    if (tooMany(node, "phases", kMostRules, "phases"))
+        return;
     for (std::size_t i = 0; i < node.entries.size(); ++i) {
         const std::string path = fmt::format("phases[{}]", i);
         study.places.at[path] = node.entries[i].value.place(path);

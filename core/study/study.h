@@ -172,7 +172,7 @@ struct Study {
 /// Problems: those of `parseDocument`, `applySettings` and `checkStudy`; MW1401 an integer beyond 64 bits, MW1420 an unknown key,
 /// MW1421 a key that is missing, MW1422 a value of the wrong kind, MW1423 an unknown name, MW1424 a number that is not finite,
 /// MW1426 a version that this program does not know, MW1427 not exactly one of several choices, MW1428 what a later version will do,
-/// MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
+/// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
 Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
 
 /// As `readStudy`, from a file (`-`: standard input). Problems: those and of `readFile`.

@@ -60,17 +60,21 @@ std::optional<double> parseNumber(std::string_view text)
 
 namespace {
 
+/// Insertions, deletions, substitutions and swaps of neighbours ("optimal string alignment").
 std::size_t editDistance(std::string_view a, std::string_view b)
 {
     std::vector<std::size_t> row(b.size() + 1);
+    std::vector<std::size_t> previous(b.size() + 1);
+    std::vector<std::size_t> beforePrevious(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
+        beforePrevious.swap(previous);
+        previous.swap(row);
         row[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+            row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], beforePrevious[j - 2] + 1);
         }
     }
     return row[b.size()];
@@ -84,6 +88,8 @@ std::optional<std::string> nearestName(std::string_view name, std::span<const st
     const std::string* best = nullptr;
     std::size_t bestDistance = limit + 1;
     for (const std::string& candidate : candidates) {
+        if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) > limit)
+            continue; // as many edits at least
         const std::size_t distance = editDistance(name, candidate);
         if (distance < bestDistance) {
             bestDistance = distance;

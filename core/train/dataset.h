@@ -45,7 +45,8 @@ struct DatasetOptions {
 /// MW1607 fewer than one row is left to train on.
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options);
 
-/// The 8 x 8 digits of resources/data/digits.csv.gz: 64 inputs scaled to 0..1, 10 classes, 1500 rows to train on and the last 297 held out.
+/// The 8 x 8 digits of resources/data/digits.csv.gz: 64 inputs scaled to 0..1, 10 classes. The rows are shuffled (the file has them
+/// by writer) with a seed that is always the same; 1500 are to train on, 297 held out.
 Result<Dataset> readDigits(const std::filesystem::path& path);
 
 /// Standard normal inputs and targets: the data of JAX's MLP examples, `inputs = normal(k1, (rows, features))` and
@@ -58,11 +59,11 @@ std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key
 
 /// Which rows each training step takes: every epoch goes once through the training rows in an order of its own, in whole batches (the
 /// rows that are left over wait for the next epoch's order). A step's rows depend on the seed and the step's number alone. A batch of
-/// all rows has them in their own order, and so has every batch without shuffling.
+/// all rows has them in their own order.
 class BatchPlan {
 public:
     /// Problems: MW1606 the batch is < 1 or larger than the number of training rows.
-    static Result<BatchPlan> make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed, bool shuffle = true);
+    static Result<BatchPlan> make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed);
 
     std::int64_t stepsPerEpoch() const { return m_trainingRows / m_batch; }
     /// The rows of step 0, 1, ..; valid until the next call. Precondition: step >= 0.
@@ -72,7 +73,6 @@ private:
     std::int64_t m_trainingRows = 1;
     std::int64_t m_batch = 1;
     std::uint64_t m_seed = 0;
-    bool m_shuffle = true;
     std::int64_t m_epoch = -1;
     std::vector<std::int64_t> m_order;
 };

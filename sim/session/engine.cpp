@@ -4,13 +4,12 @@
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
-#include "core/text/reader.h"
+#include "core/text/program_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 namespace meshwright::sim {
 
@@ -147,13 +146,17 @@ Result<Dataset> datasetOf(const Study& study)
         return randomDataset(study.batch, model.layers.front(), model.layers.back(), splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(),
             study.partitionableRandom); // the first key of the split that `initKeys` takes the others of
 
-    auto data = study.train.data.kind == TrainingData::Kind::Digits
-        ? readDigits(resourcesDirectory() / "data" / "digits.csv.gz")
-        : readCsvDataset(study.resolved(study.train.data.inputs), {.classes = model.layers.back()});
+    const TrainingData& wanted = study.train.data;
+    DatasetOptions options;
+    options.scale = wanted.scale;
+    options.classes = model.layers.back();
+    options.heldOut = wanted.heldOut;
+    if (wanted.shuffle)
+        options.shuffleSeed = seed;
+    auto data = wanted.kind == TrainingData::Kind::Digits ? readDigits(resourcesDirectory() / "data" / "digits.csv.gz")
+                                                          : readCsvDataset(study.resolved(wanted.file), options);
     if (!data)
         return data.error();
-    const auto heldOut = static_cast<std::int64_t>(std::llround(study.train.heldOut * static_cast<double>(data->rows())));
-    data->trainingRows = data->rows() - heldOut;
     if (data->features != model.layers.front() || data->classes != model.layers.back())
         return Problem{"MW1436", fmt::format("{} has {} inputs and {} classes, the model {} and {}", data->name, data->features, data->classes, model.layers.front(), model.layers.back()),
             fmt::format("begin model.mlp.layers with {} and end it with {}", data->features, data->classes), study.placeOf("model.mlp.layers")};
@@ -182,7 +185,6 @@ Result<TrainingResult> trainStudy(
 
     TrainerOptions trainer;
     trainer.seed = static_cast<std::uint64_t>(study.train.seed);
-    trainer.shuffle = study.train.shuffle;
     trainer.verify = choices.verify;
     trainer.record = choices.record;
     trainer.permits = choices.permits;

@@ -49,6 +49,28 @@ struct TrainChoices {
 Result<TrainingResult> trainStudy(
     const Study& study, const TrainChoices& choices, const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
 
+struct RunChoices {
+    std::uint64_t seed = 0; ///< arguments are standard normal (integers: 0 to 9), drawn from it
+    bool verify = false;
+    int permits = 0;
+};
+
+/// What a program gave on virtual devices.
+struct RunResult {
+    Mesh mesh;
+    std::vector<std::string> names; ///< of the results
+    std::vector<HostArray> results; ///< whole arrays
+    std::vector<std::string> layouts; ///< of the results: "P('a', 'b')"
+    std::vector<CountedCollective> collectives;
+    double seconds = 0.0; ///< measured
+    std::int64_t arenaBytes = 0;
+    std::optional<Verification> verification;
+};
+
+/// Partitions one function of a program and runs it once, sharded over the program's mesh.
+/// Problems: those of `propagateAndPartition`, the runtime and `evaluate`.
+Result<RunResult> runProgram(const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
+
 /// The rows that a study trains on, its held-out part set aside. Problems: those of `readCsvDataset`; MW1436 the model does not fit the data.
 Result<Dataset> datasetOf(const Study& study);
 

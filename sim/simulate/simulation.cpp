@@ -94,7 +94,7 @@ public:
         }
         m_result.memory.push_back({m_computeFree, moments.back().bytesByKind, moments.back().total});
         m_result.stepSeconds = std::max(m_computeFree, m_collectivesFree);
-        m_result.exposedSeconds += m_result.stepSeconds - m_computeFree;
+        expose(m_computeFree, m_result.stepSeconds);
         for (const SimulatedCollective& collective : m_result.collectives)
             m_result.collectiveSeconds += collective.seconds;
         m_result.peakBytes = m_scheduled.buffers.arenaBytes;
@@ -158,6 +158,7 @@ private:
         const double begin = std::max(m_computeFree, m_collectivesFree);
         m_collectivesFree = begin + collective.secondsPerCall;
         m_endOf[instruction.ops.front()] = m_collectivesFree;
+        m_underWay.push_back({begin, m_collectivesFree, m_collectiveOf.at(instruction.ops.front())});
         collective.seconds += collective.secondsPerCall;
         addSlice(m_collectiveRow, begin, collective.secondsPerCall, fmt::format("{} {}", opName(collective.use.kind), collective.use.cause.value),
             collective.algorithm + ": " + collective.formula, categoryOf(collective.use.kind), collective.use.bytesPerDevice);
@@ -168,12 +169,19 @@ private:
         const double end = m_endOf.at(instruction.ops.front());
         if (end <= m_computeFree)
             return;
-        SimulatedCollective& collective = m_result.collectives[m_collectiveOf.at(instruction.ops.front())];
-        const double waited = end - m_computeFree;
-        addSlice(m_computeRow, m_computeFree, waited, fmt::format("wait for {}", collective.use.cause.value), {}, SliceCategory::Wait, 0);
-        collective.exposedSeconds += waited;
-        m_result.exposedSeconds += waited;
+        const SimulatedCollective& collective = m_result.collectives[m_collectiveOf.at(instruction.ops.front())];
+        addSlice(m_computeRow, m_computeFree, end - m_computeFree, fmt::format("wait for {}", collective.use.cause.value), {}, SliceCategory::Wait, 0);
+        expose(m_computeFree, end);
         m_computeFree = end;
+    }
+
+    /// Charges a time of waiting to the collectives that were under way: the one that is waited for may have queued behind others.
+    void expose(double from, double to)
+    {
+        m_result.exposedSeconds += to - from;
+        std::erase_if(m_underWay, [&](const UnderWay& collective) { return collective.end <= from; });
+        for (const UnderWay& collective : m_underWay)
+            m_result.collectives[collective.index].exposedSeconds += std::max(0.0, std::min(to, collective.end) - std::max(from, collective.begin));
     }
 
     void loop(const Instruction& instruction)
@@ -201,15 +209,18 @@ private:
         m_result.timeline.add(slice);
     }
 
-    /// What takes the largest share of the step.
+    /// The collective that is waited for longest, when waiting takes longer than computing; otherwise what computing spends most of its time on.
     std::string boundBy() const
     {
         std::map<std::string, double> share;
-        share["compute"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];
-        share["memory bandwidth"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
-        share["launch overhead"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
-        for (const SimulatedCollective& collective : m_result.collectives)
-            share[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+        if (m_result.exposedSeconds > m_result.computeSeconds) {
+            for (const SimulatedCollective& collective : m_result.collectives)
+                share[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+        } else {
+            share["compute"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];
+            share["memory bandwidth"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
+            share["launch overhead"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
+        }
         return std::max_element(share.begin(), share.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
     }
 
@@ -224,6 +235,13 @@ private:
     double m_collectivesFree = 0.0;
     std::map<OpId, std::size_t> m_collectiveOf;
     std::map<OpId, double> m_endOf;
+
+    struct UnderWay {
+        double begin = 0.0;
+        double end = 0.0;
+        std::size_t index = 0; ///< into the result's collectives
+    };
+    std::vector<UnderWay> m_underWay; ///< started, and not yet over when computing was last looked at
     std::array<double, 3> m_secondsBoundBy{};
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/training.h"
 #include "core/program/builder.h"
 #include "core/program/verify.h"
 #include "core/propagate/propagate.h"
@@ -76,6 +77,8 @@ private Q_SLOTS:
     void randomPrograms_data();
     void randomPrograms();
     void largeProgram();
+    void trainingSteps_data();
+    void trainingSteps();
 };
 
 void TestPropagateProperties::randomPrograms_data()
@@ -167,6 +170,56 @@ void TestPropagateProperties::largeProgram()
     QCOMPARE(textOf(function[*function.findValue("down1999")].sharding, mesh), std::string("[{model}, {}]"));
     QCOMPARE(textOf(function[h].sharding, mesh), std::string("[{data, fsdp}, {}]"));
     QVERIFY(milliseconds < 5000); // 1 s on the machines that users have; tests also run in slow builds
+}
+
+void TestPropagateProperties::trainingSteps_data()
+{
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<QStringList>("specs"); // value, sharding
+    QTest::addColumn<QStringList>("expected"); // value, sharding
+
+    const QStringList dataParallel = {"x", "[{data}, {}]", "y", "[{data}, {}]"};
+    QTest::newRow("data parallel") << "data=4" << dataParallel
+                                   << QStringList{"act.layers.0", "[{data}, {}]", "act.layers.1.activated", "[{data}, {}]",
+                                          "layers.0.w", "[{}, {}]", "grad.layers.0.w", "[{}, {}]", "new.layers.1.w", "[{}, {}]",
+                                          "loss", "[]"};
+    QTest::newRow("fully sharded") << "data=4"
+                                   << dataParallel
+            + QStringList{"layers.0.w", "[{data}p1, {}]", "layers.1.w", "[{data}p1, {}]", "layers.2.w", "[{data}p1, {}]"}
+                                   << QStringList{"act.layers.0", "[{data}, {}]", "act.layers.1.activated", "[{data}, {}]",
+                                          "layers.1.w", "[{data}, {}]", "grad.layers.1.w", "[{data}, {}]", "new.layers.1.w",
+                                          "[{data}, {}]", "opt.m.layers.1.w", "[{data}, {}]"};
+    QTest::newRow("tensor parallel") << "data=2,model=4"
+                                     << dataParallel
+            + QStringList{"layers.0.w", "[{?}p1, {model}p1]", "layers.1.w", "[{model}p1, {?}p1]"}
+                                     << QStringList{"act.layers.0", "[{data}, {model}]", "act.layers.0.activated",
+                                            "[{data}, {model}]", "layers.0.b", "[{model}]", "act.layers.1", "[{data}, {}]",
+                                            "grad.layers.0.w", "[{}, {model}]", "new.layers.1.w", "[{model}, {}]",
+                                            "opt.v.layers.0.b", "[{model}]"};
+}
+
+void TestPropagateProperties::trainingSteps()
+{
+    QFETCH(QString, mesh);
+    QFETCH(QStringList, specs);
+    QFETCH(QStringList, expected);
+    TrainingOptions options;
+    options.batch = 32;
+    options.optimizer = AdamOptimizer{};
+    Program program = valueOf(buildMlpTraining({{64, 256, 128, 8}}, options));
+    program.meshes = {{"mesh", valueOf(parseMesh(mesh.toStdString()))}};
+    Function& step = *program.find("step");
+    for (qsizetype i = 0; i < specs.size(); i += 2)
+        annotate(step, *step.findValue(specs[i].toStdString()), specs[i + 1].toStdString(), program.meshes.front().mesh);
+    const auto report = propagate(step, program.meshes);
+    QVERIFY2(report, report ? "" : describe(report.error()).c_str());
+    QVERIFY(verify(step, program.meshes).empty());
+    QStringList found;
+    for (qsizetype i = 0; i < expected.size(); i += 2)
+        found << expected[i]
+              << QString::fromStdString(
+                     textOf(step[*step.findValue(expected[i].toStdString())].sharding, program.meshes.front().mesh));
+    QCOMPARE(found, expected);
 }
 
 QTEST_APPLESS_MAIN(TestPropagateProperties)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
+#include "core/support/file.h"
 #include "core/support/resources.h"
+#include "core/text/program_text.h"
 
 #include <QtTest>
 
@@ -80,6 +82,8 @@ private Q_SLOTS:
     void widthFlipsTheBound();
     void programLayoutsFollow_data();
     void programLayoutsFollow();
+    void programsRunAsOneDevice_data();
+    void programsRunAsOneDevice();
 };
 
 void TestExamples::collectives_data()
@@ -229,8 +233,11 @@ void TestExamples::programLayoutsFollow_data()
     QTest::addColumn<QStringList>("collectives");
 
     QTest::newRow("element-wise") << "elementwise.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
-    QTest::newRow("copy") << "copy.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+    QTest::newRow("copy") << "copy.mlir" << "a=4,b=2" << QStringList{"P('b', 'a')"} << QStringList{};
     QTest::newRow("P('a', None) by P(None, 'b')") << "matmul.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+    QTest::newRow("constraints inside a program: 4 x 2 to 2 x 4, and to replicated")
+        << "constraint.mlir" << "a=2,b=2,c=2" << QStringList{"P('a', ('b', 'c'))", "P()"}
+        << QStringList{"all_to_all b forward the result of add", "collective_permute b,c forward the result of add", "all_gather a,b,c forward the result of sine"};
 }
 
 void TestExamples::programLayoutsFollow()
@@ -251,6 +258,31 @@ void TestExamples::programLayoutsFollow()
         actual << QString::fromStdString(layoutText(*function[result].sharding, devices));
     QCOMPARE(actual, layouts);
     QCOMPARE(collectivesOfPhase(study, 0), collectives);
+}
+
+void TestExamples::programsRunAsOneDevice_data()
+{
+    QTest::addColumn<QString>("file");
+    for (const char* file : {"elementwise.mlir", "copy.mlir", "matmul.mlir", "constraint.mlir", "mlp.mlir"})
+        QTest::newRow(file) << QString(file);
+}
+
+/// The example programs at a size that runs in no time, on the mesh that they name.
+void TestExamples::programsRunAsOneDevice()
+{
+    QFETCH(QString, file);
+    std::string text = *readFile(resourcesDirectory() / "examples" / file.toStdString());
+    for (std::size_t at = text.find("8192"); at != std::string::npos; at = text.find("8192", at))
+        text.replace(at, 4, "64");
+    const auto program = readProgram(text, file.toStdString());
+    QVERIFY2(program, program ? "" : describe(program.error()).c_str());
+    const auto run = runProgram(*program, program->functions.front().name, {.seed = 1, .verify = true}, {});
+    QVERIFY2(run, run ? "" : describe(run.error()).c_str());
+    QVERIFY(run->verification && run->verification->passed);
+    for (const CountedCollective& counted : run->collectives) {
+        QCOMPARE(counted.calls, counted.use.count);
+        QCOMPARE(counted.bytesPerDevice, counted.use.count * counted.use.bytesPerDevice);
+    }
 }
 
 QTEST_APPLESS_MAIN(TestExamples)
