@@ -126,8 +126,9 @@ void VirtualDevices::serve(std::int64_t device)
         } catch (...) {
             fail({Problem{"MW1508", fmt::format("device {} failed for an unknown reason", device)}});
         }
-        const bool isLast = m_finished.fetch_add(1) + 1 == m_count;
-        if (m_movement.moving.fetch_sub(1) == 1 && !isLast)
+        // Every device counts itself as finished before it stops moving: when nobody moves, the count is complete.
+        m_finished.fetch_add(1);
+        if (m_movement.moving.fetch_sub(1) == 1 && m_finished.load() != m_count)
             reportStuck();
         if (m_running.fetch_sub(1) == 1) {
             m_doneEpoch.fetch_add(1);
