@@ -19,7 +19,10 @@ namespace meshwright::cli {
 
 namespace {
 
-constexpr const char* kMainExamples = R"help(  meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
+constexpr const char* kMainExamples = R"help(  meshwright tour
+  meshwright train study.yaml --verify
+  meshwright simulate study.yaml --set mesh.data=8
+  meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
   meshwright check study.yaml --set mesh.data=8
   meshwright explain MW1104
   meshwright list examples)help";
@@ -37,6 +40,17 @@ constexpr const char* kExplainExamples = "  meshwright explain MW1104";
 
 constexpr const char* kListExamples = R"help(  meshwright list examples
   meshwright list problems --format json)help";
+
+constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yaml
+  meshwright simulate study.yaml --set mesh.data=8 --set mesh.model=1 --format json
+  meshwright simulate resources/examples/*.yaml --format csv
+  meshwright simulate study.yaml --trace trace.json)help";
+
+constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
+  meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
+  meshwright train study.yaml --trace trace.json -o result.json)help";
+
+constexpr const char* kTourExamples = "  meshwright tour";
 
 constexpr const char* kDoctorExamples = "  meshwright doctor";
 
@@ -81,9 +95,12 @@ public:
         m_app.set_help_flag("-h,--help", "Print this help and end");
         m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
         addShow();
+        addTrain();
+        addSimulate();
         addCheck();
         addExplain();
         addList();
+        addTour();
         addDoctor();
     }
 
@@ -150,6 +167,33 @@ private:
         verb.needed.push_back(verb.app->add_option("WHAT", m_list.what, "examples or problems")->type_name(""));
     }
 
+    void addSimulate()
+    {
+        Verb& verb = addVerb("simulate", "Say how long a step takes on hardware, what bounds it, and whether it fits.", kSimulateExamples,
+            {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runSimulate(m_simulate, output); });
+        verb.needed.push_back(verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
+        addSettings(*verb.app, m_simulate.settings);
+        verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
+    }
+
+    void addTrain()
+    {
+        Verb& verb = addVerb("train", "Really train a study, sharded over virtual devices.", kTrainExamples, {Format::Text, Format::Json},
+            [this](Output& output) { return runTrain(m_train, output); });
+        verb.needed.push_back(verb.app->add_option("STUDY", m_train.study, "Study file; - is standard input")->type_name(""));
+        addSettings(*verb.app, m_train.settings);
+        verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
+        verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")->type_name("N");
+        verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")->type_name("FILE");
+        verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
+    }
+
+    void addTour()
+    {
+        addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples, {Format::Text},
+            [](Output& output) { return runTour(output); });
+    }
+
     void addDoctor()
     {
         addVerb("doctor", "Say whether this machine is fit, and what was found on it.", kDoctorExamples, {Format::Text},
@@ -173,6 +217,8 @@ private:
     std::string m_failOn = "error";
     ShowOptions m_show;
     CheckOptions m_check;
+    SimulateOptions m_simulate;
+    TrainOptions m_train;
     ExplainOptions m_explain;
     ListOptions m_list;
 };

@@ -46,6 +46,28 @@ struct ListOptions {
 /// What there is. Problems: MW1903 it lists no such thing.
 int runList(const ListOptions& options, Output& output);
 
+struct SimulateOptions {
+    std::vector<std::string> studies;
+    std::vector<std::string> settings;
+    std::string trace; ///< file for the timelines; empty: none
+};
+/// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
+int runSimulate(const SimulateOptions& options, Output& output);
+
+struct TrainOptions {
+    std::string study;
+    std::vector<std::string> settings;
+    bool verify = false;
+    int permits = 0; ///< devices that compute at once; 0: one for each core
+    std::string trace; ///< file for the measured timelines; empty: none
+    std::string result; ///< file for the result as JSON; empty: none
+};
+/// Trains on virtual devices; with `verify` beside one device.
+int runTrain(const TrainOptions& options, Output& output);
+
+/// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
+int runTour(Output& output);
+
 /// Whether this machine is fit, and what the program found on it.
 int runDoctor(Output& output);
 

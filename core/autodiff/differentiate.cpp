@@ -152,6 +152,15 @@ private:
         sum = sum.valid() ? m_builder.binary(OpKind::Add, sum, cotangent) : cotangent;
     }
 
+    /// Once every use of a named value has been reversed, its cotangent is known by that name: "grad.act.layers.1".
+    void nameCotangent(ValueId value)
+    {
+        const ValueId sum = cotangent(value);
+        const std::string& name = m_forward[value].name;
+        if (sum.valid() && !name.empty() && m_backward[sum].producer.valid() && m_backward[sum].name.empty())
+            m_builder.named(sum, "grad." + name);
+    }
+
     void reverse(OpId id)
     {
         const Op op = m_forward[id]; // a copy: the forward function may grow
@@ -160,6 +169,7 @@ private:
         if (std::none_of(op.results.begin(), op.results.end(), reached)
             || std::none_of(op.operands.begin(), op.operands.end(), isActive))
             return;
+        nameCotangent(op.results.front());
         if (op.kind == OpKind::Repeat)
             return reverseRepeat(id);
         DerivativeContext context{m_forward, op, m_builder, {}, [this](ValueId value) { return primal(value); }};

@@ -20,9 +20,13 @@ struct Differentiated {
 /// Reverse-mode derivative of `function` with respect to the arguments `wrt` (indices), seeded at the results `seeds`.
 ///
 /// Contains no collective and asks nothing about shardings: propagation finds the layouts of the backward run. A ShardingConstraint's
-/// cotangent is constrained alike. A residual that is cheap to make again from nothing (constants, iotas, broadcasts of constants) is made
-/// again. Repeat becomes a forward repeat with stacked residuals and a reversed one.
-/// Cotangents of arguments are named "grad.NAME" and have the role Gradient.
+/// cotangent is constrained alike. A residual that is cheap to make again from nothing (constants, iotas, what is made of them element by
+/// element) is made again, and a broadcast is made again from what it spreads. Repeat becomes a forward repeat with stacked residuals and
+/// a reversed one; what the body takes from outside is not stacked but read where it is. Nothing is computed for cotangents that are
+/// absent; an argument that no seed depends on gets zeros. Residuals are in the order of their definition.
+/// Cotangents of arguments are named "grad.NAME" and have the role Gradient, each a value of its own; those of results "ct.NAME".
+/// Where a derivative does not exist the rules are JAX's (derivatives.h). All ops have one but BitcastConvert between floating types and
+/// those of programs on shards (collectives, Send, Receive).
 ///
 /// Problems: MW1310 no derivative is known for an op on the way (named), MW1311 an argument or result is not floating.
 Result<Differentiated> differentiate(

@@ -173,8 +173,9 @@ ValueId MlpTraining::layer(Builder& builder, ValueId input, std::size_t index, s
     attributes.rhsContracting = {0};
     attributes.resultType = m_lossType;
     attributes.operandType = m_options.matmulType;
-    ValueId value
-        = builder.convert(builder.dot(input, parameters[perLayer * index], std::move(attributes)), m_options.parameterType);
+    const ValueId product = builder.dot(input, parameters[perLayer * index], std::move(attributes));
+    builder.named(product, fmt::format("act.layers.{}.product", index));
+    ValueId value = builder.convert(product, m_options.parameterType);
     if (m_model.bias)
         value = builder.binary(
             OpKind::Add, value, builder.broadcast(parameters[perLayer * index + 1], builder.type(value).shape, {1}));
@@ -206,7 +207,7 @@ ValueId MlpTraining::lossOf(Builder& builder, ValueId predictions, ValueId y) co
         if (m_model.loss == LossKind::MeanSquared)
             divisor *= static_cast<double>(m_model.layers.back());
     }
-    const ValueId total = builder.reduce(ReduceKind::Sum, terms, {0, 1});
+    const ValueId total = builder.named(builder.reduce(ReduceKind::Sum, terms, {0, 1}), "loss.sum");
     return builder.binary(OpKind::Divide, total, builder.splat({m_lossType, {}}, divisor));
 }
 
@@ -245,7 +246,7 @@ ValueId MlpTraining::accuracy(Builder& builder, ValueId predictions, ValueId y) 
     const ValueId lowest = builder.splat(TensorType(type), -std::numeric_limits<double>::infinity());
     const ValueId atLabel = builder.reduce(ReduceKind::Max, builder.select(isLabel, predictions, lowest), {1});
     const ValueId isRight = builder.compare(CompareDirection::Equal, atLabel, builder.reduce(ReduceKind::Max, predictions, {1}));
-    const ValueId count = builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_lossType), {0});
+    const ValueId count = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_lossType), {0}), "accuracy.count");
     const ValueId fraction
         = builder.binary(OpKind::Divide, count, builder.splat({m_lossType, {}}, static_cast<double>(m_options.batch)));
     builder.function()[fraction].role = Role::Metric;

@@ -282,7 +282,7 @@ private:
         }
         if (kept.empty() || moved.empty())
             return {};
-        return fmt::format("{} {} as they lie ({} elements), {} {} ({})", join(kept, " and "), kept.size() == 1 ? "stays" : "stay", formatCount(static_cast<double>(keptElements)),
+        return fmt::format("{} {} ({} elements), {} {} ({})", join(kept, " and "), kept.size() == 1 ? "stays as it lies" : "stay as they lie", formatCount(static_cast<double>(keptElements)),
             join(moved, " and "), moved.size() == 1 ? "moves" : "move", formatCount(static_cast<double>(movedElements)));
     }
 

@@ -124,24 +124,56 @@ void releaseOp(Function& function, OpId id, std::vector<std::size_t>& uses, std:
     }
 }
 
-/// The values of a body that are needed for the given ones: all operands of ops with a needed result.
-std::vector<bool> neededIn(const Function& function, BlockId block, const std::vector<bool>& wantedResults)
+/// What of a Repeat is needed: its results (and so the body's), and its operands (and so the body's arguments).
+struct RepeatNeeds {
+    std::vector<bool> results;
+    std::vector<bool> operands;
+};
+RepeatNeeds repeatNeeds(const Function& function, const Op& op, std::vector<bool> wantedResults);
+
+/// Marks in `needed` what the values marked in it need within a block.
+void markNeeded(const Function& function, BlockId block, std::vector<bool>& needed)
 {
-    std::vector<bool> needed(function.values.size(), false);
-    const Block& body = function[block];
-    for (std::size_t i = 0; i < body.results.size(); ++i) {
-        if (wantedResults[i])
-            needed[body.results[i].at()] = true;
-    }
-    for (auto at = body.ops.rbegin(); at != body.ops.rend(); ++at) {
+    const auto mark = [&](ValueId value) { needed[value.at()] = true; };
+    const auto isNeeded = [&](ValueId value) { return bool{needed[value.at()]}; };
+    for (auto at = function[block].ops.rbegin(); at != function[block].ops.rend(); ++at) {
         const Op& op = function[*at];
-        bool live = isSend(function, op);
-        for (const ValueId result : op.results)
-            live = live || needed[result.at()];
-        for (const ValueId operand : op.operands)
-            needed[operand.at()] = needed[operand.at()] || live;
+        if (!isSend(function, op) && std::none_of(op.results.begin(), op.results.end(), isNeeded))
+            continue;
+        if (op.kind != OpKind::Repeat) {
+            std::for_each(op.operands.begin(), op.operands.end(), mark);
+            continue;
+        }
+        std::vector<bool> wanted(op.results.size());
+        std::transform(op.results.begin(), op.results.end(), wanted.begin(), isNeeded);
+        const RepeatNeeds inner = repeatNeeds(function, op, std::move(wanted));
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (inner.operands[i])
+                mark(op.operands[i]);
+        }
     }
-    return needed;
+}
+
+RepeatNeeds repeatNeeds(const Function& function, const Op& op, std::vector<bool> wantedResults)
+{
+    const Block& body = function[op.bodies.front()];
+    RepeatNeeds needs{std::move(wantedResults), std::vector<bool>(body.arguments.size())};
+    for (bool grew = true; grew;) {
+        grew = false;
+        std::vector<bool> needed(function.values.size(), false);
+        for (std::size_t i = 0; i < body.results.size(); ++i) {
+            if (needs.results[i])
+                needed[body.results[i].at()] = true;
+        }
+        markNeeded(function, op.bodies.front(), needed);
+        for (std::size_t i = 0; i < body.arguments.size(); ++i) {
+            const bool isCarry = i < op.as<RepeatAttributes>().carries;
+            needs.operands[i] = needed[body.arguments[i].at()] || (isCarry && needs.results[i]);
+            if (isCarry && needs.operands[i] && !needs.results[i])
+                grew = needs.results[i] = true;
+        }
+    }
+    return needs;
 }
 
 template <typename T>
@@ -162,27 +194,14 @@ bool pruneRepeat(Function& function, OpId id, std::vector<std::size_t>& uses)
 {
     const auto attributes = function[id].as<RepeatAttributes>();
     const BlockId body = function[id].bodies.front();
-    std::vector<bool> keptResults;
+    std::vector<bool> wanted;
     for (const ValueId result : function[id].results)
-        keptResults.push_back(uses[result.at()] > 0);
-    std::vector<bool> needed;
-    for (bool grew = true; grew;) {
-        grew = false;
-        needed = neededIn(function, body, keptResults);
-        for (std::size_t i = 0; i < attributes.carries; ++i) {
-            if (!keptResults[i] && needed[function[body].arguments[i].at()])
-                grew = keptResults[i] = true;
-        }
-    }
-    std::vector<bool> keptArguments;
+        wanted.push_back(uses[result.at()] > 0);
+    const auto [keptResults, keptArguments] = repeatNeeds(function, function[id], std::move(wanted));
     RepeatAttributes kept{attributes.count, 0, 0, attributes.reversed};
-    for (std::size_t i = 0; i < function[body].arguments.size(); ++i) {
-        const bool isCarry = i < attributes.carries;
-        keptArguments.push_back(isCarry ? keptResults[i] : needed[function[body].arguments[i].at()]);
-        if (keptArguments.back() && isCarry)
-            ++kept.carries;
-        else if (keptArguments.back() && i < attributes.carries + attributes.stacked)
-            ++kept.stacked;
+    for (std::size_t i = 0; i < attributes.carries + attributes.stacked; ++i) {
+        if (keptArguments[i])
+            ++(i < attributes.carries ? kept.carries : kept.stacked);
     }
     const auto isAll = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), false) == flags.end(); };
     if (isAll(keptResults) && isAll(keptArguments))

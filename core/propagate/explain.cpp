@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 namespace meshwright {
 
@@ -13,13 +15,35 @@ namespace {
 
 constexpr std::size_t kStepsShown = 4;
 
-const ShardingReason* reasonOf(const PropagationReport& report, ValueId value, const AxisRef& axis)
-{
-    const auto found = std::find_if(report.reasons.begin(), report.reasons.end(), [&](const ShardingReason& reason) {
-        return reason.value == value && (reason.axis == axis || overlaps(reason.axis, axis));
-    });
-    return found == report.reasons.end() ? nullptr : &*found;
-}
+/// The reasons by value, for walks that are as long as the program is deep.
+class ReasonIndex {
+public:
+    ReasonIndex(const Function& function, const PropagationReport& report)
+        : m_begin(function.values.size() + 1, 0)
+        , m_reasons(report.reasons.size())
+    {
+        for (const ShardingReason& reason : report.reasons)
+            ++m_begin[reason.value.at() + 1];
+        std::partial_sum(m_begin.begin(), m_begin.end(), m_begin.begin());
+        std::vector<std::size_t> next = m_begin;
+        for (const ShardingReason& reason : report.reasons)
+            m_reasons[next[reason.value.at()]++] = &reason;
+    }
+
+    /// Why the value has the axis, or a part of it.
+    const ShardingReason* find(ValueId value, const AxisRef& axis) const
+    {
+        for (std::size_t i = m_begin[value.at()]; i < m_begin[value.at() + 1]; ++i) {
+            if (m_reasons[i]->axis == axis || overlaps(m_reasons[i]->axis, axis))
+                return m_reasons[i];
+        }
+        return nullptr;
+    }
+
+private:
+    std::vector<std::size_t> m_begin; ///< of each value, in m_reasons
+    std::vector<const ShardingReason*> m_reasons;
+};
 
 std::string axisName(const AxisRef& axis, const Mesh& mesh)
 {
@@ -37,13 +61,13 @@ std::string wayText(const std::vector<std::string>& way)
     return fmt::format("{} and {}", fmt::join(way.begin(), way.begin() + static_cast<std::ptrdiff_t>(shown), ", "), last);
 }
 
-std::string originText(const Function& function, const PropagationReport& report, const ShardingReason& reason)
+std::string originText(const Function& function, const ReasonIndex& index, const ShardingReason& reason)
 {
     std::vector<std::string> way;
     const ShardingReason* at = &reason;
-    for (std::size_t steps = 0; at->from.valid() && steps < report.reasons.size(); ++steps) {
+    while (at->from.valid() && way.size() < function.values.size()) {
         way.push_back(at->through.valid() ? opName(function[at->through].kind) : at->step);
-        const ShardingReason* before = reasonOf(report, at->from, at->axis);
+        const ShardingReason* before = index.find(at->from, at->axis);
         if (before == nullptr)
             break;
         at = before;
@@ -72,10 +96,11 @@ std::vector<ShardingReason> PropagationReport::reasonsOf(ValueId value) const
 std::string explainSharding(const Function& function, const PropagationReport& report, const Mesh& mesh, ValueId value)
 {
     const auto& sharding = function[value].sharding;
+    const ReasonIndex index(function, report);
     std::vector<std::string> parts;
     for (const ShardingReason& reason : report.reasonsOf(value))
         parts.push_back(
-            fmt::format("dim {} by {}, {}", reason.dim, axisName(reason.axis, mesh), originText(function, report, reason)));
+            fmt::format("dim {} by {}, {}", reason.dim, axisName(reason.axis, mesh), originText(function, index, reason)));
     if (parts.empty())
         parts.push_back("no annotation reaches it");
     for (const ShardingConflict& conflict : report.conflicts) {

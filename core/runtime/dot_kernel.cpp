@@ -27,7 +27,8 @@ Shape stepsOf(const Shape& shape)
 
 std::int64_t sizeOf(const Shape& shape, const Dims& dims)
 {
-    return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, [&](std::int64_t size, std::size_t dim) { return size * shape[dim]; });
+    return std::accumulate(
+        dims.begin(), dims.end(), std::int64_t{1}, [&](std::int64_t size, std::size_t dim) { return size * shape[dim]; });
 }
 
 /// The step between neighbours when `dims`, in this order, are counted as one; nothing when that is no single step.
@@ -69,8 +70,10 @@ Side sideOf(const Shape& shape, const Dims& batch, const Dims& rows, const Dims&
         side.batchSteps.push_back(steps[dim]);
     if (rowStep && columnStep) {
         // A stride must be at least the length of what it steps over, even where there is only one row.
-        const bool isRowMajor = (*columnStep == 1 || columnCount == 1) && (rowCount == 1 || *rowStep >= std::max<std::int64_t>(columnCount, 1));
-        const bool isColumnMajor = (*rowStep == 1 || rowCount == 1) && (columnCount == 1 || *columnStep >= std::max<std::int64_t>(rowCount, 1));
+        const bool isRowMajor
+            = (*columnStep == 1 || columnCount == 1) && (rowCount == 1 || *rowStep >= std::max<std::int64_t>(columnCount, 1));
+        const bool isColumnMajor
+            = (*rowStep == 1 || rowCount == 1) && (columnCount == 1 || *columnStep >= std::max<std::int64_t>(rowCount, 1));
         if (isRowMajor || isColumnMajor) {
             side.direct = true;
             side.transposed = !isRowMajor;
@@ -95,7 +98,8 @@ Dims freeDims(std::size_t rank, const Dims& batch, const Dims& contracting)
 {
     Dims dims;
     for (std::size_t dim = 0; dim < rank; ++dim) {
-        if (std::find(batch.begin(), batch.end(), dim) == batch.end() && std::find(contracting.begin(), contracting.end(), dim) == contracting.end())
+        if (std::find(batch.begin(), batch.end(), dim) == batch.end()
+            && std::find(contracting.begin(), contracting.end(), dim) == contracting.end())
             dims.push_back(dim);
     }
     return dims;
@@ -157,7 +161,9 @@ public:
         m_k = sizeOf(m_lhsType.shape, lhsContracting);
         const Lane resultLane = laneOf(m_resultType.dtype);
         const Lane operandLane = laneOf(m_lhsType.dtype);
-        m_lane = resultLane == Lane::F64 || operandLane == Lane::F64 ? Lane::F64 : resultLane == Lane::F32 || operandLane == Lane::F32 ? Lane::F32 : resultLane;
+        m_lane = resultLane == Lane::F64 || operandLane == Lane::F64 ? Lane::F64
+            : resultLane == Lane::F32 || operandLane == Lane::F32    ? Lane::F32
+                                                                     : resultLane;
     }
 
     void run(Addresses addresses, Scratch& scratch) const override
@@ -190,7 +196,8 @@ private:
             table.load(type.dtype)(wide, data, nullptr, nullptr, count);
             data = wide;
         }
-        const bool rounds = isNarrow(m_operandType) && isFloating(m_operandType) && m_operandType != type.dtype && isFloating(type.dtype);
+        const bool rounds
+            = isNarrow(m_operandType) && isFloating(m_operandType) && m_operandType != type.dtype && isFloating(type.dtype);
         if (rounds) {
             const std::byte* single = data;
             if (laneOf(type.dtype) == Lane::F64) {
@@ -249,7 +256,8 @@ private:
                 rhsAt += rest % m_batch[dim] * m_rhsSide.batchSteps[dim];
             }
             multiply(m_m, m_n, m_k, MatrixView<const T>{a + lhsAt, m_lhsSide.stride, m_lhsSide.transposed},
-                MatrixView<const T>{b + rhsAt, m_rhsSide.stride, m_rhsSide.transposed}, MatrixView<T>{c + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false});
+                MatrixView<const T>{b + rhsAt, m_rhsSide.stride, m_rhsSide.transposed},
+                MatrixView<T>{c + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false});
         }
     }
 

@@ -26,7 +26,8 @@ void promoteConstant(ConstantAttributes& constant)
     if (!constant.data.isSplat()) {
         const auto& blob = *std::get<std::shared_ptr<const std::string>>(constant.data.value);
         const HostArray wide = HostArray::fromBytes(constant.type, std::as_bytes(std::span(blob))).converted(DType::F64);
-        constant.data.value = std::make_shared<const std::string>(reinterpret_cast<const char*>(wide.data()), static_cast<std::size_t>(wide.bytes()));
+        constant.data.value = std::make_shared<const std::string>(
+            reinterpret_cast<const char*>(wide.data()), static_cast<std::size_t>(wide.bytes()));
     }
     constant.type.dtype = DType::F64;
 }
@@ -170,7 +171,8 @@ private:
                 if (i < attributes.carries)
                     carries[i] = std::move(yielded[i]);
                 else if (yielded[i].bytes() > 0)
-                    std::memcpy(stacks[i - attributes.carries].data() + at * yielded[i].bytes(), yielded[i].data(), static_cast<std::size_t>(yielded[i].bytes()));
+                    std::memcpy(stacks[i - attributes.carries].data() + at * yielded[i].bytes(), yielded[i].data(),
+                        static_cast<std::size_t>(yielded[i].bytes()));
             }
         }
         for (std::size_t i = 0; i < op.results.size(); ++i)
@@ -195,10 +197,14 @@ Problems checkArguments(const Function& function, std::span<const HostArray> arg
     Problems problems = checkRunnable(function);
     forEachOp(function, [&](OpId op) {
         if (isCollective(function[op].kind) && function[op].kind != OpKind::Reshard)
-            problems.push_back({"MW1504", fmt::format("{} in function \"{}\" needs devices; one thread cannot run it", opName(function[op].kind), function.name)});
+            problems.push_back({"MW1504",
+                fmt::format(
+                    "{} in function \"{}\" needs devices; one thread cannot run it", opName(function[op].kind), function.name)});
     });
     if (arguments.size() != function.arguments().size()) {
-        problems.push_back({"MW1503", fmt::format("function \"{}\" takes {} arguments, got {}", function.name, function.arguments().size(), arguments.size())});
+        problems.push_back({"MW1503",
+            fmt::format(
+                "function \"{}\" takes {} arguments, got {}", function.name, function.arguments().size(), arguments.size())});
         return problems;
     }
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -207,7 +213,8 @@ Problems checkArguments(const Function& function, std::span<const HostArray> arg
         const TensorType& given = arguments[i].type();
         const bool sameKind = wanted.dtype == given.dtype || (inDouble && isFloating(wanted.dtype) && isFloating(given.dtype));
         if (!sameKind || wanted.shape != given.shape)
-            problems.push_back({"MW1503", fmt::format("argument {} ({}) is {}, got {}", i, valueText(function, id), typeText(wanted), typeText(given))});
+            problems.push_back({"MW1503",
+                fmt::format("argument {} ({}) is {}, got {}", i, valueText(function, id), typeText(wanted), typeText(given))});
     }
     return problems;
 }

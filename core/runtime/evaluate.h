@@ -20,6 +20,7 @@ struct EvaluateOptions {
 ///
 /// Problems: MW1503 the number or a type of the arguments is not what the function takes (floating arguments may be of any floating
 /// type with `inDouble`), MW1504 a collective, which needs devices; and those of `checkRunnable`. All are reported.
-Result<std::vector<HostArray>> evaluate(const Function& function, std::span<const HostArray> arguments, EvaluateOptions options = {});
+Result<std::vector<HostArray>> evaluate(
+    const Function& function, std::span<const HostArray> arguments, EvaluateOptions options = {});
 
 } // namespace meshwright

@@ -216,10 +216,12 @@ bool operator==(const HostArray& a, const HostArray& b)
     return a.m_type == b.m_type && (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0);
 }
 
-void copyBox(std::byte* to, const CopyEnd& target, const std::byte* from, const CopyEnd& source, std::span<const std::int64_t> extent, std::int64_t elementBytes)
+void copyBox(std::byte* to, const CopyEnd& target, const std::byte* from, const CopyEnd& source,
+    std::span<const std::int64_t> extent, std::int64_t elementBytes)
 {
     const std::size_t rank = extent.size();
-    assert(target.shape.size() == rank && target.start.size() == rank && source.shape.size() == rank && source.start.size() == rank);
+    assert(
+        target.shape.size() == rank && target.start.size() == rank && source.shape.size() == rank && source.start.size() == rank);
     for (const std::int64_t size : extent) {
         if (size == 0)
             return;

@@ -99,7 +99,8 @@ struct CopyEnd {
 
 /// Copies a rectangle of `extent` elements, of any rank. Preconditions: all ranks equal, the rectangle lies within both arrays,
 /// the memory does not overlap.
-void copyBox(std::byte* to, const CopyEnd& target, const std::byte* from, const CopyEnd& source, std::span<const std::int64_t> extent, std::int64_t elementBytes);
+void copyBox(std::byte* to, const CopyEnd& target, const std::byte* from, const CopyEnd& source,
+    std::span<const std::int64_t> extent, std::int64_t elementBytes);
 
 /// The whole of an array as a box.
 IndexBox wholeBox(const Shape& shape);

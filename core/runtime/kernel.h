@@ -45,8 +45,8 @@ bool isTileOp(OpKind kind);
 /// that it makes never reach memory. Operands made outside are read from memory, unless they are constants, iotas or broadcasts of
 /// such and `isInMemory` says no: then the pass makes them itself.
 /// Preconditions: the ops are verified; several ops are all tile ops, in program order; no collective, transfer or Repeat.
-std::unique_ptr<const Kernel> makeKernel(
-    const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory);
+std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory);
 
 /// Nothing, or why the runtime cannot run a function.
 /// Problems: MW1501 an op between pipeline stages, or one that a pass should have replaced, MW1502 legacy random bits for 2^32 or
@@ -54,8 +54,8 @@ std::unique_ptr<const Kernel> makeKernel(
 Problems checkRunnable(const Function& function);
 
 // The makers behind makeKernel, one for each kind of loop.
-std::unique_ptr<const Kernel> makeTileKernel(
-    const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory);
+std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory);
 std::unique_ptr<const Kernel> makeDotKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId op);

@@ -3,6 +3,7 @@
 #include "core/runtime/kernel.h"
 #include "core/runtime/tile_table.h"
 #include "core/runtime/transposition.h"
+#include "core/support/threefry.h"
 
 #include <fmt/format.h>
 
@@ -56,30 +57,6 @@ private:
     std::vector<std::size_t> m_permutation;
 };
 
-/// Threefry with 2x32 bits and 20 rounds.
-/// Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 3 and its table 2.
-struct Pair {
-    std::uint32_t first = 0;
-    std::uint32_t second = 0;
-};
-
-inline Pair threefry(Pair key, Pair counter)
-{
-    const std::array<std::uint32_t, 3> schedule{key.first, key.second, 0x1bd11bdaU ^ key.first ^ key.second};
-    constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    std::uint32_t a = counter.first + schedule[0];
-    std::uint32_t b = counter.second + schedule[1];
-    for (std::uint32_t group = 0; group < 5; ++group) {
-        for (const int rotation : kRotations[group % 2]) {
-            a += b;
-            b = ((b << rotation) | (b >> (32 - rotation))) ^ a;
-        }
-        a += schedule[(group + 1) % 3];
-        b += schedule[(group + 2) % 3] + group + 1;
-    }
-    return {a, b};
-}
-
 /// Bits as JAX draws them; the same element of the whole array gets the same bits on whichever device it lies.
 class RandomBitsKernel final : public Kernel {
 public:
@@ -95,7 +72,7 @@ public:
     void run(Addresses addresses, Scratch&) const override
     {
         const auto* words = reinterpret_cast<const std::uint32_t*>(addresses[m_key.at()]);
-        const Pair key{words[0], words[1]};
+        const RandomKey key{words[0], words[1]};
         auto* out = reinterpret_cast<std::uint32_t*>(addresses[m_result.at()]);
         const std::int64_t row = m_shape.empty() ? 1 : m_shape.back();
         const std::int64_t total = elementCount(m_shape);
@@ -103,9 +80,12 @@ public:
             return;
         const auto wholeCount = static_cast<std::uint64_t>(elementCount(m_piece.whole));
         for (std::int64_t first = 0; first < total; first += row) {
-            std::uint64_t flat = flatIndex(first);
-            for (std::int64_t i = 0; i < row; ++i)
-                out[first + i] = m_partitionable ? partitionable(key, flat + static_cast<std::uint64_t>(i)) : legacy(key, flat + static_cast<std::uint64_t>(i), wholeCount);
+            const std::uint64_t flat = flatIndex(first);
+            for (std::int64_t i = 0; i < row; ++i) {
+                // A padded shard reaches beyond the whole; what is there does not matter.
+                const std::uint64_t index = std::min(flat + static_cast<std::uint64_t>(i), wholeCount - 1);
+                out[first + i] = randomWord(key, index, wholeCount, m_partitionable);
+            }
         }
     }
 
@@ -121,22 +101,6 @@ private:
             step *= m_piece.whole[dim];
         }
         return static_cast<std::uint64_t>(flat);
-    }
-
-    static std::uint32_t partitionable(Pair key, std::uint64_t flat)
-    {
-        const Pair bits = threefry(key, {static_cast<std::uint32_t>(flat >> 32), static_cast<std::uint32_t>(flat)});
-        return bits.first ^ bits.second;
-    }
-
-    /// The indices 0 .. n - 1 (and one 0 more if n is odd) are cut into two halves, which are the two words of the counters.
-    static std::uint32_t legacy(Pair key, std::uint64_t flat, std::uint64_t count)
-    {
-        const std::uint64_t half = (count + 1) / 2;
-        const std::uint64_t low = flat < half ? flat : flat - half;
-        const std::uint64_t high = low + half < count ? low + half : 0;
-        const Pair bits = threefry(key, {static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(high)});
-        return flat < half ? bits.first : bits.second;
     }
 
     ValueId m_key;
@@ -226,7 +190,7 @@ private:
     void reduceColumns(std::byte* out, const std::byte* block, Scratch& scratch) const
     {
         constexpr std::int64_t kColumns = 512;
-        constexpr std::int64_t kRows = 64;
+        constexpr std::int64_t kRows = 32;
         constexpr std::size_t kLevels = 64;
         const TileStep combine = tileTable().combine(m_kind, m_lane);
         const RowReduction identity = tileTable().reduceRow(m_kind, m_lane);
@@ -301,8 +265,8 @@ std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, OpId 
     return std::make_unique<RandomBitsKernel>(site, site.function[op]);
 }
 
-std::unique_ptr<const Kernel> makeKernel(
-    const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory)
+std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory)
 {
     assert(!ops.empty());
     const Op& op = site.function[ops.front()];
@@ -332,14 +296,15 @@ Problems checkRunnable(const Function& function)
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
         if (op.kind == OpKind::Send || op.kind == OpKind::Receive || op.kind == OpKind::Reshard)
-            problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", opName(op.kind), function.name)});
+            problems.push_back(
+                {"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", opName(op.kind), function.name)});
         if (op.kind != OpKind::RandomBits)
             return;
         const auto& attributes = op.as<RandomBitsAttributes>();
         if (!attributes.partitionable && attributes.type.elements() >= (std::int64_t{1} << 32))
             problems.push_back({"MW1502",
-                fmt::format("legacy random bits for {} have {} elements; the limit is {}", typeText(attributes.type), attributes.type.elements(),
-                    (std::int64_t{1} << 32) - 1),
+                fmt::format("legacy random bits for {} have {} elements; the limit is {}", typeText(attributes.type),
+                    attributes.type.elements(), (std::int64_t{1} << 32) - 1),
                 "use partitionable random bits"});
     });
     return problems;

@@ -48,10 +48,12 @@ template <typename T>
 using RowMajorMap = Eigen::Map<T, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 template <typename T>
-void multiplyWithEigen(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs, MatrixView<T> result)
+void multiplyWithEigen(
+    std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs, MatrixView<T> result)
 {
     const auto stored = [](const MatrixView<const T>& view, std::int64_t rows, std::int64_t columns) {
-        return RowMajorMap<const RowMajor<T>>(view.data, view.transposed ? columns : rows, view.transposed ? rows : columns, Eigen::OuterStride<>(view.stride));
+        return RowMajorMap<const RowMajor<T>>(
+            view.data, view.transposed ? columns : rows, view.transposed ? rows : columns, Eigen::OuterStride<>(view.stride));
     };
     const auto a = stored(lhs, m, k);
     const auto b = stored(rhs, k, n);
@@ -104,50 +106,54 @@ void setProductThreads(int threads)
 #endif
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs, MatrixView<float> result)
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
+    MatrixView<float> result)
 {
     if (m == 0 || n == 0)
         return;
     if (k == 0)
         return fillZero(m, n, result);
 #ifdef MESHWRIGHT_HAS_OPENBLAS
-    if (productBackend() == ProductBackend::OpenBlas && fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride)) {
+    if (productBackend() == ProductBackend::OpenBlas && fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride)
+        && fitsBlas(rhs.stride)) {
         useOneThread();
-        cblas_sgemm(CblasRowMajor, blasTranspose(lhs.transposed), blasTranspose(rhs.transposed), static_cast<blasint>(m), static_cast<blasint>(n),
-            static_cast<blasint>(k), 1.0F, lhs.data, static_cast<blasint>(lhs.stride), rhs.data, static_cast<blasint>(rhs.stride), 0.0F, result.data,
-            static_cast<blasint>(result.stride));
+        cblas_sgemm(CblasRowMajor, blasTranspose(lhs.transposed), blasTranspose(rhs.transposed), static_cast<blasint>(m),
+            static_cast<blasint>(n), static_cast<blasint>(k), 1.0F, lhs.data, static_cast<blasint>(lhs.stride), rhs.data,
+            static_cast<blasint>(rhs.stride), 0.0F, result.data, static_cast<blasint>(result.stride));
         return;
     }
 #endif
     multiplyWithEigen(m, n, k, lhs, rhs, result);
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs, MatrixView<double> result)
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
+    MatrixView<double> result)
 {
     if (m == 0 || n == 0)
         return;
     if (k == 0)
         return fillZero(m, n, result);
 #ifdef MESHWRIGHT_HAS_OPENBLAS
-    if (productBackend() == ProductBackend::OpenBlas && fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride)) {
+    if (productBackend() == ProductBackend::OpenBlas && fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride)
+        && fitsBlas(rhs.stride)) {
         useOneThread();
-        cblas_dgemm(CblasRowMajor, blasTranspose(lhs.transposed), blasTranspose(rhs.transposed), static_cast<blasint>(m), static_cast<blasint>(n),
-            static_cast<blasint>(k), 1.0, lhs.data, static_cast<blasint>(lhs.stride), rhs.data, static_cast<blasint>(rhs.stride), 0.0, result.data,
-            static_cast<blasint>(result.stride));
+        cblas_dgemm(CblasRowMajor, blasTranspose(lhs.transposed), blasTranspose(rhs.transposed), static_cast<blasint>(m),
+            static_cast<blasint>(n), static_cast<blasint>(k), 1.0, lhs.data, static_cast<blasint>(lhs.stride), rhs.data,
+            static_cast<blasint>(rhs.stride), 0.0, result.data, static_cast<blasint>(result.stride));
         return;
     }
 #endif
     multiplyWithEigen(m, n, k, lhs, rhs, result);
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs, MatrixView<const std::uint32_t> rhs,
-    MatrixView<std::uint32_t> result)
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,
+    MatrixView<const std::uint32_t> rhs, MatrixView<std::uint32_t> result)
 {
     multiplyWithEigen(m, n, k, lhs, rhs, result);
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint64_t> lhs, MatrixView<const std::uint64_t> rhs,
-    MatrixView<std::uint64_t> result)
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint64_t> lhs,
+    MatrixView<const std::uint64_t> rhs, MatrixView<std::uint64_t> result)
 {
     multiplyWithEigen(m, n, k, lhs, rhs, result);
 }

@@ -31,13 +31,15 @@ struct MatrixView {
 };
 
 /// result[m, n] = lhs[m, k] times rhs[k, n]; sums of no terms are zero. `result` is not transposed and overlaps neither operand.
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs, MatrixView<float> result);
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs, MatrixView<double> result);
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
+    MatrixView<float> result);
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
+    MatrixView<double> result);
 
 /// Integers, wrapping at overflow as unsigned ones do (which gives the right bits for signed ones too).
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs, MatrixView<const std::uint32_t> rhs,
-    MatrixView<std::uint32_t> result);
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint64_t> lhs, MatrixView<const std::uint64_t> rhs,
-    MatrixView<std::uint64_t> result);
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,
+    MatrixView<const std::uint32_t> rhs, MatrixView<std::uint32_t> result);
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint64_t> lhs,
+    MatrixView<const std::uint64_t> rhs, MatrixView<std::uint64_t> result);
 
 } // namespace meshwright

@@ -34,7 +34,8 @@ struct Strides {
     {
         std::int64_t inner = 1;
         for (std::size_t dim = sizes.size(); dim-- > 0;) {
-            const bool restRepeats = std::all_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(dim + 1), [](std::int64_t s) { return s == 0; });
+            const bool restRepeats = std::all_of(
+                steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(dim + 1), [](std::int64_t s) { return s == 0; });
             if (restRepeats)
                 return inner;
             inner *= sizes[dim];
@@ -105,7 +106,8 @@ void gather(T* out, const T* source, const Strides& strides, std::int64_t first,
     }
 }
 
-void gatherBytes(std::byte* out, const std::byte* source, const Strides& strides, std::int64_t first, std::int64_t count, std::int64_t width)
+void gatherBytes(
+    std::byte* out, const std::byte* source, const Strides& strides, std::int64_t first, std::int64_t count, std::int64_t width)
 {
     if (width == 1)
         gather(reinterpret_cast<std::uint8_t*>(out), reinterpret_cast<const std::uint8_t*>(source), strides, first, count);
@@ -207,13 +209,15 @@ void TileKernel::run(Addresses addresses, Scratch& scratch) const
             continue;
         for (std::size_t o = 0; o < memories.size(); ++o) {
             const Memory& written = memories[o];
-            if (written.writtenIn == kNone || written.kind != Memory::Kind::Value || !overlap(at[i], memories[i].type.bytes(), at[o], written.type.bytes()))
+            if (written.writtenIn == kNone || written.kind != Memory::Kind::Value
+                || !overlap(at[i], memories[i].type.bytes(), at[o], written.type.bytes()))
                 continue;
             bool inStep = at[i] == at[o] && byteSize(memories[i].type.dtype) == byteSize(written.type.dtype);
             for (std::size_t s = 0; s < stages.size() && inStep; ++s) {
-                const bool readsLinearly
-                    = std::any_of(stages[s].inputs.begin(), stages[s].inputs.end(), [&](std::size_t slot) { return stages[s].slots[slot].memory == i; });
-                const bool gathers = std::any_of(stages[s].gathers.begin(), stages[s].gathers.end(), [&](const Gather& g) { return g.memory == i; });
+                const bool readsLinearly = std::any_of(stages[s].inputs.begin(), stages[s].inputs.end(),
+                    [&](std::size_t slot) { return stages[s].slots[slot].memory == i; });
+                const bool gathers = std::any_of(
+                    stages[s].gathers.begin(), stages[s].gathers.end(), [&](const Gather& g) { return g.memory == i; });
                 inStep = !gathers && (!readsLinearly || s == written.writtenIn);
             }
             if (!inStep) {
@@ -247,9 +251,8 @@ void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::
         const Output& output = stage.outputs[i];
         if (output.step == kNone || output.store != nullptr || memories[output.memory].writtenIn != index)
             continue;
-        deferred[i] = std::any_of(stage.inputs.begin(), stage.inputs.end(), [&](std::size_t slot) {
-            return base[slot] == at[output.memory] && stage.slots[slot].lastRead > output.step;
-        });
+        deferred[i] = std::any_of(stage.inputs.begin(), stage.inputs.end(),
+            [&](std::size_t slot) { return base[slot] == at[output.memory] && stage.slots[slot].lastRead > output.step; });
         if (!deferred[i]) {
             base[output.slot] = at[output.memory];
             advance[output.slot] = stage.slots[output.slot].width;
@@ -285,7 +288,8 @@ void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::
             }
         }
         const auto runStep = [&](const Step& step) {
-            const auto operand = [&](std::size_t i) -> const std::byte* { return step.in[i] == kNone ? nullptr : cursor[step.in[i]]; };
+            const auto operand
+                = [&](std::size_t i) -> const std::byte* { return step.in[i] == kNone ? nullptr : cursor[step.in[i]]; };
             step.function(cursor[step.out], operand(0), operand(1), operand(2), count);
         };
         for (const Step& step : stage.loads)
@@ -310,7 +314,8 @@ void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::
 /// Compiles a chain of ops into stages.
 class TileCompiler {
 public:
-    TileCompiler(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory)
+    TileCompiler(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+        const std::function<bool(ValueId)>& isInMemory)
         : m_site(site)
         , m_function(site.function)
         , m_isInMemory(isInMemory)
@@ -343,8 +348,9 @@ private:
     std::size_t stageFor(const Shape& shape, const std::vector<std::size_t>& needed)
     {
         for (std::size_t i = stages().size(); i-- > 0;) {
-            const bool fits = stages()[i].shape == shape
-                && std::none_of(needed.begin(), needed.end(), [&](std::size_t source) { return source != i && waitsFor(source, i); });
+            const bool fits = stages()[i].shape == shape && std::none_of(needed.begin(), needed.end(), [&](std::size_t source) {
+                return source != i && waitsFor(source, i);
+            });
             if (fits) {
                 m_sources[i].insert(needed.begin(), needed.end());
                 m_sources[i].erase(i);
@@ -362,7 +368,8 @@ private:
     bool waitsFor(std::size_t stage, std::size_t other) const
     {
         return m_sources[stage].contains(other)
-            || std::any_of(m_sources[stage].begin(), m_sources[stage].end(), [&](std::size_t source) { return waitsFor(source, other); });
+            || std::any_of(
+                m_sources[stage].begin(), m_sources[stage].end(), [&](std::size_t source) { return waitsFor(source, other); });
     }
 
     std::vector<Stage>& stages() { return m_kernel->stages; }
@@ -425,12 +432,14 @@ private:
         const DType dtype = typeOf(value).dtype;
         m_kernel->memories[memory].writtenIn = home.stage;
         Stage& stage = stages()[home.stage];
-        const bool shared = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](const Output& o) { return o.slot == home.slot; });
+        const bool shared
+            = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](const Output& o) { return o.slot == home.slot; });
         const bool isCopy = shared || home.step == kNone;
         if (isCopy)
             stage.slots[home.slot].lastRead = kNone; // read at the end of the tile
         const Output output{home.slot, memory, isCopy ? kNone : home.step, isNarrow(dtype) ? tileTable().store(dtype) : nullptr};
-        stage.outputs.insert(isCopy ? stage.outputs.begin() : stage.outputs.end(), output); // before a result can take the place of a source
+        stage.outputs.insert(
+            isCopy ? stage.outputs.begin() : stage.outputs.end(), output); // before a result can take the place of a source
     }
 
     void addOutput(ValueId value)
@@ -524,7 +533,8 @@ private:
         if (op.kind == OpKind::Constant) {
             const auto& constant = op.as<ConstantAttributes>();
             if (constant.data.isSplat())
-                return gathered(stage, tableMemory(splatTable(type.dtype, constant.data)), type.dtype, stridesOf({}, type.shape, {}));
+                return gathered(
+                    stage, tableMemory(splatTable(type.dtype, constant.data)), type.dtype, stridesOf({}, type.shape, {}));
             return linear(stage, constantMemory(value), type.dtype);
         }
         if (op.kind == OpKind::Iota) {
@@ -579,7 +589,10 @@ private:
         return kind == OpKind::Constant || kind == OpKind::Iota || kind == OpKind::BroadcastInDim;
     }
 
-    bool isReadFromMemory(ValueId value) const { return !isInside(value) && (m_isInMemory(value) || !m_function[value].producer.valid()); }
+    bool isReadFromMemory(ValueId value) const
+    {
+        return !isInside(value) && (m_isInMemory(value) || !m_function[value].producer.valid());
+    }
 
     /// The stages whose results the computation of `value` reads from memory, or goes on with. Makes what is not made yet.
     void addNeeded(ValueId value, std::vector<std::size_t>& needed)
@@ -662,8 +675,8 @@ private:
         case OpKind::ShiftRightLogical:
             if (dtype == DType::S8 || dtype == DType::S16) { // zeros come in, so the sign may not be extended
                 const DType bits = dtype == DType::S8 ? DType::U8 : DType::U16;
-                const std::size_t shifted = addStep(stage, table.op(op.kind, Lane::U32),
-                    Lane::U32, {reinterpreted(stage, dtype, bits, in[0]), reinterpreted(stage, dtype, bits, in[1]), kNone});
+                const std::size_t shifted = addStep(stage, table.op(op.kind, Lane::U32), Lane::U32,
+                    {reinterpreted(stage, dtype, bits, in[0]), reinterpreted(stage, dtype, bits, in[1]), kNone});
                 return reinterpreted(stage, bits, dtype, shifted);
             }
             break;
@@ -699,7 +712,8 @@ private:
         std::vector<std::size_t> order;
         while (order.size() < stages().size()) {
             for (std::size_t i = 0; i < stages().size(); ++i) {
-                const auto isDone = [&](std::size_t stage) { return std::find(order.begin(), order.end(), stage) != order.end(); };
+                const auto isDone
+                    = [&](std::size_t stage) { return std::find(order.begin(), order.end(), stage) != order.end(); };
                 if (!isDone(i) && std::all_of(m_sources[i].begin(), m_sources[i].end(), isDone))
                     order.push_back(i);
             }
@@ -723,7 +737,8 @@ private:
 
     static void chooseTile(Stage& stage)
     {
-        const bool hasPatterns = std::any_of(stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return !g.strides.isScalar(); });
+        const bool hasPatterns
+            = std::any_of(stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return !g.strides.isScalar(); });
         const std::int64_t row = stage.shape.empty() ? 1 : stage.shape.back();
         if (hasPatterns && row > 1 && stage.elements > kTile) {
             if (row >= kTile) {
@@ -737,7 +752,8 @@ private:
             const bool isSingleTile = stage.elements <= stage.tile;
             const std::int64_t period = g.strides.period();
             g.once = isSingleTile || g.strides.isScalar() || (stage.runLength == 0 && period > 0 && stage.tile % period == 0);
-            g.direct = !g.once && g.strides.steps.back() == 1 && stage.runLength > 0 && g.strides.sizes.back() % stage.runLength == 0;
+            g.direct
+                = !g.once && g.strides.steps.back() == 1 && stage.runLength > 0 && g.strides.sizes.back() % stage.runLength == 0;
         }
     }
 
@@ -754,7 +770,8 @@ private:
             auto& free = freeByWidth[slot.width];
             if (free.empty()) {
                 slot.offset = stage.registerBytes;
-                stage.registerBytes += ceilDiv(std::min(stage.tile, std::max<std::int64_t>(stage.elements, 1)) * slot.width, 64) * 64;
+                stage.registerBytes
+                    += ceilDiv(std::min(stage.tile, std::max<std::int64_t>(stage.elements, 1)) * slot.width, 64) * 64;
             } else {
                 slot.offset = free.back();
                 free.pop_back();
@@ -769,8 +786,10 @@ private:
             // The result may take the place of an operand that is read here for the last time, if it is as wide.
             for (std::size_t k = 0; k < step.in.size(); ++k) {
                 const std::size_t slot = step.in[k];
-                const bool again = std::find(step.in.begin(), step.in.begin() + static_cast<std::ptrdiff_t>(k), slot) != step.in.begin() + static_cast<std::ptrdiff_t>(k);
-                if (slot != kNone && !again && !pinned[slot] && stage.slots[slot].memory == kNone && stage.slots[slot].lastRead == i)
+                const bool again = std::find(step.in.begin(), step.in.begin() + static_cast<std::ptrdiff_t>(k), slot)
+                    != step.in.begin() + static_cast<std::ptrdiff_t>(k);
+                if (slot != kNone && !again && !pinned[slot] && stage.slots[slot].memory == kNone
+                    && stage.slots[slot].lastRead == i)
                     freeByWidth[stage.slots[slot].width].push_back(stage.slots[slot].offset);
             }
             if (!pinned[step.out])
@@ -795,8 +814,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<const Kernel> makeTileKernel(
-    const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory)
+std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
+    const std::function<bool(ValueId)>& isInMemory)
 {
     return TileCompiler(site, ops, writes, isInMemory).take();
 }

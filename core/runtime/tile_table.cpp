@@ -3,8 +3,8 @@
 // Compiled once for each instruction set, with MESHWRIGHT_TILE_TABLE naming the function that it defines and MESHWRIGHT_TILE_NAME the
 // set. Everything else has internal linkage, so that no code for a newer processor can be linked into common functions.
 
-#include "core/runtime/narrow_float.h"
 #include "core/runtime/tile_table.h"
+#include "core/runtime/narrow_float.h"
 
 #include <bit>
 #include <cmath>
@@ -164,8 +164,10 @@ double erfInvDouble(double x)
         return magnitude == 1.0 ? x * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
     constexpr double kTwoOverSqrtPi = 1.1283791670955126;
     // Single precision loses 1 - |x|; start the far tail from its leading term.
-    double y = magnitude < 0.999999 ? static_cast<double>(erfInvSingle(static_cast<float>(magnitude)))
-                                    : __builtin_sqrt(-__builtin_log((1.0 - magnitude) * 1.7724538509055159 * __builtin_sqrt(-__builtin_log(1.0 - magnitude))));
+    double y = magnitude < 0.999999
+        ? static_cast<double>(erfInvSingle(static_cast<float>(magnitude)))
+        : __builtin_sqrt(
+            -__builtin_log((1.0 - magnitude) * 1.7724538509055159 * __builtin_sqrt(-__builtin_log(1.0 - magnitude))));
     for (int step = 0; step < (magnitude < 0.999999 ? 2 : 5); ++step) {
         const double error = magnitude < 0.5 ? __builtin_erf(y) - magnitude : (1.0 - magnitude) - __builtin_erfc(y);
         const double newton = error / (kTwoOverSqrtPi * __builtin_exp(-y * y));
@@ -183,31 +185,38 @@ T floatingUnary(T x)
     if constexpr (Kind == OpKind::Negate)
         return -x;
     else if constexpr (Kind == OpKind::Abs)
-        return isSingle ? static_cast<T>(__builtin_fabsf(static_cast<float>(x))) : static_cast<T>(__builtin_fabs(static_cast<double>(x)));
+        return isSingle ? static_cast<T>(__builtin_fabsf(static_cast<float>(x)))
+                        : static_cast<T>(__builtin_fabs(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Sign)
         return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
     else if constexpr (Kind == OpKind::Sqrt)
-        return isSingle ? static_cast<T>(__builtin_sqrtf(static_cast<float>(x))) : static_cast<T>(__builtin_sqrt(static_cast<double>(x)));
+        return isSingle ? static_cast<T>(__builtin_sqrtf(static_cast<float>(x)))
+                        : static_cast<T>(__builtin_sqrt(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Rsqrt)
         return static_cast<T>(1.0 / __builtin_sqrt(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Floor)
-        return isSingle ? static_cast<T>(__builtin_floorf(static_cast<float>(x))) : static_cast<T>(__builtin_floor(static_cast<double>(x)));
+        return isSingle ? static_cast<T>(__builtin_floorf(static_cast<float>(x)))
+                        : static_cast<T>(__builtin_floor(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Exp)
-        return isSingle ? static_cast<T>(expShort(static_cast<double>(x))) : static_cast<T>(__builtin_exp(static_cast<double>(x)));
+        return isSingle ? static_cast<T>(expShort(static_cast<double>(x)))
+                        : static_cast<T>(__builtin_exp(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Log)
         return isSingle ? static_cast<T>(logOf(static_cast<double>(x))) : static_cast<T>(__builtin_log(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Log1p)
-        return isSingle ? static_cast<T>(log1pOf(static_cast<double>(x))) : static_cast<T>(__builtin_log1p(static_cast<double>(x)));
+        return isSingle ? static_cast<T>(log1pOf(static_cast<double>(x)))
+                        : static_cast<T>(__builtin_log1p(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Tanh)
         return isSingle ? static_cast<T>(tanhOf(static_cast<double>(x))) : static_cast<T>(__builtin_tanh(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Logistic)
-        return isSingle ? static_cast<T>(1.0 / (1.0 + expShort(-static_cast<double>(x)))) : static_cast<T>(1.0 / (1.0 + __builtin_exp(-static_cast<double>(x))));
+        return isSingle ? static_cast<T>(1.0 / (1.0 + expShort(-static_cast<double>(x))))
+                        : static_cast<T>(1.0 / (1.0 + __builtin_exp(-static_cast<double>(x))));
     else if constexpr (Kind == OpKind::Sine)
         return static_cast<T>(__builtin_sin(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Cosine)
         return static_cast<T>(__builtin_cos(static_cast<double>(x)));
     else
-        return isSingle ? static_cast<T>(erfInvSingle(static_cast<float>(x))) : static_cast<T>(erfInvDouble(static_cast<double>(x)));
+        return isSingle ? static_cast<T>(erfInvSingle(static_cast<float>(x)))
+                        : static_cast<T>(erfInvDouble(static_cast<double>(x)));
 }
 
 template <typename T, OpKind Kind>
@@ -331,7 +340,9 @@ T integerPower(T base, T exponent)
 {
     using U = std::make_unsigned_t<T>;
     if (exponent < T(0)) // 1 / base^n, cut towards zero
-        return base == T(1) ? T(1) : static_cast<U>(base) == static_cast<U>(-1) && std::is_signed_v<T> ? ((exponent & 1) != 0 ? base : T(1)) : T(0);
+        return base == T(1)                                                     ? T(1)
+            : static_cast<U>(base) == static_cast<U>(-1) && std::is_signed_v<T> ? ((exponent & 1) != 0 ? base : T(1))
+                                                                                : T(0);
     U result = 1;
     auto square = static_cast<U>(base);
     for (auto left = static_cast<U>(exponent); left != 0; left >>= 1U) {
@@ -356,7 +367,9 @@ T integerBinary(T a, T b)
     else if constexpr (Kind == OpKind::Multiply)
         return static_cast<T>(x * y);
     else if constexpr (Kind == OpKind::Divide)
-        return y == 0 ? static_cast<T>(~U(0)) : std::is_signed_v<T> && y == ~U(0) ? static_cast<T>(U(0) - x) : static_cast<T>(a / b);
+        return y == 0                           ? static_cast<T>(~U(0))
+            : std::is_signed_v<T> && y == ~U(0) ? static_cast<T>(U(0) - x)
+                                                : static_cast<T>(a / b);
     else if constexpr (Kind == OpKind::Remainder)
         return y == 0 ? a : std::is_signed_v<T> && y == ~U(0) ? T(0) : static_cast<T>(a % b);
     else if constexpr (Kind == OpKind::Maximum)
@@ -585,7 +598,8 @@ To converted(From x)
     else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
         // Cut towards zero, held at the type's bounds; NaN becomes 0.
         constexpr auto kLow = static_cast<From>(std::numeric_limits<To>::min());
-        constexpr From kBeyond = static_cast<From>(2) * static_cast<From>(std::uint64_t{1} << (std::numeric_limits<To>::digits - 1));
+        constexpr From kBeyond
+            = static_cast<From>(2) * static_cast<From>(std::uint64_t{1} << (std::numeric_limits<To>::digits - 1));
         if (x != x)
             return To(0);
         return x < kLow ? std::numeric_limits<To>::min() : x >= kBeyond ? std::numeric_limits<To>::max() : static_cast<To>(x);
@@ -617,7 +631,10 @@ void fillStep(std::byte* out, const std::byte* a, const std::byte*, const std::b
 
 TileStep findFill(std::int64_t width)
 {
-    return width == 1 ? fillStep<Byte> : width == 2 ? fillStep<std::uint16_t> : width == 4 ? fillStep<std::uint32_t> : fillStep<std::uint64_t>;
+    return width == 1 ? fillStep<Byte>
+        : width == 2  ? fillStep<std::uint16_t>
+        : width == 4  ? fillStep<std::uint32_t>
+                      : fillStep<std::uint64_t>;
 }
 
 void loadHalf(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
@@ -751,7 +768,7 @@ T reduceBlock(const T* x, std::int64_t count)
 template <typename T, ReduceKind Kind>
 void reduceRowStep(std::byte* out, const std::byte* in, std::int64_t count)
 {
-    constexpr std::int64_t kBlock = 1024;
+    constexpr std::int64_t kBlock = 256;
     const auto* x = reinterpret_cast<const T*>(in);
     T waiting[64];
     int height = 0;
@@ -798,7 +815,10 @@ auto reductionOf(ReduceKind kind) -> decltype(&Function<T, ReduceKind::Sum>::run
 
 template <typename T, ReduceKind Kind>
 struct Combine {
-    static void run(std::byte* out, const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t count) { combineStep<T, Kind>(out, a, b, c, count); }
+    static void run(std::byte* out, const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t count)
+    {
+        combineStep<T, Kind>(out, a, b, c, count);
+    }
 };
 template <typename T, ReduceKind Kind>
 struct ReduceRow {
@@ -819,8 +839,8 @@ RowReduction findReduceRow(ReduceKind kind, Lane lane)
 
 const TileTable& MESHWRIGHT_TILE_TABLE()
 {
-    static constexpr TileTable kTable{
-        MESHWRIGHT_TILE_NAME, findOp, findCompare, findConvert, findSelect, findFill, findLoad, findStore, findCombine, findReduceRow};
+    static constexpr TileTable kTable{MESHWRIGHT_TILE_NAME, findOp, findCompare, findConvert, findSelect, findFill, findLoad,
+        findStore, findCombine, findReduceRow};
     return kTable;
 }
 

@@ -50,7 +50,10 @@ inline DType laneType(Lane lane)
     return kTypes[static_cast<std::size_t>(lane)];
 }
 
-inline bool isNarrow(DType dtype) { return laneType(laneOf(dtype)) != dtype; }
+inline bool isNarrow(DType dtype)
+{
+    return laneType(laneOf(dtype)) != dtype;
+}
 
 /// One op over `count` elements that lie one after the other. `out` may be the same memory as an operand of the same width.
 using TileStep = void (*)(std::byte* out, const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t count);

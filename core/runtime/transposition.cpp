@@ -41,7 +41,8 @@ std::vector<Loop> loopsOf(const Shape& shape, std::span<const std::size_t> permu
 
 /// result[i][j] = source[j * columnStep + i * rowStep], in square blocks that fit the cache, rows of the result `resultStride` apart.
 template <typename T>
-void transposePlane(T* result, std::int64_t resultStride, const T* source, std::int64_t rows, std::int64_t rowStep, std::int64_t columns, std::int64_t columnStep)
+void transposePlane(T* result, std::int64_t resultStride, const T* source, std::int64_t rows, std::int64_t rowStep,
+    std::int64_t columns, std::int64_t columnStep)
 {
     constexpr std::int64_t kBlock = 16;
     for (std::int64_t row = 0; row < rows; row += kBlock) {
@@ -106,7 +107,8 @@ void transposeLoops(T* result, const T* source, const std::vector<Loop>& loops)
 
 } // namespace
 
-void transposeArray(std::byte* result, const std::byte* source, const Shape& sourceShape, std::span<const std::size_t> permutation, std::int64_t elementBytes)
+void transposeArray(std::byte* result, const std::byte* source, const Shape& sourceShape,
+    std::span<const std::size_t> permutation, std::int64_t elementBytes)
 {
     assert(permutation.size() == sourceShape.size());
     if (elementCount(sourceShape) == 0)

@@ -9,6 +9,7 @@
 namespace meshwright {
 
 /// Result dimension i is source dimension `permutation[i]`. The memory must not overlap.
-void transposeArray(std::byte* result, const std::byte* source, const Shape& sourceShape, std::span<const std::size_t> permutation, std::int64_t elementBytes);
+void transposeArray(std::byte* result, const std::byte* source, const Shape& sourceShape,
+    std::span<const std::size_t> permutation, std::int64_t elementBytes);
 
 } // namespace meshwright

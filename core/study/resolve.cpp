@@ -18,7 +18,13 @@ namespace {
 struct NamedSpec {
     PartitionSpec spec;
     std::string path;
+    int priority = 0; ///< of propagation: the batch is laid out first, parameters and their states find their place round it
 };
+
+int priorityOf(StudyArray::Kind kind)
+{
+    return kind == StudyArray::Kind::Input || kind == StudyArray::Kind::Activation ? 0 : 1;
+}
 
 void placeAll(Problems& problems, const Place& place)
 {
@@ -32,7 +38,7 @@ std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& 
     std::map<std::string, NamedSpec> specs;
     for (AssignedSpec& assigned : assignedSpecs(study)) {
         if (assigned.array.kind != StudyArray::Kind::Activation) // those are constraints, built into the program
-            specs.emplace(std::move(assigned.array.name), NamedSpec{std::move(assigned.spec), std::move(assigned.path)});
+            specs.emplace(std::move(assigned.array.name), NamedSpec{std::move(assigned.spec), std::move(assigned.path), priorityOf(assigned.array.kind)});
     }
     if (study.mlp() != nullptr)
         return specs;
@@ -45,7 +51,7 @@ std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& 
                 entry = std::find_if(
                     entries.begin(), entries.end(), [&](const ShardingEntry& e) { return globMatches(e.name, name); });
             if (!name.empty() && entry != entries.end())
-                specs.emplace(name, NamedSpec{entry->spec, entry->path});
+                specs.emplace(name, NamedSpec{entry->spec, entry->path, 0});
         }
     }
     return specs;
@@ -143,8 +149,11 @@ private:
     {
         auto local = shardShape(shape, spec.spec, m_mesh, Uneven::Refuse);
         auto sharding = toTensorSharding(spec.spec, shape.size(), m_mesh);
-        if (local && sharding)
+        if (local && sharding) {
+            for (DimSharding& dim : sharding->dims)
+                dim.priority = dim.axes.empty() ? 0 : spec.priority;
             return *std::move(sharding);
+        }
         if (m_refused.insert(spec.path).second) {
             Problems problems = local ? sharding.error() : local.error();
             placeAll(problems, m_study.placeOf(spec.path));

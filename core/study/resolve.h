@@ -17,7 +17,8 @@ Result<TrainingOptions> trainingOptions(const Study& study);
 /// place of such arguments (donations) and on results of that name, each closed, with the path of the spec as annotation. Arrays
 /// without a spec stay open to propagation. States and gradients with a spec of their own leave the sharding group of their parameter.
 ///
-/// The program's mesh 0 becomes the study's mesh. For programs that are no MLP the specs by name and by glob apply, rules do not.
+/// Inputs and activations are propagated first (priority 0), then parameters, gradients and states (priority 1): under FSDP the batch stays
+/// where it is and the weights are gathered. The program's mesh 0 becomes the study's mesh. For programs that are no MLP the specs by name and by glob apply, rules do not.
 ///
 /// Problems: MW1101 to MW1104 of a spec against the array, MW1110 to MW1115 of the mesh, MW1429 a name that no value of the
 /// program has.

@@ -264,7 +264,7 @@ std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key
     return order;
 }
 
-Result<BatchPlan> BatchPlan::make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed, bool shuffle)
+Result<BatchPlan> BatchPlan::make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed)
 {
     if (batch < 1 || batch > trainingRows)
         return Problem{"MW1606",
@@ -274,7 +274,6 @@ Result<BatchPlan> BatchPlan::make(std::int64_t trainingRows, std::int64_t batch,
     plan.m_trainingRows = trainingRows;
     plan.m_batch = batch;
     plan.m_seed = seed;
-    plan.m_shuffle = shuffle;
     return plan;
 }
 
@@ -284,7 +283,7 @@ std::span<const std::int64_t> BatchPlan::rowsOf(std::int64_t step)
     const std::int64_t epoch = step / stepsPerEpoch();
     if (m_epoch != epoch) {
         m_epoch = epoch;
-        if (m_shuffle && m_batch < m_trainingRows) {
+        if (m_batch < m_trainingRows) {
             m_order = shuffledOrder(m_trainingRows, foldIn(keyOfSeed(m_seed), static_cast<std::uint32_t>(epoch)));
         } else {
             m_order.resize(static_cast<std::size_t>(m_trainingRows));

@@ -58,11 +58,11 @@ std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key
 
 /// Which rows each training step takes: every epoch goes once through the training rows in an order of its own, in whole batches (the
 /// rows that are left over wait for the next epoch's order). A step's rows depend on the seed and the step's number alone. A batch of
-/// all rows has them in their own order, and so has every batch without shuffling.
+/// all rows has them in their own order.
 class BatchPlan {
 public:
     /// Problems: MW1606 the batch is < 1 or larger than the number of training rows.
-    static Result<BatchPlan> make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed, bool shuffle = true);
+    static Result<BatchPlan> make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed);
 
     std::int64_t stepsPerEpoch() const { return m_trainingRows / m_batch; }
     /// The rows of step 0, 1, ..; valid until the next call. Precondition: step >= 0.
@@ -72,7 +72,6 @@ private:
     std::int64_t m_trainingRows = 1;
     std::int64_t m_batch = 1;
     std::uint64_t m_seed = 0;
-    bool m_shuffle = true;
     std::int64_t m_epoch = -1;
     std::vector<std::int64_t> m_order;
 };

@@ -28,12 +28,6 @@ HostArray arrayOf(const TensorType& type, const std::vector<float>& values)
     return HostArray::of(type, wide);
 }
 
-/// The functions of one phase on the devices.
-struct LoadedPhase {
-    std::unique_ptr<LoadedFunction> step;
-    std::unique_ptr<LoadedFunction> evaluate;
-};
-
 std::size_t indexOf(const Function& function, std::string_view name)
 {
     const auto& arguments = function.arguments();
@@ -55,7 +49,7 @@ std::size_t stateCount(const Function& function)
     return indexOf(function, "x");
 }
 
-double scalarResult(LoadedFunction& loaded, const Function& function, std::string_view name)
+double scalarResult(const LoadedFunction& loaded, const Function& function, std::string_view name)
 {
     return loaded.readResult(resultIndexOf(function, name)).at(0);
 }
@@ -87,10 +81,10 @@ public:
 
     Result<TrainingResult> run()
     {
-        auto plan = BatchPlan::make(m_data.trainingRows, m_inputType.shape.front(), m_options.seed, m_options.shuffle);
+        auto plan = BatchPlan::make(m_data.trainingRows, m_inputType.shape.front(), m_options.seed);
         if (!plan)
             return plan.error();
-        auto devices = VirtualDevices::create(stageOf(0).mesh().deviceCount(), {.permits = m_options.permits, .record = m_options.record});
+        auto devices = VirtualDevices::create(stageOf(0).mesh().deviceCount(), {.permits = m_options.permits});
         if (!devices)
             return devices.error();
         m_result.devices = stageOf(0).mesh().deviceCount();
@@ -113,10 +107,10 @@ private:
     const ScheduledStage& stageOf(std::size_t phase) const { return m_phases[phase].scheduled.stages.front(); }
     const Function& stepOf(std::size_t phase) const { return *m_phases[phase].program.find("step"); }
 
-    std::unique_ptr<LoadedFunction> load(VirtualDevices& devices, std::size_t phase, std::string_view name) const
+    Result<std::unique_ptr<LoadedFunction>> load(VirtualDevices& devices, std::size_t phase, std::string_view name) const
     {
         const ScheduledStage& stage = stageOf(phase);
-        return std::make_unique<LoadedFunction>(devices, *stage.find(name), stage.mesh());
+        return LoadedFunction::load(*stage.find(name), stage.meshes, devices);
     }
 
     /// Fills the state of the first phase from "init", that of a later one from the phase before. Returns the bytes that changed device.
@@ -125,21 +119,29 @@ private:
         std::int64_t moved = 0;
         const std::size_t count = stateCount(stepOf(phase));
         if (before != nullptr) {
-            for (std::size_t i = 0; i < count; ++i)
-                moved += step.copyArgumentFromArgument(i, *before, i);
+            for (std::size_t i = 0; i < count; ++i) {
+                const auto bytes = step.copyFromArgument(i, *before, i);
+                if (!bytes)
+                    return bytes.error();
+                moved += *bytes;
+            }
             return moved;
         }
         const auto init = load(devices, phase, "init");
+        if (!init)
+            return init.error();
         for (std::size_t i = 0; i < m_options.initKeys.size(); ++i) {
             const RandomKey& key = m_options.initKeys[i];
             const std::array<double, 2> words = {static_cast<double>(key[0]), static_cast<double>(key[1])};
-            init->writeArgument(i, HostArray::of({DType::U32, {2}}, words));
+            if (auto written = (*init)->writeArgument(i, HostArray::of({DType::U32, {2}}, words)); !written)
+                return written.error();
         }
-        auto done = init->run(m_stop);
-        if (!done)
+        if (auto done = (*init)->run(); !done)
             return done.error();
-        for (std::size_t i = 0; i < count; ++i)
-            moved += step.copyArgumentFromResult(i, *init, i);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (const auto bytes = step.copyFromResult(i, **init, i); !bytes)
+                return bytes.error();
+        }
         return std::int64_t{0};
     }
 
@@ -153,7 +155,10 @@ private:
 
     Result<Done> runPhase(std::size_t phase, VirtualDevices& devices, BatchPlan& plan, std::unique_ptr<LoadedFunction>& before)
     {
-        auto step = load(devices, phase, "step");
+        auto loaded = load(devices, phase, "step");
+        if (!loaded)
+            return loaded.error();
+        std::unique_ptr<LoadedFunction> step = *std::move(loaded);
         auto moved = fillState(phase, devices, *step, before.get());
         if (!moved)
             return moved.error();
@@ -173,14 +178,16 @@ private:
         result.steps = done;
         result.movedBytes = *moved;
         result.arenaBytes = stageOf(phase).find("step")->buffers.arenaBytes;
+        const std::vector<CountedCalls> counted = step->countedCalls();
         for (const CollectiveUse& use : collectivesOf(stageOf(phase).find("step")->device, stageOf(phase).mesh())) {
-            const CollectiveCount counted = step->collectiveCount(use.op);
-            result.collectives.push_back({use, counted.calls, counted.bytes});
+            const auto calls = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
+            if (calls != counted.end())
+                result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
         }
         m_result.peakBytesPerDevice = std::max(m_result.peakBytesPerDevice, result.arenaBytes);
         m_result.phases.push_back(std::move(result));
         if (m_options.record) {
-            m_result.wall = step->measuredTimeline();
+            m_result.wall = step->measured();
             m_result.virtualTime = step->virtualTimeline();
         }
         before = std::move(step);
@@ -200,11 +207,11 @@ private:
             arguments.push_back(m_inputs);
             arguments.push_back(m_targets);
         }
-        step.writeArgument(x, m_inputs);
-        step.writeArgument(x + 1, m_targets);
+        if (auto written = writeBatch(step, x, m_inputs, m_targets); !written)
+            return written.error();
 
         const auto start = SteadyClock::now();
-        auto done = step.run(m_stop);
+        auto done = step.run({.record = m_options.record}); // a stop is heeded between steps, so that the state stays whole
         if (!done)
             return done.error();
         m_stepSeconds.push_back(secondsSince(start));
@@ -229,6 +236,13 @@ private:
         return Done{};
     }
 
+    static Result<Done> writeBatch(LoadedFunction& function, std::size_t x, const HostArray& inputs, const HostArray& targets)
+    {
+        if (auto written = function.writeArgument(x, inputs); !written)
+            return written;
+        return function.writeArgument(x + 1, targets);
+    }
+
     Result<Done> verify(LoadedFunction& step, const Function& function, const std::vector<HostArray>& arguments)
     {
         std::vector<HostArray> sharded;
@@ -246,10 +260,14 @@ private:
     {
         const std::size_t last = m_result.phases.size() - 1;
         const Function& function = *m_phases[last].program.find("evaluate");
-        const auto evaluate = load(devices, last, "evaluate");
+        const auto loaded = load(devices, last, "evaluate");
+        if (!loaded)
+            return loaded.error();
+        const auto& evaluate = *loaded;
         for (std::size_t i = 0; i < stateCount(function); ++i) {
             const std::size_t from = indexOf(stepOf(last), function[function.arguments()[i]].name);
-            evaluate->copyArgumentFromArgument(i, step, from);
+            if (auto copied = evaluate->copyFromArgument(i, step, from); !copied)
+                return copied.error();
             m_result.parameters.push_back(evaluate->readArgument(i));
         }
         if (m_step > 0) {
@@ -270,10 +288,9 @@ private:
 
     Result<Done> runEvaluate(LoadedFunction& evaluate, const Function& function, const HostArray& inputs, const HostArray& targets)
     {
-        const std::size_t x = stateCount(function);
-        evaluate.writeArgument(x, inputs);
-        evaluate.writeArgument(x + 1, targets);
-        return evaluate.run({});
+        if (auto written = writeBatch(evaluate, stateCount(function), inputs, targets); !written)
+            return written;
+        return evaluate.run();
     }
 
     /// Runs the held-out rows batch by batch; the last batch is filled up with rows that are not counted.

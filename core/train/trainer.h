@@ -26,7 +26,6 @@ struct TrainingPhase {
 
 struct TrainerOptions {
     std::uint64_t seed = 0; ///< fixes the order of the rows
-    bool shuffle = true;
     std::vector<RandomKey> initKeys; ///< one for each argument of "init"
     bool verify = false;
     bool record = false; ///< keep the timelines of the last step

@@ -28,7 +28,9 @@ struct TopologyGraph::Graph {
 
     std::size_t addSwitch(std::string name)
     {
-        return boost::add_vertex(TopologyNode{NodeKind::Switch, std::move(name), {}}, boosted);
+        const std::size_t vertex = boost::add_vertex(boosted);
+        boosted[vertex] = {NodeKind::Switch, std::move(name), {}};
+        return vertex;
     }
     void joinBothWays(std::size_t a, std::size_t b, const LinkSpec& spec)
     {
@@ -121,9 +123,9 @@ Result<TopologyGraph> TopologyGraph::build(const Topology& topology)
                 "a machine of {} devices is too large to list every link; at most {}", topology.deviceCount(), kLargestGraph)};
     auto graph = std::make_unique<Graph>();
     graph->devices = topology.deviceCount();
+    graph->boosted = Boosted(at(topology.deviceCount()));
     for (DeviceId device = 0; device < topology.deviceCount(); ++device)
-        boost::add_vertex(
-            TopologyNode{NodeKind::Device, fmt::format("device {}", device), topology.coordinates(device)}, graph->boosted);
+        graph->boosted[at(device)] = {NodeKind::Device, fmt::format("device {}", device), topology.coordinates(device)};
     for (std::size_t axis = 0; axis < topology.axes().size(); ++axis) {
         if (topology.axes()[axis].length == 1)
             continue;

@@ -23,7 +23,7 @@ double otherShare(std::int64_t n)
     return static_cast<double>(n - 1) / static_cast<double>(n);
 }
 
-bool isPowerOfTwo(std::int64_t n)
+[[maybe_unused]] bool isPowerOfTwo(std::int64_t n)
 {
     return std::has_single_bit(static_cast<std::uint64_t>(n));
 }

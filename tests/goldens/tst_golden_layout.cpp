@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/goldens/axis_text.h"
 #include "tests/goldens/golden_runner.h"
 
 #include "core/sharding/named_sharding.h"
+#include "core/sharding/shardy_text.h"
+#include "core/sharding/tile_assignment.h"
 
 #include <QtTest>
 
@@ -91,24 +92,131 @@ Outcome runNamed(const Json& golden)
     return all({checkLayout(*layout, *mesh, golden.at("expect")), checkLayout(*layout, *mesh, golden.at("derived"))});
 }
 
-/// Two shardings in Shardy's text: equal as XLA compares them, and then their placements are the same too.
+/// One side of an equivalence in the terms of all three notations, as far as they are given.
+struct Side {
+    std::optional<MeshedSharding> named;
+    std::optional<TileSharding> tiles;
+    std::optional<std::vector<DeviceId>> devices;
+};
+
+Result<Side> sideOf(const Json& json, const Json& golden)
+{
+    Side side;
+    if (json.contains("devices"))
+        side.devices = json.at("devices").get<std::vector<DeviceId>>();
+    if (json.contains("hlo")) {
+        const auto tiles = parseTileSharding(json.at("hlo").get<std::string>());
+        if (!tiles)
+            return tiles.error();
+        side.tiles = *tiles;
+        return side;
+    }
+    const auto mesh = goldens::meshOf(json.at("mesh"));
+    if (!mesh)
+        return mesh.error();
+    side.devices = mesh->deviceOrder();
+    const PartitionSpec spec = json.contains("dims") ? specOf(json.at("dims")) : PartitionSpec{};
+    const std::size_t rank = golden.contains("shape") ? golden.at("shape").size() : golden.value("ndim", spec.dims.size());
+    const auto sharding
+        = json.contains("sdy") ? parseShardy(json.at("sdy").get<std::string>(), *mesh) : toTensorSharding(spec, rank, *mesh);
+    if (!sharding)
+        return sharding.error();
+    side.named = MeshedSharding{*mesh, *sharding};
+    return side;
+}
+
+/// Two shardings of one mesh: equal as XLA compares them, and then their placements are the same too. Others: by their placements.
 Outcome runEquivalence(const Json& golden)
 {
-    const Json& a = golden.at("a");
-    const Json& b = golden.at("b");
-    if (a.contains("hlo") || b.contains("hlo"))
-        return unsupported("XLA's tiled sharding strings are not read yet");
-    const auto meshA = goldens::meshOf(a.at("mesh"));
-    const auto meshB = goldens::meshOf(b.at("mesh"));
-    if (!meshA || !meshB)
-        return failed("a mesh is refused");
-    const TensorSharding shardingA = AxisTextReader(a.at("sdy").get_ref<const std::string&>(), *meshA).sharding();
-    const TensorSharding shardingB = AxisTextReader(b.at("sdy").get_ref<const std::string&>(), *meshB).sharding();
+    const auto a = sideOf(golden.at("a"), golden);
+    const auto b = sideOf(golden.at("b"), golden);
+    if (!a || !b)
+        return failed(describe(a ? b.error() : a.error()));
     const bool expected = golden.at("expect").at("equivalent").get<bool>();
-    std::vector<Outcome> outcomes = {same("equivalent", sameSharding(shardingA, *meshA, shardingB, *meshB), expected)};
-    if (expected && *meshA == *meshB)
-        outcomes.push_back(same("same placement", equivalent({64, 96}, shardingA, *meshA, shardingB, *meshB), true));
+    if (a->named && b->named) {
+        std::vector<Outcome> outcomes = {
+            same("equivalent", sameSharding(a->named->sharding, a->named->mesh, b->named->sharding, b->named->mesh), expected)};
+        if (expected && a->named->mesh == b->named->mesh)
+            outcomes.push_back(same("same placement",
+                equivalent(Shape(a->named->sharding.dims.size(), 96), a->named->sharding, a->named->mesh, b->named->sharding,
+                    b->named->mesh),
+                true));
+        return all(outcomes);
+    }
+    const auto tilesOf
+        = [](const Side& side) { return side.tiles ? *side.tiles : toTiles(side.named->sharding, side.named->mesh); };
+    const bool sameDevices = !a->devices || !b->devices || a->devices == b->devices;
+    std::vector<Outcome> outcomes = {same("equivalent", sameDevices && samePlacement(tilesOf(*a), tilesOf(*b)), expected)};
+    if (expected && golden.contains("shape")) {
+        const auto shape = golden.at("shape").get<Shape>();
+        const auto layoutA = tileLayout(shape, tilesOf(*a), {});
+        const auto layoutB = tileLayout(shape, tilesOf(*b), {});
+        outcomes.push_back(same("same tiles", layoutA && layoutB && layoutA->shards == layoutB->shards, true));
+    }
     return all(outcomes);
+}
+
+Outcome runTiles(const Json& golden)
+{
+    const auto shape = golden.at("shape").get<Shape>();
+    const auto sharding = parseTileSharding(golden.at("hlo").get<std::string>());
+    if (!sharding)
+        return failed(describe(sharding.error()));
+    const Json& expect = golden.at("expect");
+    if (golden.contains("num_devices"))
+        return same("valid", tileProblems(*sharding, shape, golden.at("num_devices").get<std::int64_t>()).empty(),
+            expect.at("valid").get<bool>());
+    const auto layout = tileLayout(shape, *sharding, {});
+    if (!layout)
+        return failed(describe(layout.error()));
+    const Mesh mesh = valueOf(meshOfTiles(*sharding));
+    std::vector<Outcome> outcomes = {checkLayout(*layout, mesh, expect)};
+    if (golden.contains("derived"))
+        outcomes.push_back(checkLayout(*layout, mesh, golden.at("derived")));
+    if (expect.contains("valid"))
+        outcomes.push_back(
+            same("valid", tileProblems(*sharding, shape, sharding->tiles.count()).empty(), expect.at("valid").get<bool>()));
+    return all(outcomes);
+}
+
+Outcome runTileAssignment(const Json& golden, const std::string& kind)
+{
+    auto tiles = TileAssignment::iota(
+        golden.at("dims").get<Shape>(), golden.value("reshape", Shape()), golden.value("perm", std::vector<std::size_t>()));
+    if (!tiles)
+        return failed(describe(tiles.error()));
+    if (kind == "tile_assignment_transpose")
+        tiles = tiles->transposed(golden.at("transpose").get<std::vector<std::size_t>>());
+    const Json& expect = golden.at("expect");
+    std::vector<Outcome> outcomes;
+    if (expect.contains("dims"))
+        outcomes.push_back(same("dims", tiles->dims(), expect.at("dims").get<Shape>()));
+    if (expect.contains("canonical_reshape"))
+        outcomes.push_back(same("reshape", tiles->reshape(), expect.at("canonical_reshape").get<Shape>()));
+    if (expect.contains("canonical_perm"))
+        outcomes.push_back(same("perm", tiles->perm(), expect.at("canonical_perm").get<std::vector<std::size_t>>()));
+    if (expect.contains("devices"))
+        outcomes.push_back(same("devices", tiles->devices(), expect.at("devices").get<std::vector<DeviceId>>()));
+    if (expect.contains("string"))
+        outcomes.push_back(same("string", tiles->text(), expect.at("string").get<std::string>()));
+    if (expect.contains("local_mesh")) {
+        const auto sizes = tiles->smallestMesh();
+        outcomes.push_back(same("mesh", sizes ? Json(*sizes) : Json(), expect.at("local_mesh")));
+    }
+    if (expect.contains("sub_dims")) {
+        Json found = Json::array();
+        for (const TilePiece& piece : tiles->pieces().value_or(std::vector<TilePiece>()))
+            found.push_back({{"tile_dim", piece.tileDim}, {"tile_sub_dim", piece.tileSubDim}, {"reshape_dim", piece.reshapeDim},
+                {"size", piece.size}});
+        outcomes.push_back(same("sub dims", found, expect.at("sub_dims")));
+    }
+    return outcomes.empty() ? failed("nothing of the expectation is known") : all(outcomes);
+}
+
+/// `{"a", "b":(1)2, ?}`: one dimension in Shardy's text.
+DimSharding dimOf(const Json& text, const Mesh& mesh)
+{
+    return valueOf(parseShardy("[" + text.get<std::string>() + "]", mesh)).dims.front();
 }
 
 std::string dimText(const AxisRefs& axes, bool open, const Mesh& mesh)
@@ -122,7 +230,7 @@ std::string dimText(const AxisRefs& axes, bool open, const Mesh& mesh)
 Outcome runSliceAxes(const Json& golden)
 {
     const auto mesh = goldens::meshOf(golden.at("mesh"));
-    const AxisRefs axes = AxisTextReader(golden.at("axes").get_ref<const std::string&>(), *mesh).dim().axes;
+    const AxisRefs axes = dimOf(golden.at("axes"), *mesh).axes;
     const auto split = takeMajor(axes, golden.at("size").get<std::int64_t>());
     const Json& expect = golden.at("expect");
     if (!split || expect.at("taken").is_null())
@@ -134,8 +242,8 @@ Outcome runSliceAxes(const Json& golden)
 Outcome runAppendAxes(const Json& golden)
 {
     const auto mesh = goldens::meshOf(golden.at("mesh"));
-    DimSharding dim = AxisTextReader(golden.at("a").get_ref<const std::string&>(), *mesh).dim();
-    for (const AxisRef& axis : AxisTextReader(golden.at("b").get_ref<const std::string&>(), *mesh).dim().axes)
+    DimSharding dim = dimOf(golden.at("a"), *mesh);
+    for (const AxisRef& axis : dimOf(golden.at("b"), *mesh).axes)
         appendMerging(dim.axes, axis);
     return same("result", dimText(dim.axes, dim.open, *mesh), golden.at("expect").at("result").get<std::string>());
 }
@@ -152,9 +260,9 @@ Outcome run(const Json& golden)
     if (kind == "append_axes")
         return runAppendAxes(golden);
     if (kind == "hlo" || kind == "hlo_validate")
-        return unsupported("XLA's tiled sharding strings are not read yet");
+        return runTiles(golden);
     if (kind.starts_with("tile_assignment"))
-        return unsupported("iota tile assignments are not modelled yet");
+        return runTileAssignment(golden, kind);
     return failed("unknown kind " + kind);
 }
 

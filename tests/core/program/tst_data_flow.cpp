@@ -26,7 +26,9 @@ Function diamond()
     Builder b(f);
     const ValueId x = b.argument({DType::F32, {2}}, "x");
     const ValueId e = b.unary(OpKind::Exp, x);
-    const ValueId product = b.binary(OpKind::Multiply, b.unary(OpKind::Tanh, e), b.unary(OpKind::Negate, e));
+    const ValueId t = b.unary(OpKind::Tanh, e);
+    const ValueId n = b.unary(OpKind::Negate, e);
+    const ValueId product = b.binary(OpKind::Multiply, t, n);
     b.setResults({product, b.unary(OpKind::Sine, x)});
     return f;
 }
@@ -55,7 +57,8 @@ void TestDataFlow::edges()
     QCOMPARE(in_degree(3, graph), std::size_t{2});
     QCOMPARE(degree(4, graph), std::size_t{0});
     const DataFlow::Edge edge = graph.in(3).front();
-    QCOMPARE(source(edge, graph), f[f[edge.value].producer].kind == OpKind::Tanh ? std::size_t{1} : std::size_t{2});
+    QCOMPARE(source(edge, graph), std::size_t{1});
+    QVERIFY(f[f[edge.value].producer].kind == OpKind::Tanh);
     QCOMPARE(target(edge, graph), std::size_t{3});
     QVERIFY(f[graph.op(4)].kind == OpKind::Sine);
 }

@@ -42,7 +42,8 @@ inline HostArray randomArray(const TensorType& type, std::uint64_t seed)
 }
 
 /// A function of arguments of these types, whose result `build` makes.
-inline Function functionOf(const std::vector<TensorType>& arguments, const std::function<ValueId(Builder&, const std::vector<ValueId>&)>& build)
+inline Function functionOf(
+    const std::vector<TensorType>& arguments, const std::function<ValueId(Builder&, const std::vector<ValueId>&)>& build)
 {
     Function function;
     function.name = "f";

@@ -48,7 +48,8 @@ void TestEvaluate::repeat()
     // Forward: 1*2+10 = 12, 12*4+10 = 58, 58*6+10 = 358; 2*3+20 = 26, 26*5+20 = 150, 150*7+20 = 1070.
     // Reversed: 1*6+10 = 16, 16*4+10 = 74, 74*2+10 = 158; 2*7+20 = 34, 34*5+20 = 190, 190*3+20 = 590.
     QCOMPARE((*results)[0].values(), reversed ? (std::vector<double>{158, 590}) : (std::vector<double>{358, 1070}));
-    QCOMPARE((*results)[1].values(), reversed ? (std::vector<double>{74, 190, 16, 34, 1, 2}) : (std::vector<double>{1, 2, 12, 26, 58, 150}));
+    QCOMPARE((*results)[1].values(),
+        reversed ? (std::vector<double>{74, 190, 16, 34, 1, 2}) : (std::vector<double>{1, 2, 12, 26, 58, 150}));
 }
 
 void TestEvaluate::inDouble()
@@ -101,15 +102,18 @@ void TestEvaluate::problems()
     QCOMPARE(idsOf(negate, {HostArray(type)}), (Ids{"MW1503"}));
     QCOMPARE(idsOf(negate, {HostArray({DType::F64, {4}}), HostArray({DType::F32, {5}})}), (Ids{"MW1503", "MW1503"}));
 
-    const Function gather = functionOf({type}, [](Builder& b, const auto& a) { return b.add(OpKind::AllReduce, {a[0]}, CollectiveAttributes{}); });
+    const Function gather
+        = functionOf({type}, [](Builder& b, const auto& a) { return b.add(OpKind::AllReduce, {a[0]}, CollectiveAttributes{}); });
     QCOMPARE(idsOf(gather, {HostArray(type)}), (Ids{"MW1504"}));
 
-    const Function receive
-        = functionOf({}, [&](Builder& b, const auto&) { return b.add(OpKind::Receive, {}, TransferAttributes{type, 0, 0}); });
+    const Function receive = functionOf({}, [&](Builder& b, const auto&) {
+        return b.add(OpKind::Receive, {}, TransferAttributes{type, 0, 0});
+    });
     QCOMPARE(idsOf(receive, {}), (Ids{"MW1501"}));
 
-    const Function bits = functionOf({{DType::U32, {2}}},
-        [](Builder& b, const auto& a) { return b.add(OpKind::RandomBits, {a[0]}, RandomBitsAttributes{{DType::U32, {1 << 16, 1 << 16}}, false}); });
+    const Function bits = functionOf({{DType::U32, {2}}}, [](Builder& b, const auto& a) {
+        return b.add(OpKind::RandomBits, {a[0]}, RandomBitsAttributes{{DType::U32, {1 << 16, 1 << 16}}, false});
+    });
     QCOMPARE(idsOf(bits, {HostArray({DType::U32, {2}})}), (Ids{"MW1502"}));
 }
 

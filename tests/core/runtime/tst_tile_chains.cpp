@@ -11,7 +11,8 @@ namespace {
 
 /// Runs all tile ops of a function's body as one pass. Arguments named in `places` (argument index -> result index) share the memory of a
 /// result. Compares every result with `evaluate`, bit for bit.
-void checkOnePass(const Function& function, const std::vector<HostArray>& arguments, const std::map<std::size_t, std::size_t>& inPlace)
+void checkOnePass(
+    const Function& function, const std::vector<HostArray>& arguments, const std::map<std::size_t, std::size_t>& inPlace)
 {
     const auto expected = evaluate(function, arguments);
     QVERIFY2(expected, expected ? "" : describe(expected.error()).c_str());
@@ -121,15 +122,17 @@ void TestTileChains::adam()
         const ValueId factor = b.binary(OpKind::Subtract, one, b.binary(OpKind::Power, b.splat({DType::F32, {}}, beta), step));
         return b.broadcastScalar(factor, type.shape);
     };
-    const ValueId newM = b.binary(OpKind::Add, b.binary(OpKind::Multiply, constant(0.9), m), b.binary(OpKind::Multiply, constant(0.1), g));
-    const ValueId newV
-        = b.binary(OpKind::Add, b.binary(OpKind::Multiply, constant(0.999), v), b.binary(OpKind::Multiply, constant(0.001), b.binary(OpKind::Multiply, g, g)));
+    const ValueId newM
+        = b.binary(OpKind::Add, b.binary(OpKind::Multiply, constant(0.9), m), b.binary(OpKind::Multiply, constant(0.1), g));
+    const ValueId newV = b.binary(OpKind::Add, b.binary(OpKind::Multiply, constant(0.999), v),
+        b.binary(OpKind::Multiply, constant(0.001), b.binary(OpKind::Multiply, g, g)));
     const ValueId mHat = b.binary(OpKind::Divide, newM, correction(0.9));
     const ValueId vHat = b.binary(OpKind::Divide, newV, correction(0.999));
     const ValueId change = b.binary(OpKind::Divide, mHat, b.binary(OpKind::Add, b.unary(OpKind::Sqrt, vHat), constant(1e-8)));
     const ValueId newP = b.binary(OpKind::Subtract, p, b.binary(OpKind::Multiply, constant(0.001), change));
     b.setResults({newP, newM, newV});
-    std::vector<HostArray> arguments{randomArray(type, 1), randomArray(type, 2), randomArray(type, 3), randomArray(type, 4), HostArray::filled({DType::F32, {}}, 3.0)};
+    std::vector<HostArray> arguments{randomArray(type, 1), randomArray(type, 2), randomArray(type, 3), randomArray(type, 4),
+        HostArray::filled({DType::F32, {}}, 3.0)};
     for (std::int64_t i = 0; i < type.elements(); ++i)
         arguments[2].as<float>()[static_cast<std::size_t>(i)] = std::abs(arguments[2].as<float>()[static_cast<std::size_t>(i)]);
     checkOnePass(function, arguments, {});

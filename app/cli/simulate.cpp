@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/verbs.h"
+
+#include "core/support/file.h"
+#include "sim/report/results.h"
+#include "sim/report/trace.h"
+#include "sim/session/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright::cli {
+
+int runSimulate(const SimulateOptions& options, Output& output)
+{
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error(), output);
+
+    std::vector<sim::SimulatedStudy> studies;
+    Problems problems;
+    for (const std::string& path : options.studies) {
+        const auto study = loadStudy(path, options.settings);
+        if (!study) {
+            append(problems, study.error());
+            continue;
+        }
+        auto simulated = sim::simulateStudy(*study, *catalogue);
+        if (!simulated)
+            append(problems, simulated.error());
+        else
+            studies.push_back(*std::move(simulated));
+    }
+    if (!problems.empty())
+        return fail(problems, output);
+
+    if (!options.trace.empty()) {
+        std::vector<sim::NamedTimeline> timelines;
+        for (const sim::SimulatedStudy& study : studies)
+            timelines.push_back({fmt::format("{} on {}", study.name, study.simulation.machine), &study.simulation.timeline});
+        if (const auto written = writeFileAtomically(options.trace, sim::traceJson(timelines)); !written)
+            return fail(written.error(), output);
+    }
+    if (output.format == Format::Json)
+        output.result(sim::simulationJson(studies));
+    else if (output.format == Format::Csv)
+        output.result(sim::simulationCsv(studies));
+    else
+        output.result(studies.size() == 1 ? sim::simulationText(studies.front()) : sim::simulationTable(studies));
+    const bool allFit = std::all_of(studies.begin(), studies.end(), [](const sim::SimulatedStudy& study) { return study.simulation.fits; });
+    return allFit ? kExitOk : kExitInfeasible;
+}
+
+} // namespace meshwright::cli

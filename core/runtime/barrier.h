@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace meshwright {
+
+/// How many devices of a run are neither waiting nor finished. When none is left although some have not finished, none ever will.
+struct Movement {
+    std::atomic<std::int64_t> moving{0};
+};
+
+/// Where the members of a group wait for each other, again and again. Waiting gives the core away a few times and then sleeps: with more
+/// devices than cores, spinning would keep the last member from arriving. `abort` wakes everybody.
+class Barrier {
+public:
+    enum class Outcome : std::uint8_t {
+        Passed, ///< everything that the members did before is visible to all
+        Aborted,
+        Stuck, ///< this member was the last of the whole run that could move: nobody will come. The caller must abort.
+    };
+
+    /// `movement`, which may be absent, must outlive the barrier.
+    explicit Barrier(std::int64_t members, Movement* movement = nullptr);
+
+    Outcome wait();
+
+    /// Wakes all who wait and lets nobody wait any more, until `reset`.
+    void abort();
+
+    /// Makes the barrier new. Precondition: nobody waits.
+    void reset();
+
+    std::int64_t members() const { return m_members; }
+
+private:
+    std::int64_t m_members;
+    Movement* m_movement;
+    std::atomic<std::int64_t> m_arrived{0};
+    std::atomic<std::uint32_t> m_round{0};
+    std::atomic<bool> m_aborted{false};
+};
+
+} // namespace meshwright

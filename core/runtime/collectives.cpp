@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/collectives.h"
+
+#include "core/runtime/clocks.h"
+#include "core/runtime/tile_table.h"
+#include "core/support/checked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace meshwright {
+
+Result<DevicePositions> DevicePositions::create(std::vector<NamedMesh> meshes, std::int64_t virtualDevices)
+{
+    assert(!meshes.empty());
+    DevicePositions positions;
+    positions.m_meshes = std::move(meshes);
+    const Mesh& first = positions.m_meshes.front().mesh;
+    Problems problems;
+    if (first.deviceCount() > virtualDevices)
+        problems.push_back({"MW1510",
+            fmt::format("the mesh {} has {} devices, but only {} virtual devices run", first.text(), first.deviceCount(),
+                virtualDevices)});
+    std::map<DeviceId, std::int64_t> deviceOf;
+    for (std::int64_t position = 0; position < first.deviceCount(); ++position)
+        deviceOf[first.deviceAt(position)] = position;
+    for (const NamedMesh& named : positions.m_meshes) {
+        std::vector<std::int64_t> byDevice(static_cast<std::size_t>(first.deviceCount()), -1);
+        std::vector<std::int64_t> byPosition;
+        for (std::int64_t position = 0; position < named.mesh.deviceCount(); ++position) {
+            const auto found = deviceOf.find(named.mesh.deviceAt(position));
+            if (found == deviceOf.end() || named.mesh.deviceCount() != first.deviceCount()) {
+                problems.push_back(
+                    {"MW1510", fmt::format("the meshes {} and {} differ in their devices", first.text(), named.mesh.text())});
+                break;
+            }
+            byDevice[static_cast<std::size_t>(found->second)] = position;
+            byPosition.push_back(found->second);
+        }
+        positions.m_positions.push_back(std::move(byDevice));
+        positions.m_devices.push_back(std::move(byPosition));
+    }
+    if (!problems.empty())
+        return problems;
+    return positions;
+}
+
+IndexBox DevicePositions::boxOf(const Shape& whole, const TensorSharding& sharding, std::int64_t device) const
+{
+    return shardBox(whole, sharding, mesh(sharding.mesh), positionOf(sharding.mesh, device));
+}
+
+const std::vector<std::shared_ptr<Rendezvous>>& RendezvousTable::groups(const std::vector<std::vector<std::int64_t>>& groups)
+{
+    const auto [at, isNew] = m_groups.try_emplace(groups);
+    if (isNew) {
+        for (const std::vector<std::int64_t>& devices : groups) {
+            auto group = std::make_shared<Rendezvous>();
+            group->devices = devices;
+            group->members.resize(devices.size());
+            group->barrier = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
+            at->second.push_back(std::move(group));
+        }
+    }
+    return at->second;
+}
+
+Collective::Collective(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
+    : m_devices(table.devices())
+    , m_in(function.function[id].operands[0])
+    , m_out(function.function[id].results[0])
+    , m_seats(static_cast<std::size_t>(positions.count()))
+{
+    const Op& op = function.function[id];
+    const auto& attributes = op.as<CollectiveAttributes>();
+    m_text = fmt::format("{} of {}", opName(op.kind),
+        attributes.cause.value.empty() ? valueText(function.function, m_in) : attributes.cause.value);
+    m_place = [this] { return m_text; };
+    m_payloadBytes = op.kind == OpKind::AllSlice ? 0 : meshwright::payloadBytes(function.function, id);
+
+    const auto& sharding = function.function[m_in].sharding;
+    const std::int32_t mesh = sharding ? sharding->mesh : 0;
+    std::vector<std::vector<std::int64_t>> groups;
+    if (op.kind == OpKind::CollectivePermute && attributes.axes.empty()) {
+        groups.emplace_back(static_cast<std::size_t>(positions.count()));
+        std::iota(groups.front().begin(), groups.front().end(), std::int64_t{0});
+    } else {
+        groups = deviceGroups(attributes.axes, positions.mesh(mesh));
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+        for (std::size_t m = 0; m < groups[g].size(); ++m) {
+            groups[g][m] = positions.deviceAt(mesh, groups[g][m]);
+            m_seats[static_cast<std::size_t>(groups[g][m])] = {g, m};
+        }
+    }
+    m_groups = table.groups(groups);
+}
+
+Result<Done> Collective::run(std::int64_t device, Addresses addresses, CollectiveTimes* times) const
+{
+    const Seat seat = m_seats[static_cast<std::size_t>(device)];
+    Rendezvous& group = *m_groups[seat.group];
+    const bool meeting = meets() && group.members.size() > 1;
+    Rendezvous::Member& self = group.members[seat.member];
+    if (times != nullptr)
+        times->arrived = wallSeconds();
+    if (meeting || group.members.size() == 1) {
+        self = {addresses[m_in.at()], addresses[m_out.at()], this, &m_place};
+        if (meeting && !m_devices.wait(device, *group.barrier, m_place))
+            return VirtualDevices::interrupted();
+        for (std::size_t m = 0; m < group.members.size() && meeting; ++m) {
+            if (group.members[m].collective != this)
+                return Problem{"MW1505",
+                    fmt::format("device {} is in {}, but device {} of its group is in {}", device, m_text, group.devices[m],
+                        (*group.members[m].place)()),
+                    "the devices disagree on the order of their collectives"};
+        }
+    }
+    double cpu = 0.0;
+    if (times != nullptr) {
+        times->started = wallSeconds();
+        cpu = threadCpuSeconds();
+    }
+    if (meets()) {
+        move(group, seat.member);
+    } else {
+        Rendezvous alone; // touches nobody else's memory, so it needs no seat in the group
+        alone.devices = {device};
+        alone.members = {{addresses[m_in.at()], addresses[m_out.at()], this, &m_place}};
+        move(alone, 0);
+    }
+    if (times != nullptr) {
+        times->moved = wallSeconds();
+        times->cpuSeconds = threadCpuSeconds() - cpu;
+    }
+    if (meeting && !m_devices.wait(device, *group.barrier, m_place))
+        return VirtualDevices::interrupted();
+    if (times != nullptr)
+        times->finished = wallSeconds();
+    return Done{};
+}
+
+namespace {
+
+constexpr std::int64_t kTile = 1024;
+
+/// Combines the same stretch of all members' operands, in the group's order, tile by tile; `store` gets each finished tile.
+class Combiner {
+public:
+    Combiner(ReduceKind kind, DType dtype)
+        : m_dtype(dtype)
+        , m_width(byteSize(dtype))
+        , m_lane(laneOf(dtype))
+        , m_combine(tileTable().combine(kind, m_lane))
+    {
+        assert(m_combine != nullptr);
+    }
+
+    /// `sourceOf(member)` is the stretch in that member's operand; `store(tile, offset, bytes)` gets elements of the type.
+    template <typename Source, typename Store>
+    void run(std::size_t members, std::int64_t count, Source sourceOf, Store store) const
+    {
+        alignas(64) std::byte sum[kTile * 8];
+        alignas(64) std::byte next[kTile * 8];
+        for (std::int64_t first = 0; first < count; first += kTile) {
+            const std::int64_t size = std::min(kTile, count - first);
+            const std::int64_t offset = first * m_width;
+            if (isNarrow(m_dtype)) {
+                for (std::size_t member = 0; member < members; ++member) {
+                    tileTable().load(m_dtype)(member == 0 ? sum : next, sourceOf(member) + offset, nullptr, nullptr, size);
+                    if (member > 0)
+                        m_combine(sum, sum, next, nullptr, size);
+                }
+                tileTable().store(m_dtype)(next, sum, nullptr, nullptr, size);
+                store(next, offset, size * m_width);
+                continue;
+            }
+            if (members == 1) {
+                store(sourceOf(0) + offset, offset, size * m_width);
+                continue;
+            }
+            m_combine(sum, sourceOf(0) + offset, sourceOf(1) + offset, nullptr, size);
+            for (std::size_t member = 2; member < members; ++member)
+                m_combine(sum, sum, sourceOf(member) + offset, nullptr, size);
+            store(sum, offset, size * m_width);
+        }
+    }
+
+private:
+    DType m_dtype;
+    std::int64_t m_width;
+    Lane m_lane;
+    TileStep m_combine;
+};
+
+class AllReduce final : public Collective {
+public:
+    AllReduce(const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table)
+        : Collective(function, op, positions, table)
+        , m_type(function.function[m_in].type)
+        , m_combiner(function.function[op].as<CollectiveAttributes>().kind, m_type.dtype)
+    {
+    }
+
+protected:
+    /// This member owns one slice: it combines it and writes it to everybody, which is safe in place since nobody else touches it.
+    void move(const Rendezvous& group, std::size_t member) const override
+    {
+        const auto members = static_cast<std::int64_t>(group.members.size());
+        const std::int64_t width = byteSize(m_type.dtype);
+        const std::int64_t total = m_type.elements();
+        const std::int64_t slice = ceilDiv(ceilDiv(total, members), 64) * 64; // whole cache lines
+        const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
+        const std::int64_t count = std::min(total, first + slice) - first;
+        m_combiner.run(
+            group.members.size(), count, [&](std::size_t m) { return group.members[m].in + first * width; },
+            [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
+                for (const Rendezvous::Member& other : group.members) {
+                    std::byte* target = other.out + first * width + offset;
+                    if (target != tile)
+                        std::memcpy(target, tile, static_cast<std::size_t>(bytes));
+                }
+            });
+    }
+
+private:
+    TensorType m_type;
+    Combiner m_combiner;
+};
+
+/// A rectangle that a device takes from a member's operand into its own result.
+struct Part {
+    std::size_t member = 0;
+    Shape from; ///< start in the member's operand
+    Shape to; ///< start in the result
+    Shape extent;
+};
+
+Shape startIn(const IndexBox& part, const IndexBox& holder)
+{
+    Shape start;
+    for (std::size_t dim = 0; dim < part.size(); ++dim)
+        start.push_back(part[dim].start - holder[dim].start);
+    return start;
+}
+
+Shape extentOf(const IndexBox& box)
+{
+    Shape extent;
+    for (const IndexRange& range : box)
+        extent.push_back(range.size());
+    return extent;
+}
+
+/// AllGather, AllSlice, AllToAll and CollectivePermute: every device takes what its result needs from whoever holds it.
+class Exchange final : public Collective {
+public:
+    Exchange(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
+        : Collective(function, id, positions, table)
+        , m_inType(function.function[m_in].type)
+        , m_outType(function.function[m_out].type)
+        , m_isLocal(function.function[id].kind == OpKind::AllSlice)
+        , m_parts(m_seats.size())
+    {
+    }
+
+    /// The parts from the layouts of operand and result. Problems: MW1511.
+    Result<Done> planFromLayouts(const DeviceFunction& function, const DevicePositions& positions)
+    {
+        const Value& in = function.function[m_in];
+        const Value& out = function.function[m_out];
+        if (!in.sharding || !out.sharding)
+            return Problem{"MW1511", fmt::format("{}: its operand or its result has no layout", text())};
+        const Shape& whole = function.globalShapes[m_in.at()];
+        for (std::size_t device = 0; device < m_parts.size(); ++device) {
+            const IndexBox wanted = positions.boxOf(whole, *out.sharding, static_cast<std::int64_t>(device));
+            const Rendezvous& group = *m_groups[m_seats[device].group];
+            std::vector<IndexBox> taken; // members may hold the same box: the first gives it, but a device prefers its own
+            std::int64_t found = 0;
+            const auto take = [&](std::size_t member) {
+                const IndexBox held = positions.boxOf(whole, *in.sharding, group.devices[member]);
+                const IndexBox common = intersection(wanted, held);
+                if (boxElements(common) == 0 || std::find(taken.begin(), taken.end(), held) != taken.end())
+                    return;
+                taken.push_back(held);
+                found += boxElements(common);
+                m_parts[device].push_back(
+                    {m_isLocal ? 0 : member, startIn(common, held), startIn(common, wanted), extentOf(common)});
+            };
+            take(m_seats[device].member);
+            for (std::size_t member = 0; member < group.devices.size() && !m_isLocal; ++member)
+                take(member);
+            if (found != boxElements(wanted))
+                return Problem{"MW1511",
+                    fmt::format("{}: device {} needs {}, but its group holds {} of its {} elements", text(), device,
+                        boxText(wanted), found, boxElements(wanted))};
+        }
+        return Done{};
+    }
+
+    /// The parts of a permutation of whole pieces. Problems: MW1511.
+    Result<Done> planFromSources(const DeviceFunction& function, OpId id, const DevicePositions& positions)
+    {
+        const auto& sources = function.function[id].as<CollectiveAttributes>().sources;
+        const auto& sharding = function.function[m_in].sharding;
+        const std::int32_t mesh = sharding ? sharding->mesh : 0;
+        if (sources.size() != m_parts.size())
+            return Problem{"MW1511", fmt::format("{}: {} sources for {} devices", text(), sources.size(), m_parts.size())};
+        Shape extent = m_inType.shape; // pieces may differ in padding
+        for (std::size_t dim = 0; dim < extent.size(); ++dim)
+            extent[dim] = std::min(extent[dim], m_outType.shape[dim]);
+        const Shape origin(extent.size(), 0);
+        for (std::size_t device = 0; device < m_parts.size(); ++device) {
+            const std::int64_t position
+                = sources[static_cast<std::size_t>(positions.positionOf(mesh, static_cast<std::int64_t>(device)))];
+            if (position < 0 || position >= positions.count())
+                return Problem{"MW1511", fmt::format("{}: device {} cannot receive from position {}", text(), device, position)};
+            const Rendezvous& group = *m_groups[m_seats[device].group];
+            const auto member = std::find(group.devices.begin(), group.devices.end(), positions.deviceAt(mesh, position));
+            if (member == group.devices.end())
+                return Problem{"MW1511",
+                    fmt::format("{}: device {} receives from position {}, which is not in its group", text(), device, position)};
+            m_parts[device].push_back({static_cast<std::size_t>(member - group.devices.begin()), origin, origin, extent});
+        }
+        return Done{};
+    }
+
+protected:
+    void move(const Rendezvous& group, std::size_t member) const override
+    {
+        std::byte* out = group.members[member].out;
+        const std::int64_t width = byteSize(m_inType.dtype);
+        for (const Part& part : m_parts[static_cast<std::size_t>(group.devices[member])])
+            copyBox(
+                out, {m_outType.shape, part.to}, group.members[part.member].in, {m_inType.shape, part.from}, part.extent, width);
+    }
+
+    bool meets() const override { return !m_isLocal; }
+
+private:
+    TensorType m_inType;
+    TensorType m_outType;
+    bool m_isLocal;
+    std::vector<std::vector<Part>> m_parts; ///< by device
+};
+
+class ReduceScatter final : public Collective {
+public:
+    ReduceScatter(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
+        : Collective(function, id, positions, table)
+        , m_inType(function.function[m_in].type)
+        , m_outType(function.function[m_out].type)
+        , m_combiner(function.function[id].as<CollectiveAttributes>().kind, m_inType.dtype)
+        , m_starts(m_seats.size())
+        , m_extents(m_seats.size())
+    {
+        const auto& perDim = function.function[id].as<CollectiveAttributes>().perDim;
+        const auto& sharding = function.function[m_in].sharding;
+        const std::int32_t mesh = sharding ? sharding->mesh : 0;
+        for (std::size_t device = 0; device < m_seats.size(); ++device) {
+            const std::int64_t position = positions.positionOf(mesh, static_cast<std::int64_t>(device));
+            for (std::size_t dim = 0; dim < perDim.size(); ++dim) {
+                const std::int64_t piece = m_outType.shape[dim];
+                const std::int64_t start
+                    = std::min(m_inType.shape[dim], piece * shardIndex(position, perDim[dim], positions.mesh(mesh)));
+                m_starts[device].push_back(start);
+                m_extents[device].push_back(std::min(piece, m_inType.shape[dim] - start));
+            }
+        }
+    }
+
+protected:
+    /// Combines this member's piece of all operands, one stretch of contiguous elements after the other.
+    void move(const Rendezvous& group, std::size_t member) const override
+    {
+        const auto device = static_cast<std::size_t>(group.devices[member]);
+        const Shape& start = m_starts[device];
+        const Shape& extent = m_extents[device];
+        if (elementCount(extent) == 0)
+            return;
+        const std::size_t rank = start.size();
+        const std::int64_t width = byteSize(m_inType.dtype);
+        std::size_t outer = rank; // dimensions from here on form one stretch
+        std::int64_t run = 1;
+        while (outer > 0) {
+            --outer;
+            run *= extent[outer];
+            if (extent[outer] != m_inType.shape[outer] || extent[outer] != m_outType.shape[outer])
+                break;
+        }
+        Shape index(outer, 0);
+        for (;;) {
+            std::int64_t from = 0;
+            std::int64_t to = 0;
+            for (std::size_t dim = 0; dim < rank; ++dim) {
+                const std::int64_t at = dim < outer ? index[dim] : 0;
+                from = from * m_inType.shape[dim] + start[dim] + at;
+                to = to * m_outType.shape[dim] + at;
+            }
+            std::byte* target = group.members[member].out + to * width;
+            m_combiner.run(
+                group.members.size(), run, [&](std::size_t m) { return group.members[m].in + from * width; },
+                [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
+                    std::memcpy(target + offset, tile, static_cast<std::size_t>(bytes));
+                });
+            std::size_t dim = outer;
+            while (dim > 0 && ++index[dim - 1] == extent[dim - 1])
+                index[--dim] = 0;
+            if (dim == 0)
+                return;
+        }
+    }
+
+private:
+    TensorType m_inType;
+    TensorType m_outType;
+    Combiner m_combiner;
+    std::vector<Shape> m_starts; ///< by device, in the operand
+    std::vector<Shape> m_extents; ///< by device
+};
+
+} // namespace
+
+Result<std::unique_ptr<Collective>> Collective::create(
+    const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
+{
+    const OpKind kind = function.function[id].kind;
+    if (kind == OpKind::AllReduce)
+        return std::unique_ptr<Collective>(new AllReduce(function, id, positions, table));
+    if (kind == OpKind::ReduceScatter)
+        return std::unique_ptr<Collective>(new ReduceScatter(function, id, positions, table));
+    assert(
+        kind == OpKind::AllGather || kind == OpKind::AllSlice || kind == OpKind::AllToAll || kind == OpKind::CollectivePermute);
+    auto exchange = std::make_unique<Exchange>(function, id, positions, table);
+    const Result<Done> planned = kind == OpKind::CollectivePermute ? exchange->planFromSources(function, id, positions)
+                                                                   : exchange->planFromLayouts(function, positions);
+    if (!planned)
+        return planned.error();
+    return std::unique_ptr<Collective>(std::move(exchange));
+}
+
+} // namespace meshwright

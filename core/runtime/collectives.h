@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/partition/device_program.h"
+#include "core/runtime/kernel.h"
+#include "core/runtime/virtual_devices.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace meshwright {
+
+/// How the devices of a run are numbered on the meshes of a function. Device k is what stands at position k of the first mesh.
+class DevicePositions {
+public:
+    /// Problems: MW1510 the meshes differ in their devices, or there are fewer virtual devices than the mesh has.
+    static Result<DevicePositions> create(std::vector<NamedMesh> meshes, std::int64_t virtualDevices);
+
+    const Mesh& mesh(std::int32_t index) const { return m_meshes[static_cast<std::size_t>(index)].mesh; }
+    const std::vector<NamedMesh>& meshes() const { return m_meshes; }
+    std::int64_t count() const { return m_meshes.front().mesh.deviceCount(); }
+    std::int64_t positionOf(std::int32_t mesh, std::int64_t device) const
+    {
+        return m_positions[static_cast<std::size_t>(mesh)][static_cast<std::size_t>(device)];
+    }
+    std::int64_t deviceAt(std::int32_t mesh, std::int64_t position) const
+    {
+        return m_devices[static_cast<std::size_t>(mesh)][static_cast<std::size_t>(position)];
+    }
+
+    /// The part of an array that a device holds.
+    IndexBox boxOf(const Shape& whole, const TensorSharding& sharding, std::int64_t device) const;
+
+private:
+    std::vector<NamedMesh> m_meshes;
+    std::vector<std::vector<std::int64_t>> m_positions; ///< by mesh, by device
+    std::vector<std::vector<std::int64_t>> m_devices; ///< by mesh, by position
+};
+
+/// Where the devices of one group meet: what each brings along, and the barrier.
+struct Rendezvous {
+    struct alignas(64) Member {
+        const std::byte* in = nullptr;
+        std::byte* out = nullptr;
+        const void* collective = nullptr; ///< that it has arrived at
+        const VirtualDevices::Place* place = nullptr; ///< its name
+    };
+    std::vector<std::int64_t> devices; ///< in the group's order
+    std::vector<Member> members;
+    std::shared_ptr<Barrier> barrier;
+};
+
+/// All groups of one function; collectives over the same axes meet at the same places.
+class RendezvousTable {
+public:
+    explicit RendezvousTable(VirtualDevices& devices)
+        : m_devices(devices)
+    {
+    }
+
+    VirtualDevices& devices() { return m_devices; }
+
+    /// The groups, each a list of devices; made at the first call.
+    const std::vector<std::shared_ptr<Rendezvous>>& groups(const std::vector<std::vector<std::int64_t>>& groups);
+
+private:
+    VirtualDevices& m_devices;
+    std::map<std::vector<std::vector<std::int64_t>>, std::vector<std::shared_ptr<Rendezvous>>> m_groups;
+};
+
+/// When a device waited in a collective and when it worked, in seconds of its clocks; filled in only when asked for.
+struct CollectiveTimes {
+    double arrived = 0.0; ///< wall
+    double started = 0.0; ///< wall: all members are there
+    double moved = 0.0; ///< wall: this device's share of the data has been moved
+    double finished = 0.0; ///< wall: everybody's
+    double cpuSeconds = 0.0; ///< of the thread, while it moved data
+};
+
+/// One collective op, as every device of its function runs it. Data is moved between the devices' own buffers, each device moving (or
+/// reducing) one share straight from where it lies to where it belongs; reductions go in the order of the group, so that their
+/// bits depend on nothing else. No copies in between.
+/// Source of the algorithm: the direct exchange that shared memory allows, instead of the rings and trees of distributed memory.
+class Collective {
+public:
+    /// Problems: MW1511 the layouts of operand and result do not fit the op's groups.
+    static Result<std::unique_ptr<Collective>> create(
+        const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table);
+    virtual ~Collective() = default;
+
+    /// Does this device's part. Problems: MW1505 a member of the group arrived at another collective, and being interrupted.
+    Result<Done> run(std::int64_t device, Addresses addresses, CollectiveTimes* times) const;
+
+    const std::string& text() const { return m_text; } ///< "all_reduce of grad.layers.0.w"
+    std::int64_t payloadBytes() const { return m_payloadBytes; } ///< of one device; 0 for AllSlice
+    std::size_t groupOf(std::int64_t device) const
+    {
+        return m_seats[static_cast<std::size_t>(device)].group;
+    } ///< among the op's groups
+    std::size_t groupCount() const { return m_groups.size(); }
+
+protected:
+    Collective(const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table);
+
+    /// Where a device sits.
+    struct Seat {
+        std::size_t group = 0;
+        std::size_t member = 0;
+    };
+
+    /// Moves this member's share. All members have arrived.
+    virtual void move(const Rendezvous& group, std::size_t member) const = 0;
+
+    /// False for those that touch only the device's own memory.
+    virtual bool meets() const { return true; }
+
+    VirtualDevices& m_devices;
+    ValueId m_in;
+    ValueId m_out;
+    std::vector<std::shared_ptr<Rendezvous>> m_groups;
+    std::vector<Seat> m_seats; ///< by device
+
+private:
+    std::string m_text;
+    VirtualDevices::Place m_place;
+    std::int64_t m_payloadBytes = 0;
+};
+
+} // namespace meshwright

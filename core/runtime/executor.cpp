@@ -1,0 +1,678 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/executor.h"
+
+#include "core/program/transform.h"
+#include "core/runtime/clocks.h"
+#include "core/runtime/collectives.h"
+#include "core/runtime/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+namespace meshwright {
+
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// How the values of a Repeat op and of its body share memory: the carries live in the place of the results; slices and what stays
+/// the same are read where they are.
+struct LoopPlan {
+    RepeatAttributes attributes;
+    std::vector<ValueId> operands;
+    std::vector<ValueId> results;
+    std::vector<ValueId> arguments; ///< of the body
+    std::vector<ValueId> yields; ///< of the body
+    std::vector<std::int64_t> yieldBytes; ///< of a carry, or of one slice
+    std::vector<std::int64_t> sliceBytes; ///< of each stacked operand
+    std::vector<bool> direct; ///< for each yield: a slice that the body writes straight into the stack
+};
+
+/// An instruction made ready for the devices.
+struct Ready {
+    InstructionKind kind = InstructionKind::Compute;
+    std::uint32_t description = 0;
+    std::vector<std::shared_ptr<const Kernel>> kernels; ///< one for all devices, or one for each
+    std::unique_ptr<Collective> collective;
+    std::size_t counter = kNone; ///< of a collective that moves data
+    std::optional<LoopPlan> loop;
+    std::vector<Ready> body;
+};
+
+struct Count {
+    std::int64_t calls = 0;
+    std::int64_t bytes = 0;
+};
+
+/// What belongs to one device only.
+struct alignas(64) Device {
+    AlignedBytes arena;
+    std::vector<std::byte*> addresses; ///< by value
+    std::vector<Count> counts; ///< by counter
+    std::vector<Recorded> records;
+};
+
+} // namespace
+
+class LoadedFunction::Implementation {
+public:
+    Implementation(const ScheduledFunction& scheduled, DevicePositions positions, VirtualDevices& devices)
+        : m_scheduled(scheduled)
+        , m_positions(std::move(positions))
+        , m_virtual(devices)
+        , m_rendezvous(devices)
+    {
+    }
+
+    const ScheduledFunction& scheduled() const { return m_scheduled; }
+    const Function& function() const { return m_scheduled.device.function; }
+    std::int64_t count() const { return m_positions.count(); }
+
+    Problems prepare()
+    {
+        Problems problems = checkRunnable(function());
+        const auto needsLayout = [&](ValueId value) {
+            if (!function()[value].sharding)
+                problems.push_back({"MW1512",
+                    fmt::format("{} of function \"{}\" has no layout", valueText(function(), value), function().name)});
+        };
+        std::for_each(function().arguments().begin(), function().arguments().end(), needsLayout);
+        std::for_each(function().results().begin(), function().results().end(), needsLayout);
+        if (!problems.empty())
+            return problems;
+        placeValues();
+        m_ready = readyList(m_scheduled.instructions, problems);
+        for (Device& device : m_devices)
+            device.counts.resize(m_counterOps.size());
+        return problems;
+    }
+
+    Result<Done> write(std::size_t argument, const HostArray& whole)
+    {
+        const ValueId value = function().arguments()[argument];
+        const TensorType wanted{function()[value].type.dtype, m_scheduled.device.globalShapes[value.at()]};
+        if (whole.type() != wanted)
+            return Problem{"MW1503",
+                fmt::format("argument {} ({}) is {}, got {}", argument, valueText(function(), value), typeText(wanted),
+                    typeText(whole.type()))};
+        const std::int64_t width = byteSize(wanted.dtype);
+        const Shape& local = function()[value].type.shape;
+        const Shape origin(local.size(), 0);
+        for (std::int64_t device = 0; device < count(); ++device) {
+            const IndexBox box = boxOf(value, device);
+            std::byte* target = addressOf(value, device);
+            if (boxElements(box) < elementCount(local)) // padding: anything, but always the same
+                std::memset(target, 0, static_cast<std::size_t>(function()[value].type.bytes()));
+            copyBox(target, {local, origin}, whole.data(), {wanted.shape, startsOf(box)}, extentsOf(box), width);
+        }
+        return Done{};
+    }
+
+    HostArray read(ValueId value) const
+    {
+        HostArray whole(TensorType{function()[value].type.dtype, m_scheduled.device.globalShapes[value.at()]});
+        const std::int64_t width = byteSize(whole.type().dtype);
+        const Shape& local = function()[value].type.shape;
+        const Shape origin(local.size(), 0);
+        for (const auto& [box, holders] : holdersOf(value))
+            copyBox(whole.data(), {whole.type().shape, startsOf(box)}, addressOf(value, holders.front()), {local, origin},
+                extentsOf(box), width);
+        return whole;
+    }
+
+    bool replicasAgree(ValueId value) const
+    {
+        const TensorType& type = function()[value].type;
+        for (const auto& [box, holders] : holdersOf(value)) {
+            const IndexBox inPiece = wholeBox(extentsOf(box));
+            const auto pieceOf = [&](std::int64_t device) {
+                return HostArray::fromBytes(type, std::span(addressOf(value, device), static_cast<std::size_t>(type.bytes())))
+                    .slice(inPiece);
+            };
+            const HostArray first = pieceOf(holders.front());
+            for (const std::int64_t holder : holders) {
+                if (!(pieceOf(holder) == first))
+                    return false;
+            }
+        }
+        return true;
+    }
+
+    Result<std::int64_t> copyFrom(std::size_t argument, const Implementation& from, ValueId source)
+    {
+        const ValueId target = function().arguments()[argument];
+        const Shape& whole = m_scheduled.device.globalShapes[target.at()];
+        const Shape& sourceWhole = from.m_scheduled.device.globalShapes[source.at()];
+        const DType dtype = function()[target].type.dtype;
+        if (dtype != from.function()[source].type.dtype || whole != sourceWhole) {
+            return Problem{"MW1503",
+                fmt::format("argument {} ({}) is {}, got {}", argument, valueText(function(), target), typeText({dtype, whole}),
+                    typeText({from.function()[source].type.dtype, sourceWhole}))};
+        }
+        const std::int64_t width = byteSize(dtype);
+        const auto holders = from.holdersOf(source);
+        std::int64_t moved = 0;
+        for (std::int64_t device = 0; device < count(); ++device) {
+            const IndexBox wanted = boxOf(target, device);
+            const DeviceId self = m_positions.mesh(0).deviceAt(device);
+            if (boxElements(wanted) < function()[target].type.elements())
+                std::memset(addressOf(target, device), 0, static_cast<std::size_t>(function()[target].type.bytes()));
+            for (const auto& [box, devices] : holders) {
+                const IndexBox common = intersection(wanted, box);
+                if (boxElements(common) == 0)
+                    continue;
+                const auto own = std::find_if(
+                    devices.begin(), devices.end(), [&](std::int64_t d) { return from.m_positions.mesh(0).deviceAt(d) == self; });
+                const std::int64_t giver = own != devices.end() ? *own : devices.front();
+                if (own == devices.end())
+                    moved += boxElements(common) * width;
+                copyBox(addressOf(target, device), {function()[target].type.shape, startIn(common, wanted)},
+                    from.addressOf(source, giver), {from.function()[source].type.shape, startIn(common, box)}, extentsOf(common),
+                    width);
+            }
+        }
+        return moved;
+    }
+
+    Result<Done> run(const RunOptions& options)
+    {
+        m_isRecording = options.record;
+        if (m_isRecording) {
+            for (Device& device : m_devices) {
+                device.records.clear();
+                device.records.reserve(m_lastRecords);
+            }
+            m_recordStart = wallSeconds();
+        }
+        const Result<Done> done = m_virtual.run(
+            [this](std::int64_t device) -> Result<Done> {
+                if (device >= count())
+                    return Done{};
+                return Worker(*this, device).run();
+            },
+            options.stop);
+        if (m_isRecording)
+            m_lastRecords = std::max(m_lastRecords, m_devices.front().records.size());
+        return done;
+    }
+
+    std::vector<CountedCalls> countedCalls() const
+    {
+        std::vector<CountedCalls> counted;
+        for (std::size_t i = 0; i < m_counterOps.size(); ++i)
+            counted.push_back({m_counterOps[i], m_devices.front().counts[i].calls, m_devices.front().counts[i].bytes});
+        return counted;
+    }
+
+    Timeline measured() const { return measuredTimeline(allRecords(), m_descriptions, m_recordStart); }
+    Timeline replayed() const { return replayedTimeline(allRecords(), m_descriptions); }
+
+private:
+    /// Runs the instructions of one device.
+    class Worker {
+    public:
+        Worker(Implementation& owner, std::int64_t device)
+            : m_owner(owner)
+            , m_id(device)
+            , m_device(owner.m_devices[static_cast<std::size_t>(device)])
+        {
+        }
+        ~Worker() { release(); }
+        Worker(const Worker&) = delete;
+        Worker& operator=(const Worker&) = delete;
+
+        Result<Done> run()
+        {
+            Result<Done> done = runList(m_owner.m_ready);
+            if (done)
+                finalCopies();
+            return done;
+        }
+
+    private:
+        void acquire()
+        {
+            if (m_scratch == nullptr)
+                m_scratch = &m_owner.m_virtual.permits().acquire();
+        }
+
+        void release()
+        {
+            if (m_scratch != nullptr)
+                m_owner.m_virtual.permits().release(*m_scratch);
+            m_scratch = nullptr;
+        }
+
+        Result<Done> runList(const std::vector<Ready>& list)
+        {
+            for (const Ready& ready : list) {
+                if (ready.kind == InstructionKind::CollectiveDone)
+                    continue; // done where it started
+                if (ready.loop) {
+                    if (Result<Done> done = runLoop(ready); !done)
+                        return done;
+                } else if (ready.collective != nullptr) {
+                    if (Result<Done> done = runCollective(ready); !done)
+                        return done;
+                } else {
+                    compute(ready);
+                }
+            }
+            return Done{};
+        }
+
+        void compute(const Ready& ready)
+        {
+            const bool records = m_owner.m_isRecording;
+            Recorded recorded;
+            double cpu = 0.0;
+            if (records)
+                recorded.askedCore = wallSeconds();
+            const bool hadCore = m_scratch != nullptr;
+            acquire();
+            if (records) {
+                recorded.instruction = ready.description;
+                recorded.times.started = hadCore ? recorded.askedCore : wallSeconds();
+                cpu = threadCpuSeconds();
+            }
+            const Kernel& kernel = *ready.kernels[ready.kernels.size() == 1 ? 0 : static_cast<std::size_t>(m_id)];
+            kernel.run(m_device.addresses, *m_scratch);
+            if (records) {
+                recorded.times.cpuSeconds = threadCpuSeconds() - cpu;
+                recorded.times.finished = wallSeconds();
+                m_device.records.push_back(recorded);
+            }
+        }
+
+        Result<Done> runCollective(const Ready& ready)
+        {
+            const bool meets = ready.counter != kNone;
+            if (meets)
+                release(); // others may compute while we wait
+            Recorded recorded;
+            recorded.instruction = ready.description;
+            Result<Done> done
+                = ready.collective->run(m_id, m_device.addresses, m_owner.m_isRecording ? &recorded.times : nullptr);
+            if (done && m_owner.m_isRecording) {
+                recorded.askedCore = recorded.times.started;
+                m_device.records.push_back(recorded);
+            }
+            if (meets) {
+                Count& count = m_device.counts[ready.counter];
+                ++count.calls;
+                count.bytes += ready.collective->payloadBytes();
+            }
+            return done;
+        }
+
+        Result<Done> runLoop(const Ready& ready)
+        {
+            const LoopPlan& loop = *ready.loop;
+            std::vector<std::byte*>& at = m_device.addresses;
+            const std::size_t carries = loop.attributes.carries;
+            const std::size_t stacked = loop.attributes.stacked;
+            for (std::size_t i = 0; i < carries; ++i) {
+                copy(at[loop.results[i].at()], at[loop.operands[i].at()], loop.yieldBytes[i]);
+                at[loop.arguments[i].at()] = at[loop.results[i].at()];
+            }
+            for (std::size_t i = carries + stacked; i < loop.operands.size(); ++i)
+                at[loop.arguments[i].at()] = at[loop.operands[i].at()];
+            for (std::int64_t round = 0; round < loop.attributes.count; ++round) {
+                const std::int64_t slice = loop.attributes.reversed ? loop.attributes.count - 1 - round : round;
+                for (std::size_t i = 0; i < stacked; ++i)
+                    at[loop.arguments[carries + i].at()] = at[loop.operands[carries + i].at()] + slice * loop.sliceBytes[i];
+                for (std::size_t i = carries; i < loop.yields.size(); ++i) {
+                    if (loop.direct[i])
+                        at[loop.yields[i].at()] = at[loop.results[i].at()] + slice * loop.yieldBytes[i];
+                }
+                if (Result<Done> done = runList(ready.body); !done)
+                    return done;
+                yield(loop, slice);
+            }
+            return Done{};
+        }
+
+        /// Slices first, then the carries; a carry that is another argument of the body is saved before any carry is overwritten.
+        void yield(const LoopPlan& loop, std::int64_t slice)
+        {
+            std::vector<std::byte*>& at = m_device.addresses;
+            const std::size_t carries = loop.attributes.carries;
+            for (std::size_t i = carries; i < loop.yields.size(); ++i) {
+                if (!loop.direct[i])
+                    copy(at[loop.results[i].at()] + slice * loop.yieldBytes[i], at[loop.yields[i].at()], loop.yieldBytes[i]);
+            }
+            std::vector<std::pair<std::size_t, AlignedBytes>> saved;
+            for (std::size_t i = 0; i < carries; ++i) {
+                const auto argument = std::find(loop.arguments.begin(), loop.arguments.end(), loop.yields[i]);
+                if (argument == loop.arguments.end() || loop.yields[i] == loop.arguments[i])
+                    continue;
+                saved.emplace_back(i, AlignedBytes(loop.yieldBytes[i]));
+                copy(saved.back().second.data(), at[loop.yields[i].at()], loop.yieldBytes[i]);
+            }
+            for (std::size_t i = 0; i < carries; ++i) {
+                if (std::none_of(saved.begin(), saved.end(), [i](const auto& entry) { return entry.first == i; }))
+                    copy(at[loop.results[i].at()], at[loop.yields[i].at()], loop.yieldBytes[i]);
+            }
+            for (const auto& [i, bytes] : saved)
+                copy(at[loop.results[i].at()], bytes.data(), loop.yieldBytes[i]);
+        }
+
+        /// Donated results that were not made in the place of their argument. All are read before any is overwritten by one that needs it:
+        /// the sources are results, the targets arguments, and a source that is an argument itself is saved.
+        void finalCopies()
+        {
+            const Function& function = m_owner.function();
+            std::vector<AlignedBytes> saved;
+            for (const FinalCopy& final : m_owner.m_scheduled.finalCopies) {
+                saved.emplace_back();
+                if (!function[final.from].producer.valid()) {
+                    saved.back() = AlignedBytes(function[final.from].type.bytes());
+                    copy(saved.back().data(), m_device.addresses[final.from.at()], saved.back().size());
+                }
+            }
+            for (std::size_t i = 0; i < saved.size(); ++i) {
+                const FinalCopy& final = m_owner.m_scheduled.finalCopies[i];
+                const std::byte* source = saved[i].data() != nullptr ? saved[i].data() : m_device.addresses[final.from.at()];
+                copy(m_device.addresses[final.to.at()], source, function[final.to].type.bytes());
+            }
+        }
+
+        static void copy(std::byte* to, const std::byte* from, std::int64_t bytes)
+        {
+            if (to != from && bytes > 0)
+                std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        }
+
+        Implementation& m_owner;
+        std::int64_t m_id;
+        Device& m_device;
+        Scratch* m_scratch = nullptr; ///< while it has a permit
+    };
+
+    IndexBox boxOf(ValueId value, std::int64_t device) const
+    {
+        return m_positions.boxOf(m_scheduled.device.globalShapes[value.at()], *function()[value].sharding, device);
+    }
+
+    std::byte* addressOf(ValueId value, std::int64_t device) const
+    {
+        return m_devices[static_cast<std::size_t>(device)].addresses[value.at()];
+    }
+
+    /// The distinct pieces of a value and the devices that hold each.
+    std::map<IndexBox, std::vector<std::int64_t>> holdersOf(ValueId value) const
+    {
+        std::map<IndexBox, std::vector<std::int64_t>> holders;
+        for (std::int64_t device = 0; device < count(); ++device)
+            holders[boxOf(value, device)].push_back(device);
+        return holders;
+    }
+
+    static Shape startsOf(const IndexBox& box)
+    {
+        Shape starts;
+        for (const IndexRange& range : box)
+            starts.push_back(range.start);
+        return starts;
+    }
+
+    static Shape extentsOf(const IndexBox& box)
+    {
+        Shape extents;
+        for (const IndexRange& range : box)
+            extents.push_back(range.size());
+        return extents;
+    }
+
+    static Shape startIn(const IndexBox& part, const IndexBox& holder)
+    {
+        Shape start;
+        for (std::size_t dim = 0; dim < part.size(); ++dim)
+            start.push_back(part[dim].start - holder[dim].start);
+        return start;
+    }
+
+    std::vector<std::vector<Recorded>> allRecords() const
+    {
+        std::vector<std::vector<Recorded>> records;
+        for (const Device& device : m_devices)
+            records.push_back(device.records);
+        return records;
+    }
+
+    // ---- loading
+
+    /// Arenas, and the address of every value that has a place in them.
+    void placeValues()
+    {
+        const BufferPlan& plan = m_scheduled.buffers;
+        m_devices = std::vector<Device>(static_cast<std::size_t>(count()));
+        for (Device& device : m_devices) {
+            device.arena = AlignedBytes(plan.arenaBytes);
+            device.addresses.assign(function().values.size(), nullptr);
+            for (std::size_t value = 0; value < function().values.size(); ++value) {
+                const std::int32_t buffer = plan.bufferOf[value];
+                if (buffer >= 0)
+                    device.addresses[value] = device.arena.data() + plan.buffers[static_cast<std::size_t>(buffer)].offset;
+            }
+        }
+    }
+
+    bool isInMemory(ValueId value) const
+    {
+        return m_scheduled.buffers.bufferOf[value.at()] >= 0 || !function()[value].producer.valid();
+    }
+
+    std::vector<Ready> readyList(const std::vector<Instruction>& instructions, Problems& problems)
+    {
+        std::vector<Ready> list;
+        for (const Instruction& instruction : instructions)
+            list.push_back(readyOf(instruction, problems));
+        return list;
+    }
+
+    Ready readyOf(const Instruction& instruction, Problems& problems)
+    {
+        Ready ready;
+        ready.kind = instruction.kind;
+        const Op& op = function()[instruction.ops.back()];
+        if (instruction.kind == InstructionKind::CollectiveDone)
+            return ready;
+        if (instruction.kind == InstructionKind::Loop) {
+            ready.loop = loopPlan(op);
+            ready.body = readyList(instruction.body, problems);
+            return ready;
+        }
+        ready.description = describe(instruction);
+        if (isCollective(op.kind)) {
+            auto made = Collective::create(m_scheduled.device, instruction.ops.back(), m_positions, m_rendezvous);
+            if (!made) {
+                append(problems, made.error());
+                return ready;
+            }
+            ready.collective = std::move(*made);
+            if (op.kind != OpKind::AllSlice) {
+                ready.counter = m_counterOps.size();
+                m_counterOps.push_back(instruction.ops.back());
+                m_descriptions[ready.description].collective = ready.collective.get();
+                m_descriptions[ready.description].bytes = ready.collective->payloadBytes();
+            }
+            return ready;
+        }
+        addKernels(instruction, ready, problems);
+        return ready;
+    }
+
+    /// One kernel for all devices, unless it makes something that depends on where the device stands.
+    void addKernels(const Instruction& instruction, Ready& ready, Problems& problems)
+    {
+        bool dependsOnDevice = false;
+        bool lacksLayout = false;
+        for (std::int64_t device = 0; device == 0 || (dependsOnDevice && device < count()); ++device) {
+            const KernelSite site{function(), [&](ValueId value) {
+                                      dependsOnDevice = true;
+                                      const Shape& whole = m_scheduled.device.globalShapes[value.at()];
+                                      if (function()[value].sharding)
+                                          return PieceOfWhole{whole, startsOf(boxOf(value, device))};
+                                      lacksLayout = lacksLayout || whole != function()[value].type.shape;
+                                      return wholePiece(function()[value].type.shape);
+                                  }};
+            const auto inMemory = [this](ValueId value) { return isInMemory(value); };
+            ready.kernels.push_back(makeKernel(site, instruction.ops, instruction.writes, inMemory));
+        }
+        if (lacksLayout) {
+            problems.push_back({"MW1512",
+                fmt::format("{} of function \"{}\" makes a part of {} that depends on the device, but has no layout",
+                    opName(function()[instruction.ops.back()].kind), function().name,
+                    valueText(function(), function()[instruction.ops.back()].results.front()))});
+        }
+    }
+
+    LoopPlan loopPlan(const Op& op) const
+    {
+        const Block& body = function()[op.bodies.front()];
+        LoopPlan loop;
+        loop.attributes = op.as<RepeatAttributes>();
+        loop.operands = op.operands;
+        loop.results = op.results;
+        loop.arguments = body.arguments;
+        loop.yields = body.results;
+        for (std::size_t i = 0; i < loop.attributes.stacked; ++i)
+            loop.sliceBytes.push_back(function()[loop.arguments[loop.attributes.carries + i]].type.bytes());
+        for (std::size_t i = 0; i < loop.yields.size(); ++i) {
+            const ValueId value = loop.yields[i];
+            loop.yieldBytes.push_back(function()[value].type.bytes());
+            const bool once = std::count(loop.yields.begin(), loop.yields.end(), value) == 1;
+            loop.direct.push_back(i >= loop.attributes.carries && once && function()[value].producer.valid()
+                && function()[value].block == op.bodies.front() && !isMadeInPlaceOf(value, loop));
+        }
+        return loop;
+    }
+
+    /// True when the value shares its buffer with another yield, so that both must stay where the plan has them.
+    bool isMadeInPlaceOf(ValueId value, const LoopPlan& loop) const
+    {
+        const auto& bufferOf = m_scheduled.buffers.bufferOf;
+        return std::any_of(loop.yields.begin(), loop.yields.end(),
+            [&](ValueId other) { return other != value && bufferOf[other.at()] == bufferOf[value.at()]; });
+    }
+
+    std::uint32_t describe(const Instruction& instruction)
+    {
+        const Op& op = function()[instruction.ops.back()];
+        RecordedInstruction description;
+        description.category = categoryOf(op.kind);
+        if (isCollective(op.kind)) {
+            const Cause& cause = op.as<CollectiveAttributes>().cause;
+            description.name = fmt::format(
+                "{} {}", opName(op.kind), cause.value.empty() ? valueText(function(), op.operands.front()) : cause.value);
+            description.detail = cause.reason;
+        } else {
+            const ValueId made = instruction.writes.empty() ? op.results.front() : instruction.writes.front();
+            description.name = instruction.ops.size() == 1
+                ? fmt::format("{} {}", opName(op.kind), valueText(function(), made))
+                : fmt::format("fused {} ({} ops)", valueText(function(), made), instruction.ops.size());
+        }
+        m_descriptions.push_back(std::move(description));
+        return static_cast<std::uint32_t>(m_descriptions.size() - 1);
+    }
+
+    ScheduledFunction m_scheduled;
+    DevicePositions m_positions;
+    VirtualDevices& m_virtual;
+    RendezvousTable m_rendezvous;
+    std::vector<Device> m_devices;
+    std::vector<Ready> m_ready;
+    std::vector<OpId> m_counterOps;
+    std::vector<RecordedInstruction> m_descriptions;
+    bool m_isRecording = false;
+    double m_recordStart = 0.0;
+    std::size_t m_lastRecords = 256;
+};
+
+LoadedFunction::LoadedFunction(std::unique_ptr<Implementation> implementation)
+    : m_implementation(std::move(implementation))
+{
+}
+
+LoadedFunction::~LoadedFunction() = default;
+
+Result<std::unique_ptr<LoadedFunction>> LoadedFunction::load(
+    const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices)
+{
+    auto positions = DevicePositions::create(std::move(meshes), devices.count());
+    if (!positions)
+        return positions.error();
+    auto implementation = std::make_unique<Implementation>(scheduled, *std::move(positions), devices);
+    if (Problems problems = implementation->prepare(); !problems.empty())
+        return problems;
+    return std::unique_ptr<LoadedFunction>(new LoadedFunction(std::move(implementation)));
+}
+
+const ScheduledFunction& LoadedFunction::scheduled() const
+{
+    return m_implementation->scheduled();
+}
+
+std::int64_t LoadedFunction::deviceCount() const
+{
+    return m_implementation->count();
+}
+
+Result<Done> LoadedFunction::writeArgument(std::size_t argument, const HostArray& whole)
+{
+    return m_implementation->write(argument, whole);
+}
+
+HostArray LoadedFunction::readArgument(std::size_t argument) const
+{
+    return m_implementation->read(function().arguments()[argument]);
+}
+
+HostArray LoadedFunction::readResult(std::size_t result) const
+{
+    assert(replicasAgree(result));
+    return m_implementation->read(function().results()[result]);
+}
+
+bool LoadedFunction::replicasAgree(std::size_t result) const
+{
+    return m_implementation->replicasAgree(function().results()[result]);
+}
+
+Result<std::int64_t> LoadedFunction::copyFromArgument(
+    std::size_t argument, const LoadedFunction& from, std::size_t sourceArgument)
+{
+    return m_implementation->copyFrom(argument, *from.m_implementation, from.function().arguments()[sourceArgument]);
+}
+
+Result<std::int64_t> LoadedFunction::copyFromResult(std::size_t argument, const LoadedFunction& from, std::size_t sourceResult)
+{
+    return m_implementation->copyFrom(argument, *from.m_implementation, from.function().results()[sourceResult]);
+}
+
+Result<Done> LoadedFunction::run(const RunOptions& options)
+{
+    return m_implementation->run(options);
+}
+
+std::vector<CountedCalls> LoadedFunction::countedCalls() const
+{
+    return m_implementation->countedCalls();
+}
+
+Timeline LoadedFunction::measured() const
+{
+    return m_implementation->measured();
+}
+
+Timeline LoadedFunction::virtualTimeline() const
+{
+    return m_implementation->replayed();
+}
+
+} // namespace meshwright

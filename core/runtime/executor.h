@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/host_array.h"
+#include "core/runtime/virtual_devices.h"
+#include "core/schedule/schedule.h"
+#include "core/timeline/timeline.h"
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// How often devices ran a collective, and what it moved, as they counted it themselves.
+struct CountedCalls {
+    OpId op;
+    std::int64_t calls = 0; ///< of one device
+    std::int64_t bytesPerDevice = 0; ///< payload of all calls
+};
+
+/// A scheduled function on virtual devices. The device at position k of the first mesh is virtual device k. Every device has one arena of
+/// exactly the plan's bytes, in which all values lie where the plan puts them; arguments and results stay there between runs, and a donated
+/// result is in the place of its argument after a run, ready for the next one.
+class LoadedFunction {
+public:
+    /// Copies the schedule. `devices` must outlive the loaded function.
+    ///
+    /// Problems: MW1501, MW1502 as `checkRunnable`; MW1510 the meshes do not fit the devices; MW1511 a collective's layouts do not fit its
+    /// groups; MW1512 an argument, a result or an op whose part depends on the device has no layout.
+    static Result<std::unique_ptr<LoadedFunction>> load(
+        const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices);
+    ~LoadedFunction();
+
+    const ScheduledFunction& scheduled() const;
+    const Function& function() const { return scheduled().device.function; }
+    std::int64_t deviceCount() const;
+
+    /// Bytes of one device's arena; the devices have as many each.
+    std::int64_t arenaBytes() const { return scheduled().buffers.arenaBytes; }
+
+    // ---- between runs only
+
+    /// Cuts a whole array and gives every device its piece. Problems: MW1503 not of the argument's type and whole shape.
+    Result<Done> writeArgument(std::size_t argument, const HostArray& whole);
+
+    /// Puts the whole array together again. Values of arguments and results only.
+    HostArray readArgument(std::size_t argument) const;
+    HostArray readResult(std::size_t result) const;
+
+    /// True when all devices that hold the same piece of a result hold the same bits.
+    bool replicasAgree(std::size_t result) const;
+
+    /// Brings an array that another function holds (one of its arguments or results) into the layout of an argument of this one, piece by
+    /// piece, also between different meshes over the same virtual devices. Returns how many bytes changed their device.
+    /// Problems: MW1503 the arrays differ in type or whole shape.
+    Result<std::int64_t> copyFromArgument(std::size_t argument, const LoadedFunction& from, std::size_t sourceArgument);
+    Result<std::int64_t> copyFromResult(std::size_t argument, const LoadedFunction& from, std::size_t sourceResult);
+
+    // ---- running
+
+    struct RunOptions {
+        bool record = false; ///< keep times, for the timelines
+        std::stop_token stop = {};
+    };
+
+    /// Runs the function once on all devices. Problems: as `VirtualDevices::run`; MW1505.
+    Result<Done> run(const RunOptions& options);
+    Result<Done> run() { return run(RunOptions{}); }
+
+    /// Calls and payload of every collective since loading, as the first device counted them; program order.
+    std::vector<CountedCalls> countedCalls() const;
+
+    /// What happened in the last recorded run. Rows: "compute" and "collectives" of every device; empty when none was recorded.
+    Timeline measured() const;
+
+    /// The last recorded run as if every device had a core of its own: each instruction takes the CPU time that it took, a collective begins
+    /// when the last member of its group arrives and lasts as long as its slowest member worked on it.
+    Timeline virtualTimeline() const;
+
+private:
+    class Implementation;
+    explicit LoadedFunction(std::unique_ptr<Implementation> implementation);
+    std::unique_ptr<Implementation> m_implementation;
+};
+
+} // namespace meshwright

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/collectives.h"
+#include "core/timeline/timeline.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// What one device did for one instruction. All devices of a run make the same list of these.
+struct Recorded {
+    std::uint32_t instruction = 0; ///< index into the instructions' descriptions
+    double askedCore = 0.0; ///< wall, when it was ready to compute; equal to `times.started` when it had a core already
+    CollectiveTimes times; ///< compute: from `started` to `finished`
+};
+
+/// What the timelines say of an instruction.
+struct RecordedInstruction {
+    std::string name;
+    std::string detail;
+    SliceCategory category = SliceCategory::Compute;
+    std::int64_t bytes = 0;
+    const Collective* collective = nullptr; ///< that meets others; else nullptr
+};
+
+/// Slices as they happened, from the start of the run.
+Timeline measuredTimeline(
+    const std::vector<std::vector<Recorded>>& devices, const std::vector<RecordedInstruction>& instructions, double startSeconds);
+
+/// The same run with a core for every device.
+Timeline replayedTimeline(
+    const std::vector<std::vector<Recorded>>& devices, const std::vector<RecordedInstruction>& instructions);
+
+/// The category of a collective op.
+SliceCategory categoryOf(OpKind kind);
+
+} // namespace meshwright

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/barrier.h"
+#include "core/runtime/scratch.h"
+#include "core/support/result.h"
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Bounds how many devices compute at once, so that they do not fight for the cores. Each permit comes with scratch memory.
+class ComputePermits {
+public:
+    explicit ComputePermits(int permits);
+
+    /// Waits for a free permit. Holders never wait for another device, so this always ends.
+    Scratch& acquire();
+    void release(Scratch& scratch);
+
+    int count() const { return static_cast<int>(m_scratches.size()); }
+
+    /// The most scratch memory that any permit needed so far. Not while devices run.
+    std::int64_t peakScratchBytes() const;
+
+private:
+    std::vector<Scratch> m_scratches;
+    std::vector<Scratch*> m_free;
+    std::mutex m_mutex;
+    std::condition_variable m_released;
+};
+
+struct VirtualDevicesOptions {
+    int permits = 0; ///< devices that compute at once; 0: one for each core of the host
+};
+
+/// Devices as threads: one each, made once and parked between runs.
+class VirtualDevices {
+public:
+    /// Problems: MW1509 the host refuses to make so many threads.
+    static Result<std::unique_ptr<VirtualDevices>> create(std::int64_t count, VirtualDevicesOptions options = {});
+    ~VirtualDevices();
+    VirtualDevices(const VirtualDevices&) = delete;
+    VirtualDevices& operator=(const VirtualDevices&) = delete;
+
+    std::int64_t count() const { return m_count; }
+    ComputePermits& permits() { return m_permits; }
+
+    using Work = std::function<Result<Done>(std::int64_t device)>;
+
+    /// Runs `work` on every device and waits for all of them. The first failure aborts all barriers, so that nobody waits for a device that
+    /// is gone, and is what is reported. Not from two threads at once, not from a device.
+    ///
+    /// Problems: what the first failing device returned; MW1506 no device can move any more although not all have finished,
+    /// MW1507 `stop` was asked for, MW1508 something was thrown on a device (out of memory). Afterwards the devices' data is undefined,
+    /// but the devices are ready for the next run.
+    Result<Done> run(const Work& work, std::stop_token stop = {});
+
+    /// A barrier for some of the devices, aborted with every run that fails.
+    std::shared_ptr<Barrier> makeBarrier(std::int64_t members);
+
+    /// Says what a device waits for: "all_reduce of grad.layers.0.w".
+    using Place = std::function<std::string()>;
+
+    /// Waits at a barrier on behalf of a device; `place` is asked only when nobody will come. False: return `interrupted()`.
+    bool wait(std::int64_t device, Barrier& barrier, const Place& place);
+
+    /// What a device returns that was stopped because of another one; never reported.
+    static Problem interrupted();
+
+private:
+    explicit VirtualDevices(std::int64_t count, VirtualDevicesOptions options);
+    static void* threadMain(void* start);
+    void serve(std::int64_t device);
+    void fail(Problems problems);
+    void failLocked(Problems problems);
+    void reportStuck();
+
+    struct Thread;
+    std::int64_t m_count;
+    ComputePermits m_permits;
+    std::vector<std::unique_ptr<Thread>> m_threads;
+    Movement m_movement;
+    std::atomic<std::int64_t> m_finished{0};
+    std::atomic<std::uint32_t> m_epoch{0};
+    std::atomic<std::uint32_t> m_doneEpoch{0};
+    std::atomic<std::int64_t> m_running{0};
+    bool m_leaving = false; ///< written before an epoch begins
+    const Work* m_work = nullptr; ///< the same
+    std::vector<std::atomic<const Place*>>
+        m_places; ///< by device, while it waits; taken away after an abort only under the mutex
+
+    std::mutex m_mutex; ///< of what follows
+    Problems m_failure;
+    bool m_failed = false;
+    std::vector<std::weak_ptr<Barrier>> m_barriers;
+};
+
+} // namespace meshwright

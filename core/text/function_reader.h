@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/builder.h"
+#include "core/text/report.h"
+#include "core/text/syntax.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace meshwright {
+
+/// What a value of the text stands for while a function is read.
+struct Binding {
+    enum class Kind : std::uint8_t {
+        Unknown, ///< a problem was reported where it is made
+        Value,
+        Index, ///< scale * step + offset in the loop `frame`; a constant when scale is 0
+        Truth, ///< offset: 0 or 1
+        Stacked, ///< a stacked operand as a whole; `value` is the body's argument for one step
+        Slice, ///< one step's slice with its leading 1; `value` is the body's argument
+        Buffer, ///< a stacked result before this step; offset: which of the loop's arguments
+        Written, ///< the same with this step's slice, `value`, in its place
+    };
+
+    Kind kind = Kind::Unknown;
+    int frame = 0; ///< the loop, counted from the outermost (1), whose body it lives in; 0: the function
+    ValueId value;
+    std::int64_t scale = 0;
+    std::int64_t offset = 0;
+    TensorType type; ///< of all but Value
+};
+
+/// Turns the syntax of one function, and of what it calls, into a Function. Part of `readProgram`.
+class FunctionReader {
+public:
+    FunctionReader(const SyntaxModule& module, std::string_view text, TextProblems& problems)
+        : m_module(module)
+        , m_text(text)
+        , m_problems(problems)
+        , m_builder(m_function)
+    {
+        for (const SyntaxFunction& function : module.functions)
+            m_functions.emplace(function.name, &function);
+    }
+
+    /// The function; what is wrong with it goes to the problems.
+    Function read(const SyntaxFunction& syntax);
+
+private:
+    using Bindings = std::vector<Binding>; ///< of the values of one syntax function, in one of its calls
+
+    /// A loop whose body is being read.
+    struct Frame {
+        BlockId outer;
+        BlockId body;
+        std::int64_t count = 1;
+        std::optional<bool> reversed;
+        std::map<ValueId, ValueId> invariants; ///< from outside to the body's argument, or to a copy of a constant
+        std::map<ValueId, ValueId> slices;
+        std::vector<ValueId> stackedOperands;
+        std::vector<ValueId> stackedArguments;
+        std::vector<ValueId> invariantOperands;
+        std::vector<ValueId> invariantArguments;
+        ValueId counter; ///< the body's argument with the number of the step, if one was needed
+        std::size_t counterPosition = 0; ///< among the stacked operands
+    };
+
+    /// What a while's arguments are.
+    enum class LoopRole : std::uint8_t { Index, Carry, Stacked, Invariant, Output };
+
+    struct LoopPlan {
+        std::int64_t count = 0;
+        bool isExplicit = false; ///< written by us: the arguments' order says what they are
+        std::vector<LoopRole> roles;
+        std::vector<Binding> initial; ///< of the arguments
+        std::vector<std::int64_t> steps; ///< of indices
+    };
+
+    // Functions, regions, calls (reader.cpp)
+    void readArguments(const SyntaxFunction& syntax, Bindings& bindings);
+    void readResults(const SyntaxFunction& syntax, const std::optional<Bindings>& results);
+    void readDonations(const SyntaxFunction& syntax);
+    std::optional<Bindings> readRegion(const SyntaxRegion& region, Bindings& bindings, std::size_t offset);
+    void readOp(const SyntaxOp& op, Bindings& bindings);
+    void readCall(const SyntaxOp& op, Bindings& bindings);
+    void eraseConsumed();
+    void readNotes(const SyntaxAttribute& notes, ValueId value);
+    void setSharding(ValueId value, const TensorSharding& sharding, std::size_t offset);
+    std::string_view textOf(const SyntaxUse& use) const { return m_text.substr(use.offset, use.length); }
+
+    // Values (reader.cpp)
+    TensorType typeOf(const Binding& binding) const;
+    Binding bind(ValueId value) const;
+    ValueId use(const Binding& binding, std::size_t offset);
+    ValueId useIndex(const Binding& binding);
+    ValueId imported(ValueId value, int frame);
+    ValueId importInto(Frame& frame, ValueId value);
+    int depth() const { return static_cast<int>(m_frames.size()); }
+    void consume(ValueId value) { m_consumed.push_back(value); }
+
+    // Single ops (read_op.cpp)
+    bool checkType(const SyntaxType& type, const TensorType& actual, std::string_view what);
+    bool checkOperandTypes(const SyntaxOp& op, const std::vector<TensorType>& types);
+    const TensorType* resultType(const SyntaxOp& op);
+    std::optional<std::vector<std::size_t>> dimsOf(const SyntaxOp& op, const SyntaxAttribute* attribute, std::string_view what);
+    void readKind(const SyntaxOp& op, OpKind kind, Bindings& bindings);
+    bool makeAttributes(const SyntaxOp& op, OpKind kind, const std::vector<TensorType>& types, OpAttributes& attributes);
+    bool makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot);
+    bool makeCompare(const SyntaxOp& op, CompareAttributes& compare);
+    bool makeCollective(const SyntaxOp& op, OpKind kind, const TensorType& operand, CollectiveAttributes& collective);
+    void readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective);
+    void readReduce(const SyntaxOp& op, Bindings& bindings);
+    std::optional<ReduceKind> reduceKindOf(const SyntaxOp& op);
+    void readCustomCall(const SyntaxOp& op, Bindings& bindings);
+    void readGroup(const SyntaxOp& op, Bindings& bindings);
+    bool add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, Bindings& bindings);
+    void finish(const SyntaxOp& op, OpKind kind, ValueId result);
+    bool fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, const std::vector<ValueId>& operands,
+        std::vector<TensorType>& results);
+
+    // Loops (read_loop.cpp)
+    using Definitions = std::unordered_map<std::int32_t, const SyntaxOp*>;
+    const Definitions& definitionsOf(const SyntaxRegion& region);
+    std::optional<std::int64_t> constantIn(const SyntaxRegion& region, const SyntaxUse& use, const Bindings* outside);
+    std::optional<std::int64_t> stepOf(
+        const SyntaxRegion& region, const SyntaxUse& use, std::int32_t argument, const Bindings* outside, int level);
+    bool isWritten(const SyntaxRegion& region, const SyntaxUse& use, std::int32_t argument, int level);
+    const SyntaxFunction* calleeOf(const SyntaxOp& op) const;
+    std::optional<std::int64_t> limitOf(const SyntaxOp& op, const Bindings& bindings, std::size_t& counter);
+    void planRoles(const SyntaxOp& op, const Bindings& bindings, LoopPlan& plan);
+    std::optional<LoopPlan> planOf(const SyntaxOp& op, const Bindings& bindings);
+    void readWhile(const SyntaxOp& op, Bindings& bindings);
+    void bindLoopArguments(const SyntaxOp& op, const LoopPlan& plan, const std::vector<ValueId>& initial, Bindings& bindings);
+    bool yieldLoop(const SyntaxOp& op, const LoopPlan& plan, const Bindings& yielded);
+    void closeLoop(const SyntaxOp& op, OpId repeat);
+    void makeCounterOperand(Frame& frame);
+    void bindLoopResults(const SyntaxOp& op, const LoopPlan& plan, OpId repeat, Bindings& bindings);
+    void readLoopNotes(const SyntaxOp& op, std::string_view key, const std::vector<ValueId>& values);
+    void readSlice(const SyntaxOp& op, Bindings& bindings);
+    void readUpdate(const SyntaxOp& op, Bindings& bindings);
+    bool isStepIndex(const SyntaxOp& op, const Bindings& bindings, std::size_t first, bool& reversed);
+    bool direct(const SyntaxOp& op, bool reversed);
+    struct Affine {
+        std::int64_t scale = 0;
+        std::int64_t offset = 0;
+        int frame = 0;
+    };
+    std::optional<Affine> affineOf(const Binding& binding, bool consumes);
+    bool foldIndex(const SyntaxOp& op, OpKind kind, Bindings& bindings);
+    std::optional<bool> compareAlways(CompareDirection direction, const Affine& lhs, const Affine& rhs) const;
+
+    const SyntaxModule& m_module;
+    std::string_view m_text;
+    TextProblems& m_problems;
+    std::unordered_map<std::string_view, const SyntaxFunction*> m_functions;
+
+    Function m_function;
+    Builder m_builder;
+    std::vector<Frame> m_frames;
+    std::vector<const SyntaxFunction*> m_calls; ///< being read, outermost first
+    std::vector<ValueId> m_consumed; ///< read for what they say; not kept unless something else uses them
+    std::map<std::int64_t, std::vector<ValueId>> m_groups;
+    std::unordered_map<const SyntaxRegion*, Definitions> m_definitions;
+    std::size_t m_opsRead = 0;
+};
+
+} // namespace meshwright

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/text/parser.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+
+const SyntaxAttribute* SyntaxAttribute::find(std::string_view key) const
+{
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (keys[i] == key)
+            return &items[i];
+    }
+    return nullptr;
+}
+
+const SyntaxAttribute* SyntaxOp::find(std::string_view key) const
+{
+    for (const auto& [known, attribute] : attributes) {
+        if (known == key)
+            return &attribute;
+    }
+    return nullptr;
+}
+
+bool Parser::expected(std::string_view what)
+{
+    if (m_token.kind == TokenKind::Bad && m_token.text.front() == '"')
+        return m_problems.report("MW1320", m_token.offset, "the string has no end on its line");
+    if (m_token.kind == TokenKind::Bad && static_cast<unsigned char>(m_token.text.front()) < 0x20)
+        return m_problems.report("MW1320", m_token.offset,
+            fmt::format("expected {}, found a byte of value {}", what, static_cast<int>(m_token.text.front())),
+            "the file is no text");
+    const bool isEnd = m_token.kind == TokenKind::End;
+    return m_problems.report("MW1320", m_token.offset,
+        fmt::format("expected {}, found {}{}{}", what, isEnd ? "" : "'", tokenName(m_token), isEnd ? "" : "'"));
+}
+
+bool Parser::expect(char punctuation)
+{
+    return accept(punctuation) || expected(fmt::format("'{}'", punctuation));
+}
+
+bool Parser::expectWord(std::string_view word)
+{
+    return acceptWord(word) || expected(fmt::format("'{}'", word));
+}
+
+bool Parser::accept(char punctuation)
+{
+    if (!m_token.is(punctuation))
+        return false;
+    advance();
+    return true;
+}
+
+bool Parser::acceptWord(std::string_view word)
+{
+    if (!m_token.isWord(word))
+        return false;
+    advance();
+    return true;
+}
+
+void Parser::jump(std::size_t position)
+{
+    m_lexer.setPosition(position);
+    advance();
+}
+
+/// The position behind the bracket that closes the one at `open`, minding strings, comments and arrows; npos when nothing does.
+std::size_t Parser::balancedEnd(std::size_t open) const
+{
+    const std::string_view text = m_lexer.text();
+    std::size_t depth = 0;
+    for (std::size_t at = open; at < text.size(); ++at) {
+        switch (text[at]) {
+        case '"':
+            for (++at; at < text.size() && text[at] != '"'; ++at)
+                at += text[at] == '\\' ? 1U : 0U;
+            break;
+        case '/':
+            if (at + 1 < text.size() && text[at + 1] == '/')
+                at = std::min(text.find('\n', at), text.size());
+            break;
+        case '(':
+        case '[':
+        case '{':
+        case '<':
+            ++depth;
+            break;
+        case '>':
+            if (at > 0 && text[at - 1] == '-')
+                break;
+            [[fallthrough]];
+        case ')':
+        case ']':
+        case '}':
+            if (--depth == 0)
+                return at + 1;
+            break;
+        default:
+            break;
+        }
+    }
+    return std::string_view::npos;
+}
+
+/// Goes on behind the op that starts at `start`: at the next line outside its braces, or before the brace that closes its region.
+void Parser::recover(std::size_t start)
+{
+    const std::string_view text = m_lexer.text();
+    std::size_t depth = 0;
+    std::size_t at = start;
+    for (; at < text.size(); ++at) {
+        const char c = text[at];
+        if (c == '"') {
+            const std::size_t stop = text.find_first_of("\"\n", at + 1);
+            at = std::min(stop, text.size() - 1);
+        } else if (c == '/' && at + 1 < text.size() && text[at + 1] == '/') {
+            at = std::min(text.find('\n', at), text.size()) - 1;
+        } else if (c == '{') {
+            ++depth;
+        } else if (c == '}') {
+            if (depth == 0)
+                break;
+            --depth;
+        } else if (c == '\n' && depth == 0) {
+            const std::size_t next = text.find_first_not_of(" \t\r\n", at);
+            const std::string_view rest = text.substr(std::min(next, text.size()));
+            if (!rest.starts_with("cond ") && !rest.starts_with("cond{") && !rest.starts_with("reducer"))
+                break;
+        }
+    }
+    jump(std::min(at, text.size()));
+}
+
+bool Parser::parseLocation(std::string* name)
+{
+    if (!m_token.isWord("loc"))
+        return true;
+    advance();
+    if (!m_token.is('('))
+        return expected("'('");
+    const std::size_t end = balancedEnd(m_token.offset);
+    if (end == std::string_view::npos) {
+        jump(m_lexer.text().size());
+        return expected("')'");
+    }
+    advance();
+    if (name != nullptr && m_token.kind == TokenKind::String)
+        *name = unescaped(m_token.text);
+    jump(end);
+    return true;
+}
+
+bool Parser::parseSymbol(std::string& name)
+{
+    if (m_token.kind != TokenKind::Symbol)
+        return expected("a name with '@'");
+    name = m_token.text.front() == '"' ? unescaped(m_token.text) : std::string(m_token.text);
+    advance();
+    return true;
+}
+
+bool Parser::parseInteger(std::int64_t& value)
+{
+    if (m_token.kind != TokenKind::Integer)
+        return expected("an integer");
+    const auto parsed = meshwright::parseInteger(m_token.text);
+    if (!parsed)
+        return m_problems.report("MW1320", m_token.offset, fmt::format("{} does not fit 64 bits", m_token.text));
+    value = *parsed;
+    advance();
+    return true;
+}
+
+SyntaxModule Parser::parseModule()
+{
+    advance();
+    while (m_token.kind == TokenKind::Hash) // aliases before the module
+        parseTopLevel();
+    bool braced = false;
+    if (!parseModuleHeader(braced))
+        return std::move(m_module);
+    while (m_token.kind != TokenKind::End && !(braced && m_token.is('}')) && !m_problems.full()) {
+        const std::size_t start = m_token.offset;
+        if (!parseTopLevel() && m_token.offset <= start && m_token.kind != TokenKind::End)
+            jump(start + 1);
+    }
+    if (braced && expect('}'))
+        parseLocation();
+    while (m_token.kind == TokenKind::Hash)
+        parseTopLevel();
+    if (m_token.kind != TokenKind::End && m_problems.empty())
+        expected("the end of the text");
+    return std::move(m_module);
+}
+
+bool Parser::parseModuleHeader(bool& braced)
+{
+    if (!m_token.isWord("module") && !m_token.isWord("builtin.module"))
+        return true;
+    advance();
+    if (m_token.kind == TokenKind::Symbol)
+        advance();
+    if (acceptWord("attributes")) {
+        SyntaxAttribute attributes;
+        if (!parseAttribute(attributes, true))
+            return false;
+        m_module.isOurs = attributes.find("mw.version") != nullptr;
+    }
+    braced = true;
+    return expect('{');
+}
+
+bool Parser::parseTopLevel()
+{
+    const std::size_t start = m_token.offset;
+    if (m_token.kind == TokenKind::Hash) { // an alias: nothing that is read here uses one
+        const std::string_view text = m_lexer.text();
+        std::size_t at = start;
+        while (at < text.size() && text[at] != '\n') {
+            const bool opens = text[at] == '(' || text[at] == '[' || text[at] == '{';
+            at = opens ? balancedEnd(at) : at + 1;
+        }
+        jump(std::min(at, text.size()));
+        return true;
+    }
+    bool good = false;
+    if (m_token.isWord("sdy.mesh")) {
+        good = parseMeshOp();
+    } else if (m_token.isWord("func.func")) {
+        SyntaxFunction function;
+        good = parseFunction(function);
+        if (good)
+            m_module.functions.push_back(std::move(function));
+    } else {
+        expected("'func.func' or 'sdy.mesh'");
+    }
+    if (!good)
+        recover(std::max(start, m_token.offset));
+    return good;
+}
+
+bool Parser::parseMeshOp()
+{
+    advance();
+    std::string name;
+    const std::size_t offset = m_token.offset;
+    if (!parseSymbol(name) || !expect('='))
+        return false;
+    for (const NamedMesh& other : m_module.meshes) {
+        if (other.name == name)
+            return m_problems.report("MW1324", offset, fmt::format("there is a mesh @{} already", name));
+    }
+    std::int32_t index = 0;
+    return parseMesh(std::move(name), offset, index) && parseLocation();
+}
+
+bool Parser::parseFunction(SyntaxFunction& function)
+{
+    advance();
+    if (m_token.isWord("public") || m_token.isWord("private") || m_token.isWord("nested")) {
+        function.isPrivate = !m_token.isWord("public");
+        advance();
+    }
+    function.offset = m_token.offset;
+    if (!parseSymbol(function.name))
+        return false;
+    for (const SyntaxFunction& other : m_module.functions) {
+        if (other.name == function.name)
+            return m_problems.report("MW1324", function.offset, fmt::format("there is a function @{} already", function.name));
+    }
+    m_names.clear();
+    m_defined.clear();
+    m_valueCount = 0;
+    if (!parseArguments(function) || !parseResults(function))
+        return false;
+    if (acceptWord("attributes") && !parseAttribute(function.attributes, true))
+        return false;
+    if (!expect('{') || !parseOps(function.body) || !expect('}'))
+        return false;
+    function.valueCount = m_valueCount;
+    return parseLocation();
+}
+
+bool Parser::parseArguments(SyntaxFunction& function)
+{
+    if (!expect('('))
+        return false;
+    while (!m_token.is(')')) {
+        if (m_token.kind != TokenKind::Value)
+            return expected("an argument with '%'");
+        SyntaxFunction::Argument argument;
+        argument.name = m_token.text;
+        define(m_token.text, m_token.offset, m_valueCount, 1);
+        function.body.arguments.push_back(m_valueCount++);
+        advance();
+        SyntaxType type;
+        if (!expect(':') || !parseType(type))
+            return false;
+        if (m_token.is('{') && !parseAttribute(argument.attributes, true))
+            return false;
+        if (!parseLocation(&argument.location))
+            return false;
+        function.body.argumentTypes.push_back(std::move(type));
+        function.arguments.push_back(std::move(argument));
+        if (!accept(','))
+            break;
+    }
+    return expect(')');
+}
+
+bool Parser::parseResults(SyntaxFunction& function)
+{
+    if (m_token.kind != TokenKind::Arrow)
+        return true;
+    advance();
+    const auto parseOne = [&] {
+        SyntaxType type;
+        SyntaxAttribute attributes;
+        attributes.kind = SyntaxAttribute::Kind::Dictionary;
+        if (!parseType(type))
+            return false;
+        function.resultTypes.push_back(std::move(type));
+        function.resultAttributes.push_back(std::move(attributes));
+        return true;
+    };
+    if (!accept('('))
+        return parseOne();
+    while (!m_token.is(')')) {
+        if (!parseOne())
+            return false;
+        if (m_token.is('{') && !parseAttribute(function.resultAttributes.back(), true))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    return expect(')');
+}
+
+} // namespace meshwright

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/text/lexer.h"
+#include "core/text/report.h"
+#include "core/text/syntax.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+/// Text to syntax: modules, functions and ops in MLIR's pretty and generic forms. Part of `readProgram`, which says what is wrong;
+/// after a problem reading goes on with the next op. Time and memory are linear in the text.
+class Parser {
+public:
+    Parser(std::string_view text, TextProblems& problems)
+        : m_lexer(text)
+        , m_problems(problems)
+    {
+    }
+
+    SyntaxModule parseModule();
+
+private:
+    struct Definition {
+        std::int32_t first = 0;
+        std::int32_t count = 1;
+    };
+
+    // Tokens (parser.cpp)
+    void advance() { m_token = m_lexer.next(); }
+    bool expected(std::string_view what);
+    bool expect(char punctuation);
+    bool expectWord(std::string_view word);
+    bool accept(char punctuation);
+    bool acceptWord(std::string_view word);
+    void jump(std::size_t position);
+    std::size_t balancedEnd(std::size_t open) const;
+    void recover(std::size_t start);
+    bool parseLocation(std::string* name = nullptr);
+    bool parseSymbol(std::string& name);
+    bool parseInteger(std::int64_t& value);
+
+    // The module and its functions (parser.cpp)
+    bool parseModuleHeader(bool& braced);
+    bool parseTopLevel();
+    bool parseMeshOp();
+    bool parseFunction(SyntaxFunction& function);
+    bool parseArguments(SyntaxFunction& function);
+    bool parseResults(SyntaxFunction& function);
+
+    // Ops (parser_op.cpp)
+    void define(std::string_view name, std::size_t offset, std::int32_t first, std::int32_t count);
+    void closeScope(std::size_t mark);
+    bool parseUse(SyntaxUse& use);
+    bool parseUses(std::vector<SyntaxUse>& uses, char close);
+    bool parseOps(SyntaxRegion& region);
+    void parseOp(SyntaxRegion& region);
+    bool parseResultNames(std::vector<std::pair<Token, std::int32_t>>& names);
+    bool parseOpBody(SyntaxOp& op);
+    bool parseGeneric(SyntaxOp& op);
+    bool parseRegion(SyntaxRegion& region);
+    bool parsePretty(SyntaxOp& op);
+    bool parseItem(SyntaxOp& op);
+    bool parseItems(SyntaxOp& op);
+    bool parseKeyword(SyntaxOp& op);
+    bool parseConstant(SyntaxOp& op);
+    bool parseReduce(SyntaxOp& op);
+    bool parseReducer(SyntaxOp& op);
+    bool parseWhile(SyntaxOp& op);
+    bool parseReturn(SyntaxOp& op);
+    bool parseCollectiveAxes(SyntaxOp& op);
+    bool parseOpAttributes(SyntaxOp& op);
+    bool parseTypes(SyntaxOp& op);
+    bool parseTypeList(std::vector<SyntaxType>& types, char close);
+
+    // Attributes and types (parser_attribute.cpp)
+    bool parseType(SyntaxType& type);
+    bool parseTensor(SyntaxType& type);
+    bool parseAttribute(SyntaxAttribute& attribute, bool typed);
+    bool parseNumber(SyntaxAttribute& attribute, bool typed);
+    bool parseWordAttribute(SyntaxAttribute& attribute);
+    bool parseHashAttribute(SyntaxAttribute& attribute);
+    bool parseList(SyntaxAttribute& attribute, char close);
+    bool parseDictionary(SyntaxAttribute& attribute, char close);
+    bool parseDense(SyntaxAttribute& attribute);
+    bool parseSharding(std::vector<TensorSharding>& shardings);
+    bool parseShardingMesh(std::int32_t& mesh);
+    bool parseMesh(std::string name, std::size_t offset, std::int32_t& index);
+    bool parseDimSharding(DimSharding& dim, const Mesh& mesh);
+    bool parseAxes(SyntaxAttribute& axes);
+
+    Lexer m_lexer;
+    Token m_token;
+    TextProblems& m_problems;
+    SyntaxModule m_module;
+
+    std::unordered_map<std::string_view, Definition> m_names; ///< what the current function has defined so far, in open regions
+    std::vector<std::string_view> m_defined; ///< the same names in order, so that a region's can be dropped
+    std::int32_t m_valueCount = 0;
+    int m_depth = 0; ///< of regions and attributes within one another
+};
+
+/// The axes of an axis list relative to a mesh; what is wrong goes to `problems` (MW1330).
+AxisRefs resolvedAxes(const SyntaxAttribute& axes, const Mesh& mesh, TextProblems& problems);
+
+/// Reads the body of `dense<..>` for elements of `type`. False (and MW1327) when it does not fit.
+bool parseDenseBody(
+    std::string_view body, std::size_t offset, const TensorType& type, ConstantData& data, TextProblems& problems);
+
+/// A string literal (with its quotes) without its escapes.
+std::string unescaped(std::string_view literal);
+
+} // namespace meshwright

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/checked.h"
+#include "core/support/text.h"
+#include "core/text/notation.h"
+#include "core/text/parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace meshwright {
+
+namespace {
+
+constexpr int kDeepest = 64;
+using Kind = SyntaxAttribute::Kind;
+
+int hexDigit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+} // namespace
+
+std::string unescaped(std::string_view literal)
+{
+    std::string out;
+    const std::string_view body = literal.substr(1, literal.size() - 2);
+    for (std::size_t i = 0; i < body.size(); ++i) {
+        if (body[i] != '\\' || i + 1 == body.size()) {
+            out += body[i];
+        } else if (i + 2 < body.size() && hexDigit(body[i + 1]) >= 0 && hexDigit(body[i + 2]) >= 0) {
+            out += static_cast<char>(hexDigit(body[i + 1]) * 16 + hexDigit(body[i + 2]));
+            i += 2;
+        } else {
+            const char c = body[++i];
+            out += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+        }
+    }
+    return out;
+}
+
+bool Parser::parseType(SyntaxType& type)
+{
+    type.offset = m_token.offset;
+    if (m_token.isWord("tensor") && m_lexer.peek() == '<')
+        return parseTensor(type);
+    if (m_token.kind != TokenKind::Word && m_token.kind != TokenKind::Type)
+        return expected("a type");
+    std::size_t end = m_lexer.position();
+    if (m_lexer.peek() == '<')
+        end = balancedEnd(m_lexer.position());
+    if (end == std::string_view::npos) {
+        jump(m_lexer.text().size());
+        return expected("'>'");
+    }
+    type.unsupported = m_lexer.text().substr(type.offset, end - type.offset);
+    jump(end);
+    return true;
+}
+
+/// `tensor<64x256xf32>`, character by character: a dimension list is no sequence of tokens.
+bool Parser::parseTensor(SyntaxType& type)
+{
+    const std::string_view text = m_lexer.text();
+    const std::size_t open = text.find('<', m_lexer.position());
+    const char* const last = text.data() + text.size();
+    const char* at = text.data() + open + 1;
+    bool known = true;
+    while (at != last && *at >= '0' && *at <= '9') {
+        std::int64_t size = 0;
+        const auto [end, error] = std::from_chars(at, last, size);
+        if (error != std::errc())
+            return m_problems.report("MW1322", static_cast<std::size_t>(at - text.data()), "the size does not fit 64 bits");
+        type.type.shape.push_back(size);
+        at = end;
+        if (at == last || *at != 'x')
+            break;
+        ++at;
+    }
+    const char* word = at;
+    while (at != last && ((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9')))
+        ++at;
+    const std::string_view name(word, static_cast<std::size_t>(at - word));
+    const auto dtype = parseDType(name);
+    known = dtype && dtypeName(*dtype) == name && at != last && *at == '>';
+    if (known) {
+        type.type.dtype = *dtype;
+        jump(static_cast<std::size_t>(at + 1 - text.data()));
+        const auto elements = checkedProduct(type.type.shape);
+        if (!elements || !checkedMultiply(*elements, byteSize(*dtype)))
+            return m_problems.report("MW1322", type.offset, fmt::format("{} does not fit 64 bits", typeText(type.type)));
+        return true;
+    }
+    const std::size_t end = balancedEnd(open);
+    if (end == std::string_view::npos || text.substr(open, end - open).find('\n') != std::string_view::npos) {
+        jump(static_cast<std::size_t>(at - text.data()));
+        return expected("an element type and '>'");
+    }
+    type.unsupported = text.substr(type.offset, end - type.offset);
+    jump(end);
+    return true;
+}
+
+bool Parser::parseAttribute(SyntaxAttribute& attribute, bool typed)
+{
+    attribute.offset = m_token.offset;
+    if (m_depth >= kDeepest)
+        return m_problems.report("MW1320", m_token.offset, fmt::format("attributes are nested more than {} deep", kDeepest));
+    switch (m_token.kind) {
+    case TokenKind::String:
+        attribute.kind = Kind::String;
+        attribute.text = unescaped(m_token.text);
+        advance();
+        return true;
+    case TokenKind::Integer:
+    case TokenKind::Float:
+        return parseNumber(attribute, typed);
+    case TokenKind::Symbol:
+        attribute.kind = Kind::Symbol;
+        return parseSymbol(attribute.text);
+    case TokenKind::Word:
+        return parseWordAttribute(attribute);
+    case TokenKind::Hash:
+        return parseHashAttribute(attribute);
+    case TokenKind::Type: {
+        SyntaxType type;
+        attribute.kind = Kind::Other;
+        return parseType(type);
+    }
+    default:
+        break;
+    }
+    if (m_token.is('['))
+        return parseList(attribute, ']');
+    if (m_token.is('{'))
+        return parseDictionary(attribute, '}');
+    if (m_token.is('<')) {
+        if (m_lexer.peek() != '@')
+            return parseDictionary(attribute, '>');
+        attribute.kind = Kind::Shardings;
+        return parseSharding(attribute.shardings);
+    }
+    return expected("an attribute");
+}
+
+bool Parser::parseNumber(SyntaxAttribute& attribute, bool typed)
+{
+    attribute.kind = m_token.kind == TokenKind::Integer ? Kind::Integer : Kind::Float;
+    if (attribute.kind == Kind::Integer) {
+        const auto value = meshwright::parseInteger(m_token.text);
+        attribute.integer = value.value_or(0);
+        if (!value)
+            attribute.kind = Kind::Other; // hexadecimal, or too large: bits of something that is not read here
+    }
+    advance();
+    SyntaxType type;
+    return !typed || !accept(':') || parseType(type);
+}
+
+bool Parser::parseWordAttribute(SyntaxAttribute& attribute)
+{
+    if (m_token.isWord("dense"))
+        return parseDense(attribute);
+    if (m_token.isWord("dense_resource"))
+        return m_problems.report("MW1327", m_token.offset, "the data of the constant is not in the text (dense_resource)",
+            "write the program without resources for large constants");
+    if (m_token.isWord("array") && m_lexer.peek() == '<') { // array<i64: 1, 2>
+        advance();
+        advance();
+        if (m_token.kind != TokenKind::Word)
+            return expected("an element type");
+        advance();
+        if (m_token.is('>')) {
+            attribute.kind = Kind::List;
+            advance();
+            return true;
+        }
+        return m_token.is(':') ? parseList(attribute, '>') : expected("':'");
+    }
+    if (m_token.isWord("tensor") || m_lexer.peek() == '<') { // a type, an affine map
+        SyntaxType type;
+        attribute.kind = Kind::Other;
+        return parseType(type);
+    }
+    attribute.kind = m_token.text == "true" || m_token.text == "false" ? Kind::Bool
+        : m_token.text == "unit"                                       ? Kind::Unit
+                                                                       : Kind::Word;
+    attribute.integer = m_token.text == "true" ? 1 : 0;
+    attribute.text = m_token.text;
+    advance();
+    return true;
+}
+
+/// `#sdy.sharding<..>`, `#stablehlo<precision DEFAULT>`, `#stablehlo.dot<..>`, or anything else with a dialect's name.
+bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
+{
+    const Token name = m_token;
+    if (m_lexer.peek() != '<') { // an alias
+        attribute.kind = Kind::Other;
+        advance();
+        return true;
+    }
+    advance();
+    if (name.text == "sdy.sharding") {
+        attribute.kind = Kind::Shardings;
+        return parseSharding(attribute.shardings);
+    }
+    if (name.text == "sdy.sharding_per_value") {
+        attribute.kind = Kind::Shardings;
+        advance();
+        if (!expect('['))
+            return false;
+        while (!m_token.is(']')) {
+            if (!parseSharding(attribute.shardings))
+                return false;
+            if (!accept(','))
+                break;
+        }
+        return expect(']') && expect('>');
+    }
+    if (name.text == "stablehlo.dot" || name.text == "stablehlo.dot_algorithm")
+        return parseDictionary(attribute, '>');
+    const std::size_t open = m_token.offset;
+    const std::size_t end = balancedEnd(open);
+    if (end == std::string_view::npos) {
+        jump(m_lexer.text().size());
+        return expected("'>'");
+    }
+    advance();
+    const bool isList = m_token.isWord("axis_ref_list");
+    const bool isEnumerator = name.text == "stablehlo" && m_token.kind == TokenKind::Word;
+    advance();
+    if (isList)
+        return parseAxes(attribute) && expect('>');
+    attribute.kind = Kind::Other;
+    if (isEnumerator && m_token.kind == TokenKind::Word) {
+        attribute.kind = Kind::Word;
+        attribute.text = m_token.text;
+    }
+    jump(end);
+    return true;
+}
+
+bool Parser::parseList(SyntaxAttribute& attribute, char close)
+{
+    attribute.kind = Kind::List;
+    ++m_depth;
+    advance();
+    while (!m_token.is(close)) {
+        if (!parseAttribute(attribute.items.emplace_back(), true))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    --m_depth;
+    return expect(close);
+}
+
+bool Parser::parseDictionary(SyntaxAttribute& attribute, char close)
+{
+    attribute.kind = Kind::Dictionary;
+    ++m_depth;
+    advance();
+    while (!m_token.is(close)) {
+        if (m_token.kind != TokenKind::Word && m_token.kind != TokenKind::String)
+            return expected("an attribute's name");
+        attribute.keys.push_back(m_token.kind == TokenKind::String ? unescaped(m_token.text) : std::string(m_token.text));
+        attribute.items.emplace_back();
+        attribute.items.back().offset = m_token.offset;
+        advance();
+        if (accept('=') && !parseAttribute(attribute.items.back(), true))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    --m_depth;
+    return expect(close);
+}
+
+/// `dense<..> : tensor<..>`; the data are read when the type is known.
+bool Parser::parseDense(SyntaxAttribute& attribute)
+{
+    const std::string_view text = m_lexer.text();
+    attribute.kind = Kind::Dense;
+    if (m_lexer.peek() != '<') {
+        advance();
+        return expected("'<'");
+    }
+    const std::size_t start = text.find('<', m_lexer.position()) + 1;
+    std::size_t from = text.find_first_not_of(" \n\t", start);
+    if (from != std::string_view::npos && text[from] == '"')
+        from = text.find('"', from + 1);
+    const std::size_t end = from == std::string_view::npos ? from : text.find('>', from);
+    if (end == std::string_view::npos) {
+        jump(text.size());
+        return expected("'>' behind the constant's data");
+    }
+    jump(end + 1);
+    SyntaxType type;
+    if (!expect(':') || !parseType(type))
+        return false;
+    if (!type.unsupported.empty())
+        return m_problems.report("MW1322", type.offset, fmt::format("constants of type {} are not supported", type.unsupported));
+    attribute.constant.type = std::move(type.type);
+    return parseDenseBody(text.substr(start, end - start), start, attribute.constant.type, attribute.constant.data, m_problems);
+}
+
+bool Parser::parseAxes(SyntaxAttribute& axes)
+{
+    axes.kind = Kind::Axes;
+    axes.offset = m_token.offset;
+    if (!expect('{'))
+        return false;
+    while (!m_token.is('}')) {
+        if (m_token.kind != TokenKind::String)
+            return expected("an axis in quotes");
+        SyntaxAttribute& axis = axes.items.emplace_back();
+        axis.offset = m_token.offset;
+        axis.text = unescaped(m_token.text);
+        advance();
+        if (accept(':') && !(expect('(') && parseInteger(axis.integer) && expect(')') && parseInteger(axis.second)))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    return expect('}');
+}
+
+AxisRefs resolvedAxes(const SyntaxAttribute& axes, const Mesh& mesh, TextProblems& problems)
+{
+    AxisRefs refs;
+    for (const SyntaxAttribute& axis : axes.items) {
+        const auto index = mesh.findAxis(axis.text);
+        if (!index) {
+            problems.report("MW1330", axis.offset, fmt::format("the mesh has no axis \"{}\"", axis.text),
+                suggestion(axis.text, mesh.axisNames()));
+            continue;
+        }
+        AxisRef ref = wholeAxis(mesh, *index);
+        if (axis.integer != 0 || axis.second != 0) {
+            const auto product = checkedMultiply(axis.integer, axis.second);
+            if (axis.integer < 1 || axis.second < 2 || !product || ref.size % *product != 0) {
+                problems.report("MW1330", axis.offset,
+                    fmt::format(
+                        "({}){} does not divide the axis \"{}\" of size {}", axis.integer, axis.second, axis.text, ref.size));
+                continue;
+            }
+            ref.pre = axis.integer;
+            ref.size = axis.second;
+        }
+        refs.push_back(ref);
+    }
+    return refs;
+}
+
+bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index)
+{
+    std::vector<MeshAxis> axes;
+    std::vector<DeviceId> order;
+    if (!expect('<') || !expect('['))
+        return false;
+    while (!m_token.is(']')) {
+        if (m_token.kind != TokenKind::String)
+            return expected("an axis in quotes");
+        MeshAxis& axis = axes.emplace_back();
+        axis.name = unescaped(m_token.text);
+        advance();
+        if (!expect('=') || !parseInteger(axis.size))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    if (!expect(']'))
+        return false;
+    if (accept(',')) {
+        if (!expectWord("device_ids") || !expect('=') || !expect('['))
+            return false;
+        while (!m_token.is(']')) {
+            if (!parseInteger(order.emplace_back()))
+                return false;
+            if (!accept(','))
+                break;
+        }
+        if (!expect(']'))
+            return false;
+    }
+    if (!expect('>'))
+        return false;
+    auto mesh = Mesh::create(std::move(axes), std::move(order));
+    if (!mesh)
+        return m_problems.report(mesh.error(), offset);
+    if (name.empty()) { // written where it is used: one of the meshes, or a new one
+        for (std::size_t i = 0; i < m_module.meshes.size(); ++i) {
+            if (m_module.meshes[i].mesh == *mesh) {
+                index = static_cast<std::int32_t>(i);
+                return true;
+            }
+        }
+        name = fmt::format("inlined_mesh_{}", m_module.meshes.size());
+    }
+    index = static_cast<std::int32_t>(m_module.meshes.size());
+    m_module.meshes.push_back({std::move(name), *std::move(mesh)});
+    return true;
+}
+
+bool Parser::parseShardingMesh(std::int32_t& mesh)
+{
+    const std::size_t offset = m_token.offset;
+    if (acceptWord("mesh"))
+        return parseMesh({}, offset, mesh);
+    std::string name;
+    if (!parseSymbol(name))
+        return false;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < m_module.meshes.size(); ++i) {
+        names.push_back(m_module.meshes[i].name);
+        if (names.back() == name) {
+            mesh = static_cast<std::int32_t>(i);
+            return true;
+        }
+    }
+    return m_problems.report(
+        "MW1330", offset, fmt::format("there is no mesh @{} before this place", name), suggestion(name, names));
+}
+
+/// `{"x", "y":(1)2, ?}p1`.
+bool Parser::parseDimSharding(DimSharding& dim, const Mesh& mesh)
+{
+    SyntaxAttribute axes;
+    if (!expect('{'))
+        return false;
+    while (!m_token.is('}')) {
+        if (accept('?')) {
+            dim.open = true;
+            break;
+        }
+        if (m_token.kind != TokenKind::String)
+            return expected("an axis in quotes, or '?'");
+        SyntaxAttribute& axis = axes.items.emplace_back();
+        axis.offset = m_token.offset;
+        axis.text = unescaped(m_token.text);
+        advance();
+        if (accept(':') && !(expect('(') && parseInteger(axis.integer) && expect(')') && parseInteger(axis.second)))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    if (!expect('}'))
+        return false;
+    if (m_token.kind == TokenKind::Word && m_token.text.starts_with("p")) {
+        const auto priority = meshwright::parseInteger(m_token.text.substr(1));
+        if (!priority || *priority < 0 || *priority > 1 << 20)
+            return expected("a priority: p0, p1 and so on");
+        dim.priority = static_cast<int>(*priority);
+        advance();
+    }
+    for (const AxisRef& ref : resolvedAxes(axes, mesh, m_problems)) {
+        if (ref.size > 1 || m_module.isOurs)
+            appendMerging(dim.axes, ref);
+    }
+    return true;
+}
+
+/// `<@mesh, [{"data"}, {?}], replicated={"x"}, unreduced={"y"}>`.
+bool Parser::parseSharding(std::vector<TensorSharding>& shardings)
+{
+    TensorSharding sharding;
+    const std::size_t offset = m_token.offset;
+    if (!expect('<') || !parseShardingMesh(sharding.mesh) || !expect(',') || !expect('['))
+        return false;
+    const Mesh mesh = m_module.meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+    while (!m_token.is(']')) {
+        if (!parseDimSharding(sharding.dims.emplace_back(), mesh))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    if (!expect(']'))
+        return false;
+    while (accept(',')) {
+        const bool replicated = m_token.isWord("replicated");
+        if (!replicated && !m_token.isWord("unreduced"))
+            return expected("'replicated' or 'unreduced'");
+        advance();
+        if (!expect('='))
+            return false;
+        if (!replicated && m_token.kind == TokenKind::Word) {
+            const auto kind = parseReduceKindKeyword(m_token.text);
+            if (!kind)
+                return expected("a kind of reduction");
+            sharding.unreducedKind = *kind;
+            advance();
+        }
+        SyntaxAttribute axes;
+        if (!parseAxes(axes))
+            return false;
+        (replicated ? sharding.replicated : sharding.unreduced) = resolvedAxes(axes, mesh, m_problems);
+    }
+    if (!expect('>'))
+        return false;
+
+    AxisRefs all = sharding.replicated;
+    all.insert(all.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+    for (const DimSharding& dim : sharding.dims)
+        all.insert(all.end(), dim.axes.begin(), dim.axes.end());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            if (overlaps(all[i], all[j]))
+                return m_problems.report("MW1330", offset, fmt::format("the sharding uses {} twice", axisText(all[i], mesh)));
+        }
+    }
+    shardings.push_back(std::move(sharding));
+    return true;
+}
+
+} // namespace meshwright

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/text.h"
+#include "core/text/op_table.h"
+#include "core/text/parser.h"
+
+#include <fmt/format.h>
+
+namespace meshwright {
+
+namespace {
+
+constexpr int kDeepest = 64;
+
+} // namespace
+
+void Parser::define(std::string_view name, std::size_t offset, std::int32_t first, std::int32_t count)
+{
+    if (m_names.emplace(name, Definition{first, count}).second)
+        m_defined.push_back(name);
+    else
+        m_problems.report("MW1324", offset, fmt::format("%{} is defined already", name));
+}
+
+void Parser::closeScope(std::size_t mark)
+{
+    while (m_defined.size() > mark) {
+        m_names.erase(m_defined.back());
+        m_defined.pop_back();
+    }
+}
+
+bool Parser::parseUse(SyntaxUse& use)
+{
+    if (m_token.kind != TokenKind::Value)
+        return expected("a value with '%'");
+    const Token name = m_token;
+    use.offset = name.offset;
+    advance();
+    std::int64_t index = 0;
+    if (m_token.kind == TokenKind::Hash && m_token.offset == name.offset + 1 + name.text.size()) {
+        const auto parsed = meshwright::parseInteger(m_token.text);
+        if (!parsed || *parsed < 0)
+            return expected("the number of a result");
+        index = *parsed;
+        advance();
+    }
+    const auto found = m_names.find(name.text);
+    if (found == m_names.end()) {
+        m_problems.report("MW1323", name.offset, fmt::format("%{} is not defined here", name.text));
+        return true;
+    }
+    if (index >= found->second.count) {
+        m_problems.report(
+            "MW1323", name.offset, fmt::format("%{} has {} results, there is no #{}", name.text, found->second.count, index));
+        return true;
+    }
+    use.value = found->second.first + static_cast<std::int32_t>(index);
+    use.length = static_cast<std::uint32_t>(m_token.offset - name.offset);
+    return true;
+}
+
+bool Parser::parseUses(std::vector<SyntaxUse>& uses, char close)
+{
+    while (!m_token.is(close)) {
+        uses.emplace_back();
+        if (!parseUse(uses.back()))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    return expect(close);
+}
+
+bool Parser::parseOps(SyntaxRegion& region)
+{
+    if (m_depth >= kDeepest)
+        return m_problems.report("MW1320", m_token.offset, fmt::format("regions are nested more than {} deep", kDeepest));
+    ++m_depth;
+    const std::size_t mark = m_defined.size();
+    while (!m_token.is('}') && m_token.kind != TokenKind::End && !m_problems.full())
+        parseOp(region);
+    closeScope(mark);
+    --m_depth;
+    return true;
+}
+
+void Parser::parseOp(SyntaxRegion& region)
+{
+    SyntaxOp op;
+    const std::size_t start = m_token.offset;
+    std::vector<std::pair<Token, std::int32_t>> names;
+    const int depth = m_depth;
+    bool good = parseResultNames(names);
+    for (const auto& [name, count] : names)
+        op.resultCount += count;
+    good = good && parseOpBody(op);
+    m_depth = depth;
+    if (!good) {
+        op.broken = true;
+        recover(start);
+    }
+    op.firstResult = m_valueCount;
+    std::int32_t next = m_valueCount;
+    m_valueCount += op.resultCount;
+    for (const auto& [name, count] : names) {
+        define(name.text, name.offset, next, count);
+        next += count;
+    }
+    region.ops.push_back(std::move(op));
+}
+
+bool Parser::parseResultNames(std::vector<std::pair<Token, std::int32_t>>& names)
+{
+    constexpr std::int64_t kMostResults = 1 << 20;
+    if (m_token.kind != TokenKind::Value)
+        return true;
+    do {
+        if (m_token.kind != TokenKind::Value)
+            return expected("a result with '%'");
+        names.emplace_back(m_token, 1);
+        advance();
+        if (accept(':')) {
+            const std::size_t offset = m_token.offset;
+            std::int64_t count = 0;
+            if (!parseInteger(count))
+                return false;
+            if (count < 1 || count > kMostResults)
+                return m_problems.report("MW1320", offset, fmt::format("{} is no number of results", count));
+            names.back().second = static_cast<std::int32_t>(count);
+        }
+    } while (accept(','));
+    return expect('=');
+}
+
+bool Parser::parseOpBody(SyntaxOp& op)
+{
+    op.offset = m_token.offset;
+    const bool generic = m_token.kind == TokenKind::String;
+    if (m_token.kind != TokenKind::Word && !generic)
+        return expected("an op");
+    op.name = generic ? m_token.text.substr(1, m_token.text.size() - 2) : m_token.text;
+    if (!isReadableOp(op.name)) {
+        const std::vector<std::string> names = readableOps();
+        return m_problems.report("MW1321", op.offset, fmt::format("{} is not supported", op.name.substr(0, 80)),
+            suggestion(op.name, names).substr(0, 80));
+    }
+    advance();
+    return (generic ? parseGeneric(op) : parsePretty(op)) && parseLocation();
+}
+
+bool Parser::parseGeneric(SyntaxOp& op)
+{
+    if (!expect('(') || !parseUses(op.operands, ')'))
+        return false;
+    if (m_token.is('<')) { // properties: <{..}>
+        advance();
+        if (!parseOpAttributes(op) || !expect('>'))
+            return false;
+    }
+    if (accept('(')) {
+        do {
+            op.regions.emplace_back();
+            if (!expect('{') || !parseRegion(op.regions.back()) || !expect('}'))
+                return false;
+        } while (accept(','));
+        if (!expect(')'))
+            return false;
+    }
+    if (m_token.is('{') && !parseOpAttributes(op))
+        return false;
+    return parseTypes(op);
+}
+
+/// A region of the generic form, with a label before it when it has arguments.
+bool Parser::parseRegion(SyntaxRegion& region)
+{
+    const std::size_t mark = m_defined.size();
+    if (m_token.kind == TokenKind::Label) {
+        advance();
+        if (accept('(')) {
+            while (!m_token.is(')')) {
+                const Token name = m_token;
+                SyntaxType type;
+                if (name.kind != TokenKind::Value)
+                    return expected("an argument with '%'");
+                advance();
+                if (!expect(':') || !parseType(type) || !parseLocation())
+                    return false;
+                define(name.text, name.offset, m_valueCount, 1);
+                region.arguments.push_back(m_valueCount++);
+                region.argumentTypes.push_back(std::move(type));
+                if (!accept(','))
+                    break;
+            }
+            if (!expect(')'))
+                return false;
+        }
+        if (!expect(':'))
+            return false;
+    }
+    const bool good = parseOps(region);
+    closeScope(mark);
+    return good;
+}
+
+bool Parser::parsePretty(SyntaxOp& op)
+{
+    switch (opSyntax(op.name)) {
+    case OpSyntax::Constant:
+        return parseConstant(op);
+    case OpSyntax::Reduce:
+        return parseReduce(op);
+    case OpSyntax::While:
+        return parseWhile(op);
+    case OpSyntax::Return:
+        return parseReturn(op);
+    case OpSyntax::Collective:
+        return parseCollectiveAxes(op) && parseItems(op) && parseTypes(op);
+    case OpSyntax::Items:
+        break;
+    }
+    return parseItems(op) && parseTypes(op);
+}
+
+/// What most ops have between their name and their types: values, enumerators and `key = value`, separated by commas.
+bool Parser::parseItems(SyntaxOp& op)
+{
+    while (!m_token.is(':')) {
+        if (m_token.is(',')) {
+            advance();
+            continue;
+        }
+        if (!parseItem(op))
+            return false;
+    }
+    return true;
+}
+
+bool Parser::parseItem(SyntaxOp& op)
+{
+    if (m_token.kind == TokenKind::Value) {
+        op.operands.emplace_back();
+        return parseUse(op.operands.back());
+    }
+    if (m_token.kind == TokenKind::Word)
+        return parseKeyword(op);
+    if (m_token.is('{'))
+        return parseOpAttributes(op);
+    if (accept('('))
+        return parseUses(op.operands, ')');
+    if (m_token.kind == TokenKind::Symbol) {
+        SyntaxAttribute callee;
+        const bool good = parseAttribute(callee, false);
+        op.attributes.emplace_back("callee", std::move(callee));
+        return good;
+    }
+    if (m_token.is('<')) {
+        SyntaxAttribute sharding;
+        sharding.kind = SyntaxAttribute::Kind::Shardings;
+        sharding.offset = m_token.offset;
+        const bool good = parseSharding(sharding.shardings);
+        op.attributes.emplace_back("sharding", std::move(sharding));
+        return good;
+    }
+    return expected("an operand, an attribute or ':'");
+}
+
+/// `LT`, `dim = 0`, `contracting_dims = [1] x [0]`.
+bool Parser::parseKeyword(SyntaxOp& op)
+{
+    const Token word = m_token;
+    advance();
+    if (!accept('=')) {
+        op.words.push_back(word.text);
+        return true;
+    }
+    SyntaxAttribute value;
+    if (!parseAttribute(value, false))
+        return false;
+    if (acceptWord("x")) {
+        SyntaxAttribute both;
+        both.kind = SyntaxAttribute::Kind::List;
+        both.offset = value.offset;
+        both.items.push_back(std::move(value));
+        both.items.emplace_back();
+        if (!parseAttribute(both.items.back(), false))
+            return false;
+        value = std::move(both);
+    }
+    op.attributes.emplace_back(word.text, std::move(value));
+    return true;
+}
+
+bool Parser::parseConstant(SyntaxOp& op)
+{
+    if (m_token.is('{') && !parseOpAttributes(op))
+        return false;
+    SyntaxAttribute value;
+    if (!parseAttribute(value, true))
+        return false;
+    if (value.kind != SyntaxAttribute::Kind::Dense)
+        return m_problems.report("MW1327", value.offset, "expected a constant: dense<..>");
+    op.attributes.emplace_back("value", std::move(value));
+    return true;
+}
+
+/// `(%0 init: %cst) applies stablehlo.add across dimensions = [1]`, or without `applies` and with a reducer at the end.
+bool Parser::parseReduce(SyntaxOp& op)
+{
+    std::vector<SyntaxUse> initial;
+    do {
+        op.operands.emplace_back();
+        initial.emplace_back();
+        if (!expect('(') || !parseUse(op.operands.back()) || !expectWord("init") || !expect(':') || !parseUse(initial.back())
+            || !expect(')'))
+            return false;
+    } while (accept(','));
+    op.operands.insert(op.operands.end(), initial.begin(), initial.end());
+    const bool applies = acceptWord("applies");
+    if (applies) {
+        if (m_token.kind != TokenKind::Word)
+            return expected("the op that combines two elements");
+        op.words.push_back(m_token.text);
+        advance();
+    }
+    if (!expectWord("across") || !m_token.isWord("dimensions"))
+        return expected("'across dimensions'");
+    if (!parseKeyword(op) || (m_token.is('{') && !parseOpAttributes(op)) || !parseTypes(op))
+        return false;
+    return applies || !m_token.isWord("reducer") || parseReducer(op);
+}
+
+/// `reducer(%arg1: tensor<f32>, %arg2: tensor<f32>) { .. }`; of several operands each has its own pair of arguments.
+bool Parser::parseReducer(SyntaxOp& op)
+{
+    advance();
+    op.regions.emplace_back();
+    SyntaxRegion& region = op.regions.back();
+    const std::size_t mark = m_defined.size();
+    while (accept('(')) {
+        while (!m_token.is(')')) {
+            const Token name = m_token;
+            SyntaxType type;
+            if (name.kind != TokenKind::Value)
+                return expected("an argument with '%'");
+            advance();
+            if (!expect(':') || !parseType(type) || !parseLocation())
+                return false;
+            define(name.text, name.offset, m_valueCount, 1);
+            region.arguments.push_back(m_valueCount++);
+            region.argumentTypes.push_back(std::move(type));
+            if (!accept(','))
+                break;
+        }
+        if (!expect(')'))
+            return false;
+    }
+    const bool good = expect('{') && parseOps(region) && expect('}');
+    closeScope(mark);
+    return good;
+}
+
+bool Parser::parseWhile(SyntaxOp& op)
+{
+    std::vector<Token> names;
+    if (!expect('('))
+        return false;
+    while (!m_token.is(')')) {
+        if (m_token.kind != TokenKind::Value)
+            return expected("an argument with '%'");
+        names.push_back(m_token);
+        advance();
+        op.operands.emplace_back();
+        if (!expect('=') || !parseUse(op.operands.back()))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    if (!expect(')'))
+        return false;
+    if (!names.empty() && !parseTypes(op))
+        return false;
+    if (acceptWord("attributes") && !parseOpAttributes(op))
+        return false;
+    for (const char* label : {"cond", "do"}) {
+        if (!expectWord(label) || !expect('{'))
+            return false;
+        op.regions.emplace_back();
+        SyntaxRegion& region = op.regions.back();
+        const std::size_t mark = m_defined.size();
+        for (const Token& name : names) {
+            define(name.text, name.offset, m_valueCount, 1);
+            region.arguments.push_back(m_valueCount++);
+        }
+        region.argumentTypes = op.operandTypes;
+        const bool good = parseOps(region);
+        closeScope(mark);
+        if (!good || !expect('}'))
+            return false;
+    }
+    return true;
+}
+
+bool Parser::parseReturn(SyntaxOp& op)
+{
+    if (m_token.is('{') && !parseOpAttributes(op))
+        return false;
+    if (m_token.kind != TokenKind::Value)
+        return true;
+    do {
+        op.operands.emplace_back();
+        if (!parseUse(op.operands.back()))
+            return false;
+    } while (accept(','));
+    return (!m_token.is('{') || parseOpAttributes(op)) && parseTypes(op);
+}
+
+/// What a collective of Shardy's starts with: `{"x"}`, `[{"x"}, {}]` or `[{"x"}: 0->1]`.
+bool Parser::parseCollectiveAxes(SyntaxOp& op)
+{
+    SyntaxAttribute axes;
+    axes.offset = m_token.offset;
+    if (m_token.is('{')) {
+        if (!parseAxes(axes))
+            return false;
+    } else {
+        axes.kind = SyntaxAttribute::Kind::List;
+        if (!expect('['))
+            return false;
+        while (!m_token.is(']')) {
+            SyntaxAttribute& item = axes.items.emplace_back();
+            if (!parseAxes(item))
+                return false;
+            if (accept(':')) {
+                SyntaxAttribute move;
+                move.kind = SyntaxAttribute::Kind::Moves;
+                if (!parseInteger(move.integer))
+                    return false;
+                if (m_token.kind != TokenKind::Arrow)
+                    return expected("'->'");
+                advance();
+                if (!parseInteger(move.second))
+                    return false;
+                move.items.push_back(std::move(item));
+                item = std::move(move);
+            }
+            if (!accept(','))
+                break;
+        }
+        if (!expect(']'))
+            return false;
+    }
+    op.attributes.emplace_back("axes", std::move(axes));
+    return true;
+}
+
+bool Parser::parseOpAttributes(SyntaxOp& op)
+{
+    SyntaxAttribute dictionary;
+    if (!parseAttribute(dictionary, true))
+        return false;
+    if (dictionary.kind != SyntaxAttribute::Kind::Dictionary)
+        return m_problems.report("MW1320", dictionary.offset, "expected '{'");
+    for (std::size_t i = 0; i < dictionary.items.size(); ++i) {
+        const std::string_view known = attributeName(dictionary.keys[i]);
+        if (!known.empty())
+            op.attributes.emplace_back(known, std::move(dictionary.items[i]));
+    }
+    return true;
+}
+
+bool Parser::parseTypes(SyntaxOp& op)
+{
+    if (!expect(':'))
+        return false;
+    if (accept('(')) {
+        if (!parseTypeList(op.operandTypes, ')'))
+            return false;
+        if (m_token.kind != TokenKind::Arrow)
+            return expected("'->'");
+    } else {
+        do {
+            if (!parseType(op.operandTypes.emplace_back()))
+                return false;
+        } while (accept(','));
+    }
+    if (m_token.kind != TokenKind::Arrow)
+        return true;
+    advance();
+    op.hasArrow = true;
+    if (accept('('))
+        return parseTypeList(op.resultTypes, ')');
+    return parseType(op.resultTypes.emplace_back());
+}
+
+bool Parser::parseTypeList(std::vector<SyntaxType>& types, char close)
+{
+    while (!m_token.is(close)) {
+        if (!parseType(types.emplace_back()))
+            return false;
+        if (!accept(','))
+            break;
+    }
+    return expect(close);
+}
+
+} // namespace meshwright

@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/shape_rules.h"
+#include "core/support/checked.h"
+#include "core/support/text.h"
+#include "core/text/function_reader.h"
+#include "core/text/notation.h"
+#include "core/text/op_table.h"
+#include "core/text/parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace meshwright {
+
+namespace {
+
+using Kind = SyntaxAttribute::Kind;
+
+/// The integers of an attribute: a list, or the elements of a dense constant.
+std::optional<std::vector<std::int64_t>> integersOf(const SyntaxAttribute& attribute)
+{
+    std::vector<std::int64_t> integers;
+    if (attribute.kind == Kind::Integer)
+        return std::vector<std::int64_t>{attribute.integer};
+    if (attribute.kind == Kind::List) {
+        for (const SyntaxAttribute& item : attribute.items) {
+            if (item.kind != Kind::Integer)
+                return std::nullopt;
+            integers.push_back(item.integer);
+        }
+        return integers;
+    }
+    if (attribute.kind != Kind::Dense || !isInteger(attribute.constant.type.dtype))
+        return std::nullopt;
+    constexpr std::int64_t kMost = 64; // dimensions
+    const ConstantAttributes& constant = attribute.constant;
+    if (constant.type.elements() > kMost)
+        return std::nullopt;
+    if (const auto* splat = std::get_if<std::int64_t>(&constant.data.value))
+        return std::vector<std::int64_t>(static_cast<std::size_t>(constant.type.elements()), *splat);
+    const auto* blob = std::get_if<std::shared_ptr<const std::string>>(&constant.data.value);
+    if (blob == nullptr || byteSize(constant.type.dtype) != 8)
+        return std::nullopt;
+    integers.resize((*blob)->size() / 8);
+    std::memcpy(integers.data(), (*blob)->data(), integers.size() * 8);
+    return integers;
+}
+
+const SyntaxAttribute* findEither(const SyntaxOp& op, std::string_view pretty, std::string_view generic)
+{
+    const SyntaxAttribute* attribute = op.find(pretty);
+    return attribute != nullptr ? attribute : op.find(generic);
+}
+
+} // namespace
+
+// Types ------------------------------------------------------------------------------------------------------------------------
+
+bool FunctionReader::checkType(const SyntaxType& type, const TensorType& actual, std::string_view what)
+{
+    if (!type.unsupported.empty())
+        return m_problems.report("MW1322", type.offset, fmt::format("{} is not supported", type.unsupported));
+    if (type.type != actual)
+        return m_problems.report(
+            "MW1325", type.offset, fmt::format("{} is {}, not {}", what, typeText(actual), typeText(type.type)));
+    return true;
+}
+
+bool FunctionReader::checkOperandTypes(const SyntaxOp& op, const std::vector<TensorType>& types)
+{
+    if (!op.hasArrow && op.operandTypes.size() == 1) {
+        for (std::size_t i = 0; i < types.size(); ++i) {
+            if (!checkType(op.operandTypes.front(), types[i], textOf(op.operands[i])))
+                return false;
+        }
+        return true;
+    }
+    // A select may name the predicate's type and that of the others.
+    const bool isSelect = !op.hasArrow && op.operandTypes.size() == 2 && types.size() == 3;
+    if (op.operandTypes.size() != types.size() && !isSelect)
+        return m_problems.report("MW1325", op.offset,
+            fmt::format("{} has {} operands but {} operand types", op.name, types.size(), op.operandTypes.size()));
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        if (!checkType(op.operandTypes[std::min(i, op.operandTypes.size() - 1)], types[i], textOf(op.operands[i])))
+            return false;
+    }
+    return true;
+}
+
+/// The type that the text gives the only result.
+const TensorType* FunctionReader::resultType(const SyntaxOp& op)
+{
+    const std::vector<SyntaxType>& types = op.hasArrow ? op.resultTypes : op.operandTypes;
+    if (types.empty() || (op.hasArrow && types.size() != 1)) {
+        m_problems.report("MW1325", op.offset, fmt::format("{} has one result, but {} result types", op.name, types.size()));
+        return nullptr;
+    }
+    if (!types.back().unsupported.empty()) {
+        m_problems.report("MW1322", types.back().offset, fmt::format("{} is not supported", types.back().unsupported));
+        return nullptr;
+    }
+    return &types.back().type;
+}
+
+std::optional<std::vector<std::size_t>> FunctionReader::dimsOf(
+    const SyntaxOp& op, const SyntaxAttribute* attribute, std::string_view what)
+{
+    if (attribute == nullptr) {
+        m_problems.report("MW1326", op.offset, fmt::format("{} needs {}", op.name, what));
+        return std::nullopt;
+    }
+    const auto integers = integersOf(*attribute);
+    if (!integers || std::any_of(integers->begin(), integers->end(), [](std::int64_t i) { return i < 0; })) {
+        m_problems.report("MW1326", attribute->offset, fmt::format("{} of {} is no list of dimensions", what, op.name));
+        return std::nullopt;
+    }
+    return std::vector<std::size_t>(integers->begin(), integers->end());
+}
+
+// Ops --------------------------------------------------------------------------------------------------------------------------
+
+void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& bindings)
+{
+    if (foldIndex(op, kind, bindings))
+        return;
+    if (kind == OpKind::Reduce)
+        return readReduce(op, bindings);
+
+    std::vector<ValueId> operands;
+    std::vector<TensorType> types;
+    for (const SyntaxUse& each : op.operands) {
+        const ValueId value = each.value < 0 ? ValueId() : use(bindings[static_cast<std::size_t>(each.value)], each.offset);
+        if (!value.valid())
+            return;
+        operands.push_back(value);
+        types.push_back(m_function[value].type);
+    }
+    if (kind != OpKind::Constant && !checkOperandTypes(op, types))
+        return;
+    if (kind == OpKind::Select && types.size() == 3 && types[0].shape.empty() && !types[1].shape.empty())
+        operands[0] = m_builder.broadcast(operands[0], types[1].shape, {});
+    OpAttributes attributes;
+    if (!types.empty() || kind == OpKind::Constant || kind == OpKind::Iota) {
+        if (!makeAttributes(op, kind, types, attributes))
+            return;
+    }
+    // Shardy's own form keeps the global type: there a collective is the identity with another sharding.
+    const TensorType* declared = isCollective(kind) && !types.empty() && kind != OpKind::Reshard ? resultType(op) : nullptr;
+    std::vector<TensorType> made;
+    if (declared != nullptr && *declared == types.front()) {
+        const auto local = resultTypes(kind, attributes, types);
+        const SyntaxAttribute* sharding = findEither(op, "out_sharding", "sharding");
+        if (local && local->front() != *declared && sharding != nullptr && sharding->shardings.size() == 1) {
+            kind = OpKind::ShardingConstraint;
+            attributes = ConstraintAttributes{sharding->shardings.front(), std::string(op.name)};
+        }
+    }
+    add(op, kind, std::move(operands), std::move(attributes), bindings);
+}
+
+bool FunctionReader::fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, const std::vector<ValueId>& operands,
+    std::vector<TensorType>& results)
+{
+    std::vector<TensorType> types;
+    for (const ValueId operand : operands)
+        types.push_back(m_function[operand].type);
+    auto made = resultTypes(kind, attributes, types);
+    if (!made)
+        return m_problems.report(made.error(), op.offset);
+    results = *std::move(made);
+    if (results.size() != static_cast<std::size_t>(op.resultCount))
+        return m_problems.report(
+            "MW1325", op.offset, fmt::format("{} has {} results, not {}", op.name, results.size(), op.resultCount));
+    return true;
+}
+
+/// Appends the op when it and the types in the text agree.
+bool FunctionReader::add(
+    const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, Bindings& bindings)
+{
+    std::vector<TensorType> results;
+    if (!fits(op, kind, attributes, operands, results))
+        return false;
+    if (results.empty()) {
+        m_builder.addMany(kind, std::move(operands), std::move(attributes));
+        return true;
+    }
+    if (const SyntaxAttribute* constant = op.find("value"); kind == OpKind::Constant && !op.hasArrow && constant != nullptr) {
+        // the pretty form has its type in the literal
+    } else {
+        const std::vector<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
+        if (resultType(op) == nullptr || !checkType(declared.back(), results.front(), fmt::format("the result of {}", op.name)))
+            return false;
+    }
+    const ValueId result = m_builder.add(kind, std::move(operands), std::move(attributes));
+    finish(op, kind, result);
+    bindings[static_cast<std::size_t>(op.firstResult)] = bind(result);
+    return true;
+}
+
+/// What the text says about the result besides its type.
+void FunctionReader::finish(const SyntaxOp& op, OpKind kind, ValueId result)
+{
+    for (const auto& [name, attribute] : op.attributes) {
+        if (name == "mw.name")
+            m_function[result].name = attribute.text;
+        else if (name == "mw.annotation")
+            m_function[result].annotation = attribute.text;
+        else if (name == "mw.role") {
+            if (const auto role = parseRoleKeyword(attribute.text))
+                m_function[result].role = *role;
+            else
+                m_problems.report("MW1326", attribute.offset, fmt::format("\"{}\" is no role of a value", attribute.text));
+        }
+    }
+    const bool namesSharding = kind == OpKind::ShardingConstraint || isCollective(kind);
+    const SyntaxAttribute* named = namesSharding ? findEither(op, "out_sharding", "sharding") : nullptr;
+    if (const SyntaxAttribute* sharding = op.find("sdy.sharding")) {
+        if (sharding->shardings.size() == 1)
+            setSharding(result, sharding->shardings.front(), sharding->offset);
+        else
+            m_problems.report("MW1330", sharding->offset, fmt::format("{} shardings for one result", sharding->shardings.size()));
+        if (!m_module.isOurs && m_function[result].annotation.empty())
+            m_function[result].annotation = fmt::format("sdy.sharding of {}", op.name);
+    } else if (named != nullptr && named->shardings.size() == 1 && op.find("mw.no_sharding") == nullptr) {
+        setSharding(result, named->shardings.front(), named->offset);
+        if (!m_module.isOurs && kind == OpKind::ShardingConstraint)
+            m_function[result].annotation
+                = std::get<ConstraintAttributes>(m_function[m_function[result].producer].attributes).origin;
+    }
+}
+
+bool FunctionReader::makeAttributes(
+    const SyntaxOp& op, OpKind kind, const std::vector<TensorType>& types, OpAttributes& attributes)
+{
+    switch (kind) {
+    case OpKind::Constant: {
+        const SyntaxAttribute* value = op.find("value");
+        if (value == nullptr || value->kind != Kind::Dense)
+            return m_problems.report("MW1326", op.offset, "a constant needs its value");
+        attributes = value->constant;
+        return true;
+    }
+    case OpKind::Iota: {
+        const auto dims = dimsOf(op, findEither(op, "dim", "iota_dimension"), "its dimension");
+        const TensorType* type = resultType(op);
+        if (!dims || type == nullptr)
+            return false;
+        if (dims->size() != 1)
+            return m_problems.report("MW1326", op.offset, "iota needs one dimension");
+        attributes = IotaAttributes{*type, dims->front()};
+        return true;
+    }
+    case OpKind::Convert:
+    case OpKind::BitcastConvert:
+    case OpKind::Reshape: {
+        const TensorType* type = resultType(op);
+        if (type == nullptr)
+            return false;
+        if (kind == OpKind::Reshape)
+            attributes = ReshapeAttributes{type->shape};
+        else
+            attributes = ConvertAttributes{type->dtype};
+        return true;
+    }
+    case OpKind::BroadcastInDim: {
+        auto dims = dimsOf(op, findEither(op, "dims", "broadcast_dimensions"), "its dims");
+        const TensorType* type = resultType(op);
+        if (!dims || type == nullptr)
+            return false;
+        attributes = BroadcastAttributes{type->shape, *std::move(dims)};
+        return true;
+    }
+    case OpKind::Transpose: {
+        auto dims = dimsOf(op, findEither(op, "dims", "permutation"), "its permutation");
+        if (dims)
+            attributes = TransposeAttributes{*std::move(dims)};
+        return dims.has_value();
+    }
+    case OpKind::Compare: {
+        CompareAttributes compare;
+        const bool good = makeCompare(op, compare);
+        attributes = compare;
+        return good;
+    }
+    case OpKind::DotGeneral: {
+        DotAttributes dot;
+        const bool good = makeDot(op, types, dot);
+        attributes = std::move(dot);
+        return good;
+    }
+    case OpKind::ShardingConstraint: {
+        const SyntaxAttribute* sharding = op.find("sharding");
+        if (sharding == nullptr || sharding->shardings.size() != 1)
+            return m_problems.report("MW1326", op.offset, "a sharding constraint needs its sharding");
+        if (sharding->shardings.front().dims.size() != types.front().shape.size())
+            return m_problems.report("MW1330", sharding->offset,
+                fmt::format(
+                    "a sharding of {} dimensions for {}", sharding->shardings.front().dims.size(), typeText(types.front())));
+        const SyntaxAttribute* origin = op.find("mw.origin");
+        std::string from = origin != nullptr ? origin->text
+            : m_module.isOurs                ? std::string()
+                                             : fmt::format("sdy.sharding_constraint of {}", textOf(op.operands.front()));
+        attributes = ConstraintAttributes{sharding->shardings.front(), std::move(from)};
+        return true;
+    }
+    default:
+        break;
+    }
+    if (!isCollective(kind))
+        return true;
+    CollectiveAttributes collective;
+    const bool good = makeCollective(op, kind, types.front(), collective);
+    attributes = std::move(collective);
+    return good;
+}
+
+bool FunctionReader::makeCompare(const SyntaxOp& op, CompareAttributes& compare)
+{
+    std::string_view direction = op.words.empty() ? std::string_view() : op.words.front();
+    std::string_view how = op.words.size() > 1 ? op.words[1] : std::string_view();
+    if (const SyntaxAttribute* attribute = op.find("comparison_direction"))
+        direction = attribute->text;
+    if (const SyntaxAttribute* attribute = op.find("compare_type"))
+        how = attribute->text;
+    if (how == "TOTALORDER")
+        return m_problems.report("MW1321", op.offset, "comparing in total order is not supported");
+    for (int i = 0; i <= static_cast<int>(CompareDirection::GreaterEqual); ++i) {
+        compare.direction = static_cast<CompareDirection>(i);
+        if (direction == compareDirectionName(compare.direction))
+            return true;
+    }
+    return m_problems.report(
+        "MW1326", op.offset, fmt::format("'{}' is no direction of a comparison: EQ, NE, LT, LE, GT or GE", direction));
+}
+
+bool FunctionReader::makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot)
+{
+    const TensorType* type = resultType(op);
+    if (type == nullptr)
+        return false;
+    dot.resultType = type->dtype;
+    dot.operandType = types.front().dtype;
+    const auto read = [&](const SyntaxAttribute* attribute, std::vector<std::size_t>& dims) {
+        if (attribute == nullptr)
+            return true;
+        auto found = dimsOf(op, attribute, "a list of dimensions");
+        if (found)
+            dims = *std::move(found);
+        return found.has_value();
+    };
+    bool good = true;
+    if (const SyntaxAttribute* numbers = op.find("dot_dimension_numbers")) {
+        good = read(numbers->find("lhs_batching_dimensions"), dot.lhsBatch)
+            && read(numbers->find("rhs_batching_dimensions"), dot.rhsBatch)
+            && read(numbers->find("lhs_contracting_dimensions"), dot.lhsContracting)
+            && read(numbers->find("rhs_contracting_dimensions"), dot.rhsContracting);
+    }
+    const auto readPair = [&](std::string_view name, std::vector<std::size_t>& lhs, std::vector<std::size_t>& rhs) {
+        const SyntaxAttribute* pair = op.find(name);
+        if (pair == nullptr)
+            return true;
+        if (pair->items.size() != 2 || pair->items[0].kind != Kind::List)
+            return m_problems.report("MW1326", pair->offset, fmt::format("{} needs two lists: [..] x [..]", name));
+        return read(&pair->items[0], lhs) && read(&pair->items[1], rhs);
+    };
+    good = good && readPair("batching_dims", dot.lhsBatch, dot.rhsBatch)
+        && readPair("contracting_dims", dot.lhsContracting, dot.rhsContracting);
+    if (const SyntaxAttribute* algorithm = op.find("algorithm")) {
+        const SyntaxAttribute* precision = algorithm->find("lhs_precision_type");
+        const auto dtype = precision != nullptr ? parseDType(precision->text) : std::nullopt;
+        if (dtype && isFloating(*dtype))
+            dot.operandType = *dtype;
+    }
+    return good;
+}
+
+bool FunctionReader::makeCollective(const SyntaxOp& op, OpKind kind, const TensorType& operand, CollectiveAttributes& collective)
+{
+    const SyntaxAttribute* sharding = findEither(op, "out_sharding", "sharding");
+    if (m_module.meshes.empty())
+        return m_problems.report("MW1330", op.offset, fmt::format("{} needs a mesh, and the module has none", op.name));
+    const bool named = sharding != nullptr && sharding->shardings.size() == 1;
+    const Mesh& mesh = m_module.meshes[named ? static_cast<std::size_t>(sharding->shardings.front().mesh) : 0].mesh;
+    if (const SyntaxAttribute* axes = op.find("axes")) {
+        if (kind == OpKind::AllReduce) {
+            if (axes->kind != Kind::Axes)
+                return m_problems.report("MW1326", axes->offset, "sdy.all_reduce needs one list of axes: {\"x\"}");
+            collective.axes = resolvedAxes(*axes, mesh, m_problems);
+        }
+        for (const SyntaxAttribute& item : axes->items) {
+            const bool isMove = item.kind == Kind::Moves;
+            if (kind != OpKind::AllReduce && isMove != (kind == OpKind::AllToAll))
+                return m_problems.report("MW1326", axes->offset, fmt::format("{} does not take axes of this form", op.name));
+            if (isMove && (item.integer < 0 || item.second < 0))
+                return m_problems.report("MW1326", axes->offset, "a dimension is negative");
+            if (isMove)
+                collective.moves.push_back({resolvedAxes(item.items.front(), mesh, m_problems),
+                    static_cast<std::size_t>(item.integer), static_cast<std::size_t>(item.second)});
+            else if (kind != OpKind::AllReduce)
+                collective.perDim.push_back(resolvedAxes(item, mesh, m_problems));
+        }
+    }
+    if (kind != OpKind::AllReduce)
+        collective.axes = impliedAxes(kind, collective);
+    // Sizes that a gather multiplies must stay in range.
+    std::int64_t bytes = operand.bytes();
+    for (const AxisRef& axis : collective.axes) {
+        const auto grown = checkedMultiply(bytes, axis.size);
+        if (!grown)
+            return m_problems.report(
+                "MW1322", op.offset, fmt::format("the result of {} on {} does not fit 64 bits", op.name, typeText(operand)));
+        bytes = *grown;
+    }
+    if (kind == OpKind::CollectivePermute || kind == OpKind::Reshard) {
+        const TensorType* type = resultType(op);
+        if (type == nullptr)
+            return false;
+        collective.resultShape = type->shape;
+    }
+    readCollectiveNotes(op, mesh, collective);
+    return true;
+}
+
+void FunctionReader::readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective)
+{
+    if (const SyntaxAttribute* axes = op.find("mw.axes"); axes != nullptr && axes->kind == Kind::Axes)
+        collective.axes = resolvedAxes(*axes, mesh, m_problems);
+    if (const SyntaxAttribute* kind = op.find("mw.reduction")) {
+        if (const auto known = parseReduceKindKeyword(kind->text))
+            collective.kind = *known;
+        else
+            m_problems.report("MW1326", kind->offset, fmt::format("\"{}\" is no kind of reduction", kind->text));
+    }
+    if (const SyntaxAttribute* sources = op.find("mw.sources")) {
+        for (const SyntaxAttribute& source : sources->items)
+            collective.sources.push_back(source.integer);
+    }
+    if (const SyntaxAttribute* cause = op.find("mw.cause")) {
+        const auto text = [&](std::string_view key) {
+            const SyntaxAttribute* part = cause->find(key);
+            return part == nullptr ? std::string() : part->text;
+        };
+        collective.cause = {text("value"), text("op"), text("reason"), text("annotation")};
+    }
+}
+
+// Reduce -----------------------------------------------------------------------------------------------------------------------
+
+/// The reduction that the named op, or a body of one such op on its two arguments, is.
+std::optional<ReduceKind> FunctionReader::reduceKindOf(const SyntaxOp& op)
+{
+    std::string_view combiner = op.words.empty() ? std::string_view() : op.words.front();
+    if (op.regions.size() == 1 && op.regions.front().ops.size() == 2 && op.regions.front().arguments.size() == 2) {
+        const SyntaxRegion& body = op.regions.front();
+        const SyntaxOp& combine = body.ops.front();
+        const SyntaxOp& last = body.ops.back();
+        const auto uses = [&](std::size_t i) { return combine.operands[i].value; };
+        const bool plain = combine.operands.size() == 2 && last.operands.size() == 1 && combine.resultCount == 1
+            && last.operands.front().value == combine.firstResult
+            && ((uses(0) == body.arguments[0] && uses(1) == body.arguments[1])
+                || (uses(0) == body.arguments[1] && uses(1) == body.arguments[0]));
+        combiner = plain ? combine.name : std::string_view();
+    }
+    for (int i = 0; i <= static_cast<int>(ReduceKind::Or); ++i) {
+        const auto kind = static_cast<ReduceKind>(i);
+        if (combiner == dialectName(combinerOf(kind)))
+            return kind;
+    }
+    m_problems.report("MW1321", op.offset, "only reductions by one of add, multiply, maximum, minimum, and, or are supported");
+    return std::nullopt;
+}
+
+void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
+{
+    if (op.operands.size() != 2) {
+        m_problems.report("MW1321", op.offset, "reductions of several operands together are not supported");
+        return;
+    }
+    const auto kind = reduceKindOf(op);
+    const auto dims = dimsOf(op, op.find("dimensions"), "its dimensions");
+    if (!kind || !dims || op.operands[0].value < 0 || op.operands[1].value < 0)
+        return;
+    const Binding& initial = bindings[static_cast<std::size_t>(op.operands[1].value)];
+    const ValueId operand = use(bindings[static_cast<std::size_t>(op.operands[0].value)], op.operands[0].offset);
+    if (!operand.valid() || initial.kind == Binding::Kind::Unknown)
+        return;
+    const TensorType type = m_function[operand].type;
+    if (!checkOperandTypes(op, {type, typeOf(initial)}))
+        return;
+    if (typeOf(initial) != TensorType{type.dtype, {}}) {
+        m_problems.report("MW1325", op.operands[1].offset,
+            fmt::format("the initial value is {}, not {}", typeText(typeOf(initial)), typeText({type.dtype, {}})));
+        return;
+    }
+    std::vector<std::size_t> sorted = *dims;
+    std::sort(sorted.begin(), sorted.end());
+    bool isIdentity = false;
+    if (initial.kind == Binding::Kind::Value) {
+        const OpId producer = m_function[initial.value].producer;
+        isIdentity = producer.valid() && m_function[producer].kind == OpKind::Constant
+            && m_function[producer].as<ConstantAttributes>().data == reduceIdentity(*kind, type.dtype).data;
+    }
+    if (isIdentity) {
+        consume(initial.value);
+        add(op, OpKind::Reduce, {operand}, ReduceAttributes{*kind, std::move(sorted)}, bindings);
+        return;
+    }
+    // With another initial value: the reduction, combined with it.
+    std::vector<TensorType> results;
+    const ReduceAttributes attributes{*kind, std::move(sorted)};
+    if (!fits(op, OpKind::Reduce, attributes, {operand}, results))
+        return;
+    const ValueId reduced = m_builder.add(OpKind::Reduce, {operand}, attributes);
+    const ValueId start = m_builder.broadcastScalar(use(initial, op.operands[1].offset), results.front().shape);
+    add(op, combinerOf(*kind), {reduced, start}, {}, bindings);
+}
+
+// Others -----------------------------------------------------------------------------------------------------------------------
+
+void FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
+{
+    const SyntaxAttribute* target = findEither(op, "callee", "call_target_name");
+    const std::string name = target == nullptr ? std::string() : target->text;
+    std::vector<ValueId> operands;
+    std::vector<TensorType> types;
+    const bool known = name == "meshwright.random_bits" || name == "meshwright.send" || name == "meshwright.recv";
+    if (!known) {
+        const bool isGspmd = name == "Sharding" || name == "SPMDFullToShardShape" || name == "SPMDShardToFullShape";
+        m_problems.report("MW1321", op.offset, fmt::format("the custom call @{} is not supported", name.substr(0, 80)),
+            isGspmd ? "lower with Shardy: jax.config.update('jax_use_shardy_partitioner', True)" : "");
+        return;
+    }
+    for (const SyntaxUse& each : op.operands) {
+        operands.push_back(each.value < 0 ? ValueId() : use(bindings[static_cast<std::size_t>(each.value)], each.offset));
+        if (!operands.back().valid())
+            return;
+        types.push_back(m_function[operands.back()].type);
+    }
+    if (!checkOperandTypes(op, types))
+        return;
+    if (name == "meshwright.random_bits") {
+        const SyntaxAttribute* partitionable = op.find("mw.partitionable");
+        if (const TensorType* type = resultType(op))
+            add(op, OpKind::RandomBits, std::move(operands),
+                RandomBitsAttributes{*type, partitionable == nullptr || partitionable->integer != 0}, bindings);
+        return;
+    }
+    TransferAttributes transfer;
+    if (const SyntaxAttribute* stage = op.find("mw.stage"))
+        transfer.stage = static_cast<std::int32_t>(stage->integer);
+    if (const SyntaxAttribute* channel = op.find("mw.channel"))
+        transfer.channel = static_cast<std::int32_t>(channel->integer);
+    const OpKind kind = name == "meshwright.send" ? OpKind::Send : OpKind::Receive;
+    if (kind == OpKind::Receive) {
+        const TensorType* type = resultType(op);
+        if (type == nullptr)
+            return;
+        transfer.type = *type;
+    }
+    add(op, kind, std::move(operands), std::move(transfer), bindings);
+}
+
+void FunctionReader::readGroup(const SyntaxOp& op, Bindings& bindings)
+{
+    const SyntaxAttribute* id = op.find("group_id");
+    if (op.operands.size() != 1 || id == nullptr || id->kind != Kind::Integer) {
+        m_problems.report("MW1326", op.offset, "sdy.sharding_group needs one value and a group_id");
+        return;
+    }
+    if (op.operands.front().value < 0)
+        return;
+    const Binding& member = bindings[static_cast<std::size_t>(op.operands.front().value)];
+    if (member.kind == Binding::Kind::Value)
+        m_groups[id->integer].push_back(member.value);
+}
+
+} // namespace meshwright

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/transform.h"
+#include "core/support/text.h"
+#include "core/text/function_reader.h"
+#include "core/text/notation.h"
+#include "core/text/op_table.h"
+#include "core/text/parser.h"
+#include "core/text/program_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+using Kind = SyntaxAttribute::Kind;
+
+constexpr std::size_t kDeepestCall = 100;
+constexpr std::size_t kMostOps = 10'000'000;
+
+/// True when an argument's name says something, other than `arg0`, `0` and what MLIR itself makes up.
+bool isTelling(std::string_view name)
+{
+    const bool numbered = name.find_first_not_of("0123456789") == std::string_view::npos;
+    return !numbered && !(name.starts_with("arg") && name.find_first_not_of("0123456789_", 3) == std::string_view::npos);
+}
+
+} // namespace
+
+Result<Program> readProgram(std::string_view text, const std::string& file)
+{
+    TextProblems problems(text, file);
+    if (text.size() >= std::size_t{1} << 31) {
+        problems.report("MW1320", 0, "the text is larger than 2 GiB");
+        return problems.take();
+    }
+    const SyntaxModule module = Parser(text, problems).parseModule();
+    Program program;
+    program.meshes = module.meshes;
+    for (const SyntaxFunction& syntax : module.functions) {
+        if (!syntax.isPrivate)
+            program.functions.push_back(FunctionReader(module, text, problems).read(syntax));
+    }
+    if (program.functions.empty() && !module.functions.empty())
+        problems.report("MW1320", module.functions.front().offset, "all functions are private",
+            "write 'func.func public' for what is to be run");
+    if (!problems.empty())
+        return problems.take();
+    return program;
+}
+
+Function FunctionReader::read(const SyntaxFunction& syntax)
+{
+    m_function.name = syntax.name;
+    Bindings bindings(static_cast<std::size_t>(syntax.valueCount));
+    m_calls.push_back(&syntax);
+    readArguments(syntax, bindings);
+    readResults(syntax, readRegion(syntax.body, bindings, syntax.offset));
+    readDonations(syntax);
+    for (auto& [id, members] : m_groups)
+        m_function.shardingGroups.push_back(std::move(members));
+    if (!m_problems.empty())
+        return std::move(m_function);
+    eraseConsumed();
+    return compacted(m_function);
+}
+
+void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindings)
+{
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < syntax.arguments.size(); ++i) {
+        const SyntaxFunction::Argument& argument = syntax.arguments[i];
+        const SyntaxType& type = syntax.body.argumentTypes[i];
+        if (!type.unsupported.empty()) {
+            m_problems.report("MW1322", type.offset, fmt::format("arguments of type {} are not supported", type.unsupported));
+            continue;
+        }
+        const ValueId value = m_builder.argument(type.type);
+        bindings[static_cast<std::size_t>(syntax.body.arguments[i])] = bind(value);
+        if (const SyntaxAttribute* sharding = argument.attributes.find("sdy.sharding");
+            sharding != nullptr && sharding->shardings.size() == 1)
+            setSharding(value, sharding->shardings.front(), sharding->offset);
+        readNotes(argument.attributes, value);
+        if (m_module.isOurs)
+            continue;
+        Value& made = m_function[value];
+        if (made.name.empty())
+            made.name = !argument.location.empty() ? argument.location
+                : isTelling(argument.name)         ? std::string(argument.name)
+                                                   : std::string();
+        if (!made.name.empty() && !names.insert(made.name).second)
+            made.name.clear();
+        if (made.sharding && made.annotation.empty())
+            made.annotation = fmt::format("sdy.sharding of %{}", argument.name);
+    }
+}
+
+void FunctionReader::readResults(const SyntaxFunction& syntax, const std::optional<Bindings>& results)
+{
+    if (!results)
+        return;
+    if (results->size() != syntax.resultTypes.size()) {
+        m_problems.report("MW1325", syntax.offset,
+            fmt::format("@{} returns {} values but declares {}", syntax.name, results->size(), syntax.resultTypes.size()));
+        return;
+    }
+    std::vector<ValueId> values;
+    bool anyName = false;
+    bool anySharding = false;
+    std::vector<std::string> names(results->size());
+    std::vector<std::optional<TensorSharding>> shardings(results->size());
+    for (std::size_t i = 0; i < results->size(); ++i) {
+        const ValueId value = use((*results)[i], syntax.resultTypes[i].offset);
+        if (!value.valid())
+            continue;
+        checkType(syntax.resultTypes[i], m_function[value].type, fmt::format("result {}", i));
+        values.push_back(value);
+        if (const SyntaxAttribute* info = syntax.resultAttributes[i].find("jax.result_info");
+            info != nullptr && info->kind == Kind::String) {
+            anyName = true;
+            names[i] = info->text;
+        }
+        if (const SyntaxAttribute* sharding = syntax.resultAttributes[i].find("sdy.sharding");
+            sharding != nullptr && sharding->shardings.size() == 1) {
+            anySharding = true;
+            shardings[i] = sharding->shardings.front();
+            if (shardings[i]->dims.size() != m_function[value].type.shape.size())
+                m_problems.report("MW1330", sharding->offset,
+                    fmt::format(
+                        "a sharding of {} dimensions for {}", shardings[i]->dims.size(), typeText(m_function[value].type)));
+        }
+    }
+    m_function.body().results = std::move(values);
+    if (anyName)
+        m_function.resultNames = std::move(names);
+    if (anySharding)
+        m_function.resultShardings = std::move(shardings);
+}
+
+void FunctionReader::readDonations(const SyntaxFunction& syntax)
+{
+    const auto addDonation = [&](std::int64_t argument, std::int64_t result, std::size_t offset) {
+        const auto arguments = static_cast<std::int64_t>(syntax.arguments.size());
+        const auto results = static_cast<std::int64_t>(syntax.resultTypes.size());
+        if (argument < 0 || argument >= arguments || result < 0 || result >= results)
+            m_problems.report("MW1326", offset,
+                fmt::format("argument {} cannot give its memory to result {} of {}", argument, result, results));
+        else
+            m_function.donations.push_back({static_cast<std::size_t>(argument), static_cast<std::size_t>(result)});
+    };
+    for (std::size_t i = 0; i < syntax.arguments.size(); ++i) {
+        if (const SyntaxAttribute* alias = syntax.arguments[i].attributes.find("tf.aliasing_output");
+            alias != nullptr && alias->kind == Kind::Integer)
+            addDonation(static_cast<std::int64_t>(i), alias->integer, alias->offset);
+    }
+    if (const SyntaxAttribute* pairs = syntax.attributes.find("mw.donations")) {
+        for (std::size_t i = 0; i + 1 < pairs->items.size(); i += 2)
+            addDonation(pairs->items[i].integer, pairs->items[i + 1].integer, pairs->offset);
+    }
+}
+
+/// Reads the ops of a region and gives what its last op returns; nothing when there is no such op.
+std::optional<FunctionReader::Bindings> FunctionReader::readRegion(
+    const SyntaxRegion& region, Bindings& bindings, std::size_t offset)
+{
+    for (const SyntaxOp& op : region.ops) {
+        if (opSyntax(op.name) != OpSyntax::Return || op.broken) {
+            readOp(op, bindings);
+            continue;
+        }
+        if (&op != &region.ops.back()) {
+            m_problems.report("MW1320", (&op + 1)->offset, "nothing may stand behind the return");
+            return std::nullopt;
+        }
+        Bindings results;
+        std::vector<TensorType> types;
+        for (const SyntaxUse& operand : op.operands) {
+            results.push_back(operand.value < 0 ? Binding() : bindings[static_cast<std::size_t>(operand.value)]);
+            types.push_back(typeOf(results.back()));
+        }
+        for (std::size_t i = 0; i < results.size() && i < op.operandTypes.size(); ++i) {
+            if (results[i].kind != Binding::Kind::Unknown)
+                checkType(op.operandTypes[i], types[i], textOf(op.operands[i]));
+        }
+        if (results.size() != op.operandTypes.size())
+            m_problems.report("MW1325", op.offset,
+                fmt::format("{} values are returned but {} types are given", results.size(), op.operandTypes.size()));
+        return results;
+    }
+    if (m_problems.empty())
+        m_problems.report("MW1320", offset, "expected a return at the end of the block");
+    return std::nullopt;
+}
+
+void FunctionReader::readOp(const SyntaxOp& op, Bindings& bindings)
+{
+    if (op.broken || m_problems.full())
+        return;
+    if (++m_opsRead > kMostOps) {
+        if (m_opsRead == kMostOps + 1)
+            m_problems.report(
+                "MW1329", op.offset, fmt::format("with all calls inlined the program has more than {} ops", kMostOps));
+        return;
+    }
+    Phase phase = Phase::Forward;
+    if (const SyntaxAttribute* attribute = op.find("mw.phase"))
+        phase = parsePhaseKeyword(attribute->text).value_or(Phase::Forward);
+    m_builder.setPhase(phase);
+
+    if (const auto kind = opKindOf(op.name))
+        return readKind(op, *kind, bindings);
+    if (op.name == "stablehlo.while")
+        return readWhile(op, bindings);
+    if (op.name == "stablehlo.custom_call")
+        return readCustomCall(op, bindings);
+    if (op.name == "stablehlo.dynamic_slice")
+        return readSlice(op, bindings);
+    if (op.name == "stablehlo.dynamic_update_slice")
+        return readUpdate(op, bindings);
+    if (op.name == "sdy.sharding_group")
+        return readGroup(op, bindings);
+    readCall(op, bindings);
+}
+
+void FunctionReader::readCall(const SyntaxOp& op, Bindings& bindings)
+{
+    const SyntaxAttribute* name = op.find("callee");
+    if (name == nullptr || name->kind != Kind::Symbol) {
+        m_problems.report("MW1326", op.offset, "the call names no function");
+        return;
+    }
+    const auto found = m_functions.find(name->text);
+    if (found == m_functions.end()) {
+        std::vector<std::string> names;
+        for (const SyntaxFunction& function : m_module.functions)
+            names.push_back(function.name);
+        m_problems.report(
+            "MW1329", name->offset, fmt::format("there is no function @{}", name->text), suggestion(name->text, names));
+        return;
+    }
+    const SyntaxFunction& callee = *found->second;
+    if (std::find(m_calls.begin(), m_calls.end(), &callee) != m_calls.end()) {
+        m_problems.report("MW1329", name->offset, fmt::format("@{} calls itself, directly or through others", name->text));
+        return;
+    }
+    if (m_calls.size() >= kDeepestCall) {
+        m_problems.report("MW1329", name->offset, fmt::format("calls are nested more than {} deep", kDeepestCall));
+        return;
+    }
+    if (op.operands.size() != callee.body.arguments.size()
+        || op.resultCount != static_cast<std::int32_t>(callee.resultTypes.size())) {
+        m_problems.report("MW1325", op.offset,
+            fmt::format("@{} takes {} operands and gives {} results, the call has {} and {}", name->text,
+                callee.body.arguments.size(), callee.resultTypes.size(), op.operands.size(), op.resultCount));
+        return;
+    }
+    Bindings own(static_cast<std::size_t>(callee.valueCount));
+    bool good = true;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.operands[i].value < 0)
+            continue;
+        const Binding& operand = bindings[static_cast<std::size_t>(op.operands[i].value)];
+        if (operand.kind != Binding::Kind::Unknown && typeOf(operand) != callee.body.argumentTypes[i].type) {
+            good = m_problems.report("MW1325", op.operands[i].offset,
+                fmt::format("{} is {}, @{} takes {}", textOf(op.operands[i]), typeText(typeOf(operand)), name->text,
+                    typeText(callee.body.argumentTypes[i].type)));
+        }
+        own[static_cast<std::size_t>(callee.body.arguments[i])] = operand;
+    }
+    if (!good)
+        return;
+    m_calls.push_back(&callee);
+    const auto results = readRegion(callee.body, own, callee.offset);
+    m_calls.pop_back();
+    for (std::size_t i = 0; results && i < results->size() && i < static_cast<std::size_t>(op.resultCount); ++i)
+        bindings[static_cast<std::size_t>(op.firstResult) + i] = (*results)[i];
+}
+
+void FunctionReader::readNotes(const SyntaxAttribute& notes, ValueId value)
+{
+    Value& made = m_function[value];
+    if (const SyntaxAttribute* name = notes.find("mw.name"))
+        made.name = name->text;
+    if (const SyntaxAttribute* annotation = notes.find("mw.annotation"))
+        made.annotation = annotation->text;
+    if (const SyntaxAttribute* role = notes.find("mw.role")) {
+        if (const auto known = parseRoleKeyword(role->text))
+            made.role = *known;
+        else
+            m_problems.report("MW1326", role->offset, fmt::format("\"{}\" is no role of a value", role->text));
+    }
+}
+
+void FunctionReader::setSharding(ValueId value, const TensorSharding& sharding, std::size_t offset)
+{
+    const TensorType& type = m_function[value].type;
+    if (sharding.dims.size() != type.shape.size())
+        m_problems.report(
+            "MW1330", offset, fmt::format("a sharding of {} dimensions for {}", sharding.dims.size(), typeText(type)));
+    else
+        m_function[value].sharding = sharding;
+}
+
+// Values -----------------------------------------------------------------------------------------------------------------------
+
+TensorType FunctionReader::typeOf(const Binding& binding) const
+{
+    return binding.kind == Binding::Kind::Value ? m_function[binding.value].type : binding.type;
+}
+
+Binding FunctionReader::bind(ValueId value) const
+{
+    Binding binding;
+    binding.kind = Binding::Kind::Value;
+    binding.frame = depth();
+    binding.value = value;
+    return binding;
+}
+
+/// The value, in the innermost block; invalid when it is unknown or cannot be had.
+ValueId FunctionReader::use(const Binding& binding, std::size_t offset)
+{
+    switch (binding.kind) {
+    case Binding::Kind::Unknown:
+        return {};
+    case Binding::Kind::Value:
+        return imported(binding.value, binding.frame);
+    case Binding::Kind::Index:
+        return useIndex(binding);
+    case Binding::Kind::Truth:
+        return m_builder.add(OpKind::Constant, {}, ConstantAttributes{{DType::Pred, {}}, {binding.offset}});
+    case Binding::Kind::Slice:
+        return m_builder.reshape(imported(binding.value, binding.frame), binding.type.shape);
+    case Binding::Kind::Stacked:
+    case Binding::Kind::Buffer:
+    case Binding::Kind::Written:
+        break;
+    }
+    m_problems.report("MW1328", offset, "the loop uses a stacked array other than by the slice of one step");
+    return {};
+}
+
+ValueId FunctionReader::useIndex(const Binding& binding)
+{
+    const TensorType& type = binding.type;
+    const auto constant = [&](std::int64_t value) {
+        return m_builder.add(OpKind::Constant, {}, ConstantAttributes{type, {value}});
+    };
+    if (binding.scale == 0)
+        return constant(binding.offset);
+    Frame& frame = m_frames[static_cast<std::size_t>(binding.frame) - 1];
+    if (!frame.counter.valid()) { // the slices of a stacked operand 0, 1, 2 and so on, which finishLoop makes
+        const BlockId current = m_builder.block();
+        m_builder.setBlock(frame.body);
+        frame.counter
+            = m_builder.argument({frame.count <= std::numeric_limits<std::int32_t>::max() ? DType::S32 : DType::S64, {}});
+        m_builder.setBlock(current);
+        frame.counterPosition = frame.stackedOperands.size();
+        frame.stackedOperands.emplace_back();
+        frame.stackedArguments.push_back(frame.counter);
+    }
+    ValueId value = m_builder.convert(imported(frame.counter, binding.frame), type.dtype);
+    if (binding.scale != 1)
+        value = m_builder.binary(OpKind::Multiply, value, constant(binding.scale));
+    return binding.offset == 0 ? value : m_builder.binary(OpKind::Add, value, constant(binding.offset));
+}
+
+/// A value of the loop `frame` (0: of the function) inside the innermost loop: small constants are made anew, all else goes in as
+/// an invariant operand.
+ValueId FunctionReader::imported(ValueId value, int frame)
+{
+    if (frame == depth())
+        return value;
+    const OpId producer = m_function[value].producer;
+    if (producer.valid() && m_function[producer].kind == OpKind::Constant
+        && m_function[producer].as<ConstantAttributes>().data.isSplat()) {
+        std::map<ValueId, ValueId>& known = m_frames.back().invariants;
+        if (const auto found = known.find(value); found != known.end())
+            return found->second;
+        const ConstantAttributes constant = m_function[producer].as<ConstantAttributes>();
+        const ValueId copy = m_builder.add(OpKind::Constant, {}, constant);
+        consume(value);
+        known.emplace(value, copy);
+        return copy;
+    }
+    for (int inner = frame; inner < depth(); ++inner)
+        value = importInto(m_frames[static_cast<std::size_t>(inner)], value);
+    return value;
+}
+
+ValueId FunctionReader::importInto(Frame& frame, ValueId value)
+{
+    if (const auto found = frame.invariants.find(value); found != frame.invariants.end())
+        return found->second;
+    const BlockId current = m_builder.block();
+    m_builder.setBlock(frame.body);
+    const ValueId argument = m_builder.argument(m_function[value].type);
+    m_builder.setBlock(current);
+    frame.invariants.emplace(value, argument);
+    frame.invariantOperands.push_back(value);
+    frame.invariantArguments.push_back(argument);
+    return argument;
+}
+
+/// Drops the ops that were only read (a loop's bounds, the initial value of a reduction) and what nothing but them needed.
+void FunctionReader::eraseConsumed()
+{
+    std::vector<bool> consumed(m_function.values.size(), false);
+    for (const ValueId value : m_consumed)
+        consumed[value.at()] = true;
+    std::vector<std::size_t> uses = useCounts(m_function);
+    const auto eraseIn = [&](const auto& self, BlockId block) -> void {
+        std::vector<OpId> kept;
+        for (auto at = m_function[block].ops.rbegin(); at != m_function[block].ops.rend(); ++at) {
+            const Op& op = m_function[*at];
+            bool erased = !op.results.empty() && op.bodies.empty();
+            for (const ValueId result : op.results)
+                erased = erased && consumed[result.at()] && uses[result.at()] == 0;
+            if (!erased) {
+                kept.push_back(*at);
+                for (const BlockId body : op.bodies)
+                    self(self, body);
+                continue;
+            }
+            for (const ValueId operand : op.operands) {
+                --uses[operand.at()];
+                consumed[operand.at()] = true;
+            }
+        }
+        m_function[block].ops.assign(kept.rbegin(), kept.rend());
+    };
+    eraseIn(eraseIn, BlockId(std::int32_t{0}));
+}
+
+} // namespace meshwright

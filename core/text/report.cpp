@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/text/report.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+Place TextProblems::placeOf(std::size_t offset) const
+{
+    const std::string_view before = m_text.substr(0, std::min(offset, m_text.size()));
+    const auto lines = std::count(before.begin(), before.end(), '\n');
+    const std::size_t lineStart = before.rfind('\n') + 1; // npos + 1 is 0
+    return {m_file, static_cast<int>(lines) + 1, static_cast<int>(before.size() - lineStart) + 1, {}};
+}
+
+bool TextProblems::report(const char* id, std::size_t offset, std::string message, std::string fix)
+{
+    if (!full())
+        m_problems.push_back({id, std::move(message), std::move(fix), placeOf(offset)});
+    return false;
+}
+
+bool TextProblems::report(Problems problems, std::size_t offset)
+{
+    for (Problem& problem : problems) {
+        problem.place = placeOf(offset);
+        if (!full())
+            m_problems.push_back(std::move(problem));
+    }
+    return false;
+}
+
+Problems TextProblems::take()
+{
+    std::stable_sort(m_problems.begin(), m_problems.end(), [](const Problem& a, const Problem& b) {
+        return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
+    });
+    return std::move(m_problems);
+}
+
+} // namespace meshwright

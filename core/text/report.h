@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+
+#include <string>
+#include <string_view>
+
+namespace meshwright {
+
+/// Collects the problems of one text and finds their lines and columns.
+class TextProblems {
+public:
+    TextProblems(std::string_view text, std::string file)
+        : m_text(text)
+        , m_file(std::move(file))
+    {
+    }
+
+    /// Always false, so that `return report(..)` leaves a parser. Past kMost problems nothing more is kept.
+    bool report(const char* id, std::size_t offset, std::string message, std::string fix = {});
+
+    /// The same for problems of other parts, placed here.
+    bool report(Problems problems, std::size_t offset);
+
+    bool empty() const { return m_problems.empty(); }
+    bool full() const { return m_problems.size() >= kMost; }
+    Problems take();
+
+private:
+    static constexpr std::size_t kMost = 100;
+    Place placeOf(std::size_t offset) const;
+
+    std::string_view m_text;
+    std::string m_file;
+    Problems m_problems;
+};
+
+} // namespace meshwright

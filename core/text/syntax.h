@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+// What stands in the text, before it is known what it means. Views point into the text.
+
+/// An attribute's value.
+struct SyntaxAttribute {
+    enum class Kind : std::uint8_t {
+        Unit,
+        Bool,
+        Integer,
+        Float,
+        String,
+        Symbol,
+        Word, ///< a bare word or an enumerator: LT, DEFAULT, f32
+        List, ///< [..], array<i64: ..>; `a x b` is a list of two
+        Dictionary, ///< {..}, and the parameters in <..> of #stablehlo.dot and the like
+        Dense,
+        Axes, ///< {"x", "y":(1)2}, unresolved: String items, integer and second are (pre)size, 0 for whole axes
+        Moves, ///< {"x"}: 0->1, ..: Axes items, integer and second are the dimensions
+        Shardings, ///< of #sdy.sharding, #sdy.sharding_per_value
+        Other, ///< skipped
+    };
+
+    Kind kind = Kind::Unit;
+    std::size_t offset = 0;
+    std::int64_t integer = 0;
+    std::int64_t second = 0;
+    std::string text; ///< of strings (without escapes), symbols and words
+    std::vector<SyntaxAttribute> items; ///< of lists, dictionaries, axes
+    std::vector<std::string> keys; ///< of dictionaries, one for each item
+    std::vector<TensorSharding> shardings;
+    ConstantAttributes constant; ///< Dense
+
+    const SyntaxAttribute* find(std::string_view key) const;
+};
+
+/// A type; `unsupported` has its text when no TensorType can say it.
+struct SyntaxType {
+    TensorType type;
+    std::string_view unsupported;
+    std::size_t offset = 0;
+};
+
+/// A value of a function: results of ops and arguments of blocks are numbered together. None when it was not defined.
+struct SyntaxUse {
+    std::int32_t value = -1;
+    std::uint32_t length = 0; ///< of its text, for messages
+    std::size_t offset = 0;
+};
+
+struct SyntaxRegion;
+
+struct SyntaxOp {
+    std::string_view name; ///< "stablehlo.add", "call", "return"
+    std::size_t offset = 0;
+    std::int32_t firstResult = 0;
+    std::int32_t resultCount = 0;
+    bool broken = false; ///< a problem was reported; nothing but name and results is known
+    bool hasArrow = false; ///< the types are `(operands) -> results`; else `operandTypes` has what stands there
+    std::vector<SyntaxUse> operands;
+    std::vector<std::string_view> words; ///< enumerators among the operands: LT, SIGNED; of reduce: the op it applies
+    std::vector<std::pair<std::string_view, SyntaxAttribute>> attributes;
+    std::vector<SyntaxType> operandTypes;
+    std::vector<SyntaxType> resultTypes;
+    std::vector<SyntaxRegion> regions;
+
+    const SyntaxAttribute* find(std::string_view key) const;
+};
+
+struct SyntaxRegion {
+    std::vector<std::int32_t> arguments;
+    std::vector<SyntaxType> argumentTypes;
+    std::vector<SyntaxOp> ops;
+};
+
+struct SyntaxFunction {
+    struct Argument {
+        std::string_view name;
+        std::string location; ///< the name in loc("..")
+        SyntaxAttribute attributes; ///< a dictionary
+    };
+
+    std::string name;
+    std::size_t offset = 0;
+    bool isPrivate = false;
+    std::vector<Argument> arguments;
+    std::vector<SyntaxType> resultTypes;
+    std::vector<SyntaxAttribute> resultAttributes; ///< dictionaries
+    SyntaxAttribute attributes; ///< a dictionary
+    SyntaxRegion body;
+    std::int32_t valueCount = 0;
+};
+
+struct SyntaxModule {
+    bool isOurs = false; ///< has mw.version
+    std::vector<NamedMesh> meshes;
+    std::vector<SyntaxFunction> functions;
+};
+
+} // namespace meshwright

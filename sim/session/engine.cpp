@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/engine.h"
+
+#include "core/study/resolve.h"
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "core/text/program_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// Gives problems that name an annotation (`sharding.x`) the place where the study wrote it.
+Problems placedIn(const Study& study, Problems problems)
+{
+    for (Problem& problem : problems) {
+        if (problem.place.line == 0 && problem.place.file.empty()) {
+            const std::string path = problem.place.path;
+            problem.place = study.placeOf(path);
+            problem.place.path = path;
+        }
+    }
+    return problems;
+}
+
+Result<Program> programOf(const Study& study)
+{
+    if (study.mlp() != nullptr) {
+        const auto options = trainingOptions(study);
+        if (!options)
+            return options.error();
+        return buildMlpTraining(*study.mlp(), *options);
+    }
+    const auto& file = std::get<ProgramFile>(study.model);
+    const std::filesystem::path path = study.resolved(file.file);
+    const auto text = readFile(path);
+    if (!text)
+        return text.error();
+    return readProgram(*text, path.string());
+}
+
+/// The function that one step of the study runs.
+Result<std::string> mainFunctionOf(const Study& study, const Program& program)
+{
+    if (study.mlp() != nullptr)
+        return std::string("step");
+    const auto& wanted = std::get<ProgramFile>(study.model).function;
+    std::vector<std::string> names;
+    for (const Function& function : program.functions)
+        names.push_back(function.name);
+    if (wanted.empty() && names.size() == 1)
+        return names.front();
+    if (std::find(names.begin(), names.end(), wanted) != names.end())
+        return wanted;
+    return Problem{"MW1732", wanted.empty() ? fmt::format("the program has {} functions", names.size()) : fmt::format("the program has no function \"{}\"", wanted),
+        "name one as model.program.function: " + fmt::format("{}", fmt::join(names, ", ")), study.placeOf("model.program")};
+}
+
+} // namespace
+
+Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
+{
+    BuiltPhase built;
+    built.study = phaseStudy(study, phase);
+    auto program = programOf(built.study);
+    if (!program)
+        return placedIn(study, program.error());
+    auto resolved = resolveShardings(built.study, *program);
+    if (!resolved)
+        return placedIn(study, resolved.error());
+    auto mainFunction = mainFunctionOf(built.study, *program);
+    if (!mainFunction)
+        return mainFunction.error();
+    built.mainFunction = *std::move(mainFunction);
+    if (study.mlp() != nullptr)
+        std::erase_if(program->functions, [](const Function& f) { return f.name != "init" && f.name != "step" && f.name != "evaluate"; });
+    built.program = *program;
+    auto partitioned = propagateAndPartition(*std::move(program));
+    if (!partitioned)
+        return placedIn(study, partitioned.error());
+    built.partitioned = *std::move(partitioned);
+    return built;
+}
+
+Result<Catalogue> defaultCatalogue()
+{
+    return Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+}
+
+Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
+{
+    if (!study.hardware || study.hardware->chip.empty())
+        return Problem{"MW1731", "the study names no hardware from the catalogue", "add `hardware: {chip: v5e, topology: [4, 2]}`, or --set hardware.chip=h100 --set hardware.hosts=1",
+            study.placeOf("hardware")};
+    const auto machine = buildMachine(
+        catalogue, {study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0), study.hardware->chipsPerHost.value_or(0)});
+    if (!machine) {
+        Problems problems = machine.error();
+        for (Problem& problem : problems) {
+            if (problem.place.line == 0)
+                problem.place = study.placeOf("hardware");
+        }
+        return problems;
+    }
+    return machine;
+}
+
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue)
+{
+    const auto start = std::chrono::steady_clock::now();
+    const auto machine = machineOf(study, catalogue);
+    if (!machine)
+        return machine.error();
+    if (Problems problems = checkMeshFits(study, machine->deviceCount()); !problems.empty())
+        return problems;
+    const auto built = buildPhase(study);
+    if (!built)
+        return built.error();
+    const DeviceStage& stage = built->partitioned.device.stages.front();
+    const ScheduledFunction scheduled = schedule(*stage.find(built->mainFunction), SchedulePolicy::Overlapped);
+    auto simulation = simulate(scheduled, stage.mesh(), *built->program.find(built->mainFunction), *machine);
+    if (!simulation)
+        return simulation.error();
+
+    SimulatedStudy result;
+    result.name = study.name;
+    result.file = study.places.file;
+    result.mesh = stage.mesh();
+    result.collectiveCost = built->partitioned.device.collectiveCost;
+    result.simulation = *std::move(simulation);
+    result.liveAtPeak = liveAtPeak(scheduled);
+    result.wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result;
+}
+
+Result<Dataset> datasetOf(const Study& study)
+{
+    const MlpModel& model = *study.mlp();
+    const auto seed = static_cast<std::uint64_t>(study.train.seed);
+    if (study.train.data.kind == TrainingData::Kind::Random)
+        return randomDataset(study.batch, model.layers.front(), model.layers.back(), splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(),
+            study.partitionableRandom); // the first key of the split that `initKeys` takes the others of
+
+    const TrainingData& wanted = study.train.data;
+    DatasetOptions options;
+    options.scale = wanted.scale;
+    options.classes = model.layers.back();
+    options.heldOut = wanted.heldOut;
+    if (wanted.shuffle)
+        options.shuffleSeed = seed;
+    auto data = wanted.kind == TrainingData::Kind::Digits ? readDigits(resourcesDirectory() / "data" / "digits.csv.gz")
+                                                          : readCsvDataset(study.resolved(wanted.file), options);
+    if (!data)
+        return data.error();
+    if (data->features != model.layers.front() || data->classes != model.layers.back())
+        return Problem{"MW1436", fmt::format("{} has {} inputs and {} classes, the model {} and {}", data->name, data->features, data->classes, model.layers.front(), model.layers.back()),
+            fmt::format("begin model.mlp.layers with {} and end it with {}", data->features, data->classes), study.placeOf("model.mlp.layers")};
+    return data;
+}
+
+Result<TrainingResult> trainStudy(
+    const Study& study, const TrainChoices& choices, const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
+{
+    if (study.mlp() == nullptr)
+        return Problem{"MW1621", "the study's model is a program file, which has no training", "use `meshwright run` for it", study.placeOf("model")};
+    const auto data = datasetOf(study);
+    if (!data)
+        return data.error();
+
+    std::vector<TrainingPhase> phases;
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
+        auto built = buildPhase(study, i);
+        if (!built)
+            return built.error();
+        phases.push_back({built->study.train.steps, std::move(built->program), schedule(built->partitioned.device, SchedulePolicy::Host)});
+    }
+    const auto options = trainingOptions(study);
+    if (!options)
+        return options.error();
+
+    TrainerOptions trainer;
+    trainer.seed = static_cast<std::uint64_t>(study.train.seed);
+    trainer.verify = choices.verify;
+    trainer.record = choices.record;
+    trainer.permits = choices.permits;
+    for (const auto& [name, key] : initKeys(*study.mlp(), *options, keyOfSeed(trainer.seed)))
+        trainer.initKeys.push_back(key);
+    return train(phases, *data, trainer, progress, std::move(stop));
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/partition/partition.h"
+#include "core/study/study.h"
+#include "core/train/trainer.h"
+#include "sim/hardware/catalogue.h"
+#include "sim/report/results.h"
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// The program of one phase of a study, with layouts and on shards.
+struct BuiltPhase {
+    Study study; ///< of this phase: its mesh, its steps
+    Program program; ///< with the study's shardings only
+    PartitionedProgram partitioned;
+    std::string mainFunction; ///< what one step runs: "step", or the program file's function
+};
+
+/// Builds, propagates and partitions one phase (0 for a study without phases).
+///
+/// Problems: those of the study's parts, of `readProgram` for a program file (MW1732 when it has several functions and the study names none),
+/// of `propagate` and `partition`; places are the study's.
+Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
+
+/// The machine that a study asks for. Problems: those of `buildMachine`; MW1731 the study names no hardware.
+Result<Machine> machineOf(const Study& study, const Catalogue& catalogue);
+
+/// Simulates one step of a study (of its first phase).
+/// Problems: those of `buildPhase`, `machineOf` and `simulate`.
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue);
+
+/// The catalogue in the resources. Problems: MW1702.
+Result<Catalogue> defaultCatalogue();
+
+struct TrainChoices {
+    bool verify = false;
+    bool record = false;
+    int permits = 0;
+};
+
+/// Really trains a study on virtual devices.
+/// Problems: those of `buildPhase`, the data and `train`; MW1621 the study's model is a program file, which has no training.
+Result<TrainingResult> trainStudy(
+    const Study& study, const TrainChoices& choices, const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
+
+/// The rows that a study trains on, its held-out part set aside. Problems: those of `readCsvDataset`; MW1436 the model does not fit the data.
+Result<Dataset> datasetOf(const Study& study);
+
+} // namespace meshwright::sim

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/training.h"
+#include "core/partition/partition.h"
+#include "core/runtime/executor.h"
+#include "tests/core/runtime/runtime_test.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::test;
+
+namespace {
+
+Mesh meshOf(const std::string& text)
+{
+    return valueOf(parseMesh(text));
+}
+
+TensorSharding specOf(const std::string& spec, std::size_t rank, const Mesh& mesh)
+{
+    return valueOf(toTensorSharding(valueOf(parseSpec(spec)), rank, mesh));
+}
+
+/// A training program with specs on arguments, by name, through all passes.
+struct Study {
+    Program program; ///< without shardings
+    PartitionedProgram partitioned;
+    ScheduledProgram scheduled;
+};
+
+using Specs = std::map<std::string, std::string>;
+
+MlpModel smallModel()
+{
+    MlpModel model;
+    model.layers = {12, 16, 16, 8};
+    model.activation = Activation::Relu;
+    model.loss = LossKind::CrossEntropy;
+    return model;
+}
+
+TrainingOptions smallOptions(bool adam)
+{
+    TrainingOptions options;
+    options.batch = 16;
+    if (adam)
+        options.optimizer = AdamOptimizer{};
+    else
+        options.optimizer = SgdOptimizer{0.1, 0.9};
+    return options;
+}
+
+Study studyOf(const Mesh& mesh, const Specs& specs, bool adam, SchedulePolicy policy = SchedulePolicy::Host)
+{
+    Study study;
+    study.program = valueOf(buildMlpTraining(smallModel(), smallOptions(adam)));
+    Program annotated = study.program;
+    annotated.meshes = {{"mesh", mesh}};
+    for (Function& function : annotated.functions) {
+        for (const ValueId argument : function.arguments()) {
+            if (const auto spec = specs.find(function[argument].name); spec != specs.end())
+                function[argument].sharding = specOf(spec->second, function[argument].type.shape.size(), mesh);
+        }
+    }
+    auto partitioned = propagateAndPartition(std::move(annotated));
+    if (!partitioned)
+        qFatal("%s", describe(partitioned.error()).c_str());
+    study.partitioned = *std::move(partitioned);
+    study.scheduled = schedule(study.partitioned.device, policy);
+    return study;
+}
+
+std::vector<HostArray> argumentsOf(const Function& function, std::uint64_t seed)
+{
+    std::vector<HostArray> arguments;
+    for (const ValueId argument : function.arguments()) {
+        HostArray array = randomArray(function[argument].type, seed++);
+        if (function[argument].name == "opt.step")
+            array = HostArray::filled(array.type(), 3.0);
+        if (function[argument].name.starts_with("opt.v.")) {
+            std::vector<double> values = array.values();
+            for (double& value : values)
+                value = std::abs(value);
+            array = HostArray::of(array.type(), values);
+        }
+        arguments.push_back(std::move(array));
+    }
+    return arguments;
+}
+
+std::unique_ptr<LoadedFunction> load(const Study& study, const std::string& name, VirtualDevices& devices)
+{
+    const ScheduledStage& stage = study.scheduled.stages.front();
+    auto loaded = LoadedFunction::load(*stage.find(name), stage.meshes, devices);
+    if (!loaded)
+        qFatal("%s", describe(loaded.error()).c_str());
+    return *std::move(loaded);
+}
+
+std::unique_ptr<VirtualDevices> devicesOf(std::int64_t count, int permits = 0)
+{
+    return valueOf(VirtualDevices::create(count, {permits}));
+}
+
+void writeAll(LoadedFunction& loaded, const std::vector<HostArray>& arguments)
+{
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const auto done = loaded.writeArgument(i, arguments[i]);
+        QVERIFY2(done, done ? "" : describe(done.error()).c_str());
+    }
+}
+
+std::vector<HostArray> resultsOf(const LoadedFunction& loaded)
+{
+    std::vector<HostArray> results;
+    for (std::size_t i = 0; i < loaded.function().results().size(); ++i)
+        results.push_back(loaded.readResult(i));
+    return results;
+}
+
+const Specs kData{{"x", "P('data')"}, {"y", "P('data')"}};
+const Specs kMegatron{{"x", "P('data', None)"}, {"y", "P('data', None)"}, {"layers.0.w", "P(None, 'model')"},
+    {"layers.1.w", "P('model', None)"}, {"layers.2.w", "P(None, 'model')"}};
+const Specs kFsdp{{"x", "P('data')"}, {"y", "P('data')"}, {"layers.0.w", "P(None, 'data')"}, {"layers.1.w", "P('data')"},
+    {"layers.2.w", "P('data')"}, {"layers.1.b", "P('data')"}};
+
+} // namespace
+
+Q_DECLARE_METATYPE(Specs)
+
+class TestExecutor : public QObject {
+    Q_OBJECT
+private Q_SLOTS:
+    void matmulWithAllReduce();
+    void stepEqualsReference_data();
+    void stepEqualsReference();
+    void randomInitialValuesDoNotDependOnTheLayout();
+    void trainingKeepsItsBits();
+    void loops_data();
+    void loops();
+    void changesLayout();
+    void countsAndTimelines();
+    void manyDevices();
+    void arguments();
+};
+
+void TestExecutor::matmulWithAllReduce()
+{
+    // By hand: x[6, 8] split along its columns, w[8, 4] along its rows, the product partial over the mesh.
+    const Mesh mesh = meshOf("a=4");
+    DeviceFunction device;
+    Function& f = device.function;
+    Builder b(f);
+    const ValueId x = b.argument({DType::F32, {6, 2}}, "x");
+    const ValueId w = b.argument({DType::F32, {2, 4}}, "w");
+    const ValueId partial = b.matmul(x, w, DType::F32);
+    CollectiveAttributes attributes;
+    attributes.axes = {{0, 1, 4}};
+    const ValueId y = b.add(OpKind::AllReduce, {partial}, attributes);
+    b.setResults({y});
+    f[x].sharding = specOf("P(None, 'a')", 2, mesh);
+    f[w].sharding = specOf("P('a', None)", 2, mesh);
+    f[y].sharding = TensorSharding::replicatedOf(2);
+    f[partial].sharding = f[y].sharding;
+    f[partial].sharding->unreduced = {{0, 1, 4}};
+    device.globalShapes = {{6, 8}, {8, 4}, {6, 4}, {6, 4}};
+
+    const auto devices = devicesOf(4);
+    const auto loaded = LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", mesh}}, *devices);
+    QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+    const std::vector<HostArray> arguments{randomArray({DType::F32, {6, 8}}, 1), randomArray({DType::F32, {8, 4}}, 2)};
+    writeAll(**loaded, arguments);
+    QVERIFY((*loaded)->run());
+
+    const Function whole = functionOf({arguments[0].type(), arguments[1].type()},
+        [](Builder& builder, const auto& a) { return builder.matmul(a[0], a[1], DType::F32); });
+    const auto expected = evaluate(whole, arguments);
+    QVERIFY(expected);
+    QCOMPARE(difference((*loaded)->readResult(0), expected->front().values(), 1e-6), std::string());
+    QVERIFY((*loaded)->replicasAgree(0));
+    QVERIFY((*loaded)->readArgument(0) == arguments[0]);
+    QCOMPARE((*loaded)->arenaBytes(), (*loaded)->scheduled().buffers.arenaBytes);
+}
+
+void TestExecutor::stepEqualsReference_data()
+{
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<Specs>("specs");
+    QTest::newRow("one device") << "data=1" << Specs{};
+    QTest::newRow("data 8") << "data=8" << kData;
+    QTest::newRow("data 4, model 2") << "data=4,model=2" << kMegatron;
+    QTest::newRow("data 2, model 4") << "data=2,model=4" << kMegatron;
+    QTest::newRow("model 8") << "data=1,model=8" << kMegatron;
+    QTest::newRow("fsdp") << "data=8" << kFsdp;
+    QTest::newRow("three axes") << "data=2,model=2,rest=2"
+                                << Specs{{"x", "P(('data', 'rest'), None)"}, {"y", "P('data', None)"},
+                                       {"layers.0.w", "P('rest', 'model')"}, {"layers.1.w", "P('model', 'rest')"}};
+}
+
+void TestExecutor::stepEqualsReference()
+{
+    QFETCH(QString, mesh);
+    QFETCH(Specs, specs);
+    const auto devices = devicesOf(8);
+    for (const bool adam : {false, true}) {
+        for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Overlapped, SchedulePolicy::Eager}) {
+            const Study study = studyOf(meshOf(mesh.toStdString()), specs, adam, policy);
+            for (const char* name : {"step", "loss", "evaluate"}) {
+                const Function& whole = *study.program.find(name);
+                const std::vector<HostArray> arguments = argumentsOf(whole, 31);
+                const auto reference = evaluate(whole, arguments, {true});
+                const auto single = evaluate(whole, arguments);
+                QVERIFY(reference && single);
+                const auto loaded = load(study, name, *devices);
+                writeAll(*loaded, arguments);
+                const auto done = loaded->run();
+                QVERIFY2(done, done ? "" : describe(done.error()).c_str());
+                const std::vector<HostArray> results = resultsOf(*loaded);
+                QCOMPARE(results.size(), reference->size());
+                for (std::size_t i = 0; i < results.size(); ++i) {
+                    QVERIFY(loaded->replicasAgree(i));
+                    const std::string label
+                        = fmt::format("{} {} ", name, whole.resultNames.empty() ? std::to_string(i) : whole.resultNames[i]);
+                    QVERIFY2(difference((*single)[i], (*reference)[i].values(), 1e-4).empty(),
+                        (label + "unsharded: " + difference((*single)[i], (*reference)[i].values(), 1e-4)).c_str());
+                    QVERIFY2(difference(results[i], (*reference)[i].values(), 1e-4).empty(),
+                        (label + difference(results[i], (*reference)[i].values(), 1e-4)).c_str());
+                }
+                // What was donated has taken the place of its argument.
+                for (const Donation& donation : loaded->function().donations)
+                    QVERIFY(loaded->readArgument(donation.argument) == results[donation.result]);
+            }
+        }
+    }
+}
+
+void TestExecutor::randomInitialValuesDoNotDependOnTheLayout()
+{
+    const auto devices = devicesOf(8);
+    for (const auto& [mesh, specs] :
+        std::vector<std::pair<std::string, Specs>>{{"data=8", kFsdp}, {"data=4,model=2", kMegatron}}) {
+        Study study;
+        study.program = valueOf(buildMlpTraining(smallModel(), smallOptions(true)));
+        Program annotated = study.program;
+        annotated.meshes = {{"mesh", meshOf(mesh)}};
+        Function& init = *annotated.find("init");
+        init.resultShardings.resize(init.results().size());
+        for (std::size_t i = 0; i < init.results().size(); ++i) {
+            std::string name = init.resultNames.empty() ? "" : init.resultNames[i];
+            const std::size_t rank = init[init.results()[i]].type.shape.size();
+            const auto spec = specs.find(name);
+            init.resultShardings[i]
+                = spec != specs.end() ? specOf(spec->second, rank, annotated.meshes[0].mesh) : TensorSharding::replicatedOf(rank);
+        }
+        study.partitioned = valueOf(propagateAndPartition(std::move(annotated)));
+        study.scheduled = schedule(study.partitioned.device, SchedulePolicy::Host);
+
+        std::vector<HostArray> keys;
+        for (const ValueId argument : study.program.find("init")->arguments()) {
+            keys.push_back(HostArray::of(study.program.find("init")->values[argument.at()].type,
+                std::vector<double>{7.0, static_cast<double>(keys.size())}));
+        }
+        const auto loaded = load(study, "init", *devices);
+        writeAll(*loaded, keys);
+        QVERIFY(loaded->run());
+        const auto expected = evaluate(*study.program.find("init"), keys);
+        QVERIFY(expected);
+        for (std::size_t i = 0; i < expected->size(); ++i)
+            QVERIFY(loaded->readResult(i) == (*expected)[i]); // bit for bit: every element depends on its index only
+    }
+}
+
+void TestExecutor::trainingKeepsItsBits()
+{
+    // Ten steps in place; the same bits with any number of permits, again and again.
+    std::vector<HostArray> first;
+    for (const int permits : {2, 1, 8, 2}) {
+        const auto devices = devicesOf(8, permits);
+        const Study study = studyOf(meshOf("data=4,model=2"), kMegatron, true);
+        const auto loaded = load(study, "step", *devices);
+        writeAll(*loaded, argumentsOf(*study.program.find("step"), 41));
+        for (int step = 0; step < 10; ++step)
+            QVERIFY(loaded->run());
+        const std::vector<HostArray> results = resultsOf(*loaded);
+        if (first.empty())
+            first = results;
+        QVERIFY(results == first);
+    }
+    // And what ten steps on one thread give, within rounding.
+    const Program program = valueOf(buildMlpTraining(smallModel(), smallOptions(true)));
+    const Function& step = *program.find("step");
+    std::vector<HostArray> arguments = argumentsOf(step, 41);
+    std::vector<HostArray> results;
+    for (int i = 0; i < 10; ++i) {
+        results = *evaluate(step, arguments);
+        for (const Donation& donation : step.donations)
+            arguments[donation.argument] = results[donation.result];
+    }
+    for (std::size_t i = 0; i < results.size(); ++i)
+        QVERIFY2(
+            difference(first[i], results[i].values(), 1e-3).empty(), difference(first[i], results[i].values(), 1e-3).c_str());
+}
+
+void TestExecutor::loops_data()
+{
+    QTest::addColumn<bool>("reversed");
+    QTest::addColumn<int>("policy");
+    for (const bool reversed : {false, true}) {
+        for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Overlapped, SchedulePolicy::Eager})
+            QTest::addRow("%s, %s", reversed ? "reversed" : "forward", schedulePolicyName(policy))
+                << reversed << static_cast<int>(policy);
+    }
+}
+
+void TestExecutor::loops()
+{
+    // h' = relu(h w_i + b), the old h stacked; two carries that change places; an inner loop; columns and rows of w_i over 'model'.
+    QFETCH(bool, reversed);
+    QFETCH(int, policy);
+    const Mesh mesh = meshOf("data=2,model=4");
+    const TensorType state{DType::F32, {8, 16}};
+    Function function;
+    function.name = "f";
+    Builder b(function);
+    const ValueId h = b.argument(state, "h");
+    const ValueId other = b.argument(state, "other");
+    const ValueId weights = b.argument({DType::F32, {3, 16, 16}}, "w");
+    const ValueId bias = b.argument({DType::F32, {16}}, "b");
+    const OpId outer = b.beginRepeat({3, 3, 1, reversed}, {h, h, other, weights, bias});
+    const std::vector<ValueId> a = function[b.block()].arguments;
+    const OpId inner = b.beginRepeat({2, 1, 0, false}, {a[0], a[3], a[4]});
+    const std::vector<ValueId> c = function[b.block()].arguments;
+    const ValueId sum = b.binary(OpKind::Add, b.matmul(c[0], c[1], DType::F32), b.broadcast(c[2], state.shape, {1}));
+    b.setResults({b.unary(OpKind::Tanh, sum)});
+    const ValueId next = b.endRepeat(inner).front();
+    b.setResults({next, a[2], a[1], a[0], b.unary(OpKind::Negate, next), a[1]});
+    const std::vector<ValueId> results = b.endRepeat(outer);
+    b.setResults(results);
+    function[h].sharding = specOf("P('data', None)", 2, mesh);
+    function[weights].sharding = specOf("P(None, 'model', None)", 3, mesh);
+
+    Function plain = function;
+    for (Value& value : plain.values)
+        value.sharding.reset();
+    const std::vector<HostArray> arguments = argumentsOf(plain, 51);
+    const auto expected = evaluate(plain, arguments);
+    QVERIFY2(expected, expected ? "" : describe(expected.error()).c_str());
+
+    Program program;
+    program.meshes = {{"mesh", mesh}};
+    program.functions = {function};
+    const PartitionedProgram partitioned = valueOf(propagateAndPartition(std::move(program)));
+    const auto devices = devicesOf(8);
+    const ScheduledProgram scheduled = schedule(partitioned.device, static_cast<SchedulePolicy>(policy));
+    const auto loaded = LoadedFunction::load(*scheduled.stages[0].find("f"), scheduled.stages[0].meshes, *devices);
+    QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+    for (int round = 0; round < 2; ++round) {
+        writeAll(**loaded, arguments);
+        const auto done = (*loaded)->run();
+        QVERIFY2(done, done ? "" : describe(done.error()).c_str());
+        for (std::size_t i = 0; i < expected->size(); ++i) {
+            const std::string wrong = difference((*loaded)->readResult(i), (*expected)[i].values(), 1e-5);
+            QVERIFY2(wrong.empty(), fmt::format("result {}: {}", i, wrong).c_str());
+        }
+    }
+}
+
+void TestExecutor::changesLayout()
+{
+    const auto devices = devicesOf(8);
+    const Study before = studyOf(meshOf("data=8"), kFsdp, false);
+    const Study after = studyOf(meshOf("data=4,model=2"), kMegatron, false);
+    const auto source = load(before, "step", *devices);
+    const auto target = load(after, "step", *devices);
+    const std::vector<HostArray> arguments = argumentsOf(*before.program.find("step"), 61);
+    writeAll(*source, arguments);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const auto moved = target->copyFromArgument(i, *source, i);
+        QVERIFY2(moved, moved ? "" : describe(moved.error()).c_str());
+        QVERIFY(target->readArgument(i) == arguments[i]);
+        const std::string& name = source->function()[source->function().arguments()[i]].name;
+        if (name == "layers.1.w") {
+            // [16, 16] f32: from 2 rows a device to 8 rows on every second one. Device k holds rows 2k, 2k+1 and then needs 8 rows, starting at
+            // 0 (k even) or 8 (k odd); 2 of them are its own when they are among those: k = 0, 2 (rows 0, 4) and k = 5, 7 (rows 10, 14).
+            QCOMPARE(*moved, (4 * 6 + 4 * 8) * 16 * 4);
+        }
+        if (name == "layers.2.b")
+            QCOMPARE(*moved, 0); // replicated before
+    }
+    // Same layout: nothing changes its device.
+    const auto again = load(after, "step", *devices);
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        QCOMPARE(valueOf(again->copyFromArgument(i, *target, i)), 0);
+
+    QVERIFY(source->run());
+    for (const Donation& donation : source->function().donations) {
+        QVERIFY(target->copyFromResult(donation.argument, *source, donation.result));
+        QVERIFY(target->readArgument(donation.argument) == source->readResult(donation.result));
+    }
+    const auto wrong = target->copyFromArgument(0, *source, 1);
+    QVERIFY(!wrong);
+    QCOMPARE(wrong.error().front().id, std::string("MW1503"));
+}
+
+void TestExecutor::countsAndTimelines()
+{
+    const auto devices = devicesOf(8);
+    const Study study = studyOf(meshOf("data=4,model=2"), kMegatron, false);
+    const auto loaded = load(study, "step", *devices);
+    writeAll(*loaded, argumentsOf(*study.program.find("step"), 71));
+    QCOMPARE(loaded->measured().slices().size(), std::size_t{0});
+    constexpr std::int64_t kRuns = 3;
+    for (std::int64_t i = 0; i < kRuns; ++i)
+        QVERIFY(loaded->run({true, {}}));
+
+    // What was counted is what was predicted.
+    const std::vector<CollectiveUse> predicted = collectivesOf(loaded->scheduled().device, study.scheduled.stages[0].mesh());
+    QVERIFY(!predicted.empty());
+    const std::vector<CountedCalls> counted = loaded->countedCalls();
+    QCOMPARE(counted.size(), predicted.size());
+    for (const CollectiveUse& use : predicted) {
+        const auto found = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
+        QVERIFY(found != counted.end());
+        QCOMPARE(found->calls, use.count * kRuns);
+        QCOMPARE(found->bytesPerDevice, use.bytesPerDevice * use.count * kRuns);
+    }
+
+    for (const Timeline& timeline : {loaded->measured(), loaded->virtualTimeline()}) {
+        QCOMPARE(timeline.rows().size(), std::size_t{16});
+        QVERIFY(timeline.slices().size() >= 8 * loaded->scheduled().instructions.size() / 2);
+        double last = 0.0;
+        std::uint32_t row = 0;
+        std::int64_t bytes = 0;
+        for (const Slice& slice : timeline.slices()) {
+            if (slice.row != row)
+                last = 0.0;
+            QVERIFY2(slice.startSeconds >= last - 1e-9, "slices of a row overlap");
+            QVERIFY(slice.durationSeconds >= 0.0 && slice.cpuSeconds >= 0.0);
+            row = slice.row;
+            last = slice.startSeconds + slice.durationSeconds;
+            bytes += slice.bytes;
+        }
+        std::int64_t expected = 0;
+        for (const CollectiveUse& use : predicted)
+            expected += use.bytesPerDevice * use.count * 8;
+        QCOMPARE(bytes, expected);
+        QVERIFY(timeline.endSeconds() > 0.0);
+    }
+    QCOMPARE(loaded->measured().clock(), Clock::Wall);
+    QCOMPARE(loaded->virtualTimeline().clock(), Clock::Virtual);
+}
+
+void TestExecutor::manyDevices()
+{
+    // 256 devices, one row of the batch each.
+    const Mesh mesh = meshOf("data=256");
+    Function function;
+    function.name = "f";
+    Builder b(function);
+    const ValueId x = b.argument({DType::F32, {256, 40}}, "x");
+    const ValueId w = b.argument({DType::F32, {40, 30}}, "w");
+    const ValueId y = b.unary(OpKind::Tanh, b.matmul(x, w, DType::F32));
+    b.setResults({b.reduce(ReduceKind::Sum, y, {0})});
+    Function plain = function;
+    function[x].sharding = specOf("P('data')", 2, mesh);
+    Program program;
+    program.meshes = {{"mesh", mesh}};
+    program.functions = {function};
+    const PartitionedProgram partitioned = valueOf(propagateAndPartition(std::move(program)));
+    const ScheduledProgram scheduled = schedule(partitioned.device, SchedulePolicy::Host);
+    const auto devices = devicesOf(256);
+    const auto loaded = LoadedFunction::load(*scheduled.stages[0].find("f"), scheduled.stages[0].meshes, *devices);
+    QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+    const std::vector<HostArray> arguments = argumentsOf(plain, 81);
+    writeAll(**loaded, arguments);
+    QVERIFY((*loaded)->run());
+    const auto expected = evaluate(plain, arguments);
+    QVERIFY(expected);
+    QCOMPARE(difference((*loaded)->readResult(0), expected->front().values(), 1e-5), std::string());
+}
+
+void TestExecutor::arguments()
+{
+    const auto devices = devicesOf(8);
+    const Study study = studyOf(meshOf("data=8"), kData, false);
+    const auto loaded = load(study, "loss", *devices);
+    const auto done = loaded->writeArgument(0, HostArray::filled({DType::F32, {3, 3}}, 0.0));
+    QVERIFY(!done);
+    QCOMPARE(done.error().front().id, std::string("MW1503"));
+    QCOMPARE(loaded->deviceCount(), 8);
+
+    std::stop_source stopped;
+    stopped.request_stop();
+    writeAll(*loaded, argumentsOf(*study.program.find("loss"), 91));
+    const auto interrupted = loaded->run({false, stopped.get_token()});
+    QVERIFY(!interrupted);
+    QCOMPARE(interrupted.error().front().id, std::string("MW1507"));
+    QVERIFY(loaded->run());
+}
+
+QTEST_APPLESS_MAIN(TestExecutor)
+#include "tst_executor.moc"

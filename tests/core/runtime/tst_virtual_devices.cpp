@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/clocks.h"
+#include "core/runtime/virtual_devices.h"
+
+#include <QtTest>
+
+#include <new>
+#include <numeric>
+#include <sys/resource.h>
+#include <thread>
+
+using namespace meshwright;
+
+namespace {
+
+std::unique_ptr<VirtualDevices> devicesOf(std::int64_t count, int permits = 0)
+{
+    auto devices = VirtualDevices::create(count, {permits});
+    if (!devices)
+        qFatal("%s", describe(devices.error()).c_str());
+    return *std::move(devices);
+}
+
+std::string idOf(const Result<Done>& result)
+{
+    return result ? "" : result.error().front().id;
+}
+
+} // namespace
+
+class TestVirtualDevices : public QObject {
+    Q_OBJECT
+private Q_SLOTS:
+    void runsOnEveryDevice();
+    void barriersKeepEverybodyInStep_data();
+    void barriersKeepEverybodyInStep();
+    void permitsBoundHowManyCompute();
+    void failureStopsTheOthers();
+    void exceptionIsAProblem();
+    void nobodyCanMove_data();
+    void nobodyCanMove();
+    void stops();
+    void barrierAbortWakesEverybody();
+    void tooManyThreads();
+};
+
+void TestVirtualDevices::runsOnEveryDevice()
+{
+    const auto devices = devicesOf(5);
+    std::vector<int> visits(5, 0);
+    for (int round = 0; round < 100; ++round) {
+        QVERIFY(devices->run([&](std::int64_t device) -> Result<Done> {
+            ++visits[static_cast<std::size_t>(device)];
+            return Done{};
+        }));
+    }
+    QCOMPARE(visits, std::vector<int>(5, 100));
+}
+
+void TestVirtualDevices::barriersKeepEverybodyInStep_data()
+{
+    QTest::addColumn<int>("count");
+    QTest::addColumn<int>("rounds");
+    QTest::newRow("2") << 2 << 2000;
+    QTest::newRow("8") << 8 << 500;
+    QTest::newRow("256") << 256 << 10;
+}
+
+void TestVirtualDevices::barriersKeepEverybodyInStep()
+{
+    QFETCH(int, count);
+    QFETCH(int, rounds);
+    const auto devices = devicesOf(count);
+    const auto barrier = devices->makeBarrier(count);
+    std::vector<std::int64_t> values(static_cast<std::size_t>(count), 0);
+    std::atomic<int> wrong{0};
+    const auto result = devices->run([&](std::int64_t device) -> Result<Done> {
+        const VirtualDevices::Place place = [] { return std::string("a round"); };
+        for (std::int64_t round = 1; round <= rounds; ++round) {
+            values[static_cast<std::size_t>(device)] = round;
+            if (!devices->wait(device, *barrier, place))
+                return VirtualDevices::interrupted();
+            if (std::accumulate(values.begin(), values.end(), std::int64_t{0}) != round * count)
+                ++wrong;
+            if (!devices->wait(device, *barrier, place))
+                return VirtualDevices::interrupted();
+        }
+        return Done{};
+    });
+    QVERIFY2(result, result ? "" : describe(result.error()).c_str());
+    QCOMPARE(wrong.load(), 0);
+}
+
+void TestVirtualDevices::permitsBoundHowManyCompute()
+{
+    const auto devices = devicesOf(8, 2);
+    std::atomic<int> computing{0};
+    std::atomic<int> most{0};
+    QVERIFY(devices->run([&](std::int64_t) -> Result<Done> {
+        for (int i = 0; i < 50; ++i) {
+            Scratch& scratch = devices->permits().acquire();
+            const int now = ++computing;
+            int before = most.load();
+            while (before < now && !most.compare_exchange_weak(before, now)) { }
+            scratch.allocate(100);
+            scratch.reset();
+            std::this_thread::yield();
+            --computing;
+            devices->permits().release(scratch);
+        }
+        return Done{};
+    }));
+    QVERIFY(most.load() <= 2);
+    QCOMPARE(devices->permits().count(), 2);
+    QCOMPARE(devices->permits().peakScratchBytes(), 128);
+}
+
+void TestVirtualDevices::failureStopsTheOthers()
+{
+    const auto devices = devicesOf(8);
+    const auto barrier = devices->makeBarrier(8);
+    const VirtualDevices::Place place = [] { return std::string("the barrier"); };
+    const double start = wallSeconds();
+    const auto result = devices->run([&](std::int64_t device) -> Result<Done> {
+        if (device == 3) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            return Problem{"MW9999", "device 3 has a fault"};
+        }
+        return devices->wait(device, *barrier, place) ? Result<Done>(Done{}) : Result<Done>(VirtualDevices::interrupted());
+    });
+    QCOMPARE(idOf(result), std::string("MW9999"));
+    QCOMPARE(result.error().size(), std::size_t{1});
+    QVERIFY(wallSeconds() - start < 1.0);
+    // Ready for the next run.
+    QVERIFY(devices->run([&](std::int64_t device) -> Result<Done> {
+        return devices->wait(device, *barrier, place) ? Result<Done>(Done{}) : Result<Done>(VirtualDevices::interrupted());
+    }));
+}
+
+void TestVirtualDevices::exceptionIsAProblem()
+{
+    const auto devices = devicesOf(4);
+    const auto barrier = devices->makeBarrier(4);
+    const VirtualDevices::Place place = [] { return std::string("the barrier"); };
+    const auto result = devices->run([&](std::int64_t device) -> Result<Done> {
+        if (device == 1)
+            throw std::bad_alloc();
+        return devices->wait(device, *barrier, place) ? Result<Done>(Done{}) : Result<Done>(VirtualDevices::interrupted());
+    });
+    QCOMPARE(idOf(result), std::string("MW1508"));
+    QVERIFY(result.error().front().message.starts_with("device 1 failed"));
+}
+
+void TestVirtualDevices::nobodyCanMove_data()
+{
+    QTest::addColumn<bool>("crossed");
+    QTest::newRow("one has finished") << false;
+    QTest::newRow("two wait for each other elsewhere") << true;
+}
+
+void TestVirtualDevices::nobodyCanMove()
+{
+    QFETCH(bool, crossed);
+    const auto devices = devicesOf(4);
+    const auto one = devices->makeBarrier(crossed ? 3 : 4);
+    const auto other = devices->makeBarrier(3);
+    const VirtualDevices::Place place = [] { return std::string("all_reduce of loss"); };
+    const double start = wallSeconds();
+    for (int round = 0; round < 20; ++round) {
+        const auto result = devices->run([&](std::int64_t device) -> Result<Done> {
+            if (!crossed && device == 0)
+                return Done{};
+            Barrier& barrier = crossed && device >= 2 ? *other : *one;
+            return devices->wait(device, barrier, place) ? Result<Done>(Done{}) : Result<Done>(VirtualDevices::interrupted());
+        });
+        QCOMPARE(idOf(result), std::string("MW1506"));
+        QVERIFY2(result.error().front().message.find("device 1 waits in all_reduce of loss") != std::string::npos,
+            result.error().front().message.c_str());
+    }
+    QVERIFY(wallSeconds() - start < 1.0);
+}
+
+void TestVirtualDevices::stops()
+{
+    const auto devices = devicesOf(3);
+    const auto barrier = devices->makeBarrier(3);
+    const VirtualDevices::Place place = [] { return std::string("the barrier"); };
+    std::stop_source source;
+    const auto result = devices->run(
+        [&](std::int64_t device) -> Result<Done> {
+            for (int i = 0;; ++i) {
+                if (device == 0 && i == 100)
+                    source.request_stop();
+                if (!devices->wait(device, *barrier, place))
+                    return VirtualDevices::interrupted();
+            }
+        },
+        source.get_token());
+    QCOMPARE(idOf(result), std::string("MW1507"));
+}
+
+void TestVirtualDevices::barrierAbortWakesEverybody()
+{
+    Barrier barrier(4);
+    std::vector<std::jthread> threads;
+    std::atomic<int> aborted{0};
+    for (int i = 0; i < 3; ++i)
+        threads.emplace_back([&] { aborted += barrier.wait() == Barrier::Outcome::Aborted ? 1 : 0; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    barrier.abort();
+    threads.clear();
+    QCOMPARE(aborted.load(), 3);
+    QCOMPARE(barrier.wait(), Barrier::Outcome::Aborted);
+    barrier.reset();
+    std::jthread last([&] { barrier.wait(); });
+    std::jthread more([&] { barrier.wait(); });
+    std::jthread most([&] { barrier.wait(); });
+    QCOMPARE(barrier.wait(), Barrier::Outcome::Passed);
+}
+
+void TestVirtualDevices::tooManyThreads()
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    QSKIP("sanitizers keep books on every thread");
+#endif
+    // Far more stacks than an address space holds (2^47 bytes).
+    rlimit old{};
+    getrlimit(RLIMIT_AS, &old);
+    rlimit tight = old;
+    tight.rlim_cur = rlim_t{1} << 31;
+    setrlimit(RLIMIT_AS, &tight);
+    const auto devices = VirtualDevices::create(4000);
+    setrlimit(RLIMIT_AS, &old);
+    QVERIFY(!devices);
+    QCOMPARE(devices.error().front().id, std::string("MW1509"));
+}
+
+QTEST_APPLESS_MAIN(TestVirtualDevices)
+#include "tst_virtual_devices.moc"

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/program.h"
+#include "core/support/threefry.h"
+
+#include <bit>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <numeric>
+#include <vector>
+
+/// The meaning of programs on whole tensors, written for plainness: every element is a double, every op one loop. It shares no code
+/// with core/runtime, so that each can be checked against the other.
+namespace meshwright::tests {
+
+struct Array {
+    Shape shape;
+    std::vector<double> data; ///< row-major
+
+    double scalar() const { return data.at(0); }
+};
+
+class PlainEvaluator {
+public:
+    explicit PlainEvaluator(const Function& function)
+        : m_function(function)
+        , m_values(function.values.size())
+    {
+    }
+
+    std::vector<Array> run(const std::vector<Array>& arguments) { return runBlock(BlockId(std::int32_t{0}), arguments); }
+    const Array& value(ValueId id) const { return m_values[id.at()]; }
+
+private:
+    using Index = std::vector<std::int64_t>;
+
+    static std::size_t offset(const Shape& shape, const Index& index)
+    {
+        std::int64_t at = 0;
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            at = at * shape[i] + index[i];
+        return static_cast<std::size_t>(at);
+    }
+
+    /// Calls visit(index) for every element, in order.
+    template <typename Visit>
+    static void forEach(const Shape& shape, Visit visit)
+    {
+        Index index(shape.size(), 0);
+        for (std::int64_t left = elementCount(shape); left > 0; --left) {
+            visit(static_cast<const Index&>(index));
+            for (std::size_t i = shape.size(); i-- > 0;) {
+                if (++index[i] < shape[i])
+                    break;
+                index[i] = 0;
+            }
+        }
+    }
+
+    std::vector<Array> runBlock(BlockId block, const std::vector<Array>& arguments)
+    {
+        for (std::size_t i = 0; i < arguments.size(); ++i)
+            m_values[m_function[block].arguments[i].at()] = arguments[i];
+        for (const OpId id : m_function[block].ops) {
+            const Op& op = m_function[id];
+            if (op.kind == OpKind::Repeat) {
+                repeat(op);
+                continue;
+            }
+            const TensorType& type = m_function[op.results.front()].type;
+            Array result{type.shape, std::vector<double>(static_cast<std::size_t>(type.elements()))};
+            fill(op, type, result);
+            m_values[op.results.front().at()] = std::move(result);
+        }
+        std::vector<Array> results;
+        for (const ValueId result : m_function[block].results)
+            results.push_back(m_values[result.at()]);
+        return results;
+    }
+
+    const Array& operand(const Op& op, std::size_t i) const { return m_values[op.operands[i].at()]; }
+    DType operandType(const Op& op, std::size_t i) const { return m_function[op.operands[i]].type.dtype; }
+
+    void fill(const Op& op, const TensorType& type, Array& result)
+    {
+        switch (op.kind) {
+        case OpKind::Constant:
+            constant(op.as<ConstantAttributes>(), result);
+            return;
+        case OpKind::Iota: {
+            std::size_t at = 0;
+            forEach(type.shape,
+                [&](const Index& index) { result.data[at++] = static_cast<double>(index[op.as<IotaAttributes>().dim]); });
+            return;
+        }
+        case OpKind::RandomBits: {
+            const Array& key = operand(op, 0);
+            const RandomKey words = {static_cast<std::uint32_t>(key.data[0]), static_cast<std::uint32_t>(key.data[1])};
+            for (std::size_t i = 0; i < result.data.size(); ++i)
+                result.data[i] = randomWord(words, i, result.data.size(), op.as<RandomBitsAttributes>().partitionable);
+            return;
+        }
+        case OpKind::BroadcastInDim: {
+            const Array& x = operand(op, 0);
+            const auto& dims = op.as<BroadcastAttributes>().dims;
+            std::size_t at = 0;
+            forEach(type.shape, [&](const Index& index) {
+                Index from(dims.size());
+                for (std::size_t i = 0; i < dims.size(); ++i)
+                    from[i] = x.shape[i] == 1 ? 0 : index[dims[i]];
+                result.data[at++] = x.data[offset(x.shape, from)];
+            });
+            return;
+        }
+        case OpKind::Reshape:
+        case OpKind::ShardingConstraint:
+            result.data = operand(op, 0).data;
+            return;
+        case OpKind::Transpose: {
+            const Array& x = operand(op, 0);
+            const auto& permutation = op.as<TransposeAttributes>().permutation;
+            std::size_t at = 0;
+            forEach(type.shape, [&](const Index& index) {
+                Index from(index.size());
+                for (std::size_t i = 0; i < index.size(); ++i)
+                    from[permutation[i]] = index[i];
+                result.data[at++] = x.data[offset(x.shape, from)];
+            });
+            return;
+        }
+        case OpKind::Reduce:
+            reduce(op.as<ReduceAttributes>(), operand(op, 0), result);
+            return;
+        case OpKind::DotGeneral:
+            dot(op.as<DotAttributes>(), operand(op, 0), operand(op, 1), result);
+            return;
+        default:
+            for (std::size_t i = 0; i < result.data.size(); ++i)
+                result.data[i] = element(op, i);
+        }
+    }
+
+    static void constant(const ConstantAttributes& attributes, Array& result)
+    {
+        if (const auto* number = std::get_if<double>(&attributes.data.value))
+            std::fill(result.data.begin(), result.data.end(), *number);
+        else if (const auto* integer = std::get_if<std::int64_t>(&attributes.data.value))
+            std::fill(result.data.begin(), result.data.end(), static_cast<double>(*integer));
+        else
+            assert(!"constants of many elements are not for this evaluator");
+    }
+
+    double element(const Op& op, std::size_t i) const
+    {
+        const double a = operand(op, 0).data[i];
+        const double b = op.operands.size() > 1 ? operand(op, 1).data[i] : 0.0;
+        const auto word = [](double x) { return static_cast<std::uint32_t>(x); };
+        switch (op.kind) {
+        case OpKind::Negate:
+            return -a;
+        case OpKind::Abs:
+            return std::abs(a);
+        case OpKind::Sign:
+            return a > 0 ? 1.0 : (a < 0 ? -1.0 : 0.0);
+        case OpKind::Exp:
+            return std::exp(a);
+        case OpKind::Log:
+            return std::log(a);
+        case OpKind::Log1p:
+            return std::log1p(a);
+        case OpKind::Tanh:
+            return std::tanh(a);
+        case OpKind::Logistic:
+            return 1.0 / (1.0 + std::exp(-a));
+        case OpKind::Sqrt:
+            return std::sqrt(a);
+        case OpKind::Rsqrt:
+            return 1.0 / std::sqrt(a);
+        case OpKind::Sine:
+            return std::sin(a);
+        case OpKind::Cosine:
+            return std::cos(a);
+        case OpKind::Floor:
+            return std::floor(a);
+        case OpKind::Not:
+            return a == 0.0 ? 1.0 : 0.0;
+        case OpKind::ErfInv:
+            return inverseErf(a);
+        case OpKind::Convert:
+            return isFloating(op.as<ConvertAttributes>().dtype)
+                ? a
+                : (op.as<ConvertAttributes>().dtype == DType::Pred ? (a != 0.0 ? 1.0 : 0.0) : std::trunc(a));
+        case OpKind::BitcastConvert: {
+            assert(operandType(op, 0) == DType::U32 && op.as<ConvertAttributes>().dtype == DType::F32);
+            return static_cast<double>(std::bit_cast<float>(word(a)));
+        }
+        case OpKind::Add:
+            return a + b;
+        case OpKind::Subtract:
+            return a - b;
+        case OpKind::Multiply:
+            return a * b;
+        case OpKind::Divide:
+            return a / b;
+        case OpKind::Remainder:
+            return std::fmod(a, b);
+        case OpKind::Maximum:
+            return std::max(a, b);
+        case OpKind::Minimum:
+            return std::min(a, b);
+        case OpKind::Power:
+            return std::pow(a, b);
+        case OpKind::And:
+            return word(a) & word(b);
+        case OpKind::Or:
+            return word(a) | word(b);
+        case OpKind::Xor:
+            return word(a) ^ word(b);
+        case OpKind::ShiftLeft:
+            return static_cast<std::uint32_t>(word(a) << word(b));
+        case OpKind::ShiftRightLogical:
+            return word(a) >> word(b);
+        case OpKind::Compare:
+            return compare(op.as<CompareAttributes>().direction, a, b) ? 1.0 : 0.0;
+        case OpKind::Select:
+            return a != 0.0 ? b : operand(op, 2).data[i];
+        default:
+            assert(!"this evaluator knows no collectives");
+            return 0.0;
+        }
+    }
+
+    static bool compare(CompareDirection direction, double a, double b)
+    {
+        switch (direction) {
+        case CompareDirection::Equal:
+            return a == b;
+        case CompareDirection::NotEqual:
+            return a != b;
+        case CompareDirection::Less:
+            return a < b;
+        case CompareDirection::LessEqual:
+            return a <= b;
+        case CompareDirection::Greater:
+            return a > b;
+        case CompareDirection::GreaterEqual:
+            return a >= b;
+        }
+        return false;
+    }
+
+    /// By Newton's method on erf.
+    static double inverseErf(double y)
+    {
+        if (std::abs(y) >= 1.0)
+            return std::copysign(std::numeric_limits<double>::infinity(), y);
+        const double w = std::log(1.0 - y * y);
+        const double c = 2.0 / (std::numbers::pi * 0.147) + w / 2.0;
+        double x = std::copysign(std::sqrt(std::sqrt(c * c - w / 0.147) - c), y); // Winitzki's approximation to start from
+        for (int i = 0; i < 6; ++i)
+            x -= (std::erf(x) - y) * std::sqrt(std::numbers::pi) / 2.0 * std::exp(x * x);
+        return x;
+    }
+
+    static void reduce(const ReduceAttributes& attributes, const Array& x, Array& result)
+    {
+        constexpr double kInfinity = std::numeric_limits<double>::infinity();
+        const std::map<ReduceKind, double> initial = {{ReduceKind::Sum, 0.0}, {ReduceKind::Max, -kInfinity},
+            {ReduceKind::Min, kInfinity}, {ReduceKind::Product, 1.0}, {ReduceKind::And, 1.0}, {ReduceKind::Or, 0.0}};
+        std::fill(result.data.begin(), result.data.end(), initial.at(attributes.kind));
+        std::size_t at = 0;
+        forEach(x.shape, [&](const Index& index) {
+            Index to;
+            for (std::size_t i = 0; i < index.size(); ++i) {
+                if (std::find(attributes.dims.begin(), attributes.dims.end(), i) == attributes.dims.end())
+                    to.push_back(index[i]);
+            }
+            double& sum = result.data[offset(result.shape, to)];
+            const double value = x.data[at++];
+            switch (attributes.kind) {
+            case ReduceKind::Sum:
+                sum += value;
+                break;
+            case ReduceKind::Max:
+            case ReduceKind::Or:
+                sum = std::max(sum, value);
+                break;
+            case ReduceKind::Min:
+            case ReduceKind::And:
+                sum = std::min(sum, value);
+                break;
+            case ReduceKind::Product:
+                sum *= value;
+                break;
+            }
+        });
+    }
+
+    static void dot(const DotAttributes& attributes, const Array& lhs, const Array& rhs, Array& result)
+    {
+        Shape contracted;
+        for (const std::size_t dim : attributes.lhsContracting)
+            contracted.push_back(lhs.shape[dim]);
+        const auto isIn = [](const std::vector<std::size_t>& dims, std::size_t dim) {
+            return std::find(dims.begin(), dims.end(), dim) != dims.end();
+        };
+        std::size_t at = 0;
+        forEach(result.shape, [&](const Index& index) {
+            Index left(lhs.shape.size());
+            Index right(rhs.shape.size());
+            std::size_t next = 0;
+            for (std::size_t i = 0; i < attributes.lhsBatch.size(); ++i, ++next)
+                left[attributes.lhsBatch[i]] = right[attributes.rhsBatch[i]] = index[next];
+            for (std::size_t i = 0; i < left.size(); ++i) {
+                if (!isIn(attributes.lhsBatch, i) && !isIn(attributes.lhsContracting, i))
+                    left[i] = index[next++];
+            }
+            for (std::size_t i = 0; i < right.size(); ++i) {
+                if (!isIn(attributes.rhsBatch, i) && !isIn(attributes.rhsContracting, i))
+                    right[i] = index[next++];
+            }
+            double sum = 0.0;
+            forEach(contracted, [&](const Index& inner) {
+                for (std::size_t i = 0; i < inner.size(); ++i)
+                    left[attributes.lhsContracting[i]] = right[attributes.rhsContracting[i]] = inner[i];
+                sum += lhs.data[offset(lhs.shape, left)] * rhs.data[offset(rhs.shape, right)];
+            });
+            result.data[at++] = sum;
+        });
+    }
+
+    void repeat(const Op& op)
+    {
+        const auto& attributes = op.as<RepeatAttributes>();
+        std::vector<Array> state;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            state.push_back(operand(op, i));
+        std::vector<Array> results;
+        for (const ValueId result : op.results)
+            results.push_back({m_function[result].type.shape,
+                std::vector<double>(static_cast<std::size_t>(m_function[result].type.elements()))});
+        for (std::int64_t step = 0; step < attributes.count; ++step) {
+            const auto slice = static_cast<std::ptrdiff_t>(attributes.reversed ? attributes.count - 1 - step : step);
+            std::vector<Array> arguments = state;
+            for (std::size_t i = attributes.carries; i < attributes.carries + attributes.stacked; ++i) {
+                arguments[i].shape.erase(arguments[i].shape.begin());
+                const auto size = static_cast<std::ptrdiff_t>(elementCount(arguments[i].shape));
+                arguments[i].data.assign(state[i].data.begin() + slice * size, state[i].data.begin() + (slice + 1) * size);
+            }
+            const std::vector<Array> yielded = runBlock(op.bodies.front(), arguments);
+            for (std::size_t i = 0; i < yielded.size(); ++i) {
+                if (i < attributes.carries)
+                    state[i] = results[i] = yielded[i];
+                else
+                    std::copy(yielded[i].data.begin(), yielded[i].data.end(),
+                        results[i].data.begin() + slice * static_cast<std::ptrdiff_t>(yielded[i].data.size()));
+            }
+        }
+        for (std::size_t i = 0; i < results.size(); ++i)
+            m_values[op.results[i].at()] = std::move(results[i]);
+    }
+
+    const Function& m_function;
+    std::vector<Array> m_values;
+};
+
+inline std::vector<Array> evaluatePlainly(const Function& function, const std::vector<Array>& arguments)
+{
+    return PlainEvaluator(function).run(arguments);
+}
+
+/// Numbers that look random and are the same everywhere: sin(0.37 i + shift) * scale + offset.
+inline Array ramp(Shape shape, double shift = 0.0, double scale = 1.0, double offset = 0.0)
+{
+    Array array{std::move(shape), {}};
+    for (std::int64_t i = 0; i < elementCount(array.shape); ++i)
+        array.data.push_back(std::sin(0.37 * static_cast<double>(i) + shift) * scale + offset);
+    return array;
+}
+
+} // namespace meshwright::tests

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/engine.h"
+
+#include "core/support/resources.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+Study exampleStudy(const QString& name)
+{
+    return valueOf(loadStudy(resourcesDirectory() / "examples" / (name.toStdString() + ".yaml")));
+}
+
+/// The same training on one device: no mesh, no specs, the phases' steps together.
+Study unsharded(Study study)
+{
+    for (const StudyPhase& phase : study.phases)
+        study.train.steps = &phase == &study.phases.front() ? phase.steps : study.train.steps + phase.steps;
+    study.phases.clear();
+    study.mesh.clear();
+    study.deviceOrder.clear();
+    study.sharding = {};
+    study.pipeline = {};
+    return study;
+}
+
+bool isScalar(const CollectiveUse& use)
+{
+    return use.phase == Phase::Metrics || use.cause.value.starts_with("loss");
+}
+
+/// What a phase's step moves, scalars of loss and metrics left out: `all_reduce data backward grad.layers.0.w`.
+QStringList collectivesOfPhase(const Study& study, std::size_t phase)
+{
+    const auto built = buildPhase(study, phase);
+    if (!built)
+        return {QString::fromStdString(describe(built.error()))};
+    const DeviceStage& stage = built->partitioned.device.stages.front();
+    QStringList lines;
+    for (const CollectiveUse& use : collectivesOf(*stage.find(built->mainFunction), stage.mesh())) {
+        if (!isScalar(use))
+            lines << QString::fromStdString(fmt::format("{} {} {} {}", opName(use.kind), use.axes, phaseName(use.phase), use.cause.value));
+    }
+    return lines;
+}
+
+/// One line for each gradient of layers 0 .. layers - 1, weights and biases.
+QStringList forGradients(const QString& what, int layers, bool weights = true, bool biases = true)
+{
+    QStringList lines;
+    for (int i = 0; i < layers; ++i) {
+        if (weights)
+            lines << QStringLiteral("%1 backward grad.layers.%2.w").arg(what).arg(i);
+        if (biases)
+            lines << QStringLiteral("%1 backward grad.layers.%2.b").arg(what).arg(i);
+    }
+    return lines;
+}
+
+const QStringList kPair = {"all_reduce model forward act.layers.2.product", "all_reduce model backward grad.act.layers.0.activated"};
+
+} // namespace
+
+class TestExamples : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void collectives_data();
+    void collectives();
+    void smallBatchShardsTheContraction();
+    void trainsAsOneDevice_data();
+    void trainsAsOneDevice();
+    void phasesKeepTheLoss();
+    void countedEqualsPredicted();
+    void digitsAreLearnt();
+    void widthFlipsTheBound();
+    void programLayoutsFollow_data();
+    void programLayoutsFollow();
+};
+
+void TestExamples::collectives_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<int>("phase");
+    QTest::addColumn<QStringList>("expected");
+
+    QTest::newRow("data parallel: one all-reduce for each gradient") << "data_parallel" << 0 << forGradients("all_reduce data", 3);
+    QTest::newRow("tensor parallel: one all-reduce each way for the pair") << "tensor_parallel" << 0 << kPair + forGradients("all_reduce data", 4);
+    QTest::newRow("FSDP: L gathers forward, L - 1 backward, reduce-scatters")
+        << "fsdp" << 0
+        << QStringList{"all_gather data forward layers.0.w", "all_gather data forward layers.1.w", "all_gather data forward layers.2.w",
+               "all_gather data backward layers.1.w", "all_gather data backward layers.2.w"}
+            + forGradients("reduce_scatter data", 3, true, false) + forGradients("all_reduce data", 3, false, true);
+    QStringList zero = forGradients("reduce_scatter data", 3);
+    for (int i = 0; i < 3; ++i)
+        zero << QStringLiteral("all_gather data update new.layers.%1.w").arg(i) << QStringLiteral("all_gather data update new.layers.%1.b").arg(i);
+    QTest::newRow("ZeRO-1: gradients scattered, parameters gathered") << "zero1" << 0 << zero;
+    QTest::newRow("2-D: the pair, gathers over data, gradients scattered over data")
+        << "two_d" << 0
+        << QStringList{"all_gather data forward layers.0.w", "all_gather data forward layers.1.w", "all_reduce model forward act.layers.1.product",
+               "all_gather data forward layers.2.w", "all_gather data backward layers.2.w", "all_gather data backward layers.1.w"}
+            + forGradients("reduce_scatter data", 3, true, false) + forGradients("all_reduce data", 3, false, true);
+    QTest::newRow("replicated: none") << "replicated" << 0 << QStringList{};
+    QTest::newRow("3-D: the pair, and one layer split over the third axis")
+        << "three_d" << 0
+        << kPair
+            + QStringList{"all_gather pipeline forward layers.0.w", "reduce_scatter pipeline backward grad.layers.0.w", "all_reduce data backward grad.layers.0.w",
+                "all_reduce data,pipeline backward grad.layers.0.b", "all_reduce data,pipeline backward grad.layers.1.w", "all_reduce data,pipeline backward grad.layers.1.b",
+                "all_reduce data,pipeline backward grad.layers.2.w", "all_reduce data,pipeline backward grad.layers.2.b", "all_reduce data,pipeline backward grad.layers.3.w",
+                "all_reduce data,pipeline backward grad.layers.3.b"};
+    QTest::newRow("phases, first: data parallel") << "phases" << 0 << forGradients("all_reduce data", 4);
+    QTest::newRow("phases, second: the pair") << "phases" << 1 << kPair + forGradients("all_reduce data", 4);
+    QTest::newRow("digits") << "digits" << 0 << kPair + forGradients("all_reduce data", 3);
+}
+
+void TestExamples::collectives()
+{
+    QFETCH(QString, example);
+    QFETCH(int, phase);
+    QFETCH(QStringList, expected);
+    QStringList actual = collectivesOfPhase(exampleStudy(example), static_cast<std::size_t>(phase));
+    actual.sort();
+    expected.sort();
+    QCOMPARE(actual.join("\n"), expected.join("\n"));
+}
+
+/// Below the threshold no weight is gathered: partial sums of activations are scattered, and each cause says why.
+void TestExamples::smallBatchShardsTheContraction()
+{
+    const auto built = buildPhase(exampleStudy("fsdp_small_batch"));
+    QVERIFY(built);
+    const DeviceStage& stage = built->partitioned.device.stages.front();
+    int scattered = 0;
+    for (const CollectiveUse& use : collectivesOf(*stage.find("step"), stage.mesh())) {
+        QVERIFY2(!use.cause.value.starts_with("layers."), use.cause.value.c_str());
+        scattered += use.kind == OpKind::ReduceScatter && use.phase == Phase::Forward ? 1 : 0;
+        if (use.kind == OpKind::AllToAll && use.cause.value == "x" && use.phase == Phase::Forward)
+            QVERIFY2(use.cause.reason.find("layers.0.w stays as it lies (65.5 k elements), x and act.layers.0.product move (4.10 k)") != std::string::npos, use.cause.reason.c_str());
+    }
+    QCOMPARE(scattered, 3);
+}
+
+void TestExamples::trainsAsOneDevice_data()
+{
+    QTest::addColumn<QString>("example");
+    for (const char* name : {"data_parallel", "tensor_parallel", "fsdp", "fsdp_small_batch", "zero1", "two_d", "replicated", "three_d"})
+        QTest::newRow(name) << QString(name);
+}
+
+void TestExamples::trainsAsOneDevice()
+{
+    QFETCH(QString, example);
+    const Study study = exampleStudy(example);
+    const auto sharded = trainStudy(study, {.verify = true}, {}, {});
+    QVERIFY2(sharded, sharded ? "" : describe(sharded.error()).c_str());
+    QVERIFY(sharded->verification->passed);
+    QCOMPARE(sharded->losses.size(), static_cast<std::size_t>(study.train.steps + 1));
+    QVERIFY(sharded->losses.back() < sharded->losses.front());
+
+    const auto alone = trainStudy(unsharded(study), {}, {}, {});
+    QVERIFY2(alone, alone ? "" : describe(alone.error()).c_str());
+    for (std::size_t i = 0; i < sharded->losses.size(); ++i) {
+        const double difference = std::abs(sharded->losses[i] - alone->losses[i]);
+        QVERIFY2(difference <= 1e-5 * std::abs(alone->losses[i]), qPrintable(QString("step %1: %2 and %3").arg(i).arg(sharded->losses[i]).arg(alone->losses[i])));
+    }
+}
+
+void TestExamples::phasesKeepTheLoss()
+{
+    const Study study = exampleStudy("phases");
+    const auto changed = trainStudy(study, {.verify = true}, {}, {});
+    QVERIFY2(changed, changed ? "" : describe(changed.error()).c_str());
+    QVERIFY(changed->verification->passed);
+    QCOMPARE(changed->phases.size(), std::size_t{2});
+    QVERIFY(changed->phases[1].movedBytes == 0); // every device already holds what its shards need: it was replicated before
+    const auto alone = trainStudy(unsharded(study), {}, {}, {});
+    QVERIFY(alone);
+    QCOMPARE(changed->losses.size(), alone->losses.size());
+    for (std::size_t i = 0; i < alone->losses.size(); ++i)
+        QVERIFY(std::abs(changed->losses[i] - alone->losses[i]) <= 1e-5 * std::abs(alone->losses[i]));
+}
+
+/// Payload and calls of every collective, counted while training, are exactly the predicted ones.
+void TestExamples::countedEqualsPredicted()
+{
+    for (const char* example : {"tensor_parallel", "fsdp", "fsdp_small_batch", "zero1", "three_d"}) {
+        Study study = exampleStudy(example);
+        study.train.steps = 3;
+        const auto trained = trainStudy(study, {}, {}, {});
+        QVERIFY(trained);
+        for (const CountedCollective& counted : trained->phases.front().collectives) {
+            QCOMPARE(counted.calls, 3 * counted.use.count);
+            QCOMPARE(counted.bytesPerDevice, 3 * counted.use.count * counted.use.bytesPerDevice);
+        }
+    }
+}
+
+void TestExamples::digitsAreLearnt()
+{
+    const auto trained = trainStudy(exampleStudy("digits"), {.verify = true}, {}, {});
+    QVERIFY2(trained, trained ? "" : describe(trained.error()).c_str());
+    QVERIFY(trained->verification->passed);
+    QVERIFY2(trained->heldOutAccuracy.value_or(0.0) > 0.95, qPrintable(QString::number(trained->heldOutAccuracy.value_or(0.0))));
+}
+
+/// The small network waits for its collectives; at width 8192 computing takes longer.
+void TestExamples::widthFlipsTheBound()
+{
+    const Catalogue catalogue = valueOf(defaultCatalogue());
+    const auto narrow = simulateStudy(exampleStudy("digits"), catalogue);
+    const auto wide = simulateStudy(exampleStudy("wide_mlp"), catalogue);
+    QVERIFY2(narrow && wide, narrow ? "" : describe(narrow.error()).c_str());
+    QVERIFY(narrow->simulation.exposedSeconds > narrow->simulation.computeSeconds);
+    QVERIFY(wide->simulation.exposedSeconds < wide->simulation.computeSeconds);
+    QCOMPARE(QString::fromStdString(wide->simulation.boundBy), QString("compute"));
+    QVERIFY(wide->simulation.fits);
+    QVERIFY(wide->simulation.mfu > 0.0 && wide->simulation.mfu < 1.0);
+}
+
+void TestExamples::programLayoutsFollow_data()
+{
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<QStringList>("layouts");
+    QTest::addColumn<QStringList>("collectives");
+
+    QTest::newRow("element-wise") << "elementwise.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+    QTest::newRow("copy") << "copy.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+    QTest::newRow("P('a', None) by P(None, 'b')") << "matmul.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+}
+
+void TestExamples::programLayoutsFollow()
+{
+    QFETCH(QString, file);
+    QFETCH(QString, mesh);
+    QFETCH(QStringList, layouts);
+    QFETCH(QStringList, collectives);
+    Study study;
+    study.model = ProgramFile{(resourcesDirectory() / "examples" / file.toStdString()).string(), {}};
+    const Mesh devices = valueOf(parseMesh(mesh.toStdString()));
+    study.mesh = devices.axes();
+    const auto built = buildPhase(study);
+    QVERIFY2(built, built ? "" : describe(built.error()).c_str());
+    const Function& function = *built->partitioned.propagated.find(built->mainFunction);
+    QStringList actual;
+    for (const ValueId result : function.results())
+        actual << QString::fromStdString(layoutText(*function[result].sharding, devices));
+    QCOMPARE(actual, layouts);
+    QCOMPARE(collectivesOfPhase(study, 0), collectives);
+}
+
+QTEST_APPLESS_MAIN(TestExamples)
+#include "tst_examples.moc"
