@@ -334,7 +334,13 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
     if (const auto tab = tabIndentation(text, at.line > 0 ? at.line : 1 << 30, at.file))
         return Problem{"MW1410", "a tab in the indentation", "indent with spaces", *tab, Severity::Error,
             "YAML is indented with spaces only"};
-    return Problem{"MW1402", fmt::format("this is not YAML: {}", error.msg), "mend the syntax here or just before", at};
+    Place where = at;
+    if (error.msg.starts_with("end of ") && at.line <= 1
+        && at.column <= 1) { // a bracket that nothing closes: the parser lost the place
+        where.line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
+        where.column = static_cast<int>(text.size() - (text.rfind('\n') + 1)) + 1;
+    }
+    return Problem{"MW1402", fmt::format("this is not YAML: {}", error.msg), "mend the syntax here or just before", where};
 }
 
 /// One pass of the parser over `quoted.text`; false when the document was refused.
@@ -396,9 +402,12 @@ Document parseDocument(std::string_view text, const std::string& fileName)
         const QuotedSpecs quoted = quoteSpecs(text);
         if (!quoted.specs.empty()) {
             document = Document{};
-            parseOnce(quoted, file, document, hasTornSpecs);
-            for (const UnquotedSpec& spec : quoted.specs)
-                document.problems.push_back(unquotedProblem(spec, fileName));
+            const bool mended = parseOnce(quoted, file, document, hasTornSpecs);
+            for (const UnquotedSpec& spec : quoted.specs) {
+                // In a document that is still broken, a bracket from lines before may only seem to be open.
+                if (mended || spec.bracketLine == spec.line)
+                    document.problems.push_back(unquotedProblem(spec, fileName));
+            }
         }
     }
     if (document.readable && document.root.kind == DocNode::Kind::Null) {

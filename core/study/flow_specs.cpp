@@ -71,6 +71,12 @@ private:
         m_at = std::min(m_text.size(), m_at + count);
     }
 
+    void open()
+    {
+        if (m_depth++ == 0)
+            m_bracketLine = m_line;
+    }
+
     void newLine()
     {
         copy(1);
@@ -100,7 +106,7 @@ private:
         if (c == '\'' || c == '"') {
             quotedScalar(c);
         } else if (c == '[' || c == '{') {
-            ++m_depth;
+            open();
             copy(1);
             return;
         } else if (c == ']' || c == '}' || c == ',') {
@@ -138,7 +144,7 @@ private:
             --m_depth;
             m_tokenStart = false;
         } else if (m_depth > 0 && (c == '[' || c == '{')) {
-            ++m_depth;
+            open();
             m_tokenStart = true;
         }
         copy(1);
@@ -182,7 +188,7 @@ private:
         }
         const int column = static_cast<int>(m_at - m_lineStart) + 1;
         m_insertedOnLine = !m_result.specs.empty() && m_result.specs.back().line == m_line ? m_insertedOnLine + 2 : 0;
-        m_result.specs.push_back({m_line, column, std::string(text), column + m_insertedOnLine});
+        m_result.specs.push_back({m_line, column, std::string(text), column + m_insertedOnLine, m_bracketLine});
         m_result.text += quote;
         copy(*length);
         m_result.text += quote;
@@ -193,6 +199,7 @@ private:
     std::size_t m_lineStart = 0;
     int m_line = 1;
     int m_depth = 0;
+    int m_bracketLine = 0;
     int m_insertedOnLine = 0; ///< quotes before the last spec on its line
     bool m_tokenStart = true;
     bool m_blockScalar = false;

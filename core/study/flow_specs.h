@@ -13,6 +13,7 @@ struct UnquotedSpec {
     int column = 0; ///< in bytes, from 1
     std::string text; ///< `P('data', None)`
     int quotedColumn = 0; ///< of its opening quote in the changed text
+    int bracketLine = 0; ///< where the outermost bracket around it opens
 };
 
 /// A document with quotes put around the specs that lacked them.

@@ -486,7 +486,7 @@ void StudyReader::readMesh(
         const std::string entryPath = fmt::format("{}.{}", path, entry.key);
         study.places.at[entryPath] = entry.value.place(entryPath);
         if (entry.key == "device_order") {
-            readOrder(&entry.value, entryPath, order);
+            readOrder(isNull(&entry.value) ? nullptr : &entry.value, entryPath, order);
             continue;
         }
         const auto size = integer(entry.value, entryPath);

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/json_schema.h"
+
+#include <QElapsedTimer>
+#include <QProcess>
+#include <QTemporaryDir>
+#include <QXmlStreamReader>
+#include <QtTest>
+
+using namespace meshwright;
+
+/// The program as a process: what it says where, and how it ends.
+class TestCommandLine : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void exitCodes_data();
+    void exitCodes();
+    void usage_data();
+    void usage();
+    void showDraws();
+    void showJson();
+    void showShardShapes_data();
+    void showShardShapes();
+    void showSvg();
+    void showColours();
+    void checkReportsAll();
+    void checkReadsStandardInput();
+    void checkFailOn();
+    void unwritableOutput();
+    void explain();
+    void lists();
+    void helpBeginsWithExamples();
+    void startsWithoutHeavyLibraries();
+};
+
+namespace {
+
+struct Outcome {
+    int code = -1;
+    QByteArray out;
+    QByteArray err;
+};
+
+Outcome run(const QStringList& arguments, const QByteArray& input = {}, const QStringList& environment = {})
+{
+    QProcess process;
+    QProcessEnvironment variables = QProcessEnvironment::systemEnvironment();
+    for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE", "COLORTERM", "MESHWRIGHT_RESOURCES"})
+        variables.remove(name);
+    for (const QString& variable : environment)
+        variables.insert(variable.section('=', 0, 0), variable.section('=', 1));
+    process.setProcessEnvironment(variables);
+    process.start(MESHWRIGHT_PROGRAM, arguments);
+    process.write(input);
+    process.closeWriteChannel();
+    if (!process.waitForFinished(30'000) || process.exitStatus() != QProcess::NormalExit)
+        return {};
+    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+}
+
+QString example(const char* name)
+{
+    return QString(MESHWRIGHT_SOURCE_DIR) + "/resources/examples/" + name;
+}
+
+const QStringList kShow = {"show", "--mesh", "data=4,model=2", "--shape", "128x512"};
+
+QStringList show(const QStringList& more)
+{
+    return kShow + more;
+}
+
+} // namespace
+
+void TestCommandLine::exitCodes_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said"); // on standard error
+
+    QTest::newRow("version") << QStringList{"--version"} << 0 << "";
+    QTest::newRow("a layout") << show({"--spec", "P('data')"}) << 0 << "";
+    QTest::newRow("a scalar") << QStringList{"show", "--mesh", "", "--shape", "scalar", "--spec", "P()"} << 0 << "";
+    QTest::newRow("a study") << QStringList{"check", example("digits.yaml")} << 0 << "";
+    QTest::newRow("doctor") << QStringList{"doctor"} << 0 << "";
+
+    QTest::newRow("no verb") << QStringList{} << 2 << "MW1904";
+    QTest::newRow("unknown verb") << QStringList{"chekc", "x"} << 2 << "did you mean \"check\"?";
+    QTest::newRow("unknown flag") << QStringList{"show", "--mehs", "a=4", "--shape", "8", "--spec", "P()"} << 2
+                                  << "did you mean \"--mesh\"?";
+    QTest::newRow("unknown flag with a value") << show({"--spec", "P()", "--sacle=2"}) << 2 << "did you mean \"--scale\"?";
+    QTest::newRow("unknown main flag") << QStringList{"--verison"} << 2 << "did you mean \"--version\"?";
+    QTest::newRow("missing flag") << QStringList{"show", "--shape", "8"} << 2 << "MW1904: --mesh is missing";
+    QTest::newRow("missing study") << QStringList{"check"} << 2 << "MW1904";
+    QTest::newRow("too much") << QStringList{"doctor", "who"} << 2 << "MW1905";
+    QTest::newRow("format") << show({"--spec", "P()", "--format", "jsn"}) << 2 << "one of: text, json, svg";
+    QTest::newRow("colour") << show({"--spec", "P()", "--color", "red"}) << 2 << "MW1903";
+    QTest::newRow("no number") << show({"--spec", "P()", "--scale", "big"}) << 2 << "MW1903";
+    QTest::newRow("scale") << show({"--spec", "P()", "--scale", "0"}) << 2 << "MW1903";
+    QTest::newRow("element type") << show({"--spec", "P()", "--dtype", "f31"}) << 2 << "MW1903";
+    QTest::newRow("no mesh") << QStringList{"show", "--mesh", "data", "--shape", "8", "--spec", "P()"} << 2 << "MW1117";
+    QTest::newRow("no order") << show({"--spec", "P()", "--device-order", "0,x"}) << 2 << "MW1118";
+    QTest::newRow("no shape") << QStringList{"show", "--mesh", "a=2", "--shape", "8xy", "--spec", "P()"} << 2 << "MW1906";
+    QTest::newRow("no spec") << show({"--spec", ""}) << 2 << "MW1105";
+    QTest::newRow("no id") << QStringList{"explain", "MW0001"} << 2 << "MW1908";
+    QTest::newRow("no list") << QStringList{"list", "example"} << 2 << "did you mean \"examples\"?";
+
+    QTest::newRow("unknown axis") << show({"--spec", "P('dta')"}) << 3 << "MW1102";
+    QTest::newRow("axis twice") << show({"--spec", "P('data', 'data')"}) << 3 << "MW1103";
+    QTest::newRow("rank") << show({"--spec", "P(None, None, 'data')"}) << 3 << "MW1101";
+    QTest::newRow("not divisible") << QStringList{"show", "--mesh", "a=4", "--shape", "10", "--spec", "P('a')"} << 3 << "MW1104";
+    QTest::newRow("size of zero") << QStringList{"show", "--mesh", "a=2", "--shape", "0x8", "--spec", "P()"} << 3 << "MW1401";
+    QTest::newRow("2^63") << QStringList{"show", "--mesh", "a=2", "--shape", "9223372036854775808", "--spec", "P()"} << 3
+                          << "MW1401";
+    QTest::newRow("2^80 elements") << QStringList{"show", "--mesh", "a=2", "--shape", "1099511627776x1099511627776", "--spec",
+        "P()"} << 3 << "MW1401";
+    QTest::newRow("axis of zero") << QStringList{"show", "--mesh", "a=0", "--shape", "8", "--spec", "P()"} << 3 << "MW1112";
+    QTest::newRow("axis of 2^62") << QStringList{"show", "--mesh", "a=4611686018427387904,b=4", "--shape", "8", "--spec", "P()"}
+                                  << 3 << "MW1113";
+    QTest::newRow("short order") << show({"--spec", "P()", "--device-order", "0,1"}) << 3 << "MW1114";
+    QTest::newRow("missing file") << QStringList{"check", "/nonexistent.yaml"} << 3 << "MW1001";
+    QTest::newRow("a directory") << QStringList{"check", "/"} << 3 << "MW1002";
+    QTest::newRow("setting") << QStringList{"check", example("digits.yaml"), "--set", "mesh.data=3"} << 3 << "MW1104";
+    QTest::newRow("no setting") << QStringList{"check", "--set", "mesh.data", example("digits.yaml")} << 3 << "MW1433";
+    QTest::newRow("too many devices") << QStringList{"show", "--mesh", "a=16777216", "--shape", "8", "--spec", "P()"} << 2
+                                      << "MW1907";
+}
+
+void TestCommandLine::exitCodes()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QString, said);
+
+    const Outcome outcome = run(arguments);
+    QVERIFY2(outcome.code == code, outcome.err.constData());
+    if (said.isEmpty())
+        QCOMPARE(outcome.err, QByteArray());
+    QVERIFY2(QString::fromUtf8(outcome.err).contains(said), outcome.err.constData());
+    if (code != 0 && arguments.value(0) != "check")
+        QCOMPARE(outcome.out, QByteArray());
+}
+
+void TestCommandLine::usage_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<QString>("id");
+    QTest::newRow("verb") << QStringList{"frobnicate"} << "MW1902";
+    QTest::newRow("flag") << QStringList{"doctor", "--frobnicate"} << "MW1901";
+    QTest::newRow("short flag") << QStringList{"doctor", "-z"} << "MW1901";
+}
+
+void TestCommandLine::usage()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(QString, id);
+    const Outcome outcome = run(arguments);
+    QCOMPARE(outcome.code, 2);
+    QVERIFY2(QString::fromUtf8(outcome.err).startsWith("error " + id), outcome.err.constData());
+    QVERIFY(outcome.err.contains("fix: "));
+}
+
+void TestCommandLine::showDraws()
+{
+    const Outcome outcome = run({"show", "--mesh", "a=2,b=2", "--device-order", "0,1,3,2", "--shape", "64x64", "--spec",
+        "P('a', 'b')", "--platform", "GPU"});
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(QString::fromUtf8(outcome.out),
+        "┌──────────┬──────────┐\n"
+        "│          │          │\n"
+        "│  GPU 0   │  GPU 1   │\n"
+        "│          │          │\n"
+        "│          │          │\n"
+        "├──────────┼──────────┤\n"
+        "│          │          │\n"
+        "│  GPU 3   │  GPU 2   │\n"
+        "│          │          │\n"
+        "│          │          │\n"
+        "└──────────┴──────────┘\n");
+}
+
+void TestCommandLine::showJson()
+{
+    const Outcome outcome = run(show({"--spec", "P('data', None)", "--dtype", "bf16", "--format", "json"}));
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(tests::resultErrors(outcome.out), QString());
+    const QJsonObject layout = QJsonDocument::fromJson(outcome.out).object();
+    QCOMPARE(layout["dtype"].toString(), "bf16");
+    QCOMPARE(layout["spec"].toString(), "P('data', None)");
+    QCOMPARE(layout["mesh"]["axes"].toArray(), (QJsonArray{QJsonArray{"data", 4}, QJsonArray{"model", 2}}));
+    QCOMPARE(layout["shards"].toArray().size(), 4);
+    QCOMPARE(layout["shards"][1]["index"].toArray(), (QJsonArray{QJsonArray{32, 64}, QJsonArray{0, 512}}));
+    QCOMPARE(layout["shards"][1]["devices"].toArray(), (QJsonArray{2, 3}));
+    QCOMPARE(layout["fully_replicated"].toBool(), false);
+
+    const Outcome failed = run(show({"--spec", "P('nope', 'data', 'data')", "--format", "json"}));
+    QCOMPARE(failed.code, 3);
+    QCOMPARE(failed.err, QByteArray());
+    QCOMPARE(tests::resultErrors(failed.out), QString());
+    QCOMPARE(QJsonDocument::fromJson(failed.out)["problems"].toArray().size(), 3);
+}
+
+void TestCommandLine::showShardShapes_data()
+{
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<QString>("shape");
+    QTest::addColumn<QString>("spec");
+    QTest::addColumn<QJsonArray>("shardShape");
+    QTest::newRow("rows") << "data=8"
+                          << "128x512"
+                          << "P('data', None)" << QJsonArray{16, 512};
+    QTest::newRow("columns") << "data=8"
+                             << "128x512"
+                             << "P(None, 'data')" << QJsonArray{128, 64};
+    QTest::newRow("both") << "data=4,model=2"
+                          << "128x512"
+                          << "P('data', 'model')" << QJsonArray{32, 256};
+    QTest::newRow("model") << "model=8"
+                           << "512x512"
+                           << "P(None, 'model')" << QJsonArray{512, 64};
+}
+
+void TestCommandLine::showShardShapes()
+{
+    QFETCH(QString, mesh);
+    QFETCH(QString, shape);
+    QFETCH(QString, spec);
+    QFETCH(QJsonArray, shardShape);
+    const Outcome outcome = run({"show", "--mesh", mesh, "--shape", shape, "--spec", spec, "--format", "json"});
+    QCOMPARE(QJsonDocument::fromJson(outcome.out)["shard_shape"].toArray(), shardShape);
+}
+
+void TestCommandLine::showSvg()
+{
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("layout.svg");
+    const Outcome outcome = run(show({"--spec", "P('data')", "--format", "svg", "-o", path}));
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(outcome.out, QByteArray());
+    QCOMPARE(outcome.err, "wrote " + path.toUtf8() + "\n");
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QByteArray svg = file.readAll();
+    QXmlStreamReader reader(svg);
+    while (!reader.atEnd())
+        reader.readNext();
+    QVERIFY2(!reader.hasError(), qPrintable(reader.errorString()));
+    QCOMPARE(run(show({"--spec", "P('data')", "--format", "svg"})).out, svg);
+}
+
+void TestCommandLine::showColours()
+{
+    const QStringList arguments = show({"--spec", "P('data')"});
+    QVERIFY(!run(arguments).out.contains('\033')); // no terminal
+    QVERIFY(run(arguments, {}, {"CLICOLOR_FORCE=1"}).out.contains('\033'));
+    QVERIFY(!run(arguments, {}, {"CLICOLOR_FORCE=1", "NO_COLOR=1"}).out.contains('\033'));
+    QVERIFY(run(arguments + QStringList{"--color", "always"}, {}, {"NO_COLOR=1"}).out.contains('\033'));
+    QVERIFY(!run(arguments + QStringList{"--color=never"}, {}, {"CLICOLOR_FORCE=1"}).out.contains('\033'));
+    QVERIFY(run({"check", "/nonexistent", "--color", "always"}).err.contains("\033[1;31merror MW1001"));
+}
+
+void TestCommandLine::checkReportsAll()
+{
+    const QByteArray study = "meshwright: 1\nbacth: 3\nmesh: {data: 4}\nmodel: {mlp: {layers: [6, 0]}}\nbatch: 10\n"
+                             "sharding: {x: \"P('dta')\"}\ntrain: {steps: nan}\n";
+    const Outcome text = run({"check", "-"}, study);
+    QCOMPARE(text.code, 3);
+    QCOMPARE(text.out, "standard input: 4 errors, 0 warnings\n");
+    const QString said = QString::fromUtf8(text.err);
+    for (const char* line : {"standard input:2:1: error MW1420", "standard input:4:27: error MW1401",
+             "standard input:6:15: error MW1102", "standard input:7:16: error MW1424"})
+        QVERIFY2(said.contains(line), qPrintable(said));
+
+    const Outcome json = run({"check", "-", "--format", "json"}, study);
+    QCOMPARE(json.code, 3);
+    QCOMPARE(json.err, QByteArray());
+    QCOMPARE(tests::resultErrors(json.out), QString());
+    const QJsonArray problems = QJsonDocument::fromJson(json.out)["problems"].toArray();
+    QCOMPARE(problems.size(), 4);
+    QCOMPARE(problems[0]["id"].toString(), "MW1420");
+    QCOMPARE(problems[0]["line"].toInt(), 2);
+    QCOMPARE(problems[0]["column"].toInt(), 1);
+    QCOMPARE(problems[0]["fix"].toString(), "did you mean \"batch\"?");
+
+    // Several files: all of their problems.
+    const Outcome several = run({"check", example("digits.yaml"), "/nonexistent", "/"});
+    QCOMPARE(several.code, 3);
+    QVERIFY(several.out.contains("digits.yaml: no problems\n"));
+    QVERIFY(several.err.contains("MW1001") && several.err.contains("MW1002"));
+}
+
+void TestCommandLine::checkReadsStandardInput()
+{
+    const Outcome outcome = run({"check", "-", "--set", "mesh.data=2", "--set", "sharding.x=P('data')", "--format", "json"},
+        "meshwright: 1\nmodel: {mlp: {layers: [6, 4]}}\nbatch: 10\n");
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(tests::resultErrors(outcome.out), QString());
+    QCOMPARE(QJsonDocument::fromJson(outcome.out)["problems"].toArray().size(), 0);
+}
+
+void TestCommandLine::checkFailOn()
+{
+    const QByteArray study
+        = "meshwright: 1\nmodel: {mlp: {layers: [6, 4]}}\nbatch: 10\nsharding: {match: [{path: 'nothing*', spec: []}]}\n";
+    QCOMPARE(run({"check", "-"}, study).code, 0);
+    const Outcome outcome = run({"check", "--fail-on", "warning", "-"}, study);
+    QCOMPARE(outcome.code, 1);
+    QVERIFY(outcome.err.contains("warning MW1431"));
+    QVERIFY(outcome.out.contains("rule \"nothing*\" catches nothing"));
+    QCOMPARE(run({"check", "--fail-on", "warnings", "-"}, study).code, 2);
+}
+
+void TestCommandLine::unwritableOutput()
+{
+    const Outcome outcome = run(show({"--spec", "P()", "-o", "/nonexistent/layout.txt"}));
+    QCOMPARE(outcome.code, 3);
+    QVERIFY(outcome.err.contains("MW1005"));
+    QCOMPARE(run(show({"--spec", "P()", "-o", "/"})).code, 3);
+
+    QProcess full; // a full disk
+    full.setStandardOutputFile("/dev/full");
+    full.start(MESHWRIGHT_PROGRAM, show({"--spec", "P()"}));
+    QVERIFY(full.waitForFinished(30'000));
+    QCOMPARE(full.exitCode(), 3);
+    QVERIFY(full.readAllStandardError().contains("MW1005"));
+}
+
+void TestCommandLine::explain()
+{
+    const Outcome text = run({"explain", "mw1104"});
+    QCOMPARE(text.code, 0);
+    QVERIFY(text.out.startsWith("MW1104: a dimension is not divisible"));
+    const Outcome json = run({"explain", "MW1104", "--format", "json"});
+    QCOMPARE(tests::resultErrors(json.out), QString());
+    QVERIFY(run({"explain", "MW1140"}).err.contains("did you mean MW11"));
+    const Outcome nothing = run({"explain", "MW1104"}, {}, {"MESHWRIGHT_RESOURCES=/nowhere"});
+    QCOMPARE(nothing.code, 3);
+    QVERIFY(nothing.err.contains("MW1006"));
+}
+
+void TestCommandLine::lists()
+{
+    const Outcome examples = run({"list", "examples", "--format", "json"});
+    QCOMPARE(tests::resultErrors(examples.out), QString());
+    QVERIFY(QJsonDocument::fromJson(examples.out)["examples"].toArray().size() >= 11);
+    QVERIFY(!examples.out.contains("cannot be read"));
+    QVERIFY(run({"list", "examples"}).out.contains("digits.yaml"));
+    const Outcome problems = run({"list", "problems", "--format", "json"});
+    QCOMPARE(tests::resultErrors(problems.out), QString());
+    QVERIFY(run({"list", "problems"}).out.contains("MW1104"));
+}
+
+void TestCommandLine::helpBeginsWithExamples()
+{
+    for (const QStringList& arguments : {QStringList{"--help"}, QStringList{"show", "--help"}, QStringList{"help", "check"}}) {
+        const Outcome outcome = run(arguments);
+        QCOMPARE(outcome.code, 0);
+        QVERIFY(outcome.out.indexOf("Examples:\n  meshwright ") > 0);
+        QVERIFY(outcome.out.indexOf("Examples:") < outcome.out.indexOf("Usage:"));
+    }
+}
+
+/// What only running needs is not even linked here: starting takes milliseconds.
+void TestCommandLine::startsWithoutHeavyLibraries()
+{
+    QProcess maps;
+    maps.setProcessEnvironment([] {
+        QProcessEnvironment variables = QProcessEnvironment::systemEnvironment();
+        variables.insert("LD_TRACE_LOADED_OBJECTS", "1");
+        return variables;
+    }());
+    maps.start(MESHWRIGHT_PROGRAM, {});
+    QVERIFY(maps.waitForFinished(30'000));
+    const QByteArray libraries = maps.readAllStandardOutput();
+    QVERIFY(libraries.contains("libc.so"));
+    for (const char* heavy : {"blas", "Qt6", "libmpi"})
+        QVERIFY2(!libraries.contains(heavy), heavy);
+}
+
+QTEST_APPLESS_MAIN(TestCommandLine)
+#include "tst_command_line.moc"

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/problem_table.h"
+#include "core/support/resources.h"
+#include "tests/values.h"
+
+#include <QDirIterator>
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QtTest>
+
+using namespace meshwright;
+
+/// The one table of problem ids, against the sources that raise them and the tests that see them raised.
+class TestProblemTable : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void initTestCase();
+    void raisedIdsAreInTheTable();
+    void idsOfTheTableAreInTheSources();
+    void raisedIdsAreTested();
+    void find();
+    void damaged_data();
+    void damaged();
+    void missingResource();
+
+private:
+    ProblemTable m_table;
+};
+
+namespace {
+
+/// The ids in the files below some folders of the source tree that a pattern finds.
+QSet<QString> idsIn(const QStringList& folders, const QString& pattern, const QString& except = {})
+{
+    static const QStringList kSources = {"*.cpp", "*.h"};
+    const QRegularExpression expression(pattern);
+    QSet<QString> ids;
+    for (const QString& folder : folders) {
+        QDirIterator files(QString(MESHWRIGHT_SOURCE_DIR) + '/' + folder, kSources, QDir::Files, QDirIterator::Subdirectories);
+        while (files.hasNext()) {
+            QFile file(files.next());
+            if ((!except.isEmpty() && file.fileName().endsWith(except)) || !file.open(QIODevice::ReadOnly))
+                continue;
+            auto matches = expression.globalMatch(QString::fromUtf8(file.readAll()));
+            while (matches.hasNext())
+                ids.insert(matches.next().captured(1));
+        }
+    }
+    return ids;
+}
+
+const QStringList kProduct = {"core", "sim", "ui", "app"};
+const QString kRaised = R"re("(MW\d{4})")re"; // a string of its own: an id that is raised
+const QString kAnywhere = R"re((MW\d{4}))re";
+
+QString sorted(const QSet<QString>& ids)
+{
+    QStringList list(ids.begin(), ids.end());
+    list.sort();
+    return list.join(' ');
+}
+
+} // namespace
+
+void TestProblemTable::initTestCase()
+{
+    const auto path = findResource("problems.yaml");
+    QVERIFY2(path, qPrintable(tests::described(path)));
+    const auto table = ProblemTable::load(*path);
+    QVERIFY2(table, qPrintable(tests::described(table)));
+    m_table = *table;
+}
+
+void TestProblemTable::raisedIdsAreInTheTable()
+{
+    QSet<QString> missing = idsIn(kProduct, kRaised);
+    for (const std::string& id : m_table.ids())
+        missing.remove(tests::text(id));
+    QCOMPARE(sorted(missing), QString());
+}
+
+void TestProblemTable::idsOfTheTableAreInTheSources()
+{
+    QSet<QString> unknown;
+    for (const std::string& id : m_table.ids())
+        unknown.insert(tests::text(id));
+    unknown -= idsIn(kProduct, kAnywhere);
+    QCOMPARE(sorted(unknown), QString());
+}
+
+void TestProblemTable::raisedIdsAreTested()
+{
+    QFile file(QString(MESHWRIGHT_SOURCE_DIR) + "/tests/core/diagnose/untested_ids.txt");
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QSet<QString> allowed;
+    for (const QString& line : QString::fromUtf8(file.readAll()).split('\n')) {
+        if (line.startsWith("MW"))
+            allowed.insert(line.left(6));
+    }
+    const QSet<QString> untested = idsIn(kProduct, kRaised) - idsIn({"tests"}, kAnywhere);
+    QCOMPARE(sorted(untested - allowed), QString());
+    if (!(allowed - untested).isEmpty())
+        qWarning("remove from untested_ids.txt: %s", qPrintable(sorted(allowed - untested)));
+}
+
+void TestProblemTable::find()
+{
+    const ProblemEntry* entry = m_table.find("mw1104");
+    QVERIFY(entry != nullptr);
+    QCOMPARE(tests::text(entry->id), "MW1104");
+    QCOMPARE(tests::text(m_table.rangeOf("MW1104")->part), "meshes and shardings");
+    QVERIFY(m_table.find("MW0000") == nullptr);
+    QVERIFY(m_table.find("") == nullptr);
+    QVERIFY(m_table.rangeOf("MW9999") == nullptr);
+}
+
+void TestProblemTable::damaged_data()
+{
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("ids");
+    const QByteArray ranges = "ranges: [{from: MW1000, to: MW1099, part: files}]\n";
+    QTest::newRow("no lists") << QByteArray("a: 1\n") << "MW1440 MW1440";
+    QTest::newRow("no meaning") << ranges + "problems: [{id: MW1001, title: t, fix: f}]\n"
+                                << "MW1440";
+    QTest::newRow("not ascending") << ranges
+            + "problems: [{id: MW1002, title: t, meaning: m, fix: f}, {id: MW1001, title: t, meaning: m, fix: f}]\n"
+                                   << "MW1440";
+    QTest::newRow("in no range") << ranges + "problems: [{id: MW1102, title: t, meaning: m, fix: f}]\n"
+                                 << "MW1440";
+    QTest::newRow("no YAML") << QByteArray("[") << "MW1402";
+}
+
+void TestProblemTable::damaged()
+{
+    QFETCH(QByteArray, text);
+    QFETCH(QString, ids);
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("problems.yaml");
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(text);
+    file.close();
+    QCOMPARE(tests::idsOf(ProblemTable::load(path.toStdString())), ids);
+}
+
+void TestProblemTable::missingResource()
+{
+    QCOMPARE(tests::idsOf(findResource("nothing/of/the/kind")), "MW1006");
+    qputenv("MESHWRIGHT_RESOURCES", "/nowhere");
+    QCOMPARE(tests::idsOf(findResource("problems.yaml")), "MW1006");
+    QCOMPARE(resourcesDirectory(), std::filesystem::path("/nowhere"));
+    qunsetenv("MESHWRIGHT_RESOURCES");
+    QVERIFY(findResource("problems.yaml").has_value());
+}
+
+QTEST_APPLESS_MAIN(TestProblemTable)
+#include "tst_problem_table.moc"

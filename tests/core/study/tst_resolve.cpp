@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/verify.h"
+#include "core/study/resolve.h"
+#include "tests/values.h"
+
+#include <QtTest>
+
+#include <algorithm>
+
+using namespace meshwright;
+
+/// The study's specs on the functions of its program.
+class TestResolve : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void argumentsAndResults();
+    void statesLeaveTheirGroup();
+    void gradients();
+    void constraints();
+    void otherPrograms();
+    void problems();
+};
+
+namespace {
+
+Study read(const std::string& text)
+{
+    auto study = readStudy(
+        "meshwright: 1\nmesh: {data: 4, model: 2}\nmodel: {mlp: {layers: [16, 32, 32, 8]}}\nbatch: 8\noptimizer: adam\n" + text,
+        "s.yaml");
+    if (!study)
+        qFatal("%s", describe(study.error()).c_str());
+    return *study;
+}
+
+Program build(const Study& study)
+{
+    Program program = valueOf(buildMlpTraining(*study.mlp(), valueOf(trainingOptions(study))));
+    if (auto resolved = resolveShardings(study, program); !resolved)
+        qFatal("%s", describe(resolved.error()).c_str());
+    return program;
+}
+
+/// `P('data',) sharding.x`; `-` for a value without annotation.
+QString layoutOf(const Program& program, const char* function, const std::string& name)
+{
+    const Function& f = *program.find(function);
+    const Value& value = f[*f.findValue(name)];
+    if (!value.sharding)
+        return value.annotation.empty() ? "-" : "?";
+    return tests::text(layoutText(*value.sharding, program.meshes[0].mesh) + " " + value.annotation);
+}
+
+QString resultLayout(const Program& program, const char* function, std::size_t result)
+{
+    const Function& f = *program.find(function);
+    if (f.resultShardings.empty() || !f.resultShardings[result])
+        return "-";
+    return tests::text(layoutText(*f.resultShardings[result], program.meshes[0].mesh));
+}
+
+std::size_t groupSize(const Function& function, const std::string& member)
+{
+    const ValueId value = *function.findValue(member);
+    for (const auto& group : function.shardingGroups) {
+        if (std::find(group.begin(), group.end(), value) != group.end())
+            return group.size();
+    }
+    return 0;
+}
+
+} // namespace
+
+void TestResolve::argumentsAndResults()
+{
+    const Program program = build(
+        read("sharding: {x: \"P('data', None)\", layers.1: {w: \"P(None, 'model')\"}, match: [{path: '*.0.w', spec: []}]}\n"));
+    QCOMPARE(tests::text(program.meshes.at(0).mesh.text()), "data=4,model=2");
+    QCOMPARE(tests::text(describe(verify(program))), QString());
+    for (const char* function : {"step", "evaluate", "loss"}) {
+        QCOMPARE(layoutOf(program, function, "x"), "P('data',) sharding.x");
+        QCOMPARE(layoutOf(program, function, "y"), "-");
+        QCOMPARE(layoutOf(program, function, "layers.0.w"), "P() sharding.match[0]"); // committed, though whole
+        QCOMPARE(layoutOf(program, function, "layers.1.w"), "P(None, 'model') sharding.layers.1.w");
+        QCOMPARE(layoutOf(program, function, "layers.2.w"), "-");
+    }
+    // init gives parameters where step wants them; step gives them back there. Arguments: w0 b0 w1 b1 ..
+    QCOMPARE(resultLayout(program, "init", 2), "P(None, 'model')");
+    QCOMPARE(resultLayout(program, "step", 2), "P(None, 'model')");
+    QCOMPARE(resultLayout(program, "step", 1), "-");
+    QCOMPARE(groupSize(*program.find("step"), "opt.m.layers.1.w"), groupSize(*program.find("step"), "layers.1.w"));
+}
+
+void TestResolve::statesLeaveTheirGroup()
+{
+    const Program program = build(read("sharding: {opt.m.*: \"P('data')\", match: [{path: '*', spec: []}]}\n"));
+    const Function& step = *program.find("step");
+    QCOMPARE(layoutOf(program, "step", "opt.m.layers.1.w"), "P('data',) sharding.opt.m.*");
+    QCOMPARE(layoutOf(program, "step", "opt.v.layers.1.w"), "-");
+    const ValueId parameter = *step.findValue("layers.1.w");
+    const ValueId state = *step.findValue("opt.m.layers.1.w");
+    for (const auto& group : step.shardingGroups)
+        QVERIFY(std::find(group.begin(), group.end(), parameter) == group.end()
+            || std::find(group.begin(), group.end(), state) == group.end());
+    // The new state lies where the old one did.
+    for (const Donation& donation : step.donations) {
+        if (step.arguments()[donation.argument] == state)
+            QCOMPARE(resultLayout(program, "step", donation.result), "P('data',)");
+    }
+    QCOMPARE(tests::text(describe(verify(program))), QString());
+}
+
+void TestResolve::gradients()
+{
+    const Program program = build(read("sharding: {grad.layers.1.w: \"P('data')\"}\n"));
+    QCOMPARE(layoutOf(program, "step", "grad.layers.1.w"), "P('data',) sharding.grad.layers.1.w");
+    QCOMPARE(layoutOf(program, "step", "layers.1.w"), "-");
+    QCOMPARE(groupSize(*program.find("step"), "grad.layers.1.w"), std::size_t{0});
+}
+
+void TestResolve::constraints()
+{
+    const Study study = read("sharding: {layers.1: {out: \"P('data', 'model')\"}}\n");
+    const TrainingOptions options = valueOf(trainingOptions(study));
+    QCOMPARE(options.batch, 8);
+    QCOMPARE(options.constraints.size(), std::size_t{1});
+    const ConstraintAttributes& constraint = options.constraints.at("act.layers.1");
+    QCOMPARE(tests::text(constraint.origin), "sharding.layers.1.out");
+    QVERIFY(constraint.sharding == tests::shardingOf("P('data', 'model')", 2, tests::meshOf("data=4,model=2")));
+    const Program program = build(study);
+    const Function& step = *program.find("step");
+    QVERIFY(std::any_of(step.ops.begin(), step.ops.end(), [](const Op& op) { return op.kind == OpKind::ShardingConstraint; }));
+    QCOMPARE(tests::text(describe(verify(program))), QString());
+}
+
+void TestResolve::otherPrograms()
+{
+    auto study = readStudy("meshwright: 1\nmesh: {a: 2, b: 2}\nmodel: {program: p.mlir}\nsharding: {arg0: \"P('a')\", arg*: "
+                           "\"P(None, 'b')\", other: P()}\n",
+        "s.yaml");
+    QVERIFY2(study, qPrintable(tests::described(study)));
+    Program program;
+    program.functions.push_back(Function{});
+    Function& function = program.functions.back();
+    function.name = "main";
+    function.blocks.push_back(Block{});
+    for (int i = 0; i < 2; ++i) {
+        Value value;
+        value.type = {DType::F32, {4, 6}};
+        value.name = fmt::format("arg{}", i);
+        value.block = BlockId(0);
+        value.index = static_cast<std::size_t>(i);
+        function.values.push_back(value);
+        function.body().arguments.push_back(ValueId(i));
+    }
+    const auto resolved = resolveShardings(*study, program);
+    QCOMPARE(tests::idsOf(resolved), "MW1429"); // nothing is named "other"
+    QCOMPARE(resolved.error()[0].place.line, 4);
+    QCOMPARE(layoutOf(program, "main", "arg0"), "P('a',) sharding.arg0");
+    QCOMPARE(layoutOf(program, "main", "arg1"), "P(None, 'b') sharding.arg*");
+}
+
+void TestResolve::problems()
+{
+    // The study fits its own arrays, but is put on another program.
+    const Study study = read("sharding: {x: \"P('data')\"}\n");
+    TrainingOptions options = valueOf(trainingOptions(study));
+    options.batch = 6;
+    Program program = valueOf(buildMlpTraining(*study.mlp(), options));
+    const auto resolved = resolveShardings(study, program);
+    QCOMPARE(tests::idsOf(resolved), "MW1104"); // once, though three functions take x
+    QCOMPARE(tests::text(resolved.error()[0].place.path), "sharding.x");
+
+    Study wrong = study;
+    wrong.mesh = {{"data", 0}};
+    QCOMPARE(tests::idsOf(resolveShardings(wrong, program)), "MW1112");
+    QCOMPARE(tests::idsOf(trainingOptions(wrong)), "MW1112");
+    wrong = read("");
+    wrong.sharding.entries = {{"act.layers.0", {{{"nope"}}}, "sharding.layers.0.out"}};
+    QCOMPARE(tests::idsOf(trainingOptions(wrong)), "MW1102");
+}
+
+QTEST_APPLESS_MAIN(TestResolve)
+#include "tst_resolve.moc"
