@@ -17,6 +17,18 @@ namespace {
 
 constexpr const char* kShardyFix = "write [{\"data\"}, {}] with one entry in braces for each dimension";
 
+void checkList(const AxisRefs& axes, const Mesh& mesh, Problems& problems)
+{
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+        if (axes[i].axis >= 0 && axes[i].axis == axes[i + 1].axis && axes[i].pre * axes[i].size == axes[i + 1].pre
+            && axes[i + 1].size > 1)
+            problems.push_back({"MW1144",
+                fmt::format(
+                    "two consecutive sub-axes can be merged: {}, {}", axisText(axes[i], mesh), axisText(axes[i + 1], mesh)),
+                fmt::format("write {}", axisText({axes[i].axis, axes[i].pre, axes[i].size * axes[i + 1].size}, mesh))});
+    }
+}
+
 class ShardyReader {
 public:
     ShardyReader(std::string_view text, const Mesh& mesh)
@@ -28,13 +40,22 @@ public:
     Result<TensorSharding> read()
     {
         TensorSharding sharding;
-        if (!readAll(sharding) && m_problems.empty())
+        const bool complete = readAll(sharding);
+        if (!complete && m_problems.empty())
             m_problems.push_back(m_cursor.expected("MW1140", "Shardy sharding", m_wanted, kShardyFix));
+        // Parts that are wrong may also continue each other; what else is wrong with the whole needs sound parts.
+        Problems more;
         if (m_problems.empty()) {
-            m_problems = shardingProblems(sharding, m_mesh);
-            for (Problem& problem : m_problems)
-                problem.place = TextCursor::placeAt(0);
+            more = shardingProblems(sharding, m_mesh);
+        } else if (complete) {
+            for (const DimSharding& dim : sharding.dims)
+                checkList(dim.axes, m_mesh, more);
+            checkList(sharding.replicated, m_mesh, more);
+            checkList(sharding.unreduced, m_mesh, more);
         }
+        for (Problem& problem : more)
+            problem.place = TextCursor::placeAt(0);
+        append(m_problems, std::move(more));
         if (!m_problems.empty())
             return m_problems;
         return sharding;
@@ -198,17 +219,6 @@ void checkPairs(const AxisRefs& all, const Mesh& mesh, Problems& problems)
                 tell({"MW1142", fmt::format("sub-axes {} and {} cannot coexist", axisText(first, mesh), axisText(second, mesh)),
                     "use parts that are digits of one way to factor the axis"});
         }
-    }
-}
-
-void checkList(const AxisRefs& axes, const Mesh& mesh, Problems& problems)
-{
-    for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
-        if (axes[i].axis == axes[i + 1].axis && axes[i].pre * axes[i].size == axes[i + 1].pre && axes[i + 1].size > 1)
-            problems.push_back({"MW1144",
-                fmt::format(
-                    "two consecutive sub-axes can be merged: {}, {}", axisText(axes[i], mesh), axisText(axes[i + 1], mesh)),
-                fmt::format("write {}", axisText({axes[i].axis, axes[i].pre, axes[i].size * axes[i + 1].size}, mesh))});
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cassert>
 #include <cctype>
 
 namespace meshwright {
@@ -72,14 +74,21 @@ std::optional<std::string> TextCursor::quoted()
 
 std::optional<std::string_view> TextCursor::untilClosed()
 {
-    int depth = 1;
+    const auto closing = [](char open) { return open == '(' ? ')' : open == '[' ? ']' : '}'; };
+    assert(m_at > 0);
+    std::string wanted(1, closing(m_text[m_at - 1]));
     for (std::size_t i = m_at; i < m_text.size(); ++i) {
         const char c = m_text[i];
-        if (c == '(' || c == '[' || c == '{')
-            ++depth;
-        else if (c == ')' || c == ']' || c == '}')
-            --depth;
-        if (depth == 0) {
+        if (c == '"') {
+            i = std::min(m_text.find('"', i + 1), m_text.size());
+        } else if (c == '(' || c == '[' || c == '{') {
+            wanted += closing(c);
+        } else if (c == ')' || c == ']' || c == '}') {
+            if (c != wanted.back())
+                return std::nullopt;
+            wanted.pop_back();
+        }
+        if (wanted.empty()) {
             const std::string_view inside = m_text.substr(m_at, i - m_at);
             m_at = i + 1;
             return inside;

@@ -32,8 +32,8 @@ public:
     std::string_view word();
     /// A name in single or double quotes, without them; nothing, and no step, when none comes next.
     std::optional<std::string> quoted();
-    /// What stands before the bracket that closes the one that was just taken, which is stepped over too; brackets of all kinds nest.
-    /// Nothing, and no step, when it is not closed.
+    /// What stands before the bracket that closes the one that was just taken, which is stepped over too; brackets of all kinds nest,
+    /// and those in double quotes do not count. Nothing, and no step, when it is not closed. Precondition: a bracket was just taken.
     std::optional<std::string_view> untilClosed();
 
     /// The text from here on.

@@ -1,0 +1,715 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/jax_spec.h"
+
+#include "core/support/text.h"
+#include "core/support/text_cursor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+std::string setText(const std::vector<std::string>& axes)
+{
+    return fmt::format("{{'{}'}}", fmt::join(axes, "', '"));
+}
+
+constexpr std::array kReduceKinds
+    = {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Product, ReduceKind::And, ReduceKind::Or};
+
+std::optional<ReduceKind> reduceKindOf(std::string_view name)
+{
+    for (const ReduceKind kind : kReduceKinds) {
+        if (name == reduceKindName(kind))
+            return kind;
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+std::string jaxSpecText(const JaxSpec& spec)
+{
+    std::vector<std::string> parts;
+    for (const JaxSpec::Entry& entry : spec.dims) {
+        if (entry.unconstrained)
+            parts.emplace_back("UNCONSTRAINED");
+        else if (entry.axes.empty())
+            parts.emplace_back("None");
+        else if (entry.axes.size() == 1)
+            parts.push_back("'" + entry.axes.front() + "'");
+        else
+            parts.push_back("('" + join(entry.axes, "', '") + "')");
+    }
+    const bool alone = parts.size() == 1 && spec.unreduced.empty() && spec.reduced.empty();
+    if (!spec.unreduced.empty())
+        parts.push_back("unreduced=" + setText(spec.unreduced));
+    if (!spec.reduced.empty())
+        parts.push_back("reduced=" + setText(spec.reduced));
+    if (!spec.unreduced.empty())
+        parts.push_back(fmt::format("unreduced_kind={}", reduceKindName(spec.unreducedKind)));
+    return fmt::format("P({}{})", join(parts, ", "), alone ? "," : "");
+}
+
+namespace {
+
+/// Reads the arguments of a PartitionSpec. A function that yields nothing has left a problem.
+class JaxSpecReader {
+public:
+    explicit JaxSpecReader(std::string_view text)
+        : m_cursor(text)
+    {
+    }
+
+    Result<JaxSpec> read()
+    {
+        JaxSpec spec;
+        if (!readAll(spec))
+            return m_problem;
+        Problems problems = doubles(spec);
+        if (!problems.empty())
+            return problems;
+        return spec;
+    }
+
+private:
+    bool fail(const char* wanted)
+    {
+        m_problem = m_cursor.expected("MW1105", "PartitionSpec", wanted,
+            "write P('data', None): one entry for each dimension, each an axis, a tuple of axes or None");
+        return false;
+    }
+
+    bool readAll(JaxSpec& spec)
+    {
+        for (const std::string_view prefix : {"jax.sharding.PartitionSpec", "jax.P", "PartitionSpec", "P"}) {
+            const std::size_t at = m_cursor.at();
+            if (m_cursor.take(prefix)) {
+                if (m_cursor.peek("("))
+                    break;
+                m_cursor.goTo(at);
+            }
+        }
+        const auto close = openList();
+        if (!close)
+            return fail("\"P(\", \"(\" or \"[\"");
+        while (!m_cursor.take(*close)) {
+            const auto keyword = readKeyword(spec);
+            if (!keyword)
+                return false;
+            if (!*keyword) {
+                JaxSpec::Entry entry;
+                if (!readEntry(entry))
+                    return false;
+                spec.dims.push_back(std::move(entry));
+            }
+            if (!m_cursor.take(",") && !m_cursor.peek(*close))
+                return fail(*close == std::string_view(")") ? "\",\" or \")\"" : "\",\" or \"]\"");
+        }
+        return m_cursor.atEnd() || fail("the end of the spec");
+    }
+
+    /// True after a keyword, false when none comes next, nothing after a problem.
+    std::optional<bool> readKeyword(JaxSpec& spec)
+    {
+        const std::size_t at = m_cursor.at();
+        const std::string_view word = m_cursor.word();
+        if ((word != "unreduced" && word != "reduced" && word != "unreduced_kind") || !m_cursor.take("=")) {
+            m_cursor.goTo(at);
+            return false;
+        }
+        if (word == "unreduced_kind") {
+            const auto quoted = m_cursor.quoted();
+            const auto kind = reduceKindOf(quoted ? *quoted : std::string(m_cursor.word()));
+            if (!kind) {
+                fail("sum, max, min, product, and or or");
+                return std::nullopt;
+            }
+            spec.unreducedKind = *kind;
+            return true;
+        }
+        auto& axes = word == "unreduced" ? spec.unreduced : spec.reduced;
+        m_cursor.take("frozenset");
+        const bool call = m_cursor.take("(");
+        if (!m_cursor.take("{")) {
+            fail("\"{\"");
+            return std::nullopt;
+        }
+        while (!m_cursor.take("}")) {
+            auto name = readName();
+            if (!name)
+                return std::nullopt;
+            if (name->empty()) {
+                fail("an axis name (a set of axes cannot contain None)");
+                return std::nullopt;
+            }
+            axes.push_back(*std::move(name));
+            if (!m_cursor.take(",") && !m_cursor.peek("}")) {
+                fail("\",\" or \"}\"");
+                return std::nullopt;
+            }
+        }
+        if (call && !m_cursor.take(")")) {
+            fail("\")\"");
+            return std::nullopt;
+        }
+        return true;
+    }
+
+    bool readEntry(JaxSpec::Entry& entry)
+    {
+        const auto close = openList();
+        if (!close) {
+            const std::size_t at = m_cursor.at();
+            for (const char* open : {"P.UNCONSTRAINED", "PartitionSpec.UNCONSTRAINED", "jax.P.UNCONSTRAINED", "UNCONSTRAINED"}) {
+                if (m_cursor.take(open)) {
+                    entry.unconstrained = true;
+                    return true;
+                }
+            }
+            m_cursor.goTo(at);
+            auto name = readName();
+            if (!name)
+                return false;
+            if (!name->empty())
+                entry.axes.push_back(*std::move(name));
+            return true;
+        }
+        while (!m_cursor.take(*close)) {
+            auto name = readName();
+            if (!name)
+                return false;
+            if (name->empty())
+                return fail("an axis name");
+            entry.axes.push_back(*std::move(name));
+            if (!m_cursor.take(",") && !m_cursor.peek(*close))
+                return fail(*close == std::string_view(")") ? "\",\" or \")\"" : "\",\" or \"]\"");
+        }
+        return true;
+    }
+
+    /// The name of an axis; the empty name for None, null and ~.
+    std::optional<std::string> readName()
+    {
+        if (auto quoted = m_cursor.quoted()) {
+            if (!quoted->empty())
+                return quoted;
+            fail("an axis name between the quotes");
+            return std::nullopt;
+        }
+        if (m_cursor.take("~"))
+            return std::string();
+        const std::size_t at = m_cursor.at();
+        const std::string word(m_cursor.word());
+        if (word.empty()) {
+            m_cursor.goTo(at);
+            fail("an axis name or None");
+            return std::nullopt;
+        }
+        return word == "None" || word == "null" ? std::string() : word;
+    }
+
+    std::optional<const char*> openList()
+    {
+        if (m_cursor.take("("))
+            return ")";
+        if (m_cursor.take("["))
+            return "]";
+        return std::nullopt;
+    }
+
+    static Problems doubles(const JaxSpec& spec)
+    {
+        std::set<std::string> inDims;
+        for (const JaxSpec::Entry& entry : spec.dims)
+            inDims.insert(entry.axes.begin(), entry.axes.end());
+        Problems problems;
+        std::set<std::string> seen;
+        const auto check = [&](const char* set, const std::vector<std::string>& axes) {
+            for (const std::string& axis : axes) {
+                if (inDims.contains(axis))
+                    problems.push_back(
+                        {"MW1103", fmt::format("partitions cannot overlap with {} axes: \"{}\" is in both", set, axis),
+                            "use each axis in one place", TextCursor::placeAt(0)});
+                else if (!seen.insert(axis).second)
+                    problems.push_back({"MW1103", fmt::format("axis \"{}\" is used twice in the {} axes", axis, set),
+                        "name it once", TextCursor::placeAt(0)});
+            }
+        };
+        check("unreduced", spec.unreduced);
+        check("reduced", spec.reduced);
+        return problems;
+    }
+
+    TextCursor m_cursor;
+    Problem m_problem;
+};
+
+/// The named axes that are larger than 1, in mesh order.
+AxisRefs axesOf(const std::vector<std::string>& names, const char* set, const Mesh& mesh, Problems& problems)
+{
+    AxisRefs axes;
+    for (const std::string& name : names) {
+        const auto index = mesh.findAxis(name);
+        if (!index)
+            problems.push_back({"MW1102", fmt::format("{} axis \"{}\" is not found in the mesh {}", set, name, mesh.text()),
+                suggestion(name, mesh.axisNames())});
+        else if (mesh.axes()[*index].size > 1)
+            axes.push_back(wholeAxis(mesh, *index));
+    }
+    std::sort(axes.begin(), axes.end());
+    return axes;
+}
+
+} // namespace
+
+Result<JaxSpec> parseJaxSpec(std::string_view text)
+{
+    return JaxSpecReader(text).read();
+}
+
+Result<SpecSharding> onMesh(const JaxSpec& spec, std::optional<std::size_t> rank, const Mesh& mesh)
+{
+    PartitionSpec placed;
+    for (const JaxSpec::Entry& entry : spec.dims)
+        placed.dims.push_back(entry.axes);
+    Problems problems;
+    SpecSharding found;
+    auto sharding = toTensorSharding(placed, rank.value_or(spec.dims.size()), mesh);
+    if (!sharding)
+        problems = sharding.error();
+    else
+        found.sharding = *std::move(sharding);
+    found.sharding.unreduced = axesOf(spec.unreduced, "unreduced", mesh, problems);
+    found.sharding.unreducedKind = spec.unreducedKind;
+    found.reduced = axesOf(spec.reduced, "reduced", mesh, problems);
+    if (!problems.empty())
+        return problems;
+    for (std::size_t dim = 0; dim < spec.dims.size(); ++dim)
+        found.sharding.dims[dim].open = spec.dims[dim].unconstrained;
+    return found;
+}
+
+Problem noNameForPart(const AxisRef& part, const Mesh& mesh, std::string_view notation)
+{
+    const MeshAxis& axis = mesh.axes()[static_cast<std::size_t>(part.axis)];
+    const std::int64_t post = axis.size / (part.pre * part.size);
+    std::vector<std::string> axes;
+    for (const std::int64_t size : {part.pre, part.size, post}) {
+        if (size > 1)
+            axes.push_back(fmt::format("{}_{}={}", axis.name, axes.size(), size));
+    }
+    return {"MW1161", fmt::format("{} has no name for a part of a mesh axis: {}", notation, axisText(part, mesh)),
+        fmt::format("split the axis {}={} of the mesh into {}", axis.name, axis.size, join(axes, ",")), {}, Severity::Error,
+        "only whole axes have names there"};
+}
+
+Result<JaxSpec> jaxSpecOf(const TensorSharding& sharding, const AxisRefs& reduced, const Mesh& mesh)
+{
+    Problems problems;
+    const auto namesOf = [&](const AxisRefs& axes) {
+        std::vector<std::string> names;
+        for (const AxisRef& axis : axes) {
+            const auto index = static_cast<std::size_t>(axis.axis);
+            if (axis != wholeAxis(mesh, index))
+                problems.push_back(noNameForPart(axis, mesh, "a PartitionSpec"));
+            names.push_back(mesh.axes()[index].name);
+        }
+        return names;
+    };
+    JaxSpec spec;
+    for (const DimSharding& dim : sharding.dims)
+        spec.dims.push_back({namesOf(dim.axes), dim.open && dim.axes.empty()});
+    spec.unreduced = namesOf(sharding.unreduced);
+    spec.unreducedKind = sharding.unreducedKind;
+    spec.reduced = namesOf(reduced);
+    if (!problems.empty())
+        return problems;
+    return spec;
+}
+
+namespace {
+
+constexpr std::array kAxisTypeNames = {"Auto", "Explicit", "Manual"};
+
+} // namespace
+
+std::string jaxMeshText(const Mesh& mesh, std::span<const AxisType> types)
+{
+    std::vector<std::string> axes;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
+        axes.push_back(fmt::format("'{}': {}", mesh.axes()[i].name, mesh.axes()[i].size));
+        names.emplace_back(kAxisTypeNames[static_cast<std::size_t>(i < types.size() ? types[i] : AxisType::Auto)]);
+    }
+    if (axes.empty())
+        return "Mesh()";
+    return fmt::format("Mesh({}, axis_types=({}{}))", join(axes, ", "), join(names, ", "), names.size() == 1 ? "," : "");
+}
+
+namespace {
+
+/// Reads the printed forms of a mesh: entries `'x': 2` or keywords.
+class JaxMeshReader {
+public:
+    explicit JaxMeshReader(std::string_view text)
+        : m_cursor(text)
+    {
+    }
+
+    Result<Mesh> read()
+    {
+        m_cursor.take("jax.sharding.");
+        m_cursor.take("Abstract");
+        if (!m_cursor.take("Mesh") || !m_cursor.take("(") || !readArguments() || !m_cursor.atEnd())
+            return problem();
+        std::vector<MeshAxis> axes = std::move(m_axes);
+        if (axes.empty() && m_names.size() == m_sizes.size()) {
+            for (std::size_t i = 0; i < m_names.size(); ++i)
+                axes.push_back({m_names[i], m_sizes[i]});
+        } else if (m_names.size() != m_sizes.size()) {
+            return Mesh::fromArray(m_sizes, std::move(m_devices), m_names);
+        }
+        return Mesh::create(std::move(axes), std::move(m_devices));
+    }
+
+private:
+    Problem problem()
+    {
+        return m_cursor.expected("MW1119", "mesh", "an entry such as 'x': 2", "write Mesh('x': 2, 'y': 4), or x=2,y=4");
+    }
+
+    bool readArguments()
+    {
+        m_cursor.take("OrderedDict(");
+        while (!m_cursor.take(")")) {
+            if (auto name = m_cursor.quoted()) {
+                if (!m_cursor.take(":") || !readAxis(*std::move(name)))
+                    return false;
+            } else if (m_cursor.take("[") || m_cursor.take("{")) {
+                if (!readPairs())
+                    return false;
+            } else if (!readKeyword()) {
+                return false;
+            }
+            if (!m_cursor.take(",") && !m_cursor.peek(")"))
+                return false;
+        }
+        m_cursor.take(")"); // of OrderedDict
+        return true;
+    }
+
+    bool readAxis(std::string name)
+    {
+        const auto size = m_cursor.integer();
+        if (size)
+            m_axes.push_back({std::move(name), *size});
+        return size.has_value();
+    }
+
+    /// `('x', 2), ('y', 4)]` or `'x': 2, 'y': 4}`.
+    bool readPairs()
+    {
+        while (!m_cursor.take("]") && !m_cursor.take("}")) {
+            const bool tuple = m_cursor.take("(");
+            auto name = m_cursor.quoted();
+            if (!name || !m_cursor.take(tuple ? "," : ":") || !readAxis(*std::move(name)) || (tuple && !m_cursor.take(")")))
+                return false;
+            m_cursor.take(",");
+        }
+        return true;
+    }
+
+    bool readKeyword()
+    {
+        const std::size_t at = m_cursor.at();
+        const std::string_view word = m_cursor.word();
+        if (!m_cursor.take("=")) {
+            m_cursor.goTo(at);
+            return false;
+        }
+        if (word == "axis_names")
+            return readNames();
+        if (word == "axis_sizes") {
+            std::int64_t depth = 0;
+            return readNested(m_sizes, depth);
+        }
+        if (word == "device_ids" || word == "devices") {
+            m_cursor.take("array(");
+            return readDevices();
+        }
+        if (word != "axis_types" && word != "abstract_device") {
+            m_cursor.goTo(at);
+            return false;
+        }
+        if (m_cursor.take("(") || m_cursor.take("{"))
+            return m_cursor.untilClosed().has_value();
+        return !m_cursor.word().empty();
+    }
+
+    bool readNames()
+    {
+        const bool list = m_cursor.take("(") || m_cursor.take("[");
+        do {
+            auto name = m_cursor.quoted();
+            if (!name)
+                break;
+            m_names.push_back(*std::move(name));
+        } while (m_cursor.take(","));
+        return !list || m_cursor.take(")") || m_cursor.take("]");
+    }
+
+    /// `(2, 4)` or `(2,)`.
+    bool readNested(std::vector<std::int64_t>& values, std::int64_t& depth)
+    {
+        if (!m_cursor.take("(") && !m_cursor.take("["))
+            return false;
+        ++depth;
+        while (!m_cursor.take(")") && !m_cursor.take("]")) {
+            const auto value = m_cursor.integer();
+            if (!value)
+                return false;
+            values.push_back(*value);
+            m_cursor.take(",");
+        }
+        return true;
+    }
+
+    /// Nested lists of ids, with commas or without as NumPy prints them. The number of lists at each depth gives the shape.
+    bool readDevices()
+    {
+        std::vector<std::int64_t> lists; // at each depth
+        std::size_t depth = 0;
+        do {
+            if (m_cursor.take("[")) {
+                ++depth;
+                if (lists.size() < depth)
+                    lists.push_back(0);
+                ++lists[depth - 1];
+            } else if (m_cursor.take("]")) {
+                --depth;
+            } else if (const auto id = m_cursor.integer(); id && depth > 0) {
+                m_devices.push_back(*id);
+            } else if (!m_cursor.take(",")) {
+                return false;
+            }
+        } while (depth > 0);
+        m_cursor.take(")"); // of array(..)
+        lists.push_back(static_cast<std::int64_t>(m_devices.size()));
+        m_sizes.clear();
+        for (std::size_t i = 0; i + 1 < lists.size(); ++i)
+            m_sizes.push_back(lists[i] == 0 ? 0 : lists[i + 1] / lists[i]);
+        return true;
+    }
+
+    TextCursor m_cursor;
+    std::vector<MeshAxis> m_axes;
+    std::vector<std::string> m_names;
+    std::vector<std::int64_t> m_sizes;
+    std::vector<DeviceId> m_devices;
+};
+
+} // namespace
+
+Result<Mesh> parseJaxMesh(std::string_view text)
+{
+    const std::string_view inside = trimmed(text);
+    if (inside.find('(') == std::string_view::npos)
+        return parseMesh(inside);
+    return JaxMeshReader(inside).read();
+}
+
+JaxSpec specInType(const JaxSpec& spec, const Mesh& mesh, std::span<const AxisType> types, std::size_t rank)
+{
+    const auto isExplicit = [&](const std::string& name) {
+        const auto index = mesh.findAxis(name);
+        return index && *index < types.size() && types[*index] == AxisType::Explicit;
+    };
+    JaxSpec kept = spec;
+    kept.dims.resize(std::max(rank, spec.dims.size()));
+    for (JaxSpec::Entry& entry : kept.dims) {
+        std::erase_if(entry.axes, [&](const std::string& name) { return !isExplicit(name); });
+        entry.unconstrained = false;
+    }
+    std::erase_if(kept.unreduced, [&](const std::string& name) { return !isExplicit(name); });
+    std::erase_if(kept.reduced, [&](const std::string& name) { return !isExplicit(name); });
+    return kept;
+}
+
+JaxSpec specOfAxisMap(std::span<const std::pair<std::string, std::size_t>> dimOfAxis)
+{
+    JaxSpec spec;
+    for (const auto& [axis, dim] : dimOfAxis) {
+        if (spec.dims.size() <= dim)
+            spec.dims.resize(dim + 1);
+        spec.dims[dim].axes.push_back(axis);
+    }
+    return spec;
+}
+
+bool isDtypeName(std::string_view name)
+{
+    static const std::set<std::string_view> kNames = {"bool", "float64", "float32", "float16", "bfloat16", "int64", "int32",
+        "int16", "int8", "int4", "uint64", "uint32", "uint16", "uint8", "uint4", "complex64", "complex128", "f64", "f32", "f16",
+        "bf16", "i64", "i32", "i16", "i8", "i4", "s64", "s32", "s16", "s8", "s4", "u64", "u32", "u16", "u8", "u4", "c64", "c128",
+        "pred", "float8_e4m3fn", "float8_e5m2", "f8_e4m3fn", "f8_e5m2", "f8e4m3fn", "f8e5m2", "float0", "key"};
+    return kNames.contains(name);
+}
+
+std::string jaxTypeText(const JaxType& type)
+{
+    std::vector<std::string> dims;
+    for (std::size_t dim = 0; dim < type.shape.size(); ++dim) {
+        std::string text = std::to_string(type.shape[dim]);
+        if (dim < type.spec.dims.size()) {
+            const auto& axes = type.spec.dims[dim].axes;
+            if (axes.size() == 1)
+                text += "@" + axes.front();
+            else if (axes.size() > 1)
+                text += fmt::format("@({})", join(axes, ","));
+        }
+        dims.push_back(std::move(text));
+    }
+    std::vector<std::string> sets;
+    const auto add = [&](const std::string& prefix, const std::vector<std::string>& axes) {
+        if (axes.size() == 1)
+            sets.push_back(prefix + ":" + axes.front());
+        else if (axes.size() > 1)
+            sets.push_back(fmt::format("{}:({})", prefix, join(axes, ",")));
+    };
+    add("V", type.varying);
+    add(type.spec.unreducedKind == ReduceKind::Sum ? "U" : fmt::format("U_{}", reduceKindName(type.spec.unreducedKind)),
+        type.spec.unreduced);
+    add("R", type.spec.reduced);
+    return fmt::format("{}[{}]{}", type.dtype, join(dims, ","), sets.empty() ? "" : "{" + join(sets, ", ") + "}");
+}
+
+namespace {
+
+class JaxTypeReader {
+public:
+    explicit JaxTypeReader(std::string_view text)
+        : m_cursor(text)
+    {
+    }
+
+    Result<JaxType> read()
+    {
+        JaxType type;
+        if (!readAll(type))
+            return m_cursor.expected("MW1167", "type", m_wanted, "write f32[8@x,4]: each size with the axes that split it");
+        std::set<std::string> seen;
+        Problems problems;
+        const auto check = [&](const std::vector<std::string>& axes) {
+            for (const std::string& axis : axes) {
+                if (!seen.insert(axis).second)
+                    problems.push_back({"MW1103", fmt::format("axis \"{}\" is used twice in the type", axis),
+                        "use each axis in one place", TextCursor::placeAt(0)});
+            }
+        };
+        for (const JaxSpec::Entry& entry : type.spec.dims)
+            check(entry.axes);
+        check(type.spec.unreduced);
+        check(type.spec.reduced);
+        if (!problems.empty())
+            return problems;
+        return type;
+    }
+
+private:
+    bool fail(const char* wanted)
+    {
+        m_wanted = wanted;
+        return false;
+    }
+
+    bool readAll(JaxType& type)
+    {
+        type.dtype = std::string(m_cursor.word());
+        if (!isDtypeName(type.dtype)) {
+            m_cursor.goTo(0);
+            return fail("an element type such as f32");
+        }
+        if (m_cursor.take("<")) { // the memory space
+            m_cursor.word();
+            if (!m_cursor.take(">"))
+                return fail("\">\"");
+        }
+        if (!m_cursor.take("["))
+            return fail("\"[\"");
+        while (!m_cursor.take("]")) {
+            const auto size = m_cursor.integer();
+            if (!size || *size < 0)
+                return fail("the size of a dimension");
+            type.shape.push_back(*size);
+            JaxSpec::Entry entry;
+            if (m_cursor.take("@") && !readAxes(entry.axes))
+                return false;
+            type.spec.dims.push_back(std::move(entry));
+            if (!m_cursor.take(",") && !m_cursor.peek("]"))
+                return fail("\"@\", \",\" or \"]\"");
+        }
+        if (m_cursor.take("{") && !readSets(type))
+            return false;
+        return m_cursor.atEnd() || fail("the end of the type");
+    }
+
+    bool readAxes(std::vector<std::string>& axes)
+    {
+        const bool several = m_cursor.take("(");
+        do {
+            const auto quoted = m_cursor.quoted();
+            std::string name = quoted ? *quoted : std::string(m_cursor.word());
+            if (name.empty())
+                return fail("the name of an axis");
+            axes.push_back(std::move(name));
+        } while (several && m_cursor.take(","));
+        return !several || m_cursor.take(")") || fail("\")\"");
+    }
+
+    bool readSets(JaxType& type)
+    {
+        while (!m_cursor.take("}")) {
+            const std::string_view set = m_cursor.word();
+            std::vector<std::string>* axes = nullptr;
+            if (set == "V") {
+                axes = &type.varying;
+            } else if (set == "R") {
+                axes = &type.spec.reduced;
+            } else if (set.starts_with('U')) {
+                const auto kind = set == "U" ? ReduceKind::Sum : reduceKindOf(set.starts_with("U_") ? set.substr(2) : set);
+                if (!kind)
+                    return fail("U, or U_ and the kind of reduction");
+                type.spec.unreducedKind = *kind;
+                axes = &type.spec.unreduced;
+            }
+            if (axes == nullptr)
+                return fail("V, U or R");
+            if (!m_cursor.take(":"))
+                return fail("\":\"");
+            if (!readAxes(*axes))
+                return false;
+            if (!m_cursor.take(",") && !m_cursor.peek("}"))
+                return fail("\",\" or \"}\"");
+        }
+        return true;
+    }
+
+    TextCursor m_cursor;
+    const char* m_wanted = "";
+};
+
+} // namespace
+
+Result<JaxType> parseJaxType(std::string_view text)
+{
+    return JaxTypeReader(text).read();
+}
+
+} // namespace meshwright

@@ -1,0 +1,747 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/notation.h"
+
+#include "core/sharding/book_text.h"
+#include "core/sharding/jax_spec.h"
+#include "core/sharding/placements.h"
+#include "core/sharding/shardy_text.h"
+#include "core/support/text.h"
+#include "core/support/text_cursor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+struct NotationEntry {
+    Notation notation;
+    const char* name;
+    const char* title;
+};
+
+constexpr std::array<NotationEntry, 10> kNotations = {{
+    {Notation::Jax, "jax", "JAX's PartitionSpec"},
+    {Notation::JaxNamed, "named", "JAX's NamedSharding"},
+    {Notation::JaxType, "types", "JAX's types"},
+    {Notation::Hlo, "hlo", "XLA's tiles"},
+    {Notation::HloNamed, "hlo-named", "XLA's named shardings"},
+    {Notation::Shardy, "sdy", "Shardy's shardings"},
+    {Notation::DTensor, "dtensor", "DTensor's placements"},
+    {Notation::DTensorShort, "dtensor-short", "DTensor's short placements"},
+    {Notation::Book, "book", "the scaling book's notation"},
+    {Notation::Positional, "positional", "JAX's PositionalSharding"},
+}};
+
+constexpr auto kOrder = [] {
+    std::array<Notation, kNotations.size()> order{};
+    for (std::size_t i = 0; i < order.size(); ++i)
+        order[i] = kNotations[i].notation;
+    return order;
+}();
+
+} // namespace
+
+const char* notationName(Notation notation)
+{
+    return kNotations[static_cast<std::size_t>(notation)].name;
+}
+
+const char* notationTitle(Notation notation)
+{
+    return kNotations[static_cast<std::size_t>(notation)].title;
+}
+
+std::span<const Notation> allNotations()
+{
+    return kOrder;
+}
+
+Result<Notation> notationOf(std::string_view name)
+{
+    std::vector<std::string> names;
+    for (const NotationEntry& entry : kNotations) {
+        if (entry.name == name)
+            return entry.notation;
+        names.emplace_back(entry.name);
+    }
+    return Problem{"MW1159", fmt::format("there is no notation \"{}\"", name), suggestion(name, names)};
+}
+
+namespace {
+
+bool isShortPlacements(std::string_view text, const Mesh* mesh)
+{
+    // P alone and P(..) are specs, unless what stands in the brackets is a reduction.
+    static const std::set<std::string_view> kReductions
+        = {"sum", "max", "min", "product", "avg", "band", "bor", "bxor", "and", "or"};
+    TextCursor cursor(text);
+    bool any = false;
+    while (!cursor.atEnd()) {
+        if (cursor.take("_S(") || cursor.take("S(")) {
+            if (!cursor.integer() || !cursor.untilClosed())
+                return false;
+        } else if (cursor.take("R")) {
+            cursor.take("()");
+        } else if (cursor.take("P")) {
+            if (cursor.take("(")) {
+                const auto inside = cursor.untilClosed();
+                if (!inside || !kReductions.contains(trimmed(*inside)) || (mesh != nullptr && mesh->findAxis(trimmed(*inside))))
+                    return false;
+            }
+        } else {
+            return false;
+        }
+        any = true;
+    }
+    return any;
+}
+
+bool isPlacementList(std::string_view text, const Mesh* mesh)
+{
+    TextCursor cursor(text);
+    if (!cursor.take("[") && !cursor.take("("))
+        return false;
+    for (const char* name : {"Shard(", "Replicate(", "Partial(", "_StridedShard(", "S(", "_S("}) {
+        if (cursor.peek(name))
+            return true;
+    }
+    const std::string_view word = cursor.word();
+    return (word == "R" || word == "P") && (mesh == nullptr || !mesh->findAxis(word));
+}
+
+/// Which notation the text is in, as far as its shape tells.
+std::optional<Notation> recognise(std::string_view text, const Mesh* mesh)
+{
+    const auto begins = [&](std::initializer_list<std::string_view> starts) {
+        return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return text.starts_with(start); });
+    };
+    if (begins({"NamedSharding(", "jax.sharding.NamedSharding("}))
+        return Notation::JaxNamed;
+    if (begins({"PositionalSharding(", "jax.sharding.PositionalSharding("}))
+        return Notation::Positional;
+    if (begins({"GSPMDSharding(", "jax.sharding.GSPMDSharding("}))
+        return Notation::Hlo;
+    if (begins({"#sdy.sharding", "sdy.sharding", "<"}))
+        return Notation::Shardy;
+    if (isShortPlacements(text, mesh))
+        return Notation::DTensorShort;
+    if (isPlacementList(text, mesh))
+        return Notation::DTensor;
+    if (begins({"P(", "PartitionSpec(", "jax.sharding.PartitionSpec(", "jax.P(", "("}))
+        return Notation::Jax;
+    if (begins({"{"})) {
+        TextCursor cursor(text);
+        cursor.take("{");
+        return cursor.peek("mesh[") || cursor.peek("maximal_mesh[") ? Notation::HloNamed : Notation::Hlo;
+    }
+    if (begins({"["})) {
+        TextCursor cursor(text);
+        cursor.take("[");
+        return cursor.peek("{") || cursor.peek("]") ? Notation::Shardy : Notation::Jax;
+    }
+    TextCursor cursor(text);
+    const std::string_view word = cursor.word();
+    if (word.empty() || (!cursor.peek("[") && !cursor.peek("<")))
+        return std::nullopt;
+    return isDtypeName(word) ? Notation::JaxType : Notation::Book;
+}
+
+class NotationReader {
+public:
+    NotationReader(std::string_view text, const SpellingContext& context)
+        : m_text(trimmed(text))
+        , m_context(context)
+    {
+    }
+
+    Result<ParsedSharding> read()
+    {
+        const auto notation = recognise(m_text, m_context.mesh ? &*m_context.mesh : nullptr);
+        if (!notation)
+            return Problem{"MW1158", fmt::format("\"{}\" is a sharding in none of the known notations", m_text.substr(0, 60)),
+                "write P('data', None), {devices=[4,1]<=[4]}, [{\"data\"}, {}], [Shard(0), Replicate()], f32[8@data,4] or A[I_X, "
+                "J]",
+                TextCursor::placeAt(0)};
+        m_parsed.notation = *notation;
+        Problems problems = readAs(*notation);
+        if (!problems.empty())
+            return problems;
+        return std::move(m_parsed);
+    }
+
+private:
+    Problems readAs(Notation notation)
+    {
+        switch (notation) {
+        case Notation::Jax:
+            return readSpec(m_text);
+        case Notation::JaxNamed:
+            return readNamed();
+        case Notation::JaxType:
+            return readType();
+        case Notation::Hlo:
+            return readTiles();
+        case Notation::HloNamed:
+            return readXlaNamed();
+        case Notation::Shardy:
+            return readShardy();
+        case Notation::DTensor:
+        case Notation::DTensorShort:
+            return readPlacements();
+        case Notation::Book:
+            return readBook();
+        case Notation::Positional:
+            return readPositional();
+        }
+        return {};
+    }
+
+    /// The mesh of the context, or the one without axes when the text needs none.
+    Problems needMesh(bool needed)
+    {
+        if (m_context.mesh)
+            m_parsed.mesh = *m_context.mesh;
+        else if (needed)
+            return {{"MW1157", fmt::format("{} names axes, but no mesh is known", notationTitle(m_parsed.notation)),
+                "give the mesh too, such as data=4,model=2"}};
+        else
+            m_parsed.meshInvented = true;
+        return {};
+    }
+
+    Problems settleSpec(const JaxSpec& spec)
+    {
+        const auto on = onMesh(spec, m_context.rank, m_parsed.mesh);
+        if (!on)
+            return on.error();
+        m_parsed.sharding = on->sharding;
+        m_parsed.reduced = on->reduced;
+        return {};
+    }
+
+    static bool namesAxes(const JaxSpec& spec)
+    {
+        return !spec.unreduced.empty() || !spec.reduced.empty()
+            || std::any_of(spec.dims.begin(), spec.dims.end(), [](const JaxSpec::Entry& entry) { return !entry.axes.empty(); });
+    }
+
+    Problems readSpec(std::string_view text)
+    {
+        const auto spec = parseJaxSpec(text);
+        if (!spec)
+            return spec.error();
+        if (Problems problems = needMesh(namesAxes(*spec)); !problems.empty())
+            return problems;
+        return settleSpec(*spec);
+    }
+
+    /// `NamedSharding(mesh=Mesh(..), spec=P(..), memory_kind=device)`; the keywords may be left out.
+    Problems readNamed()
+    {
+        TextCursor cursor(m_text);
+        cursor.take("jax.sharding.");
+        cursor.take("NamedSharding(");
+        const auto problem = [&](const char* wanted) {
+            return Problems{
+                cursor.expected("MW1105", "NamedSharding", wanted, "write NamedSharding(mesh=Mesh('x': 2), spec=P('x',))")};
+        };
+        const auto inside = cursor.untilClosed();
+        if (!inside || !cursor.atEnd())
+            return problem("\")\" at the end");
+        // The spec begins at its keyword, or at the first P( outside the mesh.
+        std::size_t specAt = inside->find("spec=");
+        for (const char* start : {", PartitionSpec(", ", P("}) {
+            if (specAt == std::string_view::npos)
+                specAt = inside->find(start);
+        }
+        if (specAt == std::string_view::npos)
+            return problem("\"spec=\"");
+        std::string_view meshText = trimmed(inside->substr(0, specAt));
+        if (meshText.ends_with(','))
+            meshText.remove_suffix(1);
+        if (meshText.starts_with("mesh="))
+            meshText.remove_prefix(5);
+        std::string_view specText = inside->substr(specAt);
+        specText.remove_prefix(specText.starts_with("spec=") ? 5 : 1);
+        specText = trimmed(specText);
+        if (const std::size_t open = specText.find('('); open != std::string_view::npos) {
+            TextCursor spec(specText);
+            spec.goTo(open + 1);
+            if (spec.untilClosed())
+                specText = specText.substr(0, spec.at()); // what follows, such as memory_kind, places no pieces
+        }
+        const auto mesh
+            = meshText.find('=') == std::string_view::npos && meshText.find('(') == std::string_view::npos && m_context.mesh
+            ? Result<Mesh>(*m_context.mesh) // a name such as `mesh`
+            : parseJaxMesh(meshText);
+        if (!mesh)
+            return mesh.error();
+        // The printed mesh has no device order: that of the known mesh, if it is the same otherwise.
+        m_parsed.mesh
+            = m_context.mesh && m_context.mesh->axes() == mesh->axes() && mesh->hasDefaultOrder() ? *m_context.mesh : *mesh;
+        const auto spec = parseJaxSpec(specText);
+        if (!spec)
+            return spec.error();
+        return settleSpec(*spec);
+    }
+
+    Problems readType()
+    {
+        const auto type = parseJaxType(m_text);
+        if (!type)
+            return type.error();
+        if (Problems problems = needMesh(namesAxes(type->spec) || !type->varying.empty()); !problems.empty())
+            return problems;
+        m_parsed.shape = type->shape;
+        m_parsed.dtype = type->dtype;
+        Problems problems = settleSpec(type->spec);
+        for (const std::string& name : type->varying) {
+            if (const auto index = m_parsed.mesh.findAxis(name))
+                m_parsed.manual.push_back(wholeAxis(m_parsed.mesh, *index));
+            else
+                problems.push_back(
+                    {"MW1102", fmt::format("unknown axis name: \"{}\"", name), suggestion(name, m_parsed.mesh.axisNames())});
+        }
+        std::sort(m_parsed.manual.begin(), m_parsed.manual.end());
+        return problems;
+    }
+
+    Problems settleTiles(const TileSharding& tiles)
+    {
+        const std::size_t rank = tiles.kind == TileKind::Tiled ? tiles.rank() : m_context.rank.value_or(0);
+        if (m_context.mesh && tiles.kind != TileKind::Maximal) {
+            m_parsed.mesh = *m_context.mesh;
+        } else {
+            const auto mesh = meshOfTiles(tiles);
+            if (!mesh)
+                return mesh.error();
+            m_parsed.mesh = *mesh;
+            m_parsed.meshInvented = true;
+        }
+        if (m_context.rank && rank != *m_context.rank)
+            return fromTiles(tiles, *m_context.rank, m_parsed.mesh).error();
+        const auto named = fromTiles(tiles, rank, m_parsed.mesh);
+        if (!named)
+            return named.error();
+        m_parsed.sharding = named->sharding;
+        m_parsed.manual = named->manual;
+        return {};
+    }
+
+    Problems readTiles()
+    {
+        std::string_view text = m_text;
+        if (const std::size_t open = text.find("GSPMDSharding("); open != std::string_view::npos) {
+            text = text.substr(open + 14);
+            const std::size_t end = text.rfind('}');
+            text = text.substr(0, end == std::string_view::npos ? text.size() : end + 1);
+        }
+        const auto tiles = parseTileSharding(text);
+        return tiles ? settleTiles(*tiles) : tiles.error();
+    }
+
+    Problems readXlaNamed()
+    {
+        const auto named = parseXlaNamed(m_text);
+        if (!named)
+            return named.error();
+        m_parsed.mesh = named->mesh;
+        m_parsed.sharding = named->sharding;
+        return {};
+    }
+
+    Problems readShardy()
+    {
+        std::string_view text = m_text;
+        const std::size_t open = text.find('<');
+        std::optional<Mesh> ownMesh;
+        if (!text.starts_with('[') && open != std::string_view::npos) {
+            // #sdy.sharding<@mesh, [..]> or <mesh<["a"=2]>, [..]>: the sharding begins at the bracket after the mesh.
+            const auto wrong = [&] {
+                return Problems{TextCursor(text).expected(
+                    "MW1140", "Shardy sharding", "#sdy.sharding<@mesh, [..]>", "write [{\"data\"}, {}]")};
+            };
+            if (!text.ends_with('>'))
+                return wrong();
+            text = trimmed(text.substr(open + 1, text.size() - open - 2));
+            if (text.starts_with("mesh<")) {
+                const std::size_t end = text.find('>');
+                if (end == std::string_view::npos)
+                    return wrong();
+                const auto mesh = inlinedMesh(text.substr(5, end - 5));
+                if (!mesh)
+                    return mesh.error();
+                ownMesh = *mesh;
+                text = text.substr(end + 1);
+            } else if (!text.starts_with('@')) {
+                return wrong();
+            }
+            const std::size_t comma = text.find(',');
+            if (comma == std::string_view::npos)
+                return wrong();
+            text = trimmed(text.substr(comma + 1));
+        }
+        if (ownMesh) {
+            m_parsed.mesh = *ownMesh;
+        } else {
+            if (Problems problems
+                = needMesh(text.find('"') != std::string_view::npos || text.find('\'') != std::string_view::npos);
+                !problems.empty())
+                return problems;
+            if (m_parsed.meshInvented && text != "[]")
+                m_parsed.mesh = valueOf(Mesh::create({{"axis_0", 1}})); // Shardy's mesh without axes has shardings of rank 0 only
+        }
+        const auto sharding = parseShardy(text, m_parsed.mesh);
+        if (!sharding)
+            return sharding.error();
+        m_parsed.sharding = *sharding;
+        if (m_context.rank) {
+            if (m_parsed.mesh.axes().empty())
+                m_parsed.sharding.dims.resize(*m_context.rank);
+            return shardingProblems(m_parsed.sharding, m_parsed.mesh, m_context.rank);
+        }
+        return {};
+    }
+
+    /// `["a"=2, "b"=4], device_ids=[0, 2, ..]`
+    static Result<Mesh> inlinedMesh(std::string_view text)
+    {
+        TextCursor cursor(text);
+        std::vector<MeshAxis> axes;
+        std::vector<DeviceId> order;
+        const auto wrong
+            = [&](const char* wanted) { return cursor.expected("MW1119", "mesh", wanted, "write mesh<[\"a\"=2, \"b\"=4]>"); };
+        if (!cursor.take("["))
+            return wrong("\"[\"");
+        while (!cursor.take("]")) {
+            auto name = cursor.quoted();
+            if (!name || !cursor.take("="))
+                return wrong("an axis such as \"a\"=2");
+            const auto size = cursor.integer();
+            if (!size)
+                return wrong("the size of the axis");
+            axes.push_back({*std::move(name), *size});
+            cursor.take(",");
+        }
+        if (cursor.take(",")) {
+            if (!cursor.take("device_ids=["))
+                return wrong("\"device_ids=[\"");
+            while (!cursor.take("]")) {
+                const auto id = cursor.integer();
+                if (!id)
+                    return wrong("a device id");
+                order.push_back(*id);
+                cursor.take(",");
+            }
+        }
+        return Mesh::create(std::move(axes), std::move(order));
+    }
+
+    Problems readPlacements()
+    {
+        const auto placements = parsePlacements(m_text);
+        if (!placements)
+            return placements.error();
+        if (Problems problems = needMesh(true); !problems.empty()) {
+            problems.front().message = "placements say what each mesh dimension does, but no mesh is known";
+            return problems;
+        }
+        const auto sharding = onMesh(*placements, m_context.rank, m_parsed.mesh);
+        if (!sharding)
+            return sharding.error();
+        m_parsed.sharding = *sharding;
+        return {};
+    }
+
+    Problems readBook()
+    {
+        if (Problems problems = needMesh(m_text.find('_') != std::string_view::npos); !problems.empty())
+            return problems;
+        auto array = parseBook(m_text, m_parsed.mesh);
+        if (!array)
+            return array.error();
+        if (m_context.rank && array->dimNames.size() != *m_context.rank)
+            return {{"MW1145",
+                fmt::format("{} has {} dimensions, the array has rank {}", array->name, array->dimNames.size(), *m_context.rank),
+                fmt::format("name {} dimensions", *m_context.rank)}};
+        m_parsed.sharding = std::move(array->sharding);
+        m_parsed.arrayName = std::move(array->name);
+        m_parsed.dimNames = std::move(array->dimNames);
+        return {};
+    }
+
+    Problems readPositional()
+    {
+        const auto positional = parsePositional(m_text);
+        if (!positional)
+            return positional.error();
+        TileSharding tiles;
+        tiles.kind = TileKind::Tiled;
+        Shape dims = positional->shape();
+        // A rank promotion: leading dimensions of one tile that the array does not have.
+        while (m_context.rank && dims.size() > *m_context.rank && dims.front() == 1)
+            dims.erase(dims.begin());
+        while (m_context.rank && dims.size() < *m_context.rank && positional->isFullyReplicated())
+            dims.push_back(1);
+        std::vector<DeviceId> devices;
+        for (std::int64_t cell = 0; cell < elementCount(positional->shape()); ++cell) {
+            const auto held = positional->devicesAt(cell);
+            devices.insert(devices.end(), held.begin(), held.end());
+        }
+        dims.push_back(static_cast<std::int64_t>(positional->devices().size()) / elementCount(positional->shape()));
+        tiles.subgroups = {Subgroup::Replicated};
+        const auto list = TileAssignment::list(std::move(dims), std::move(devices));
+        if (!list)
+            return list.error();
+        tiles.tiles = *list;
+        if (m_context.mesh)
+            return settleTiles(tiles);
+        // Without a mesh: one of these devices, even when they all hold the same.
+        Problems problems = settleTiles(tiles);
+        if (problems.empty() && normalized(tiles).kind == TileKind::Replicated && tiles.tiles.count() > 1)
+            m_parsed.mesh = valueOf(Mesh::create({{"axis_0", tiles.tiles.count()}}, tiles.tiles.devices()));
+        return problems;
+    }
+
+    std::string_view m_text;
+    const SpellingContext& m_context;
+    ParsedSharding m_parsed;
+};
+
+} // namespace
+
+Result<ParsedSharding> parseSharding(std::string_view text, const SpellingContext& context)
+{
+    return NotationReader(text, context).read();
+}
+
+namespace {
+
+std::string axisList(const AxisRefs& axes, const Mesh& mesh)
+{
+    std::vector<std::string> names;
+    for (const AxisRef& axis : axes)
+        names.push_back(axisText(axis, mesh));
+    return join(names, ", ");
+}
+
+/// Writes one sharding; notes what the text leaves unsaid.
+class NotationWriter {
+public:
+    explicit NotationWriter(const ParsedSharding& parsed)
+        : m_parsed(parsed)
+        , m_sharding(parsed.sharding)
+        , m_mesh(parsed.mesh)
+    {
+    }
+
+    Result<Spelling> write(Notation notation)
+    {
+        std::string text;
+        Problems problems;
+        switch (notation) {
+        case Notation::Jax:
+        case Notation::JaxNamed:
+            problems = writeSpec(notation, text);
+            break;
+        case Notation::JaxType:
+            problems = writeType(text);
+            break;
+        case Notation::Hlo:
+            problems = writeTiles(text);
+            break;
+        case Notation::HloNamed:
+            text = xlaNamedText(m_sharding, m_mesh);
+            problems = onlySums(notation);
+            noteManual(notation);
+            break;
+        case Notation::Shardy:
+            text = m_mesh.axes().empty() ? "[]" : shardyText(m_sharding, m_mesh);
+            problems = onlySums(notation);
+            noteManual(notation);
+            noteOrder(notation);
+            break;
+        case Notation::DTensor:
+        case Notation::DTensorShort:
+            problems = writePlacements(notation, text);
+            break;
+        case Notation::Book:
+            problems = writeBook(text);
+            break;
+        case Notation::Positional:
+            problems = writePositional(text);
+            break;
+        }
+        if (!problems.empty())
+            return problems;
+        noteHints(notation);
+        return Spelling{std::move(text), std::move(m_notes)};
+    }
+
+private:
+    Problems onlySums(Notation notation) const
+    {
+        if (m_sharding.unreduced.empty() || m_sharding.unreducedKind == ReduceKind::Sum)
+            return {};
+        return {{"MW1161",
+            fmt::format("{} have partial sums only, the values combine by {}", notationTitle(notation),
+                reduceKindName(m_sharding.unreducedKind)),
+            "use P(.., unreduced_kind=..) or DTensor's Partial"}};
+    }
+
+    void noteManual(Notation notation)
+    {
+        if (!m_parsed.manual.empty())
+            m_notes.push_back(
+                fmt::format("{} do not say that {} are manual", notationTitle(notation), axisList(m_parsed.manual, m_mesh)));
+    }
+
+    void noteOrder(Notation notation)
+    {
+        if (!m_mesh.hasDefaultOrder())
+            m_notes.push_back(fmt::format("{} do not say the device order of the mesh", notationTitle(notation)));
+    }
+
+    /// Hints to propagation, which most notations do not have.
+    void noteHints(Notation notation)
+    {
+        const bool spec = notation == Notation::Jax || notation == Notation::JaxNamed;
+        if (!m_parsed.reduced.empty() && !spec && notation != Notation::JaxType)
+            m_notes.push_back(
+                fmt::format("that {} are reduced in the cotangent is not said", axisList(m_parsed.reduced, m_mesh)));
+        if (notation == Notation::Shardy || notation == Notation::HloNamed)
+            return;
+        for (std::size_t dim = 0; dim < m_sharding.dims.size(); ++dim) {
+            const DimSharding& entry = m_sharding.dims[dim];
+            if (entry.open && !(spec && entry.axes.empty()))
+                m_notes.push_back(fmt::format("dim {} is open to further axes, which the text does not say", dim));
+            if (entry.priority != 0)
+                m_notes.push_back(fmt::format("dim {} has priority {}, which the text does not say", dim, entry.priority));
+        }
+        if (!m_sharding.replicated.empty())
+            m_notes.push_back(
+                fmt::format("that {} are replicated for good is not said", axisList(m_sharding.replicated, m_mesh)));
+    }
+
+    Problems writeSpec(Notation notation, std::string& text)
+    {
+        const auto spec = jaxSpecOf(m_sharding, m_parsed.reduced, m_mesh);
+        if (!spec)
+            return spec.error();
+        text = notation == Notation::Jax
+            ? jaxSpecText(*spec)
+            : fmt::format("NamedSharding(mesh={}, spec={})", jaxMeshText(m_mesh), jaxSpecText(*spec));
+        noteManual(notation);
+        noteOrder(notation);
+        return {};
+    }
+
+    Problems writeType(std::string& text)
+    {
+        if (!m_parsed.shape)
+            return {{"MW1161", "a type states the sizes of the array, which are not known", "give the shape of the array"}};
+        const auto spec = jaxSpecOf(m_sharding, m_parsed.reduced, m_mesh);
+        if (!spec)
+            return spec.error();
+        JaxType type{m_parsed.dtype.empty() ? "f32" : m_parsed.dtype, *m_parsed.shape, *spec, {}};
+        for (const AxisRef& axis : m_parsed.manual) {
+            const auto index = static_cast<std::size_t>(axis.axis);
+            if (axis != wholeAxis(m_mesh, index))
+                return {noNameForPart(axis, m_mesh, "a type")};
+            type.varying.push_back(m_mesh.axes()[index].name);
+        }
+        text = jaxTypeText(type);
+        noteOrder(Notation::JaxType);
+        return {};
+    }
+
+    Problems writeTiles(std::string& text)
+    {
+        text = tileText(toTiles(m_sharding, m_mesh, m_parsed.manual));
+        return onlySums(Notation::Hlo);
+    }
+
+    Problems writePlacements(Notation notation, std::string& text)
+    {
+        const auto placements = placementsOf(m_sharding, m_mesh);
+        if (!placements)
+            return placements.error();
+        if (placements->empty())
+            return {{"MW1161", "a mesh without axes has no dimensions to place on", "use a mesh with one axis of size 1"}};
+        text = notation == Notation::DTensor ? placementsText(*placements) : shortPlacementsText(*placements);
+        noteManual(notation);
+        noteOrder(notation);
+        return {};
+    }
+
+    Problems writeBook(std::string& text)
+    {
+        const auto written
+            = bookText({m_parsed.arrayName.empty() ? "A" : m_parsed.arrayName, m_parsed.dimNames, m_sharding}, m_mesh);
+        if (!written)
+            return written.error();
+        text = *written;
+        noteManual(Notation::Book);
+        noteOrder(Notation::Book);
+        return {};
+    }
+
+    Problems writePositional(std::string& text)
+    {
+        Problems problems;
+        if (!m_sharding.unreduced.empty())
+            problems.push_back({"MW1161",
+                fmt::format("a PositionalSharding places whole values, and this one is a partial result over {}",
+                    axisList(m_sharding.unreduced, m_mesh)),
+                "reduce the value first"});
+        if (!m_parsed.manual.empty())
+            problems.push_back(
+                {"MW1161", fmt::format("a PositionalSharding has no manual axes, and {} are", axisList(m_parsed.manual, m_mesh)),
+                    "write the sharding of the whole value"});
+        if (!problems.empty())
+            return problems;
+        // The devices tile by tile, then the sets of replicas.
+        AxisRefs order;
+        Shape shape;
+        for (const DimSharding& dim : m_sharding.dims) {
+            order.insert(order.end(), dim.axes.begin(), dim.axes.end());
+            shape.push_back(shardCount(dim.axes));
+        }
+        const AxisRefs rest = unusedAxes(order, m_mesh);
+        order.insert(order.end(), rest.begin(), rest.end());
+        shape.push_back(shardCount(rest));
+        std::vector<DeviceId> devices(static_cast<std::size_t>(m_mesh.deviceCount()));
+        for (std::int64_t position = 0; position < m_mesh.deviceCount(); ++position)
+            devices[static_cast<std::size_t>(shardIndex(position, order, m_mesh))] = m_mesh.deviceAt(position);
+        const auto grid = valueOf(valueOf(PositionalSharding::create(std::move(devices))).reshape(std::move(shape)));
+        text = valueOf(grid.replicate(-1, false)).text();
+        return {};
+    }
+
+    const ParsedSharding& m_parsed;
+    const TensorSharding& m_sharding;
+    const Mesh& m_mesh;
+    std::vector<std::string> m_notes;
+};
+
+} // namespace
+
+Result<Spelling> printSharding(const ParsedSharding& sharding, Notation notation)
+{
+    return NotationWriter(sharding).write(notation);
+}
+
+Result<Spelling> printSharding(const TensorSharding& sharding, const Mesh& mesh, Notation notation)
+{
+    ParsedSharding parsed;
+    parsed.mesh = mesh;
+    parsed.sharding = sharding;
+    return printSharding(parsed, notation);
+}
+
+} // namespace meshwright
