@@ -2,9 +2,8 @@
 #include "core/runtime/products.h"
 
 #include <Eigen/Core>
-#ifdef MESHWRIGHT_HAS_OPENBLAS
-#include <cblas.h>
-#endif
+
+#include <dlfcn.h>
 
 #include <atomic>
 #include <cassert>
@@ -14,33 +13,51 @@ namespace meshwright {
 
 namespace {
 
-#ifdef MESHWRIGHT_HAS_OPENBLAS
-constexpr ProductBackend kDefaultBackend = ProductBackend::OpenBlas;
+/// What is used of OpenBLAS, found in its library when the first product is asked for: programs that multiply nothing do not load it.
+/// The signatures are those of CBLAS with 32-bit integers, as Debian builds it.
+struct OpenBlas {
+    static constexpr int kRowMajor = 101;
+    static constexpr int kNoTranspose = 111;
+    static constexpr int kTranspose = 112;
 
-/// OpenBLAS's own threads would fight with ours for the cores.
-void useOneThread()
+    template <typename T>
+    using Gemm = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
+    using SetThreads = void (*)(int);
+
+    Gemm<float> sgemm = nullptr;
+    Gemm<double> dgemm = nullptr;
+    SetThreads setThreads = nullptr;
+
+    bool isThere() const { return sgemm != nullptr && dgemm != nullptr && setThreads != nullptr; }
+};
+
+OpenBlas loadOpenBlas()
 {
-    static const bool done = [] {
-        openblas_set_num_threads(1);
-        return true;
-    }();
-    static_cast<void>(done);
+    OpenBlas blas;
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr)
+        return blas;
+    blas.sgemm = reinterpret_cast<OpenBlas::Gemm<float>>(dlsym(library, "cblas_sgemm"));
+    blas.dgemm = reinterpret_cast<OpenBlas::Gemm<double>>(dlsym(library, "cblas_dgemm"));
+    blas.setThreads = reinterpret_cast<OpenBlas::SetThreads>(dlsym(library, "openblas_set_num_threads"));
+    if (blas.isThere())
+        blas.setThreads(1); // its own threads would fight with ours for the cores
+    return blas;
+}
+
+const OpenBlas& openBlas()
+{
+    static const OpenBlas blas = loadOpenBlas();
+    return blas;
 }
 
 bool fitsBlas(std::int64_t size)
 {
-    return size <= std::numeric_limits<blasint>::max();
+    return size <= std::numeric_limits<int>::max();
 }
 
-CBLAS_TRANSPOSE blasTranspose(bool transposed)
-{
-    return transposed ? CblasTrans : CblasNoTrans;
-}
-#else
-constexpr ProductBackend kDefaultBackend = ProductBackend::Eigen;
-#endif
-
-std::atomic<ProductBackend> s_backend{kDefaultBackend};
+enum class Chosen : std::uint8_t { Fastest, Eigen, OpenBlas };
+std::atomic<Chosen> s_chosen{Chosen::Fastest};
 
 template <typename T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -84,66 +101,61 @@ const char* productBackendName(ProductBackend backend)
 
 ProductBackend productBackend()
 {
-    return s_backend.load(std::memory_order_relaxed);
+    switch (s_chosen.load(std::memory_order_relaxed)) {
+    case Chosen::Eigen:
+        return ProductBackend::Eigen;
+    case Chosen::OpenBlas:
+        return ProductBackend::OpenBlas;
+    case Chosen::Fastest:
+        break;
+    }
+    return openBlas().isThere() ? ProductBackend::OpenBlas : ProductBackend::Eigen;
 }
 
 bool setProductBackend(ProductBackend backend)
 {
-    if (backend == ProductBackend::OpenBlas && kDefaultBackend != ProductBackend::OpenBlas)
+    if (backend == ProductBackend::OpenBlas && !openBlas().isThere())
         return false;
-    s_backend.store(backend, std::memory_order_relaxed);
+    s_chosen.store(backend == ProductBackend::OpenBlas ? Chosen::OpenBlas : Chosen::Eigen, std::memory_order_relaxed);
     return true;
 }
 
 void setProductThreads(int threads)
 {
     assert(threads >= 1);
-#ifdef MESHWRIGHT_HAS_OPENBLAS
-    useOneThread();
-    openblas_set_num_threads(threads);
-#else
-    static_cast<void>(threads);
-#endif
+    if (openBlas().isThere())
+        openBlas().setThreads(threads);
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
-    MatrixView<float> result)
+namespace {
+
+template <typename T>
+void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs, MatrixView<T> result,
+    OpenBlas::Gemm<T> OpenBlas::*gemm)
 {
     if (m == 0 || n == 0)
         return;
     if (k == 0)
         return fillZero(m, n, result);
-#ifdef MESHWRIGHT_HAS_OPENBLAS
-    if (productBackend() == ProductBackend::OpenBlas && fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride)
-        && fitsBlas(rhs.stride)) {
-        useOneThread();
-        cblas_sgemm(CblasRowMajor, blasTranspose(lhs.transposed), blasTranspose(rhs.transposed), static_cast<blasint>(m),
-            static_cast<blasint>(n), static_cast<blasint>(k), 1.0F, lhs.data, static_cast<blasint>(lhs.stride), rhs.data,
-            static_cast<blasint>(rhs.stride), 0.0F, result.data, static_cast<blasint>(result.stride));
-        return;
-    }
-#endif
-    multiplyWithEigen(m, n, k, lhs, rhs, result);
+    const bool fits = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
+    if (!fits || productBackend() != ProductBackend::OpenBlas)
+        return multiplyWithEigen(m, n, k, lhs, rhs, result);
+    const auto transposeOf = [](bool transposed) { return transposed ? OpenBlas::kTranspose : OpenBlas::kNoTranspose; };
+    (openBlas().*gemm)(OpenBlas::kRowMajor, transposeOf(lhs.transposed), transposeOf(rhs.transposed), static_cast<int>(m), static_cast<int>(n),
+        static_cast<int>(k), T(1), lhs.data, static_cast<int>(lhs.stride), rhs.data, static_cast<int>(rhs.stride), T(0), result.data,
+        static_cast<int>(result.stride));
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
-    MatrixView<double> result)
+} // namespace
+
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs, MatrixView<float> result)
 {
-    if (m == 0 || n == 0)
-        return;
-    if (k == 0)
-        return fillZero(m, n, result);
-#ifdef MESHWRIGHT_HAS_OPENBLAS
-    if (productBackend() == ProductBackend::OpenBlas && fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride)
-        && fitsBlas(rhs.stride)) {
-        useOneThread();
-        cblas_dgemm(CblasRowMajor, blasTranspose(lhs.transposed), blasTranspose(rhs.transposed), static_cast<blasint>(m),
-            static_cast<blasint>(n), static_cast<blasint>(k), 1.0, lhs.data, static_cast<blasint>(lhs.stride), rhs.data,
-            static_cast<blasint>(rhs.stride), 0.0, result.data, static_cast<blasint>(result.stride));
-        return;
-    }
-#endif
-    multiplyWithEigen(m, n, k, lhs, rhs, result);
+    multiplyFloating(m, n, k, lhs, rhs, result, &OpenBlas::sgemm);
+}
+
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs, MatrixView<double> result)
+{
+    multiplyFloating(m, n, k, lhs, rhs, result, &OpenBlas::dgemm);
 }
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,

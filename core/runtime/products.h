@@ -8,14 +8,14 @@ namespace meshwright {
 /// Who multiplies matrices.
 enum class ProductBackend : std::uint8_t {
     Eigen, ///< always there
-    OpenBlas, ///< when the build found it
+    OpenBlas, ///< when its library is installed where the program runs
 };
 const char* productBackendName(ProductBackend backend);
 
-/// The backend in use: the fastest that the build has, until `setProductBackend`. Trained values are equal bit for bit for one backend only.
+/// The backend in use: the fastest that there is, until `setProductBackend`. Trained values are equal bit for bit for one backend only.
 ProductBackend productBackend();
 
-/// False when the build lacks it. Not while products are being computed.
+/// False when it is not there. Not while products are being computed.
 bool setProductBackend(ProductBackend backend);
 
 /// How many threads one product may use: 1 by default, since devices run side by side. More only for a single device.

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/json_schema.h"
+
+#include <QProcess>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <csignal>
+
+using namespace meshwright;
+
+namespace {
+
+struct Outcome {
+    int code = -1;
+    QByteArray out;
+    QByteArray err;
+};
+
+Outcome run(const QStringList& arguments, const QByteArray& input = {})
+{
+    QProcess process;
+    process.start(MESHWRIGHT_PROGRAM, arguments);
+    process.write(input);
+    process.closeWriteChannel();
+    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
+        return {};
+    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+}
+
+QString example(const QString& name)
+{
+    return QString(MESHWRIGHT_SOURCE_DIR) + "/resources/examples/" + name;
+}
+
+QStringList errorsAgainst(const QString& schema, const QByteArray& json)
+{
+    QFile file(QString(MESHWRIGHT_SOURCE_DIR) + "/resources/schemas/" + schema);
+    if (!file.open(QIODevice::ReadOnly))
+        return {"no schema"};
+    const QJsonDocument document = QJsonDocument::fromJson(json);
+    if (document.isNull())
+        return {"no JSON"};
+    return tests::schemaErrors(document.object(), QJsonDocument::fromJson(file.readAll()).object());
+}
+
+} // namespace
+
+/// The verbs that run the engine, as a process.
+class TestEngineVerbs : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void exitCodes_data();
+    void exitCodes();
+    void simulationJson();
+    void simulationIsTheSameTwice();
+    void severalStudiesAreRows();
+    void trainingJson();
+    void trainingIsTheSameWhateverThePermits();
+    void traces();
+    void nothingHalfWritten();
+    void interruptKeepsWhatThereIs();
+    void tourSumsUp();
+};
+
+void TestEngineVerbs::exitCodes_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said");
+
+    QTest::newRow("simulate") << QStringList{"simulate", example("tensor_parallel.yaml")} << 0 << "";
+    QTest::newRow("train") << QStringList{"train", example("tensor_parallel.yaml"), "--verify", "-q", "--set", "train.steps=3"} << 0 << "";
+    QTest::newRow("no steps") << QStringList{"train", example("tensor_parallel.yaml"), "-q", "--set", "train.steps=0"} << 0 << "";
+    QTest::newRow("run") << QStringList{"run", example("mlp.mlir"), "--verify"} << 0 << "";
+
+    QTest::newRow("no study") << QStringList{"train"} << 2 << "MW1904";
+    QTest::newRow("unknown flag") << QStringList{"simulate", example("digits.yaml"), "--trase", "x"} << 2 << "did you mean \"--trace\"?";
+    QTest::newRow("missing file") << QStringList{"train", "nowhere.yaml"} << 3 << "MW1001";
+    QTest::newRow("a directory") << QStringList{"simulate", "/"} << 3 << "MW1002";
+    QTest::newRow("no such chip") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3 << "MW1701";
+    QTest::newRow("slice too large") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware={chip: v5e, topology: [64, 2]}"} << 3 << "MW1705";
+    QTest::newRow("no hardware") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware=null"} << 3 << "MW1731";
+    QTest::newRow("mesh larger than the slice") << QStringList{"simulate", example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4 << "MW1430";
+    QTest::newRow("does not fit") << QStringList{"simulate", example("wide_mlp.yaml"), "--set", "mesh={data: 1}", "--set", "sharding={}", "--set", "batch=1048576"} << 4 << "";
+    QTest::newRow("batch does not divide") << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=97"} << 3 << "MW1104";
+    QTest::newRow("batch larger than the data") << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=4096"} << 3 << "MW1606";
+    QTest::newRow("loss blows up") << QStringList{"train", example("fsdp.yaml"), "-q", "--set", "optimizer={sgd: {learning_rate: 1.0e+30}}"} << 6 << "MW1620";
+    QTest::newRow("training a program") << QStringList{"train", "-"} << 3 << "MW1621";
+    QTest::newRow("no such function") << QStringList{"run", example("mlp.mlir"), "--function", "nope"} << 3 << "MW1732";
+    QTest::newRow("program text") << QStringList{"run", example("digits.yaml")} << 3 << "MW1320";
+    QTest::newRow("trace into no folder") << QStringList{"simulate", example("digits.yaml"), "--trace", "/no/such/folder/t.json"} << 3 << "MW1005";
+    QTest::newRow("result into a folder") << QStringList{"train", example("tensor_parallel.yaml"), "-q", "--set", "train.steps=1", "-o", "/"} << 3 << "MW1005";
+}
+
+void TestEngineVerbs::exitCodes()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QString, said);
+    const QByteArray programStudy = "meshwright: 1\nname: p\nmodel: {program: " + example("mlp.mlir").toUtf8() + "}\nmesh: {data: 4, model: 2}\n";
+    const Outcome outcome = run(arguments, programStudy);
+    QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.err);
+    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    QVERIFY(code == 4 || outcome.out.isEmpty() == (code != 0));
+}
+
+void TestEngineVerbs::simulationJson()
+{
+    const Outcome outcome = run({"simulate", example("digits.yaml"), "--format", "json"});
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(errorsAgainst("simulation-1.json", outcome.out), QStringList());
+    const QJsonObject result = QJsonDocument::fromJson(outcome.out).object();
+    const double step = result["step_time_s"].toDouble();
+    QVERIFY(qAbs(step - result["compute_s"].toDouble() - result["exposed_communication_s"].toDouble()) < 1e-9);
+    double exposed = 0.0;
+    for (const QJsonValue collective : result["collectives"].toArray())
+        exposed += collective["exposed_s"].toDouble();
+    QVERIFY(qAbs(exposed - result["exposed_communication_s"].toDouble()) < 1e-9);
+}
+
+/// Equal bytes but for the field that the schema calls measured.
+void TestEngineVerbs::simulationIsTheSameTwice()
+{
+    const auto withoutWall = [] {
+        QByteArray out = run({"simulate", example("fsdp.yaml"), "--format", "json"}).out;
+        const auto at = out.indexOf("\"wall_s\"");
+        return out.remove(at, out.indexOf(',', at) - at);
+    };
+    QCOMPARE(withoutWall(), withoutWall());
+}
+
+void TestEngineVerbs::severalStudiesAreRows()
+{
+    const Outcome text = run({"simulate", example("digits.yaml"), example("fsdp.yaml"), example("zero1.yaml")});
+    QCOMPARE(text.code, 0);
+    QCOMPARE(text.out.count('\n'), 4);
+    const Outcome csv = run({"simulate", example("digits.yaml"), example("fsdp.yaml"), "--format", "csv"});
+    QCOMPARE(csv.out.count('\n'), 3);
+    const Outcome json = run({"simulate", example("digits.yaml"), example("fsdp.yaml"), "--format", "json"});
+    QCOMPARE(QJsonDocument::fromJson(json.out).array().size(), 2);
+}
+
+void TestEngineVerbs::trainingJson()
+{
+    const Outcome outcome = run({"train", example("phases.yaml"), "--verify", "-q", "--format", "json"});
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(errorsAgainst("training-1.json", outcome.out), QStringList());
+    const QJsonObject result = QJsonDocument::fromJson(outcome.out).object();
+    QCOMPARE(result["losses"].toArray().size(), 21);
+    QCOMPARE(result["phases"].toArray().size(), 2);
+    QCOMPARE(result["verify"].toObject()["verdict"].toString(), QString("equal"));
+}
+
+void TestEngineVerbs::trainingIsTheSameWhateverThePermits()
+{
+    QJsonArray losses;
+    for (const char* permits : {"1", "2", "8"}) {
+        const Outcome outcome = run({"train", example("two_d.yaml"), "-q", "--format", "json", "--permits", permits});
+        QCOMPARE(outcome.code, 0);
+        const QJsonArray now = QJsonDocument::fromJson(outcome.out).object()["losses"].toArray();
+        QVERIFY(losses.isEmpty() || losses == now);
+        losses = now;
+    }
+}
+
+void TestEngineVerbs::traces()
+{
+    QTemporaryDir folder;
+    const QStringList files = {folder.filePath("simulated.json"), folder.filePath("measured.json")};
+    QCOMPARE(run({"simulate", example("digits.yaml"), "--trace", files[0]}).code, 0);
+    QCOMPARE(run({"train", example("digits.yaml"), "-q", "--set", "train.steps=2", "--trace", files[1]}).code, 0);
+    for (const QString& name : files) {
+        QFile file(name);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QJsonArray events = QJsonDocument::fromJson(file.readAll()).object()["traceEvents"].toArray();
+        QMap<QPair<int, int>, double> endOf;
+        int slices = 0;
+        for (const QJsonValue event : events) {
+            if (event["ph"].toString() != "X")
+                continue;
+            ++slices;
+            const QPair<int, int> row(event["pid"].toInt(), event["tid"].toInt());
+            QVERIFY2(event["ts"].toDouble() >= endOf.value(row) - 0.002, qPrintable(name)); // a viewer refuses slices of a row that overlap
+            endOf[row] = event["ts"].toDouble() + event["dur"].toDouble();
+        }
+        QVERIFY(slices > 20);
+    }
+}
+
+void TestEngineVerbs::nothingHalfWritten()
+{
+    QTemporaryDir folder;
+    const QString target = folder.filePath("result.json");
+    QFile before(target);
+    QVERIFY(before.open(QIODevice::WriteOnly));
+    before.write("before");
+    before.close();
+    QCOMPARE(run({"train", example("fsdp.yaml"), "-q", "-o", target, "--set", "optimizer={sgd: {learning_rate: 1.0e+30}}"}).code, 6);
+    QVERIFY(before.open(QIODevice::ReadOnly));
+    QCOMPARE(before.readAll(), QByteArray("before"));
+    QCOMPARE(QDir(folder.path()).entryList(QDir::Files).size(), 1);
+}
+
+void TestEngineVerbs::interruptKeepsWhatThereIs()
+{
+    QProcess process;
+    process.start(MESHWRIGHT_PROGRAM, {"train", example("digits.yaml"), "--format", "json", "--set", "train.steps=1000000"});
+    QVERIFY(process.waitForStarted());
+    QTest::qWait(1000);
+    kill(static_cast<pid_t>(process.processId()), SIGINT);
+    QVERIFY(process.waitForFinished(30'000));
+    QCOMPARE(process.exitCode(), 130);
+    const QJsonObject result = QJsonDocument::fromJson(process.readAllStandardOutput()).object();
+    QCOMPARE(result["interrupted"].toBool(), true);
+    QVERIFY(result["losses"].toArray().size() > 1);
+}
+
+void TestEngineVerbs::tourSumsUp()
+{
+    const Outcome outcome = run({"tour"});
+    QCOMPARE(outcome.code, 0);
+    QVERIFY(outcome.out.contains("equal to one device: yes"));
+    QVERIFY2(outcome.out.count('\n') <= 32, outcome.out);
+}
+
+QTEST_GUILESS_MAIN(TestEngineVerbs)
+#include "tst_engine_verbs.moc"
