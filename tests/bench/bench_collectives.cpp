@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Collectives over eight virtual devices, by size of one device's whole buffer. Usage: bench_collectives [repetitions]
+// Prints a line for each: coll,ours,<op>,<bytes>,median_us,min_us
+
+#include "core/program/builder.h"
+#include "core/runtime/clocks.h"
+#include "core/runtime/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+using namespace meshwright;
+
+namespace {
+
+template <typename T>
+T checked(Result<T> result)
+{
+    if (!result) {
+        fmt::print(stderr, "{}\n", describe(result.error()));
+        std::exit(1);
+    }
+    return *std::move(result);
+}
+
+struct Times {
+    double median = 0.0;
+    double min = 0.0;
+};
+
+template <typename F>
+Times timed(int repetitions, F f)
+{
+    f(); // warm
+    std::vector<double> seconds;
+    for (int i = 0; i < repetitions; ++i) {
+        const double start = wallSeconds();
+        f();
+        seconds.push_back(wallSeconds() - start);
+    }
+    std::sort(seconds.begin(), seconds.end());
+    return {seconds[seconds.size() / 2], seconds.front()};
+}
+
+void benchCollectives(int repetitions)
+{
+    const Mesh mesh = checked(parseMesh("a=8"));
+    const AxisRefs axis{wholeAxis(mesh, 0)};
+    const auto devices = checked(VirtualDevices::create(8));
+    constexpr std::array<std::pair<OpKind, const char*>, 5> kOperations = {{{OpKind::AllReduce, "all-reduce"}, {OpKind::AllGather, "all-gather"},
+        {OpKind::ReduceScatter, "reduce-scatter"}, {OpKind::AllToAll, "all-to-all"}, {OpKind::CollectivePermute, "permute"}}};
+    for (const auto& [kind, name] : kOperations) {
+        for (const std::int64_t bytes :
+            {std::int64_t{4} << 10, std::int64_t{256} << 10, std::int64_t{4} << 20, std::int64_t{64} << 20}) {
+            constexpr int kCalls = 20;
+            const std::int64_t elements = bytes / 4;
+            const bool gathers = kind == OpKind::AllGather;
+            DeviceFunction device;
+            Function& function = device.function;
+            Builder builder(function);
+            const Shape whole = kind == OpKind::CollectivePermute ? Shape{8 * elements, 1}
+                : kind == OpKind::AllToAll                        ? Shape{8 * (elements / 8), 8}
+                                                                  : Shape{elements, 1};
+            TensorSharding rows = TensorSharding::replicatedOf(2);
+            rows.dims[0].axes = axis;
+            TensorSharding columns = TensorSharding::replicatedOf(2);
+            columns.dims[1].axes = axis;
+            TensorSharding partial = TensorSharding::replicatedOf(2);
+            partial.unreduced = axis;
+            const bool reduces = kind == OpKind::AllReduce || kind == OpKind::ReduceScatter;
+            const TensorSharding from = reduces ? partial : rows;
+            const TensorSharding to = kind == OpKind::ReduceScatter || kind == OpKind::CollectivePermute ? rows
+                : kind == OpKind::AllToAll                                                               ? columns
+                                           : TensorSharding::replicatedOf(2);
+            CollectiveAttributes attributes;
+            attributes.axes = axis;
+            if (gathers || kind == OpKind::ReduceScatter)
+                attributes.perDim = {axis, {}};
+            if (kind == OpKind::AllToAll)
+                attributes.moves = {{axis, 0, 1}};
+            if (kind == OpKind::CollectivePermute) {
+                attributes.resultShape = {elements, 1};
+                attributes.sources = {7, 0, 1, 2, 3, 4, 5, 6};
+            }
+            const ValueId x = builder.argument({DType::F32, localShape(whole, from)});
+            function[x].sharding = from;
+            device.globalShapes.push_back(whole);
+            std::vector<ValueId> results;
+            for (int i = 0; i < kCalls; ++i) {
+                results = {builder.add(kind, {x}, attributes)};
+                function[results[0]].sharding = to;
+                device.globalShapes.push_back(whole);
+            }
+            builder.setResults(results);
+            const auto loaded = checked(LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", mesh}}, *devices));
+            HostArray array(TensorType{DType::F32, whole});
+            std::fill(array.as<float>().begin(), array.as<float>().end(), 1.0F);
+            checked(loaded->writeArgument(0, array));
+            const Times times
+                = timed(bytes > (1 << 22) ? std::max(2, repetitions / 2) : repetitions * 3, [&] { checked(loaded->run()); });
+            fmt::print("coll,ours,{},{},{:.1f},{:.1f}\n", name, bytes, times.median / kCalls * 1e6, times.min / kCalls * 1e6);
+            std::fflush(stdout);
+        }
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
+    benchCollectives(std::max(1, repetitions));
+    return 0;
+}
