@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kWarmSteps = 2;
 constexpr int kSteps = 7;
-constexpr const char* kStudy = R"(meshwright: 1
+constexpr const char* kStudy = R"yaml(meshwright: 1
 name: bench
 mesh: {{data: {}, model: {}}}
 model: {{mlp: {{layers: [784, 2048, 2048, 2048, 10], activation: relu, loss: sum_squared}}}}
@@ -44,7 +44,7 @@ sharding:
   layers.3: {{w: "P('model', None)", b: "P()"}}
 optimizer: {{sgd: {{learning_rate: 1.0e-4}}}}
 train: {{steps: 7, seed: 0, data: random}}
-)";
+)yaml";
 
 /// Proportional share of memory, in MB.
 double pssMegabytes()
