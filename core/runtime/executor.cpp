@@ -487,6 +487,11 @@ private:
             ready.body = readyList(instruction.body, problems);
             return ready;
         }
+        if (!isTileOp(op.kind)
+            && std::none_of(op.results.begin(), op.results.end(), [this](ValueId result) { return isInMemory(result); })) {
+            ready.kind = InstructionKind::CollectiveDone; // nobody reads what it makes: nothing to do, on any device
+            return ready;
+        }
         ready.description = describe(instruction);
         if (isCollective(op.kind)) {
             auto made = Collective::create(m_scheduled.device, instruction.ops.back(), m_positions, m_rendezvous);

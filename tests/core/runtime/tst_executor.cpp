@@ -141,6 +141,7 @@ private Q_SLOTS:
     void changesLayout();
     void countsAndTimelines();
     void manyDevices();
+    void deadOpsDoNothing();
     void arguments();
 };
 
@@ -477,6 +478,32 @@ void TestExecutor::manyDevices()
     const auto expected = evaluate(plain, arguments);
     QVERIFY(expected);
     QCOMPARE(difference((*loaded)->readResult(0), expected->front().values(), 1e-5), std::string());
+}
+
+void TestExecutor::deadOpsDoNothing()
+{
+    const Mesh mesh = meshOf("a=2");
+    DeviceFunction device;
+    Builder b(device.function);
+    const ValueId x = b.argument({DType::F32, {4, 4}}, "x");
+    b.matmul(x, x, DType::F32);
+    CollectiveAttributes attributes;
+    attributes.axes = {{0, 1, 2}};
+    b.add(OpKind::AllReduce, {x}, attributes);
+    b.unary(OpKind::Exp, x);
+    b.setResults({b.unary(OpKind::Negate, x)});
+    for (Value& value : device.function.values) {
+        value.sharding = TensorSharding::replicatedOf(2);
+        device.globalShapes.push_back(value.type.shape);
+    }
+    const auto devices = devicesOf(2);
+    for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Eager}) {
+        const auto loaded = LoadedFunction::load(schedule(device, policy), {{"mesh", mesh}}, *devices);
+        QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+        writeAll(**loaded, {HostArray::filled({DType::F32, {4, 4}}, 2.0)});
+        QVERIFY((*loaded)->run());
+        QVERIFY((*loaded)->readResult(0) == HostArray::filled({DType::F32, {4, 4}}, -2.0));
+    }
 }
 
 void TestExecutor::arguments()
