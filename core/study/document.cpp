@@ -335,8 +335,8 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
         return Problem{"MW1410", "a tab in the indentation", "indent with spaces", *tab, Severity::Error,
             "YAML is indented with spaces only"};
     Place where = at;
-    if (error.msg.starts_with("end of ") && at.line <= 1
-        && at.column <= 1) { // a bracket that nothing closes: the parser lost the place
+    // A bracket that nothing closes: the parser has lost the place, which is the end.
+    if (error.msg.starts_with("end of ") && at.column <= 1) {
         where.line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
         where.column = static_cast<int>(text.size() - (text.rfind('\n') + 1)) + 1;
     }

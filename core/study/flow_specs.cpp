@@ -173,12 +173,15 @@ private:
 
     void spec()
     {
-        const auto length = specLength(lineRest());
+        constexpr std::size_t kLongestSpec = 500; // so that many beginnings without an end stay cheap
+        std::string_view rest = m_text.substr(m_at, kLongestSpec);
+        rest = rest.substr(0, rest.find('\n'));
+        const auto length = specLength(rest);
         if (!length) {
             copy(1);
             return;
         }
-        const std::string_view text = lineRest().substr(0, *length);
+        const std::string_view text = rest.substr(0, *length);
         const char quote = text.find('"') == std::string_view::npos ? '"' : '\'';
         const bool needsQuotes
             = text.find_first_of(",[]{}") != std::string_view::npos && text.find(quote) == std::string_view::npos;

@@ -184,15 +184,16 @@ void TestStudy::roundTripOfText()
 void TestStudy::settings()
 {
     const Study study = read(kEverything,
-        {"train.steps=0", "mesh.data=8", "mesh.expert=1", "mesh.device_order=", "model.mlp.layers[1]=4096", "optimizer.sgd.momentum=0.5",
-            "sharding.layers.1.w=P('model')"});
+        {"train.steps=0", "mesh.data=8", "mesh.expert=1", "mesh.device_order=", "model.mlp.layers[1]=4096",
+            "optimizer.sgd.momentum=0.5", "sharding.layers.1.w=P('model')"});
     QCOMPARE(study.train.steps, 0);
     QVERIFY(study.mesh == (std::vector<MeshAxis>{{"data", 8}, {"model", 2}, {"expert", 1}}));
     QCOMPARE(study.mlp()->layers[1], 4096);
     QVERIFY(study.deviceOrder.empty());
     QVERIFY(study.optimizer == (Optimizer{SgdOptimizer{1e-5, 0.5}}));
     QVERIFY(study.sharding.entries[2].spec == (PartitionSpec{{{"model"}}}));
-    QVERIFY(read(kEverything, {"mesh=data=2,model=4", "device_order=[7, 6, 5, 4, 3, 2, 1, 0]"}).mesh == (std::vector<MeshAxis>{{"data", 2}, {"model", 4}}));
+    QVERIFY(read(kEverything, {"mesh=data=4,model=2,expert=1"}).mesh
+        == (std::vector<MeshAxis>{{"data", 4}, {"model", 2}, {"expert", 1}}));
 }
 
 void TestStudy::phases()
