@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/shardy_text.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "core/text/notation.h"
@@ -505,16 +506,8 @@ bool Parser::parseSharding(std::vector<TensorSharding>& shardings)
     if (!expect('>'))
         return false;
 
-    AxisRefs all = sharding.replicated;
-    all.insert(all.end(), sharding.unreduced.begin(), sharding.unreduced.end());
-    for (const DimSharding& dim : sharding.dims)
-        all.insert(all.end(), dim.axes.begin(), dim.axes.end());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-            if (overlaps(all[i], all[j]))
-                return m_problems.report("MW1330", offset, fmt::format("the sharding uses {} twice", axisText(all[i], mesh)));
-        }
-    }
+    if (Problems unsound = shardingProblems(sharding, mesh); !unsound.empty())
+        return m_problems.report(std::move(unsound), offset);
     shardings.push_back(std::move(sharding));
     return true;
 }

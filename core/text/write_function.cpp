@@ -534,7 +534,13 @@ private:
         TextValue index = region.arguments.front();
         TextValue zero = 0;
         if (repeat.stacked + outputs > 0) {
-            zero = addCounter(region, types.front().dtype, 0);
+            bool isFlat = true; // nothing but the step's index is needed
+            for (std::size_t i = 0; i < types.size(); ++i) {
+                const bool sliced = (i > repeat.carries && i <= repeat.carries + repeat.stacked) || i > op.operands.size();
+                isFlat = isFlat && !(sliced && types[i].shape.size() > 1);
+            }
+            if (!isFlat)
+                zero = addCounter(region, types.front().dtype, 0);
             if (repeat.reversed)
                 index = add(region, fmt::format("stablehlo.subtract {0}, {0} : {1}", kUse, counter),
                     {addCounter(region, types.front().dtype, repeat.count - 1), index});

@@ -1,3 +1,524 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/verify.h"
+#include "core/support/file.h"
+#include "core/text/program_text.h"
+#include "tests/core/text/compare_programs.h"
+
 #include <QtTest>
-QTEST_APPLESS_MAIN(QObject)
+
+using namespace meshwright;
+
+/// Text that JAX, people and other tools write, and text that is wrong.
+class TestProgramReader : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void examples_data();
+    void examples();
+    void mlpIsInlined();
+    void constraintExample();
+    void sameAsGenericForm();
+    void annotationsOfOthers();
+    void scan();
+    void reversedScan();
+    void counterAsAValue();
+    void unrolledToNothing();
+    void reduceWithAnotherStart();
+    void reducerBodies();
+    void scalarPredicate();
+    void constants_data();
+    void constants();
+    void globalCollectives();
+    void privateFunctionTwice();
+    void errors_data();
+    void errors();
+    void manyErrorsAtOnce();
+    void deepNesting();
+    void callsThatExplode();
+};
+
+namespace {
+
+Program readGood(const std::string& text)
+{
+    auto program = readProgram(text, "test.mlir");
+    if (!program) {
+        qWarning("%s", describe(program.error()).c_str());
+        return {};
+    }
+    if (const Problems problems = verify(*program); !problems.empty())
+        qWarning("%s", describe(problems).c_str());
+    return *std::move(program);
+}
+
+/// The kinds of the live ops in order, the ops of bodies in brackets.
+std::string kindsOf(const Function& function, BlockId block = BlockId(std::int32_t{0}))
+{
+    std::string text;
+    for (const OpId op : function[block].ops) {
+        text += (text.empty() ? "" : " ") + std::string(opName(function[op].kind));
+        for (const BlockId body : function[op].bodies)
+            text += "[" + kindsOf(function, body) + "]";
+    }
+    return text;
+}
+
+std::string inMain(const std::string& body, const std::string& arguments = "%x: tensor<4xf32>", const std::string& results = "tensor<4xf32>")
+{
+    return "func.func @main(" + arguments + ") -> " + results + " {\n" + body + "\n}\n";
+}
+
+} // namespace
+
+void TestProgramReader::examples_data()
+{
+    QTest::addColumn<QString>("kinds");
+    QTest::newRow("elementwise") << "sine";
+    QTest::newRow("copy") << "reshape";
+    QTest::newRow("matmul") << "dot_general";
+    QTest::newRow("constraint") << "add sharding_constraint sine sharding_constraint";
+    QTest::newRow("mlp") << "dot_general broadcast_in_dim broadcast_in_dim add constant broadcast_in_dim maximum dot_general subtract multiply reduce constant divide";
+}
+
+void TestProgramReader::examples()
+{
+    QFETCH(QString, kinds);
+    const std::string path = std::string(MESHWRIGHT_SOURCE_DIR "/resources/examples/") + QTest::currentDataTag() + ".mlir";
+    const Program program = readGood(valueOf(readFile(path)));
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    QCOMPARE(QString::fromStdString(kindsOf(program.functions.front())), kinds);
+    QCOMPARE(differenceOf(program, readGood(writeProgram(program))), std::string());
+}
+
+void TestProgramReader::mlpIsInlined()
+{
+    const Program program = readGood(valueOf(readFile(MESHWRIGHT_SOURCE_DIR "/resources/examples/mlp.mlir")));
+    const Function& function = program.functions.front();
+    QCOMPARE(function.name, std::string("main"));
+    QCOMPARE(function.resultNames, std::vector<std::string>{"loss"});
+    const Value& w1 = function[function.arguments()[0]];
+    QCOMPARE(w1.name, std::string("params['w1']"));
+    QCOMPARE(w1.annotation, std::string("sdy.sharding of %arg0"));
+    QCOMPARE(layoutText(*w1.sharding, program.meshes.front().mesh), std::string("P(None, 'model')"));
+}
+
+void TestProgramReader::constraintExample()
+{
+    const Program program = readGood(valueOf(readFile(MESHWRIGHT_SOURCE_DIR "/resources/examples/constraint.mlir")));
+    const Function& function = program.functions.front();
+    const Mesh& mesh = program.meshes.front().mesh;
+    QCOMPARE(function[function.arguments()[0]].name, std::string("x"));
+    QCOMPARE(layoutText(*function[function.arguments()[0]].sharding, mesh), std::string("P(('a', 'b'), 'c')"));
+    QCOMPARE(layoutText(*function[function.results()[0]].sharding, mesh), std::string("P('a', ('b', 'c'))"));
+    QCOMPARE(function[function.results()[0]].annotation, std::string("sdy.sharding_constraint of %0"));
+    QVERIFY(function[function.results()[1]].sharding->isReplicated());
+}
+
+void TestProgramReader::sameAsGenericForm()
+{
+    const Program pretty = readGood(R"(
+#loc = loc(unknown)
+module @jit_f attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<8x4xf32> {mhlo.sharding = "{replicated}", mhlo.layout_mode = "default"} loc("a"), %arg1: tensor<4x2xf32> loc("b")) -> (tensor<2xf32> {jax.result_info = "out"}) {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    %1 = stablehlo.compare  GT, %0, %0,  FLOAT : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xi1> loc(callsite("f"("x.py":3:4) at "g"))
+    %2 = stablehlo.iota dim = 1 : tensor<8x2xf32>
+    %3 = stablehlo.select %1, %0, %2 : tensor<8x2xi1>, tensor<8x2xf32>
+    %4 = stablehlo.transpose %3, dims = [1, 0] : (tensor<8x2xf32>) -> tensor<2x8xf32>
+    %cst = stablehlo.constant dense<0.0> : tensor<f32>
+    %5 = stablehlo.reduce(%4 init: %cst) applies stablehlo.add across dimensions = [1] : (tensor<2x8xf32>, tensor<f32>) -> tensor<2xf32>
+    return %5 : tensor<2xf32>
+  }
+}
+)");
+    const Program generic = readGood(R"(
+module {
+  func.func public @main(%a: tensor<8x4xf32>, %b: tensor<4x2xf32>) -> (tensor<2xf32> {jax.result_info = "out"}) {
+    %0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+    %1 = "stablehlo.compare"(%0, %0) {comparison_direction = #stablehlo<comparison_direction GT>, compare_type = #stablehlo<comparison_type FLOAT>} : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xi1>
+    %2 = "stablehlo.iota"() {iota_dimension = 1 : i64} : () -> tensor<8x2xf32>
+    %3 = "stablehlo.select"(%1, %0, %2) : (tensor<8x2xi1>, tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+    %4 = "stablehlo.transpose"(%3) {permutation = dense<[1, 0]> : tensor<2xi64>} : (tensor<8x2xf32>) -> tensor<2x8xf32>
+    %5 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32>
+    %6 = "stablehlo.reduce"(%4, %5) <{dimensions = array<i64: 1>}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %7 = "stablehlo.add"(%l, %r) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%7) : (tensor<f32>) -> ()
+    }) : (tensor<2x8xf32>, tensor<f32>) -> tensor<2xf32>
+    "func.return"(%6) : (tensor<2xf32>) -> ()
+  }
+}
+)");
+    QCOMPARE(pretty.functions.size(), std::size_t{1});
+    QCOMPARE(differenceOf(pretty, generic), std::string());
+}
+
+void TestProgramReader::annotationsOfOthers()
+{
+    const Program program = readGood(R"(sdy.mesh @m = <["x"=2, "one"=1]>
+func.func @main(%weights: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x", "one"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.sine %weights {sdy.sharding = #sdy.sharding_per_value<[<mesh<["x"=2, "one"=1]>, [{"x":(1)2, ?}p1]>]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+})");
+    const Function& function = program.functions.front();
+    QCOMPARE(function[function.arguments()[0]].name, std::string("weights"));
+    QCOMPARE(function[function.arguments()[0]].annotation, std::string("sdy.sharding of %weights"));
+    QCOMPARE(function[function.results()[0]].annotation, std::string("sdy.sharding of stablehlo.sine"));
+    QCOMPARE(program.meshes.size(), std::size_t{1}); // the one written in place is the same
+    const DimSharding expected{{{0, 1, 2}}, false, 0}; // without the axis of size 1
+    QCOMPARE(function[function.arguments()[0]].sharding->dims.front(), expected);
+}
+
+/// As JAX lowers `lax.scan`: two counters, everything through a closed call, slices through functions of their own.
+void TestProgramReader::scan()
+{
+    const Program program = readGood(R"(
+module @jit_f attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<6x4xf32>, %arg2: tensor<4xf32>) -> (tensor<4xf32> {jax.result_info = "[0]"}, tensor<6x4xf32> {jax.result_info = "[1]"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<6x4xf32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %c_0 = stablehlo.constant dense<0> : tensor<i32>
+    %1:6 = stablehlo.while(%iterArg = %arg1, %iterArg_1 = %arg2, %iterArg_2 = %c_0, %iterArg_3 = %c, %iterArg_4 = %arg0, %iterArg_5 = %0) : tensor<6x4xf32>, tensor<4xf32>, tensor<i32>, tensor<i32>, tensor<4xf32>, tensor<6x4xf32>
+    cond {
+      %c_6 = stablehlo.constant dense<6> : tensor<i32>
+      %2 = stablehlo.compare LT, %iterArg_2, %c_6, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    } do {
+      %2:3 = func.call @closed_call(%iterArg, %iterArg_1, %iterArg_3, %iterArg_4, %iterArg_5) : (tensor<6x4xf32>, tensor<4xf32>, tensor<i32>, tensor<4xf32>, tensor<6x4xf32>) -> (tensor<i32>, tensor<4xf32>, tensor<6x4xf32>)
+      %c_6 = stablehlo.constant dense<1> : tensor<i32>
+      %3 = stablehlo.add %iterArg_2, %c_6 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_1, %3, %2#0, %2#1, %2#2 : tensor<6x4xf32>, tensor<4xf32>, tensor<i32>, tensor<i32>, tensor<4xf32>, tensor<6x4xf32>
+    }
+    return %1#4, %1#5 : tensor<4xf32>, tensor<6x4xf32>
+  }
+  func.func private @closed_call(%arg0: tensor<6x4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<i32>, %arg3: tensor<4xf32>, %arg4: tensor<6x4xf32>) -> (tensor<i32>, tensor<4xf32>, tensor<6x4xf32>) {
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %0 = stablehlo.add %arg2, %c : tensor<i32>
+    %1 = call @dynamic_index_in_dim(%arg0, %arg2) : (tensor<6x4xf32>, tensor<i32>) -> tensor<4xf32>
+    %2 = stablehlo.multiply %arg3, %1 : tensor<4xf32>
+    %3 = stablehlo.add %2, %arg1 : tensor<4xf32>
+    %4 = call @dynamic_update_index_in_dim(%arg4, %3, %arg2) : (tensor<6x4xf32>, tensor<4xf32>, tensor<i32>) -> tensor<6x4xf32>
+    return %0, %3, %4 : tensor<i32>, tensor<4xf32>, tensor<6x4xf32>
+  }
+  func.func private @dynamic_index_in_dim(%arg0: tensor<6x4xf32>, %arg1: tensor<i32>) -> tensor<4xf32> {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0 = stablehlo.compare LT, %arg1, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %c_0 = stablehlo.constant dense<6> : tensor<i32>
+    %1 = stablehlo.add %arg1, %c_0 : tensor<i32>
+    %2 = stablehlo.select %0, %1, %arg1 : tensor<i1>, tensor<i32>
+    %3 = stablehlo.dynamic_slice %arg0, %2, %c, sizes = [1, 4] : (tensor<6x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+    %4 = stablehlo.reshape %3 : (tensor<1x4xf32>) -> tensor<4xf32>
+    return %4 : tensor<4xf32>
+  }
+  func.func private @dynamic_update_index_in_dim(%arg0: tensor<6x4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<i32>) -> tensor<6x4xf32> {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [1] : (tensor<4xf32>) -> tensor<1x4xf32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %1 = stablehlo.dynamic_update_slice %arg0, %0, %arg2, %c : (tensor<6x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<6x4xf32>
+    return %1 : tensor<6x4xf32>
+  }
+})");
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    const Function& function = program.functions.front();
+    QCOMPARE(kindsOf(function), std::string("repeat[multiply add]"));
+    const Op& repeat = function.ops.front();
+    const RepeatAttributes expected{6, 1, 1, false};
+    QCOMPARE(repeat.as<RepeatAttributes>(), expected);
+    QCOMPARE(repeat.operands, (std::vector<ValueId>{function.arguments()[0], function.arguments()[1], function.arguments()[2]}));
+    QCOMPARE(repeat.results, function.results());
+    QCOMPARE(differenceOf(program, readGood(writeProgram(program))), std::string());
+}
+
+void TestProgramReader::reversedScan()
+{
+    const Program program = readGood(inMain(R"(  %c = stablehlo.constant dense<2> : tensor<i32>
+  %last = stablehlo.constant dense<8> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %c, %h = %x) : tensor<i32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LE, %i, %last, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %top = stablehlo.constant dense<5> : tensor<i32>
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %half = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.subtract %top, %i : tensor<i32>
+    %2 = stablehlo.add %1, %half : tensor<i32>
+    %3 = stablehlo.dynamic_slice %w, %2, %zero, sizes = [1, 4] : (tensor<7x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+    %4 = stablehlo.reshape %3 : (tensor<1x4xf32>) -> tensor<4xf32>
+    %5 = stablehlo.add %h, %4 : tensor<4xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %6 = stablehlo.add %one, %i : tensor<i32>
+    stablehlo.return %6, %5 : tensor<i32>, tensor<4xf32>
+  }
+  return %0#1 : tensor<4xf32>)", "%x: tensor<4xf32>, %w: tensor<7x4xf32>"));
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    QCOMPARE(kindsOf(program.functions.front()), std::string("repeat[add]"));
+    const RepeatAttributes expected{7, 1, 1, true};
+    QCOMPARE(program.functions.front().ops.front().as<RepeatAttributes>(), expected);
+}
+
+/// As `fori_loop(0, 5, lambda i, h: h * i + w)`: the counter is a number, the bound is carried along, w comes from outside.
+void TestProgramReader::counterAsAValue()
+{
+    const Program program = readGood(inMain(R"(  %c = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<5> : tensor<i32>
+  %two = stablehlo.constant dense<2.0> : tensor<4xf32>
+  %0:3 = stablehlo.while(%i = %c, %limit = %n, %h = %x) : tensor<i32>, tensor<i32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %limit, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+    %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<4xf32>
+    %3 = stablehlo.multiply %h, %2 : tensor<4xf32>
+    %4 = stablehlo.add %3, %w : tensor<4xf32>
+    %5 = stablehlo.add %4, %two : tensor<4xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %6 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %6, %limit, %5 : tensor<i32>, tensor<i32>, tensor<4xf32>
+  }
+  return %0#2, %0#0 : tensor<4xf32>, tensor<i32>)", "%x: tensor<4xf32>, %w: tensor<4xf32>", "(tensor<4xf32>, tensor<i32>)"));
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    const Function& function = program.functions.front();
+    QCOMPARE(kindsOf(function), std::string("iota repeat[convert broadcast_in_dim multiply add constant add] constant"));
+    const RepeatAttributes expected{5, 1, 1, false};
+    QCOMPARE(function.ops[1].as<RepeatAttributes>(), expected);
+    QCOMPARE(std::get<std::int64_t>(function[function[function.results()[1]].producer].as<ConstantAttributes>().data.value), std::int64_t{5});
+}
+
+void TestProgramReader::unrolledToNothing()
+{
+    const Program program = readGood(inMain(R"(  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %c, %h = %x) : tensor<i32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %c, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.sine %h : tensor<4xf32>
+    stablehlo.return %1, %2 : tensor<i32>, tensor<4xf32>
+  }
+  return %0#1 : tensor<4xf32>)"));
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    QCOMPARE(program.functions.front().results(), program.functions.front().arguments());
+}
+
+void TestProgramReader::reduceWithAnotherStart()
+{
+    const Program program = readGood(inMain(R"(  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %one) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>)", "%x: tensor<4xf32>", "tensor<f32>"));
+    QCOMPARE(kindsOf(program.functions.at(0)), std::string("constant reduce add"));
+}
+
+void TestProgramReader::reducerBodies()
+{
+    const Program program = readGood(inMain(R"(  %c = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+   reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    %1 = stablehlo.maximum %b, %a : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }
+  return %0 : tensor<f32>)", "%x: tensor<4xf32>", "tensor<f32>"));
+    QCOMPARE(kindsOf(program.functions.at(0)), std::string("reduce"));
+    QCOMPARE(program.functions[0].ops[0].as<ReduceAttributes>().kind, ReduceKind::Max);
+}
+
+void TestProgramReader::scalarPredicate()
+{
+    const Program program = readGood(inMain("  %0 = stablehlo.select %p, %x, %x : tensor<i1>, tensor<4xf32>\n  return %0 : tensor<4xf32>", "%x: tensor<4xf32>, %p: tensor<i1>"));
+    QCOMPARE(kindsOf(program.functions.at(0)), std::string("broadcast_in_dim select"));
+}
+
+void TestProgramReader::constants_data()
+{
+    QTest::addColumn<QString>("literal");
+    QTest::addColumn<QString>("again"); // as we write it
+
+    const auto row = [](const char* literal, const char* again) { QTest::newRow(literal) << QString(literal) << QString(again); };
+    row("dense<1> : tensor<2xf32>", "dense<1.000000e+00> : tensor<2xf32>");
+    row("dense<0x7FC00000> : tensor<f32>", "dense<0x7FC00000> : tensor<f32>");
+    row("dense<255> : tensor<i8>", "dense<-1> : tensor<i8>");
+    row("dense<[ [1,2] ,\n [3, -4] ]> : tensor<2x2xi64>", "dense<[[1, 2], [3, -4]]> : tensor<2x2xi64>");
+    row("dense<\"0x0000803F00000040\"> : tensor<2xf32>", "dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>");
+    row("dense<\"0x0000803F\"> : tensor<5xf32>", "dense<1.000000e+00> : tensor<5xf32>");
+    row("dense<\"0x05\"> : tensor<3xi1>", "dense<[true, false, true]> : tensor<3xi1>");
+    row("dense<[true, false]> : tensor<2xi1>", "dense<[true, false]> : tensor<2xi1>");
+    row("dense<> : tensor<0xf32>", "dense<> : tensor<0xf32>");
+    row("dense<[[], []]> : tensor<2x0xi32>", "dense<> : tensor<2x0xi32>");
+    row("dense<0.1> : tensor<bf16>", "dense<1.000980e-01> : tensor<bf16>");
+}
+
+void TestProgramReader::constants()
+{
+    QFETCH(QString, literal);
+    QFETCH(QString, again);
+    const std::string type = literal.mid(literal.lastIndexOf("tensor")).toStdString();
+    const Program program = readGood(inMain("  %c = stablehlo.constant " + literal.toStdString() + "\n  return %c : " + type, "", type));
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    QVERIFY2(QString::fromStdString(writeProgram(program)).contains(again + "\n"), writeProgram(program).c_str());
+}
+
+/// Shardy's own text has global types: a gather is the identity with another sharding.
+void TestProgramReader::globalCollectives()
+{
+    const Program program = readGood("sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n" + inMain(R"(  %0 = sdy.all_gather [{"x"}] %x out_sharding=<@mesh, [{}]> :  tensor<4xf32>
+  %1 = sdy.all_reduce {"y"} %0 out_sharding=<@mesh, [{}]> : tensor<4xf32>
+  return %1 : tensor<4xf32>)", "%x: tensor<4xf32> {sdy.sharding=#sdy.sharding<@mesh, [{\"x\"}]>}"));
+    QCOMPARE(kindsOf(program.functions.at(0)), std::string("sharding_constraint all_reduce"));
+}
+
+void TestProgramReader::privateFunctionTwice()
+{
+    const Program program = readGood(R"(module {
+  func.func private @twice(%arg0: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<f32>
+    return %0, %arg0 : tensor<f32>, tensor<f32>
+  }
+  func.func @main(%arg0: tensor<f32>) -> tensor<f32> {
+    %0:2 = call @twice(%arg0) : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+    %1:2 = call @twice(%0#0) : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+    %2 = stablehlo.add %1#0, %1#1 : tensor<f32>
+    return %2 : tensor<f32>
+  }
+})");
+    QCOMPARE(kindsOf(program.functions.at(0)), std::string("add add add"));
+}
+
+void TestProgramReader::errors_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("id");
+    QTest::addColumn<int>("line");
+    QTest::addColumn<int>("column");
+    QTest::addColumn<QString>("message");
+
+    const auto row = [](const char* name, const std::string& text, const char* id, int line, int column, const char* message) {
+        QTest::newRow(name) << QString::fromStdString(text) << QString(id) << line << column << QString(message);
+    };
+    // One op on line 2, from column 3.
+    const auto op = [&](const char* name, const char* body, const char* id, int column, const char* message) {
+        row(name, inMain("  " + std::string(body) + "\n  return %x : tensor<4xf32>"), id, 2, column, message);
+    };
+    row("no text at all: nothing to read", "garbage", "MW1320", 1, 1, "expected 'func.func' or 'sdy.mesh', found 'garbage'");
+    row("truncated module", "module {\n  func.func @main() {", "MW1320", 2, 22, "expected '}', found the end of the text");
+    row("no return", "func.func @main() {\n}", "MW1320", 1, 11, "expected a return at the end of the block");
+    row("op behind the return", inMain("  return %x : tensor<4xf32>\n  %0 = stablehlo.sine %x : tensor<4xf32>"), "MW1320", 3, 8, "nothing may stand behind the return");
+    row("only private", "func.func private @f() {\n  return\n}", "MW1320", 1, 19, "all functions are private");
+    row("NUL", inMain(std::string("  %0 = \0 %x", 11)), "MW1320", 2, 8, "found a byte of value 0");
+    op("open string", "%0 = stablehlo.sine %x {a = \"b} : tensor<4xf32>", "MW1320", 31, "the string has no end on its line");
+    op("no comma", "%0 = stablehlo.add %x %x [", "MW1320", 28, "expected an operand, an attribute or ':'");
+    op("unknown op", "%0 = stablehlo.sin %x : tensor<4xf32>", "MW1321", 8, "stablehlo.sin is not supported");
+    op("custom call", "%0 = stablehlo.custom_call @Sharding(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1321", 8, "the custom call @Sharding is not supported");
+    op("total order", "%0 = stablehlo.compare LT, %x, %x, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1321", 8, "total order");
+    op("slice outside a loop", "%0 = stablehlo.dynamic_slice %x, %x, sizes = [1] : (tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>", "MW1321", 8, "in a counted loop");
+    op("dynamic size", "%0 = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<?xf32>", "MW1322", 50, "tensor<?xf32> is not supported");
+    op("complex", "%0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xcomplex<f32>>", "MW1322", 50, "tensor<4xcomplex<f32>> is not supported");
+    op("2^63", "%0 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<4xf32>) -> tensor<9223372036854775808xf32>", "MW1322", 78, "does not fit 64 bits");
+    op("2^62 elements", "%0 = stablehlo.iota dim = 0 : tensor<4611686018427387904xf32>", "MW1322", 33, "does not fit 64 bits");
+    op("undefined", "%0 = stablehlo.add %x, %y : tensor<4xf32>", "MW1323", 26, "%y is not defined here");
+    op("no such result", "%0 = stablehlo.sine %x#1 : tensor<4xf32>", "MW1323", 23, "%x has 1 results, there is no #1");
+    op("defined twice", "%x = stablehlo.sine %x : tensor<4xf32>", "MW1324", 3, "%x is defined already");
+    row("function twice", "func.func @f() {\n return\n}\nfunc.func @f() {\n return\n}", "MW1324", 4, 11, "there is a function @f already");
+    row("mesh twice", "sdy.mesh @m = <[]>\nsdy.mesh @m = <[]>", "MW1324", 2, 10, "there is a mesh @m already");
+    op("operand type", "%0 = stablehlo.sine %x : tensor<5xf32>", "MW1325", 28, "%x is f32[4], not f32[5]");
+    op("result type", "%0 = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<3xf32>", "MW1325", 64, "the result of stablehlo.transpose is f32[4], not f32[3]");
+    op("number of results", "%0:2 = stablehlo.sine %x : tensor<4xf32>", "MW1325", 10, "stablehlo.sine has 1 results, not 2");
+    row("returned type", inMain("  return %x : tensor<4xf32>", "%x: tensor<4xf32>", "tensor<5xf32>"), "MW1325", 1, 40, "result 0 is f32[4], not f32[5]");
+    op("no dims", "%0 = stablehlo.transpose %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 8, "stablehlo.transpose needs its permutation");
+    op("negative dim", "%0 = stablehlo.transpose %x, dims = [-1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 39, "is no list of dimensions");
+    op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8, "'LIKE' is no direction of a comparison");
+    op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8, "no permutation");
+    op("shape rule", "%0 = stablehlo.add %x, %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 8, "has 2 operands but 1 operand types");
+    op("too few elements", "%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", "MW1327", 38, "2 entries for dim 0 of i32[3]");
+    op("out of range", "%0 = stablehlo.constant dense<300> : tensor<i8>", "MW1327", 33, "300 is no i8");
+    op("no number", "%0 = stablehlo.constant dense<[1.0, abc]> : tensor<2xf32>", "MW1327", 39, "abc is no f32");
+    op("bad hex", "%0 = stablehlo.constant dense<\"0x00G0\"> : tensor<1xi16>", "MW1327", 33, "expected hexadecimal digits");
+    op("elided", "%0 = stablehlo.constant dense<\"__elided__\"> : tensor<400xf32>", "MW1327", 33, "left out of the text");
+    op("resource", "%0 = stablehlo.constant dense_resource<big> : tensor<400xf32>", "MW1327", 27, "not in the text");
+    op("unknown function", "%0 = call @mian(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "there is no function @mian");
+    op("recursion", "%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "@main calls itself");
+    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36, "there is no mesh @mesh before this place");
+    const std::string mesh = "sdy.mesh @mesh = <[\"x\"=4]> ";
+    const auto sharded = [&](const char* name, const char* sharding, const char* id, int column, const char* message) {
+        row(name, mesh + inMain("  %0 = sdy.sharding_constraint %x " + std::string(sharding) + " : tensor<4xf32>\n  return %0 : tensor<4xf32>"), id, 2, column, message);
+    };
+    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1330", 46, "the mesh has no axis \"w\"");
+    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1330", 46, "(1)3 does not divide the axis \"x\" of size 4");
+    sharded("axis twice", "<@mesh, [{\"x\", \"x\"}]>", "MW1103", 36, "");
+    sharded("rank", "<@mesh, [{\"x\"}, {}]>", "MW1330", 36, "a sharding of 2 dimensions for f32[4]");
+    row("bad mesh", "sdy.mesh @m = <[\"x\"=0]>", "MW1112", 1, 10, "");
+
+    const auto loop = [&](const char* name, const char* condition, const char* step, const char* id, int line, const char* message) {
+        row(name, inMain(std::string("  %c = stablehlo.constant dense<0> : tensor<i32>\n  %0:2 = stablehlo.while(%i = %c, %h = %x) : tensor<i32>, tensor<4xf32>\n  cond {\n    ") + condition
+                + "\n    stablehlo.return %1 : tensor<i1>\n  } do {\n    " + step + "\n    stablehlo.return %1, %h : tensor<i32>, tensor<4xf32>\n  }\n  return %0#1 : tensor<4xf32>"),
+            id, line, 10, message);
+    };
+    loop("loop without a bound", "%1 = stablehlo.compare LT, %i, %i, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", "%1 = stablehlo.add %i, %i : tensor<i32>", "MW1328", 3,
+        "the condition does not compare one of its values with a constant");
+    loop("loop without a step", "%n = stablehlo.constant dense<3> : tensor<i32> %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+        "%1 = stablehlo.add %i, %i : tensor<i32>", "MW1328", 3, "the body does not add a constant to the counter");
+}
+
+void TestProgramReader::errors()
+{
+    QFETCH(QString, text);
+    QFETCH(QString, id);
+    QFETCH(int, line);
+    QFETCH(int, column);
+    QFETCH(QString, message);
+
+    const auto program = readProgram(text.toStdString(), "file.mlir");
+    QVERIFY(!program.has_value());
+    const Problem& problem = program.error().front();
+    const QString all = QString::fromStdString(describe(program.error()));
+    QVERIFY2(QString::fromStdString(problem.id) == id, qPrintable(all));
+    QCOMPARE(problem.place.file, std::string("file.mlir"));
+    QVERIFY2(problem.place.line == line && problem.place.column == column, qPrintable(all));
+    QVERIFY2(QString::fromStdString(problem.message).contains(message), qPrintable(all));
+}
+
+void TestProgramReader::manyErrorsAtOnce()
+{
+    const auto program = readProgram(inMain(R"(  %0 = stablehlo.sin %x : tensor<4xf32>
+  %1 = stablehlo.add %0, %x : tensor<4xf32>
+  %2 = stablehlo.add %1, %missing : tensor<4xf32>
+  %3 = stablehlo.sine %x : tensor<5xf32>
+  %4 = stablehlo.sine (
+  %5 = stablehlo.sort
+  return %5 : tensor<4xf32>)"), "file.mlir");
+    QVERIFY(!program.has_value());
+    std::vector<std::string> found;
+    for (const Problem& problem : program.error())
+        found.push_back(fmt::format("{}:{}", problem.place.line, problem.id));
+    // What depends on a broken op is not reported again.
+    QCOMPARE(found, (std::vector<std::string>{"2:MW1321", "4:MW1323", "5:MW1325", "7:MW1320", "7:MW1321"}));
+}
+
+void TestProgramReader::deepNesting()
+{
+    std::string regions = "func.func @main() {\n";
+    std::string lists = "func.func @main() {\n  %0 = stablehlo.sine %0 {a = ";
+    for (int i = 0; i < 100'000; ++i) {
+        regions += "\"stablehlo.while\"() ({\n";
+        lists += "[";
+    }
+    for (const std::string& text : {regions, lists, std::string(1'000'000, '['), std::string(1'000'000, '{')})
+        QVERIFY(!readProgram(text, "deep.mlir").has_value());
+}
+
+/// Each function calls the one before it twice: 2^60 ops when inlined.
+void TestProgramReader::callsThatExplode()
+{
+    std::string text = "func.func private @f0(%a: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.sine %a : tensor<f32>\n  return %0 : tensor<f32>\n}\n";
+    for (int i = 1; i <= 120; ++i)
+        text += fmt::format("func.func {3} @f{0}(%a: tensor<f32>) -> tensor<f32> {{\n  %0 = call @f{1}(%a) : (tensor<f32>) -> tensor<f32>\n{2}  return %0 : tensor<f32>\n}}\n", i, i - 1, "",
+            i == 120 ? "public" : "private");
+    const auto program = readProgram(text, "calls.mlir");
+    QVERIFY(!program.has_value());
+    QCOMPARE(program.error().front().id, std::string("MW1329"));
+}
+
+QTEST_APPLESS_MAIN(TestProgramReader)
+#include "tst_program_reader.moc"
