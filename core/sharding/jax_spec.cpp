@@ -492,7 +492,7 @@ private:
                 if (lists.size() < depth)
                     lists.push_back(0);
                 ++lists[depth - 1];
-            } else if (m_cursor.take("]")) {
+            } else if (depth > 0 && m_cursor.take("]")) {
                 --depth;
             } else if (const auto id = m_cursor.integer(); id && depth > 0) {
                 m_devices.push_back(*id);
@@ -665,7 +665,7 @@ private:
         const bool several = m_cursor.take("(");
         do {
             const auto quoted = m_cursor.quoted();
-            std::string name = quoted ? *quoted : std::string(m_cursor.word());
+            std::string name = quoted ? *quoted : std::string(m_cursor.name());
             if (name.empty())
                 return fail("the name of an axis");
             axes.push_back(std::move(name));

@@ -83,7 +83,8 @@ bool isShortPlacements(std::string_view text, const Mesh* mesh)
     bool any = false;
     while (!cursor.atEnd()) {
         if (cursor.take("_S(") || cursor.take("S(")) {
-            if (!cursor.integer() || !cursor.untilClosed())
+            const auto inside = cursor.untilClosed();
+            if (!inside || !TextCursor(*inside).integer())
                 return false;
         } else if (cursor.take("R")) {
             cursor.take("()");

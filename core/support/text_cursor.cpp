@@ -51,13 +51,24 @@ std::optional<std::int64_t> TextCursor::integer()
     return value;
 }
 
-std::string_view TextCursor::word()
+std::string_view TextCursor::takeLetters(std::string_view others)
 {
     skipSpace();
     const std::size_t start = m_at;
-    while (m_at < m_text.size() && (std::isalnum(static_cast<unsigned char>(m_text[m_at])) != 0 || m_text[m_at] == '_'))
+    while (m_at < m_text.size()
+        && (std::isalnum(static_cast<unsigned char>(m_text[m_at])) != 0 || others.find(m_text[m_at]) != std::string_view::npos))
         ++m_at;
     return m_text.substr(start, m_at - start);
+}
+
+std::string_view TextCursor::word()
+{
+    return takeLetters("_");
+}
+
+std::string_view TextCursor::name()
+{
+    return takeLetters("_-.");
 }
 
 std::optional<std::string> TextCursor::quoted()

@@ -30,6 +30,8 @@ public:
     std::optional<std::int64_t> integer();
     /// Letters, digits and `_`; may be empty.
     std::string_view word();
+    /// As `word`, with `-` and `.` too: the name of a mesh axis.
+    std::string_view name();
     /// A name in single or double quotes, without them; nothing, and no step, when none comes next.
     std::optional<std::string> quoted();
     /// What stands before the bracket that closes the one that was just taken, which is stepped over too; brackets of all kinds nest,
@@ -48,6 +50,7 @@ public:
 
 private:
     void skipSpace();
+    std::string_view takeLetters(std::string_view others);
 
     std::string_view m_text;
     std::size_t m_at = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/goldens/golden_runner.h"
 
+#include "core/mesh/device_mesh.h"
 #include "core/sharding/jax_spec.h"
 #include "core/sharding/named_sharding.h"
 #include "core/sharding/shardy_text.h"
@@ -47,6 +48,7 @@ const std::map<std::string, std::vector<std::string>> kProblemOfKind = {
     {"size_mismatch", {"MW1151"}},
     {"perm_without_reshape", {"MW1151"}},
     {"too_many_subgroups", {"MW1155"}},
+    {"no_contiguous_submeshes", {"MW1175"}},
     {"unknown_axis", {"MW1102"}},
     {"duplicate_axis", {"MW1103", "MW1111"}},
     {"nested_tuple", {"MW1105"}},
@@ -170,6 +172,19 @@ Outcome runIota(const Json& input, const Json& expect)
         expect);
 }
 
+Outcome runDeviceMesh(const Json& input, const Json& expect)
+{
+    const Json& sizes = input.at("mesh_shape");
+    if (std::any_of(sizes.begin(), sizes.end(), [](const Json& size) { return !size.is_number_integer(); }))
+        return unsupported("the sizes of a mesh are integers by their type here");
+    const auto devices = tpuDevices(DeviceKind::TpuV4, input.at("topology").get<Shape>());
+    if (!devices)
+        return checkKind(devices, expect);
+    return checkKind(
+        createDeviceMesh(sizes.get<Shape>(), DeviceKind::TpuV4, *devices, {input.value("contiguous_submeshes", false), false}),
+        expect);
+}
+
 Outcome run(const Json& golden)
 {
     const std::string check = golden.at("check").get<std::string>();
@@ -185,6 +200,8 @@ Outcome run(const Json& golden)
         return runShardy(input, expect);
     if (check == "iota_tile")
         return runIota(input, expect);
+    if (check == "create_device_mesh")
+        return runDeviceMesh(input, expect);
 
     static const std::map<std::string, const char*> kReasons = {
         {"type", "shardings as part of a value's type (explicit mode) are not checked yet"},
@@ -193,7 +210,6 @@ Outcome run(const Json& golden)
         {"context", "a spec is never given without its mesh"},
         {"assemble", "arrays are not assembled from pieces that a user holds"},
         {"collective", "collectives with axis names are not written by users yet"},
-        {"create_device_mesh", "create_device_mesh is not modelled yet"},
     };
     const auto reason = kReasons.find(check);
     return reason == kReasons.end() ? failed("unknown check " + check) : unsupported(reason->second);

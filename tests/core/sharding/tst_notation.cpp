@@ -30,6 +30,8 @@ private Q_SLOTS:
     void oneShardingEverywhere();
     void meaningsThatAreMissing_data();
     void meaningsThatAreMissing();
+    void longNames();
+    void axesInTypes();
     void notes();
     void randomRoundTrips();
 };
@@ -362,6 +364,40 @@ void TestNotation::meaningsThatAreMissing()
         = printSharding(valueOf(parseShardy(sharding.toStdString(), mesh)), mesh, valueOf(notationOf(notation.toStdString())));
     QCOMPARE(idsOf(written), QString("MW1161"));
     QVERIFY2(described(written).contains(says), described(written).toUtf8());
+}
+
+void TestNotation::longNames()
+{
+    const Mesh mesh = meshOf("data-1=2,model.x=4");
+    ParsedSharding parsed;
+    parsed.mesh = mesh;
+    parsed.shape = Shape{8, 8};
+    parsed.dtype = "bfloat16";
+    parsed.sharding = shardingOf("P(('model.x', 'data-1'), None)", 2, mesh);
+    for (const Notation notation : allNotations()) {
+        const auto spelling = printSharding(parsed, notation);
+        QVERIFY2(spelling, described(spelling).toUtf8());
+        const auto again = parseSharding(spelling->text, {mesh, 2});
+        QVERIFY2(again, described(again).toUtf8());
+        QVERIFY2(again->sharding == parsed.sharding, spelling->text.c_str());
+    }
+}
+
+void TestNotation::axesInTypes()
+{
+    const Mesh mesh = meshOf("a=2,b=2,c=2");
+    const std::vector<AxisType> types = {AxisType::Explicit, AxisType::Auto, AxisType::Manual};
+    const JaxSpec spec = valueOf(parseJaxSpec("P(('b', 'a'), P.UNCONSTRAINED, unreduced={'c'})"));
+    QCOMPARE(text(jaxSpecText(specInType(spec, mesh, types, 3))), QString("P('a', None, None)"));
+    QCOMPARE(text(jaxMeshText(mesh, types)), QString("Mesh('a': 2, 'b': 2, 'c': 2, axis_types=(Explicit, Auto, Manual))"));
+    QCOMPARE(text(jaxMeshText(Mesh())), QString("Mesh()"));
+    QCOMPARE(valueOf(parseJaxMesh("Mesh()")), Mesh());
+    QCOMPARE(valueOf(parseJaxMesh("x=2,y=4")), meshOf("x=2,y=4"));
+    const std::vector<std::pair<std::string, std::size_t>> dims = {{"a", 2}, {"b", 0}, {"c", 2}};
+    QCOMPARE(text(jaxSpecText(specOfAxisMap(dims))), QString("P('b', None, ('a', 'c'))"));
+    for (const char* wrong :
+        {"Mesh(device_ids=][0], axis_names=('x',))", "Mesh('x': )", "Mesh(('x'), 2)", "Mesh('x': 2", "Mesh(axis_sizes=2)"})
+        QCOMPARE(idsOf(parseJaxMesh(wrong)), QString("MW1119"));
 }
 
 void TestNotation::notes()

@@ -89,6 +89,7 @@ void TestShardyText::problems_data()
     row("[{\"b\":(2)3}]", "MW1141", "sub-axis next pre-size 6 doesn't divide the size of the full axis 8: \"b\":(2)3");
     row("[{\"b\":(2)2, \"b\":(4)4}]", "MW1141 MW1144", "two consecutive sub-axes can be merged: \"b\":(2)2, \"b\":(4)4");
     row("[{\"c\":(1)2, \"c\":(2)2}]", "MW1102 MW1102", "unknown axis name");
+    row("[{\"b\":(9223372036854775807)9, \"b\":(9223372036854775807)9}]", "MW1141 MW1141", "doesn't divide");
     row("[{\"b\":(1)8}]", "MW1141", "must be smaller than the full axis");
     row("[{\"b\":(9223372036854775807)9}]", "MW1141", "doesn't divide");
     row("[{\"b\"}, {\"b\":(2)2}]", "MW1142", "both sub-axis and full-axis are used for axis name: \"b\"");

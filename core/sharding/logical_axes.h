@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/sharding/jax_spec.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+/// What a rule gives to a logical axis: mesh axes, nothing, or no constraint. Also the spelling of a dimension that has no logical name.
+struct LogicalTarget {
+    std::vector<std::string> axes; ///< several: all or none of them; empty: not sharded
+    bool unconstrained = false;
+
+    friend bool operator==(const LogicalTarget&, const LogicalTarget&) = default;
+};
+
+/// `("embed", "model")`: logical axis `name` may lie over these mesh axes.
+struct LogicalRule {
+    std::string name;
+    LogicalTarget target;
+
+    friend bool operator==(const LogicalRule&, const LogicalRule&) = default;
+};
+using LogicalRules = std::vector<LogicalRule>; ///< in order of precedence
+
+/// The name of a dimension of an array: a logical axis, or None (the empty name), or UNCONSTRAINED.
+struct LogicalName {
+    std::string name;
+    bool unconstrained = false;
+
+    friend bool operator==(const LogicalName&, const LogicalName&) = default;
+};
+using LogicalNames = std::vector<LogicalName>;
+
+/// Reads rules as MaxText's configuration and Flax write them: `[['batch', 'data'], ['embed', ['fsdp', 'model']], ['heads', null]]`, with
+/// brackets or parentheses, None, null or [] for nothing, UNCONSTRAINED.
+/// Problems, with a column: MW1180 the text is no list of rules.
+Result<LogicalRules> parseLogicalRules(std::string_view text);
+
+/// As `parseLogicalRules` reads them: `[['batch', 'data'], ['embed', ['fsdp', 'model']], ['heads', None]]`.
+std::string logicalRulesText(const LogicalRules& rules);
+
+/// Reads `('batch', None, 'embed')`. Problems, with a column: MW1180.
+Result<LogicalNames> parseLogicalNames(std::string_view text);
+
+/// Why a rule was or was not applied, or a name was left as it is.
+enum class LogicalVerdict : std::uint8_t {
+    Applied,
+    NameAbsent, ///< the array has no such dimension; only in full traces
+    AlreadyAssigned, ///< an earlier rule gave the dimension its axes
+    AxisTaken, ///< a mesh axis of the rule is used by another dimension
+    NoRule, ///< of a name: no rule applied to it
+    Renamed, ///< NNX: the name stands for a mesh axis
+    Kept, ///< NNX: a name without a rule is a mesh axis itself
+};
+
+/// One step of a decision, in the order in which they are taken.
+struct LogicalStep {
+    LogicalVerdict verdict = LogicalVerdict::Applied;
+    std::optional<std::size_t> rule = {}; ///< index into the rules; nothing for the names that are left over
+    std::optional<std::size_t> dim = {}; ///< of the array
+    std::optional<std::size_t> otherDim = {}; ///< of AxisTaken: the dimension that uses the axis
+    std::string text; ///< `rule 2 (embed -> model): dim 1 stays whole, model is used by dim 0 (batch)`
+
+    friend bool operator==(const LogicalStep&, const LogicalStep&) = default;
+};
+
+/// The spec, and how it came about.
+struct LogicalDecision {
+    JaxSpec spec;
+    std::vector<std::size_t> unmatched; ///< dimensions whose names no rule was applied to
+    std::vector<LogicalStep> trace;
+};
+
+/// Linen: goes through the rules in order; a rule applies if its name occurs, that dimension has nothing yet, and none of its mesh axes is
+/// used by another dimension (several axes: all or nothing). Names that are left over are not sharded.
+///
+/// Problems: MW1181 a name occurs twice.
+/// Source: google/flax, flax/linen/spmd.py (`_logical_to_mesh_axes`).
+Result<LogicalDecision> linenAxes(const LogicalNames& names, const LogicalRules& rules);
+
+/// What a sharding constraint by logical names does with names that no rule was applied to.
+enum class LogicalFallback : std::uint8_t {
+    Unsharded, ///< they are not sharded
+    RaiseError,
+    NoConstraint, ///< there is no constraint at all
+};
+
+/// The spec of a constraint; nothing when the fallback says that there is none.
+/// Problems: MW1181, MW1182 a name did not match a rule (with RaiseError).
+/// Source: google/flax, flax/linen/spmd.py (`_with_sharding_constraint_one_fallback`).
+Result<std::optional<LogicalDecision>> linenConstraint(
+    const LogicalNames& names, const LogicalRules& rules, LogicalFallback fallback);
+
+/// NNX: the rules of the context and of the variable are one dictionary, and every name that it has is replaced; other names stay, as mesh
+/// axes. No order, and no axis counts as taken.
+///
+/// Problems: MW1183 the same name with two targets in `context` and `local`.
+/// Source: google/flax, flax/core/spmd.py (`composite_rules`, `from_sharding_rules`).
+Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& context, const LogicalRules& local = {});
+
+/// The names of a parameter that is stacked over layers by a scan: the layers' axis `layerName` is inserted at dimension `at` (negative: from
+/// the end of the longer list), as `nn.scan(.., variable_axes, metadata_params={PARTITION_NAME: layerName})` does.
+/// Precondition: -rank - 1 <= at <= rank.
+LogicalNames stackedNames(const LogicalNames& names, const std::string& layerName, std::int64_t at);
+
+/// The mesh axes that rules name and the mesh has not; a rule list for many meshes has many.
+std::vector<std::string> axesNotInMesh(const LogicalRules& rules, const Mesh& mesh);
+
+/// The rules without the mesh axes that the mesh has not, as MaxText drops them before use.
+LogicalRules rulesOnMesh(const LogicalRules& rules, const Mesh& mesh);
+
+} // namespace meshwright

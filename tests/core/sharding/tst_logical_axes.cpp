@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/sharding/logical_axes.h"
+
+#include "tests/values.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::tests;
+
+class TestLogicalAxes : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void reading();
+    void readingProblems_data();
+    void readingProblems();
+    void linen_data();
+    void linen();
+    void trace();
+    void linenProblems();
+    void fallbacks();
+    void nnx();
+    void sameTableTwoAnswers();
+    void stackedLayers();
+    void meshesWithFewerAxes();
+};
+
+namespace {
+
+LogicalNames namesOf(std::string_view written)
+{
+    return valueOf(parseLogicalNames(written));
+}
+
+LogicalRules rulesOf(std::string_view written)
+{
+    return valueOf(parseLogicalRules(written));
+}
+
+} // namespace
+
+void TestLogicalAxes::reading()
+{
+    const char* written = "[['batch', ['data', 'fsdp']], ['embed', 'model'], ['heads', None], ['kv', UNCONSTRAINED]]";
+    const auto rules = parseLogicalRules(written);
+    QVERIFY2(rules, described(rules).toUtf8());
+    QCOMPARE(rules->size(), std::size_t{4});
+    QCOMPARE(logicalRulesText(*rules), std::string(written));
+    QCOMPARE(rulesOf("((\"batch\", (\"data\", \"fsdp\",),), ('embed', 'model'), (heads, []), ('kv', P.UNCONSTRAINED),)"), *rules);
+    QCOMPARE(namesOf("('batch', None, P.UNCONSTRAINED)"), (LogicalNames{{"batch", false}, {}, {{}, true}}));
+    QCOMPARE(namesOf("[batch, null]"), (LogicalNames{{"batch", false}, {}}));
+}
+
+void TestLogicalAxes::readingProblems_data()
+{
+    QTest::addColumn<QString>("written");
+    QTest::addColumn<int>("column");
+    QTest::newRow("empty") << "" << 1;
+    QTest::newRow("no list") << "['batch']" << 2;
+    QTest::newRow("no target") << "[['batch']]" << 10;
+    QTest::newRow("None as a name") << "[[None, 'x']]" << 7;
+    QTest::newRow("nested") << "[['a', [['x']]]]" << 9;
+    QTest::newRow("three") << "[['a', 'x', 'y']]" << 13;
+    QTest::newRow("separator") << "[['a', 'x'] ['b', 'x']]" << 13;
+    QTest::newRow("rest") << "[['a', 'x']] x" << 14;
+    QTest::newRow("list separator") << "[['a', ['x' 'y']]]" << 13;
+}
+
+void TestLogicalAxes::readingProblems()
+{
+    QFETCH(QString, written);
+    QFETCH(int, column);
+    const auto rules = parseLogicalRules(written.toStdString());
+    QCOMPARE(idsOf(rules), QString("MW1180"));
+    QCOMPARE(rules.error().front().place.column, column);
+    for (const char* names : {"", "batch", "('batch' 'embed')", "('batch') x", "('', )"})
+        QCOMPARE(idsOf(parseLogicalNames(names)), QString("MW1180"));
+}
+
+void TestLogicalAxes::linen_data()
+{
+    QTest::addColumn<QString>("names");
+    QTest::addColumn<QString>("rules");
+    QTest::addColumn<QString>("spec");
+    // Precedence is the order of the rules; an axis is used once; a second rule for a name is a fallback.
+    QTest::newRow("first rule wins") << "(a, b)"
+                                     << "[(b, x), (a, x)]"
+                                     << "P(None, 'x')";
+    QTest::newRow("second choice") << "(a, b)"
+                                   << "[(a, x), (b, x), (b, y)]"
+                                   << "P('x', 'y')";
+    QTest::newRow("all or nothing") << "(a, b)"
+                                    << "[(a, x), (b, (y, x)), (b, y)]"
+                                    << "P('x', 'y')";
+    QTest::newRow("None ends it") << "(a,)"
+                                  << "[(a, None), (a, x)]"
+                                  << "P(None,)";
+    QTest::newRow("unconstrained") << "(a, None, UNCONSTRAINED)"
+                                   << "[(a, UNCONSTRAINED), (a, x)]"
+                                   << "P(UNCONSTRAINED, None, UNCONSTRAINED)";
+    QTest::newRow("flax's own example") << "(batch, length, heads, features)"
+                                        << "[(batch, X), (features, X), (heads, Y), (batch, Z)]"
+                                        << "P('X', None, 'Y', None)";
+}
+
+void TestLogicalAxes::linen()
+{
+    QFETCH(QString, names);
+    QFETCH(QString, rules);
+    QFETCH(QString, spec);
+    const auto decision = linenAxes(namesOf(names.toStdString()), rulesOf(rules.toStdString()));
+    QVERIFY2(decision, described(decision).toUtf8());
+    QCOMPARE(text(jaxSpecText(decision->spec)), spec);
+}
+
+void TestLogicalAxes::trace()
+{
+    const auto decision
+        = valueOf(linenAxes(namesOf("(batch, length, embed)"), rulesOf("[(batch, x), (embed, [y, x]), (batch, y), (heads, z)]")));
+    QStringList steps;
+    for (const LogicalStep& step : decision.trace)
+        steps += text(step.text);
+    QCOMPARE(steps,
+        (QStringList{"rule 1 (batch -> x): dim 0 (batch) gets x",
+            "rule 2 (embed -> [y, x]): refused for dim 2 (embed), x is used by dim 0 (batch)",
+            "rule 3 (batch -> y): dim 0 (batch) has its axes already", "rule 4 (heads -> z): the array has no such dimension",
+            "dim 1 (length) is not sharded: no rule applied to it", "dim 2 (embed) is not sharded: no rule applied to it"}));
+    QCOMPARE(decision.trace[1].verdict, LogicalVerdict::AxisTaken);
+    QCOMPARE(decision.trace[1].otherDim, std::optional<std::size_t>(0));
+    QCOMPARE(decision.unmatched, (std::vector<std::size_t>{1, 2}));
+}
+
+void TestLogicalAxes::linenProblems()
+{
+    QCOMPARE(idsOf(linenAxes(namesOf("(a, a, None, None)"), {})), QString("MW1181"));
+}
+
+void TestLogicalAxes::fallbacks()
+{
+    const LogicalNames names = namesOf("(batch, embd)");
+    const LogicalRules rules = rulesOf("[(batch, x), (embed, y)]");
+    QCOMPARE(
+        text(jaxSpecText((*valueOf(linenConstraint(names, rules, LogicalFallback::Unsharded))).spec)), QString("P('x', None)"));
+    QVERIFY(!valueOf(linenConstraint(names, rules, LogicalFallback::NoConstraint)));
+    const auto error = linenConstraint(names, rules, LogicalFallback::RaiseError);
+    QCOMPARE(idsOf(error), QString("MW1182"));
+    QVERIFY(described(error).contains("embed"));
+    QCOMPARE(idsOf(linenConstraint(namesOf("(a, a)"), rules, LogicalFallback::Unsharded)), QString("MW1181"));
+}
+
+void TestLogicalAxes::nnx()
+{
+    const auto decision
+        = nnxAxes(namesOf("(row, col, z, None, UNCONSTRAINED)"), rulesOf("[(col, y)]"), rulesOf("[(row, [x, w]), (col, y)]"));
+    QVERIFY2(decision, described(decision).toUtf8());
+    QCOMPARE(text(jaxSpecText(decision->spec)), QString("P(('x', 'w'), 'y', 'z', None, UNCONSTRAINED)"));
+    QCOMPARE(decision->trace.back().verdict, LogicalVerdict::Kept);
+    QCOMPARE(idsOf(nnxAxes(namesOf("(a,)"), rulesOf("[(a, x)]"), rulesOf("[(a, y)]"))), QString("MW1183"));
+}
+
+void TestLogicalAxes::sameTableTwoAnswers()
+{
+    // Linen gives an axis to one dimension only; NNX renames both, and the spec then names an axis twice.
+    const LogicalNames names = namesOf("(a, b)");
+    const LogicalRules rules = rulesOf("[(a, x), (b, x)]");
+    QCOMPARE(text(jaxSpecText(valueOf(linenAxes(names, rules)).spec)), QString("P('x', None)"));
+    const JaxSpec spec = valueOf(nnxAxes(names, rules)).spec;
+    QCOMPARE(text(jaxSpecText(spec)), QString("P('x', 'x')"));
+    QCOMPARE(idsOf(onMesh(spec, 2, meshOf("x=2"))), QString("MW1103"));
+}
+
+void TestLogicalAxes::stackedLayers()
+{
+    const LogicalNames names = namesOf("(embed, mlp)");
+    QCOMPARE(stackedNames(names, "layers", 0), namesOf("(layers, embed, mlp)"));
+    QCOMPARE(stackedNames(names, "layers", 1), namesOf("(embed, layers, mlp)"));
+    QCOMPARE(stackedNames(names, "layers", -1), namesOf("(embed, mlp, layers)"));
+    QCOMPARE(text(jaxSpecText(
+                 valueOf(linenAxes(stackedNames(names, "layers", 0), rulesOf("[(layers, stage), (embed, fsdp), (mlp, tensor)]")))
+                     .spec)),
+        QString("P('stage', 'fsdp', 'tensor')"));
+}
+
+void TestLogicalAxes::meshesWithFewerAxes()
+{
+    // Rules in the manner of MaxText, for more axes than this mesh has.
+    const LogicalRules rules = rulesOf("[['activation_batch', ['data', 'fsdp', 'expert']], ['mlp', ['tensor', "
+                                       "'tensor_sequence']], ['embed', ['fsdp', 'sequence']]]");
+    const Mesh mesh = meshOf("data=2,fsdp=4,tensor=2");
+    QCOMPARE(axesNotInMesh(rules, mesh), (std::vector<std::string>{"expert", "sequence", "tensor_sequence"}));
+    const LogicalRules kept = rulesOnMesh(rules, mesh);
+    QVERIFY(axesNotInMesh(kept, mesh).empty());
+    QCOMPARE(text(jaxSpecText(valueOf(linenAxes(namesOf("(embed, mlp)"), kept)).spec)), QString("P('fsdp', 'tensor')"));
+}
+
+QTEST_APPLESS_MAIN(TestLogicalAxes)
+#include "tst_logical_axes.moc"
