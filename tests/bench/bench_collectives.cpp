@@ -59,14 +59,14 @@ void benchCollectives(int repetitions)
     for (const auto& [kind, name] : kOperations) {
         for (const std::int64_t bytes :
             {std::int64_t{4} << 10, std::int64_t{256} << 10, std::int64_t{4} << 20, std::int64_t{64} << 20}) {
-            constexpr int kCalls = 20;
+            const int calls = bytes > (1 << 20) ? 2 : 20;
             const std::int64_t elements = bytes / 4;
             const bool gathers = kind == OpKind::AllGather;
             DeviceFunction device;
             Function& function = device.function;
             Builder builder(function);
             const Shape whole = kind == OpKind::CollectivePermute ? Shape{8 * elements, 1}
-                : kind == OpKind::AllToAll                        ? Shape{8 * (elements / 8), 8}
+                : kind == OpKind::AllToAll                        ? Shape{64, elements / 8}
                                                                   : Shape{elements, 1};
             TensorSharding rows = TensorSharding::replicatedOf(2);
             rows.dims[0].axes = axis;
@@ -93,9 +93,9 @@ void benchCollectives(int repetitions)
             function[x].sharding = from;
             device.globalShapes.push_back(whole);
             std::vector<ValueId> results;
-            for (int i = 0; i < kCalls; ++i) {
-                results = {builder.add(kind, {x}, attributes)};
-                function[results[0]].sharding = to;
+            for (int i = 0; i < calls; ++i) {
+                results.push_back(builder.add(kind, {x}, attributes));
+                function[results.back()].sharding = to;
                 device.globalShapes.push_back(whole);
             }
             builder.setResults(results);
@@ -105,7 +105,7 @@ void benchCollectives(int repetitions)
             checked(loaded->writeArgument(0, array));
             const Times times
                 = timed(bytes > (1 << 22) ? std::max(2, repetitions / 2) : repetitions * 3, [&] { checked(loaded->run()); });
-            fmt::print("coll,ours,{},{},{:.1f},{:.1f}\n", name, bytes, times.median / kCalls * 1e6, times.min / kCalls * 1e6);
+            fmt::print("coll,ours,{},{},{:.1f},{:.1f}\n", name, bytes, times.median / calls * 1e6, times.min / calls * 1e6);
             std::fflush(stdout);
         }
     }
