@@ -81,6 +81,8 @@ private Q_SLOTS:
     void gatherIsRepeatedInTheNextPhase();
     void causesNameTheAnnotation();
     void refusesUnevenArguments();
+    void refusesWhatIsNotPropagated();
+    void refusesAChangeOfMesh();
 };
 
 void TestPartition::matmul_data()
@@ -210,6 +212,27 @@ void TestPartition::refusesUnevenArguments()
     QVERIFY(!device);
     QCOMPARE(device.error().front().id, std::string("MW1211"));
     QCOMPARE(device.error().front().message, std::string("x: dim 0 of size 10 is not divisible by 4"));
+}
+
+void TestPartition::refusesWhatIsNotPropagated()
+{
+    Fixture f("a=4");
+    f.builder.setResults({f.builder.unary(OpKind::Negate, f.argument("x", {8}, "P('a')"))});
+    const auto device = partition(f.function, f.meshes);
+    QVERIFY(!device);
+    QCOMPARE(device.error().front().id, std::string("MW1210"));
+}
+
+void TestPartition::refusesAChangeOfMesh()
+{
+    Fixture f("a=4");
+    f.meshes.push_back({"other", valueOf(parseMesh("b=2,c=2"))});
+    TensorSharding onOther = closed("P('b')", 1, f.meshes[1].mesh);
+    onOther.mesh = 1;
+    f.builder.setResults({f.builder.constrain(f.argument("x", {8}, "P('a')"), onOther, "here")});
+    const auto device = f.run();
+    QVERIFY(!device);
+    QCOMPARE(device.error().front().id, std::string("MW1212"));
 }
 
 QTEST_APPLESS_MAIN(TestPartition)

@@ -66,6 +66,7 @@ private Q_SLOTS:
     void workOfInstructions();
     void modelFlopsCountLoops();
     void meshLargerThanTheMachine();
+    void productsWithoutARate();
     void predictsPublishedTimes_data();
     void predictsPublishedTimes();
     void memoryFollowsThePlan();
@@ -181,6 +182,21 @@ void TestSimulation::meshLargerThanTheMachine()
     const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=16")), function, machineFor("v5e", {4, 2}));
     QVERIFY(!result);
     QCOMPARE(result.error().front().id, std::string("MW1720"));
+}
+
+void TestSimulation::productsWithoutARate()
+{
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument({DType::S32, {8, 8}}, "x");
+    DotAttributes attributes;
+    attributes.lhsContracting = {1};
+    attributes.rhsContracting = {0};
+    attributes.resultType = attributes.operandType = DType::S32;
+    builder.setResults({builder.dot(x, x, attributes)});
+    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=4")), function, machineFor("v5e", {4, 1}));
+    QVERIFY(!result);
+    QCOMPARE(result.error().front().id, std::string("MW1730"));
 }
 
 void TestSimulation::predictsPublishedTimes_data()
