@@ -173,34 +173,41 @@ private:
 
     void addSimulate()
     {
-        Verb& verb = addVerb("simulate", "Say how long a step takes on hardware, what bounds it, and whether it fits.", kSimulateExamples,
-            {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runSimulate(m_simulate, output); });
-        verb.needed.push_back(verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
+        Verb& verb = addVerb("simulate", "Say how long a step takes on hardware, what bounds it, and whether it fits.",
+            kSimulateExamples, {Format::Text, Format::Json, Format::Csv},
+            [this](Output& output) { return runSimulate(m_simulate, output); });
+        verb.needed.push_back(
+            verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_simulate.settings);
         verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
     }
 
     void addTrain()
     {
-        Verb& verb = addVerb("train", "Really train a study, sharded over virtual devices.", kTrainExamples, {Format::Text, Format::Json},
-            [this](Output& output) { return runTrain(m_train, output); });
+        Verb& verb = addVerb("train", "Really train a study, sharded over virtual devices.", kTrainExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runTrain(m_train, output); });
         verb.needed.push_back(verb.app->add_option("STUDY", m_train.study, "Study file; - is standard input")->type_name(""));
         addSettings(*verb.app, m_train.settings);
         verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
-        verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")->type_name("N");
-        verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")->type_name("FILE");
+        verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")
+            ->type_name("N");
+        verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
+            ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
     }
 
     void addRun()
     {
-        Verb& verb = addVerb("run", "Execute a StableHLO program, sharded as its text says, with random arguments.", kRunExamples, {Format::Text},
-            [this](Output& output) { return runRun(m_run, output); });
-        verb.needed.push_back(verb.app->add_option("FILE", m_run.file, "StableHLO text with Shardy's shardings; - is standard input")->type_name(""));
+        Verb& verb = addVerb("run", "Execute a StableHLO program, sharded as its text says, with random arguments.", kRunExamples,
+            {Format::Text}, [this](Output& output) { return runRun(m_run, output); });
+        verb.needed.push_back(
+            verb.app->add_option("FILE", m_run.file, "StableHLO text with Shardy's shardings; - is standard input")
+                ->type_name(""));
         verb.app->add_option("--function", m_run.function, "Which function, when there are several")->type_name("NAME");
         verb.app->add_option("--seed", m_run.seed, "Seed of the arguments (default 0)")->type_name("N");
         verb.app->add_flag("--verify", m_run.verify, "Check the results against one device; exit code 5 on a difference");
-        verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")->type_name("N");
+        verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")
+            ->type_name("N");
     }
 
     void addTour()

@@ -48,7 +48,8 @@ int runSimulate(const SimulateOptions& options, Output& output)
         output.result(sim::simulationCsv(studies));
     else
         output.result(studies.size() == 1 ? sim::simulationText(studies.front()) : sim::simulationTable(studies));
-    const bool allFit = std::all_of(studies.begin(), studies.end(), [](const sim::SimulatedStudy& study) { return study.simulation.fits; });
+    const bool allFit
+        = std::all_of(studies.begin(), studies.end(), [](const sim::SimulatedStudy& study) { return study.simulation.fits; });
     return allFit ? kExitOk : kExitInfeasible;
 }
 

@@ -16,8 +16,8 @@ namespace {
 std::string oneSimulation(const sim::SimulatedStudy& study)
 {
     const sim::Simulation& s = study.simulation;
-    return fmt::format("  {:<42} step {:>8}  compute {:>8}  waiting {:>8}  bound by {}\n", s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
-        formatSeconds(s.exposedSeconds), s.boundBy);
+    return fmt::format("  {:<42} step {:>8}  compute {:>8}  waiting {:>8}  bound by {}\n", s.machine,
+        formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds), s.boundBy);
 }
 
 Result<std::string> simulations(const std::filesystem::path& file, const sim::Catalogue& catalogue)
@@ -42,8 +42,8 @@ std::string collectiveSummary(const TrainingResult& result)
     for (const CountedCollective& counted : result.phases.front().collectives) {
         if (counted.use.bytesPerDevice < 256)
             continue; // loss and metric scalars
-        text += fmt::format("  {:<11} over {:<6} {:>9}  {:<9} {}\n", opName(counted.use.kind), counted.use.axes, formatBytes(static_cast<double>(counted.use.bytesPerDevice)),
-            phaseName(counted.use.phase), counted.use.cause.value);
+        text += fmt::format("  {:<11} over {:<6} {:>9}  {:<9} {}\n", opName(counted.use.kind), counted.use.axes,
+            formatBytes(static_cast<double>(counted.use.bytesPerDevice)), phaseName(counted.use.phase), counted.use.cause.value);
     }
     return text;
 }
@@ -72,13 +72,16 @@ int runTour(Output& output)
 
     const TrainingResult& t = *trained;
     std::string text = fmt::format("Really trained: {} (64 -> 256 -> 256 -> 10, 1,797 images of 8x8)\n", study->name);
-    text += fmt::format("  mesh {} of {} threads, batch {}, {} steps in {}: {} samples/s\n", t.phases.front().mesh, t.devices, study->batch, t.phases.front().steps,
-        formatSeconds(static_cast<double>(t.phases.front().steps * study->batch) / t.samplesPerSecond), formatCount(t.samplesPerSecond));
-    text += fmt::format("  loss {:.4f} -> {:.4f}; {:.1f} % of {} held-out images recognised\n", t.losses.front(), t.losses.back(), 100.0 * t.heldOutAccuracy.value_or(0.0),
-        t.heldOutExamples);
-    text += fmt::format("  equal to one device: {} ({} steps checked, largest error {:.1e} of the tensor's scale)\n", t.verification->passed ? "yes" : "NO",
-        t.verification->checkedSteps.size(), t.verification->maxRelError());
-    text += fmt::format("  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
+    text += fmt::format("  mesh {} of {} threads, batch {}, {} steps in {}: {} samples/s\n", t.phases.front().mesh, t.devices,
+        study->batch, t.phases.front().steps,
+        formatSeconds(static_cast<double>(t.phases.front().steps * study->batch) / t.samplesPerSecond),
+        formatCount(t.samplesPerSecond));
+    text += fmt::format("  loss {:.4f} -> {:.4f}; {:.1f} % of {} held-out images recognised\n", t.losses.front(), t.losses.back(),
+        100.0 * t.heldOutAccuracy.value_or(0.0), t.heldOutExamples);
+    text += fmt::format("  equal to one device: {} ({} steps checked, largest error {:.1e} of the tensor's scale)\n",
+        t.verification->passed ? "yes" : "NO", t.verification->checkedSteps.size(), t.verification->maxRelError());
+    text += fmt::format(
+        "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
     text += "Its specs cause these collectives in every step (nothing says \"data parallel\" anywhere):\n" + collectiveSummary(t);
     text += "\nThe same program, simulated on hardware that is not here:\n" + *small;
     text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;

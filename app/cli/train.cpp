@@ -31,8 +31,8 @@ public:
         if (m_quiet)
             return;
         const bool isLast = progress.step == progress.steps;
-        const std::string text = fmt::format("step {}/{}  loss {:.5g}  accuracy {:.1f} %  {} samples/s", progress.step, progress.steps, progress.loss,
-            100.0 * progress.accuracy, formatCount(progress.samplesPerSecond));
+        const std::string text = fmt::format("step {}/{}  loss {:.5g}  accuracy {:.1f} %  {} samples/s", progress.step,
+            progress.steps, progress.loss, 100.0 * progress.accuracy, formatCount(progress.samplesPerSecond));
         if (!m_onTerminal) {
             if (isLast || progress.step >= m_next) {
                 fmt::print(stderr, "{}\n", text);
@@ -45,7 +45,8 @@ public:
         if (isDue || (isLast && m_shown != Clock::time_point{})) {
             constexpr std::int64_t kWidth = 24;
             const auto done = static_cast<std::size_t>(kWidth * progress.step / std::max<std::int64_t>(1, progress.steps));
-            fmt::print(stderr, "\r\033[K[{}{}] {}{}", std::string(done, '='), std::string(kWidth - done, ' '), text, isLast ? "\n" : "");
+            fmt::print(
+                stderr, "\r\033[K[{}{}] {}{}", std::string(done, '='), std::string(kWidth - done, ' '), text, isLast ? "\n" : "");
             m_shown = now;
         }
     }
@@ -69,13 +70,15 @@ int runTrain(const TrainOptions& options, Output& output)
 
     InterruptWatcher interrupt;
     ProgressLine line(output.quiet);
-    const auto result = sim::trainStudy(*study, {.verify = options.verify, .record = !options.trace.empty(), .permits = options.permits},
+    const auto result = sim::trainStudy(
+        *study, {.verify = options.verify, .record = !options.trace.empty(), .permits = options.permits},
         [&](const TrainingProgress& progress) { line.show(progress); }, interrupt.token());
     if (!result)
         return fail(result.error(), output);
 
     if (!options.trace.empty()) {
-        const std::string trace = sim::traceJson({{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}});
+        const std::string trace
+            = sim::traceJson({{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}});
         if (const auto written = writeFileAtomically(options.trace, trace); !written)
             return fail(written.error(), output);
     }

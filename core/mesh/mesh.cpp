@@ -32,10 +32,12 @@ Problems axisProblems(const std::vector<MeshAxis>& axes)
             problems.push_back({"MW1110", fmt::format("\"{}\" is not a name for a mesh axis", axes[i].name),
                 "use letters, digits and underscores, beginning with a letter", place});
         else if (!seen.insert(axes[i].name).second)
-            problems.push_back({"MW1111", fmt::format("two mesh axes are named \"{}\"", axes[i].name), "rename one of them", place});
+            problems.push_back(
+                {"MW1111", fmt::format("two mesh axes are named \"{}\"", axes[i].name), "rename one of them", place});
         if (axes[i].size < 1)
-            problems.push_back({"MW1112", fmt::format("mesh axis \"{}\": the size must be at least 1, got {}", axes[i].name, axes[i].size),
-                "give the number of devices along the axis", place});
+            problems.push_back(
+                {"MW1112", fmt::format("mesh axis \"{}\": the size must be at least 1, got {}", axes[i].name, axes[i].size),
+                    "give the number of devices along the axis", place});
     }
     return problems;
 }
@@ -57,14 +59,17 @@ Problems orderProblems(const std::vector<DeviceId>& order, std::int64_t deviceCo
     Problems problems;
     const Place place{{}, 0, 0, "mesh.device_order"};
     if (static_cast<std::int64_t>(order.size()) != deviceCount)
-        problems.push_back({"MW1114", fmt::format("the device order lists {} devices, the mesh axes need {}", order.size(), deviceCount),
-            fmt::format("list {} devices", deviceCount), place});
+        problems.push_back(
+            {"MW1114", fmt::format("the device order lists {} devices, the mesh axes need {}", order.size(), deviceCount),
+                fmt::format("list {} devices", deviceCount), place});
     std::set<DeviceId> seen;
     for (const DeviceId device : order) {
         if (device < 0)
-            problems.push_back({"MW1115", fmt::format("the device order names device {}", device), "device ids begin at 0", place});
+            problems.push_back(
+                {"MW1115", fmt::format("the device order names device {}", device), "device ids begin at 0", place});
         else if (!seen.insert(device).second)
-            problems.push_back({"MW1115", fmt::format("the device order names device {} twice", device), "name each device once", place});
+            problems.push_back(
+                {"MW1115", fmt::format("the device order names device {} twice", device), "name each device once", place});
     }
     return problems;
 }
@@ -184,7 +189,8 @@ Result<Mesh> parseMesh(std::string_view text, std::vector<DeviceId> order)
     if (!trimmed(text).empty()) {
         for (const std::string& part : split(text, ',')) {
             const auto equals = part.find('=');
-            const auto size = equals == std::string::npos ? std::nullopt : parseInteger(trimmed(std::string_view(part).substr(equals + 1)));
+            const auto size
+                = equals == std::string::npos ? std::nullopt : parseInteger(trimmed(std::string_view(part).substr(equals + 1)));
             if (!size) {
                 problems.push_back({"MW1117", fmt::format("\"{}\" is not an axis with a size", trimmed(part)),
                     "write a mesh as name=size,name=size: data=4,model=2", Place{{}, 0, 0, "mesh"}});

@@ -246,7 +246,8 @@ ValueId MlpTraining::accuracy(Builder& builder, ValueId predictions, ValueId y) 
     const ValueId lowest = builder.splat(TensorType(type), -std::numeric_limits<double>::infinity());
     const ValueId atLabel = builder.reduce(ReduceKind::Max, builder.select(isLabel, predictions, lowest), {1});
     const ValueId isRight = builder.compare(CompareDirection::Equal, atLabel, builder.reduce(ReduceKind::Max, predictions, {1}));
-    const ValueId count = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_lossType), {0}), "accuracy.count");
+    const ValueId count
+        = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_lossType), {0}), "accuracy.count");
     const ValueId fraction
         = builder.binary(OpKind::Divide, count, builder.splat({m_lossType, {}}, static_cast<double>(m_options.batch)));
     builder.function()[fraction].role = Role::Metric;

@@ -9,7 +9,8 @@ namespace meshwright {
 
 const DeviceFunction* DeviceStage::find(std::string_view name) const
 {
-    const auto found = std::find_if(functions.begin(), functions.end(), [&](const DeviceFunction& f) { return f.function.name == name; });
+    const auto found
+        = std::find_if(functions.begin(), functions.end(), [&](const DeviceFunction& f) { return f.function.name == name; });
     return found == functions.end() ? nullptr : &*found;
 }
 
@@ -41,7 +42,8 @@ std::vector<CollectiveUse> collectivesOf(const DeviceFunction& device, const Mes
             if (!isCollective(op.kind) || op.kind == OpKind::AllSlice)
                 continue;
             const auto& attributes = op.as<CollectiveAttributes>();
-            uses.push_back({id, op.kind, axesText(attributes.axes, mesh), shardCount(attributes.axes), times, payloadBytes(function, id), op.phase, attributes.cause});
+            uses.push_back({id, op.kind, axesText(attributes.axes, mesh), shardCount(attributes.axes), times,
+                payloadBytes(function, id), op.phase, attributes.cause});
         }
     };
     visitBlock(visitBlock, BlockId(std::int32_t{0}), 1);

@@ -21,7 +21,8 @@ bool startsWith(const AxisRefs& axes, const AxisRefs& prefix)
 
 bool anyOverlap(const AxisRefs& a, const AxisRefs& b)
 {
-    return std::any_of(a.begin(), a.end(), [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
+    return std::any_of(a.begin(), a.end(),
+        [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
 }
 
 /// The longest prefix that divides the factor and overlaps nothing in `taken`.
@@ -143,9 +144,11 @@ private:
             if (!m_function[tensor.value].type.shape.empty())
                 arrays.push_back(&tensor);
         }
-        const bool simple = std::all_of(m_rule.factors.begin(), m_rule.factors.end(), [](const Factor& factor) { return factor.kind != FactorKind::NeedReplication; })
-            && std::all_of(m_tensors.begin(), m_tensors.end(),
-                [](const Tensor& tensor) { return std::all_of(tensor.dims->begin(), tensor.dims->end(), [](const auto& factors) { return factors.size() <= 1; }); });
+        const bool simple = std::all_of(m_rule.factors.begin(), m_rule.factors.end(), [](const Factor& factor) {
+            return factor.kind != FactorKind::NeedReplication;
+        }) && std::all_of(m_tensors.begin(), m_tensors.end(), [](const Tensor& tensor) {
+            return std::all_of(tensor.dims->begin(), tensor.dims->end(), [](const auto& factors) { return factors.size() <= 1; });
+        });
         if (arrays.size() != 2 || !simple)
             return false;
 
@@ -188,8 +191,10 @@ private:
         for (std::size_t f = 0; f < m_rule.factors.size(); ++f) {
             for (const Tensor& tensor : m_tensors) {
                 for (std::size_t n = 1; n <= tensor.factorAxes[f].size(); ++n) {
-                    const AxisRefs axes(tensor.factorAxes[f].begin(), tensor.factorAxes[f].begin() + static_cast<std::ptrdiff_t>(n));
-                    const bool known = std::any_of(all.begin(), all.end(), [&](const Candidate& c) { return c.factor == f && c.axes == axes; });
+                    const AxisRefs axes(
+                        tensor.factorAxes[f].begin(), tensor.factorAxes[f].begin() + static_cast<std::ptrdiff_t>(n));
+                    const bool known = std::any_of(
+                        all.begin(), all.end(), [&](const Candidate& c) { return c.factor == f && c.axes == axes; });
                     if (!known && m_rule.factors[f].kind != FactorKind::NeedReplication)
                         all.push_back({f, axes});
                 }
@@ -236,7 +241,8 @@ private:
                 if (!isValid(candidate, chosen))
                     continue;
                 const std::int64_t added = shardCount(candidate.axes) / shardCount(chosen[candidate.factor]);
-                const std::tuple score(elementsWith(candidate), precedence(m_rule.factors[candidate.factor].kind), added, -static_cast<std::int64_t>(candidate.factor));
+                const std::tuple score(elementsWith(candidate), precedence(m_rule.factors[candidate.factor].kind), added,
+                    -static_cast<std::int64_t>(candidate.factor));
                 if (best == nullptr || score > bestScore) {
                     best = &candidate;
                     bestScore = score;
@@ -275,14 +281,16 @@ private:
                 keeps = keeps && (!tensor.has[f] || tensor.factorAxes[f] == chosen[f]);
             if (!seen.insert(tensor.value).second || tensor.elements <= 1)
                 continue;
-            const bool isResult = m_function[tensor.value].producer.valid() && std::find(m_op.results.begin(), m_op.results.end(), tensor.value) != m_op.results.end();
+            const bool isResult = m_function[tensor.value].producer.valid()
+                && std::find(m_op.results.begin(), m_op.results.end(), tensor.value) != m_op.results.end();
             const std::string& name = m_function[tensor.value].name;
             (keeps ? kept : moved).push_back(!name.empty() ? name : isResult ? "the result" : "an operand");
             (keeps ? keptElements : movedElements) += tensor.elements;
         }
         if (kept.empty() || moved.empty())
             return {};
-        return fmt::format("{} {} ({} elements), {} {} ({})", join(kept, " and "), kept.size() == 1 ? "stays as it lies" : "stay as they lie", formatCount(static_cast<double>(keptElements)),
+        return fmt::format("{} {} ({} elements), {} {} ({})", join(kept, " and "),
+            kept.size() == 1 ? "stays as it lies" : "stay as they lie", formatCount(static_cast<double>(keptElements)),
             join(moved, " and "), moved.size() == 1 ? "moves" : "move", formatCount(static_cast<double>(movedElements)));
     }
 

@@ -26,7 +26,8 @@ struct Version {
 bool sameLayout(const TensorSharding& a, const TensorSharding& b)
 {
     return a.mesh == b.mesh && a.unreduced == b.unreduced
-        && std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(), [](const DimSharding& x, const DimSharding& y) { return x.axes == y.axes; });
+        && std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+            [](const DimSharding& x, const DimSharding& y) { return x.axes == y.axes; });
 }
 
 bool samePlacement(TensorSharding a, TensorSharding b)
@@ -117,7 +118,8 @@ private:
         forEachOp(m_source, [&](OpId op) {
             for (const ValueId result : m_source[op].results) {
                 if (!m_source[result].sharding)
-                    m_problems.push_back({"MW1210", fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, result))});
+                    m_problems.push_back({"MW1210",
+                        fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, result))});
             }
         });
     }
@@ -127,7 +129,8 @@ private:
     {
         const Value& value = m_source[id];
         if (!value.sharding) {
-            m_problems.push_back({"MW1210", fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, id))});
+            m_problems.push_back(
+                {"MW1210", fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, id))});
             return;
         }
         if (value.annotation.empty())
@@ -135,7 +138,9 @@ private:
         for (std::size_t dim = 0; dim < value.type.shape.size(); ++dim) {
             const std::int64_t pieces = shardCount(value.sharding->dims[dim].axes);
             if (value.type.shape[dim] % pieces != 0)
-                m_problems.push_back({"MW1211", fmt::format("{}: dim {} of size {} is not divisible by {}", valueText(m_source, id), dim, value.type.shape[dim], pieces),
+                m_problems.push_back({"MW1211",
+                    fmt::format("{}: dim {} of size {} is not divisible by {}", valueText(m_source, id), dim,
+                        value.type.shape[dim], pieces),
                     "choose a size that divides, or leave the dimension whole", Place{{}, 0, 0, value.annotation}});
         }
     }
@@ -193,7 +198,8 @@ private:
     bool isBroadcastScalar(ValueId value) const
     {
         const OpId producer = m_source[value].producer;
-        return producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim && globalShape(m_source[producer].operands.front()).empty();
+        return producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim
+            && globalShape(m_source[producer].operands.front()).empty();
     }
 
     const Version* find(ValueId value, const TensorSharding& layout, Phase phase) const
@@ -210,7 +216,8 @@ private:
         return version.canonical || version.phase == phase || m_options.regather == Regather::Keep;
     }
 
-    ValueId obtain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer, const std::string& reason = {})
+    ValueId obtain(
+        ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer, const std::string& reason = {})
     {
         if (const Version* version = find(value, wanted, phase))
             return version->local;
@@ -223,15 +230,17 @@ private:
         for (const Version& version : m_versions[value.at()]) {
             if (!isVisible(version, phase) || version.layout.mesh != wanted.mesh)
                 continue;
-            ReshardPlan plan = planReshard(globalShape(value), byteSize(m_source[value].type.dtype), version.layout, wanted, meshOf(wanted), m_cost);
+            ReshardPlan plan = planReshard(
+                globalShape(value), byteSize(m_source[value].type.dtype), version.layout, wanted, meshOf(wanted), m_cost);
             if (plan.cost < bestPlan.cost) {
                 best = &version;
                 bestPlan = std::move(plan);
             }
         }
         if (best == nullptr) {
-            m_problems.push_back({"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
-                "use one mesh for all values of a function"});
+            m_problems.push_back(
+                {"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
+                    "use one mesh for all values of a function"});
             return m_versions[value.at()].front().local;
         }
         return emitPlan(value, *best, bestPlan, phase, consumer, reason);
@@ -243,17 +252,20 @@ private:
         const OpId producer = m_source[value].producer;
         std::vector<ValueId> operands;
         for (const ValueId operand : m_source[producer].operands)
-            operands.push_back(obtain(operand, TensorSharding::replicatedOf(globalShape(operand).size()), phase, opName(m_source[producer].kind)));
+            operands.push_back(obtain(
+                operand, TensorSharding::replicatedOf(globalShape(operand).size()), phase, opName(m_source[producer].kind)));
         const Phase before = m_builder.phase();
         m_builder.setPhase(phase);
-        const ValueId local = m_builder.add(m_source[producer].kind, std::move(operands), localAttributes(m_source[producer], wanted));
+        const ValueId local
+            = m_builder.add(m_source[producer].kind, std::move(operands), localAttributes(m_source[producer], wanted));
         m_builder.setPhase(before);
         describe(local, wanted, globalShape(value));
         m_versions[value.at()].push_back({wanted, local, phase, true});
         return local;
     }
 
-    ValueId emitPlan(ValueId value, const Version from, const ReshardPlan& plan, Phase phase, const std::string& consumer, const std::string& reason)
+    ValueId emitPlan(ValueId value, const Version from, const ReshardPlan& plan, Phase phase, const std::string& consumer,
+        const std::string& reason)
     {
         // A partial sum is reduced in the phase that made it, and its sum takes its place.
         const bool reduces = !from.layout.unreduced.empty();
@@ -276,7 +288,8 @@ private:
         return local;
     }
 
-    Cause causeOf(ValueId value, const TensorSharding& from, const TensorSharding& to, const std::string& consumer, const std::string& reason) const
+    Cause causeOf(ValueId value, const TensorSharding& from, const TensorSharding& to, const std::string& consumer,
+        const std::string& reason) const
     {
         const Mesh& mesh = meshOf(to);
         Cause cause;
@@ -285,9 +298,11 @@ private:
         const bool reduces = from.unreduced != to.unreduced;
         cause.op = reduces && producer.valid() ? opName(m_source[producer].kind) : consumer;
         if (reduces)
-            cause.reason = fmt::format("{} sums over a dimension that {} splits, so every device holds a partial sum", cause.op, axesText(from.unreduced, mesh));
+            cause.reason = fmt::format("{} sums over a dimension that {} splits, so every device holds a partial sum", cause.op,
+                axesText(from.unreduced, mesh));
         else
-            cause.reason = fmt::format("{} needs {} as {}, it lies as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
+            cause.reason = fmt::format(
+                "{} needs {} as {}, it lies as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
         if (!reason.empty())
             cause.reason += ": " + reason;
         cause.annotation = annotationOf(value, reduces ? from.unreduced : movedAxes(from, to));
@@ -330,7 +345,8 @@ private:
             suspects.insert(suspects.end(), m_source[producer].operands.begin(), m_source[producer].operands.end());
         for (const ValueId suspect : suspects) {
             for (const ShardingReason& reason : m_options.report->reasonsOf(suspect)) {
-                const bool meant = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& axis) { return overlaps(axis, reason.axis); });
+                const bool meant
+                    = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& axis) { return overlaps(axis, reason.axis); });
                 if (meant && !reason.annotation.empty())
                     return reason.annotation;
             }
@@ -360,7 +376,8 @@ private:
     {
         const ValueId result = op.results.front();
         const TensorSharding layout = declared(result);
-        const ValueId local = obtain(op.operands.front(), layout, op.phase, "sharding_constraint", op.as<ConstraintAttributes>().origin);
+        const ValueId local
+            = obtain(op.operands.front(), layout, op.phase, "sharding_constraint", op.as<ConstraintAttributes>().origin);
         m_versions[result.at()].push_back({layout, local, op.phase, true});
         if (m_device.function[local].name.empty())
             m_device.function[local].name = m_source[result].name;
@@ -444,7 +461,8 @@ private:
     const Version* partialVersion(ValueId value) const
     {
         const auto& versions = m_versions[value.at()];
-        if (versions.size() != 1 || versions.front().layout.unreduced.empty() || versions.front().layout.unreducedKind != ReduceKind::Sum)
+        if (versions.size() != 1 || versions.front().layout.unreduced.empty()
+            || versions.front().layout.unreducedKind != ReduceKind::Sum)
             return nullptr;
         return m_uses[value.at()] == 1 ? &versions.front() : nullptr;
     }
@@ -501,7 +519,8 @@ private:
         const ValueId argument = body.arguments[carry];
         const ValueId next = body.results[carry];
         const OpId producer = m_source[next].producer;
-        if (!isZero(repeat.operands[carry]) || m_uses[argument.at()] != 1 || m_uses[next.at()] != 1 || !producer.valid() || m_source[producer].kind != OpKind::Add)
+        if (!isZero(repeat.operands[carry]) || m_uses[argument.at()] != 1 || m_uses[next.at()] != 1 || !producer.valid()
+            || m_source[producer].kind != OpKind::Add)
             return false;
         const auto& operands = m_source[producer].operands;
         return std::find(operands.begin(), operands.end(), argument) != operands.end();

@@ -27,7 +27,8 @@ struct PartitionOptions {
 ///
 /// Problems: MW1210 a value has no sharding, MW1211 an argument or result does not divide by its axes (Uneven::Refuse),
 /// MW1212 an op that has no sharding rule has operands on different meshes.
-Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
+Result<DeviceFunction> partition(
+    const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
 
 /// A program on shards and why its values lie as they do: one report for each function.
 struct PartitionedProgram {

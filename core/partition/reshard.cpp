@@ -64,7 +64,8 @@ AxisRefs atomsOf(const TensorSharding& from, const TensorSharding& to, const Mes
 
 class Planner {
 public:
-    Planner(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh, const CollectiveCost& cost)
+    Planner(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh,
+        const CollectiveCost& cost)
         : m_shape(shape)
         , m_elementBytes(elementBytes)
         , m_from(from)
@@ -82,7 +83,8 @@ public:
     {
         auto path = shortestPath();
         if (!path) {
-            m_byteLimit = std::numeric_limits<std::int64_t>::max(); // sizes that share no divisor: a larger layout on the way is unavoidable
+            m_byteLimit = std::numeric_limits<
+                std::int64_t>::max(); // sizes that share no divisor: a larger layout on the way is unavoidable
             path = shortestPath();
         }
         assert(path); // gathering everything, then slicing, always leads there
@@ -92,7 +94,8 @@ public:
             // Neighbouring gathers, and neighbouring slices, are one collective over several dimensions.
             Edge edge = (*path)[i].first;
             State next = (*path)[i].second;
-            while (i + 1 < path->size() && edge.kind == (*path)[i + 1].first.kind && (edge.kind == OpKind::AllGather || edge.kind == OpKind::AllSlice)) {
+            while (i + 1 < path->size() && edge.kind == (*path)[i + 1].first.kind
+                && (edge.kind == OpKind::AllGather || edge.kind == OpKind::AllSlice)) {
                 ++i;
                 joinPerDim(edge, (*path)[i].first);
                 next = (*path)[i].second;
@@ -111,7 +114,8 @@ private:
         for (std::size_t dim = 0; dim < edge.perDim.size(); ++dim) {
             auto& atoms = edge.perDim[dim];
             // Gathered atoms leave the minor end: what leaves later was more major.
-            atoms.insert(edge.kind == OpKind::AllGather ? atoms.begin() : atoms.end(), later.perDim[dim].begin(), later.perDim[dim].end());
+            atoms.insert(
+                edge.kind == OpKind::AllGather ? atoms.begin() : atoms.end(), later.perDim[dim].begin(), later.perDim[dim].end());
         }
     }
 
@@ -178,14 +182,16 @@ private:
 
     bool isUsed(const State& state, int atom) const
     {
-        const auto has = [&](const std::vector<int>& atoms) { return std::find(atoms.begin(), atoms.end(), atom) != atoms.end(); };
+        const auto has
+            = [&](const std::vector<int>& atoms) { return std::find(atoms.begin(), atoms.end(), atom) != atoms.end(); };
         return has(state.unreduced) || std::any_of(state.dims.begin(), state.dims.end(), has);
     }
 
     double costOf(const Edge& edge, const State& before, const State& after) const
     {
         const ReshardStep step = stepOf(edge, before, after);
-        const std::int64_t group = step.kind == OpKind::CollectivePermute ? m_mesh.deviceCount() : shardCount(step.attributes.axes);
+        const std::int64_t group
+            = step.kind == OpKind::CollectivePermute ? m_mesh.deviceCount() : shardCount(step.attributes.axes);
         return m_cost.cost({step.kind, step.attributes.axes, group, step.bytesPerDevice});
     }
 
@@ -301,7 +307,8 @@ private:
             return;
         const auto without = [&](const std::vector<int>& reduced) {
             State next = state;
-            std::erase_if(next.unreduced, [&](int atom) { return std::find(reduced.begin(), reduced.end(), atom) != reduced.end(); });
+            std::erase_if(
+                next.unreduced, [&](int atom) { return std::find(reduced.begin(), reduced.end(), atom) != reduced.end(); });
             return next;
         };
         Edge all = edgeOn(OpKind::AllReduce);
@@ -331,7 +338,8 @@ private:
             if (have.size() >= want.size() || !std::equal(have.begin(), have.end(), want.begin()))
                 continue;
             std::vector<int> run;
-            for (std::size_t i = have.size(); i < want.size() && std::find(toReduce.begin(), toReduce.end(), want[i]) != toReduce.end(); ++i)
+            for (std::size_t i = have.size();
+                 i < want.size() && std::find(toReduce.begin(), toReduce.end(), want[i]) != toReduce.end(); ++i)
                 run.push_back(want[i]);
             if (run.size() < 2)
                 continue;
@@ -445,13 +453,14 @@ private:
 
 } // namespace
 
-ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh,
-    const CollectiveCost& cost)
+ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to,
+    const Mesh& mesh, const CollectiveCost& cost)
 {
     return Planner(shape, elementBytes, from, to, mesh, cost).plan();
 }
 
-std::vector<std::int64_t> permuteSources(const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
+std::vector<std::int64_t> permuteSources(
+    const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
 {
     std::map<IndexBox, std::vector<std::int64_t>> holders;
     for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)

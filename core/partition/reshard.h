@@ -31,11 +31,12 @@ struct ReshardPlan {
 /// `to` must be unreduced in `from`.
 /// Source: openxla/shardy, shardy/dialect/sdy/transforms/export/reshard_to_collectives.cc for the collectives and when they apply;
 /// the search is Dijkstra's.
-ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh,
-    const CollectiveCost& cost);
+ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to,
+    const Mesh& mesh, const CollectiveCost& cost);
 
 /// The position that every mesh position receives from when an array moves from one layout to another with pieces of the same shape.
 /// A permutation; positions whose piece stays receive from themselves.
-std::vector<std::int64_t> permuteSources(const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh);
+std::vector<std::int64_t> permuteSources(
+    const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh);
 
 } // namespace meshwright

@@ -34,12 +34,14 @@ std::pair<boost::counting_iterator<DataFlow::Vertex>, boost::counting_iterator<D
     return {boost::counting_iterator<DataFlow::Vertex>(0), boost::counting_iterator<DataFlow::Vertex>(graph.size())};
 }
 
-std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> out_edges(DataFlow::Vertex v, const DataFlow& graph)
+std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> out_edges(
+    DataFlow::Vertex v, const DataFlow& graph)
 {
     return {graph.out(v).begin(), graph.out(v).end()};
 }
 
-std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> in_edges(DataFlow::Vertex v, const DataFlow& graph)
+std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> in_edges(
+    DataFlow::Vertex v, const DataFlow& graph)
 {
     return {graph.in(v).begin(), graph.in(v).end()};
 }

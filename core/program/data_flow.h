@@ -40,18 +40,38 @@ private:
     std::vector<std::vector<Edge>> m_in;
 };
 
-struct DataFlowCategory : boost::bidirectional_graph_tag, boost::vertex_list_graph_tag {};
+struct DataFlowCategory : boost::bidirectional_graph_tag, boost::vertex_list_graph_tag { };
 
 // What Boost.Graph looks up by argument-dependent lookup; its names are its own.
 std::pair<boost::counting_iterator<DataFlow::Vertex>, boost::counting_iterator<DataFlow::Vertex>> vertices(const DataFlow& graph);
-inline std::size_t num_vertices(const DataFlow& graph) { return graph.size(); }
-std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> out_edges(DataFlow::Vertex v, const DataFlow& graph);
-std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> in_edges(DataFlow::Vertex v, const DataFlow& graph);
-inline std::size_t out_degree(DataFlow::Vertex v, const DataFlow& graph) { return graph.out(v).size(); }
-inline std::size_t in_degree(DataFlow::Vertex v, const DataFlow& graph) { return graph.in(v).size(); }
-inline std::size_t degree(DataFlow::Vertex v, const DataFlow& graph) { return graph.out(v).size() + graph.in(v).size(); }
-inline DataFlow::Vertex source(const DataFlow::Edge& edge, const DataFlow&) { return edge.source; }
-inline DataFlow::Vertex target(const DataFlow::Edge& edge, const DataFlow&) { return edge.target; }
+inline std::size_t num_vertices(const DataFlow& graph)
+{
+    return graph.size();
+}
+std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> out_edges(
+    DataFlow::Vertex v, const DataFlow& graph);
+std::pair<std::vector<DataFlow::Edge>::const_iterator, std::vector<DataFlow::Edge>::const_iterator> in_edges(
+    DataFlow::Vertex v, const DataFlow& graph);
+inline std::size_t out_degree(DataFlow::Vertex v, const DataFlow& graph)
+{
+    return graph.out(v).size();
+}
+inline std::size_t in_degree(DataFlow::Vertex v, const DataFlow& graph)
+{
+    return graph.in(v).size();
+}
+inline std::size_t degree(DataFlow::Vertex v, const DataFlow& graph)
+{
+    return graph.out(v).size() + graph.in(v).size();
+}
+inline DataFlow::Vertex source(const DataFlow::Edge& edge, const DataFlow&)
+{
+    return edge.source;
+}
+inline DataFlow::Vertex target(const DataFlow::Edge& edge, const DataFlow&)
+{
+    return edge.target;
+}
 
 /// The most expensive chain of ops, where `cost[v]` is what vertex v takes: its total, and its vertices in order.
 /// Precondition: one non-negative cost for each vertex.

@@ -87,7 +87,8 @@ std::optional<OpKind> parseOpKind(std::string_view name)
 bool isElementwise(OpKind kind)
 {
     const OpClass opClass = opInfo(kind).opClass;
-    return opClass == OpClass::Unary || opClass == OpClass::Binary || opClass == OpClass::Ternary || opClass == OpClass::Constraint;
+    return opClass == OpClass::Unary || opClass == OpClass::Binary || opClass == OpClass::Ternary
+        || opClass == OpClass::Constraint;
 }
 
 bool isCollective(OpKind kind)

@@ -80,7 +80,18 @@ enum class OpKind : std::uint8_t {
 inline constexpr std::size_t kOpKindCount = static_cast<std::size_t>(OpKind::Receive) + 1;
 
 /// What kind of rule an op follows in most places.
-enum class OpClass : std::uint8_t { Leaf, Unary, Binary, Ternary, Shaping, Contraction, Constraint, Control, Collective, Transfer };
+enum class OpClass : std::uint8_t {
+    Leaf,
+    Unary,
+    Binary,
+    Ternary,
+    Shaping,
+    Contraction,
+    Constraint,
+    Control,
+    Collective,
+    Transfer
+};
 
 struct OpInfo {
     OpKind kind;

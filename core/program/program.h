@@ -26,7 +26,8 @@ struct Value {
     std::string name; ///< "layers.0.w", "act.h1", "grad.layers.0.w"; empty for values nobody names
     Role role = Role::Activation;
     std::optional<TensorSharding> sharding; ///< before propagation: the user's; after it: the value's
-    std::string annotation; ///< where the user wrote its sharding ("sharding.layers.0.w"); empty when no user did. Such arrays are committed
+    std::string
+        annotation; ///< where the user wrote its sharding ("sharding.layers.0.w"); empty when no user did. Such arrays are committed
     BlockId block; ///< where it is defined
     OpId producer; ///< invalid for an argument
     std::size_t index = 0; ///< among the arguments or results

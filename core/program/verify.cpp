@@ -72,7 +72,9 @@ private:
     void verifyUse(ValueId value, const std::string& where)
     {
         if (!value.valid() || value.at() >= m_defined.size() || !m_defined[value.at()])
-            report("MW1305", fmt::format("{} uses {} before it is defined", where, value.valid() && value.at() < m_defined.size() ? valueText(m_function, value) : "an unknown value"));
+            report("MW1305",
+                fmt::format("{} uses {} before it is defined", where,
+                    value.valid() && value.at() < m_defined.size() ? valueText(m_function, value) : "an unknown value"));
     }
 
     void verifyOp(const Op& op)
@@ -112,7 +114,8 @@ private:
         if (op.bodies.size() != 1)
             return report("MW1307", "repeat: needs one body");
         const Block& body = m_function[op.bodies.front()];
-        if (body.arguments.size() != op.operands.size() || body.results.size() < attributes.carries || body.results.size() != op.results.size())
+        if (body.arguments.size() != op.operands.size() || body.results.size() < attributes.carries
+            || body.results.size() != op.results.size())
             return report("MW1307", "repeat: the body's arguments or results do not fit the op");
         verifyBlockFresh(op.bodies.front());
 
@@ -121,7 +124,9 @@ private:
             TensorType type = m_function[body.results[i]].type;
             if (i < attributes.carries) {
                 if (type != m_function[body.arguments[i]].type || type != m_function[op.operands[i]].type)
-                    report("MW1307", fmt::format("repeat: carry {} changes its type from {} to {}", i, typeText(m_function[op.operands[i]].type), typeText(type)));
+                    report("MW1307",
+                        fmt::format("repeat: carry {} changes its type from {} to {}", i,
+                            typeText(m_function[op.operands[i]].type), typeText(type)));
             } else {
                 type.shape.insert(type.shape.begin(), attributes.count);
             }
@@ -145,7 +150,9 @@ private:
         if (!value.sharding)
             return;
         const TensorSharding& sharding = *value.sharding;
-        const auto fail = [&](const std::string& what) { report("MW1308", fmt::format("the sharding of {}: {}", valueText(m_function, id), what)); };
+        const auto fail = [&](const std::string& what) {
+            report("MW1308", fmt::format("the sharding of {}: {}", valueText(m_function, id), what));
+        };
         if (sharding.mesh < 0 || static_cast<std::size_t>(sharding.mesh) >= m_meshes.size())
             return fail("there is no such mesh");
         if (sharding.dims.size() != value.type.shape.size())

@@ -130,30 +130,33 @@ void setProductThreads(int threads)
 namespace {
 
 template <typename T>
-void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs, MatrixView<T> result,
-    OpenBlas::Gemm<T> OpenBlas::*gemm)
+void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
+    MatrixView<T> result, OpenBlas::Gemm<T> OpenBlas::*gemm)
 {
     if (m == 0 || n == 0)
         return;
     if (k == 0)
         return fillZero(m, n, result);
-    const bool fits = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
+    const bool fits
+        = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
     if (!fits || productBackend() != ProductBackend::OpenBlas)
         return multiplyWithEigen(m, n, k, lhs, rhs, result);
     const auto transposeOf = [](bool transposed) { return transposed ? OpenBlas::kTranspose : OpenBlas::kNoTranspose; };
-    (openBlas().*gemm)(OpenBlas::kRowMajor, transposeOf(lhs.transposed), transposeOf(rhs.transposed), static_cast<int>(m), static_cast<int>(n),
-        static_cast<int>(k), T(1), lhs.data, static_cast<int>(lhs.stride), rhs.data, static_cast<int>(rhs.stride), T(0), result.data,
-        static_cast<int>(result.stride));
+    (openBlas().*gemm)(OpenBlas::kRowMajor, transposeOf(lhs.transposed), transposeOf(rhs.transposed), static_cast<int>(m),
+        static_cast<int>(n), static_cast<int>(k), T(1), lhs.data, static_cast<int>(lhs.stride), rhs.data,
+        static_cast<int>(rhs.stride), T(0), result.data, static_cast<int>(result.stride));
 }
 
 } // namespace
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs, MatrixView<float> result)
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
+    MatrixView<float> result)
 {
     multiplyFloating(m, n, k, lhs, rhs, result, &OpenBlas::sgemm);
 }
 
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs, MatrixView<double> result)
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
+    MatrixView<double> result)
 {
     multiplyFloating(m, n, k, lhs, rhs, result, &OpenBlas::dgemm);
 }

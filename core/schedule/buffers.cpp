@@ -22,7 +22,8 @@ std::int64_t aligned(std::int64_t bytes)
 /// Plans the buffers of one list of instructions: the function's, or the body of a loop.
 class BlockPlanner {
 public:
-    BlockPlanner(const Function& function, const std::vector<Instruction>& instructions, BlockId block, bool isBody, BufferPlan& plan)
+    BlockPlanner(
+        const Function& function, const std::vector<Instruction>& instructions, BlockId block, bool isBody, BufferPlan& plan)
         : m_function(function)
         , m_instructions(instructions)
         , m_block(function[block])
@@ -139,7 +140,8 @@ private:
             const bool sameSize = m_function[argument].type == m_function[result].type;
             bool free = sameSize && written != m_written.end() && !homes.contains(result);
             if (free && read != m_lastRead.end())
-                free = read->second < startOf(result, written->second) || (read->second == written->second && isPointwise(written->second, argument));
+                free = read->second < startOf(result, written->second)
+                    || (read->second == written->second && isPointwise(written->second, argument));
             if (free)
                 homes[result] = argument;
             else
@@ -155,7 +157,8 @@ private:
         FusionNode node;
         node.ops = m_instructions[instruction].ops;
         const bool elementwise = std::all_of(node.ops.begin(), node.ops.end(), [&](OpId op) {
-            return isElementwise(m_function[op].kind) || m_function[op].kind == OpKind::BroadcastInDim || opInfo(m_function[op].kind).opClass == OpClass::Leaf;
+            return isElementwise(m_function[op].kind) || m_function[op].kind == OpKind::BroadcastInDim
+                || opInfo(m_function[op].kind).opClass == OpClass::Leaf;
         });
         return elementwise && isReadPointwise(m_function, node, value);
     }
@@ -194,8 +197,10 @@ private:
     std::optional<ValueId> operandEndingAt(ValueId value, std::size_t at) const
     {
         const Instruction& instruction = m_instructions[at];
-        const bool reducesInPlace = instruction.kind == InstructionKind::CollectiveDone && opOf(instruction).kind == OpKind::AllReduce;
-        const bool reshapes = instruction.kind == InstructionKind::Compute && instruction.ops.size() == 1 && opOf(instruction).kind == OpKind::Reshape;
+        const bool reducesInPlace
+            = instruction.kind == InstructionKind::CollectiveDone && opOf(instruction).kind == OpKind::AllReduce;
+        const bool reshapes = instruction.kind == InstructionKind::Compute && instruction.ops.size() == 1
+            && opOf(instruction).kind == OpKind::Reshape;
         const std::vector<ValueId>& candidates = reducesInPlace ? opOf(instruction).operands : instruction.reads;
         for (const ValueId operand : candidates) {
             const bool isArgument = !m_function[operand].producer.valid();
@@ -252,7 +257,8 @@ private:
 
         std::vector<std::size_t> order(intervals.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
+        std::stable_sort(
+            order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
         std::int64_t total = 0;
         for (const std::size_t index : order) {
             placeInterval(intervals, index);

@@ -202,7 +202,8 @@ private:
             for (const ValueId read : result[n].reads) {
                 wanted.insert(read);
                 const std::size_t producer = producerOf(read);
-                if (producer != kNone && std::find(result[n].needs.begin(), result[n].needs.end(), writer[producer]) == result[n].needs.end())
+                if (producer != kNone
+                    && std::find(result[n].needs.begin(), result[n].needs.end(), writer[producer]) == result[n].needs.end())
                     result[n].needs.push_back(writer[producer]);
             }
         }

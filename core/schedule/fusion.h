@@ -9,7 +9,8 @@ namespace meshwright {
 
 /// A set of ops of one block that run as one instruction.
 struct FusionNode {
-    std::vector<OpId> ops; ///< in program order; cheap ops that feed them (constants, broadcasts, iotas) are among them, and may be in several nodes
+    std::vector<OpId>
+        ops; ///< in program order; cheap ops that feed them (constants, broadcasts, iotas) are among them, and may be in several nodes
     std::vector<ValueId> reads; ///< from outside the node, each once
     std::vector<ValueId> writes; ///< read by other nodes, or results of the block
     std::vector<std::size_t> needs; ///< the nodes that make what it reads

@@ -12,7 +12,8 @@ namespace meshwright {
 
 const char* memoryKindName(MemoryKind kind)
 {
-    constexpr std::array kNames = {"parameters", "optimizer state", "gradients", "inputs", "activations", "collectives", "temporaries"};
+    constexpr std::array kNames
+        = {"parameters", "optimizer state", "gradients", "inputs", "activations", "collectives", "temporaries"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -24,7 +25,8 @@ const char* schedulePolicyName(SchedulePolicy policy)
 
 const ScheduledFunction* ScheduledStage::find(std::string_view name) const
 {
-    const auto found = std::find_if(functions.begin(), functions.end(), [&](const ScheduledFunction& f) { return f.device.function.name == name; });
+    const auto found = std::find_if(
+        functions.begin(), functions.end(), [&](const ScheduledFunction& f) { return f.device.function.name == name; });
     return found == functions.end() ? nullptr : &*found;
 }
 
@@ -159,8 +161,9 @@ private:
                 continue;
             }
             release([&](const Instruction& done) {
-                return std::any_of(done.writes.begin(), done.writes.end(),
-                    [&](ValueId value) { return std::find(instruction.reads.begin(), instruction.reads.end(), value) != instruction.reads.end(); });
+                return std::any_of(done.writes.begin(), done.writes.end(), [&](ValueId value) {
+                    return std::find(instruction.reads.begin(), instruction.reads.end(), value) != instruction.reads.end();
+                });
             });
             result.push_back(std::move(instruction));
         }

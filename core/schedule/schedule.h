@@ -37,7 +37,8 @@ struct Buffer {
     std::int64_t offset = 0; ///< bytes from the arena's start, a multiple of kBufferAlignment
     std::int64_t bytes = 0;
     MemoryKind kind = MemoryKind::Temporary;
-    ValueId value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its body's buffers
+    ValueId
+        value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its body's buffers
     std::size_t first = 0; ///< index of the first instruction of the function's list during which it is in use; arguments: 0
     std::size_t last = 0; ///< index of the last one; what outlives the function: the number of instructions
     bool inLoop = false; ///< lies in a loop's stretch, which is listed too and counts for it

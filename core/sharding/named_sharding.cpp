@@ -24,21 +24,23 @@ std::vector<std::size_t> permutationTo(const std::vector<DeviceId>& wanted, cons
     return permutation;
 }
 
-Problem incompatible(const PlacedArray& first, const std::vector<DeviceId>& firstDevices, const PlacedArray& second, const std::vector<DeviceId>& secondDevices)
+Problem incompatible(const PlacedArray& first, const std::vector<DeviceId>& firstDevices, const PlacedArray& second,
+    const std::vector<DeviceId>& secondDevices)
 {
-    const bool sameSet = std::is_permutation(firstDevices.begin(), firstDevices.end(), secondDevices.begin(), secondDevices.end());
+    const bool sameSet
+        = std::is_permutation(firstDevices.begin(), firstDevices.end(), secondDevices.begin(), secondDevices.end());
     if (sameSet)
         return Problem{"MW1121",
-            fmt::format("committed arrays {} and {} have the same devices in different orders: [{}] and [{}]", first.name, second.name,
-                fmt::join(firstDevices, ", "), fmt::join(secondDevices, ", ")),
+            fmt::format("committed arrays {} and {} have the same devices in different orders: [{}] and [{}]", first.name,
+                second.name, fmt::join(firstDevices, ", "), fmt::join(secondDevices, ", ")),
             fmt::format("make both meshes with one device order; taking entries [{}] of the second gives the first",
                 fmt::join(permutationTo(firstDevices, secondDevices), ", ")),
             {}, Severity::Error, "committed arrays of one computation need one device order"};
     return Problem{"MW1120",
-        fmt::format("committed arrays {} and {} are on different devices: [{}] and [{}]", first.name, second.name, fmt::join(firstDevices, ", "),
-            fmt::join(secondDevices, ", ")),
-        fmt::format("move {} to the devices of {} (jax.device_put), or leave it uncommitted", second.name, first.name), {}, Severity::Error,
-        "committed arrays of one computation need the same devices"};
+        fmt::format("committed arrays {} and {} are on different devices: [{}] and [{}]", first.name, second.name,
+            fmt::join(firstDevices, ", "), fmt::join(secondDevices, ", ")),
+        fmt::format("move {} to the devices of {} (jax.device_put), or leave it uncommitted", second.name, first.name), {},
+        Severity::Error, "committed arrays of one computation need the same devices"};
 }
 
 } // namespace
@@ -49,7 +51,8 @@ Result<ComputationPlacement> placeComputation(const std::vector<PlacedArray>& ar
     if (arrays.empty())
         return placement;
 
-    const auto firstCommitted = std::find_if(arrays.begin(), arrays.end(), [](const PlacedArray& array) { return array.committed; });
+    const auto firstCommitted
+        = std::find_if(arrays.begin(), arrays.end(), [](const PlacedArray& array) { return array.committed; });
     const PlacedArray& anchor = firstCommitted == arrays.end() ? arrays.front() : *firstCommitted;
     placement.devices = anchor.sharding.mesh.deviceOrder();
     Problems problems;

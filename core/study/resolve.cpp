@@ -38,7 +38,8 @@ std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& 
     std::map<std::string, NamedSpec> specs;
     for (AssignedSpec& assigned : assignedSpecs(study)) {
         if (assigned.array.kind != StudyArray::Kind::Activation) // those are constraints, built into the program
-            specs.emplace(std::move(assigned.array.name), NamedSpec{std::move(assigned.spec), std::move(assigned.path), priorityOf(assigned.array.kind)});
+            specs.emplace(std::move(assigned.array.name),
+                NamedSpec{std::move(assigned.spec), std::move(assigned.path), priorityOf(assigned.array.kind)});
     }
     if (study.mlp() != nullptr)
         return specs;

@@ -53,7 +53,8 @@ std::string describe(const Problems& problems)
 
 bool hasErrors(const Problems& problems)
 {
-    return std::any_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
+    return std::any_of(
+        problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
 }
 
 void append(Problems& problems, Problems more)

@@ -15,8 +15,8 @@ const char* clockName(Clock clock)
 
 const char* categoryName(SliceCategory category)
 {
-    constexpr std::array kNames = {"compute", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "permute", "transfer", "wait",
-        "waiting for a core", "host"};
+    constexpr std::array kNames = {"compute", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "permute", "transfer",
+        "wait", "waiting for a core", "host"};
     return kNames[static_cast<std::size_t>(category)];
 }
 
@@ -35,7 +35,8 @@ std::uint32_t Timeline::addRow(std::int64_t device, std::string stream)
 
 std::uint32_t Timeline::intern(const std::string& text)
 {
-    const auto at = std::lower_bound(m_textOrder.begin(), m_textOrder.end(), text, [&](std::uint32_t index, const std::string& wanted) { return m_texts[index] < wanted; });
+    const auto at = std::lower_bound(m_textOrder.begin(), m_textOrder.end(), text,
+        [&](std::uint32_t index, const std::string& wanted) { return m_texts[index] < wanted; });
     if (at != m_textOrder.end() && m_texts[*at] == text)
         return *at;
     const auto index = static_cast<std::uint32_t>(m_texts.size());
@@ -46,7 +47,8 @@ std::uint32_t Timeline::intern(const std::string& text)
 
 void Timeline::sort()
 {
-    std::stable_sort(m_slices.begin(), m_slices.end(), [](const Slice& a, const Slice& b) { return std::tie(a.row, a.startSeconds) < std::tie(b.row, b.startSeconds); });
+    std::stable_sort(m_slices.begin(), m_slices.end(),
+        [](const Slice& a, const Slice& b) { return std::tie(a.row, a.startSeconds) < std::tie(b.row, b.startSeconds); });
 }
 
 double Timeline::endSeconds() const

@@ -180,7 +180,8 @@ private:
         result.arenaBytes = stageOf(phase).find("step")->buffers.arenaBytes;
         const std::vector<CountedCalls> counted = step->countedCalls();
         for (const CollectiveUse& use : collectivesOf(stageOf(phase).find("step")->device, stageOf(phase).mesh())) {
-            const auto calls = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
+            const auto calls
+                = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
             if (calls != counted.end())
                 result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
         }
@@ -220,7 +221,8 @@ private:
         const double loss = scalarResult(step, function, "loss");
         const double accuracy = scalarResult(step, function, "accuracy");
         if (!std::isfinite(loss))
-            return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, loss), "try a smaller learning rate, or another initialisation"};
+            return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, loss),
+                "try a smaller learning rate, or another initialisation"};
         m_result.losses.push_back(loss);
         m_result.accuracies.push_back(accuracy);
         if (check) {
@@ -286,7 +288,8 @@ private:
         return Done{};
     }
 
-    Result<Done> runEvaluate(LoadedFunction& evaluate, const Function& function, const HostArray& inputs, const HostArray& targets)
+    Result<Done> runEvaluate(
+        LoadedFunction& evaluate, const Function& function, const HostArray& inputs, const HostArray& targets)
     {
         if (auto written = writeBatch(evaluate, stateCount(function), inputs, targets); !written)
             return written;
@@ -305,7 +308,8 @@ private:
             std::vector<std::int64_t> rows;
             for (std::int64_t i = 0; i < batch; ++i)
                 rows.push_back(m_data.trainingRows + std::min(first + i, count - 1));
-            auto done = runEvaluate(evaluate, function, arrayOf(m_inputType, inputsOf(m_data, rows)), arrayOf(m_targetType, targetsOf(m_data, rows)));
+            auto done = runEvaluate(
+                evaluate, function, arrayOf(m_inputType, inputsOf(m_data, rows)), arrayOf(m_targetType, targetsOf(m_data, rows)));
             if (!done)
                 return done.error();
             const std::vector<double> predictions = evaluate.readResult(resultIndexOf(function, "predictions")).values();

@@ -71,11 +71,13 @@ void Verification::add(std::int64_t step, const std::vector<VerifiedTensor>& out
 {
     checkedSteps.push_back(step);
     const auto share = [](const VerifiedTensor& tensor) {
-        return tensor.shardedError == 0.0 ? 0.0 : tensor.shardedError / std::max(tensor.tolerance, std::numeric_limits<double>::min());
+        return tensor.shardedError == 0.0 ? 0.0
+                                          : tensor.shardedError / std::max(tensor.tolerance, std::numeric_limits<double>::min());
     };
     for (const VerifiedTensor& tensor : outcome) {
         passed = passed && tensor.passed;
-        const auto known = std::find_if(tensors.begin(), tensors.end(), [&](const VerifiedTensor& other) { return other.name == tensor.name; });
+        const auto known = std::find_if(
+            tensors.begin(), tensors.end(), [&](const VerifiedTensor& other) { return other.name == tensor.name; });
         if (known == tensors.end())
             tensors.push_back(tensor);
         else if (share(tensor) > share(*known))
@@ -101,7 +103,8 @@ Result<std::vector<VerifiedTensor>> verifyStep(
         tensor.shardedError = largestDifference(sharded[i].values(), exact);
         tensor.unshardedError = largestDifference((*unsharded)[i].values(), exact);
         tensor.scale = largestFinite(exact);
-        tensor.tolerance = 4.0 * tensor.unshardedError + static_cast<double>(devices) * epsilonOf(sharded[i].type().dtype) * tensor.scale;
+        tensor.tolerance
+            = 4.0 * tensor.unshardedError + static_cast<double>(devices) * epsilonOf(sharded[i].type().dtype) * tensor.scale;
         tensor.passed = tensor.shardedError <= tensor.tolerance;
         outcome.push_back(std::move(tensor));
     }

@@ -44,8 +44,11 @@ Json meshJson(const Mesh& mesh)
 
 Json useJson(const CollectiveUse& use)
 {
-    return Json{{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count}, {"bytes_per_device", use.bytesPerDevice},
-        {"phase", phaseName(use.phase)}, {"cause", {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason}, {"annotation", use.cause.annotation}}}};
+    return Json{{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count},
+        {"bytes_per_device", use.bytesPerDevice}, {"phase", phaseName(use.phase)},
+        {"cause",
+            {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
+                {"annotation", use.cause.annotation}}}};
 }
 
 Json memoryJson(const std::vector<std::int64_t>& bytesByKind)
@@ -117,10 +120,12 @@ std::string headline(const SimulatedStudy& study)
 std::string collectiveTable(const Simulation& simulation)
 {
     using Align = TextTable::Align;
-    TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"time", Align::Right}, {"exposed", Align::Right}, {"value"}});
+    TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls", Align::Right}, {"bytes/device", Align::Right},
+        {"time", Align::Right}, {"exposed", Align::Right}, {"value"}});
     for (const SimulatedCollective& c : simulation.collectives)
-        table.addRow({opName(c.use.kind), c.use.axes, phaseName(c.use.phase), fmt::format("{}", c.use.count), formatBytes(static_cast<double>(c.use.bytesPerDevice)),
-            formatSeconds(c.seconds), formatSeconds(c.exposedSeconds), c.use.cause.value});
+        table.addRow({opName(c.use.kind), c.use.axes, phaseName(c.use.phase), fmt::format("{}", c.use.count),
+            formatBytes(static_cast<double>(c.use.bytesPerDevice)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
+            c.use.cause.value});
     return table.text(2);
 }
 
@@ -140,11 +145,13 @@ std::string simulationText(const SimulatedStudy& study)
 {
     const Simulation& s = study.simulation;
     std::string text = headline(study);
-    text += fmt::format("  step {}  =  compute {} ({})  +  exposed communication {} ({})\n", formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
-        percent(s.computeSeconds, s.stepSeconds), formatSeconds(s.exposedSeconds), percent(s.exposedSeconds, s.stepSeconds));
+    text += fmt::format("  step {}  =  compute {} ({})  +  exposed communication {} ({})\n", formatSeconds(s.stepSeconds),
+        formatSeconds(s.computeSeconds), percent(s.computeSeconds, s.stepSeconds), formatSeconds(s.exposedSeconds),
+        percent(s.exposedSeconds, s.stepSeconds));
     text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
-    text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n", formatBytes(static_cast<double>(s.peakBytes)),
-        formatBytes(static_cast<double>(s.capacityBytes)), formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
+    text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
+        formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),
+        formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
     if (s.collectives.empty()) {
         text += "  no collectives\n";
     } else {
@@ -152,7 +159,8 @@ std::string simulationText(const SimulatedStudy& study)
     }
     text += "\n  live at the peak:";
     for (std::size_t i = 0; i < study.liveAtPeak.size() && i < 5; ++i)
-        text += fmt::format("{} {} {}", i == 0 ? "" : ",", study.liveAtPeak[i].name, formatBytes(static_cast<double>(study.liveAtPeak[i].bytes)));
+        text += fmt::format(
+            "{} {} {}", i == 0 ? "" : ",", study.liveAtPeak[i].name, formatBytes(static_cast<double>(study.liveAtPeak[i].bytes)));
     if (study.liveAtPeak.size() > 5)
         text += fmt::format(" and {} more", study.liveAtPeak.size() - 5);
     text += "\n";
@@ -164,12 +172,13 @@ std::string simulationText(const SimulatedStudy& study)
 std::string simulationTable(const std::vector<SimulatedStudy>& studies)
 {
     using Align = TextTable::Align;
-    TextTable table({{"study"}, {"mesh"}, {"hardware"}, {"step", Align::Right}, {"compute", Align::Right}, {"exposed", Align::Right}, {"MFU", Align::Right}, {"memory", Align::Right},
-        {"fits"}, {"bound by"}});
+    TextTable table({{"study"}, {"mesh"}, {"hardware"}, {"step", Align::Right}, {"compute", Align::Right},
+        {"exposed", Align::Right}, {"MFU", Align::Right}, {"memory", Align::Right}, {"fits"}, {"bound by"}});
     for (const SimulatedStudy& study : studies) {
         const Simulation& s = study.simulation;
-        table.addRow({study.name, study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds),
-            fmt::format("{:.1f} %", 100.0 * s.mfu), formatBytes(static_cast<double>(s.peakBytes)), s.fits ? "yes" : "NO", s.boundBy});
+        table.addRow({study.name, study.mesh.text(), s.machine, formatSeconds(s.stepSeconds), formatSeconds(s.computeSeconds),
+            formatSeconds(s.exposedSeconds), fmt::format("{:.1f} %", 100.0 * s.mfu),
+            formatBytes(static_cast<double>(s.peakBytes)), s.fits ? "yes" : "NO", s.boundBy});
     }
     return table.text();
 }
@@ -182,11 +191,13 @@ std::string simulationCsv(const std::vector<SimulatedStudy>& studies)
             result += c == '"' ? std::string("\"\"") : std::string(1, c);
         return result + "\"";
     };
-    std::string csv = "study,file,mesh,hardware,step_time_s,compute_s,exposed_communication_s,bubble_s,mfu,peak_bytes_per_device,capacity_bytes,fits,bound_by\n";
+    std::string csv = "study,file,mesh,hardware,step_time_s,compute_s,exposed_communication_s,bubble_s,mfu,peak_bytes_per_device,"
+                      "capacity_bytes,fits,bound_by\n";
     for (const SimulatedStudy& study : studies) {
         const Simulation& s = study.simulation;
-        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(study.name), quoted(study.file), quoted(study.mesh.text()), quoted(s.machine), s.stepSeconds,
-            s.computeSeconds, s.exposedSeconds, s.bubbleSeconds, s.mfu, s.peakBytes, s.capacityBytes, s.fits, quoted(s.boundBy));
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(study.name), quoted(study.file),
+            quoted(study.mesh.text()), quoted(s.machine), s.stepSeconds, s.computeSeconds, s.exposedSeconds, s.bubbleSeconds,
+            s.mfu, s.peakBytes, s.capacityBytes, s.fits, quoted(s.boundBy));
     }
     return csv;
 }
@@ -204,7 +215,8 @@ std::string trainingJson(const TrainingResult& result)
     if (result.heldOutAccuracy)
         json["metrics"]["held_out_accuracy"] = number(*result.heldOutAccuracy);
     json["metrics"]["held_out_examples"] = result.heldOutExamples;
-    json["step_time_s"] = {{"median", result.stepSeconds.median}, {"min", result.stepSeconds.min}, {"max", result.stepSeconds.max}};
+    json["step_time_s"]
+        = {{"median", result.stepSeconds.median}, {"min", result.stepSeconds.min}, {"max", result.stepSeconds.max}};
     json["samples_per_s"] = result.samplesPerSecond;
     json["devices"] = result.devices;
     json["peak_bytes_per_device"] = result.peakBytesPerDevice;
@@ -212,7 +224,8 @@ std::string trainingJson(const TrainingResult& result)
     json["collectives"] = Json::array();
     json["phases"] = Json::array();
     for (const PhaseResult& phase : result.phases) {
-        json["phases"].push_back({{"mesh", phase.mesh}, {"steps", phase.steps}, {"arena_bytes", phase.arenaBytes}, {"moved_bytes", phase.movedBytes}});
+        json["phases"].push_back(
+            {{"mesh", phase.mesh}, {"steps", phase.steps}, {"arena_bytes", phase.arenaBytes}, {"moved_bytes", phase.movedBytes}});
         for (const CountedCollective& counted : phase.collectives) {
             Json entry = useJson(counted.use);
             entry["mesh"] = phase.mesh;
@@ -225,10 +238,11 @@ std::string trainingJson(const TrainingResult& result)
         const Verification& v = *result.verification;
         Json tensors = Json::array();
         for (const VerifiedTensor& tensor : v.tensors)
-            tensors.push_back({{"name", tensor.name}, {"error", number(tensor.shardedError)}, {"unsharded_error", number(tensor.unshardedError)},
-                {"tolerance", number(tensor.tolerance)}, {"scale", number(tensor.scale)}, {"passed", tensor.passed}});
-        json["verify"] = {{"verdict", v.passed ? "equal" : "different"}, {"max_abs_error", number(v.maxAbsError())}, {"max_rel_error", number(v.maxRelError())},
-            {"checked_steps", v.checkedSteps}, {"tensors", std::move(tensors)}};
+            tensors.push_back({{"name", tensor.name}, {"error", number(tensor.shardedError)},
+                {"unsharded_error", number(tensor.unshardedError)}, {"tolerance", number(tensor.tolerance)},
+                {"scale", number(tensor.scale)}, {"passed", tensor.passed}});
+        json["verify"] = {{"verdict", v.passed ? "equal" : "different"}, {"max_abs_error", number(v.maxAbsError())},
+            {"max_rel_error", number(v.maxRelError())}, {"checked_steps", v.checkedSteps}, {"tensors", std::move(tensors)}};
     }
     return dumped(json);
 }
@@ -239,26 +253,32 @@ std::string trainingText(const TrainingResult& result)
     std::int64_t steps = 0;
     for (const PhaseResult& phase : result.phases)
         steps += phase.steps;
-    text += fmt::format("{} steps on {} devices: loss {:.6g} -> {:.6g}", steps, result.devices, result.losses.front(), result.losses.back());
+    text += fmt::format(
+        "{} steps on {} devices: loss {:.6g} -> {:.6g}", steps, result.devices, result.losses.front(), result.losses.back());
     if (result.heldOutAccuracy)
         text += fmt::format(", {:.1f} % of {} held-out examples right", 100.0 * *result.heldOutAccuracy, result.heldOutExamples);
-    text += fmt::format("\nstep {} (median; {} to {}), {} samples/s, {} a device\n", formatSeconds(result.stepSeconds.median), formatSeconds(result.stepSeconds.min),
-        formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond), formatBytes(static_cast<double>(result.peakBytesPerDevice)));
+    text += fmt::format("\nstep {} (median; {} to {}), {} samples/s, {} a device\n", formatSeconds(result.stepSeconds.median),
+        formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond),
+        formatBytes(static_cast<double>(result.peakBytesPerDevice)));
 
     using Align = TextTable::Align;
     for (const PhaseResult& phase : result.phases) {
         text += fmt::format("\n{} ({} steps{})\n", phase.mesh, phase.steps,
-            phase.movedBytes > 0 ? fmt::format(", {} moved between devices to get here", formatBytes(static_cast<double>(phase.movedBytes))) : "");
-        TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls/step", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
+            phase.movedBytes > 0
+                ? fmt::format(", {} moved between devices to get here", formatBytes(static_cast<double>(phase.movedBytes)))
+                : "");
+        TextTable table({{"collective"}, {"axes"}, {"phase"}, {"calls/step", Align::Right}, {"bytes/device", Align::Right},
+            {"value"}, {"because"}});
         for (const CountedCollective& counted : phase.collectives)
-            table.addRow({opName(counted.use.kind), counted.use.axes, phaseName(counted.use.phase), fmt::format("{}", counted.use.count),
-                formatBytes(static_cast<double>(counted.use.bytesPerDevice)), counted.use.cause.value, counted.use.cause.reason});
+            table.addRow({opName(counted.use.kind), counted.use.axes, phaseName(counted.use.phase),
+                fmt::format("{}", counted.use.count), formatBytes(static_cast<double>(counted.use.bytesPerDevice)),
+                counted.use.cause.value, counted.use.cause.reason});
         text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
     }
     if (result.verification) {
         const Verification& v = *result.verification;
-        text += fmt::format("\nverified against one device at {} steps: {} (largest error {:.2e} of the tensor's scale)\n", v.checkedSteps.size(), v.passed ? "equal" : "DIFFERENT",
-            v.maxRelError());
+        text += fmt::format("\nverified against one device at {} steps: {} (largest error {:.2e} of the tensor's scale)\n",
+            v.checkedSteps.size(), v.passed ? "equal" : "DIFFERENT", v.maxRelError());
         for (const VerifiedTensor& tensor : v.tensors) {
             if (!tensor.passed)
                 text += fmt::format("  {}: error {:.3e}, allowed {:.3e}\n", tensor.name, tensor.shardedError, tensor.tolerance);

@@ -28,11 +28,13 @@ public:
             const auto [at, isNew] = processOf.try_emplace(what.device, m_processes + 1);
             if (isNew) {
                 ++m_processes;
-                event(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})", at->second, quoted(fmt::format("{}: device {}", named.name, what.device)));
+                event(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})", at->second,
+                    quoted(fmt::format("{}: device {}", named.name, what.device)));
                 event(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})", at->second, at->second);
             }
             processOfRow.push_back(at->second);
-            event(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", at->second, row + 1, quoted(what.stream));
+            event(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", at->second, row + 1,
+                quoted(what.stream));
         }
         for (const Slice& slice : timeline.slices()) {
             std::string arguments = fmt::format(R"("clock":"{}","step":{})", clockName(timeline.clock()), slice.step);
@@ -42,8 +44,9 @@ public:
                 arguments += fmt::format(R"(,"cpu_us":{:.3f})", slice.cpuSeconds * 1e6);
             if (slice.detail != 0)
                 arguments += fmt::format(R"(,"detail":{})", quoted(timeline.text(slice.detail)));
-            event(R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"cat":"{}","args":{{{}}}}})", processOfRow[slice.row], slice.row + 1,
-                slice.startSeconds * 1e6, slice.durationSeconds * 1e6, quoted(timeline.text(slice.name)), categoryName(slice.category), arguments);
+            event(R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"cat":"{}","args":{{{}}}}})",
+                processOfRow[slice.row], slice.row + 1, slice.startSeconds * 1e6, slice.durationSeconds * 1e6,
+                quoted(timeline.text(slice.name)), categoryName(slice.category), arguments);
         }
     }
 

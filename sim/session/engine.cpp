@@ -57,7 +57,9 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
         return names.front();
     if (std::find(names.begin(), names.end(), wanted) != names.end())
         return wanted;
-    return Problem{"MW1732", wanted.empty() ? fmt::format("the program has {} functions", names.size()) : fmt::format("the program has no function \"{}\"", wanted),
+    return Problem{"MW1732",
+        wanted.empty() ? fmt::format("the program has {} functions", names.size())
+                       : fmt::format("the program has no function \"{}\"", wanted),
         "name one as model.program.function: " + fmt::format("{}", fmt::join(names, ", ")), study.placeOf("model.program")};
 }
 
@@ -78,7 +80,8 @@ Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
         return mainFunction.error();
     built.mainFunction = *std::move(mainFunction);
     if (study.mlp() != nullptr)
-        std::erase_if(program->functions, [](const Function& f) { return f.name != "init" && f.name != "step" && f.name != "evaluate"; });
+        std::erase_if(
+            program->functions, [](const Function& f) { return f.name != "init" && f.name != "step" && f.name != "evaluate"; });
     built.program = *program;
     auto partitioned = propagateAndPartition(*std::move(program));
     if (!partitioned)
@@ -95,10 +98,12 @@ Result<Catalogue> defaultCatalogue()
 Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
 {
     if (!study.hardware || study.hardware->chip.empty())
-        return Problem{"MW1731", "the study names no hardware from the catalogue", "add `hardware: {chip: v5e, topology: [4, 2]}`, or --set hardware.chip=h100 --set hardware.hosts=1",
+        return Problem{"MW1731", "the study names no hardware from the catalogue",
+            "add `hardware: {chip: v5e, topology: [4, 2]}`, or --set hardware.chip=h100 --set hardware.hosts=1",
             study.placeOf("hardware")};
-    const auto machine = buildMachine(
-        catalogue, {study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0), study.hardware->chipsPerHost.value_or(0)});
+    const auto machine = buildMachine(catalogue,
+        {study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0),
+            study.hardware->chipsPerHost.value_or(0)});
     if (!machine) {
         Problems problems = machine.error();
         for (Problem& problem : problems) {
@@ -143,7 +148,8 @@ Result<Dataset> datasetOf(const Study& study)
     const MlpModel& model = *study.mlp();
     const auto seed = static_cast<std::uint64_t>(study.train.seed);
     if (study.train.data.kind == TrainingData::Kind::Random)
-        return randomDataset(study.batch, model.layers.front(), model.layers.back(), splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(),
+        return randomDataset(study.batch, model.layers.front(), model.layers.back(),
+            splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(),
             study.partitionableRandom); // the first key of the split that `initKeys` takes the others of
 
     const TrainingData& wanted = study.train.data;
@@ -158,16 +164,20 @@ Result<Dataset> datasetOf(const Study& study)
     if (!data)
         return data.error();
     if (data->features != model.layers.front() || data->classes != model.layers.back())
-        return Problem{"MW1436", fmt::format("{} has {} inputs and {} classes, the model {} and {}", data->name, data->features, data->classes, model.layers.front(), model.layers.back()),
-            fmt::format("begin model.mlp.layers with {} and end it with {}", data->features, data->classes), study.placeOf("model.mlp.layers")};
+        return Problem{"MW1436",
+            fmt::format("{} has {} inputs and {} classes, the model {} and {}", data->name, data->features, data->classes,
+                model.layers.front(), model.layers.back()),
+            fmt::format("begin model.mlp.layers with {} and end it with {}", data->features, data->classes),
+            study.placeOf("model.mlp.layers")};
     return data;
 }
 
-Result<TrainingResult> trainStudy(
-    const Study& study, const TrainChoices& choices, const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
+Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
+    const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
 {
     if (study.mlp() == nullptr)
-        return Problem{"MW1621", "the study's model is a program file, which has no training", "use `meshwright run` for it", study.placeOf("model")};
+        return Problem{"MW1621", "the study's model is a program file, which has no training", "use `meshwright run` for it",
+            study.placeOf("model")};
     const auto data = datasetOf(study);
     if (!data)
         return data.error();
@@ -177,7 +187,8 @@ Result<TrainingResult> trainStudy(
         auto built = buildPhase(study, i);
         if (!built)
             return built.error();
-        phases.push_back({built->study.train.steps, std::move(built->program), schedule(built->partitioned.device, SchedulePolicy::Host)});
+        phases.push_back(
+            {built->study.train.steps, std::move(built->program), schedule(built->partitioned.device, SchedulePolicy::Host)});
     }
     const auto options = trainingOptions(study);
     if (!options)

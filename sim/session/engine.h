@@ -46,8 +46,8 @@ struct TrainChoices {
 
 /// Really trains a study on virtual devices.
 /// Problems: those of `buildPhase`, the data and `train`; MW1621 the study's model is a program file, which has no training.
-Result<TrainingResult> trainStudy(
-    const Study& study, const TrainChoices& choices, const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
+Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
+    const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
 
 struct RunChoices {
     std::uint64_t seed = 0; ///< arguments are standard normal (integers: 0 to 9), drawn from it
@@ -69,7 +69,8 @@ struct RunResult {
 
 /// Partitions one function of a program and runs it once, sharded over the program's mesh.
 /// Problems: those of `propagateAndPartition`, the runtime and `evaluate`.
-Result<RunResult> runProgram(const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
+Result<RunResult> runProgram(
+    const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
 
 /// The rows that a study trains on, its held-out part set aside. Problems: those of `readCsvDataset`; MW1436 the model does not fit the data.
 Result<Dataset> datasetOf(const Study& study);

@@ -16,9 +16,12 @@ HostArray randomArray(const TensorType& type, const RandomKey& key)
 {
     std::vector<double> values;
     const auto count = static_cast<std::uint64_t>(type.elements());
-    const Dataset normal = isFloating(type.dtype) ? randomDataset(1, std::max<std::int64_t>(1, type.elements()), 1, key, true) : Dataset{};
+    const Dataset normal
+        = isFloating(type.dtype) ? randomDataset(1, std::max<std::int64_t>(1, type.elements()), 1, key, true) : Dataset{};
     for (std::uint64_t i = 0; i < count; ++i)
-        values.push_back(isFloating(type.dtype) ? static_cast<double>(normal.inputs[i]) : static_cast<double>(randomWord(key, i, count, true) % (type.dtype == DType::Pred ? 2 : 10)));
+        values.push_back(isFloating(type.dtype)
+                ? static_cast<double>(normal.inputs[i])
+                : static_cast<double>(randomWord(key, i, count, true) % (type.dtype == DType::Pred ? 2 : 10)));
     return HostArray::of(type, values);
 }
 

@@ -7,7 +7,9 @@ namespace meshwright::sim {
 
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs)
 {
-    const auto has = [](const std::vector<std::size_t>& dims, std::size_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); };
+    const auto has = [](const std::vector<std::size_t>& dims, std::size_t dim) {
+        return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    };
     MatmulDims dims{1, 1, 1, 1};
     for (std::size_t dim = 0; dim < lhs.shape.size(); ++dim) {
         if (has(attributes.lhsBatch, dim))

@@ -145,7 +145,8 @@ private:
     {
         const OpWork work = workOf(m_function, instruction);
         const OpTime time = m_cost.time(work);
-        addSlice(m_computeRow, m_computeFree, time.seconds, labelOf(m_function, instruction), m_cost.formula(work), SliceCategory::Compute, work.bytesRead + work.bytesWritten);
+        addSlice(m_computeRow, m_computeFree, time.seconds, labelOf(m_function, instruction), m_cost.formula(work),
+            SliceCategory::Compute, work.bytesRead + work.bytesWritten);
         m_computeFree += time.seconds;
         m_result.computeSeconds += time.seconds;
         m_secondsBoundBy[static_cast<std::size_t>(time.bound)] += time.seconds;
@@ -160,7 +161,8 @@ private:
         m_endOf[instruction.ops.front()] = m_collectivesFree;
         m_underWay.push_back({begin, m_collectivesFree, m_collectiveOf.at(instruction.ops.front())});
         collective.seconds += collective.secondsPerCall;
-        addSlice(m_collectiveRow, begin, collective.secondsPerCall, fmt::format("{} {}", opName(collective.use.kind), collective.use.cause.value),
+        addSlice(m_collectiveRow, begin, collective.secondsPerCall,
+            fmt::format("{} {}", opName(collective.use.kind), collective.use.cause.value),
             collective.algorithm + ": " + collective.formula, categoryOf(collective.use.kind), collective.use.bytesPerDevice);
     }
 
@@ -170,7 +172,8 @@ private:
         if (end <= m_computeFree)
             return;
         const SimulatedCollective& collective = m_result.collectives[m_collectiveOf.at(instruction.ops.front())];
-        addSlice(m_computeRow, m_computeFree, end - m_computeFree, fmt::format("wait for {}", collective.use.cause.value), {}, SliceCategory::Wait, 0);
+        addSlice(m_computeRow, m_computeFree, end - m_computeFree, fmt::format("wait for {}", collective.use.cause.value), {},
+            SliceCategory::Wait, 0);
         expose(m_computeFree, end);
         m_computeFree = end;
     }
@@ -181,7 +184,8 @@ private:
         m_result.exposedSeconds += to - from;
         std::erase_if(m_underWay, [&](const UnderWay& collective) { return collective.end <= from; });
         for (const UnderWay& collective : m_underWay)
-            m_result.collectives[collective.index].exposedSeconds += std::max(0.0, std::min(to, collective.end) - std::max(from, collective.begin));
+            m_result.collectives[collective.index].exposedSeconds
+                += std::max(0.0, std::min(to, collective.end) - std::max(from, collective.begin));
     }
 
     void loop(const Instruction& instruction)
@@ -193,7 +197,8 @@ private:
         }
     }
 
-    void addSlice(std::uint32_t row, double begin, double seconds, const std::string& name, const std::string& detail, SliceCategory category, std::int64_t bytes)
+    void addSlice(std::uint32_t row, double begin, double seconds, const std::string& name, const std::string& detail,
+        SliceCategory category, std::int64_t bytes)
     {
         if (seconds <= 0.0)
             return;
@@ -221,7 +226,9 @@ private:
             share["memory bandwidth"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
             share["launch overhead"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
         }
-        return std::max_element(share.begin(), share.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+        return std::max_element(share.begin(), share.end(), [](const auto& a, const auto& b) {
+            return a.second < b.second;
+        })->first;
     }
 
     const ScheduledFunction& m_scheduled;
@@ -263,7 +270,8 @@ DType mainProductType(const Function& function)
         const Op& op = function[id];
         if (op.kind == OpKind::DotGeneral) {
             const auto& attributes = op.as<DotAttributes>();
-            flops[attributes.operandType] += productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type).flops();
+            flops[attributes.operandType]
+                += productDims(attributes, function[op.operands[0]].type, function[op.operands[1]].type).flops();
         }
     });
     if (flops.empty())
@@ -280,7 +288,8 @@ double productFlops(const Function& function)
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
             if (op.kind == OpKind::DotGeneral)
-                flops += times * productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
+                flops += times
+                    * productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
             for (const BlockId body : op.bodies)
                 self(self, body, times * static_cast<double>(op.as<RepeatAttributes>().count));
         }
@@ -289,7 +298,8 @@ double productFlops(const Function& function)
     return flops;
 }
 
-Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine)
+Result<Simulation> simulate(
+    const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine)
 {
     const auto placement = placeMesh(mesh, machine);
     if (!placement)
@@ -299,9 +309,12 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
         return cost.error();
     const DType type = mainProductType(unsharded);
     const auto format = mathFormatOf(type);
-    const auto rate = format ? matmulRate(machine.chip, *format, type == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default) : std::nullopt;
+    const auto rate = format
+        ? matmulRate(machine.chip, *format, type == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default)
+        : std::nullopt;
     if (!rate)
-        return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)), "multiply in bf16 or f32 (dtype.matmul)"};
+        return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)),
+            "multiply in bf16 or f32 (dtype.matmul)"};
 
     Simulation simulation = Simulator(function, *placement, *cost).run();
     simulation.machine = machine.text();
@@ -310,7 +323,8 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     simulation.peakFlopsPerSecond = rate->flopsPerSecond;
     simulation.peakHow = rate->how;
     if (simulation.stepSeconds > 0.0)
-        simulation.mfu = simulation.modelFlops / (simulation.stepSeconds * static_cast<double>(mesh.deviceCount()) * rate->flopsPerSecond);
+        simulation.mfu
+            = simulation.modelFlops / (simulation.stepSeconds * static_cast<double>(mesh.deviceCount()) * rate->flopsPerSecond);
     simulation.capacityBytes = machine.hbmBytesPerDevice;
     simulation.reserveBytes = reserveOf(machine.hbmBytesPerDevice);
     simulation.fits = simulation.peakBytes <= simulation.capacityBytes - simulation.reserveBytes;

@@ -44,7 +44,8 @@ struct Simulation {
     std::int64_t capacityBytes = 0; ///< of a device
     std::int64_t reserveBytes = 0; ///< of it, kept for the runtime and fragmentation
     bool fits = false; ///< peak <= capacity - reserve
-    std::string boundBy; ///< "compute", "memory bandwidth", "launch overhead", or the collective that is waited for longest: "all_reduce over data"
+    std::string
+        boundBy; ///< "compute", "memory bandwidth", "launch overhead", or the collective that is waited for longest: "all_reduce over data"
     std::vector<SimulatedCollective> collectives;
     std::vector<MemoryPoint> memory;
     Timeline timeline{Clock::Simulated}; ///< of one device
@@ -62,7 +63,8 @@ double productFlops(const Function& function);
 /// `unsharded` is the same function before partitioning, for its FLOPs.
 ///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies.
-Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine);
+Result<Simulation> simulate(
+    const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine);
 
 /// One row of a table of memory in use at the peak: the values that are live there, largest first.
 struct LiveValue {

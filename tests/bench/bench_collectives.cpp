@@ -54,8 +54,9 @@ void benchCollectives(int repetitions)
     const Mesh mesh = checked(parseMesh("a=8"));
     const AxisRefs axis{wholeAxis(mesh, 0)};
     const auto devices = checked(VirtualDevices::create(8));
-    constexpr std::array<std::pair<OpKind, const char*>, 5> kOperations = {{{OpKind::AllReduce, "all-reduce"}, {OpKind::AllGather, "all-gather"},
-        {OpKind::ReduceScatter, "reduce-scatter"}, {OpKind::AllToAll, "all-to-all"}, {OpKind::CollectivePermute, "permute"}}};
+    constexpr std::array<std::pair<OpKind, const char*>, 5> kOperations
+        = {{{OpKind::AllReduce, "all-reduce"}, {OpKind::AllGather, "all-gather"}, {OpKind::ReduceScatter, "reduce-scatter"},
+            {OpKind::AllToAll, "all-to-all"}, {OpKind::CollectivePermute, "permute"}}};
     for (const auto& [kind, name] : kOperations) {
         for (const std::int64_t bytes :
             {std::int64_t{4} << 10, std::int64_t{256} << 10, std::int64_t{4} << 20, std::int64_t{64} << 20}) {

@@ -69,8 +69,10 @@ double stepFlops(const MlpModel& model, std::int64_t batch)
 {
     double flops = 0.0;
     for (std::size_t i = 0; i + 1 < model.layers.size(); ++i)
-        flops += 2.0 * static_cast<double>(batch) * static_cast<double>(model.layers[i]) * static_cast<double>(model.layers[i + 1]);
-    return 3.0 * flops - 2.0 * static_cast<double>(batch) * static_cast<double>(model.layers[0]) * static_cast<double>(model.layers[1]);
+        flops
+            += 2.0 * static_cast<double>(batch) * static_cast<double>(model.layers[i]) * static_cast<double>(model.layers[i + 1]);
+    return 3.0 * flops
+        - 2.0 * static_cast<double>(batch) * static_cast<double>(model.layers[0]) * static_cast<double>(model.layers[1]);
 }
 
 [[noreturn]] void die(const Problems& problems)
@@ -155,8 +157,9 @@ void measure(const std::string& layout)
     }
     std::sort(seconds.begin(), seconds.end());
     const double median = seconds[seconds.size() / 2];
-    fmt::print("mlp,ours {} ({}),{:.4f},{:.4f},{:.0f},{:.1f},{:.0f},{:.0f},{:.5f},{:.5f}\n", layout, productBackendName(productBackend()), median, seconds.front(),
-        static_cast<double>(study.batch) / median, stepFlops(*study.mlp(), study.batch) / median / 1e9, rssMegabytes(), pssMegabytes(), first, last);
+    fmt::print("mlp,ours {} ({}),{:.4f},{:.4f},{:.0f},{:.1f},{:.0f},{:.0f},{:.5f},{:.5f}\n", layout,
+        productBackendName(productBackend()), median, seconds.front(), static_cast<double>(study.batch) / median,
+        stepFlops(*study.mlp(), study.batch) / median / 1e9, rssMegabytes(), pssMegabytes(), first, last);
     std::fflush(stdout);
 }
 

@@ -71,27 +71,41 @@ void TestEngineVerbs::exitCodes_data()
     QTest::addColumn<QString>("said");
 
     QTest::newRow("simulate") << QStringList{"simulate", example("tensor_parallel.yaml")} << 0 << "";
-    QTest::newRow("train") << QStringList{"train", example("tensor_parallel.yaml"), "--verify", "-q", "--set", "train.steps=3"} << 0 << "";
+    QTest::newRow("train") << QStringList{"train", example("tensor_parallel.yaml"), "--verify", "-q", "--set", "train.steps=3"}
+                           << 0 << "";
     QTest::newRow("no steps") << QStringList{"train", example("tensor_parallel.yaml"), "-q", "--set", "train.steps=0"} << 0 << "";
     QTest::newRow("run") << QStringList{"run", example("mlp.mlir"), "--verify"} << 0 << "";
 
     QTest::newRow("no study") << QStringList{"train"} << 2 << "MW1904";
-    QTest::newRow("unknown flag") << QStringList{"simulate", example("digits.yaml"), "--trase", "x"} << 2 << "did you mean \"--trace\"?";
+    QTest::newRow("unknown flag") << QStringList{"simulate", example("digits.yaml"), "--trase", "x"} << 2
+                                  << "did you mean \"--trace\"?";
     QTest::newRow("missing file") << QStringList{"train", "nowhere.yaml"} << 3 << "MW1001";
     QTest::newRow("a directory") << QStringList{"simulate", "/"} << 3 << "MW1002";
-    QTest::newRow("no such chip") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3 << "MW1701";
-    QTest::newRow("slice too large") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware={chip: v5e, topology: [64, 2]}"} << 3 << "MW1705";
+    QTest::newRow("no such chip") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3
+                                  << "MW1701";
+    QTest::newRow("slice too large") << QStringList{"simulate", example("digits.yaml"), "--set",
+        "hardware={chip: v5e, topology: [64, 2]}"}
+                                     << 3 << "MW1705";
     QTest::newRow("no hardware") << QStringList{"simulate", example("digits.yaml"), "--set", "hardware=null"} << 3 << "MW1731";
-    QTest::newRow("mesh larger than the slice") << QStringList{"simulate", example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4 << "MW1430";
-    QTest::newRow("does not fit") << QStringList{"simulate", example("wide_mlp.yaml"), "--set", "mesh={data: 1}", "--set", "sharding={}", "--set", "batch=1048576"} << 4 << "";
-    QTest::newRow("batch does not divide") << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=97"} << 3 << "MW1104";
-    QTest::newRow("batch larger than the data") << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=4096"} << 3 << "MW1606";
-    QTest::newRow("loss blows up") << QStringList{"train", example("fsdp.yaml"), "-q", "--set", "optimizer={sgd: {learning_rate: 1.0e+30}}"} << 6 << "MW1620";
+    QTest::newRow("mesh larger than the slice")
+        << QStringList{"simulate", example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4 << "MW1430";
+    QTest::newRow("does not fit") << QStringList{"simulate", example("wide_mlp.yaml"), "--set", "mesh={data: 1}", "--set",
+        "sharding={}", "--set", "batch=1048576"}
+                                  << 4 << "";
+    QTest::newRow("batch does not divide") << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=97"} << 3
+                                           << "MW1104";
+    QTest::newRow("batch larger than the data")
+        << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=4096"} << 3 << "MW1606";
+    QTest::newRow("loss blows up") << QStringList{"train", example("fsdp.yaml"), "-q", "--set",
+        "optimizer={sgd: {learning_rate: 1.0e+30}}"}
+                                   << 6 << "MW1620";
     QTest::newRow("training a program") << QStringList{"train", "-"} << 3 << "MW1621";
     QTest::newRow("no such function") << QStringList{"run", example("mlp.mlir"), "--function", "nope"} << 3 << "MW1732";
     QTest::newRow("program text") << QStringList{"run", example("digits.yaml")} << 3 << "MW1320";
-    QTest::newRow("trace into no folder") << QStringList{"simulate", example("digits.yaml"), "--trace", "/no/such/folder/t.json"} << 3 << "MW1005";
-    QTest::newRow("result into a folder") << QStringList{"train", example("tensor_parallel.yaml"), "-q", "--set", "train.steps=1", "-o", "/"} << 3 << "MW1005";
+    QTest::newRow("trace into no folder") << QStringList{"simulate", example("digits.yaml"), "--trace", "/no/such/folder/t.json"}
+                                          << 3 << "MW1005";
+    QTest::newRow("result into a folder") << QStringList{"train", example("tensor_parallel.yaml"), "-q", "--set", "train.steps=1",
+        "-o", "/"} << 3 << "MW1005";
 }
 
 void TestEngineVerbs::exitCodes()
@@ -99,7 +113,8 @@ void TestEngineVerbs::exitCodes()
     QFETCH(QStringList, arguments);
     QFETCH(int, code);
     QFETCH(QString, said);
-    const QByteArray programStudy = "meshwright: 1\nname: p\nmodel: {program: " + example("mlp.mlir").toUtf8() + "}\nmesh: {data: 4, model: 2}\n";
+    const QByteArray programStudy
+        = "meshwright: 1\nname: p\nmodel: {program: " + example("mlp.mlir").toUtf8() + "}\nmesh: {data: 4, model: 2}\n";
     const Outcome outcome = run(arguments, programStudy);
     QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.err);
     QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
@@ -182,7 +197,8 @@ void TestEngineVerbs::traces()
                 continue;
             ++slices;
             const QPair<int, int> row(event["pid"].toInt(), event["tid"].toInt());
-            QVERIFY2(event["ts"].toDouble() >= endOf.value(row) - 0.002, qPrintable(name)); // a viewer refuses slices of a row that overlap
+            QVERIFY2(event["ts"].toDouble() >= endOf.value(row) - 0.002,
+                qPrintable(name)); // a viewer refuses slices of a row that overlap
             endOf[row] = event["ts"].toDouble() + event["dur"].toDouble();
         }
         QVERIFY(slices > 20);
@@ -197,7 +213,8 @@ void TestEngineVerbs::nothingHalfWritten()
     QVERIFY(before.open(QIODevice::WriteOnly));
     before.write("before");
     before.close();
-    QCOMPARE(run({"train", example("fsdp.yaml"), "-q", "-o", target, "--set", "optimizer={sgd: {learning_rate: 1.0e+30}}"}).code, 6);
+    QCOMPARE(
+        run({"train", example("fsdp.yaml"), "-q", "-o", target, "--set", "optimizer={sgd: {learning_rate: 1.0e+30}}"}).code, 6);
     QVERIFY(before.open(QIODevice::ReadOnly));
     QCOMPARE(before.readAll(), QByteArray("before"));
     QCOMPARE(QDir(folder.path()).entryList(QDir::Files).size(), 1);

@@ -60,8 +60,8 @@ QStringList collectives(const DeviceFunction& device, const Mesh& mesh)
 {
     QStringList lines;
     for (const CollectiveUse& use : collectivesOf(device, mesh)) {
-        lines << QString::fromStdString(fmt::format("{} {} {} {} {}{}", opName(use.kind), use.axes, use.bytesPerDevice, phaseName(use.phase), use.cause.value,
-            use.count > 1 ? fmt::format(" x{}", use.count) : ""));
+        lines << QString::fromStdString(fmt::format("{} {} {} {} {}{}", opName(use.kind), use.axes, use.bytesPerDevice,
+            phaseName(use.phase), use.cause.value, use.count > 1 ? fmt::format(" x{}", use.count) : ""));
     }
     return lines;
 }
@@ -92,10 +92,14 @@ void TestPartition::matmul_data()
     QTest::addColumn<QStringList>("expected");
 
     // [64, 32] x [32, 16] on a=4, b=2; payloads in bytes of f32
-    QTest::newRow("rows by columns need nothing") << "P('a', None)" << "P(None, 'b')" << QStringList{};
-    QTest::newRow("contracting split on both sides") << "P(None, 'b')" << "P('b', None)" << QStringList{"all_reduce b 4096 forward y"};
-    QTest::newRow("small weights are gathered") << "P('a', None)" << "P('a', None)" << QStringList{"all_gather a 2048 forward w"};
-    QTest::newRow("replicated") << "P()" << "P()" << QStringList{};
+    QTest::newRow("rows by columns need nothing") << "P('a', None)"
+                                                  << "P(None, 'b')" << QStringList{};
+    QTest::newRow("contracting split on both sides") << "P(None, 'b')"
+                                                     << "P('b', None)" << QStringList{"all_reduce b 4096 forward y"};
+    QTest::newRow("small weights are gathered") << "P('a', None)"
+                                                << "P('a', None)" << QStringList{"all_gather a 2048 forward w"};
+    QTest::newRow("replicated") << "P()"
+                                << "P()" << QStringList{};
 }
 
 void TestPartition::matmul()
@@ -119,7 +123,8 @@ void TestPartition::localShapesVerify()
     const ValueId x = f.argument("x", {64, 32}, "P('a', 'b')");
     const ValueId bias = f.argument("bias", {32}, "");
     const ValueId sum = f.builder.binary(OpKind::Add, x, f.builder.broadcast(bias, {64, 32}, {1}));
-    const ValueId relu = f.builder.binary(OpKind::Maximum, sum, f.builder.broadcastScalar(f.builder.splat({DType::F32, {}}, 0.0), {64, 32}));
+    const ValueId relu
+        = f.builder.binary(OpKind::Maximum, sum, f.builder.broadcastScalar(f.builder.splat({DType::F32, {}}, 0.0), {64, 32}));
     f.builder.setResults({f.builder.reduce(ReduceKind::Sum, relu, {0})});
     const auto device = f.run();
     QVERIFY(device);
@@ -147,7 +152,9 @@ void TestPartition::sumsOfPartialSumsReduceOnce()
     Fixture f("a=4");
     const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
     const ValueId z = f.argument("z", {64, 32}, "P('a', None)");
-    const ValueId sum = f.builder.named(f.builder.binary(OpKind::Add, f.builder.reduce(ReduceKind::Sum, x, {0}), f.builder.reduce(ReduceKind::Sum, z, {0})), "sum");
+    const ValueId sum = f.builder.named(
+        f.builder.binary(OpKind::Add, f.builder.reduce(ReduceKind::Sum, x, {0}), f.builder.reduce(ReduceKind::Sum, z, {0})),
+        "sum");
     f.builder.setResults({sum});
     const auto device = f.run();
     QVERIFY(device);
@@ -180,7 +187,8 @@ void TestPartition::gatherIsRepeatedInTheNextPhase()
     f.builder.setResults({back});
     auto device = f.run();
     QVERIFY(device);
-    QCOMPARE(collectives(*device, f.meshes.front().mesh), (QStringList{"all_gather a 4096 forward w", "all_gather a 4096 backward w"}));
+    QCOMPARE(collectives(*device, f.meshes.front().mesh),
+        (QStringList{"all_gather a 4096 forward w", "all_gather a 4096 backward w"}));
 
     PartitionOptions keep;
     keep.regather = Regather::Keep;

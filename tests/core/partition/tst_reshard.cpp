@@ -90,22 +90,54 @@ void TestReshard::sequence_data()
     QTest::addColumn<QString>("to");
     QTest::addColumn<QString>("steps");
 
-    QTest::newRow("nothing") << "x=2,y=2" << Shape{16, 8} << "x|y" << "x|y" << "";
-    QTest::newRow("gather the minor part") << "x=2,y=2,z=2" << Shape{16, 8} << "x,y,z|" << "x|" << "all_gather";
-    QTest::newRow("gather two dimensions at once") << "x=2,y=2" << Shape{16, 8} << "x|y" << "|" << "all_gather";
-    QTest::newRow("slice") << "x=2,y=2,z=2" << Shape{16, 8} << "|" << "x|y,z" << "all_slice";
-    QTest::newRow("all-to-all") << "x=2,y=2,z=2" << Shape{16, 8, 8} << "x||y,z" << "x|y,z|" << "all_to_all";
-    QTest::newRow("two all-to-alls") << "x=2,y=2" << Shape{16, 8, 8} << "y|x|" << "||x,y" << "all_to_all all_to_all";
-    QTest::newRow("other axis") << "x=2,y=2,z=2" << Shape{16, 8} << "z|y" << "z|x" << "collective_permute";
-    QTest::newRow("swap") << "x=2,y=2" << Shape{16, 8} << "x|y" << "y|x" << "collective_permute";
-    QTest::newRow("slice before gather") << "x=2,y=2" << Shape{16, 8} << "x|" << "|y" << "all_slice all_gather";
-    QTest::newRow("reduce") << "x=2,y=2" << Shape{16, 8} << "|~x" << "|" << "all_reduce";
-    QTest::newRow("reduce both axes at once") << "x=2,y=2" << Shape{16, 8} << "|~x,y" << "|" << "all_reduce";
-    QTest::newRow("reduce into shards") << "x=4" << Shape{16, 8} << "|~x" << "x|" << "reduce_scatter";
-    QTest::newRow("reduce into shards of two axes") << "x=4,y=2" << Shape{16, 8} << "|~x,y" << "x,y|" << "reduce_scatter";
-    QTest::newRow("scatter what is sliced, reduce the rest") << "x=4,y=2" << Shape{16, 8} << "|~x,y" << "x|" << "reduce_scatter all_reduce";
-    QTest::newRow("involuntary rematerialisation is two all-to-alls") << "x=4,y=2" << Shape{8, 8, 8} << "y||x" << "|x,y|" << "all_to_all all_to_all";
-    QTest::newRow("no common divisor") << "x=2,y=4" << Shape{4, 3} << "x|" << "y|" << "all_gather all_slice";
+    QTest::newRow("nothing") << "x=2,y=2" << Shape{16, 8} << "x|y"
+                             << "x|y"
+                             << "";
+    QTest::newRow("gather the minor part") << "x=2,y=2,z=2" << Shape{16, 8} << "x,y,z|"
+                                           << "x|"
+                                           << "all_gather";
+    QTest::newRow("gather two dimensions at once") << "x=2,y=2" << Shape{16, 8} << "x|y"
+                                                   << "|"
+                                                   << "all_gather";
+    QTest::newRow("slice") << "x=2,y=2,z=2" << Shape{16, 8} << "|"
+                           << "x|y,z"
+                           << "all_slice";
+    QTest::newRow("all-to-all") << "x=2,y=2,z=2" << Shape{16, 8, 8} << "x||y,z"
+                                << "x|y,z|"
+                                << "all_to_all";
+    QTest::newRow("two all-to-alls") << "x=2,y=2" << Shape{16, 8, 8} << "y|x|"
+                                     << "||x,y"
+                                     << "all_to_all all_to_all";
+    QTest::newRow("other axis") << "x=2,y=2,z=2" << Shape{16, 8} << "z|y"
+                                << "z|x"
+                                << "collective_permute";
+    QTest::newRow("swap") << "x=2,y=2" << Shape{16, 8} << "x|y"
+                          << "y|x"
+                          << "collective_permute";
+    QTest::newRow("slice before gather") << "x=2,y=2" << Shape{16, 8} << "x|"
+                                         << "|y"
+                                         << "all_slice all_gather";
+    QTest::newRow("reduce") << "x=2,y=2" << Shape{16, 8} << "|~x"
+                            << "|"
+                            << "all_reduce";
+    QTest::newRow("reduce both axes at once") << "x=2,y=2" << Shape{16, 8} << "|~x,y"
+                                              << "|"
+                                              << "all_reduce";
+    QTest::newRow("reduce into shards") << "x=4" << Shape{16, 8} << "|~x"
+                                        << "x|"
+                                        << "reduce_scatter";
+    QTest::newRow("reduce into shards of two axes") << "x=4,y=2" << Shape{16, 8} << "|~x,y"
+                                                    << "x,y|"
+                                                    << "reduce_scatter";
+    QTest::newRow("scatter what is sliced, reduce the rest") << "x=4,y=2" << Shape{16, 8} << "|~x,y"
+                                                             << "x|"
+                                                             << "reduce_scatter all_reduce";
+    QTest::newRow("involuntary rematerialisation is two all-to-alls") << "x=4,y=2" << Shape{8, 8, 8} << "y||x"
+                                                                      << "|x,y|"
+                                                                      << "all_to_all all_to_all";
+    QTest::newRow("no common divisor") << "x=2,y=4" << Shape{4, 3} << "x|"
+                                       << "y|"
+                                       << "all_gather all_slice";
 }
 
 void TestReshard::sequence()
@@ -116,7 +148,8 @@ void TestReshard::sequence()
     QFETCH(QString, to);
     QFETCH(QString, steps);
     const Mesh devices = meshFrom(mesh.toStdString());
-    const ReshardPlan plan = planReshard(shape, 4, layoutFrom(from.toStdString(), devices), layoutFrom(to.toStdString(), devices), devices, BytesThenStepsCost());
+    const ReshardPlan plan = planReshard(
+        shape, 4, layoutFrom(from.toStdString(), devices), layoutFrom(to.toStdString(), devices), devices, BytesThenStepsCost());
     QCOMPARE(QString::fromStdString(stepNames(plan)), steps);
 }
 

@@ -25,7 +25,9 @@ QStringList describe(const ScheduledFunction& scheduled)
 {
     QStringList lines;
     for (const Instruction& instruction : scheduled.instructions) {
-        std::string line = instruction.kind == InstructionKind::CollectiveStart ? "start" : instruction.kind == InstructionKind::CollectiveDone ? "done" : "";
+        std::string line = instruction.kind == InstructionKind::CollectiveStart ? "start"
+            : instruction.kind == InstructionKind::CollectiveDone               ? "done"
+                                                                                : "";
         for (const OpId op : instruction.ops)
             line += (line.empty() ? "" : " ") + std::string(opName(scheduled.device.function[op].kind));
         lines << QString::fromStdString(line);
@@ -81,7 +83,8 @@ void TestSchedule::fusesElementwiseChains()
     const ValueId relu = s.builder.binary(OpKind::Maximum, sum, s.zeros());
     s.builder.setResults({s.builder.matmul(relu, x, DType::F32)});
     const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
-    QCOMPARE(describe(scheduled), (QStringList{"dot_general", "broadcast_in_dim add constant broadcast_in_dim maximum", "dot_general"}));
+    QCOMPARE(describe(scheduled),
+        (QStringList{"dot_general", "broadcast_in_dim add constant broadcast_in_dim maximum", "dot_general"}));
     QCOMPARE(scheduled.instructions[1].reads, (std::vector<ValueId>{bias, h}));
     QCOMPARE(scheduled.instructions[1].writes, std::vector<ValueId>{relu});
     QCOMPARE(scheduled.buffers.bufferOf[sum.at()], -1);
@@ -103,7 +106,8 @@ void TestSchedule::doesNotFuseAroundAnotherOp()
     const ValueId a = s.builder.unary(OpKind::Exp, x);
     const ValueId dot = s.builder.matmul(a, x, DType::F32);
     s.builder.setResults({s.builder.binary(OpKind::Add, a, dot)});
-    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)), (QStringList{"exponential", "dot_general", "add"}));
+    QCOMPARE(
+        describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)), (QStringList{"exponential", "dot_general", "add"}));
 }
 
 void TestSchedule::materialisesConstantsForOthers()
@@ -111,7 +115,8 @@ void TestSchedule::materialisesConstantsForOthers()
     Sketch s;
     const ValueId x = s.argument("x");
     s.builder.setResults({s.builder.matmul(x, s.zeros(), DType::F32)});
-    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)), (QStringList{"constant broadcast_in_dim", "dot_general"}));
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
+        (QStringList{"constant broadcast_in_dim", "dot_general"}));
 }
 
 void TestSchedule::overlapDelaysDone()
@@ -154,8 +159,8 @@ void TestSchedule::gathersArePrefetchedByOne()
     }
     s.builder.setResults({h});
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
-        (QStringList{"start all_gather", "start all_gather", "done all_gather", "dot_general", "start all_gather", "done all_gather", "dot_general", "done all_gather",
-            "dot_general"}));
+        (QStringList{"start all_gather", "start all_gather", "done all_gather", "dot_general", "start all_gather",
+            "done all_gather", "dot_general", "done all_gather", "dot_general"}));
 }
 
 void TestSchedule::donatedResultTakesTheArgumentsPlace()
@@ -250,7 +255,8 @@ void TestSchedule::buffersNeverShareMemoryWhileBothAreInUse()
             QVERIFY(buffers[i].offset + buffers[i].bytes <= scheduled.buffers.arenaBytes);
             for (std::size_t j = 0; j < i; ++j) {
                 const bool together = buffers[i].first <= buffers[j].last && buffers[j].first <= buffers[i].last;
-                const bool overlap = buffers[i].offset < buffers[j].offset + buffers[j].bytes && buffers[j].offset < buffers[i].offset + buffers[i].bytes;
+                const bool overlap = buffers[i].offset < buffers[j].offset + buffers[j].bytes
+                    && buffers[j].offset < buffers[i].offset + buffers[i].bytes;
                 QVERIFY(!(together && overlap));
             }
         }

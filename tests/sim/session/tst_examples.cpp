@@ -45,7 +45,8 @@ QStringList collectivesOfPhase(const Study& study, std::size_t phase)
     QStringList lines;
     for (const CollectiveUse& use : collectivesOf(*stage.find(built->mainFunction), stage.mesh())) {
         if (!isScalar(use))
-            lines << QString::fromStdString(fmt::format("{} {} {} {}", opName(use.kind), use.axes, phaseName(use.phase), use.cause.value));
+            lines << QString::fromStdString(
+                fmt::format("{} {} {} {}", opName(use.kind), use.axes, phaseName(use.phase), use.cause.value));
     }
     return lines;
 }
@@ -63,7 +64,8 @@ QStringList forGradients(const QString& what, int layers, bool weights = true, b
     return lines;
 }
 
-const QStringList kPair = {"all_reduce model forward act.layers.2.product", "all_reduce model backward grad.act.layers.0.activated"};
+const QStringList kPair
+    = {"all_reduce model forward act.layers.2.product", "all_reduce model backward grad.act.layers.0.activated"};
 
 } // namespace
 
@@ -92,30 +94,34 @@ void TestExamples::collectives_data()
     QTest::addColumn<int>("phase");
     QTest::addColumn<QStringList>("expected");
 
-    QTest::newRow("data parallel: one all-reduce for each gradient") << "data_parallel" << 0 << forGradients("all_reduce data", 3);
-    QTest::newRow("tensor parallel: one all-reduce each way for the pair") << "tensor_parallel" << 0 << kPair + forGradients("all_reduce data", 4);
+    QTest::newRow("data parallel: one all-reduce for each gradient")
+        << "data_parallel" << 0 << forGradients("all_reduce data", 3);
+    QTest::newRow("tensor parallel: one all-reduce each way for the pair")
+        << "tensor_parallel" << 0 << kPair + forGradients("all_reduce data", 4);
     QTest::newRow("FSDP: L gathers forward, L - 1 backward, reduce-scatters")
         << "fsdp" << 0
-        << QStringList{"all_gather data forward layers.0.w", "all_gather data forward layers.1.w", "all_gather data forward layers.2.w",
-               "all_gather data backward layers.1.w", "all_gather data backward layers.2.w"}
+        << QStringList{"all_gather data forward layers.0.w", "all_gather data forward layers.1.w",
+               "all_gather data forward layers.2.w", "all_gather data backward layers.1.w", "all_gather data backward layers.2.w"}
             + forGradients("reduce_scatter data", 3, true, false) + forGradients("all_reduce data", 3, false, true);
     QStringList zero = forGradients("reduce_scatter data", 3);
     for (int i = 0; i < 3; ++i)
-        zero << QStringLiteral("all_gather data update new.layers.%1.w").arg(i) << QStringLiteral("all_gather data update new.layers.%1.b").arg(i);
+        zero << QStringLiteral("all_gather data update new.layers.%1.w").arg(i)
+             << QStringLiteral("all_gather data update new.layers.%1.b").arg(i);
     QTest::newRow("ZeRO-1: gradients scattered, parameters gathered") << "zero1" << 0 << zero;
     QTest::newRow("2-D: the pair, gathers over data, gradients scattered over data")
         << "two_d" << 0
-        << QStringList{"all_gather data forward layers.0.w", "all_gather data forward layers.1.w", "all_reduce model forward act.layers.1.product",
-               "all_gather data forward layers.2.w", "all_gather data backward layers.2.w", "all_gather data backward layers.1.w"}
+        << QStringList{"all_gather data forward layers.0.w", "all_gather data forward layers.1.w",
+               "all_reduce model forward act.layers.1.product", "all_gather data forward layers.2.w",
+               "all_gather data backward layers.2.w", "all_gather data backward layers.1.w"}
             + forGradients("reduce_scatter data", 3, true, false) + forGradients("all_reduce data", 3, false, true);
     QTest::newRow("replicated: none") << "replicated" << 0 << QStringList{};
-    QTest::newRow("3-D: the pair, and one layer split over the third axis")
-        << "three_d" << 0
-        << kPair
-            + QStringList{"all_gather pipeline forward layers.0.w", "reduce_scatter pipeline backward grad.layers.0.w", "all_reduce data backward grad.layers.0.w",
-                "all_reduce data,pipeline backward grad.layers.0.b", "all_reduce data,pipeline backward grad.layers.1.w", "all_reduce data,pipeline backward grad.layers.1.b",
-                "all_reduce data,pipeline backward grad.layers.2.w", "all_reduce data,pipeline backward grad.layers.2.b", "all_reduce data,pipeline backward grad.layers.3.w",
-                "all_reduce data,pipeline backward grad.layers.3.b"};
+    QTest::newRow("3-D: the pair, and one layer split over the third axis") << "three_d" << 0
+                                                                            << kPair
+            + QStringList{"all_gather pipeline forward layers.0.w", "reduce_scatter pipeline backward grad.layers.0.w",
+                "all_reduce data backward grad.layers.0.w", "all_reduce data,pipeline backward grad.layers.0.b",
+                "all_reduce data,pipeline backward grad.layers.1.w", "all_reduce data,pipeline backward grad.layers.1.b",
+                "all_reduce data,pipeline backward grad.layers.2.w", "all_reduce data,pipeline backward grad.layers.2.b",
+                "all_reduce data,pipeline backward grad.layers.3.w", "all_reduce data,pipeline backward grad.layers.3.b"};
     QTest::newRow("phases, first: data parallel") << "phases" << 0 << forGradients("all_reduce data", 4);
     QTest::newRow("phases, second: the pair") << "phases" << 1 << kPair + forGradients("all_reduce data", 4);
     QTest::newRow("digits") << "digits" << 0 << kPair + forGradients("all_reduce data", 3);
@@ -143,7 +149,10 @@ void TestExamples::smallBatchShardsTheContraction()
         QVERIFY2(!use.cause.value.starts_with("layers."), use.cause.value.c_str());
         scattered += use.kind == OpKind::ReduceScatter && use.phase == Phase::Forward ? 1 : 0;
         if (use.kind == OpKind::AllToAll && use.cause.value == "x" && use.phase == Phase::Forward)
-            QVERIFY2(use.cause.reason.find("layers.0.w stays as it lies (65.5 k elements), x and act.layers.0.product move (4.10 k)") != std::string::npos, use.cause.reason.c_str());
+            QVERIFY2(
+                use.cause.reason.find("layers.0.w stays as it lies (65.5 k elements), x and act.layers.0.product move (4.10 k)")
+                    != std::string::npos,
+                use.cause.reason.c_str());
     }
     QCOMPARE(scattered, 3);
 }
@@ -151,7 +160,8 @@ void TestExamples::smallBatchShardsTheContraction()
 void TestExamples::trainsAsOneDevice_data()
 {
     QTest::addColumn<QString>("example");
-    for (const char* name : {"data_parallel", "tensor_parallel", "fsdp", "fsdp_small_batch", "zero1", "two_d", "replicated", "three_d"})
+    for (const char* name :
+        {"data_parallel", "tensor_parallel", "fsdp", "fsdp_small_batch", "zero1", "two_d", "replicated", "three_d"})
         QTest::newRow(name) << QString(name);
 }
 
@@ -169,7 +179,8 @@ void TestExamples::trainsAsOneDevice()
     QVERIFY2(alone, alone ? "" : describe(alone.error()).c_str());
     for (std::size_t i = 0; i < sharded->losses.size(); ++i) {
         const double difference = std::abs(sharded->losses[i] - alone->losses[i]);
-        QVERIFY2(difference <= 1e-5 * std::abs(alone->losses[i]), qPrintable(QString("step %1: %2 and %3").arg(i).arg(sharded->losses[i]).arg(alone->losses[i])));
+        QVERIFY2(difference <= 1e-5 * std::abs(alone->losses[i]),
+            qPrintable(QString("step %1: %2 and %3").arg(i).arg(sharded->losses[i]).arg(alone->losses[i])));
     }
 }
 
@@ -232,12 +243,17 @@ void TestExamples::programLayoutsFollow_data()
     QTest::addColumn<QStringList>("layouts");
     QTest::addColumn<QStringList>("collectives");
 
-    QTest::newRow("element-wise") << "elementwise.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
-    QTest::newRow("copy") << "copy.mlir" << "a=4,b=2" << QStringList{"P('b', 'a')"} << QStringList{};
-    QTest::newRow("P('a', None) by P(None, 'b')") << "matmul.mlir" << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+    QTest::newRow("element-wise") << "elementwise.mlir"
+                                  << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
+    QTest::newRow("copy") << "copy.mlir"
+                          << "a=4,b=2" << QStringList{"P('b', 'a')"} << QStringList{};
+    QTest::newRow("P('a', None) by P(None, 'b')") << "matmul.mlir"
+                                                  << "a=4,b=2" << QStringList{"P('a', 'b')"} << QStringList{};
     QTest::newRow("constraints inside a program: 4 x 2 to 2 x 4, and to replicated")
-        << "constraint.mlir" << "a=2,b=2,c=2" << QStringList{"P('a', ('b', 'c'))", "P()"}
-        << QStringList{"all_to_all c forward add(x, ..)", "all_to_all b,c forward add(x, ..)", "all_gather a,b,c forward the result of sine"};
+        << "constraint.mlir"
+        << "a=2,b=2,c=2" << QStringList{"P('a', ('b', 'c'))", "P()"}
+        << QStringList{"all_to_all c forward add(x, ..)", "all_to_all b,c forward add(x, ..)",
+               "all_gather a,b,c forward the result of sine"};
 }
 
 void TestExamples::programLayoutsFollow()

@@ -102,7 +102,8 @@ void TestSimulation::stepIsBoundedByItsStreams_data()
     for (const int layers : {1, 2, 5}) {
         for (const bool useResult : {false, true}) {
             for (int policy = 0; policy < 3; ++policy)
-                QTest::newRow(qPrintable(QString("%1 layers, %2, %3").arg(layers).arg(useResult).arg(policy))) << layers << useResult << policy;
+                QTest::newRow(qPrintable(QString("%1 layers, %2, %3").arg(layers).arg(useResult).arg(policy)))
+                    << layers << useResult << policy;
         }
     }
 }
@@ -179,7 +180,8 @@ void TestSimulation::modelFlopsCountLoops()
 void TestSimulation::meshLargerThanTheMachine()
 {
     const Function function = chain(1, true);
-    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=16")), function, machineFor("v5e", {4, 2}));
+    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=16")),
+        function, machineFor("v5e", {4, 2}));
     QVERIFY(!result);
     QCOMPARE(result.error().front().id, std::string("MW1720"));
 }
@@ -194,7 +196,8 @@ void TestSimulation::productsWithoutARate()
     attributes.rhsContracting = {0};
     attributes.resultType = attributes.operandType = DType::S32;
     builder.setResults({builder.dot(x, x, attributes)});
-    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=4")), function, machineFor("v5e", {4, 1}));
+    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=4")),
+        function, machineFor("v5e", {4, 1}));
     QVERIFY(!result);
     QCOMPARE(result.error().front().id, std::string("MW1730"));
 }
@@ -206,9 +209,14 @@ void TestSimulation::predictsPublishedTimes_data()
     QTest::addColumn<double>("measuredSeconds");
 
     // JAX's page on distributed arrays, printed on a TPU v3-8: the gradient of its network of [784, 8192, 8192, 8192, 10], batch 8192.
-    QTest::newRow("8-way data parallel") << "wide_mlp" << QStringList{"hardware={chip: v3, topology: [2, 2]}", "batch=8192", "mesh={data: 8}", "sharding={x: \"P('data', None)\", y: \"P('data', None)\"}", "optimizer=none"}
+    QTest::newRow("8-way data parallel") << "wide_mlp"
+                                         << QStringList{"hardware={chip: v3, topology: [2, 2]}", "batch=8192", "mesh={data: 8}",
+                                                "sharding={x: \"P('data', None)\", y: \"P('data', None)\"}", "optimizer=none"}
                                          << 26.3e-3;
-    QTest::newRow("one core") << "wide_mlp" << QStringList{"hardware={chip: v3, topology: [1, 1]}", "batch=8192", "mesh={data: 1}", "sharding={}", "optimizer=none"} << 122e-3;
+    QTest::newRow("one core") << "wide_mlp"
+                              << QStringList{"hardware={chip: v3, topology: [1, 1]}", "batch=8192", "mesh={data: 1}",
+                                     "sharding={}", "optimizer=none"}
+                              << 122e-3;
 }
 
 /// Within a quarter, from the catalogue alone.
