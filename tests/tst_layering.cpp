@@ -38,7 +38,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"core/models", {"core/autodiff"}},
     {"core/propagate", {"core/program"}},
     {"core/partition", {"core/propagate"}},
-    {"core/schedule", {"core/partition"}},
+    {"core/schedule", {"core/partition", "core/timeline"}},
     {"core/runtime", {"core/schedule", "core/timeline"}},
     {"core/train", {"core/runtime", "core/autodiff", "core/models"}},
     {"core/study", {"core/models", "core/text", "core/propagate"}},

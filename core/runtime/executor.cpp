@@ -5,6 +5,7 @@
 #include "core/runtime/clocks.h"
 #include "core/runtime/collectives.h"
 #include "core/runtime/recording.h"
+#include "core/schedule/label.h"
 
 #include <fmt/format.h>
 
@@ -571,17 +572,9 @@ private:
         const Op& op = function()[instruction.ops.back()];
         RecordedInstruction description;
         description.category = categoryOf(op.kind);
-        if (isCollective(op.kind)) {
-            const Cause& cause = op.as<CollectiveAttributes>().cause;
-            description.name = fmt::format(
-                "{} {}", opName(op.kind), cause.value.empty() ? valueText(function(), op.operands.front()) : cause.value);
-            description.detail = cause.reason;
-        } else {
-            const ValueId made = instruction.writes.empty() ? op.results.front() : instruction.writes.front();
-            description.name = instruction.ops.size() == 1
-                ? fmt::format("{} {}", opName(op.kind), valueText(function(), made))
-                : fmt::format("fused {} ({} ops)", valueText(function(), made), instruction.ops.size());
-        }
+        description.name = instructionLabel(function(), instruction);
+        if (isCollective(op.kind))
+            description.detail = op.as<CollectiveAttributes>().cause.reason;
         m_descriptions.push_back(std::move(description));
         return static_cast<std::uint32_t>(m_descriptions.size() - 1);
     }

@@ -81,24 +81,6 @@ private:
 
 } // namespace
 
-SliceCategory categoryOf(OpKind kind)
-{
-    switch (kind) {
-    case OpKind::AllReduce:
-        return SliceCategory::AllReduce;
-    case OpKind::AllGather:
-        return SliceCategory::AllGather;
-    case OpKind::ReduceScatter:
-        return SliceCategory::ReduceScatter;
-    case OpKind::AllToAll:
-        return SliceCategory::AllToAll;
-    case OpKind::CollectivePermute:
-        return SliceCategory::Permute;
-    default:
-        return SliceCategory::Compute;
-    }
-}
-
 Timeline measuredTimeline(
     const std::vector<std::vector<Recorded>>& devices, const std::vector<RecordedInstruction>& instructions, double startSeconds)
 {

@@ -33,7 +33,4 @@ Timeline measuredTimeline(
 Timeline replayedTimeline(
     const std::vector<std::vector<Recorded>>& devices, const std::vector<RecordedInstruction>& instructions);
 
-/// The category of a collective op.
-SliceCategory categoryOf(OpKind kind);
-
 } // namespace meshwright

@@ -2,6 +2,7 @@
 #include "sim/simulate/simulation.h"
 
 #include "core/program/transform.h"
+#include "core/schedule/label.h"
 #include "sim/network/placement.h"
 #include "sim/simulate/instruction_work.h"
 
@@ -37,36 +38,6 @@ CollectiveKind networkKind(OpKind kind)
     default:
         return CollectiveKind::Permute;
     }
-}
-
-SliceCategory categoryOf(OpKind kind)
-{
-    switch (kind) {
-    case OpKind::AllReduce:
-        return SliceCategory::AllReduce;
-    case OpKind::AllGather:
-        return SliceCategory::AllGather;
-    case OpKind::ReduceScatter:
-        return SliceCategory::ReduceScatter;
-    case OpKind::AllToAll:
-        return SliceCategory::AllToAll;
-    default:
-        return SliceCategory::Permute;
-    }
-}
-
-/// What an instruction is called in a timeline: its op, and the value that it makes.
-std::string labelOf(const Function& function, const Instruction& instruction)
-{
-    const Op& last = function[instruction.ops.back()];
-    std::string label = opName(instruction.ops.size() == 1 ? last.kind : OpKind::Add);
-    if (instruction.ops.size() > 1)
-        label = fmt::format("fusion of {}", instruction.ops.size());
-    for (const ValueId value : instruction.writes) {
-        if (!function[value].name.empty())
-            return fmt::format("{} {}", label, function[value].name);
-    }
-    return label;
 }
 
 class Simulator {
@@ -145,7 +116,7 @@ private:
     {
         const OpWork work = workOf(m_function, instruction);
         const OpTime time = m_cost.time(work);
-        addSlice(m_computeRow, m_computeFree, time.seconds, labelOf(m_function, instruction), m_cost.formula(work),
+        addSlice(m_computeRow, m_computeFree, time.seconds, instructionLabel(m_function, instruction), m_cost.formula(work),
             SliceCategory::Compute, work.bytesRead + work.bytesWritten);
         m_computeFree += time.seconds;
         m_result.computeSeconds += time.seconds;
@@ -161,8 +132,7 @@ private:
         m_endOf[instruction.ops.front()] = m_collectivesFree;
         m_underWay.push_back({begin, m_collectivesFree, m_collectiveOf.at(instruction.ops.front())});
         collective.seconds += collective.secondsPerCall;
-        addSlice(m_collectiveRow, begin, collective.secondsPerCall,
-            fmt::format("{} {}", opName(collective.use.kind), collective.use.cause.value),
+        addSlice(m_collectiveRow, begin, collective.secondsPerCall, instructionLabel(m_function, instruction),
             collective.algorithm + ": " + collective.formula, categoryOf(collective.use.kind), collective.use.bytesPerDevice);
     }
 

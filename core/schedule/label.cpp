@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/label.h"
+
+#include <fmt/format.h>
+
+namespace meshwright {
+
+std::string instructionLabel(const Function& function, const Instruction& instruction)
+{
+    const Op& op = function[instruction.ops.back()];
+    if (isCollective(op.kind)) {
+        const Cause& cause = op.as<CollectiveAttributes>().cause;
+        return fmt::format(
+            "{} {}", opName(op.kind), cause.value.empty() ? valueText(function, op.operands.front()) : cause.value);
+    }
+    if (instruction.writes.empty() && op.results.empty())
+        return opName(op.kind);
+    const ValueId made = instruction.writes.empty() ? op.results.front() : instruction.writes.front();
+    if (instruction.ops.size() == 1)
+        return fmt::format("{} {}", opName(op.kind), valueText(function, made));
+    return fmt::format("fused {} ({} ops)", valueText(function, made), instruction.ops.size());
+}
+
+SliceCategory categoryOf(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::AllReduce:
+        return SliceCategory::AllReduce;
+    case OpKind::AllGather:
+        return SliceCategory::AllGather;
+    case OpKind::ReduceScatter:
+        return SliceCategory::ReduceScatter;
+    case OpKind::AllToAll:
+        return SliceCategory::AllToAll;
+    case OpKind::CollectivePermute:
+        return SliceCategory::Permute;
+    default:
+        return SliceCategory::Compute;
+    }
+}
+
+} // namespace meshwright

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/schedule/schedule.h"
+#include "core/timeline/timeline.h"
+
+#include <string>
+
+namespace meshwright {
+
+/// What an instruction is called in timelines, measured or predicted: "dot_general act.layers.1.product", "fused act.layers.1 (4 ops)",
+/// "all_reduce grad.layers.0.w".
+std::string instructionLabel(const Function& function, const Instruction& instruction);
+
+/// The category of an op's slices; Compute for everything that is no collective.
+SliceCategory categoryOf(OpKind kind);
+
+} // namespace meshwright
