@@ -2,7 +2,7 @@
 #include "core/program/builder.h"
 #include "core/program/verify.h"
 #include "core/propagate/propagate.h"
-#include "tests/goldens/axis_text.h"
+#include "core/sharding/shardy_text.h"
 #include "tests/goldens/golden_runner.h"
 #include "tests/goldens/op_json.h"
 
@@ -80,7 +80,7 @@ public:
         while (meshes[mesh].name != json.at("mesh").get<std::string>())
             ++mesh;
         const auto text = json.at("sharding").get<std::string>();
-        TensorSharding sharding = AxisTextReader(text, meshes[mesh].mesh).sharding();
+        TensorSharding sharding = valueOf(parseShardy(text, meshes[mesh].mesh));
         sharding.mesh = static_cast<std::int32_t>(mesh);
         return sharding;
     }
