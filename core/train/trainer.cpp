@@ -92,11 +92,13 @@ public:
             m_result.verification.emplace();
 
         std::unique_ptr<LoadedFunction> before;
-        for (std::size_t phase = 0; phase < m_phases.size() && !m_stop.stop_requested(); ++phase) {
+        for (std::size_t phase = 0; phase < m_phases.size() && (phase == 0 || !m_stop.stop_requested()); ++phase) {
             auto done = runPhase(phase, **devices, *plan, before);
             if (!done)
                 return done.error();
         }
+        if (m_step == 0)
+            takeBatch(*plan);
         auto done = finish(**devices, *before);
         if (!done)
             return done.error();
@@ -143,6 +145,14 @@ private:
                 return bytes.error();
         }
         return std::int64_t{0};
+    }
+
+    /// The rows of the next step.
+    void takeBatch(BatchPlan& plan)
+    {
+        const auto rows = plan.rowsOf(m_step);
+        m_inputs = arrayOf(m_inputType, inputsOf(m_data, rows));
+        m_targets = arrayOf(m_targetType, targetsOf(m_data, rows));
     }
 
     /// The steps of a phase that are verified.
@@ -197,9 +207,7 @@ private:
 
     Result<Done> runStep(LoadedFunction& step, const Function& function, BatchPlan& plan, bool check)
     {
-        const auto rows = plan.rowsOf(m_step);
-        m_inputs = arrayOf(m_inputType, inputsOf(m_data, rows));
-        m_targets = arrayOf(m_targetType, targetsOf(m_data, rows));
+        takeBatch(plan);
         const std::size_t x = indexOf(function, "x");
         std::vector<HostArray> arguments;
         if (check) {
@@ -272,12 +280,9 @@ private:
                 return copied.error();
             m_result.parameters.push_back(evaluate->readArgument(i));
         }
-        if (m_step > 0) {
-            auto done = runEvaluate(*evaluate, function, m_inputs, m_targets);
-            if (!done)
-                return done.error();
-            m_result.losses.push_back(scalarResult(*evaluate, function, "loss"));
-        }
+        if (auto done = runEvaluate(*evaluate, function, m_inputs, m_targets); !done)
+            return done.error();
+        m_result.losses.push_back(scalarResult(*evaluate, function, "loss"));
         auto done = measureHeldOut(*evaluate, function);
         if (!done)
             return done.error();

@@ -176,7 +176,7 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
     const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
 {
     if (study.mlp() == nullptr)
-        return Problem{"MW1621", "the study's model is a program file, which has no training", "use `meshwright run` for it",
+        return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
     const auto data = datasetOf(study);
     if (!data)

@@ -45,7 +45,7 @@ struct TrainChoices {
 };
 
 /// Really trains a study on virtual devices.
-/// Problems: those of `buildPhase`, the data and `train`; MW1621 the study's model is a program file, which has no training.
+/// Problems: those of `buildPhase`, the data and `train`; MW1733 the study's model is a program file, which has no training.
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
 

@@ -80,7 +80,10 @@ public:
         while (meshes[mesh].name != json.at("mesh").get<std::string>())
             ++mesh;
         const auto text = json.at("sharding").get<std::string>();
-        TensorSharding sharding = valueOf(parseShardy(text, meshes[mesh].mesh));
+        const auto parsed = parseShardy(text, meshes[mesh].mesh);
+        if (!parsed)
+            throw std::runtime_error(text + ": " + describe(parsed.error()));
+        TensorSharding sharding = *parsed;
         sharding.mesh = static_cast<std::int32_t>(mesh);
         return sharding;
     }

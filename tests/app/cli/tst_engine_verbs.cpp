@@ -95,11 +95,11 @@ void TestEngineVerbs::exitCodes_data()
     QTest::newRow("batch does not divide") << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=97"} << 3
                                            << "MW1104";
     QTest::newRow("batch larger than the data")
-        << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=4096"} << 3 << "MW1606";
+        << QStringList{"train", example("tensor_parallel.yaml"), "--set", "batch=4096"} << 3 << "MW1436";
     QTest::newRow("loss blows up") << QStringList{"train", example("fsdp.yaml"), "-q", "--set",
         "optimizer={sgd: {learning_rate: 1.0e+30}}"}
                                    << 6 << "MW1620";
-    QTest::newRow("training a program") << QStringList{"train", "-"} << 3 << "MW1621";
+    QTest::newRow("training a program") << QStringList{"train", "-"} << 3 << "MW1733";
     QTest::newRow("no such function") << QStringList{"run", example("mlp.mlir"), "--function", "nope"} << 3 << "MW1732";
     QTest::newRow("program text") << QStringList{"run", example("digits.yaml")} << 3 << "MW1320";
     QTest::newRow("trace into no folder") << QStringList{"simulate", example("digits.yaml"), "--trace", "/no/such/folder/t.json"}
