@@ -642,7 +642,7 @@ void TestKernels::products_data()
     QTest::newRow("two contracted, orders differ") << Shape{5, 3, 4} << Shape{4, 3, 6} << Dims{{}, {}, {1, 2}, {1, 0}};
     QTest::newRow("contracted around a free one") << Shape{3, 5, 4} << Shape{3, 4, 6} << Dims{{}, {}, {0, 2}, {0, 1}};
     QTest::newRow("free ones around") << Shape{2, 4, 3, 5} << Shape{4, 3} << Dims{{}, {}, {1, 2}, {0, 1}};
-    QTest::newRow("larger") << Shape{65, 130} << Shape{130, 33} << Dims{{}, {}, {1}, {0}};
+    QTest::newRow("larger") << Shape{17, 40} << Shape{40, 13} << Dims{{}, {}, {1}, {0}};
 }
 
 void TestKernels::products()
@@ -699,12 +699,9 @@ void TestKernels::products()
                         at.push_back(k);
                     expected[static_cast<std::size_t>(flatOf(y.type().shape, at))] += a.at(i) * b.at(j);
                 }
-                if (lhs.size() == 2 && lhs[0] == 65 && i % 130 == 129 && i > 130 * 3)
-                    break; // a few rows of the larger one will do
             }
-            const std::size_t checked = lhs.size() == 2 && lhs[0] == 65 ? 33 * 4 : expected.size();
             std::vector<double> actual = y.values();
-            for (std::size_t i = 0; i < checked; ++i) {
+            for (std::size_t i = 0; i < expected.size(); ++i) {
                 const double tolerance = dtype == DType::F16 ? 0.002
                     : dtype == DType::F64                    ? 1e-13
                     : isFloating(dtype)                      ? 2e-5

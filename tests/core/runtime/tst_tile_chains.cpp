@@ -31,7 +31,8 @@ void checkOnePass(
         addresses[function.arguments()[i].at()] = memory[i].data();
     for (const auto& [argument, result] : inPlace) {
         QCOMPARE(memory[argument].bytes(), results[result].bytes());
-        std::memcpy(results[result].data(), memory[argument].data(), static_cast<std::size_t>(memory[argument].bytes()));
+        if (memory[argument].bytes() > 0)
+            std::memcpy(results[result].data(), memory[argument].data(), static_cast<std::size_t>(memory[argument].bytes()));
         addresses[function.arguments()[argument].at()] = results[result].data();
     }
     Scratch scratch;
