@@ -34,6 +34,7 @@ private Q_SLOTS:
     void axesInTypes();
     void notes();
     void randomRoundTrips();
+    void damagedTexts();
 };
 
 void TestNotation::names()
@@ -463,6 +464,51 @@ void TestNotation::randomRoundTrips()
         }
     }
     QVERIFY(written > 8000);
+}
+
+/// Whatever is done to a text, it is read or refused with a reason.
+void TestNotation::damagedTexts()
+{
+    Random random(5);
+    const Mesh mesh = meshOf("x=4,y=2");
+    ParsedSharding parsed;
+    parsed.mesh = mesh;
+    parsed.shape = Shape{8, 8};
+    parsed.sharding = shardingOf("P(('y', 'x'), None)", 2, mesh);
+    std::vector<std::string> texts = {"P('x', unreduced={'y'}, unreduced_kind=sum)",
+        "NamedSharding(mesh=Mesh(device_ids=[[0 1] [2 3]], axis_names=('x', 'y')), spec=P('y'))",
+        "#sdy.sharding<mesh<[\"x\"=4, \"y\"=2], device_ids=[0, 1]>, [{\"x\":(1)2, ?}p1, {}], replicated={\"y\"}>",
+        "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dims={manual, replicated}}",
+        "PositionalSharding(8).reshape(4, 2).replicate(axis=1, keepdims=True).T",
+        "{mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)), [{'x'}, {}]}", "A[I_{XY}, J]{U_X}"};
+    for (const Notation notation : allNotations())
+        texts.push_back(valueOf(printSharding(parsed, notation)).text);
+    const std::string letters = "{}[]()<>,.:;='\"?@_-0123456789xyzPSRTU ";
+    for (int i = 0; i < 20000; ++i) {
+        std::string damaged = texts[static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(texts.size()) - 1))];
+        for (std::int64_t change = pick(random, 1, 4); change > 0 && !damaged.empty(); --change) {
+            const auto at = static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(damaged.size()) - 1));
+            const char letter = letters[static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(letters.size()) - 1))];
+            if (chance(random, 40))
+                damaged[at] = letter;
+            else if (chance(random, 50))
+                damaged.erase(at, static_cast<std::size_t>(pick(random, 1, 8)));
+            else
+                damaged.insert(at, 1, letter);
+        }
+        SpellingContext context;
+        if (chance(random, 70))
+            context.mesh = mesh;
+        if (chance(random, 50))
+            context.rank = 2;
+        const auto read = parseSharding(damaged, context);
+        if (read) {
+            for (const Notation notation : allNotations())
+                static_cast<void>(printSharding(*read, notation).has_value());
+        } else {
+            QVERIFY2(!read.error().empty() && !read.error().front().message.empty(), damaged.c_str());
+        }
+    }
 }
 
 QTEST_APPLESS_MAIN(TestNotation)
