@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <stdexcept>
 
 namespace {
 
@@ -80,7 +81,9 @@ public:
         while (meshes[mesh].name != json.at("mesh").get<std::string>())
             ++mesh;
         const auto text = json.at("sharding").get<std::string>();
-        const auto parsed = parseShardy(text, meshes[mesh].mesh);
+        // Without axes there is nothing to name; the reader would take such a mesh for one device's.
+        const Mesh any = valueOf(parseMesh("any=2"));
+        const auto parsed = parseShardy(text, meshes[mesh].mesh.axes().empty() ? any : meshes[mesh].mesh);
         if (!parsed)
             throw std::runtime_error(text + ": " + describe(parsed.error()));
         TensorSharding sharding = *parsed;
