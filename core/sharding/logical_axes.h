@@ -112,7 +112,7 @@ LogicalNames stackedNames(const LogicalNames& names, const std::string& layerNam
 /// The mesh axes that rules name and the mesh has not; a rule list for many meshes has many.
 std::vector<std::string> axesNotInMesh(const LogicalRules& rules, const Mesh& mesh);
 
-/// The rules without the mesh axes that the mesh has not, as MaxText drops them before use.
+/// The rules without the mesh axes that the mesh has not: for rule lists that serve many meshes.
 LogicalRules rulesOnMesh(const LogicalRules& rules, const Mesh& mesh);
 
 } // namespace meshwright
