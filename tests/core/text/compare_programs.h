@@ -12,7 +12,8 @@ namespace meshwright {
 /// The first difference between two functions in everything that a Function holds, or nothing.
 inline std::string differenceOf(const Function& a, const Function& b)
 {
-    if (a.name != b.name || a.resultNames != b.resultNames || a.resultShardings != b.resultShardings || a.shardingGroups != b.shardingGroups)
+    if (a.name != b.name || a.resultNames != b.resultNames || a.resultShardings != b.resultShardings
+        || a.shardingGroups != b.shardingGroups)
         return "the name, the results' names or shardings, or the groups of " + a.name;
     if (a.donations.size() != b.donations.size())
         return "the number of donations";
@@ -21,11 +22,13 @@ inline std::string differenceOf(const Function& a, const Function& b)
             return fmt::format("donation {}", i);
     }
     if (a.values.size() != b.values.size() || a.ops.size() != b.ops.size() || a.blocks.size() != b.blocks.size())
-        return fmt::format("{} values, {} ops, {} blocks against {}, {}, {}", a.values.size(), a.ops.size(), a.blocks.size(), b.values.size(), b.ops.size(), b.blocks.size());
+        return fmt::format("{} values, {} ops, {} blocks against {}, {}, {}", a.values.size(), a.ops.size(), a.blocks.size(),
+            b.values.size(), b.ops.size(), b.blocks.size());
     for (std::size_t i = 0; i < a.ops.size(); ++i) {
         const Op& x = a.ops[i];
         const Op& y = b.ops[i];
-        if (x.kind != y.kind || x.phase != y.phase || x.operands != y.operands || x.results != y.results || x.bodies != y.bodies || x.block != y.block)
+        if (x.kind != y.kind || x.phase != y.phase || x.operands != y.operands || x.results != y.results || x.bodies != y.bodies
+            || x.block != y.block)
             return fmt::format("op {}: {} against {}", i, opName(x.kind), opName(y.kind));
         const auto* dataX = std::get_if<ConstantAttributes>(&x.attributes);
         const auto* dataY = std::get_if<ConstantAttributes>(&y.attributes);
@@ -45,7 +48,8 @@ inline std::string differenceOf(const Function& a, const Function& b)
             return fmt::format("the notes of value {}: '{}' against '{}'", i, x.name, y.name);
     }
     for (std::size_t i = 0; i < a.blocks.size(); ++i) {
-        if (a.blocks[i].arguments != b.blocks[i].arguments || a.blocks[i].ops != b.blocks[i].ops || a.blocks[i].results != b.blocks[i].results)
+        if (a.blocks[i].arguments != b.blocks[i].arguments || a.blocks[i].ops != b.blocks[i].ops
+            || a.blocks[i].results != b.blocks[i].results)
             return fmt::format("block {}", i);
     }
     return {};

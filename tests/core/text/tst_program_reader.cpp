@@ -34,7 +34,7 @@ private Q_SLOTS:
     void errors();
     void manyErrorsAtOnce();
     void deepNesting();
-    void callsThatExplode();
+    void callsTooDeep();
 };
 
 namespace {
@@ -63,7 +63,8 @@ std::string kindsOf(const Function& function, BlockId block = BlockId(std::int32
     return text;
 }
 
-std::string inMain(const std::string& body, const std::string& arguments = "%x: tensor<4xf32>", const std::string& results = "tensor<4xf32>")
+std::string inMain(
+    const std::string& body, const std::string& arguments = "%x: tensor<4xf32>", const std::string& results = "tensor<4xf32>")
 {
     return "func.func @main(" + arguments + ") -> " + results + " {\n" + body + "\n}\n";
 }
@@ -77,7 +78,8 @@ void TestProgramReader::examples_data()
     QTest::newRow("copy") << "reshape";
     QTest::newRow("matmul") << "dot_general";
     QTest::newRow("constraint") << "add sharding_constraint sine sharding_constraint";
-    QTest::newRow("mlp") << "dot_general broadcast_in_dim broadcast_in_dim add constant broadcast_in_dim maximum dot_general subtract multiply reduce constant divide";
+    QTest::newRow("mlp") << "dot_general broadcast_in_dim broadcast_in_dim add constant broadcast_in_dim maximum dot_general "
+                            "subtract multiply reduce constant divide";
 }
 
 void TestProgramReader::examples()
@@ -250,7 +252,8 @@ void TestProgramReader::reversedScan()
     %6 = stablehlo.add %one, %i : tensor<i32>
     stablehlo.return %6, %5 : tensor<i32>, tensor<4xf32>
   }
-  return %0#1 : tensor<4xf32>)", "%x: tensor<4xf32>, %w: tensor<7x4xf32>"));
+  return %0#1 : tensor<4xf32>)",
+        "%x: tensor<4xf32>, %w: tensor<7x4xf32>"));
     QCOMPARE(program.functions.size(), std::size_t{1});
     QCOMPARE(kindsOf(program.functions.front()), std::string("repeat[add]"));
     const RepeatAttributes expected{7, 1, 1, true};
@@ -277,13 +280,15 @@ void TestProgramReader::counterAsAValue()
     %6 = stablehlo.add %i, %one : tensor<i32>
     stablehlo.return %6, %limit, %5 : tensor<i32>, tensor<i32>, tensor<4xf32>
   }
-  return %0#2, %0#0 : tensor<4xf32>, tensor<i32>)", "%x: tensor<4xf32>, %w: tensor<4xf32>", "(tensor<4xf32>, tensor<i32>)"));
+  return %0#2, %0#0 : tensor<4xf32>, tensor<i32>)",
+        "%x: tensor<4xf32>, %w: tensor<4xf32>", "(tensor<4xf32>, tensor<i32>)"));
     QCOMPARE(program.functions.size(), std::size_t{1});
     const Function& function = program.functions.front();
     QCOMPARE(kindsOf(function), std::string("iota repeat[convert broadcast_in_dim multiply add constant add] constant"));
     const RepeatAttributes expected{5, 1, 1, false};
     QCOMPARE(function.ops[1].as<RepeatAttributes>(), expected);
-    QCOMPARE(std::get<std::int64_t>(function[function[function.results()[1]].producer].as<ConstantAttributes>().data.value), std::int64_t{5});
+    QCOMPARE(std::get<std::int64_t>(function[function[function.results()[1]].producer].as<ConstantAttributes>().data.value),
+        std::int64_t{5});
 }
 
 void TestProgramReader::unrolledToNothing()
@@ -308,7 +313,8 @@ void TestProgramReader::reduceWithAnotherStart()
 {
     const Program program = readGood(inMain(R"(  %one = stablehlo.constant dense<1.0> : tensor<f32>
   %0 = stablehlo.reduce(%x init: %one) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
-  return %0 : tensor<f32>)", "%x: tensor<4xf32>", "tensor<f32>"));
+  return %0 : tensor<f32>)",
+        "%x: tensor<4xf32>", "tensor<f32>"));
     QCOMPARE(kindsOf(program.functions.at(0)), std::string("constant reduce add"));
 }
 
@@ -320,14 +326,17 @@ void TestProgramReader::reducerBodies()
     %1 = stablehlo.maximum %b, %a : tensor<f32>
     stablehlo.return %1 : tensor<f32>
   }
-  return %0 : tensor<f32>)", "%x: tensor<4xf32>", "tensor<f32>"));
+  return %0 : tensor<f32>)",
+        "%x: tensor<4xf32>", "tensor<f32>"));
     QCOMPARE(kindsOf(program.functions.at(0)), std::string("reduce"));
     QCOMPARE(program.functions[0].ops[0].as<ReduceAttributes>().kind, ReduceKind::Max);
 }
 
 void TestProgramReader::scalarPredicate()
 {
-    const Program program = readGood(inMain("  %0 = stablehlo.select %p, %x, %x : tensor<i1>, tensor<4xf32>\n  return %0 : tensor<4xf32>", "%x: tensor<4xf32>, %p: tensor<i1>"));
+    const Program program
+        = readGood(inMain("  %0 = stablehlo.select %p, %x, %x : tensor<i1>, tensor<4xf32>\n  return %0 : tensor<4xf32>",
+            "%x: tensor<4xf32>, %p: tensor<i1>"));
     QCOMPARE(kindsOf(program.functions.at(0)), std::string("broadcast_in_dim select"));
 }
 
@@ -355,7 +364,8 @@ void TestProgramReader::constants()
     QFETCH(QString, literal);
     QFETCH(QString, again);
     const std::string type = literal.mid(literal.lastIndexOf("tensor")).toStdString();
-    const Program program = readGood(inMain("  %c = stablehlo.constant " + literal.toStdString() + "\n  return %c : " + type, "", type));
+    const Program program
+        = readGood(inMain("  %c = stablehlo.constant " + literal.toStdString() + "\n  return %c : " + type, "", type));
     QCOMPARE(program.functions.size(), std::size_t{1});
     QVERIFY2(QString::fromStdString(writeProgram(program)).contains(again + "\n"), writeProgram(program).c_str());
 }
@@ -363,9 +373,11 @@ void TestProgramReader::constants()
 /// Shardy's own text has global types: a gather is the identity with another sharding.
 void TestProgramReader::globalCollectives()
 {
-    const Program program = readGood("sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n" + inMain(R"(  %0 = sdy.all_gather [{"x"}] %x out_sharding=<@mesh, [{}]> :  tensor<4xf32>
+    const Program program = readGood("sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n"
+        + inMain(R"(  %0 = sdy.all_gather [{"x"}] %x out_sharding=<@mesh, [{}]> :  tensor<4xf32>
   %1 = sdy.all_reduce {"y"} %0 out_sharding=<@mesh, [{}]> : tensor<4xf32>
-  return %1 : tensor<4xf32>)", "%x: tensor<4xf32> {sdy.sharding=#sdy.sharding<@mesh, [{\"x\"}]>}"));
+  return %1 : tensor<4xf32>)",
+            "%x: tensor<4xf32> {sdy.sharding=#sdy.sharding<@mesh, [{\"x\"}]>}"));
     QCOMPARE(kindsOf(program.functions.at(0)), std::string("sharding_constraint all_reduce"));
 }
 
@@ -404,34 +416,51 @@ void TestProgramReader::errors_data()
     row("no text at all: nothing to read", "garbage", "MW1320", 1, 1, "expected 'func.func' or 'sdy.mesh', found 'garbage'");
     row("truncated module", "module {\n  func.func @main() {", "MW1320", 2, 22, "expected '}', found the end of the text");
     row("no return", "func.func @main() {\n}", "MW1320", 1, 11, "expected a return at the end of the block");
-    row("op behind the return", inMain("  return %x : tensor<4xf32>\n  %0 = stablehlo.sine %x : tensor<4xf32>"), "MW1320", 3, 8, "nothing may stand behind the return");
+    row("op behind the return", inMain("  return %x : tensor<4xf32>\n  %0 = stablehlo.sine %x : tensor<4xf32>"), "MW1320", 3, 8,
+        "nothing may stand behind the return");
     row("only private", "func.func private @f() {\n  return\n}", "MW1320", 1, 19, "all functions are private");
     row("NUL", inMain(std::string("  %0 = \0 %x", 11)), "MW1320", 2, 8, "found a byte of value 0");
     op("open string", "%0 = stablehlo.sine %x {a = \"b} : tensor<4xf32>", "MW1320", 31, "the string has no end on its line");
     op("no comma", "%0 = stablehlo.add %x %x [", "MW1320", 28, "expected an operand, an attribute or ':'");
     op("unknown op", "%0 = stablehlo.sin %x : tensor<4xf32>", "MW1321", 8, "stablehlo.sin is not supported");
-    op("custom call", "%0 = stablehlo.custom_call @Sharding(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1321", 8, "the custom call @Sharding is not supported");
-    op("total order", "%0 = stablehlo.compare LT, %x, %x, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1321", 8, "total order");
-    op("slice outside a loop", "%0 = stablehlo.dynamic_slice %x, %x, sizes = [1] : (tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>", "MW1321", 8, "in a counted loop");
-    op("dynamic size", "%0 = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<?xf32>", "MW1322", 50, "tensor<?xf32> is not supported");
-    op("complex", "%0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xcomplex<f32>>", "MW1322", 50, "tensor<4xcomplex<f32>> is not supported");
-    op("2^63", "%0 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<4xf32>) -> tensor<9223372036854775808xf32>", "MW1322", 78, "does not fit 64 bits");
+    op("custom call", "%0 = stablehlo.custom_call @Sharding(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1321", 8,
+        "the custom call @Sharding is not supported");
+    op("total order", "%0 = stablehlo.compare LT, %x, %x, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1321",
+        8, "total order");
+    op("slice outside a loop",
+        "%0 = stablehlo.dynamic_slice %x, %x, sizes = [1] : (tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>", "MW1321", 8,
+        "in a counted loop");
+    op("dynamic size", "%0 = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<?xf32>", "MW1322", 50,
+        "tensor<?xf32> is not supported");
+    op("complex", "%0 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xcomplex<f32>>", "MW1322", 50,
+        "tensor<4xcomplex<f32>> is not supported");
+    op("2^63", "%0 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<4xf32>) -> tensor<9223372036854775808xf32>", "MW1322",
+        78, "does not fit 64 bits");
     op("2^62 elements", "%0 = stablehlo.iota dim = 0 : tensor<4611686018427387904xf32>", "MW1322", 33, "does not fit 64 bits");
     op("undefined", "%0 = stablehlo.add %x, %y : tensor<4xf32>", "MW1323", 26, "%y is not defined here");
     op("no such result", "%0 = stablehlo.sine %x#1 : tensor<4xf32>", "MW1323", 23, "%x has 1 results, there is no #1");
     op("defined twice", "%x = stablehlo.sine %x : tensor<4xf32>", "MW1324", 3, "%x is defined already");
-    row("function twice", "func.func @f() {\n return\n}\nfunc.func @f() {\n return\n}", "MW1324", 4, 11, "there is a function @f already");
+    row("function twice", "func.func @f() {\n return\n}\nfunc.func @f() {\n return\n}", "MW1324", 4, 11,
+        "there is a function @f already");
     row("mesh twice", "sdy.mesh @m = <[]>\nsdy.mesh @m = <[]>", "MW1324", 2, 10, "there is a mesh @m already");
     op("operand type", "%0 = stablehlo.sine %x : tensor<5xf32>", "MW1325", 28, "%x is f32[4], not f32[5]");
-    op("result type", "%0 = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<3xf32>", "MW1325", 64, "the result of stablehlo.transpose is f32[4], not f32[3]");
+    op("result type", "%0 = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<3xf32>", "MW1325", 64,
+        "the result of stablehlo.transpose is f32[4], not f32[3]");
     op("number of results", "%0:2 = stablehlo.sine %x : tensor<4xf32>", "MW1325", 10, "stablehlo.sine has 1 results, not 2");
-    row("returned type", inMain("  return %x : tensor<4xf32>", "%x: tensor<4xf32>", "tensor<5xf32>"), "MW1325", 1, 40, "result 0 is f32[4], not f32[5]");
-    op("no dims", "%0 = stablehlo.transpose %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 8, "stablehlo.transpose needs its permutation");
-    op("negative dim", "%0 = stablehlo.transpose %x, dims = [-1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 39, "is no list of dimensions");
-    op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8, "'LIKE' is no direction of a comparison");
-    op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8, "no permutation");
-    op("shape rule", "%0 = stablehlo.add %x, %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 8, "has 2 operands but 1 operand types");
-    op("too few elements", "%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", "MW1327", 38, "2 entries for dim 0 of i32[3]");
+    row("returned type", inMain("  return %x : tensor<4xf32>", "%x: tensor<4xf32>", "tensor<5xf32>"), "MW1325", 1, 39,
+        "result 0 is f32[4], not f32[5]");
+    op("no dims", "%0 = stablehlo.transpose %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 8,
+        "stablehlo.transpose needs its permutation");
+    op("negative dim", "%0 = stablehlo.transpose %x, dims = [-1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 39,
+        "is no list of dimensions");
+    op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
+        "'LIKE' is no direction of a comparison");
+    op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8,
+        "no permutation");
+    op("shape rule", "%0 = stablehlo.add %x, %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 8,
+        "has 2 operands but 1 operand types");
+    op("too few elements", "%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", "MW1327", 38,
+        "2 entries for dim 0 of i32[3]");
     op("out of range", "%0 = stablehlo.constant dense<300> : tensor<i8>", "MW1327", 33, "300 is no i8");
     op("no number", "%0 = stablehlo.constant dense<[1.0, abc]> : tensor<2xf32>", "MW1327", 39, "abc is no f32");
     op("bad hex", "%0 = stablehlo.constant dense<\"0x00G0\"> : tensor<1xi16>", "MW1327", 33, "expected hexadecimal digits");
@@ -439,25 +468,37 @@ void TestProgramReader::errors_data()
     op("resource", "%0 = stablehlo.constant dense_resource<big> : tensor<400xf32>", "MW1327", 27, "not in the text");
     op("unknown function", "%0 = call @mian(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "there is no function @mian");
     op("recursion", "%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "@main calls itself");
-    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36, "there is no mesh @mesh before this place");
+    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36,
+        "there is no mesh @mesh before this place");
     const std::string mesh = "sdy.mesh @mesh = <[\"x\"=4]> ";
     const auto sharded = [&](const char* name, const char* sharding, const char* id, int column, const char* message) {
-        row(name, mesh + inMain("  %0 = sdy.sharding_constraint %x " + std::string(sharding) + " : tensor<4xf32>\n  return %0 : tensor<4xf32>"), id, 2, column, message);
+        row(name,
+            mesh
+                + inMain("  %0 = sdy.sharding_constraint %x " + std::string(sharding)
+                    + " : tensor<4xf32>\n  return %0 : tensor<4xf32>"),
+            id, 2, column, message);
     };
-    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1330", 46, "the mesh has no axis \"w\"");
-    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1330", 46, "(1)3 does not divide the axis \"x\" of size 4");
-    sharded("axis twice", "<@mesh, [{\"x\", \"x\"}]>", "MW1103", 36, "");
-    sharded("rank", "<@mesh, [{\"x\"}, {}]>", "MW1330", 36, "a sharding of 2 dimensions for f32[4]");
+    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1330", 45, "the mesh has no axis \"w\"");
+    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1330", 45, "(1)3 does not divide the axis \"x\" of size 4");
+    sharded("axis twice", "<@mesh, [{\"x\", \"x\"}]>", "MW1103", 35, "");
+    sharded("rank", "<@mesh, [{\"x\"}, {}]>", "MW1330", 35, "a sharding of 2 dimensions for f32[4]");
     row("bad mesh", "sdy.mesh @m = <[\"x\"=0]>", "MW1112", 1, 10, "");
 
-    const auto loop = [&](const char* name, const char* condition, const char* step, const char* id, int line, const char* message) {
-        row(name, inMain(std::string("  %c = stablehlo.constant dense<0> : tensor<i32>\n  %0:2 = stablehlo.while(%i = %c, %h = %x) : tensor<i32>, tensor<4xf32>\n  cond {\n    ") + condition
-                + "\n    stablehlo.return %1 : tensor<i1>\n  } do {\n    " + step + "\n    stablehlo.return %1, %h : tensor<i32>, tensor<4xf32>\n  }\n  return %0#1 : tensor<4xf32>"),
-            id, line, 10, message);
-    };
-    loop("loop without a bound", "%1 = stablehlo.compare LT, %i, %i, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>", "%1 = stablehlo.add %i, %i : tensor<i32>", "MW1328", 3,
+    const auto loop
+        = [&](const char* name, const char* condition, const char* step, const char* id, int line, const char* message) {
+              row(name,
+                  inMain(std::string("  %c = stablehlo.constant dense<0> : tensor<i32>\n  %0:2 = stablehlo.while(%i = %c, %h = "
+                                     "%x) : tensor<i32>, tensor<4xf32>\n  cond {\n    ")
+                      + condition + "\n    stablehlo.return %1 : tensor<i1>\n  } do {\n    " + step
+                      + "\n    stablehlo.return %1, %h : tensor<i32>, tensor<4xf32>\n  }\n  return %0#1 : tensor<4xf32>"),
+                  id, line, 10, message);
+          };
+    loop("loop without a bound", "%1 = stablehlo.compare LT, %i, %i, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+        "%1 = stablehlo.add %i, %i : tensor<i32>", "MW1328", 3,
         "the condition does not compare one of its values with a constant");
-    loop("loop without a step", "%n = stablehlo.constant dense<3> : tensor<i32> %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+    loop("loop without a step",
+        "%n = stablehlo.constant dense<3> : tensor<i32> %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) "
+        "-> tensor<i1>",
         "%1 = stablehlo.add %i, %i : tensor<i32>", "MW1328", 3, "the body does not add a constant to the counter");
 }
 
@@ -485,15 +526,16 @@ void TestProgramReader::manyErrorsAtOnce()
   %1 = stablehlo.add %0, %x : tensor<4xf32>
   %2 = stablehlo.add %1, %missing : tensor<4xf32>
   %3 = stablehlo.sine %x : tensor<5xf32>
-  %4 = stablehlo.sine (
+  %4 = stablehlo.sine ]
   %5 = stablehlo.sort
-  return %5 : tensor<4xf32>)"), "file.mlir");
+  return %5 : tensor<4xf32>)"),
+        "file.mlir");
     QVERIFY(!program.has_value());
-    std::vector<std::string> found;
+    std::string found;
     for (const Problem& problem : program.error())
-        found.push_back(fmt::format("{}:{}", problem.place.line, problem.id));
+        found += fmt::format("{}:{} ", problem.place.line, problem.id);
     // What depends on a broken op is not reported again.
-    QCOMPARE(found, (std::vector<std::string>{"2:MW1321", "4:MW1323", "5:MW1325", "7:MW1320", "7:MW1321"}));
+    QCOMPARE(QString::fromStdString(found), QString("2:MW1321 4:MW1323 5:MW1325 6:MW1320 7:MW1321 "));
 }
 
 void TestProgramReader::deepNesting()
@@ -508,13 +550,15 @@ void TestProgramReader::deepNesting()
         QVERIFY(!readProgram(text, "deep.mlir").has_value());
 }
 
-/// Each function calls the one before it twice: 2^60 ops when inlined.
-void TestProgramReader::callsThatExplode()
+void TestProgramReader::callsTooDeep()
 {
-    std::string text = "func.func private @f0(%a: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.sine %a : tensor<f32>\n  return %0 : tensor<f32>\n}\n";
-    for (int i = 1; i <= 120; ++i)
-        text += fmt::format("func.func {3} @f{0}(%a: tensor<f32>) -> tensor<f32> {{\n  %0 = call @f{1}(%a) : (tensor<f32>) -> tensor<f32>\n{2}  return %0 : tensor<f32>\n}}\n", i, i - 1, "",
-            i == 120 ? "public" : "private");
+    std::string text = "func.func private @f0(%a: tensor<f32>) -> tensor<f32> {\n  return %a : tensor<f32>\n}\n";
+    for (int i = 1; i <= 120; ++i) {
+        text += fmt::format(
+            "func.func {} @f{}(%a: tensor<f32>) -> tensor<f32> {{\n  %0 = call @f{}(%a) : (tensor<f32>) -> tensor<f32>\n"
+            "  return %0 : tensor<f32>\n}}\n",
+            i == 120 ? "public" : "private", i, i - 1);
+    }
     const auto program = readProgram(text, "calls.mlir");
     QVERIFY(!program.has_value());
     QCOMPARE(program.error().front().id, std::string("MW1329"));

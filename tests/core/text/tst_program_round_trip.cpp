@@ -126,11 +126,15 @@ private:
 
     ConstantAttributes constant()
     {
-        ConstantAttributes made{{pick({DType::F32, DType::BF16, DType::F16, DType::F64, DType::S32, DType::S8, DType::U8, DType::U32, DType::S64, DType::U64, DType::Pred}), shape()}, {}};
+        ConstantAttributes made{{pick({DType::F32, DType::BF16, DType::F16, DType::F64, DType::S32, DType::S8, DType::U8,
+                                     DType::U32, DType::S64, DType::U64, DType::Pred}),
+                                    shape()},
+            {}};
         const auto bits = m_random();
         if (chance(2)) {
             if (isFloating(made.type.dtype))
-                made.data.value = floatFromBits(floatBits(static_cast<double>(bits % 1000) / 7.0, made.type.dtype), made.type.dtype);
+                made.data.value
+                    = floatFromBits(floatBits(static_cast<double>(bits % 1000) / 7.0, made.type.dtype), made.type.dtype);
             else
                 made.data.value = static_cast<std::int64_t>(bits % (made.type.dtype == DType::Pred ? 2 : 100));
             return made;
@@ -176,7 +180,8 @@ private:
             return made;
         }
         case OpKind::Reduce:
-            return ReduceAttributes{static_cast<ReduceKind>(below(6)), rank == 0 ? std::vector<std::size_t>{} : std::vector<std::size_t>{below(rank)}};
+            return ReduceAttributes{static_cast<ReduceKind>(below(6)),
+                rank == 0 ? std::vector<std::size_t>{} : std::vector<std::size_t>{below(rank)}};
         case OpKind::DotGeneral: {
             DotAttributes made;
             if (rank > 0)
@@ -190,7 +195,8 @@ private:
         case OpKind::ShardingConstraint:
             return ConstraintAttributes{sharding(rank), chance(2) ? "sharding.here" : ""};
         case OpKind::Receive:
-            return TransferAttributes{{DType::F32, shape()}, static_cast<std::int32_t>(below(4)), static_cast<std::int32_t>(below(99))};
+            return TransferAttributes{
+                {DType::F32, shape()}, static_cast<std::int32_t>(below(4)), static_cast<std::int32_t>(below(99))};
         default:
             return isCollective(kind) ? OpAttributes(collective(kind, type)) : OpAttributes();
         }
@@ -270,7 +276,8 @@ private:
             const ValueId result = m_builder->add(kind, operands, made);
             addNotes(result, fmt::format("value.{}", result.index));
             auto& resultSharding = m_builder->function()[result].sharding;
-            if (isCollective(kind) && resultSharding && resultSharding->mesh != 0) // axes of collectives are of their result's mesh
+            if (isCollective(kind) && resultSharding
+                && resultSharding->mesh != 0) // axes of collectives are of their result's mesh
                 resultSharding.reset();
             if (kind == OpKind::ShardingConstraint && chance(2))
                 m_builder->function()[result].sharding = std::get<ConstraintAttributes>(made).sharding;
@@ -348,7 +355,8 @@ void TestProgramRoundTrip::random()
 {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         const Program program = RandomProgram(seed).make();
-        QVERIFY2(verify(program).empty(), qPrintable(QString("seed %1: ").arg(seed) + QString::fromStdString(describe(verify(program)))));
+        QVERIFY2(verify(program).empty(),
+            qPrintable(QString("seed %1: ").arg(seed) + QString::fromStdString(describe(verify(program)))));
         const std::string difference = roundTripDifference(program);
         if (!difference.empty())
             fmt::print(stderr, "{}\n", difference); // Qt cuts long messages
@@ -450,7 +458,8 @@ void TestProgramRoundTrip::mutatedTextNeverCrashes()
 {
     std::mt19937_64 random(11); // seed: fixed, any would do
     const std::string text = writeProgram(RandomProgram(5).make()) + writeProgram(RandomProgram(8).make());
-    const std::string_view pieces[] = {"{", "}", "(", ")", "[", "]", "<", ">", "\"", "%", "#", "@", "->", "9223372036854775808", "tensor<", "dense<", "?", "-", ":", "\n", std::string_view("\0", 1), "loc("};
+    const std::string_view pieces[] = {"{", "}", "(", ")", "[", "]", "<", ">", "\"", "%", "#", "@", "->", "9223372036854775808",
+        "tensor<", "dense<", "?", "-", ":", "\n", std::string_view("\0", 1), "loc("};
     for (int i = 0; i < 1500; ++i) {
         std::string mutated = text;
         for (std::size_t n = 1 + random() % 3; n > 0; --n) {
@@ -474,7 +483,8 @@ void TestProgramRoundTrip::mutatedTextNeverCrashes()
         const auto read = readProgram(mutated, "mutated.mlir");
         if (!read) {
             for (const Problem& problem : read.error())
-                QVERIFY2(problem.place.line > 0 && problem.place.column > 0 && !problem.message.empty(), qPrintable(QString::fromStdString(describe(problem))));
+                QVERIFY2(problem.place.line > 0 && problem.place.column > 0 && !problem.message.empty(),
+                    qPrintable(QString::fromStdString(describe(problem))));
         } else {
             QVERIFY(verify(*read).empty());
         }
