@@ -35,6 +35,7 @@ bool Parser::parseUse(SyntaxUse& use)
         return expected("a value with '%'");
     const Token name = m_token;
     use.offset = name.offset;
+    std::size_t end = m_lexer.position();
     advance();
     std::int64_t index = 0;
     if (m_token.kind == TokenKind::Hash && m_token.offset == name.offset + 1 + name.text.size()) {
@@ -42,6 +43,7 @@ bool Parser::parseUse(SyntaxUse& use)
         if (!parsed || *parsed < 0)
             return expected("the number of a result");
         index = *parsed;
+        end = m_lexer.position();
         advance();
     }
     const auto found = m_names.find(name.text);
@@ -55,7 +57,7 @@ bool Parser::parseUse(SyntaxUse& use)
         return true;
     }
     use.value = found->second.first + static_cast<std::int32_t>(index);
-    use.length = static_cast<std::uint32_t>(m_token.offset - name.offset);
+    use.length = static_cast<std::uint32_t>(end - name.offset);
     return true;
 }
 

@@ -69,7 +69,7 @@ std::optional<std::int64_t> FunctionReader::constantIn(const SyntaxRegion& regio
     }
     if (outside == nullptr || use.value < 0)
         return std::nullopt;
-    const auto affine = affineOf((*outside)[static_cast<std::size_t>(use.value)], false);
+    const auto affine = affineOf((*outside)[static_cast<std::size_t>(use.value)], true);
     return affine && affine->scale == 0 ? std::optional(affine->offset) : std::nullopt;
 }
 
@@ -275,7 +275,7 @@ void FunctionReader::readWhile(const SyntaxOp& op, Bindings& bindings)
             initial[i] = use(plan->initial[i], op.operands[i].offset);
             if (!initial[i].valid())
                 return;
-        } else if (plan->initial[i].kind == Binding::Kind::Value && role != LoopRole::Invariant) {
+        } else if (plan->initial[i].kind == Binding::Kind::Value) { // kept only if something else uses it
             consume(plan->initial[i].value);
         }
         if (role == LoopRole::Carry)

@@ -20,7 +20,7 @@ namespace {
 using Kind = SyntaxAttribute::Kind;
 
 constexpr std::size_t kDeepestCall = 100;
-constexpr std::size_t kMostOps = 10'000'000;
+constexpr std::size_t kMostOps = 4'000'000;
 
 /// True when an argument's name says something, other than `arg0`, `0` and what MLIR itself makes up.
 bool isTelling(std::string_view name)

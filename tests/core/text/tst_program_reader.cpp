@@ -34,7 +34,7 @@ private Q_SLOTS:
     void errors();
     void manyErrorsAtOnce();
     void deepNesting();
-    void callsThatExplode();
+    void callsTooDeep();
 };
 
 namespace {
@@ -447,7 +447,7 @@ void TestProgramReader::errors_data()
     op("result type", "%0 = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<3xf32>", "MW1325", 64,
         "the result of stablehlo.transpose is f32[4], not f32[3]");
     op("number of results", "%0:2 = stablehlo.sine %x : tensor<4xf32>", "MW1325", 10, "stablehlo.sine has 1 results, not 2");
-    row("returned type", inMain("  return %x : tensor<4xf32>", "%x: tensor<4xf32>", "tensor<5xf32>"), "MW1325", 1, 40,
+    row("returned type", inMain("  return %x : tensor<4xf32>", "%x: tensor<4xf32>", "tensor<5xf32>"), "MW1325", 1, 39,
         "result 0 is f32[4], not f32[5]");
     op("no dims", "%0 = stablehlo.transpose %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 8,
         "stablehlo.transpose needs its permutation");
@@ -478,10 +478,10 @@ void TestProgramReader::errors_data()
                     + " : tensor<4xf32>\n  return %0 : tensor<4xf32>"),
             id, 2, column, message);
     };
-    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1330", 46, "the mesh has no axis \"w\"");
-    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1330", 46, "(1)3 does not divide the axis \"x\" of size 4");
-    sharded("axis twice", "<@mesh, [{\"x\", \"x\"}]>", "MW1103", 36, "");
-    sharded("rank", "<@mesh, [{\"x\"}, {}]>", "MW1330", 36, "a sharding of 2 dimensions for f32[4]");
+    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1330", 45, "the mesh has no axis \"w\"");
+    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1330", 45, "(1)3 does not divide the axis \"x\" of size 4");
+    sharded("axis twice", "<@mesh, [{\"x\", \"x\"}]>", "MW1103", 35, "");
+    sharded("rank", "<@mesh, [{\"x\"}, {}]>", "MW1330", 35, "a sharding of 2 dimensions for f32[4]");
     row("bad mesh", "sdy.mesh @m = <[\"x\"=0]>", "MW1112", 1, 10, "");
 
     const auto loop
@@ -526,16 +526,16 @@ void TestProgramReader::manyErrorsAtOnce()
   %1 = stablehlo.add %0, %x : tensor<4xf32>
   %2 = stablehlo.add %1, %missing : tensor<4xf32>
   %3 = stablehlo.sine %x : tensor<5xf32>
-  %4 = stablehlo.sine (
+  %4 = stablehlo.sine ]
   %5 = stablehlo.sort
   return %5 : tensor<4xf32>)"),
         "file.mlir");
     QVERIFY(!program.has_value());
-    std::vector<std::string> found;
+    std::string found;
     for (const Problem& problem : program.error())
-        found.push_back(fmt::format("{}:{}", problem.place.line, problem.id));
+        found += fmt::format("{}:{} ", problem.place.line, problem.id);
     // What depends on a broken op is not reported again.
-    QCOMPARE(found, (std::vector<std::string>{"2:MW1321", "4:MW1323", "5:MW1325", "7:MW1320", "7:MW1321"}));
+    QCOMPARE(QString::fromStdString(found), QString("2:MW1321 4:MW1323 5:MW1325 6:MW1320 7:MW1321 "));
 }
 
 void TestProgramReader::deepNesting()
@@ -550,15 +550,15 @@ void TestProgramReader::deepNesting()
         QVERIFY(!readProgram(text, "deep.mlir").has_value());
 }
 
-/// Each function calls the one before it twice: 2^60 ops when inlined.
-void TestProgramReader::callsThatExplode()
+void TestProgramReader::callsTooDeep()
 {
-    std::string text = "func.func private @f0(%a: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.sine %a : tensor<f32>\n  "
-                       "return %0 : tensor<f32>\n}\n";
-    for (int i = 1; i <= 120; ++i)
-        text += fmt::format("func.func {3} @f{0}(%a: tensor<f32>) -> tensor<f32> {{\n  %0 = call @f{1}(%a) : (tensor<f32>) -> "
-                            "tensor<f32>\n{2}  return %0 : tensor<f32>\n}}\n",
-            i, i - 1, "", i == 120 ? "public" : "private");
+    std::string text = "func.func private @f0(%a: tensor<f32>) -> tensor<f32> {\n  return %a : tensor<f32>\n}\n";
+    for (int i = 1; i <= 120; ++i) {
+        text += fmt::format(
+            "func.func {} @f{}(%a: tensor<f32>) -> tensor<f32> {{\n  %0 = call @f{}(%a) : (tensor<f32>) -> tensor<f32>\n"
+            "  return %0 : tensor<f32>\n}}\n",
+            i == 120 ? "public" : "private", i, i - 1);
+    }
     const auto program = readProgram(text, "calls.mlir");
     QVERIFY(!program.has_value());
     QCOMPARE(program.error().front().id, std::string("MW1329"));
