@@ -98,7 +98,14 @@ private:
                     return false;
             } else if (!hasUnreduced && m_cursor.take("unreduced")) {
                 hasUnreduced = true;
-                if (!want("=") || !want("{") || !readAxes(sharding.unreduced, nullptr))
+                if (!want("="))
+                    return false;
+                for (const ReduceKind kind :
+                    {ReduceKind::Max, ReduceKind::Min, ReduceKind::Product, ReduceKind::And, ReduceKind::Or}) {
+                    if (m_cursor.take(reduceKindName(kind)))
+                        sharding.unreducedKind = kind; // without a word: a sum
+                }
+                if (!want("{") || !readAxes(sharding.unreduced, nullptr))
                     return false;
             } else {
                 return fail("replicated={..} or unreduced={..}");

@@ -181,7 +181,9 @@ std::string shardyText(const TensorSharding& sharding, const Mesh& mesh)
     if (!sharding.replicated.empty())
         text += fmt::format(", replicated={{{}}}", axesText(sharding.replicated, mesh));
     if (!sharding.unreduced.empty())
-        text += fmt::format(", unreduced={{{}}}", axesText(sharding.unreduced, mesh));
+        text += fmt::format(", unreduced={}{{{}}}",
+            sharding.unreducedKind == ReduceKind::Sum ? "" : reduceKindName(sharding.unreducedKind),
+            axesText(sharding.unreduced, mesh));
     return text;
 }
 
