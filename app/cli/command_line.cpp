@@ -2,6 +2,7 @@
 #include "app/cli/command_line.h"
 
 #include "app/cli/verbs.h"
+#include "core/sharding/notation.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -35,6 +36,10 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
   cat study.yaml | meshwright check -)help";
+
+constexpr const char* kConvertExamples = R"help(  meshwright convert "P('data', None)" --mesh data=4,model=2 --to hlo
+  meshwright convert "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"
+  meshwright convert "A[I_X, J]" --mesh X=4 --shape 8x8)help";
 
 constexpr const char* kExplainExamples = "  meshwright explain MW1104";
 
@@ -102,6 +107,7 @@ public:
         addSimulate();
         addRun();
         addCheck();
+        addConvert();
         addExplain();
         addList();
         addTour();
@@ -155,6 +161,22 @@ private:
         addSettings(*verb.app, m_check.settings);
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
+    }
+
+    void addConvert()
+    {
+        Verb& verb = addVerb("convert", "Write a sharding in another notation, or in all of them.", kConvertExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runConvert(m_convert, output); });
+        verb.needed.push_back(
+            verb.app->add_option("SHARDING", m_convert.text, "In any notation; the text tells which")->type_name(""));
+        verb.app->add_option("--mesh", m_convert.mesh, "Axes with their sizes, where the text does not say: data=4,model=2")
+            ->type_name("AXES");
+        verb.app->add_option("--shape", m_convert.shape, "Sizes of the array, where a notation needs them")->type_name("SHAPE");
+        std::vector<std::string> names;
+        for (const Notation notation : allNotations())
+            names.emplace_back(notationName(notation));
+        verb.app->add_option("--to", m_convert.to, "Notation to write (default: all): " + join(names, ", "))
+            ->type_name("NOTATION");
     }
 
     void addExplain()
@@ -242,6 +264,7 @@ private:
     SimulateOptions m_simulate;
     TrainOptions m_train;
     RunOptions m_run;
+    ConvertOptions m_convert;
     ExplainOptions m_explain;
     ListOptions m_list;
 };

@@ -28,38 +28,6 @@ Place ofFlag(const char* flag)
     return Place{flag};
 }
 
-/// Reads `8192x8192`; `scalar` has no dimensions.
-Result<Shape> parseShape(const std::string& text)
-{
-    const Place place = ofFlag("--shape");
-    Shape shape;
-    if (trimmed(text) == "scalar")
-        return shape;
-    std::string separated = text;
-    std::replace(separated.begin(), separated.end(), ',', 'x');
-    Problems problems;
-    for (const std::string& part : split(separated, 'x')) {
-        const std::string_view size = trimmed(part);
-        const bool digits = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
-        const auto value = parseInteger(size);
-        if (!value && !digits)
-            problems.push_back({"MW1906", fmt::format("\"{}\" is not a shape: \"{}\" is no size", text, size),
-                "write the sizes with an x between them, such as 8192x8192, or scalar", place});
-        else if (!value || *value < 1 || *value > kLargestDimension)
-            problems.push_back(
-                {"MW1401", fmt::format("a dimension must have from 1 to {} elements, got {}", kLargestDimension, size),
-                    "give sizes in that range", place});
-        else
-            shape.push_back(*value);
-    }
-    if (problems.empty() && !checkedProduct(shape))
-        problems.push_back({"MW1401", fmt::format("an array of shape {} has more elements than 63 bits count", shapeText(shape)),
-            "use smaller sizes", place});
-    if (!problems.empty())
-        return problems;
-    return shape;
-}
-
 template <typename T>
 const T* valueOrProblems(const Result<T>& result, const char* flag, Problems& problems)
 {
@@ -119,6 +87,37 @@ std::string drawn(
 }
 
 } // namespace
+
+Result<Shape> parseShape(const std::string& text)
+{
+    const Place place = ofFlag("--shape");
+    Shape shape;
+    if (trimmed(text) == "scalar")
+        return shape;
+    std::string separated = text;
+    std::replace(separated.begin(), separated.end(), ',', 'x');
+    Problems problems;
+    for (const std::string& part : split(separated, 'x')) {
+        const std::string_view size = trimmed(part);
+        const bool digits = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
+        const auto value = parseInteger(size);
+        if (!value && !digits)
+            problems.push_back({"MW1906", fmt::format("\"{}\" is not a shape: \"{}\" is no size", text, size),
+                "write the sizes with an x between them, such as 8192x8192, or scalar", place});
+        else if (!value || *value < 1 || *value > kLargestDimension)
+            problems.push_back(
+                {"MW1401", fmt::format("a dimension must have from 1 to {} elements, got {}", kLargestDimension, size),
+                    "give sizes in that range", place});
+        else
+            shape.push_back(*value);
+    }
+    if (problems.empty() && !checkedProduct(shape))
+        problems.push_back({"MW1401", fmt::format("an array of shape {} has more elements than 63 bits count", shapeText(shape)),
+            "use smaller sizes", place});
+    if (!problems.empty())
+        return problems;
+    return shape;
+}
 
 int runShow(const ShowOptions& options, Output& output)
 {

@@ -26,6 +26,18 @@ struct ShowOptions {
 /// those of meshes and specs; MW1005.
 int runShow(const ShowOptions& options, Output& output);
 
+/// Reads `8192x8192`; `scalar` has no dimensions. Problems: MW1906 it is no shape, MW1401 a size out of range.
+Result<Shape> parseShape(const std::string& text);
+
+struct ConvertOptions {
+    std::string text; ///< a sharding in any notation
+    std::string mesh; ///< "data=4,model=2"; empty: the text names its own, or needs none
+    std::string shape; ///< "8192x8192"; empty: not known
+    std::string to; ///< name of a notation; empty: all
+};
+/// Writes a sharding in another notation. Problems: MW1159 no such notation; those of `parseSharding` and `printSharding`.
+int runConvert(const ConvertOptions& options, Output& output);
+
 struct CheckOptions {
     std::vector<std::string> studies;
     std::vector<std::string> settings;

@@ -62,6 +62,9 @@ private Q_SLOTS:
     void nothingHalfWritten();
     void interruptKeepsWhatThereIs();
     void tourSumsUp();
+    void converts_data();
+    void converts();
+    void conversionJson();
 };
 
 void TestEngineVerbs::exitCodes_data()
@@ -76,6 +79,10 @@ void TestEngineVerbs::exitCodes_data()
     QTest::newRow("no steps") << QStringList{"train", example("tensor_parallel.yaml"), "-q", "--set", "train.steps=0"} << 0 << "";
     QTest::newRow("run") << QStringList{"run", example("mlp.mlir"), "--verify"} << 0 << "";
 
+    QTest::newRow("convert") << QStringList{"convert", "P('data', None)", "--mesh", "data=4,model=2", "--to", "hlo"} << 0 << "";
+    QTest::newRow("no notation") << QStringList{"convert", "P('data')", "--mesh", "data=4", "--to", "hol"} << 3 << "MW1159";
+    QTest::newRow("no sharding") << QStringList{"convert", "???", "--mesh", "data=4"} << 3 << "MW1158";
+    QTest::newRow("no mesh") << QStringList{"convert", "P('data')"} << 3 << "MW1157";
     QTest::newRow("no study") << QStringList{"train"} << 2 << "MW1904";
     QTest::newRow("unknown flag") << QStringList{"simulate", example("digits.yaml"), "--trase", "x"} << 2
                                   << "did you mean \"--trace\"?";
@@ -240,6 +247,43 @@ void TestEngineVerbs::tourSumsUp()
     QCOMPARE(outcome.code, 0);
     QVERIFY(outcome.out.contains("equal to one device: yes"));
     QVERIFY2(outcome.out.count('\n') <= 32, outcome.out);
+}
+
+void TestEngineVerbs::converts_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("to");
+    QTest::addColumn<QString>("written");
+    QTest::newRow("to XLA") << "P('data', None)"
+                            << "hlo"
+                            << "{devices=[4,1,2]<=[8] last_tile_dim_replicate}";
+    QTest::newRow("to Shardy") << "P('data', None)"
+                               << "sdy"
+                               << "[{\"data\"}, {}]";
+    QTest::newRow("from XLA") << "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"
+                              << "jax"
+                              << "P('data', None)";
+    QTest::newRow("to DTensor") << "P(None, 'model')"
+                                << "dtensor"
+                                << "[Replicate(), Shard(1)]";
+}
+
+void TestEngineVerbs::converts()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, to);
+    QFETCH(QString, written);
+    const Outcome outcome = run({"convert", sharding, "--mesh", "data=4,model=2", "--to", to});
+    QVERIFY2(outcome.code == 0, outcome.err);
+    QCOMPARE(QString::fromUtf8(outcome.out).trimmed(), written);
+}
+
+void TestEngineVerbs::conversionJson()
+{
+    const Outcome outcome = run({"convert", "P('data', None)", "--mesh", "data=4,model=2", "--shape", "8x8", "--format", "json"});
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(errorsAgainst("conversion-1.json", outcome.out), QStringList());
+    QCOMPARE(QJsonDocument::fromJson(outcome.out).object()["written"].toObject().size(), 10);
 }
 
 QTEST_GUILESS_MAIN(TestEngineVerbs)
