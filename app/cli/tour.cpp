@@ -40,8 +40,9 @@ std::string collectiveSummary(const TrainingResult& result)
 {
     std::string text;
     for (const CountedCollective& counted : result.phases.front().collectives) {
-        if (counted.use.bytesPerDevice < 256)
-            continue; // loss and metric scalars
+        constexpr std::int64_t kScalarBytes = 8;
+        if (counted.use.bytesPerDevice <= kScalarBytes)
+            continue; // loss and accuracy
         text += fmt::format("  {:<11} over {:<6} {:>9}  {:<9} {}\n", opName(counted.use.kind), counted.use.axes,
             formatBytes(static_cast<double>(counted.use.bytesPerDevice)), phaseName(counted.use.phase), counted.use.cause.value);
     }
@@ -82,7 +83,7 @@ int runTour(Output& output)
         t.verification->passed ? "yes" : "NO", t.verification->checkedSteps.size(), t.verification->maxRelError());
     text += fmt::format(
         "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
-    text += "Its specs cause these collectives in every step (nothing says \"data parallel\" anywhere):\n" + collectiveSummary(t);
+    text += "Its specs cause these collectives in every step, beside two scalars (nothing says \"data parallel\" anywhere):\n" + collectiveSummary(t);
     text += "\nThe same program, simulated on hardware that is not here:\n" + *small;
     text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;
     text += "\nNext: meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec \"P('data', 'model')\"\n"
