@@ -64,6 +64,7 @@ private:
     bool parseResultNames(std::vector<std::pair<Token, std::int32_t>>& names);
     bool parseOpBody(SyntaxOp& op);
     bool parseGeneric(SyntaxOp& op);
+    bool parseRegionArguments(SyntaxRegion& region);
     bool parseRegion(SyntaxRegion& region);
     bool parsePretty(SyntaxOp& op);
     bool parseItem(SyntaxOp& op);

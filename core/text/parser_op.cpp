@@ -173,30 +173,34 @@ bool Parser::parseGeneric(SyntaxOp& op)
     return parseTypes(op);
 }
 
+/// `%a: type, %b: type)` behind an open parenthesis: arguments that the region defines.
+bool Parser::parseRegionArguments(SyntaxRegion& region)
+{
+    while (!m_token.is(')')) {
+        const Token name = m_token;
+        SyntaxType type;
+        if (name.kind != TokenKind::Value)
+            return expected("an argument with '%'");
+        advance();
+        if (!expect(':') || !parseType(type) || !parseLocation())
+            return false;
+        define(name.text, name.offset, m_valueCount, 1);
+        region.arguments.push_back(m_valueCount++);
+        region.argumentTypes.push_back(std::move(type));
+        if (!accept(','))
+            break;
+    }
+    return expect(')');
+}
+
 /// A region of the generic form, with a label before it when it has arguments.
 bool Parser::parseRegion(SyntaxRegion& region)
 {
     const std::size_t mark = m_defined.size();
     if (m_token.kind == TokenKind::Label) {
         advance();
-        if (accept('(')) {
-            while (!m_token.is(')')) {
-                const Token name = m_token;
-                SyntaxType type;
-                if (name.kind != TokenKind::Value)
-                    return expected("an argument with '%'");
-                advance();
-                if (!expect(':') || !parseType(type) || !parseLocation())
-                    return false;
-                define(name.text, name.offset, m_valueCount, 1);
-                region.arguments.push_back(m_valueCount++);
-                region.argumentTypes.push_back(std::move(type));
-                if (!accept(','))
-                    break;
-            }
-            if (!expect(')'))
-                return false;
-        }
+        if (accept('(') && !parseRegionArguments(region))
+            return false;
         if (!expect(':'))
             return false;
     }
@@ -340,21 +344,7 @@ bool Parser::parseReducer(SyntaxOp& op)
     SyntaxRegion& region = op.regions.back();
     const std::size_t mark = m_defined.size();
     while (accept('(')) {
-        while (!m_token.is(')')) {
-            const Token name = m_token;
-            SyntaxType type;
-            if (name.kind != TokenKind::Value)
-                return expected("an argument with '%'");
-            advance();
-            if (!expect(':') || !parseType(type) || !parseLocation())
-                return false;
-            define(name.text, name.offset, m_valueCount, 1);
-            region.arguments.push_back(m_valueCount++);
-            region.argumentTypes.push_back(std::move(type));
-            if (!accept(','))
-                break;
-        }
-        if (!expect(')'))
+        if (!parseRegionArguments(region))
             return false;
     }
     const bool good = expect('{') && parseOps(region) && expect('}');
