@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/builder.h"
+#include "core/train/verify.h"
+
+#include <QtTest>
+
+#include <limits>
+
+using namespace meshwright;
+
+/// Verification must find a difference: the results of a small product are bent in one element.
+class TestVerifyStep : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void verdict_data();
+    void verdict();
+    void overflowMustBeAlike();
+};
+
+namespace {
+
+std::vector<VerifiedTensor> verified(double factor, double first)
+{
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument({DType::F32, {2, 2}}, "x");
+    const ValueId scale = builder.splat({DType::F32, {2, 2}}, factor);
+    builder.setResults({builder.binary(OpKind::Multiply, x, scale)}, {"y"});
+    const std::vector<double> values = {1.0, 2.0, 3.0, 4.0};
+    const std::vector<HostArray> arguments = {HostArray::of({DType::F32, {2, 2}}, values)};
+    const std::vector<double> made = {first, 2.0 * factor, 3.0 * factor, 4.0 * factor};
+    const std::vector<HostArray> sharded = {HostArray::of({DType::F32, {2, 2}}, made)};
+    return valueOf(verifyStep(function, arguments, sharded, 8));
+}
+
+} // namespace
+
+void TestVerifyStep::verdict_data()
+{
+    QTest::addColumn<double>("first");
+    QTest::addColumn<bool>("passed");
+    QTest::newRow("equal") << 0.5 << true;
+    QTest::newRow("a rounding") << 0.5 + 1e-7 << true;
+    QTest::newRow("wrong") << 0.5001 << false;
+    QTest::newRow("zero") << 0.0 << false;
+    QTest::newRow("NaN") << std::numeric_limits<double>::quiet_NaN() << false;
+    QTest::newRow("infinite") << std::numeric_limits<double>::infinity() << false;
+}
+
+void TestVerifyStep::verdict()
+{
+    QFETCH(double, first);
+    QFETCH(bool, passed);
+    Verification verification;
+    verification.add(0, verified(0.5, first));
+    QCOMPARE(verification.passed, passed);
+    QCOMPARE(verification.tensors.front().name, std::string("y"));
+}
+
+/// 1e38 times 4 does not fit f32: one device has infinity there, in double it is finite.
+void TestVerifyStep::overflowMustBeAlike()
+{
+    QVERIFY(verified(1e38, 1e38).front().passed);
+    QVERIFY(!verified(1e38, std::numeric_limits<double>::quiet_NaN()).front().passed);
+}
+
+QTEST_APPLESS_MAIN(TestVerifyStep)
+#include "tst_verify_step.moc"
