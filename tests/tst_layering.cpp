@@ -53,7 +53,20 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/compare", {"sim/simulate"}},
     {"sim/report", {"sim/sweep", "sim/compare"}},
     {"sim/session", {"sim/report"}},
+    {"ui/theme", {"core/draw"}},
+    {"ui/widgets", {"ui/theme", "sim/session"}},
+    {"ui/models", {"sim/session"}},
+    {"ui/jobs", {"ui/models"}},
+    {"ui/study", {"ui/widgets", "ui/jobs"}},
+    {"ui/mesh", {"ui/widgets", "ui/models"}},
+    {"ui/layout", {"ui/widgets", "ui/models"}},
+    {"ui/timeline", {"ui/widgets", "ui/models"}},
+    {"ui/memory", {"ui/widgets", "ui/models"}},
+    {"ui/training", {"ui/widgets", "ui/jobs"}},
+    {"ui/report", {"ui/widgets", "ui/models"}},
+    {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
     {"app/cli", {"sim/session"}},
+    {"app/gui", {"ui/window"}},
 };
 
 /// Qt's own headers, and what draws with it.

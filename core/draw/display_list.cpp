@@ -31,14 +31,27 @@ bool contains(const PolygonShape& polygon, Point p)
     return inside;
 }
 
+double distance(Point from, Point to, Point p)
+{
+    const Point along{to.x - from.x, to.y - from.y};
+    const double lengthSquared = along.x * along.x + along.y * along.y;
+    const double t
+        = lengthSquared > 0.0 ? std::clamp(((p.x - from.x) * along.x + (p.y - from.y) * along.y) / lengthSquared, 0.0, 1.0) : 0.0;
+    return std::hypot(p.x - from.x - t * along.x, p.y - from.y - t * along.y);
+}
+
 bool contains(const LineShape& line, Point p)
 {
-    const Point along{line.to.x - line.from.x, line.to.y - line.from.y};
-    const double lengthSquared = along.x * along.x + along.y * along.y;
-    const double t = lengthSquared > 0.0
-        ? std::clamp(((p.x - line.from.x) * along.x + (p.y - line.from.y) * along.y) / lengthSquared, 0.0, 1.0)
-        : 0.0;
-    return std::hypot(p.x - line.from.x - t * along.x, p.y - line.from.y - t * along.y) <= std::max(kLineReach, line.width / 2.0);
+    return distance(line.from, line.to, p) <= std::max(kLineReach, line.width / 2.0);
+}
+
+bool contains(const PolylineShape& line, Point p)
+{
+    for (std::size_t i = 1; i < line.points.size(); ++i) {
+        if (distance(line.points[i - 1], line.points[i], p) <= std::max(kLineReach, line.width / 2.0))
+            return true;
+    }
+    return false;
 }
 
 bool contains(const TextShape&, Point)
@@ -64,6 +77,11 @@ struct Mover {
     {
         line.from = moved(line.from, by);
         line.to = moved(line.to, by);
+    }
+    void operator()(PolylineShape& line) const
+    {
+        for (Point& point : line.points)
+            point = moved(point, by);
     }
     void operator()(TextShape& text) const { text.at = moved(text.at, by); }
 };

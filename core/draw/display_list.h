@@ -72,6 +72,16 @@ struct LineShape {
     friend bool operator==(const LineShape&, const LineShape&) = default;
 };
 
+/// An open line through several points: a curve of a chart.
+struct PolylineShape {
+    std::vector<Point> points; ///< at least 2
+    Paint paint = ColourRole::Outline;
+    double width = 1.0; ///< pixels
+    bool dashed = false;
+
+    friend bool operator==(const PolylineShape&, const PolylineShape&) = default;
+};
+
 enum class TextAnchor : std::uint8_t { Start, Middle, End };
 
 /// One line of text. `at` is on its left end, middle or right end, and halfway up the capital letters.
@@ -88,7 +98,7 @@ struct TextShape {
 
 /// One shape, and what it stands for: `id` is what a click on it selects, `tooltip` what hovering shows. Both may be empty.
 struct DisplayItem {
-    std::variant<RectShape, PolygonShape, LineShape, TextShape> shape;
+    std::variant<RectShape, PolygonShape, LineShape, PolylineShape, TextShape> shape;
     std::string id = {};
     std::string tooltip = {};
 

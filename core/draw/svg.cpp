@@ -119,12 +119,26 @@ private:
         return styled(geometry, rect.style);
     }
 
+    static std::string pointList(const std::vector<Point>& points)
+    {
+        std::string text;
+        for (const Point& point : points)
+            text += fmt::format("{}{},{}", text.empty() ? "" : " ", number(point.x), number(point.y));
+        return text;
+    }
+
     std::string drawn(const PolygonShape& polygon)
     {
-        std::string points;
-        for (const Point& corner : polygon.corners)
-            points += fmt::format("{}{},{}", points.empty() ? "" : " ", number(corner.x), number(corner.y));
-        return styled(fmt::format("<polygon fill-rule=\"evenodd\" points=\"{}\"", points), polygon.style);
+        return styled(fmt::format("<polygon fill-rule=\"evenodd\" points=\"{}\"", pointList(polygon.corners)), polygon.style);
+    }
+
+    std::string drawn(const PolylineShape& line)
+    {
+        const auto colour = colourOf(line.paint, m_theme);
+        if (!colour)
+            return {};
+        return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n",
+            pointList(line.points), hexText(*colour), number(line.width), line.dashed ? " stroke-dasharray=\"4 3\"" : "");
     }
 
     std::string drawn(const LineShape& line)

@@ -35,6 +35,8 @@ struct Problem {
     Place place = {}; ///< filled in by whoever knows the document
     Severity severity = Severity::Error;
     std::string rule = {}; ///< the broken rule in one line, with its numbers; empty when the message says it all
+    /// Settings of the study (`path=value`, see `applySettings`) that make the fix; empty when no machine can.
+    std::vector<std::string> fixSettings = {};
 };
 using Problems = std::vector<Problem>;
 

@@ -67,3 +67,33 @@ function(meshwright_add_test name)
     TIMEOUT ${ARG_TIMEOUT}
     LABELS "${ARG_LABELS}")
 endfunction()
+
+# As meshwright_add_library and meshwright_add_test, for code that draws with Qt's widgets; each has a precompiled header of its own.
+function(meshwright_add_ui_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(meshwright_${name} STATIC ${ARG_SOURCES})
+  add_library(meshwright::${name} ALIAS meshwright_${name})
+  target_include_directories(meshwright_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(meshwright_${name} PRIVATE QT_NO_KEYWORDS)
+  target_link_libraries(meshwright_${name} PUBLIC ${ARG_PUBLIC} Qt6::Widgets PRIVATE ${ARG_PRIVATE} fmt::fmt meshwright_warnings)
+  set_target_properties(meshwright_${name} PROPERTIES AUTOMOC ON)
+  target_precompile_headers(meshwright_${name} REUSE_FROM meshwright_precompiled_ui)
+endfunction()
+
+function(meshwright_add_ui_test name)
+  cmake_parse_arguments(ARG "" "SOURCE;TIMEOUT" "LIBS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCE})
+  set_target_properties(${name} PROPERTIES AUTOMOC ON)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} Qt6::Widgets meshwright::test_support)
+  target_precompile_headers(${name} REUSE_FROM meshwright_precompiled_ui_tests)
+  foreach(scale 1 2)
+    add_test(NAME ${name}_${scale}x COMMAND ${name})
+    set_tests_properties(${name}_${scale}x PROPERTIES
+      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QT_SCALE_FACTOR=${scale};LC_ALL=C.UTF-8;OPENBLAS_NUM_THREADS=1"
+      TIMEOUT ${ARG_TIMEOUT}
+      LABELS "ui;${ARG_LABELS}")
+  endforeach()
+endfunction()

@@ -115,6 +115,28 @@ Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
     return machine;
 }
 
+ScheduledFunction scheduleStep(const BuiltPhase& built)
+{
+    return schedule(*built.partitioned.device.stages.front().find(built.mainFunction), SchedulePolicy::Overlapped);
+}
+
+Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine)
+{
+    const Mesh& mesh = built.partitioned.device.stages.front().mesh();
+    auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine);
+    if (!simulation)
+        return simulation.error();
+
+    SimulatedStudy result;
+    result.name = built.study.name;
+    result.file = built.study.places.file;
+    result.mesh = mesh;
+    result.collectiveCost = built.partitioned.device.collectiveCost;
+    result.simulation = *std::move(simulation);
+    result.liveAtPeak = liveAtPeak(scheduled);
+    return result;
+}
+
 Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue)
 {
     const auto start = std::chrono::steady_clock::now();
@@ -126,21 +148,10 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     const auto built = buildPhase(study);
     if (!built)
         return built.error();
-    const DeviceStage& stage = built->partitioned.device.stages.front();
-    const ScheduledFunction scheduled = schedule(*stage.find(built->mainFunction), SchedulePolicy::Overlapped);
-    auto simulation = simulate(scheduled, stage.mesh(), *built->program.find(built->mainFunction), *machine);
-    if (!simulation)
-        return simulation.error();
-
-    SimulatedStudy result;
-    result.name = study.name;
-    result.file = study.places.file;
-    result.mesh = stage.mesh();
-    result.collectiveCost = built->partitioned.device.collectiveCost;
-    result.simulation = *std::move(simulation);
-    result.liveAtPeak = liveAtPeak(scheduled);
-    result.wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return result;
+    auto simulated = simulateStep(*built, scheduleStep(*built), *machine);
+    if (simulated)
+        simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return simulated;
 }
 
 Result<Dataset> datasetOf(const Study& study)

@@ -31,6 +31,12 @@ Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 /// The machine that a study asks for. Problems: those of `buildMachine`; MW1731 the study names no hardware.
 Result<Machine> machineOf(const Study& study, const Catalogue& catalogue);
 
+/// The step of a built phase in the order in which an accelerator runs it.
+ScheduledFunction scheduleStep(const BuiltPhase& built);
+
+/// Simulates a scheduled step. Problems: those of `simulate`.
+Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine);
+
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `buildPhase`, `machineOf` and `simulate`.
 Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue);

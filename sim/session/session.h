@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/schedule/schedule.h"
+#include "sim/network/placement.h"
+#include "sim/session/engine.h"
+
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// A study as it stands while it is edited: the text, and settings (`path=value`, as --set takes them) over it.
+struct StudySource {
+    std::string text;
+    std::string file; ///< where it came from; names relative files and problems. Empty: nowhere yet
+    std::vector<std::string> settings;
+
+    friend bool operator==(const StudySource&, const StudySource&) = default;
+};
+
+/// A value of the step's program that has a name, as it lies on the mesh.
+struct ProgramArray {
+    std::string name; ///< "layers.1.w", "x", "act.layers.1", "grad.layers.0.b"
+    Role role = Role::Activation;
+    TensorType type; ///< of the whole array
+    TensorSharding sharding;
+    std::string spec; ///< "P('data', None)"
+    std::string annotation; ///< where the user asked for it ("sharding.x"); empty: it follows from others
+    ValueId value; ///< in the propagated main function
+};
+
+/// Everything that views and reports show of one study. What its problems prevent is null, the rest is there; nothing in it ever changes.
+struct Analysis {
+    StudySource source;
+    Problems problems; ///< warnings included
+    std::shared_ptr<const Study> study; ///< null: the text is no study
+    std::shared_ptr<const Machine> machine; ///< null: no hardware, or none that exists
+    std::shared_ptr<const BuiltPhase> built; ///< of the first phase
+    std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
+    std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
+    std::shared_ptr<const SimulatedStudy> simulated; ///< null without a placement
+    std::vector<ProgramArray> arrays; ///< parameters, states, gradients, inputs, activations: in that order, then the program's
+
+    /// The array of this name; null when there is none.
+    const ProgramArray* findArray(const std::string& name) const;
+
+    /// The mesh of the study's first phase. Precondition: built.
+    const Mesh& mesh() const { return built->partitioned.device.stages.front().mesh(); }
+
+    /// Why an array lies as it does, in a sentence. Precondition: built.
+    std::string reasonOf(const ProgramArray& array) const;
+};
+
+/// The engine as windows use it: analyses by content, remembered.
+///
+/// Thread-safe: any number of threads may ask at once. Results are shared and never change.
+class Session {
+public:
+    explicit Session(Catalogue catalogue);
+
+    const Catalogue& catalogue() const { return m_catalogue; }
+
+    /// Reads, checks, builds, propagates, partitions, schedules and simulates, as far as the study allows.
+    /// Null when `stop` was asked for before it was done. The last `kRememberedAnalyses` answers are kept.
+    std::shared_ptr<const Analysis> analyse(const StudySource& source, const std::stop_token& stop = {});
+
+    static constexpr std::size_t kRememberedAnalyses = 64;
+
+private:
+    std::shared_ptr<const Analysis> compute(const StudySource& source, const std::stop_token& stop) const;
+
+    Catalogue m_catalogue;
+    std::mutex m_mutex; ///< guards m_remembered
+    std::vector<std::shared_ptr<const Analysis>> m_remembered; ///< the latest used last
+};
+
+} // namespace meshwright::sim

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/theme/theme.h"
+
+#include <QApplication>
+#include <QStyleFactory>
+
+namespace meshwright::ui {
+
+namespace {
+
+/// The palette that the program was started with, before any of ours.
+const QPalette& startPalette()
+{
+    static const QPalette palette = QApplication::palette();
+    return palette;
+}
+
+/// Between two colours: 0 is `a`, 1 is `b`.
+QColor mixed(const QColor& a, const QColor& b, double share)
+{
+    const auto channel = [&](int x, int y) { return qRound(x + (y - x) * share); };
+    return QColor(channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue()));
+}
+
+QString styleSheetOf(Theme theme)
+{
+    return QStringLiteral("QToolTip { color: %1; background: %2; border: 1px solid %3; padding: 4px; }"
+                          "QDockWidget::title { padding: 6px 8px; background: %2; }"
+                          "QToolBar { border: 0; spacing: 4px; padding: 4px; }"
+                          "QMainWindow::separator { width: 5px; height: 5px; }"
+                          "QMainWindow::separator:hover { background: %4; }")
+        .arg(qtColour(ColourRole::Text, theme).name(), qtColour(ColourRole::Surface, theme).name(),
+            qtColour(ColourRole::Grid, theme).name(), qtColour(ColourRole::Accent, theme).name());
+}
+
+} // namespace
+
+QColor qtColour(Colour colour)
+{
+    return QColor(colour.red, colour.green, colour.blue);
+}
+
+QColor qtColour(ColourRole role, Theme theme)
+{
+    return qtColour(colourOf(role, theme));
+}
+
+QPalette paletteOf(Theme theme)
+{
+    const QColor background = qtColour(ColourRole::Background, theme);
+    const QColor surface = qtColour(ColourRole::Surface, theme);
+    const QColor text = qtColour(ColourRole::Text, theme);
+    const QColor muted = qtColour(ColourRole::MutedText, theme);
+    const QColor grid = qtColour(ColourRole::Grid, theme);
+    const QColor accent = qtColour(ColourRole::Accent, theme);
+
+    QPalette palette;
+    palette.setColor(QPalette::Window, surface);
+    palette.setColor(QPalette::WindowText, text);
+    palette.setColor(QPalette::Base, background);
+    palette.setColor(QPalette::AlternateBase, surface);
+    palette.setColor(QPalette::Text, text);
+    palette.setColor(QPalette::PlaceholderText, muted);
+    palette.setColor(QPalette::Button, mixed(surface, background, theme == Theme::Light ? 0.5 : 0.0));
+    palette.setColor(QPalette::ButtonText, text);
+    palette.setColor(QPalette::BrightText, qtColour(ColourRole::Error, theme));
+    palette.setColor(QPalette::ToolTipBase, surface);
+    palette.setColor(QPalette::ToolTipText, text);
+    palette.setColor(QPalette::Highlight, accent);
+    palette.setColor(QPalette::HighlightedText, background);
+    palette.setColor(QPalette::Link, accent);
+    palette.setColor(QPalette::LinkVisited, mixed(accent, muted, 0.5));
+    palette.setColor(QPalette::Light, mixed(surface, background, 0.8));
+    palette.setColor(QPalette::Midlight, mixed(surface, grid, 0.5));
+    palette.setColor(QPalette::Mid, grid);
+    palette.setColor(QPalette::Dark, mixed(grid, muted, 0.4));
+    palette.setColor(QPalette::Shadow, mixed(grid, text, 0.7));
+    for (const QPalette::ColorRole role :
+        {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::HighlightedText})
+        palette.setColor(QPalette::Disabled, role, mixed(muted, surface, 0.3));
+    palette.setColor(QPalette::Disabled, QPalette::Highlight, grid);
+    palette.setColor(QPalette::Disabled, QPalette::Base, surface);
+    return palette;
+}
+
+Theme themeOf(const QPalette& palette)
+{
+    return palette.color(QPalette::Window).lightness() < 128 ? Theme::Dark : Theme::Light;
+}
+
+void applyTheme(QApplication& application, ThemeChoice choice)
+{
+    const Theme theme = choice == ThemeChoice::Light ? Theme::Light
+        : choice == ThemeChoice::Dark               ? Theme::Dark
+                                                    : themeOf(startPalette());
+    if (application.style()->objectName().compare(QLatin1String("fusion"), Qt::CaseInsensitive) != 0)
+        application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+    application.setPalette(paletteOf(theme));
+    application.setStyleSheet(styleSheetOf(theme));
+}
+
+QFont tabularFont(const QFont& base)
+{
+    // The digits of the default fonts (DejaVu Sans, Noto Sans) have equal widths; others fall back to a fixed pitch.
+    QFont font = base;
+    const QFontMetrics metrics(font);
+    if (metrics.horizontalAdvance(QLatin1Char('1')) != metrics.horizontalAdvance(QLatin1Char('0')))
+        font.setStyleHint(QFont::Monospace);
+    return font;
+}
+
+} // namespace meshwright::ui
