@@ -61,10 +61,11 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/mesh", {"ui/widgets", "ui/models"}},
     {"ui/layout", {"ui/widgets", "ui/models"}},
     {"ui/timeline", {"ui/widgets", "ui/models"}},
+    {"ui/collectives", {"ui/widgets", "ui/models"}},
     {"ui/memory", {"ui/widgets", "ui/models"}},
     {"ui/training", {"ui/widgets", "ui/jobs"}},
     {"ui/report", {"ui/widgets", "ui/models"}},
-    {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
+    {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
     {"app/cli", {"sim/session"}},
     {"app/gui", {"ui/window"}},
 };

@@ -69,7 +69,7 @@ Document parseDocument(std::string_view text, const std::string& fileName);
 
 /// Overrides values: each setting is `path=value`, the path keys and list indices joined by dots, the value YAML
 /// (`train.steps=0`, `mesh.data=8`, `sharding.layers.1.w=P(None, 'model')`, `phases[0].steps=5`). What the document lacks is added
-/// at the end of its mapping. Problems that the values cause later are placed at the setting.
+/// at the end of its mapping; a setting without a value (`sharding.layers.1.w=`) takes the entry out. Problems that the values cause later are placed at the setting.
 ///
 /// Problems: MW1433 a setting that is not of that form or whose path leads into a plain value or past the end of a list;
 /// for its value those of `parseDocument`.

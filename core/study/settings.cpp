@@ -13,14 +13,16 @@ namespace {
 /// One `path=value`, applied to the tree from its root.
 class Setting {
 public:
-    Setting(std::vector<std::string> path, DocNode value, std::string text)
+    /// Without a value the setting takes away what the path names.
+    Setting(std::vector<std::string> path, std::optional<DocNode> value, std::string text)
         : m_path(std::move(path))
-        , m_value(std::move(value))
+        , m_value(value ? *std::move(value) : DocNode{})
+        , m_removes(!value)
         , m_text(std::move(text))
     {
     }
 
-    std::optional<Problem> apply(DocNode& root) { return descend(root, 0); }
+    std::optional<Problem> apply(DocNode& root) { return m_removes ? remove(root, 0) : descend(root, 0); }
 
 private:
     /// Sets what `m_path` from `at` on names inside `node`.
@@ -55,6 +57,21 @@ private:
         return std::nullopt;
     }
 
+    /// Takes the entry that `m_path` from `at` on names out of `node`; what is not there needs no taking out.
+    std::optional<Problem> remove(DocNode& node, std::size_t at)
+    {
+        if (node.kind == DocNode::Kind::List)
+            return refusal("an entry of a list cannot be taken out", fmt::format("set \"{}\" itself", joined(0, at)));
+        const std::string rest = joined(at, m_path.size());
+        if (std::erase_if(node.entries, [&](const DocEntry& entry) { return entry.key == rest; }) > 0)
+            return std::nullopt;
+        for (std::size_t end = m_path.size() - 1; end > at; --end) {
+            if (DocNode* child = node.find(joined(at, end)))
+                return remove(*child, end);
+        }
+        return std::nullopt;
+    }
+
     std::optional<Problem> descendList(DocNode& node, std::size_t at)
     {
         const auto index = parseInteger(m_path[at]);
@@ -75,6 +92,7 @@ private:
 
     std::vector<std::string> m_path;
     DocNode m_value;
+    bool m_removes;
     std::string m_text;
 };
 
@@ -107,9 +125,12 @@ Problems applySettings(DocNode& root, std::span<const std::string> settings)
             continue;
         }
         const std::string_view valueText = trimmed(std::string_view(text).substr(equals + 1));
+        if (valueText.empty()) {
+            if (auto problem = Setting(path, std::nullopt, text).apply(root))
+                problems.push_back(*std::move(problem));
+            continue;
+        }
         Document value = parseDocument(valueText, "--set " + text);
-        std::erase_if(
-            value.problems, [](const Problem& problem) { return problem.id == "MW1412"; }); // `name=` sets nothing: a null
         const bool usable = value.problems.empty();
         append(problems, std::move(value.problems));
         if (!usable)

@@ -201,8 +201,14 @@ void TestDocument::settings_data()
     QTest::newRow("below nothing")
         << "none.x=1"
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: {x: 1}}";
-    QTest::newRow("to nothing") << "mesh="
-                                << "{train: {steps: 5}, mesh: ~, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("out of the document") << "mesh="
+                                         << "{train: {steps: 5}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("out of a mapping with dots in its keys")
+        << "sharding.layers.1.w="
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("out, but not there")
+        << "sharding.layers.2.w="
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
     QTest::newRow("equals sign in the value")
         << "mesh=data=8"
         << "{train: {steps: 5}, mesh: data=8, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
@@ -235,6 +241,8 @@ void TestDocument::badSettings_data()
                                   << "MW1433";
     QTest::newRow("past the end") << "list[2]=1"
                                   << "MW1433";
+    QTest::newRow("entry out of a list") << "list[0]="
+                                         << "MW1433";
     QTest::newRow("no index") << "list.x=1"
                               << "MW1433";
     QTest::newRow("no YAML") << "a=[1"

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/collectives/collectives_model.h"
+
+#include "core/support/text.h"
+
+namespace meshwright::ui {
+
+QString spokenName(OpKind kind)
+{
+    return QString::fromUtf8(opName(kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
+}
+
+void CollectivesModel::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
+{
+    beginResetModel();
+    m_collectives.clear();
+    m_timed = analysis->simulated != nullptr;
+    if (m_timed) {
+        m_collectives = analysis->simulated->simulation.collectives;
+    } else if (analysis->scheduled) {
+        for (CollectiveUse& use : collectivesOf(analysis->scheduled->device, analysis->mesh()))
+            m_collectives.push_back({.use = std::move(use)});
+    }
+    m_longestSeconds = 0.0;
+    for (const sim::SimulatedCollective& collective : m_collectives)
+        m_longestSeconds = std::max(m_longestSeconds, collective.seconds);
+    endResetModel();
+}
+
+int CollectivesModel::rowCount(const QModelIndex& parent) const
+{
+    return parent.isValid() ? 0 : static_cast<int>(m_collectives.size());
+}
+
+int CollectivesModel::columnCount(const QModelIndex& parent) const
+{
+    return parent.isValid() ? 0 : ColumnCount;
+}
+
+QString CollectivesModel::text(const sim::SimulatedCollective& collective, int column) const
+{
+    const CollectiveUse& use = collective.use;
+    switch (column) {
+    case Operation:
+        return spokenName(use.kind);
+    case Axes:
+        return QString::fromStdString(use.axes);
+    case Value:
+        return QString::fromStdString(use.cause.value);
+    case Cause:
+        return QString::fromStdString(use.cause.annotation);
+    case Phase:
+        return QString::fromUtf8(phaseName(use.phase));
+    case Calls:
+        return QString::number(use.count);
+    case Bytes:
+        return QString::fromStdString(formatBytes(static_cast<double>(use.bytesPerDevice)));
+    case Time:
+        return m_timed ? QString::fromStdString(formatSeconds(collective.seconds)) : QString();
+    case Exposed:
+        return m_timed ? QString::fromStdString(formatSeconds(collective.exposedSeconds)) : QString();
+    default:
+        return {};
+    }
+}
+
+QVariant CollectivesModel::sortValue(const sim::SimulatedCollective& collective, int column) const
+{
+    switch (column) {
+    case Calls:
+        return QVariant::fromValue(collective.use.count);
+    case Bytes:
+        return QVariant::fromValue(collective.use.bytesPerDevice);
+    case Time:
+        return collective.seconds;
+    case Exposed:
+        return collective.exposedSeconds;
+    default:
+        return text(collective, column);
+    }
+}
+
+QVariant CollectivesModel::data(const QModelIndex& index, int role) const
+{
+    if (!index.isValid())
+        return {};
+    const sim::SimulatedCollective& shown = collective(index.row());
+    switch (role) {
+    case Qt::DisplayRole:
+        return text(shown, index.column());
+    case Qt::ToolTipRole:
+        return QString::fromStdString(shown.use.cause.reason);
+    case Qt::TextAlignmentRole:
+        return int(index.column() >= Calls ? Qt::AlignRight | Qt::AlignVCenter : Qt::AlignLeft | Qt::AlignVCenter);
+    case kSortRole:
+        return sortValue(shown, index.column());
+    case kShareRole:
+        return index.column() == Time && m_longestSeconds > 0.0 ? QVariant(shown.seconds / m_longestSeconds) : QVariant();
+    default:
+        return {};
+    }
+}
+
+QVariant CollectivesModel::headerData(int section, Qt::Orientation orientation, int role) const
+{
+    if (orientation != Qt::Horizontal)
+        return {};
+    struct Header {
+        const char* name;
+        const char* meaning;
+    };
+    static constexpr std::array<Header, ColumnCount> kHeaders = {{
+        {QT_TR_NOOP("Collective"), QT_TR_NOOP("The operation between devices")},
+        {QT_TR_NOOP("Over"), QT_TR_NOOP("The mesh axes along which devices exchange")},
+        {QT_TR_NOOP("Value"), QT_TR_NOOP("The array that moves")},
+        {QT_TR_NOOP("Caused by"), QT_TR_NOOP("The spec in the study behind it, where one is known")},
+        {QT_TR_NOOP("Phase"), QT_TR_NOOP("The part of the step that it belongs to")},
+        {QT_TR_NOOP("Calls"), QT_TR_NOOP("How often in a step")},
+        {QT_TR_NOOP("Per device"), QT_TR_NOOP("Payload bytes of one device and call: the operand's, of an all-gather the result's")},
+        {QT_TR_NOOP("Time"), QT_TR_NOOP("Of all calls in a step, hidden behind computing or not")},
+        {QT_TR_NOOP("Exposed"), QT_TR_NOOP("Of it, the time that computing waits")},
+    }};
+    const Header& header = kHeaders[static_cast<std::size_t>(section)];
+    if (role == Qt::DisplayRole)
+        return tr(header.name);
+    if (role == Qt::ToolTipRole)
+        return tr(header.meaning);
+    if (role == Qt::TextAlignmentRole)
+        return int(section >= Calls ? Qt::AlignRight | Qt::AlignVCenter : Qt::AlignLeft | Qt::AlignVCenter);
+    return {};
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/collectives/collectives_view.h"
+
+#include "core/support/text.h"
+#include "ui/collectives/collectives_model.h"
+
+#include <QBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPainter>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QStyledItemDelegate>
+#include <QTableView>
+
+namespace meshwright::ui {
+
+namespace {
+
+/// A time with a bar behind it, so that the longest stand out.
+class TimeDelegate : public QStyledItemDelegate {
+public:
+    using QStyledItemDelegate::QStyledItemDelegate;
+
+    void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override
+    {
+        const QVariant share = index.data(CollectivesModel::kShareRole);
+        QStyledItemDelegate::paint(painter, option, index);
+        if (!share.isValid())
+            return;
+        const QRectF cell = option.rect.adjusted(4, 0, -4, -3);
+        const QRectF bar(cell.right() - cell.width() * share.toDouble(), cell.bottom() - 2.0, cell.width() * share.toDouble(), 3.0);
+        painter->fillRect(bar, qtColour(ColourRole::AllReduce, themeOf(option.palette)));
+    }
+};
+
+/// The table as a picture: what is on screen is rows of text.
+DisplayList tablePicture(const QAbstractItemModel& model, const QString& title)
+{
+    constexpr double kMargin = 16.0;
+    constexpr double kRow = 22.0;
+    constexpr double kText = 12.0;
+    constexpr double kGap = 20.0;
+    DisplayList picture;
+    picture.title = title.toStdString();
+    double x = kMargin;
+    for (int column = 0; column < model.columnCount(); ++column) {
+        const std::string head = model.headerData(column, Qt::Horizontal).toString().toStdString();
+        double width = estimatedWidth(head, kText, true);
+        for (int row = 0; row < model.rowCount(); ++row)
+            width = std::max(width, estimatedWidth(model.index(row, column).data().toString().toStdString(), kText));
+        const bool right = model.headerData(column, Qt::Horizontal, Qt::TextAlignmentRole).toInt() & Qt::AlignRight;
+        const double at = right ? x + width : x;
+        const TextAnchor anchor = right ? TextAnchor::End : TextAnchor::Start;
+        picture.items.push_back({TextShape{{at, kMargin + kRow / 2}, head, kText, anchor, ColourRole::MutedText, true}});
+        for (int row = 0; row < model.rowCount(); ++row)
+            picture.items.push_back({TextShape{{at, kMargin + kRow * (row + 1.5)},
+                model.index(row, column).data().toString().toStdString(), kText, anchor, ColourRole::Text}});
+        x += width + kGap;
+    }
+    picture.width = x - kGap + kMargin;
+    picture.height = 2 * kMargin + kRow * (model.rowCount() + 1);
+    picture.items.push_back({LineShape{{kMargin, kMargin + kRow}, {picture.width - kMargin, kMargin + kRow}, ColourRole::Grid}});
+    return picture;
+}
+
+} // namespace
+
+CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
+    : View(parent)
+    , m_selection(selection)
+    , m_model(new CollectivesModel(this))
+    , m_sorted(new QSortFilterProxyModel(this))
+    , m_summary(new QLabel(this))
+    , m_table(new QTableView(this))
+    , m_details(new QLabel(this))
+    , m_goToSpec(new QPushButton(tr("Go to spec"), this))
+    , m_removeSpec(new QPushButton(tr("Remove spec"), this))
+{
+    m_sorted->setSourceModel(m_model);
+    m_sorted->setSortRole(CollectivesModel::kSortRole);
+    m_summary->setTextFormat(Qt::PlainText);
+    m_summary->setWordWrap(true);
+
+    m_table->setModel(m_sorted);
+    m_table->setAccessibleName(tr("Collectives of a step"));
+    m_table->setSortingEnabled(true);
+    m_table->sortByColumn(CollectivesModel::Time, Qt::DescendingOrder);
+    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
+    m_table->setTabKeyNavigation(false);
+    m_table->setShowGrid(false);
+    m_table->setAlternatingRowColors(true);
+    m_table->setFrameShape(QFrame::NoFrame);
+    m_table->verticalHeader()->hide();
+    m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
+    m_table->horizontalHeader()->setHighlightSections(false);
+    m_table->horizontalHeader()->setStretchLastSection(false);
+    m_table->setItemDelegateForColumn(CollectivesModel::Time, new TimeDelegate(m_table));
+    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
+        if (const int row = currentRow(); row >= 0) {
+            const CollectiveUse& use = m_model->collective(row).use;
+            m_selection.setArray(QString::fromStdString(use.cause.value));
+            m_selection.setOperation(QString::fromUtf8(opName(use.kind)) + QLatin1Char(' ') + QString::fromStdString(use.cause.value));
+        }
+        showDetails();
+    });
+
+    m_details->setTextFormat(Qt::PlainText);
+    m_details->setWordWrap(true);
+    m_details->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    m_details->setAccessibleName(tr("Details of the selected collective"));
+    m_goToSpec->setToolTip(tr("Shows the spec that causes this collective in the study panel"));
+    m_removeSpec->setToolTip(tr("Takes the spec out of the study; Undo brings it back"));
+    connect(m_goToSpec, &QPushButton::clicked, this, [this] { Q_EMIT specRequested(currentAnnotation()); });
+    connect(m_removeSpec, &QPushButton::clicked, this, [this] { Q_EMIT removeSpecRequested(currentAnnotation()); });
+
+    auto* buttons = new QHBoxLayout;
+    buttons->addWidget(m_goToSpec);
+    buttons->addWidget(m_removeSpec);
+    buttons->addStretch();
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(6);
+    layout->addWidget(m_summary);
+    layout->addWidget(m_table, 1);
+    layout->addWidget(m_details);
+    layout->addLayout(buttons);
+    showDetails();
+}
+
+void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
+{
+    m_analysis = std::move(analysis);
+    if (!m_analysis->scheduled) {
+        m_summary->setText(tr("The study has problems; these are the collectives of its last good state."));
+        m_table->setEnabled(false);
+        return;
+    }
+    const QString kept = currentRow() >= 0 ? QString::fromStdString(m_model->collective(currentRow()).use.cause.value) : QString();
+    m_model->setAnalysis(m_analysis);
+    m_table->setEnabled(true);
+    m_table->resizeColumnsToContents();
+    double bytes = 0.0;
+    for (int row = 0; row < m_model->rowCount(); ++row) {
+        const CollectiveUse& use = m_model->collective(row).use;
+        bytes += static_cast<double>(use.bytesPerDevice * use.count);
+    }
+    if (m_model->rowCount() == 0)
+        m_summary->setText(tr("No collectives: no device needs anything from another one."));
+    else
+        m_summary->setText(tr("%n collective(s) in a step, %1 per device.", nullptr, m_model->rowCount())
+                               .replace(QLatin1String("(s)"), m_model->rowCount() == 1 ? QString() : QStringLiteral("s"))
+                               .arg(QString::fromStdString(formatBytes(bytes))));
+    for (int row = 0; row < m_model->rowCount(); ++row) {
+        if (!kept.isEmpty() && QString::fromStdString(m_model->collective(row).use.cause.value) == kept)
+            return m_table->selectRow(m_sorted->mapFromSource(m_model->index(row, 0)).row());
+    }
+    showDetails();
+}
+
+int CollectivesView::currentRow() const
+{
+    const QModelIndex index = m_sorted->mapToSource(m_table->currentIndex());
+    return index.isValid() ? index.row() : -1;
+}
+
+QString CollectivesView::currentAnnotation() const
+{
+    const int row = currentRow();
+    return row < 0 ? QString() : QString::fromStdString(m_model->collective(row).use.cause.annotation);
+}
+
+void CollectivesView::showDetails()
+{
+    const int row = currentRow();
+    const bool hasSpec = currentAnnotation().startsWith(QLatin1String("sharding."));
+    m_goToSpec->setEnabled(hasSpec);
+    m_removeSpec->setEnabled(hasSpec);
+    if (row < 0) {
+        m_details->setText(tr("Select a collective to see why it exists and how its time is computed."));
+        return;
+    }
+    const sim::SimulatedCollective& collective = m_model->collective(row);
+    const CollectiveUse& use = collective.use;
+    QStringList lines;
+    lines << tr("Why: %1.").arg(QString::fromStdString(use.cause.reason));
+    if (!use.cause.annotation.empty())
+        lines << tr("You asked for it at %1.").arg(QString::fromStdString(use.cause.annotation));
+    if (!collective.formula.empty())
+        lines << tr("Time of a call: %1 = %2 (%3); each device sends %4.")
+                     .arg(QString::fromStdString(collective.formula), QString::fromStdString(formatSeconds(collective.secondsPerCall)),
+                         QString::fromStdString(collective.algorithm),
+                         QString::fromStdString(formatBytes(static_cast<double>(collective.wireBytesPerDevice))));
+    m_details->setText(lines.join(QLatin1Char('\n')));
+}
+
+DisplayList CollectivesView::picture() const
+{
+    return tablePicture(*m_sorted, tr("Collectives of a step"));
+}
+
+QString CollectivesView::command() const
+{
+    return QStringLiteral("meshwright simulate ") + studyArguments(m_analysis ? m_analysis->source : sim::StudySource{});
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/models/study_document.h"
+
+#include "core/study/edit_text.h"
+#include "core/support/file.h"
+
+#include <QElapsedTimer>
+#include <QFileInfo>
+#include <QUndoCommand>
+
+namespace meshwright::ui {
+
+namespace {
+
+/// Edits of the same things within this time are one step of undo: a drag of a slider, letters of a number.
+constexpr qint64 kMergeMilliseconds = 1000;
+
+/// `mesh.data` of `mesh.data=8`.
+QString pathOf(const QString& setting)
+{
+    return setting.section(QLatin1Char('='), 0, 0).trimmed();
+}
+
+} // namespace
+
+class EditCommand : public QUndoCommand {
+public:
+    EditCommand(StudyDocument& document, sim::StudySource after, QStringList paths, const QString& what)
+        : QUndoCommand(what)
+        , m_document(document)
+        , m_before(document.source())
+        , m_after(std::move(after))
+        , m_paths(std::move(paths))
+    {
+        m_age.start();
+    }
+
+    void undo() override { m_document.setSource(m_before); }
+    void redo() override { m_document.setSource(m_after); }
+    int id() const override { return 1; }
+
+    bool mergeWith(const QUndoCommand* other) override
+    {
+        const auto* next = static_cast<const EditCommand*>(other);
+        if (next->m_paths != m_paths || m_age.elapsed() > kMergeMilliseconds)
+            return false;
+        m_after = next->m_after;
+        m_age.restart();
+        return true;
+    }
+
+private:
+    StudyDocument& m_document;
+    sim::StudySource m_before;
+    sim::StudySource m_after;
+    QStringList m_paths; ///< what the edit is about
+    QElapsedTimer m_age;
+};
+
+StudyDocument::StudyDocument(QObject* parent)
+    : QObject(parent)
+{
+    connect(&m_undo, &QUndoStack::cleanChanged, this, [this](bool clean) { Q_EMIT modifiedChanged(!clean); });
+}
+
+QString StudyDocument::title() const
+{
+    if (!m_path.isEmpty())
+        return QFileInfo(m_path).fileName();
+    if (!m_source.file.empty())
+        return tr("%1 (example)").arg(QFileInfo(QString::fromStdString(m_source.file)).completeBaseName());
+    return tr("untitled");
+}
+
+Result<Done> StudyDocument::open(const QString& path, bool isExample)
+{
+    auto text = readFile(path.toStdString());
+    if (!text)
+        return text.error();
+    m_path = isExample ? QString() : path;
+    m_undo.clear();
+    setSource({*std::move(text), path.toStdString(), {}});
+    Q_EMIT pathChanged(m_path);
+    return Done{};
+}
+
+void StudyDocument::adopt(sim::StudySource source, const QString& path)
+{
+    m_path = path;
+    m_undo.clear();
+    m_undo.resetClean();
+    setSource(std::move(source));
+    Q_EMIT pathChanged(m_path);
+}
+
+void StudyDocument::change(const QStringList& settings, const QString& what)
+{
+    sim::StudySource after = m_source;
+    QStringList paths;
+    for (const QString& setting : settings) {
+        paths.append(pathOf(setting));
+        const QString value = setting.section(QLatin1Char('='), 1);
+        after.settings = withSetting(std::move(after.settings), paths.back().toStdString(), value.toStdString());
+    }
+    if (after != m_source)
+        m_undo.push(new EditCommand(*this, std::move(after), std::move(paths), what));
+}
+
+void StudyDocument::removeSpec(const QString& path)
+{
+    change({path + QLatin1Char('=')}, tr("Remove %1").arg(path));
+}
+
+Result<Done> StudyDocument::save(const QString& path)
+{
+    auto edited = editedText(m_source.text, m_source.file, m_source.settings);
+    if (!edited)
+        return edited.error();
+    if (auto written = writeFileAtomically(path.toStdString(), edited->text); !written)
+        return written;
+    m_path = path;
+    m_undo.setClean();
+    setSource({std::move(edited->text), path.toStdString(), {}});
+    Q_EMIT pathChanged(m_path);
+    return Done{};
+}
+
+void StudyDocument::setSource(sim::StudySource source)
+{
+    if (source == m_source)
+        return;
+    m_source = std::move(source);
+    Q_EMIT sourceChanged();
+}
+
+} // namespace meshwright::ui

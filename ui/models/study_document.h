@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/session/session.h"
+
+#include <QObject>
+#include <QStringList>
+#include <QUndoStack>
+
+namespace meshwright::ui {
+
+/// The study that a window edits: a text, settings over it (as --set takes them), undo, and the file it belongs to.
+///
+/// Every edit adds settings; saving writes them into the text and keeps its comments and order.
+class StudyDocument : public QObject {
+    Q_OBJECT
+
+public:
+    explicit StudyDocument(QObject* parent = nullptr);
+
+    const sim::StudySource& source() const { return m_source; }
+
+    /// The file that Save writes to; empty for an example and for a study that was never saved.
+    const QString& path() const { return m_path; }
+
+    /// "wide_mlp.yaml", "wide_mlp (example)" or "untitled".
+    QString title() const;
+
+    bool isModified() const { return !m_undo.isClean(); }
+    QUndoStack& undoStack() { return m_undo; }
+
+    /// Takes a study from a file. `isExample`: it is not to be written over, Save asks for a place. Forgets what could be undone.
+    /// Problems: those of `readFile`.
+    Result<Done> open(const QString& path, bool isExample = false);
+
+    /// Takes a study that is not in a file as it stands: one recovered, or embedded in a report. It counts as modified.
+    void adopt(sim::StudySource source, const QString& path);
+
+    /// One undoable edit: `path=value` each. Edits of the same paths that follow each other quickly become one step of undo.
+    void change(const QStringList& settings, const QString& what);
+
+    /// Takes the spec at a path out of the study (undoable): `sharding.layers.1.w`.
+    void removeSpec(const QString& path);
+
+    /// Writes the study to its file, or to another one, which it then belongs to.
+    /// Problems: those of `editedText` and `writeFileAtomically`.
+    Result<Done> save(const QString& path);
+
+    /// Precondition: path() is not empty.
+    Result<Done> save() { return save(m_path); }
+
+Q_SIGNALS:
+    void sourceChanged();
+    void modifiedChanged(bool modified);
+    void pathChanged(const QString& path);
+
+private:
+    friend class EditCommand;
+    void setSource(sim::StudySource source);
+
+    sim::StudySource m_source;
+    QString m_path;
+    QUndoStack m_undo;
+};
+
+} // namespace meshwright::ui
