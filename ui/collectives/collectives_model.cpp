@@ -19,7 +19,7 @@ void CollectivesModel::setAnalysis(const std::shared_ptr<const sim::Analysis>& a
         m_collectives = analysis->simulated->simulation.collectives;
     } else if (analysis->scheduled) {
         for (CollectiveUse& use : collectivesOf(analysis->scheduled->device, analysis->mesh()))
-            m_collectives.push_back({.use = std::move(use)});
+            m_collectives.emplace_back().use = std::move(use);
     }
     m_longestSeconds = 0.0;
     for (const sim::SimulatedCollective& collective : m_collectives)

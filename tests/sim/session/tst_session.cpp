@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "sim/session/session.h"
+
+#include <QtTest>
+
+#include <thread>
+
+using namespace meshwright;
+
+/// What windows and reports are made from: one analysis of a study, as far as the study allows, remembered by content.
+class TestSession : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void goesAsFarAsTheStudyAllows_data();
+    void goesAsFarAsTheStudyAllows();
+    void arraysHaveSpecsAndReasons();
+    void remembersByContent();
+    void forgetsTheOldest();
+    void stops();
+    void answersManyThreads();
+
+private:
+    sim::Session m_session{valueOf(sim::defaultCatalogue())};
+};
+
+namespace {
+
+sim::StudySource example(const std::string& name, std::vector<std::string> settings = {})
+{
+    const auto path = resourcesDirectory() / "examples" / name;
+    return {valueOf(readFile(path)), path.string(), std::move(settings)};
+}
+
+} // namespace
+
+void TestSession::goesAsFarAsTheStudyAllows_data()
+{
+    QTest::addColumn<QString>("setting");
+    QTest::addColumn<QString>("parts"); ///< what is there: study, machine, built, placed, simulated
+    QTest::addColumn<QString>("problem");
+
+    QTest::newRow("all is well") << "batch=8192" << "smbpt" << "";
+    QTest::newRow("no study") << "batch=none" << "" << "MW1422";
+    QTest::newRow("no hardware") << "hardware=" << "sb" << "";
+    QTest::newRow("unknown chip") << "hardware.chip=v99" << "sb" << "MW1701";
+    QTest::newRow("mesh larger than the machine") << "mesh.data=64" << "smb" << "MW1430";
+    QTest::newRow("a spec that does not divide") << "sharding.layers.3.w=P(None, 'data')" << "" << "MW1104";
+}
+
+void TestSession::goesAsFarAsTheStudyAllows()
+{
+    QFETCH(QString, setting);
+    QFETCH(QString, parts);
+    QFETCH(QString, problem);
+    const auto analysis = m_session.analyse(example("notebook_mlp.yaml", {setting.toStdString()}));
+    QVERIFY(analysis != nullptr);
+    QCOMPARE(analysis->study != nullptr, parts.contains('s'));
+    QCOMPARE(analysis->machine != nullptr, parts.contains('m'));
+    QCOMPARE(analysis->built != nullptr, parts.contains('b'));
+    QCOMPARE(analysis->scheduled != nullptr, parts.contains('b'));
+    QCOMPARE(analysis->arrays.empty(), !parts.contains('b'));
+    QCOMPARE(analysis->placement != nullptr, parts.contains('p'));
+    QCOMPARE(analysis->simulated != nullptr, parts.contains('t'));
+    if (problem.isEmpty())
+        QCOMPARE(QString::fromStdString(describe(analysis->problems)), QString());
+    else
+        QCOMPARE(QString::fromStdString(analysis->problems.at(0).id), problem);
+}
+
+void TestSession::arraysHaveSpecsAndReasons()
+{
+    const auto analysis = m_session.analyse(example("notebook_mlp.yaml"));
+    const sim::ProgramArray* weight = analysis->findArray("layers.1.w");
+    QVERIFY(weight != nullptr);
+    QCOMPARE(weight->spec, std::string("P(None, 'model')"));
+    QCOMPARE(weight->annotation, std::string("sharding.layers.1.w"));
+    QCOMPARE(weight->role, Role::Parameter);
+
+    const sim::ProgramArray* gradient = analysis->findArray("grad.layers.1.w");
+    QVERIFY(gradient != nullptr);
+    QCOMPARE(gradient->spec, std::string("P(None, 'model')"));
+    QVERIFY(gradient->annotation.empty());
+    QVERIFY(QString::fromStdString(analysis->reasonOf(*gradient)).contains("sharding.layers.1.w"));
+    QVERIFY(analysis->findArray("layers.9.w") == nullptr);
+
+    // Parameters come first.
+    QCOMPARE(analysis->arrays.front().role, Role::Parameter);
+}
+
+void TestSession::remembersByContent()
+{
+    const auto first = m_session.analyse(example("digits.yaml"));
+    QCOMPARE(m_session.analyse(example("digits.yaml")).get(), first.get());
+    QVERIFY(m_session.analyse(example("digits.yaml", {"batch=200"})).get() != first.get());
+}
+
+void TestSession::forgetsTheOldest()
+{
+    sim::Session session(valueOf(sim::defaultCatalogue()));
+    const auto numbered = [](std::size_t number) {
+        return sim::StudySource{"nothing " + std::to_string(number), "f.yaml", {}};
+    };
+    const auto first = session.analyse(numbered(0));
+    const auto second = session.analyse(numbered(1));
+    for (std::size_t i = 2; i < sim::Session::kRememberedAnalyses; ++i)
+        session.analyse(numbered(i));
+    QCOMPARE(session.analyse(numbered(0)).get(), first.get()); // used again: not the oldest any more
+    session.analyse(numbered(1000));
+    QCOMPARE(session.analyse(numbered(0)).get(), first.get());
+    QVERIFY(session.analyse(numbered(1)).get() != second.get());
+}
+
+void TestSession::stops()
+{
+    std::stop_source stop;
+    stop.request_stop();
+    QVERIFY(m_session.analyse(example("fsdp.yaml", {"batch=512"}), stop.get_token()) == nullptr);
+    QVERIFY(m_session.analyse(example("fsdp.yaml", {"batch=512"})) != nullptr);
+}
+
+void TestSession::answersManyThreads()
+{
+    std::vector<double> seconds(8);
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < seconds.size(); ++i)
+            threads.emplace_back([&, i] {
+                const auto analysis = m_session.analyse(example("two_d.yaml", {"batch=" + std::to_string(i % 2 == 0 ? 64 : 65536)}));
+                seconds[i] = analysis->simulated->simulation.stepSeconds;
+            });
+    }
+    for (std::size_t i = 2; i < seconds.size(); ++i)
+        QCOMPARE(seconds[i], seconds[i % 2]);
+    QVERIFY(seconds[0] < seconds[1]);
+}
+
+QTEST_APPLESS_MAIN(TestSession)
+#include "tst_session.moc"

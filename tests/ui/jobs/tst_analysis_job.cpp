@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "ui/jobs/analysis_job.h"
+
+using namespace meshwright;
+
+/// Of many requests the last is answered, on the UI thread, and none before it after it.
+class TestAnalysisJob : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void answersOnItsThread();
+    void theLatestRequestWins();
+    void endsWhileItWorks();
+};
+
+namespace {
+
+sim::StudySource notebook(int batch)
+{
+    const auto path = resourcesDirectory() / "examples" / "notebook_mlp.yaml";
+    return {valueOf(readFile(path)), path.string(), {"batch=" + std::to_string(batch)}};
+}
+
+std::shared_ptr<sim::Session> newSession()
+{
+    return std::make_shared<sim::Session>(valueOf(sim::defaultCatalogue()));
+}
+
+} // namespace
+
+void TestAnalysisJob::answersOnItsThread()
+{
+    ui::AnalysisJob job(newSession());
+    std::shared_ptr<const sim::Analysis> answer;
+    QThread* thread = nullptr;
+    connect(&job, &ui::AnalysisJob::finished, this, [&](const std::shared_ptr<const sim::Analysis>& analysis) {
+        answer = analysis;
+        thread = QThread::currentThread();
+    });
+    QVERIFY(!job.isBusy());
+    job.request(notebook(8192));
+    QVERIFY(job.isBusy());
+    QTRY_VERIFY(answer != nullptr);
+    QCOMPARE(thread, QThread::currentThread());
+    QVERIFY(!job.isBusy());
+    QVERIFY(answer->simulated != nullptr);
+}
+
+void TestAnalysisJob::theLatestRequestWins()
+{
+    ui::AnalysisJob job(newSession());
+    QList<int> answered;
+    connect(&job, &ui::AnalysisJob::finished, this, [&](const std::shared_ptr<const sim::Analysis>& analysis) {
+        answered << static_cast<int>(analysis->study->batch);
+    });
+    for (int batch = 8; batch <= 8 * 40; batch += 8)
+        job.request(notebook(batch));
+    QTRY_COMPARE(answered, QList<int>{320});
+    QTest::qWait(50); // what is stale would come now
+    QCOMPARE(answered, QList<int>{320});
+}
+
+void TestAnalysisJob::endsWhileItWorks()
+{
+    for (int i = 0; i < 20; ++i) {
+        ui::AnalysisJob job(newSession());
+        job.request(notebook(4096 + 8 * i));
+    }
+}
+
+QTEST_GUILESS_MAIN(TestAnalysisJob)
+#include "tst_analysis_job.moc"
