@@ -120,6 +120,12 @@ private:
             SliceCategory::Compute, work.bytesRead + work.bytesWritten);
         m_computeFree += time.seconds;
         m_result.computeSeconds += time.seconds;
+        if (work.matmul) {
+            m_result.productSeconds += time.seconds;
+            m_result.productFlopsPerDevice += work.matmul->flops();
+        } else {
+            m_result.otherBytesPerDevice += static_cast<double>(work.bytesRead + work.bytesWritten);
+        }
         m_secondsBoundBy[static_cast<std::size_t>(time.bound)] += time.seconds;
     }
 

@@ -32,6 +32,9 @@ struct MemoryPoint {
 struct Simulation {
     double stepSeconds = 0.0;
     double computeSeconds = 0.0; ///< busy computing
+    double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
+    double productFlopsPerDevice = 0.0; ///< of those products
+    double otherBytesPerDevice = 0.0; ///< read and written by the other computing instructions
     double exposedSeconds = 0.0; ///< waiting for collectives
     double bubbleSeconds = 0.0; ///< waiting for other pipeline stages
     double collectiveSeconds = 0.0; ///< all collectives, hidden or not

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/compare/step_change.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kSame = 0.005; ///< amounts that differ by less than this share are called equal
+constexpr double kNothing = 0.0005; ///< a change of less than this share of the step is none
+constexpr double kRestToTell = 0.2; ///< what a part leaves unexplained is told when it is more than this share of the change
+
+/// What one kind of collective on one value did in a step; several calls and several ops with the same key are one.
+struct Use {
+    double exposedSeconds = 0.0;
+    double seconds = 0.0;
+    double bytes = 0.0; ///< payload of all calls, per device
+    std::int64_t groupSize = 0;
+    bool there = false;
+
+    void add(const SimulatedCollective& collective)
+    {
+        exposedSeconds += collective.exposedSeconds;
+        seconds += collective.seconds;
+        bytes += static_cast<double>(collective.use.bytesPerDevice * collective.use.count);
+        groupSize = std::max(groupSize, collective.use.groupSize);
+        there = true;
+    }
+};
+
+struct Key {
+    OpKind kind = OpKind::AllReduce;
+    Phase phase = Phase::Forward;
+    std::string value;
+    std::string axes;
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+/// One collective of both steps. The axes differ where a layout changed.
+struct Pair {
+    Key before;
+    Key after;
+    Use was;
+    Use is;
+};
+
+/// How a collective differs between the steps.
+enum class Change : std::uint8_t { New, Gone, OtherAxes, OtherBytes, OtherGroup, OtherTime, Hidden };
+
+/// A part of the change with what the sentence needs of it: parts of the same family are told together.
+struct Reason {
+    StepPart part;
+    std::string value; ///< that moves, in words; empty for computing
+    std::string family;
+    Pair pair;
+};
+
+bool differs(double a, double b)
+{
+    return std::fabs(a - b) > kSame * std::max(std::fabs(a), std::fabs(b));
+}
+
+std::string axesInWords(const std::string& axes)
+{
+    return join(split(axes, ','), " and ");
+}
+
+const char* nounOf(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::AllReduce:
+        return "all-reduce";
+    case OpKind::AllGather:
+        return "all-gather";
+    case OpKind::ReduceScatter:
+        return "reduce-scatter";
+    case OpKind::AllToAll:
+        return "all-to-all";
+    default:
+        return "permute";
+    }
+}
+
+const char* participleOf(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::AllReduce:
+        return "all-reduced";
+    case OpKind::AllGather:
+        return "gathered";
+    case OpKind::ReduceScatter:
+        return "reduce-scattered";
+    case OpKind::AllToAll:
+        return "exchanged";
+    default:
+        return "permuted";
+    }
+}
+
+/// What made the exposed time longer or shorter.
+Change changeOf(const Pair& pair)
+{
+    if (!pair.was.there)
+        return Change::New;
+    if (!pair.is.there)
+        return Change::Gone;
+    if (pair.before.axes != pair.after.axes)
+        return Change::OtherAxes;
+    const double exposed = pair.is.exposedSeconds - pair.was.exposedSeconds;
+    const double own = pair.is.seconds - pair.was.seconds;
+    if (own * exposed <= 0.0 || std::fabs(own) < 0.5 * std::fabs(exposed))
+        return Change::Hidden;
+    // Long messages take as long as their bytes, short ones as their hops: what grew about as much as the time did it.
+    const double time = std::log(pair.is.seconds / pair.was.seconds);
+    const double bytes = std::log(pair.is.bytes / pair.was.bytes);
+    const double group = std::log(static_cast<double>(pair.is.groupSize) / static_cast<double>(pair.was.groupSize));
+    const bool byBytes = bytes * time > 0.0;
+    const bool byGroup = group * time > 0.0;
+    if (byGroup && (!byBytes || std::fabs(group - time) < std::fabs(bytes - time) - kSame))
+        return Change::OtherGroup;
+    if (byBytes)
+        return Change::OtherBytes;
+    return Change::OtherTime;
+}
+
+std::string collectiveInWords(const Pair& pair, Change change, const std::string& value, bool several)
+{
+    const Key& key = change == Change::Gone ? pair.before : pair.after;
+    const bool longer = pair.is.exposedSeconds > pair.was.exposedSeconds;
+    const std::string noun = fmt::format("{} of {} over {}", nounOf(key.kind), value, axesInWords(key.axes));
+    switch (change) {
+    case Change::New:
+        return noun;
+    case Change::Gone:
+        return fmt::format(
+            "{} {} no longer {} over {}", value, several ? "are" : "is", participleOf(key.kind), axesInWords(key.axes));
+    case Change::OtherAxes:
+        return fmt::format("{} instead of {}", noun, axesInWords(pair.before.axes));
+    case Change::OtherBytes:
+        return fmt::format("{} moves {} ({} -> {} a device)", noun, longer ? "more" : "less", formatBytes(pair.was.bytes),
+            formatBytes(pair.is.bytes));
+    case Change::OtherGroup:
+        return fmt::format("{} has groups of {} devices instead of {}", noun, pair.is.groupSize, pair.was.groupSize);
+    case Change::OtherTime:
+        return fmt::format("{} takes {} ({} -> {})", noun, longer ? "longer" : "less", formatSeconds(pair.was.seconds),
+            formatSeconds(pair.is.seconds));
+    case Change::Hidden:
+        break;
+    }
+    return fmt::format("{} of the {} is hidden behind computing", longer ? "less" : "more", noun);
+}
+
+/// Which values are told together: gradients with gradients, parameters with parameters.
+std::string classOf(const std::string& value)
+{
+    constexpr std::array kClasses = {"grad.act.", "grad.", "new.", "act.", "layers.", "opt."};
+    const auto found
+        = std::find_if(kClasses.begin(), kClasses.end(), [&](const char* prefix) { return value.starts_with(prefix); });
+    return found == kClasses.end() ? value : *found;
+}
+
+Reason reasonOf(const Pair& pair)
+{
+    Reason reason;
+    reason.pair = pair;
+    const Change change = changeOf(pair);
+    const Key& key = pair.is.there ? pair.after : pair.before;
+    reason.value = valueInWords(key.value);
+    reason.part = {collectiveInWords(pair, change, reason.value, false), pair.was.exposedSeconds, pair.is.exposedSeconds};
+    reason.family = fmt::format("{} {} {} {} {} {}", opName(key.kind), pair.was.there ? pair.before.axes : "",
+        pair.is.there ? pair.after.axes : "", change == Change::Hidden, phaseName(key.phase), classOf(key.value));
+    return reason;
+}
+
+std::map<Key, Use> usesOf(const Simulation& simulation)
+{
+    std::map<Key, Use> uses;
+    for (const SimulatedCollective& collective : simulation.collectives) {
+        const CollectiveUse& use = collective.use;
+        uses[{use.kind, use.phase, use.cause.value, use.axes}].add(collective);
+    }
+    return uses;
+}
+
+std::vector<Pair> pairsOf(const Simulation& before, const Simulation& after)
+{
+    std::map<Key, Use> was = usesOf(before);
+    std::map<Key, Use> is = usesOf(after);
+    std::vector<Pair> pairs;
+    const auto take = [&](auto from, auto to) {
+        pairs.push_back({from->first, to->first, from->second, to->second});
+        is.erase(to);
+        return was.erase(from);
+    };
+    for (auto use = was.begin(); use != was.end();) {
+        const auto same = is.find(use->first);
+        use = same != is.end() ? take(use, same) : std::next(use);
+    }
+    for (auto use = was.begin(); use != was.end();) {
+        const Key& key = use->first;
+        const auto moved = std::find_if(is.begin(), is.end(), [&](const auto& other) {
+            return std::tie(other.first.kind, other.first.phase, other.first.value) == std::tie(key.kind, key.phase, key.value);
+        });
+        use = moved != is.end() ? take(use, moved) : std::next(use);
+    }
+    for (const auto& [key, use] : was)
+        pairs.push_back({key, key, use, {}});
+    for (const auto& [key, use] : is)
+        pairs.push_back({key, key, {}, use});
+    return pairs;
+}
+
+std::string fromTo(const std::string& was, const std::string& is)
+{
+    return fmt::format("({} -> {})", was, is);
+}
+
+std::string productsInWords(const Simulation& before, const Simulation& after)
+{
+    const bool longer = after.productSeconds > before.productSeconds;
+    const auto flop = [](double count) { return formatCount(count) + "FLOP"; };
+    if (after.productFlopsPerDevice <= 0.0 || before.productFlopsPerDevice <= 0.0)
+        return longer ? "products that were not there before" : "there are no products any more";
+    if (differs(before.peakFlopsPerSecond, after.peakFlopsPerSecond))
+        return fmt::format("products are {} here {}", longer ? "slower" : "faster",
+            fromTo(flop(before.peakFlopsPerSecond) + "/s", flop(after.peakFlopsPerSecond) + "/s at best"));
+    if (differs(before.productFlopsPerDevice, after.productFlopsPerDevice)
+        && (after.productFlopsPerDevice > before.productFlopsPerDevice) == longer)
+        return fmt::format("each device multiplies {} {}", longer ? "more" : "less",
+            fromTo(flop(before.productFlopsPerDevice), flop(after.productFlopsPerDevice)));
+    return fmt::format("products on the new shards run {} efficiently {}", longer ? "less" : "more",
+        fromTo(formatSeconds(before.productSeconds), formatSeconds(after.productSeconds)));
+}
+
+std::string otherComputingInWords(const Simulation& before, const Simulation& after)
+{
+    const double was = before.computeSeconds - before.productSeconds;
+    const double is = after.computeSeconds - after.productSeconds;
+    if (differs(before.otherBytesPerDevice, after.otherBytesPerDevice)
+        && (after.otherBytesPerDevice > before.otherBytesPerDevice) == (is > was))
+        return fmt::format("element-wise work touches {} memory {}", is > was ? "more" : "less",
+            fromTo(formatBytes(before.otherBytesPerDevice), formatBytes(after.otherBytesPerDevice) + " a device"));
+    return fmt::format(
+        "element-wise work takes {} {}", is > was ? "longer" : "less", fromTo(formatSeconds(was), formatSeconds(is)));
+}
+
+Reason plainReason(std::string what, double before, double after)
+{
+    Reason reason;
+    reason.family = what;
+    reason.part = {std::move(what), before, after};
+    return reason;
+}
+
+std::vector<Reason> reasonsFor(const Simulation& before, const Simulation& after)
+{
+    std::vector<Reason> reasons;
+    for (const Pair& pair : pairsOf(before, after))
+        reasons.push_back(reasonOf(pair));
+    reasons.push_back(plainReason(productsInWords(before, after), before.productSeconds, after.productSeconds));
+    reasons.push_back(plainReason(otherComputingInWords(before, after), before.computeSeconds - before.productSeconds,
+        after.computeSeconds - after.productSeconds));
+    reasons.push_back(plainReason("waiting for other pipeline stages", before.bubbleSeconds, after.bubbleSeconds));
+    std::erase_if(reasons, [](const Reason& reason) { return reason.part.seconds() == 0.0; });
+    std::stable_sort(reasons.begin(), reasons.end(),
+        [](const Reason& a, const Reason& b) { return std::fabs(a.part.seconds()) > std::fabs(b.part.seconds()); });
+    return reasons;
+}
+
+/// Several reasons of one family.
+struct Group {
+    std::vector<const Reason*> reasons; ///< the largest first
+    double seconds = 0.0;
+};
+
+/// The values of two or more reasons: "layers.0.w and layers.1.w", "the gradients of layers.0.w and 3 more".
+std::string valuesInWords(const std::vector<const Reason*>& reasons)
+{
+    constexpr std::string_view kGradient = "the gradient of ";
+    std::string_view first = reasons[0]->value;
+    std::string_view second = reasons[1]->value;
+    const bool areGradients = first.starts_with(kGradient) && second.starts_with(kGradient);
+    if (areGradients) {
+        first.remove_prefix(kGradient.size());
+        second.remove_prefix(kGradient.size());
+    }
+    const char* noun = areGradients ? "the gradients of " : "";
+    if (reasons.size() == 2)
+        return fmt::format("{}{} and {}", noun, first, second);
+    return fmt::format("{}{} and {} more", noun, first, reasons.size() - 1);
+}
+
+std::string inWords(const Group& group)
+{
+    std::vector<const Reason*> telling;
+    for (const Reason* reason : group.reasons) {
+        if (std::fabs(reason->part.seconds()) >= 0.1 * std::fabs(group.reasons.front()->part.seconds()))
+            telling.push_back(reason);
+    }
+    const Reason& first = *telling.front();
+    if (telling.size() == 1)
+        return first.part.what;
+    Pair together = first.pair;
+    together.was = together.is = {};
+    for (const Reason* reason : telling) {
+        for (const auto& [from, to] : {std::pair(&reason->pair.was, &together.was), std::pair(&reason->pair.is, &together.is)}) {
+            to->exposedSeconds += from->exposedSeconds;
+            to->seconds += from->seconds;
+            to->bytes += from->bytes;
+            to->groupSize = std::max(to->groupSize, from->groupSize);
+        }
+    }
+    together.was.there = first.pair.was.there;
+    together.is.there = first.pair.is.there;
+    return collectiveInWords(together, changeOf(together), valuesInWords(telling), true);
+}
+
+std::vector<Group> groupsOf(const std::vector<Reason>& reasons)
+{
+    std::map<std::string, Group> families;
+    for (const Reason& reason : reasons) {
+        // What grew and what shrank are told apart.
+        Group& group = families[(reason.part.seconds() > 0.0 ? "+" : "-") + reason.family];
+        group.reasons.push_back(&reason);
+        group.seconds += reason.part.seconds();
+    }
+    std::vector<Group> groups;
+    for (auto& [name, group] : families)
+        groups.push_back(std::move(group));
+    std::stable_sort(
+        groups.begin(), groups.end(), [](const Group& a, const Group& b) { return std::fabs(a.seconds) > std::fabs(b.seconds); });
+    return groups;
+}
+
+/// Signed times in the unit of a step's time, so that the figures of one sentence compare at a glance.
+class SignedTime {
+public:
+    explicit SignedTime(double stepSeconds)
+        : m_stepSeconds(stepSeconds)
+    {
+        constexpr std::array<std::pair<double, const char*>, 4> kUnits = {{{1.0, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}};
+        const auto found
+            = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& unit) { return stepSeconds >= unit.first; });
+        std::tie(m_unit, m_name) = found == kUnits.end() ? kUnits.back() : *found;
+    }
+
+    bool isNothing(double seconds) const { return std::fabs(seconds) < std::max(0.005 * m_unit, kNothing * m_stepSeconds); }
+
+    std::string operator()(double seconds) const
+    {
+        const double value = seconds / m_unit;
+        const double size = std::fabs(value);
+        return fmt::format("{:+.{}f} {}", value, size >= 99.95 ? 0 : size >= 0.095 ? 1 : 2, m_name);
+    }
+
+private:
+    double m_stepSeconds = 0.0;
+    double m_unit = 1.0;
+    const char* m_name = "s";
+};
+
+std::string sentenceOf(const StepChange& whole, const std::vector<Reason>& reasons)
+{
+    const SignedTime time(std::max(whole.beforeSeconds, whole.afterSeconds));
+    const double seconds = whole.seconds();
+    if (time.isNothing(seconds))
+        return "no change";
+    const std::vector<Group> groups = groupsOf(reasons);
+    // The largest that went the way of the whole: there is one, since the parts add up to it.
+    const auto main = std::find_if(
+        groups.begin(), groups.end(), [&](const Group& group) { return (group.seconds > 0.0) == (seconds > 0.0); });
+    if (main == groups.end())
+        return time(seconds);
+    std::string sentence = fmt::format("{}: {}", time(seconds), inWords(*main));
+    const double rest = seconds - main->seconds;
+    if (std::fabs(rest) <= kRestToTell * std::fabs(seconds))
+        return sentence;
+    sentence += fmt::format(" ({})", time(main->seconds));
+    const auto second = std::find_if(groups.begin(), groups.end(),
+        [&](const Group& group) { return &group != &*main && (group.seconds > 0.0) == (rest > 0.0); });
+    if (second != groups.end() && std::fabs(second->seconds) > 0.25 * std::fabs(rest))
+        sentence += fmt::format(", {} ({})", inWords(*second), time(second->seconds));
+    return sentence;
+}
+
+bool takePrefix(std::string_view& text, std::string_view prefix)
+{
+    if (!text.starts_with(prefix) || text.size() == prefix.size())
+        return false;
+    text.remove_prefix(prefix.size());
+    return true;
+}
+
+bool takeSuffix(std::string_view& text, std::string_view suffix)
+{
+    if (!text.ends_with(suffix) || text.size() == suffix.size())
+        return false;
+    text.remove_suffix(suffix.size());
+    return true;
+}
+
+} // namespace
+
+std::string valueInWords(std::string_view name)
+{
+    std::string_view rest = name;
+    if (takePrefix(rest, "grad."))
+        return "the gradient of " + valueInWords(rest);
+    if (takePrefix(rest, "new.")) {
+        const std::string words = valueInWords(rest);
+        std::string_view noun = words;
+        takePrefix(noun, "the ");
+        return fmt::format("the updated {}", noun);
+    }
+    if (takePrefix(rest, "opt.m."))
+        return "the momentum of " + valueInWords(rest);
+    if (takePrefix(rest, "opt.v."))
+        return "the second moment of " + valueInWords(rest);
+    if (takePrefix(rest, "act.")) {
+        if (!takeSuffix(rest, ".product"))
+            takeSuffix(rest, ".activated");
+        return std::string(rest) + "'s output";
+    }
+    if (name == "loss" || name.starts_with("loss."))
+        return "the loss";
+    if (name == "accuracy" || name.starts_with("accuracy."))
+        return "the accuracy";
+    return std::string(name);
+}
+
+StepChange explainStepChange(const Simulation& before, const Simulation& after)
+{
+    StepChange whole{before.stepSeconds, after.stepSeconds, {}, {}};
+    const std::vector<Reason> reasons = reasonsFor(before, after);
+    for (const Reason& reason : reasons)
+        whole.parts.push_back(reason.part);
+    whole.sentence = sentenceOf(whole, reasons);
+    return whole;
+}
+
+} // namespace meshwright::sim
