@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "ui/collectives/collectives_model.h"
+#include "ui/collectives/collectives_view.h"
+
+#include <QAbstractItemModelTester>
+
+using namespace meshwright;
+
+/// From the longest collective to the spec that causes it.
+class TestCollectivesView : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void modelIsAModel();
+    void rowsAreTheStepsCollectives();
+    void withoutHardwareThereAreNoTimes();
+    void longestComesFirst();
+    void selectingARowSelectsItsArray();
+    void buttonsNameTheSpec();
+    void keepsTheLastGoodState();
+    void pictureHasEveryRow();
+
+private:
+    std::shared_ptr<const sim::Analysis> analysed(std::vector<std::string> settings = {});
+
+    sim::Session m_session{valueOf(sim::defaultCatalogue())};
+};
+
+std::shared_ptr<const sim::Analysis> TestCollectivesView::analysed(std::vector<std::string> settings)
+{
+    const auto path = resourcesDirectory() / "examples" / "notebook_mlp.yaml";
+    return m_session.analyse({valueOf(readFile(path)), path.string(), std::move(settings)});
+}
+
+void TestCollectivesView::modelIsAModel()
+{
+    ui::CollectivesModel model;
+    const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    model.setAnalysis(analysed());
+    QVERIFY(model.rowCount() > 5);
+    model.setAnalysis(analysed({"mesh={data: 1, model: 1}"}));
+    QCOMPARE(model.rowCount(), 0);
+}
+
+void TestCollectivesView::rowsAreTheStepsCollectives()
+{
+    const auto analysis = analysed();
+    ui::CollectivesModel model;
+    model.setAnalysis(analysis);
+    const auto& collectives = analysis->simulated->simulation.collectives;
+    QCOMPARE(model.rowCount(), static_cast<int>(collectives.size()));
+    QCOMPARE(model.index(0, ui::CollectivesModel::Operation).data().toString(), QString("all-reduce"));
+    QCOMPARE(model.index(0, ui::CollectivesModel::Axes).data().toString(), QString("model"));
+    QCOMPARE(model.index(0, ui::CollectivesModel::Value).data().toString(), QString("act.layers.2.product"));
+    QCOMPARE(model.index(0, ui::CollectivesModel::Cause).data().toString(), QString("sharding.layers.1.w"));
+    QCOMPARE(model.index(0, ui::CollectivesModel::Bytes).data().toString(), QString("64.0 MiB"));
+}
+
+void TestCollectivesView::withoutHardwareThereAreNoTimes()
+{
+    ui::CollectivesModel model;
+    model.setAnalysis(analysed({"hardware="}));
+    QVERIFY(model.rowCount() > 5);
+    QCOMPARE(model.index(0, ui::CollectivesModel::Time).data().toString(), QString());
+    QCOMPARE(model.index(0, ui::CollectivesModel::Bytes).data().toString(), QString("64.0 MiB"));
+}
+
+void TestCollectivesView::longestComesFirst()
+{
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    const auto analysis = analysed();
+    view.setAnalysis(analysis);
+    const auto* table = view.findChild<QTableView*>();
+    double longest = 0.0;
+    for (const auto& collective : analysis->simulated->simulation.collectives)
+        longest = std::max(longest, collective.seconds);
+    QCOMPARE(table->model()->index(0, ui::CollectivesModel::Time).data(ui::CollectivesModel::kSortRole).toDouble(), longest);
+}
+
+void TestCollectivesView::selectingARowSelectsItsArray()
+{
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    view.setAnalysis(analysed());
+    view.resize(900, 500);
+    view.show();
+    auto* table = view.findChild<QTableView*>();
+    QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(table->model()->index(1, 2)).center());
+    const QString value = table->model()->index(1, ui::CollectivesModel::Value).data().toString();
+    QCOMPARE(selection.array(), value);
+    QCOMPARE(selection.operation(), "all_reduce " + value);
+}
+
+void TestCollectivesView::buttonsNameTheSpec()
+{
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    view.setAnalysis(analysed());
+    QSignalSpy requested(&view, &ui::CollectivesView::specRequested);
+    QSignalSpy removed(&view, &ui::CollectivesView::removeSpecRequested);
+    const auto buttons = view.findChildren<QPushButton*>();
+    QCOMPARE(buttons.size(), 2);
+    QVERIFY(!buttons[0]->isEnabled()); // nothing is selected
+    auto* table = view.findChild<QTableView*>();
+    table->selectRow(0);
+    const QString spec = table->model()->index(0, ui::CollectivesModel::Cause).data().toString();
+    QVERIFY(spec.startsWith("sharding."));
+    for (QPushButton* button : buttons) {
+        QVERIFY(button->isEnabled());
+        button->click();
+    }
+    QCOMPARE(requested.at(0).at(0).toString(), spec);
+    QCOMPARE(removed.at(0).at(0).toString(), spec);
+}
+
+void TestCollectivesView::keepsTheLastGoodState()
+{
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    view.setAnalysis(analysed());
+    const auto* table = view.findChild<QTableView*>();
+    const int rows = table->model()->rowCount();
+    view.setAnalysis(analysed({"batch=none"}));
+    QCOMPARE(table->model()->rowCount(), rows);
+    QVERIFY(!table->isEnabled());
+    view.setAnalysis(analysed());
+    QVERIFY(table->isEnabled());
+}
+
+void TestCollectivesView::pictureHasEveryRow()
+{
+    ui::Selection selection;
+    ui::CollectivesView view(selection);
+    view.setAnalysis(analysed());
+    const DisplayList picture = view.picture();
+    const auto words = std::count_if(picture.items.begin(), picture.items.end(),
+        [](const DisplayItem& item) { return std::holds_alternative<TextShape>(item.shape); });
+    const int rows = view.findChild<QTableView*>()->model()->rowCount();
+    QCOMPARE(static_cast<int>(words), (rows + 1) * int(ui::CollectivesModel::ColumnCount));
+    QVERIFY(picture.width > 400 && picture.height > 100);
+}
+
+QTEST_MAIN(TestCollectivesView)
+#include "tst_collectives_view.moc"
