@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/colour.h"
+#include "ui/theme/theme.h"
+
+using namespace meshwright;
+
+/// Text can be read on what it stands on, in both themes; and both can be had at run time.
+class TestPalettes : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void textCanBeRead_data();
+    void textCanBeRead();
+    void everyRoleIsSet();
+    void switchesAtRunTime();
+};
+
+namespace {
+
+Colour plain(const QColor& colour)
+{
+    return Colour{static_cast<std::uint8_t>(colour.red()), static_cast<std::uint8_t>(colour.green()),
+        static_cast<std::uint8_t>(colour.blue())};
+}
+
+} // namespace
+
+void TestPalettes::textCanBeRead_data()
+{
+    QTest::addColumn<QPalette::ColorRole>("text");
+    QTest::addColumn<QPalette::ColorRole>("ground");
+    QTest::newRow("window") << QPalette::WindowText << QPalette::Window;
+    QTest::newRow("base") << QPalette::Text << QPalette::Base;
+    QTest::newRow("alternate rows") << QPalette::Text << QPalette::AlternateBase;
+    QTest::newRow("buttons") << QPalette::ButtonText << QPalette::Button;
+    QTest::newRow("selection") << QPalette::HighlightedText << QPalette::Highlight;
+    QTest::newRow("tool tips") << QPalette::ToolTipText << QPalette::ToolTipBase;
+    QTest::newRow("placeholders") << QPalette::PlaceholderText << QPalette::Base;
+    QTest::newRow("notes on windows") << QPalette::PlaceholderText << QPalette::Window;
+    QTest::newRow("links") << QPalette::Link << QPalette::Window;
+    QTest::newRow("links on base") << QPalette::Link << QPalette::Base;
+    QTest::newRow("errors") << QPalette::BrightText << QPalette::Window;
+}
+
+void TestPalettes::textCanBeRead()
+{
+    QFETCH(QPalette::ColorRole, text);
+    QFETCH(QPalette::ColorRole, ground);
+    for (const Theme theme : {Theme::Light, Theme::Dark}) {
+        const QPalette palette = ui::paletteOf(theme);
+        for (const QPalette::ColorGroup group : {QPalette::Active, QPalette::Inactive}) {
+            const double ratio = contrast(plain(palette.color(group, text)), plain(palette.color(group, ground)));
+            QVERIFY2(ratio >= 4.5, qPrintable(QString::number(ratio)));
+        }
+    }
+}
+
+void TestPalettes::everyRoleIsSet()
+{
+    // Two themes that share the colour of a role have forgotten it; accents may agree, backgrounds and texts must not.
+    const QPalette light = ui::paletteOf(Theme::Light);
+    const QPalette dark = ui::paletteOf(Theme::Dark);
+    for (int role = 0; role < QPalette::NColorRoles; ++role) {
+        if (role == QPalette::NoRole)
+            continue;
+        const auto colorRole = static_cast<QPalette::ColorRole>(role);
+        QVERIFY2(light.color(colorRole) != dark.color(colorRole), qPrintable(QString::number(role)));
+    }
+}
+
+void TestPalettes::switchesAtRunTime()
+{
+    QLabel label("text");
+    label.resize(200, 60);
+    label.show();
+    ui::applyTheme(*qApp, ui::ThemeChoice::Dark);
+    QCOMPARE(ui::themeOf(label.palette()), Theme::Dark);
+    ui::applyTheme(*qApp, ui::ThemeChoice::Light);
+    QCOMPARE(ui::themeOf(label.palette()), Theme::Light);
+    QCOMPARE(label.grab().toImage().pixel(190, 55), ui::qtColour(ColourRole::Surface, Theme::Light).rgb());
+}
+
+QTEST_MAIN(TestPalettes)
+#include "tst_palettes.moc"
