@@ -21,6 +21,7 @@ private Q_SLOTS:
     void columnsAfterQuotes();
     void settings_data();
     void settings();
+    void settingIntoMeshText();
     void badSettings_data();
     void badSettings();
     void anyBytes();
@@ -201,8 +202,19 @@ void TestDocument::settings_data()
     QTest::newRow("below nothing")
         << "none.x=1"
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: {x: 1}}";
-    QTest::newRow("to nothing") << "mesh="
+    QTest::newRow("to nothing") << "mesh=null"
                                 << "{train: {steps: 5}, mesh: ~, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("removes") << "mesh="
+                             << "{train: {steps: 5}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("removes a dotted key")
+        << "sharding.layers.1.w="
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("removes what is not there")
+        << "mesh.model="
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("entries keep their indices")
+        << "list[0]="
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [~, b], none: ~}";
     QTest::newRow("equals sign in the value")
         << "mesh=data=8"
         << "{train: {steps: 5}, mesh: data=8, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
@@ -218,6 +230,14 @@ void TestDocument::settings()
     const std::vector<std::string> settings = {setting.toStdString()};
     QCOMPARE(allOf(applySettings(document.root, settings)), QString());
     QCOMPARE(shown(document.root), expected);
+}
+
+void TestDocument::settingIntoMeshText()
+{
+    Document document = parseDocument("mesh: data=4,model=2\n", "f");
+    const std::vector<std::string> settings = {"mesh.model=1", "mesh.pipe=3"};
+    QCOMPARE(allOf(applySettings(document.root, settings)), QString());
+    QCOMPARE(shown(document.root), "{mesh: {data: 4, model: 1, pipe: 3}}");
 }
 
 void TestDocument::badSettings_data()
