@@ -2,6 +2,7 @@
 #include "core/study/document.h"
 
 #include "core/study/flow_specs.h"
+#include "core/study/yaml_text.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -376,6 +377,16 @@ Problem unquotedProblem(const UnquotedSpec& spec, const std::string& fileName)
 }
 
 } // namespace
+
+bool sameContent(const DocNode& a, const DocNode& b)
+{
+    if (a.kind != b.kind || a.text != b.text || a.entries.size() != b.entries.size())
+        return false;
+    if (a.kind == DocNode::Kind::Scalar && a.quoted != b.quoted && isMoreThanText(a.text))
+        return false;
+    return std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(),
+        [](const DocEntry& x, const DocEntry& y) { return x.key == y.key && sameContent(x.value, y.value); });
+}
 
 Document parseDocument(std::string_view text, const std::string& fileName)
 {

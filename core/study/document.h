@@ -51,6 +51,9 @@ struct DocEntry {
     Place place(std::string path = {}) const; ///< of the key; of the value in lists
 };
 
+/// True when both read as the same: equal kinds, keys, order and texts. Places do not count, nor do quotes around what is text without them.
+bool sameContent(const DocNode& a, const DocNode& b);
+
 /// What could be read of a document, and all that is wrong with it.
 struct Document {
     DocNode root;
@@ -69,7 +72,8 @@ Document parseDocument(std::string_view text, const std::string& fileName);
 
 /// Overrides values: each setting is `path=value`, the path keys and list indices joined by dots, the value YAML
 /// (`train.steps=0`, `mesh.data=8`, `sharding.layers.1.w=P(None, 'model')`, `phases[0].steps=5`). What the document lacks is added
-/// at the end of its mapping; a setting without a value (`sharding.layers.1.w=`) takes the entry out. Problems that the values cause later are placed at the setting.
+/// at the end of its mapping; without a value (`sharding.x=`) the key is removed. Problems that the values cause later are placed at
+/// the setting.
 ///
 /// Problems: MW1433 a setting that is not of that form or whose path leads into a plain value or past the end of a list;
 /// for its value those of `parseDocument`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/study.h"
 
+#include "core/study/yaml_text.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,34 +12,6 @@
 namespace meshwright {
 
 namespace {
-
-/// In double quotes, with YAML's escapes.
-std::string inQuotes(std::string_view text)
-{
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\')
-            out += fmt::format("\\{}", c);
-        else if (c == '\n')
-            out += "\\n";
-        else if (c == '\t')
-            out += "\\t";
-        else if (static_cast<unsigned char>(c) < 0x20U || c == 0x7F)
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        else
-            out += c;
-    }
-    return out + "\"";
-}
-
-/// A key or a name as it stands, in quotes where YAML would read something else.
-std::string key(const std::string& name)
-{
-    const bool plain = !name.empty() && ((name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z'))
-        && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*") == std::string::npos
-        && name != "null" && name != "Null" && name != "NULL" && name != "true" && name != "false" && name != "None";
-    return plain ? name : inQuotes(name);
-}
 
 /// The shortest text that reads back as the same number.
 std::string number(double value)
@@ -49,7 +23,7 @@ std::string meshText(const std::vector<MeshAxis>& axes, const std::vector<Device
 {
     std::vector<std::string> parts;
     for (const MeshAxis& axis : axes)
-        parts.push_back(fmt::format("{}: {}", key(axis.name), axis.size));
+        parts.push_back(fmt::format("{}: {}", keyText(axis.name), axis.size));
     if (!order.empty())
         parts.push_back(fmt::format("device_order: [{}]", fmt::join(order, ", ")));
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
@@ -59,7 +33,7 @@ std::string hardwareText(const HardwareChoice& hardware)
 {
     std::vector<std::string> parts;
     if (!hardware.chip.empty())
-        parts.push_back("chip: " + key(hardware.chip));
+        parts.push_back("chip: " + keyText(hardware.chip));
     if (!hardware.topology.empty())
         parts.push_back(fmt::format("topology: [{}]", fmt::join(hardware.topology, ", ")));
     if (hardware.hosts)
@@ -89,7 +63,7 @@ std::string shardingText(const StudySharding& sharding)
 {
     std::string text;
     for (const ShardingEntry& entry : sharding.entries)
-        text += fmt::format("  {}: {}\n", key(entry.path.starts_with("sharding.") ? entry.path.substr(9) : entry.name),
+        text += fmt::format("  {}: {}\n", keyText(entry.path.starts_with("sharding.") ? entry.path.substr(9) : entry.name),
             inQuotes(specText(entry.spec)));
     if (!sharding.match.empty())
         text += "  match:\n";
@@ -105,11 +79,11 @@ std::string shardingText(const StudySharding& sharding)
         text += "  rules:\n";
     for (const LogicalRule& rule : sharding.rules) {
         std::vector<std::string> axes;
-        std::transform(rule.axes.begin(), rule.axes.end(), std::back_inserter(axes), key);
+        std::transform(rule.axes.begin(), rule.axes.end(), std::back_inserter(axes), keyText);
         const std::string list = axes.empty() ? "null"
             : axes.size() == 1                ? axes.front()
                                               : fmt::format("[{}]", fmt::join(axes, ", "));
-        text += fmt::format("    - [{}, {}]\n", key(rule.name), list);
+        text += fmt::format("    - [{}, {}]\n", keyText(rule.name), list);
     }
     return text.empty() ? text : "sharding:\n" + text;
 }
@@ -163,7 +137,7 @@ std::string writeStudy(const Study& study)
         text += fmt::format("  - {{steps: {}, mesh: {}}}\n", phase.steps, meshText(phase.mesh, phase.deviceOrder));
     if (study.pipeline != PipelineChoice{})
         text += fmt::format("pipeline: {{{}stages: {}, microbatches: {}, schedule: {}}}\n",
-            study.pipeline.axis.empty() ? "" : fmt::format("axis: {}, ", key(study.pipeline.axis)), study.pipeline.stages,
+            study.pipeline.axis.empty() ? "" : fmt::format("axis: {}, ", keyText(study.pipeline.axis)), study.pipeline.stages,
             study.pipeline.microbatches, scheduleName(study.pipeline.schedule));
     return text;
 }

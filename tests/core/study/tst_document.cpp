@@ -21,6 +21,7 @@ private Q_SLOTS:
     void columnsAfterQuotes();
     void settings_data();
     void settings();
+    void settingIntoMeshText();
     void badSettings_data();
     void badSettings();
     void anyBytes();
@@ -201,14 +202,19 @@ void TestDocument::settings_data()
     QTest::newRow("below nothing")
         << "none.x=1"
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: {x: 1}}";
-    QTest::newRow("out of the document") << "mesh="
-                                         << "{train: {steps: 5}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
-    QTest::newRow("out of a mapping with dots in its keys")
+    QTest::newRow("to nothing") << "mesh=null"
+                                << "{train: {steps: 5}, mesh: ~, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("removes") << "mesh="
+                             << "{train: {steps: 5}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("removes a dotted key")
         << "sharding.layers.1.w="
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {}, x: P()}, list: [a, b], none: ~}";
-    QTest::newRow("out, but not there")
-        << "sharding.layers.2.w="
+    QTest::newRow("removes what is not there")
+        << "mesh.model="
         << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
+    QTest::newRow("entries keep their indices")
+        << "list[0]="
+        << "{train: {steps: 5}, mesh: {data: 4}, sharding: {layers.1: {w: s}, x: P()}, list: [~, b], none: ~}";
     QTest::newRow("equals sign in the value")
         << "mesh=data=8"
         << "{train: {steps: 5}, mesh: data=8, sharding: {layers.1: {w: s}, x: P()}, list: [a, b], none: ~}";
@@ -226,6 +232,14 @@ void TestDocument::settings()
     QCOMPARE(shown(document.root), expected);
 }
 
+void TestDocument::settingIntoMeshText()
+{
+    Document document = parseDocument("mesh: data=4,model=2\n", "f");
+    const std::vector<std::string> settings = {"mesh.model=1", "mesh.pipe=3"};
+    QCOMPARE(allOf(applySettings(document.root, settings)), QString());
+    QCOMPARE(shown(document.root), "{mesh: {data: 4, model: 1, pipe: 3}}");
+}
+
 void TestDocument::badSettings_data()
 {
     QTest::addColumn<QString>("setting");
@@ -241,8 +255,6 @@ void TestDocument::badSettings_data()
                                   << "MW1433";
     QTest::newRow("past the end") << "list[2]=1"
                                   << "MW1433";
-    QTest::newRow("entry out of a list") << "list[0]="
-                                         << "MW1433";
     QTest::newRow("no index") << "list.x=1"
                               << "MW1433";
     QTest::newRow("no YAML") << "a=[1"
