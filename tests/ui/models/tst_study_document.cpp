@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/resources.h"
+#include "ui/models/study_document.h"
+
+using namespace meshwright;
+
+/// Edits, undo, saving: what a person does to a study.
+class TestStudyDocument : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void editsUndoAndRedo();
+    void quickEditsOfOneThingAreOneStep();
+    void editsThatChangeNothingAreNone();
+    void savingKeepsComments();
+    void undoAfterSaving();
+    void removingASpec();
+    void examplesAskForAPlace();
+    void whatCannotBeOpened();
+    void whatCannotBeSaved();
+};
+
+namespace {
+
+const QByteArray kStudy = "# mine\n"
+                          "meshwright: 1\n"
+                          "name: small # short\n"
+                          "mesh: {data: 4, model: 2}\n"
+                          "model: {mlp: {layers: [8, 16, 8]}}\n"
+                          "batch: 16\n"
+                          "sharding:\n"
+                          "  x: P('data', None) # rows\n";
+
+QString writtenTo(const QTemporaryDir& folder, const QString& name = "study.yaml")
+{
+    QFile file(folder.filePath(name));
+    file.open(QIODevice::WriteOnly);
+    file.write(kStudy);
+    return file.fileName();
+}
+
+QByteArray contentOf(const QString& path)
+{
+    QFile file(path);
+    file.open(QIODevice::ReadOnly);
+    return file.readAll();
+}
+
+} // namespace
+
+void TestStudyDocument::editsUndoAndRedo()
+{
+    const QTemporaryDir folder;
+    ui::StudyDocument document;
+    QSignalSpy changed(&document, &ui::StudyDocument::sourceChanged);
+    QVERIFY(document.open(writtenTo(folder)));
+    QCOMPARE(document.title(), QString("study.yaml"));
+    QVERIFY(!document.isModified());
+    document.change({"mesh.data=8", "mesh.model=1"}, "Edit the mesh");
+    document.change({"batch=32"}, "Edit the batch");
+    QVERIFY(document.isModified());
+    QCOMPARE(document.source().settings, (std::vector<std::string>{"mesh.data=8", "mesh.model=1", "batch=32"}));
+    document.undoStack().undo();
+    QCOMPARE(document.source().settings, (std::vector<std::string>{"mesh.data=8", "mesh.model=1"}));
+    QCOMPARE(document.undoStack().redoText(), QString("Edit the batch"));
+    document.undoStack().undo();
+    QVERIFY(document.source().settings.empty());
+    QVERIFY(!document.isModified());
+    document.undoStack().redo();
+    document.undoStack().redo();
+    QCOMPARE(document.source().settings.size(), std::size_t{3});
+    QCOMPARE(changed.count(), 7);
+}
+
+void TestStudyDocument::quickEditsOfOneThingAreOneStep()
+{
+    const QTemporaryDir folder;
+    ui::StudyDocument document;
+    QVERIFY(document.open(writtenTo(folder)));
+    for (const char* batch : {"batch=3", "batch=32", "batch=320"})
+        document.change({batch}, "Edit the batch");
+    QCOMPARE(document.source().settings, std::vector<std::string>{"batch=320"});
+    document.undoStack().undo();
+    QVERIFY(document.source().settings.empty());
+}
+
+void TestStudyDocument::editsThatChangeNothingAreNone()
+{
+    const QTemporaryDir folder;
+    ui::StudyDocument document;
+    QVERIFY(document.open(writtenTo(folder)));
+    document.change({"batch=32"}, "Edit the batch");
+    document.change({"batch=32"}, "Edit the batch");
+    QCOMPARE(document.undoStack().count(), 1);
+}
+
+void TestStudyDocument::savingKeepsComments()
+{
+    const QTemporaryDir folder;
+    const QString path = writtenTo(folder);
+    ui::StudyDocument document;
+    QVERIFY(document.open(path));
+    document.change({"mesh.data=8"}, "Edit the mesh");
+    QVERIFY(document.save());
+    QVERIFY(!document.isModified());
+    QByteArray expected = kStudy;
+    QCOMPARE(contentOf(path), expected.replace("data: 4", "data: 8"));
+    QVERIFY(document.source().settings.empty());
+}
+
+void TestStudyDocument::undoAfterSaving()
+{
+    const QTemporaryDir folder;
+    const QString path = writtenTo(folder);
+    ui::StudyDocument document;
+    QVERIFY(document.open(path));
+    document.change({"mesh.data=8"}, "Edit the mesh");
+    QVERIFY(document.save());
+    document.undoStack().undo();
+    QVERIFY(document.isModified());
+    QVERIFY(document.save());
+    QCOMPARE(contentOf(path), kStudy);
+}
+
+void TestStudyDocument::removingASpec()
+{
+    const QTemporaryDir folder;
+    const QString path = writtenTo(folder);
+    ui::StudyDocument document;
+    QVERIFY(document.open(path));
+    document.removeSpec("sharding.x");
+    QVERIFY(document.save());
+    QVERIFY(!contentOf(path).contains("P('data'"));
+    QVERIFY(readStudy(contentOf(path).toStdString(), "study.yaml"));
+}
+
+void TestStudyDocument::examplesAskForAPlace()
+{
+    ui::StudyDocument document;
+    QVERIFY(document.open(QString::fromStdString((resourcesDirectory() / "examples" / "digits.yaml").string()), true));
+    QVERIFY(document.path().isEmpty());
+    QCOMPARE(document.title(), QString("digits (example)"));
+}
+
+void TestStudyDocument::whatCannotBeOpened()
+{
+    const QTemporaryDir folder;
+    ui::StudyDocument document;
+    QVERIFY(document.open(writtenTo(folder)));
+    const auto absent = document.open(folder.filePath("absent.yaml"));
+    QVERIFY(!absent);
+    QCOMPARE(absent.error().front().id, std::string("MW1001"));
+    QVERIFY(!document.open(folder.path()));
+    QCOMPARE(document.title(), QString("study.yaml")); // what was open stays
+}
+
+void TestStudyDocument::whatCannotBeSaved()
+{
+    const QTemporaryDir folder;
+    ui::StudyDocument document;
+    QVERIFY(document.open(writtenTo(folder)));
+    document.change({"batch=32"}, "Edit the batch");
+    const auto saved = document.save(folder.filePath("no/such/folder.yaml"));
+    QVERIFY(!saved);
+    QCOMPARE(saved.error().front().id, std::string("MW1005"));
+    QVERIFY(document.isModified());
+    QCOMPARE(document.title(), QString("study.yaml"));
+}
+
+QTEST_GUILESS_MAIN(TestStudyDocument)
+#include "tst_study_document.moc"
