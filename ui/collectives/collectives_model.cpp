@@ -5,6 +5,17 @@
 
 namespace meshwright::ui {
 
+namespace {
+
+/// Figures stand on the right.
+int alignmentOf(int column)
+{
+    const bool isFigure = column >= CollectivesModel::Time && column <= CollectivesModel::Calls;
+    return int(isFigure ? Qt::AlignRight : Qt::AlignLeft) | int(Qt::AlignVCenter);
+}
+
+} // namespace
+
 QString spokenName(OpKind kind)
 {
     return QString::fromUtf8(opName(kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
@@ -91,7 +102,7 @@ QVariant CollectivesModel::data(const QModelIndex& index, int role) const
     case Qt::ToolTipRole:
         return QString::fromStdString(shown.use.cause.reason);
     case Qt::TextAlignmentRole:
-        return int(index.column() >= Calls ? Qt::AlignRight | Qt::AlignVCenter : Qt::AlignLeft | Qt::AlignVCenter);
+        return alignmentOf(index.column());
     case kSortRole:
         return sortValue(shown, index.column());
     case kShareRole:
@@ -113,12 +124,12 @@ QVariant CollectivesModel::headerData(int section, Qt::Orientation orientation, 
         {QT_TR_NOOP("Collective"), QT_TR_NOOP("The operation between devices")},
         {QT_TR_NOOP("Over"), QT_TR_NOOP("The mesh axes along which devices exchange")},
         {QT_TR_NOOP("Value"), QT_TR_NOOP("The array that moves")},
-        {QT_TR_NOOP("Caused by"), QT_TR_NOOP("The spec in the study behind it, where one is known")},
-        {QT_TR_NOOP("Phase"), QT_TR_NOOP("The part of the step that it belongs to")},
-        {QT_TR_NOOP("Calls"), QT_TR_NOOP("How often in a step")},
-        {QT_TR_NOOP("Per device"), QT_TR_NOOP("Payload bytes of one device and call: the operand's, of an all-gather the result's")},
         {QT_TR_NOOP("Time"), QT_TR_NOOP("Of all calls in a step, hidden behind computing or not")},
         {QT_TR_NOOP("Exposed"), QT_TR_NOOP("Of it, the time that computing waits")},
+        {QT_TR_NOOP("Per device"), QT_TR_NOOP("Payload bytes of one device and call: the operand's, of an all-gather the result's")},
+        {QT_TR_NOOP("Calls"), QT_TR_NOOP("How often in a step")},
+        {QT_TR_NOOP("Phase"), QT_TR_NOOP("The part of the step that it belongs to")},
+        {QT_TR_NOOP("Caused by"), QT_TR_NOOP("The spec in the study behind it, where one is known")},
     }};
     const Header& header = kHeaders[static_cast<std::size_t>(section)];
     if (role == Qt::DisplayRole)
@@ -126,7 +137,7 @@ QVariant CollectivesModel::headerData(int section, Qt::Orientation orientation, 
     if (role == Qt::ToolTipRole)
         return tr(header.meaning);
     if (role == Qt::TextAlignmentRole)
-        return int(section >= Calls ? Qt::AlignRight | Qt::AlignVCenter : Qt::AlignLeft | Qt::AlignVCenter);
+        return alignmentOf(section);
     return {};
 }
 

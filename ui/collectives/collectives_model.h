@@ -15,7 +15,7 @@ class CollectivesModel : public QAbstractTableModel {
     Q_OBJECT
 
 public:
-    enum Column { Operation, Axes, Value, Cause, Phase, Calls, Bytes, Time, Exposed, ColumnCount };
+    enum Column { Operation, Axes, Value, Time, Exposed, Bytes, Calls, Phase, Cause, ColumnCount };
 
     /// The value to sort by: a number or a text.
     static constexpr int kSortRole = Qt::UserRole;
