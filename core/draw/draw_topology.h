@@ -83,7 +83,7 @@ struct TopologyDrawing {
     std::set<DeviceId> selected = {}; ///< mesh devices with an accented outline
     bool legend = true; ///< a line for each mesh axis under the title
     bool caption = true; ///< the title over the picture
-    double width = 760.0; ///< what there is room for, pixels; the picture has this width and at most this height where it can
+    double width = 760.0; ///< what there is room for, pixels; the picture is as large as it needs, within that where it can
     double height = 480.0;
     std::size_t mostCells = 4096; ///< of more devices, neighbours are drawn as one block
 };
@@ -101,7 +101,7 @@ struct TopologyDrawing {
 /// Preconditions: each device has a coordinate for each dimension, inside its length; nodes of links exist; width, height, mostCells > 0.
 DisplayList drawTopology(const TopologyDrawing& drawing);
 
-/// One line about a mesh axis: `data 4: x, ICI 45.0 GB/s each way, no wraparound, 2 groups`.
+/// One line about a mesh axis: `data 4: x, ICI 45.0 GB/s each way, rings, 2 groups`.
 std::string meshAxisText(const DrawnMeshAxis& axis);
 
 /// `45.0 GB/s`: links are counted in powers of ten.
