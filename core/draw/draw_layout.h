@@ -3,7 +3,7 @@
 
 #include "core/draw/display_list.h"
 #include "core/sharding/device_colours.h"
-#include "core/sharding/layout.h"
+#include "core/sharding/layout_grid.h"
 
 #include <optional>
 #include <set>
@@ -14,7 +14,8 @@ namespace meshwright {
 /// How `drawLayout` draws.
 struct LayoutDrawing {
     std::string arrayName = "x"; ///< in headings and tooltips
-    std::string caption = {}; ///< one line over the picture, such as the spec; the shape is added
+    std::string caption = {}; ///< the spec, say: in the heading after the shape, and in tooltips
+    bool heading = true; ///< a line over the picture with name, shape and caption
     std::string platform = "TPU"; ///< before device ids
     std::optional<DeviceColours> deviceColours = {}; ///< without it, colours follow the device ids
     std::set<DeviceId> selected = {}; ///< cells that one of them holds get an accented outline
@@ -24,6 +25,10 @@ struct LayoutDrawing {
     double panelHeight = 360.0;
     std::size_t mostBands
         = 6; ///< a cell with up to this many holders is split into bands, one for each; otherwise it has a badge
+    std::optional<LayoutCut> cut = {}; ///< the one grid to draw of an array of rank 2 and up; without it small multiples
+    std::vector<std::string> axesOfDims
+        = {}; ///< mesh axes that split each dimension ("data", "" for none); given, a single grid gets rulers
+    double largestAspect = 6.0; ///< of one grid, either way; >= 1
     std::size_t mostPanels = 12; ///< grids of an array of rank 3 and up; the rest is counted
     std::size_t mostCellsAcross = 64; ///< columns (and rows) that are drawn one by one; beyond, neighbours are drawn as one block
 };
@@ -31,12 +36,16 @@ struct LayoutDrawing {
 /// A picture of where the pieces of an array lie.
 ///
 /// The last two dimensions are drawn as a grid whose cells are to scale; each distinct part of the leading dimensions is a grid of its
-/// own (small multiples) under a heading such as `x[0:4, :, :]`. An array of rank 1 is a row, a scalar one cell. Sides are in proportion
-/// to the shape, up to 6 to 1 and as long as labels fit; otherwise the picture says that they are not.
+/// own (small multiples) under a heading such as `x[0:4, :, :]`. With a `cut` there is one grid, of the dimensions that it names. An array of
+/// rank 1 is a row, a scalar one cell. Sides are in proportion to the shape, up to `largestAspect` and as long as labels fit; otherwise the
+/// picture says that they are not. Rulers say at which indices cells begin, and over which mesh axes a dimension is split.
 ///
 /// The colour of a cell is that of its device; several holders are bands of their colours, or (more than `mostBands`) the first one's
 /// colour and a badge `x8`. A cell is labelled with its devices and its index range where they fit. Its item has the id `shard:N`, N being
 /// the index into `layout.shards` (`block:N` for a block of several pieces, of which N is the first), and a tooltip with everything.
 DisplayList drawLayout(const Layout& layout, const LayoutDrawing& drawing);
+
+/// The devices of the pieces that an item of such a picture shows; none for an id of no item.
+std::set<DeviceId> devicesUnder(const Layout& layout, const LayoutDrawing& drawing, const std::string& id);
 
 } // namespace meshwright

@@ -29,23 +29,26 @@ void sortAndDeduplicate(auto& values)
     values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
-IndexRange rowRange(const IndexBox& box)
+IndexRange rangeOf(const IndexBox& box, std::optional<std::size_t> dim)
 {
-    return box.size() < 2 ? IndexRange{0, 1} : box[box.size() - 2];
+    return dim ? box[*dim] : IndexRange{0, 1};
 }
 
-IndexRange columnRange(const IndexBox& box)
-{
-    return box.empty() ? IndexRange{0, 1} : box.back();
-}
-
-LayoutGrid gridOf(const Layout& layout, const std::vector<std::size_t>& shards, IndexBox leading)
+/// `tiles` has the shown range of every dimension; those of rows and columns are widened to the whole array here.
+LayoutGrid gridOf(const Layout& layout, const std::vector<std::size_t>& shards, std::optional<std::size_t> rowDim,
+    std::optional<std::size_t> columnDim, IndexBox tiles)
 {
     LayoutGrid grid;
-    grid.leading = std::move(leading);
+    grid.rowDim = rowDim;
+    grid.columnDim = columnDim;
+    grid.shown = std::move(tiles);
+    for (const auto dim : {rowDim, columnDim}) {
+        if (dim)
+            grid.shown[*dim] = {0, layout.shape[*dim]};
+    }
     for (const std::size_t shard : shards) {
-        grid.rows.push_back(rowRange(layout.shards[shard].box));
-        grid.columns.push_back(columnRange(layout.shards[shard].box));
+        grid.rows.push_back(rangeOf(layout.shards[shard].box, rowDim));
+        grid.columns.push_back(rangeOf(layout.shards[shard].box, columnDim));
     }
     sortAndDeduplicate(grid.rows);
     sortAndDeduplicate(grid.columns);
@@ -55,27 +58,70 @@ LayoutGrid gridOf(const Layout& layout, const std::vector<std::size_t>& shards, 
     };
     for (const std::size_t shard : shards) {
         const IndexBox& box = layout.shards[shard].box;
-        grid.cells[indexOf(grid.rows, rowRange(box)) * grid.columns.size() + indexOf(grid.columns, columnRange(box))] = shard;
+        grid.cells[indexOf(grid.rows, rangeOf(box, rowDim)) * grid.columns.size()
+            + indexOf(grid.columns, rangeOf(box, columnDim))]
+            = shard;
     }
     return grid;
+}
+
+/// The shards that drawings show: those with elements, or all of an array that has none.
+std::vector<std::size_t> shownShards(const Layout& layout)
+{
+    const bool skipEmpty = hasElements(layout);
+    std::vector<std::size_t> shards;
+    for (std::size_t i = 0; i < layout.shards.size(); ++i) {
+        if (!skipEmpty || !isEmpty(layout.shards[i].box))
+            shards.push_back(i);
+    }
+    return shards;
 }
 
 } // namespace
 
 std::vector<LayoutGrid> layoutGrids(const Layout& layout)
 {
-    const bool skipEmpty = hasElements(layout);
-    const std::size_t leadingRank = layout.shape.size() > 2 ? layout.shape.size() - 2 : 0;
+    const std::size_t rank = layout.shape.size();
+    const auto rowDim = rank > 1 ? std::optional(rank - 2) : std::nullopt;
+    const auto columnDim = rank > 0 ? std::optional(rank - 1) : std::nullopt;
+    const auto leadingRank = static_cast<std::ptrdiff_t>(rank > 2 ? rank - 2 : 0);
     std::map<IndexBox, std::vector<std::size_t>> slabs;
-    for (std::size_t i = 0; i < layout.shards.size(); ++i) {
-        const IndexBox& box = layout.shards[i].box;
-        if (!skipEmpty || !isEmpty(box))
-            slabs[IndexBox(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(leadingRank))].push_back(i);
+    for (const std::size_t shard : shownShards(layout)) {
+        const IndexBox& box = layout.shards[shard].box;
+        slabs[IndexBox(box.begin(), box.begin() + leadingRank)].push_back(shard);
     }
     std::vector<LayoutGrid> grids;
     for (const auto& [leading, shards] : slabs)
-        grids.push_back(gridOf(layout, shards, leading));
+        grids.push_back(gridOf(layout, shards, rowDim, columnDim, layout.shards[shards.front()].box));
     return grids;
+}
+
+LayoutGrid cutThrough(const Layout& layout, const LayoutCut& cut)
+{
+    assert(cut.rowDim != cut.columnDim && cut.rowDim < layout.shape.size() && cut.columnDim < layout.shape.size());
+    assert(cut.at.size() == layout.shape.size());
+    std::vector<std::size_t> shards;
+    for (const std::size_t shard : shownShards(layout)) {
+        const IndexBox& box = layout.shards[shard].box;
+        bool isCut = true;
+        for (std::size_t dim = 0; dim < box.size(); ++dim) {
+            const bool isFree = dim == cut.rowDim || dim == cut.columnDim || box[dim].size() == 0;
+            isCut = isCut && (isFree || (box[dim].start <= cut.at[dim] && cut.at[dim] < box[dim].stop));
+        }
+        if (isCut)
+            shards.push_back(shard);
+    }
+    assert(!shards.empty());
+    return gridOf(layout, shards, cut.rowDim, cut.columnDim, layout.shards[shards.front()].box);
+}
+
+std::vector<IndexRange> tilesAlong(const Layout& layout, std::size_t dim)
+{
+    std::vector<IndexRange> tiles;
+    for (const std::size_t shard : shownShards(layout))
+        tiles.push_back(layout.shards[shard].box[dim]);
+    sortAndDeduplicate(tiles);
+    return tiles;
 }
 
 std::vector<DeviceId> emptyHandedDevices(const Layout& layout)
@@ -106,8 +152,8 @@ std::string gridText(const std::string& name, const LayoutGrid& grid, const Layo
         return name;
     std::vector<std::string> parts;
     for (std::size_t dim = 0; dim < layout.shape.size(); ++dim) {
-        const bool whole = dim >= grid.leading.size() || grid.leading[dim] == IndexRange{0, layout.shape[dim]};
-        parts.push_back(whole ? ":" : fmt::format("{}:{}", grid.leading[dim].start, grid.leading[dim].stop));
+        const IndexRange& shown = grid.shown[dim];
+        parts.push_back(shown == IndexRange{0, layout.shape[dim]} ? ":" : fmt::format("{}:{}", shown.start, shown.stop));
     }
     return fmt::format("{}[{}]", name, join(parts, ", "));
 }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace meshwright {
 
@@ -147,6 +149,69 @@ std::optional<PartitionSpec> toSpec(const TensorSharding& sharding, const Mesh& 
         spec.dims.push_back(std::move(names));
     }
     return spec;
+}
+
+namespace {
+
+/// Where one axis is cut, as products of the sizes before each cut: 1, .., the axis's size. Nothing when they do not divide each other.
+std::optional<std::vector<std::int64_t>> cutsOf(const TensorSharding& sharding, std::size_t axis, std::int64_t size)
+{
+    std::set<std::int64_t> cuts = {1, size};
+    for (const DimSharding& dim : sharding.dims) {
+        for (const AxisRef& part : dim.axes) {
+            if (static_cast<std::size_t>(part.axis) == axis)
+                cuts.insert({part.pre, part.pre * part.size});
+        }
+    }
+    const std::vector<std::int64_t> all(cuts.begin(), cuts.end());
+    for (std::size_t i = 1; i < all.size(); ++i) {
+        if (all[i] % all[i - 1] != 0)
+            return std::nullopt;
+    }
+    return all;
+}
+
+} // namespace
+
+std::optional<SpecOnMesh> toSpecOnCutMesh(const TensorSharding& sharding, const Mesh& mesh)
+{
+    std::vector<MeshAxis> axes;
+    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> startingAt; // (axis, cut) -> index into axes
+    const std::vector<std::string> names = mesh.axisNames();
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        const auto cuts = cutsOf(sharding, axis, mesh.axes()[axis].size);
+        if (!cuts)
+            return std::nullopt;
+        const std::string& name = mesh.axes()[axis].name;
+        startingAt[{axis, 1}] = axes.size();
+        if (cuts->size() <= 2) {
+            axes.push_back(mesh.axes()[axis]);
+            continue;
+        }
+        for (std::size_t i = 1; i < cuts->size(); ++i) {
+            std::string part = fmt::format("{}_{}", name, i - 1);
+            while (std::find(names.begin(), names.end(), part) != names.end())
+                part += "_";
+            startingAt[{axis, (*cuts)[i - 1]}] = axes.size();
+            axes.push_back({std::move(part), (*cuts)[i] / (*cuts)[i - 1]});
+        }
+    }
+    PartitionSpec spec;
+    for (const DimSharding& dim : sharding.dims) {
+        std::vector<std::string> entry;
+        for (const AxisRef& part : dim.axes) {
+            std::size_t at = startingAt.at({static_cast<std::size_t>(part.axis), part.pre});
+            for (std::int64_t covered = 1; covered < part.size || entry.empty(); ++at) {
+                entry.push_back(axes[at].name);
+                covered *= axes[at].size;
+            }
+        }
+        spec.dims.push_back(std::move(entry));
+    }
+    auto cut = Mesh::create(std::move(axes), mesh.hasDefaultOrder() ? std::vector<DeviceId>{} : mesh.deviceOrder());
+    if (!cut)
+        return std::nullopt;
+    return SpecOnMesh{*std::move(cut), std::move(spec)};
 }
 
 std::string axisText(const AxisRef& axis, const Mesh& mesh)

@@ -97,6 +97,17 @@ Result<TensorSharding> toTensorSharding(const PartitionSpec& spec, std::size_t r
 /// The spec that says the same; nothing when a part of an axis occurs (a spec cannot say that).
 std::optional<PartitionSpec> toSpec(const TensorSharding& sharding, const Mesh& mesh);
 
+/// A spec and the mesh that it is on.
+struct SpecOnMesh {
+    Mesh mesh;
+    PartitionSpec spec;
+};
+
+/// The same placement as a spec, always: where a part of an axis splits a dimension, the axis is cut into axes of their own, `data` of 8 into
+/// `data_0` of 2 and `data_1` of 4 say. The devices stay where they are. Unreduced axes place nothing and are not said; parts that no cuts
+/// can tell apart ((1)2 beside (3)4 of an axis of 12) give nothing.
+std::optional<SpecOnMesh> toSpecOnCutMesh(const TensorSharding& sharding, const Mesh& mesh);
+
 /// `"a"` or `"a":(2)4`, as Shardy writes it.
 std::string axisText(const AxisRef& axis, const Mesh& mesh);
 

@@ -26,6 +26,10 @@ private Q_SLOTS:
     void extremeShapes_data();
     void extremeShapes();
     void tooltips();
+    void cuts();
+    void rulers();
+    void devicesOfItems();
+    void crowdedMeshes();
     void textIsReadable();
     void sameBytes();
 };
@@ -221,6 +225,86 @@ void TestDrawLayout::tooltips()
     QVERIFY(item != list.items.end());
     // 32 * 64 * 4 bytes = 8 KiB
     QCOMPARE(text(item->tooltip), QString("w[32:64, 0:64]\nTPU 2,3\n2 copies\n8.00 KiB\npartial sums over y"));
+
+    // The last of 10 rows over 4 devices is alone in a piece of 3.
+    drawing.caption = "P('x', None)";
+    drawing.partialOver.clear();
+    const DisplayList uneven = drawn({10, 4}, "P('x')", meshOf("x=4"), drawing);
+    const auto last
+        = std::find_if(uneven.items.begin(), uneven.items.end(), [](const DisplayItem& i) { return i.id == "shard:3"; });
+    QVERIFY(last != uneven.items.end());
+    QCOMPARE(text(last->tooltip), QString("w[9:10, 0:4]\nP('x', None)\nTPU 3\n16 B, padded to 3x4 (48 B) on the device"));
+}
+
+void TestDrawLayout::cuts()
+{
+    const Mesh mesh = meshOf("x=2,y=2,z=2");
+    LayoutDrawing drawing;
+    drawing.cut = LayoutCut{0, 2, {0, 3, 0}};
+    // x and z split what is drawn, y what is cut: through the second half of dimension 1 one sees the devices with y = 1.
+    const DisplayList list = drawn({6, 4, 12}, "P('x', 'y', 'z')", mesh, drawing);
+    const auto cells = cellsOf(list);
+    QCOMPARE(cells.size(), std::size_t{4});
+    const QStringList texts = textsOf(list);
+    QVERIFY(texts.contains("x[:, 2:4, :]"));
+    for (const char* seen : {"TPU 2", "TPU 3", "TPU 6", "TPU 7"})
+        QVERIFY2(texts.contains(seen), seen);
+    // 12 across and 6 down: twice as wide as high.
+    const RectShape& cell = cells.begin()->second;
+    QCOMPARE(cell.width, 2.0 * cell.height);
+}
+
+void TestDrawLayout::rulers()
+{
+    LayoutDrawing drawing;
+    drawing.heading = false;
+    drawing.axesOfDims = {"x", ""};
+    const DisplayList list = drawn({10, 16}, "P('x')", meshOf("x=4"), drawing); // rows of 3, 3, 3, 1
+    const QStringList texts = textsOf(list);
+    QCOMPARE(texts.front(), QString::fromUtf8("↓ dim 0: 10 over x     → dim 1: 16, not split"));
+    for (const char* index : {"0", "3", "6", "9", "10", "16"})
+        QVERIFY2(texts.contains(index), index);
+    // A label stands where its cell begins.
+    const auto cells = cellsOf(list);
+    for (const DisplayItem& item : list.items) {
+        const auto* shape = std::get_if<TextShape>(&item.shape);
+        if (shape != nullptr && shape->text == "6" && shape->anchor == TextAnchor::End)
+            QCOMPARE(shape->at.y, cells.at("shard:2").topLeft.y);
+    }
+    // Small multiples have none, nor has a scalar.
+    drawing.axesOfDims = {"x", "", ""};
+    QVERIFY(!textsOf(drawn({4, 4, 4}, "P('x')", meshOf("x=4"), drawing)).join(' ').contains("over x"));
+    drawing.axesOfDims = {};
+    QVERIFY(drawn({}, "P()", meshOf("x=4"), drawing).height < 120.0);
+}
+
+void TestDrawLayout::devicesOfItems()
+{
+    const Mesh mesh = meshOf("x=128,y=2");
+    const Layout layout = layoutOf({1024, 8}, shardingOf("P('x')", 2, mesh), mesh);
+    const LayoutDrawing drawing; // 64 cells across: two pieces a block, each on two devices
+    QCOMPARE(devicesUnder(layout, drawing, "block:2"), (std::set<DeviceId>{4, 5, 6, 7}));
+    QCOMPARE(devicesUnder(layout, drawing, "block:3"), std::set<DeviceId>{});
+    const Layout plain = layoutOf({8, 8}, shardingOf("P(None, 'y')", 2, meshOf("x=2,y=2")), meshOf("x=2,y=2"));
+    QCOMPARE(devicesUnder(plain, drawing, "shard:1"), (std::set<DeviceId>{1, 3}));
+}
+
+void TestDrawLayout::crowdedMeshes()
+{
+    // 1024 devices, 256 pieces with four copies each: cells without labels, which the picture says, and frames that leave colour to see.
+    LayoutDrawing drawing;
+    drawing.selected = {0};
+    drawing.panelWidth = drawing.panelHeight = 128.0;
+    const DisplayList list = drawn({4096, 4096}, "P('a', 'b')", meshOf("a=16,b=16,c=4"), drawing);
+    QVERIFY(textsOf(list).contains("cells too small for device ids: point at one to see them"));
+    for (const DisplayItem& item : list.items) {
+        const auto* rect = std::get_if<RectShape>(&item.shape);
+        if (rect != nullptr && rect->style.outline != Paint())
+            QVERIFY(4.0 * rect->style.outlineWidth <= std::max(rect->width, 12.0));
+    }
+    drawing.panelWidth = drawing.panelHeight = 900.0;
+    QVERIFY(!textsOf(drawn({4096, 4096}, "P('a', 'b')", meshOf("a=16,b=16,c=4"), drawing))
+                 .contains("cells too small for device ids: point at one to see them"));
 }
 
 void TestDrawLayout::textIsReadable()

@@ -25,6 +25,8 @@ private Q_SLOTS:
     void boxesTileTheArray();
     void grids();
     void gridsOfUnevenAndEmpty();
+    void cuts();
+    void cutsOfUnevenAndEmpty();
     void deviceLists();
 };
 
@@ -164,6 +166,12 @@ void TestLayout::boxesTileTheArray()
         for (const DimSharding& dim : sharding.dims)
             shape.push_back(shardCount(dim.axes) * pick(1, 3));
 
+        // A mesh whose axes are cut says the same by a spec.
+        const auto cut = toSpecOnCutMesh(sharding, mesh);
+        QVERIFY(cut.has_value());
+        const auto again = toTensorSharding(cut->spec, rank, cut->mesh);
+        QVERIFY2(again && equivalent(shape, sharding, mesh, *again, cut->mesh), specText(cut->spec).c_str());
+
         const Layout layout = layoutOf(shape, sharding, mesh);
         QCOMPARE(layout.shardShape, localShape(shape, sharding));
         std::vector<int> covered(static_cast<std::size_t>(elementCount(shape)), 0);
@@ -200,7 +208,7 @@ void TestLayout::grids()
     const Layout layout = layoutOf({4, 6, 8}, shardingOf("P('a', 'b', 'c')", 3, mesh), mesh);
     const auto grids = layoutGrids(layout);
     QCOMPARE(grids.size(), std::size_t{2});
-    QCOMPARE(grids[1].leading, (IndexBox{{2, 4}}));
+    QCOMPARE(grids[1].shown, (IndexBox{{2, 4}, {0, 6}, {0, 8}}));
     QCOMPARE(grids[1].rows, (std::vector<IndexRange>{{0, 3}, {3, 6}}));
     QCOMPARE(grids[1].columns, (std::vector<IndexRange>{{0, 4}, {4, 8}}));
     QCOMPARE(layout.shards[*grids[1].cellAt(1, 0)].devices, std::vector<DeviceId>{6});
@@ -224,6 +232,39 @@ void TestLayout::gridsOfUnevenAndEmpty()
     QCOMPARE(grids.front().rows, (std::vector<IndexRange>{{0, 2}, {2, 4}, {4, 5}})); // the empty piece is no row
     const Layout slabs = layoutOf({5, 2, 2}, shardingOf("P('a')", 3, mesh), mesh);
     QCOMPARE(layoutGrids(slabs).size(), std::size_t{3});
+}
+
+void TestLayout::cuts()
+{
+    const Mesh mesh = meshOf("a=2,b=2,c=2");
+    const Layout layout = layoutOf({4, 6, 8}, shardingOf("P('a', 'b', 'c')", 3, mesh), mesh);
+    // Rows are dimension 2, columns dimension 0, and the cut goes through index 5 of dimension 1: b's second half.
+    const LayoutGrid grid = cutThrough(layout, {2, 0, {0, 5, 0}});
+    QCOMPARE(grid.shown, (IndexBox{{0, 4}, {3, 6}, {0, 8}}));
+    QCOMPARE(grid.rows, (std::vector<IndexRange>{{0, 4}, {4, 8}}));
+    QCOMPARE(grid.columns, (std::vector<IndexRange>{{0, 2}, {2, 4}}));
+    // Row 1 is c = 1, column 0 is a = 0, b = 1: device 0 * 4 + 1 * 2 + 1.
+    QCOMPARE(layout.shards[*grid.cellAt(1, 0)].devices, std::vector<DeviceId>{3});
+    QCOMPARE(gridText("x", grid, layout), std::string("x[:, 3:6, :]"));
+    QCOMPARE(tilesAlong(layout, 1), (std::vector<IndexRange>{{0, 3}, {3, 6}}));
+    // The default of a matrix is what layoutGrids gives.
+    const Layout matrix = layoutOf({4, 6}, shardingOf("P('a', 'b')", 2, mesh), mesh);
+    QCOMPARE(cutThrough(matrix, {0, 1, {0, 0}}).cells, layoutGrids(matrix).front().cells);
+    // Transposed, the first row of cells is the first column of before.
+    const LayoutGrid transposed = cutThrough(matrix, {1, 0, {0, 0}});
+    QCOMPARE(transposed.cellAt(0, 1), layoutGrids(matrix).front().cellAt(1, 0));
+}
+
+void TestLayout::cutsOfUnevenAndEmpty()
+{
+    const Mesh mesh = meshOf("a=4");
+    const Layout uneven = layoutOf({5, 2, 3}, shardingOf("P('a')", 3, mesh), mesh);
+    QCOMPARE(tilesAlong(uneven, 0), (std::vector<IndexRange>{{0, 2}, {2, 4}, {4, 5}}));
+    QCOMPARE(tilesAlong(uneven, 1), (std::vector<IndexRange>{{0, 2}}));
+    QCOMPARE(gridText("x", cutThrough(uneven, {1, 2, {4, 0, 0}}), uneven), std::string("x[4:5, :, :]"));
+    const Layout empty = layoutOf({0, 2, 3}, shardingOf("P('a')", 3, mesh), mesh);
+    QCOMPARE(cutThrough(empty, {1, 2, {0, 0, 0}}).cells.size(), std::size_t{1});
+    QCOMPARE(tilesAlong(empty, 0), (std::vector<IndexRange>{{0, 0}}));
 }
 
 void TestLayout::deviceLists()

@@ -21,6 +21,7 @@ private Q_SLOTS:
     void takingTheMajorPart_data();
     void takingTheMajorPart();
     void specs();
+    void specsOnCutMeshes();
     void specProblems();
     void texts();
     void indices();
@@ -117,6 +118,27 @@ void TestTensorSharding::specs()
     QVERIFY(partial.dims[1].open);
     partial.unreduced = {{0, 1, 2}};
     QVERIFY(!partial.isReplicated());
+}
+
+void TestTensorSharding::specsOnCutMeshes()
+{
+    const Mesh mesh = meshOf("x=8,y=2,x_1=1", {});
+    TensorSharding sharding = TensorSharding::replicatedOf(2);
+    sharding.dims[0].axes = {{1, 1, 2}, {0, 2, 2}}; // y, then the middle of x
+    const auto cut = toSpecOnCutMesh(sharding, mesh);
+    QVERIFY(cut.has_value());
+    QCOMPARE(cut->mesh.text(), std::string("x_0=2,x_1_=2,x_2=2,y=2,x_1=1"));
+    QCOMPARE(specText(cut->spec), std::string("P(('y', 'x_1_'), None)"));
+
+    const auto whole = toSpecOnCutMesh(shardingOf("P(('y', 'x'))", 1, mesh), mesh);
+    QVERIFY(whole.has_value());
+    QCOMPARE(whole->mesh, mesh);
+    QCOMPARE(specText(whole->spec), std::string("P(('y', 'x'),)"));
+
+    TensorSharding apart = TensorSharding::replicatedOf(2);
+    apart.dims[0].axes = {{0, 1, 2}};
+    apart.dims[1].axes = {{0, 3, 4}};
+    QVERIFY(!toSpecOnCutMesh(apart, meshOf("x=12")).has_value());
 }
 
 void TestTensorSharding::specProblems()
