@@ -35,7 +35,8 @@ constexpr const char* kShowExamples = R"help(  meshwright show --mesh a=4,b=2 --
 constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
-  cat study.yaml | meshwright check -)help";
+  meshwright check study.yaml --fix
+  cat study.yaml | meshwright check - --fix > mended.yaml)help";
 
 constexpr const char* kConvertExamples = R"help(  meshwright convert "P('data', None)" --mesh data=4,model=2 --to hlo
   meshwright convert "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"
@@ -159,6 +160,7 @@ private:
             {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
         verb.needed.push_back(verb.app->add_option("STUDY", m_check.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_check.settings);
+        verb.app->add_flag("--fix", m_check.fix, "Apply the fixes that need no decision, in place; - goes to standard output");
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
     }

@@ -129,16 +129,22 @@ int fail(const Problems& problems, Output& output)
     return exitCodeOf(problems);
 }
 
-std::string problemsJson(const Problems& problems)
+std::string problemsJson(const Problems& problems, const Problems& fixed)
 {
     using Json = nlohmann::ordered_json;
-    Json list = Json::array();
-    for (const Problem& problem : problems) {
-        list.push_back({{"id", problem.id}, {"severity", severityName(problem.severity)}, {"file", problem.place.file},
-            {"line", problem.place.line}, {"column", problem.place.column}, {"path", problem.place.path},
-            {"message", problem.message}, {"rule", problem.rule}, {"fix", problem.fix}});
-    }
-    const Json document = {{"schema", "meshwright.problems/1"}, {"meshwright", kVersion}, {"problems", std::move(list)}};
+    const auto listOf = [](const Problems& some) {
+        Json list = Json::array();
+        for (const Problem& problem : some) {
+            list.push_back({{"id", problem.id}, {"severity", severityName(problem.severity)}, {"file", problem.place.file},
+                {"line", problem.place.line}, {"column", problem.place.column}, {"path", problem.place.path},
+                {"message", problem.message}, {"rule", problem.rule}, {"fix", problem.fix},
+                {"fix_settings", problem.fixSettings}});
+        }
+        return list;
+    };
+    Json document = {{"schema", "meshwright.problems/1"}, {"meshwright", kVersion}, {"problems", listOf(problems)}};
+    if (!fixed.empty())
+        document["fixed"] = listOf(fixed);
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -62,7 +62,7 @@ int exitCodeOf(const Problems& problems);
 /// Prints the problems and gives their exit code.
 int fail(const Problems& problems, Output& output);
 
-/// `meshwright.problems/1`, with a newline at the end.
-std::string problemsJson(const Problems& problems);
+/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were mended and are no more.
+std::string problemsJson(const Problems& problems, const Problems& fixed = {});
 
 } // namespace meshwright::cli

@@ -42,8 +42,10 @@ struct CheckOptions {
     std::vector<std::string> studies;
     std::vector<std::string> settings;
     Severity failOn = Severity::Error;
+    bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output)
 };
-/// Every mistake in studies.
+/// Every mistake in studies. With `fix` what was changed comes first, and the problems are those that are left; settings are only looked at.
+/// Problems: those of studies; MW1005 a file cannot be written.
 int runCheck(const CheckOptions& options, Output& output);
 
 struct ExplainOptions {

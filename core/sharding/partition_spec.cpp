@@ -49,7 +49,7 @@ public:
     {
     }
 
-    Result<PartitionSpec> read()
+    Result<LocatedSpec> read()
     {
         skipSpace();
         for (const std::string_view prefix : {"jax.sharding.PartitionSpec", "PartitionSpec", "P"}) {
@@ -61,23 +61,27 @@ public:
         const auto close = openList();
         if (!close)
             return expected("\"P(\", \"(\" or \"[\"");
-        PartitionSpec spec;
+        LocatedSpec located;
         while (!take(*close)) {
-            auto axes = entry();
+            skipSpace();
+            const std::size_t begin = m_at;
+            located.axes.emplace_back();
+            auto axes = entry(located.axes.back());
             if (!axes)
                 return axes.error();
-            spec.dims.push_back(*std::move(axes));
+            located.spec.dims.push_back(*std::move(axes));
+            located.entries.push_back({begin, m_at - begin});
             if (!take(',') && !peekIs(*close))
                 return expected(fmt::format("\",\" or \"{}\"", *close));
         }
         skipSpace();
         if (m_at != m_text.size())
             return expected("the end of the spec");
-        return spec;
+        return located;
     }
 
 private:
-    Result<std::vector<std::string>> entry()
+    Result<std::vector<std::string>> entry(std::vector<TextRange>& ranges)
     {
         std::vector<std::string> axes;
         const auto close = openList();
@@ -85,8 +89,10 @@ private:
             auto name = axisOrNone();
             if (!name)
                 return name.error();
-            if (!name->empty())
+            if (!name->empty()) {
                 axes.push_back(*std::move(name));
+                ranges.push_back(m_name);
+            }
             return axes;
         }
         while (!take(*close)) {
@@ -96,13 +102,14 @@ private:
             if (name->empty())
                 return expected("an axis name");
             axes.push_back(*std::move(name));
+            ranges.push_back(m_name);
             if (!take(',') && !peekIs(*close))
                 return expected(fmt::format("\",\" or \"{}\"", *close));
         }
         return axes;
     }
 
-    /// The name of an axis; the empty name for None, null and ~.
+    /// The name of an axis, whose place is then `m_name`; the empty name for None, null and ~.
     Result<std::string> axisOrNone()
     {
         skipSpace();
@@ -113,6 +120,7 @@ private:
             std::string name(m_text.substr(m_at + 1, end - m_at - 1));
             if (name.empty())
                 return expected("an axis name between the quotes");
+            m_name = {m_at + 1, name.size()};
             m_at = end + 1;
             return name;
         }
@@ -125,6 +133,7 @@ private:
             return expected("an axis name or None");
         if (word == "None" || word == "null" || word == "~")
             return std::string();
+        m_name = {start, word.size()};
         return std::string(word);
     }
 
@@ -170,13 +179,22 @@ private:
 
     std::string_view m_text;
     std::size_t m_at = 0;
+    TextRange m_name;
 };
 
 } // namespace
 
-Result<PartitionSpec> parseSpec(std::string_view text)
+Result<LocatedSpec> parseLocatedSpec(std::string_view text)
 {
     return SpecReader(text).read();
+}
+
+Result<PartitionSpec> parseSpec(std::string_view text)
+{
+    auto located = parseLocatedSpec(text);
+    if (!located)
+        return located.error();
+    return std::move(located->spec);
 }
 
 std::string divisibleSizesText(std::int64_t size, std::int64_t pieces)

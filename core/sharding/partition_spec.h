@@ -33,6 +33,24 @@ std::string specText(const PartitionSpec& spec);
 /// Problems: MW1105 the text is no PartitionSpec; the place has the column (from 1) of what was not expected.
 Result<PartitionSpec> parseSpec(std::string_view text);
 
+/// Bytes [offset, offset + length) of a text.
+struct TextRange {
+    std::size_t offset = 0;
+    std::size_t length = 0;
+
+    friend bool operator==(const TextRange&, const TextRange&) = default;
+};
+
+/// A spec, and where its parts stand in the text that it was read from.
+struct LocatedSpec {
+    PartitionSpec spec;
+    std::vector<TextRange> entries; ///< one for each dimension: `('a', 'b')`, `None`
+    std::vector<std::vector<TextRange>> axes; ///< of each dimension, the names without their quotes
+};
+
+/// As `parseSpec`, with the places.
+Result<LocatedSpec> parseLocatedSpec(std::string_view text);
+
 /// The shape of the piece that one device holds: `global[i] / prod(size of the axes in spec.dims[i])`.
 ///
 /// Shapes: `global` has rank R; the result has rank R. Sizes count elements, not bytes.

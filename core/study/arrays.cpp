@@ -198,4 +198,11 @@ std::vector<AssignedSpec> assignedSpecs(const Study& study)
     return assigned;
 }
 
+std::string ownSpecPath(const Study& study, const std::string& array)
+{
+    const auto& entries = study.sharding.entries;
+    const auto entry = std::find_if(entries.begin(), entries.end(), [&](const ShardingEntry& one) { return one.name == array; });
+    return entry == entries.end() ? "sharding." + array : entry->path;
+}
+
 } // namespace meshwright

@@ -44,4 +44,8 @@ struct AssignedSpec {
 /// matches, then the first rule that catches the array.
 std::vector<AssignedSpec> assignedSpecs(const Study& study);
 
+/// Where the spec of one array is written, or would be: the path of the entry of its very name ("sharding.layers.1.out" for "act.layers.1"),
+/// else "sharding." and its name. A spec there decides over globs and rules.
+std::string ownSpecPath(const Study& study, const std::string& array);
+
 } // namespace meshwright

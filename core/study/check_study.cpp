@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
+#include "core/study/legal_sizes.h"
+#include "core/study/spec_findings.h"
 #include "core/study/study_parts.h"
+#include "core/study/yaml_text.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace meshwright {
@@ -45,14 +49,26 @@ public:
     }
 
 private:
-    void report(const char* id, std::string message, std::string fix, const std::string& path, std::string rule = {},
+    /// The problem that was added, so that the settings which mend it can be.
+    Problem& report(const char* id, std::string message, std::string fix, const std::string& path, std::string rule = {},
         Severity severity = Severity::Error)
     {
-        m_problems.push_back({id, std::move(message), std::move(fix), m_study.placeOf(path), severity, std::move(rule)});
+        return m_problems.emplace_back(
+            Problem{id, std::move(message), std::move(fix), m_study.placeOf(path), severity, std::move(rule), {}});
     }
 
-    /// True when the size is in its range.
+    /// True when the size is in its range. A size that is too small is mended by the least one.
     bool checkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path)
+    {
+        if (checkWorkSize(size, least, what, path))
+            return true;
+        if (size < least)
+            m_problems.back().fixSettings = {fmt::format("{}={}", path, least)};
+        return false;
+    }
+
+    /// As `checkSize`, for sizes of the model: what they should be nobody else can know.
+    bool checkWorkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path)
     {
         if (size >= least && size <= kLargestDimension)
             return true;
@@ -63,11 +79,13 @@ private:
         return false;
     }
 
-    void checkRange(bool good, double value, const char* range, const std::string& path)
+    void checkRange(bool good, double value, const char* range, const std::string& path, double standard)
     {
         if (!good)
             report("MW1425", fmt::format("{} is out of range, got {}", path, value), fmt::format("give {}", range), path,
-                fmt::format("{} is {}", path, range));
+                fmt::format("{} is {}", path, range))
+                .fixSettings
+                = {fmt::format("{}={}", path, standard)};
     }
 
     void checkHardware();
@@ -81,14 +99,17 @@ private:
     void checkRuleUse(const std::vector<AssignedSpec>& assigned);
     bool checkAxes(const PartitionSpec& spec, const std::string& path);
     void checkAssigned(const AssignedSpec& assigned);
-    void checkDivisible(const AssignedSpec& assigned, const std::vector<MeshAxis>& mesh, const std::string& meshPath);
+    std::vector<std::string> fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned);
+    std::optional<std::int64_t> fittingBatch();
     std::vector<std::string> axisNames() const;
+    std::vector<std::vector<MeshAxis>> meshes() const;
 
     const Study& m_study;
     const ReadGaps& m_gaps;
     const std::vector<std::string> m_axisNames;
     Problems m_problems;
     bool m_sizesGood = true; ///< of the model, the batch and all meshes
+    int m_fixes = 0; ///< of specs, that were worked out
 };
 
 void Checker::checkHardware()
@@ -126,11 +147,15 @@ void Checker::checkMesh(const std::vector<MeshAxis>& axes, const std::vector<Dev
                 at = fmt::format("{}.{}", path, axes[i].name);
         }
         if (problem.place.path == "mesh.device_order") {
+            const std::string beside = path == "mesh" ? "device_order" : path.substr(0, path.rfind('.')) + ".device_order";
             at = path + ".device_order";
-            if (!m_study.places.at.contains(at) && m_study.places.at.contains("device_order"))
-                at = "device_order";
+            if (!m_study.places.at.contains(at) && m_study.places.at.contains(beside))
+                at = beside;
+            problem.fixSettings = {at + "="}; // in the order of their numbers
         }
         problem.place = m_study.placeOf(at);
+        if (problem.id == "MW1112")
+            problem.fixSettings = {at + "=1"};
         m_problems.push_back(std::move(problem));
     }
 }
@@ -143,7 +168,7 @@ void Checker::checkModel()
         return;
     }
     const MlpModel* mlp = m_study.mlp();
-    m_sizesGood = m_sizesGood && checkSize(m_study.batch, 1, "the batch", "batch");
+    m_sizesGood = m_sizesGood && checkWorkSize(m_study.batch, 1, "the batch", "batch");
     if (mlp == nullptr)
         return;
     if (mlp->layers.size() < 2) {
@@ -153,7 +178,7 @@ void Checker::checkModel()
     }
     bool layersGood = true;
     for (std::size_t i = 0; i < mlp->layers.size(); ++i)
-        layersGood = checkSize(mlp->layers[i], 1, "a layer's size", fmt::format("model.mlp.layers[{}]", i)) && layersGood;
+        layersGood = checkWorkSize(mlp->layers[i], 1, "a layer's size", fmt::format("model.mlp.layers[{}]", i)) && layersGood;
     m_sizesGood = m_sizesGood && layersGood;
     if (!m_sizesGood)
         return;
@@ -175,13 +200,18 @@ void Checker::checkModel()
 void Checker::checkOptimizer()
 {
     if (const auto* sgd = std::get_if<SgdOptimizer>(&m_study.optimizer)) {
-        checkRange(sgd->learningRate > 0, sgd->learningRate, "above 0", "optimizer.sgd.learning_rate");
-        checkRange(sgd->momentum >= 0 && sgd->momentum < 1, sgd->momentum, "at least 0 and below 1", "optimizer.sgd.momentum");
+        const SgdOptimizer standard;
+        const std::string path = "optimizer.sgd.";
+        checkRange(sgd->learningRate > 0, sgd->learningRate, "above 0", path + "learning_rate", standard.learningRate);
+        checkRange(sgd->momentum >= 0 && sgd->momentum < 1, sgd->momentum, "at least 0 and below 1", path + "momentum",
+            standard.momentum);
     } else if (const auto* adam = std::get_if<AdamOptimizer>(&m_study.optimizer)) {
-        checkRange(adam->learningRate > 0, adam->learningRate, "above 0", "optimizer.adam.learning_rate");
-        checkRange(adam->beta1 >= 0 && adam->beta1 < 1, adam->beta1, "at least 0 and below 1", "optimizer.adam.beta1");
-        checkRange(adam->beta2 >= 0 && adam->beta2 < 1, adam->beta2, "at least 0 and below 1", "optimizer.adam.beta2");
-        checkRange(adam->epsilon > 0, adam->epsilon, "above 0", "optimizer.adam.epsilon");
+        const AdamOptimizer standard;
+        const std::string path = "optimizer.adam.";
+        checkRange(adam->learningRate > 0, adam->learningRate, "above 0", path + "learning_rate", standard.learningRate);
+        checkRange(adam->beta1 >= 0 && adam->beta1 < 1, adam->beta1, "at least 0 and below 1", path + "beta1", standard.beta1);
+        checkRange(adam->beta2 >= 0 && adam->beta2 < 1, adam->beta2, "at least 0 and below 1", path + "beta2", standard.beta2);
+        checkRange(adam->epsilon > 0, adam->epsilon, "above 0", path + "epsilon", standard.epsilon);
     }
 }
 
@@ -192,7 +222,7 @@ void Checker::checkTrain()
     checkSize(train.seed, 0, "the seed", "train.seed");
     if (train.data.kind == TrainingData::Kind::File) {
         checkSize(train.data.heldOut, 0, "the number of rows held out", "train.data.held_out");
-        checkRange(train.data.scale != 0, train.data.scale, "any number but 0", "train.data.scale");
+        checkRange(train.data.scale != 0, train.data.scale, "any number but 0", "train.data.scale", 1.0);
         const std::string suffix = std::filesystem::path(train.data.file).extension().string();
         if (suffix == ".npy" || suffix == ".npz" || suffix == ".idx" || train.data.file.ends_with("ubyte"))
             report("MW1428", fmt::format("\"{}\": IDX and NPY files are not read in this version", train.data.file),
@@ -205,7 +235,9 @@ void Checker::checkTrain()
         if (total != train.steps)
             report("MW1434",
                 fmt::format("train.steps is {}, but the phases have {} steps together: the phases count", train.steps, total),
-                "remove train.steps, or make them agree", "train.steps", {}, Severity::Warning);
+                "remove train.steps, or make them agree", "train.steps", {}, Severity::Warning)
+                .fixSettings
+                = {fmt::format("train.steps={}", total)};
     }
 
     const MlpModel* mlp = m_study.mlp();
@@ -214,14 +246,22 @@ void Checker::checkTrain()
     const std::string rule = "a digit is an image of 8 x 8 = 64 pixels in one of 10 classes";
     if (mlp->layers.front() != kDigitsInputs)
         report("MW1436", fmt::format("the digits have {} inputs, the first layer takes {}", kDigitsInputs, mlp->layers.front()),
-            "begin the layers with 64", "model.mlp.layers[0]", rule);
+            "begin the layers with 64", "model.mlp.layers[0]", rule)
+            .fixSettings
+            = {fmt::format("model.mlp.layers[0]={}", kDigitsInputs)};
+    const std::string last = fmt::format("model.mlp.layers[{}]", mlp->layers.size() - 1);
     if (mlp->layers.back() != kDigitsClasses)
         report("MW1436", fmt::format("the digits have {} classes, the last layer gives {}", kDigitsClasses, mlp->layers.back()),
-            "end the layers with 10", fmt::format("model.mlp.layers[{}]", mlp->layers.size() - 1), rule);
-    if (!m_gaps.sizes && m_study.batch > kDigitsTrainingRows && m_study.batch <= kLargestDimension)
-        report("MW1436",
+            "end the layers with 10", last, rule)
+            .fixSettings
+            = {fmt::format("{}={}", last, kDigitsClasses)};
+    if (!m_gaps.sizes && m_study.batch > kDigitsTrainingRows && m_study.batch <= kLargestDimension) {
+        Problem& problem = report("MW1436",
             fmt::format("a batch of {} is more than the {} digits that are for training", m_study.batch, kDigitsTrainingRows),
             fmt::format("use a batch of at most {}", kDigitsTrainingRows), "batch");
+        if (const auto batch = fittingBatch())
+            problem.fixSettings = {fmt::format("batch={}", *batch)};
+    }
 }
 
 void Checker::checkPipeline()
@@ -231,14 +271,21 @@ void Checker::checkPipeline()
         && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches");
     if (sizesGood && pipeline.stages > 1)
         report("MW1428", fmt::format("{} pipeline stages: this version runs one", pipeline.stages),
-            "write stages: 1; a mesh axis may still shard arrays", "pipeline.stages");
+            "write stages: 1; a mesh axis may still shard arrays", "pipeline.stages")
+            .fixSettings
+            = {"pipeline.stages=1"};
     if (sizesGood && pipeline.microbatches > 1)
         report("MW1428", fmt::format("{} microbatches: this version runs one", pipeline.microbatches), "write microbatches: 1",
-            "pipeline.microbatches");
+            "pipeline.microbatches")
+            .fixSettings
+            = {"pipeline.microbatches=1"};
     const std::vector<std::string>& names = m_axisNames;
-    if (!pipeline.axis.empty() && !m_gaps.axes && std::find(names.begin(), names.end(), pipeline.axis) == names.end())
-        report(
+    if (!pipeline.axis.empty() && !m_gaps.axes && std::find(names.begin(), names.end(), pipeline.axis) == names.end()) {
+        Problem& problem = report(
             "MW1102", fmt::format("unknown axis name: \"{}\"", pipeline.axis), suggestion(pipeline.axis, names), "pipeline.axis");
+        if (const auto near = nearestName(pipeline.axis, names))
+            problem.fixSettings = {"pipeline.axis=" + *near};
+    }
 }
 
 /// The axes of the mesh and of all phases' meshes.
@@ -257,29 +304,43 @@ std::vector<std::string> Checker::axisNames() const
     return names;
 }
 
-/// True when the axes of a spec are known, each used once.
+std::vector<std::vector<MeshAxis>> Checker::meshes() const
+{
+    std::vector<std::vector<MeshAxis>> all = {m_study.mesh};
+    for (const StudyPhase& phase : m_study.phases)
+        all.push_back(phase.mesh);
+    return all;
+}
+
+/// True when the axes of a spec are known, each used once. What a logical axis stands for is a list, anything else a spec.
 bool Checker::checkAxes(const PartitionSpec& spec, const std::string& path)
 {
     if (m_gaps.axes)
         return false;
-    const std::vector<std::string>& names = m_axisNames;
-    std::set<std::string> seen;
-    bool good = true;
-    for (const auto& axes : spec.dims) {
-        for (const std::string& axis : axes) {
-            if (std::find(names.begin(), names.end(), axis) == names.end())
-                report("MW1102", fmt::format("unknown axis name: \"{}\"", axis),
-                    names.empty() ? fmt::format("add the axis to the mesh: mesh: {{{}: 2}}", axis) : suggestion(axis, names),
-                    path, names.empty() ? "the study has no mesh axes" : "the mesh has the axes " + join(names, ", "));
-            else if (!seen.insert(axis).second)
-                report("MW1103", fmt::format("axis \"{}\" is used twice in the spec {}", axis, specText(spec)),
-                    "use each axis for one dimension only", path);
-            else
-                continue;
-            good = false;
-        }
+    const std::vector<SpecFinding> findings = axisFindings(spec, m_axisNames);
+    if (findings.empty())
+        return true;
+    std::vector<std::string> fix;
+    if (const PartitionSpec known = withKnownAxes(spec, m_axisNames); axisFindings(known, m_axisNames).empty()) {
+        const bool isLogical = path.starts_with("sharding.rules");
+        fix.push_back(isLogical ? fmt::format("{}[1]={}", path, namesText(known.dims.front()))
+                                : fmt::format("{}={}", path, specText(known)));
     }
-    return good;
+    for (const SpecFinding& finding : findings) {
+        m_problems.push_back(finding.problem);
+        m_problems.back().place = m_study.placeOf(path);
+        m_problems.back().fixSettings = fix;
+    }
+    return false;
+}
+
+/// The first entry of a rule's spec that says something, as a setting.
+std::vector<std::string> oneEntry(const PartitionSpec& spec, const std::string& path)
+{
+    const auto entry = std::find_if(spec.dims.begin(), spec.dims.end(), [](const auto& axes) { return !axes.empty(); });
+    if (entry == spec.dims.end())
+        return {};
+    return {fmt::format("{}.spec={}", path, specText(PartitionSpec{{*entry}}))};
 }
 
 void Checker::checkSharding()
@@ -298,7 +359,9 @@ void Checker::checkSharding()
             report("MW1427",
                 fmt::format("{} has {} entries, but \"divisible: largest_dim\" puts one entry on one dimension",
                     specText(rule.spec), rule.spec.dims.size()),
-                "give one entry: spec: [data]", path + ".spec");
+                "give one entry: spec: [data]", path + ".spec")
+                .fixSettings
+                = oneEntry(rule.spec, path);
         else if (checkAxes(rule.spec, path + ".spec"))
             continue;
         badSpecs.insert(path);
@@ -338,10 +401,16 @@ void Checker::checkNames(const std::vector<StudyArray>& arrays)
             continue;
         constexpr int kMostSearched = 20;
         const auto near = searched++ < kMostSearched ? nearestName(entry.name, names) : std::nullopt;
-        report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
+        Problem& problem = report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
             near ? fmt::format("did you mean \"{}\"?", *near)
                  : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
             entry.path);
+        const auto& entries = m_study.sharding.entries;
+        const bool isFree
+            = near && std::none_of(entries.begin(), entries.end(), [&](const ShardingEntry& e) { return e.name == *near; });
+        if (isFree && entry.path == "sharding." + entry.name)
+            problem.fixSettings
+                = {entry.path + "=", fmt::format("sharding.{}={}", *near, specText(entry.spec))}; // the old name goes
     }
 }
 
@@ -359,42 +428,57 @@ void Checker::checkRuleUse(const std::vector<AssignedSpec>& assigned)
 
 void Checker::checkAssigned(const AssignedSpec& assigned)
 {
-    const StudyArray& array = assigned.array;
-    if (assigned.spec.dims.size() > array.shape.size()) {
-        report("MW1101",
-            fmt::format("the spec {} has {} entries, but \"{}\" has rank {} ({})", specText(assigned.spec),
-                assigned.spec.dims.size(), array.name, array.shape.size(),
-                array.shape.empty() ? "a scalar" : join(array.meaning, ", ")),
-            fmt::format("give at most {} entries", array.shape.size()), assigned.path, "at most one entry for each dimension");
-        return;
-    }
-    checkDivisible(assigned, m_study.mesh, "");
-    for (std::size_t i = 0; i < m_study.phases.size(); ++i)
-        checkDivisible(assigned, m_study.phases[i].mesh, fmt::format("phases[{}]", i));
+    const auto check = [&](const std::vector<MeshAxis>& mesh, const std::string& where) {
+        for (const SpecFinding& finding : fitFindings(assigned.spec, assigned.array, mesh, where)) {
+            m_problems.push_back(finding.problem);
+            m_problems.back().place = m_study.placeOf(assigned.path);
+            m_problems.back().fixSettings = fixOf(finding.problem, finding, assigned);
+            if (finding.problem.id == "MW1101")
+                return false; // on every mesh
+        }
+        return true;
+    };
+    bool goesOn = check(m_study.mesh, "");
+    for (std::size_t i = 0; goesOn && i < m_study.phases.size(); ++i)
+        goesOn = check(m_study.phases[i].mesh, fmt::format(" in phases[{}]", i));
 }
 
-void Checker::checkDivisible(const AssignedSpec& assigned, const std::vector<MeshAxis>& mesh, const std::string& phase)
+/// Another batch where the batch does not divide; else a spec of the array's own, which leaves dimensions whole.
+std::vector<std::string> Checker::fixOf(const Problem& problem, const SpecFinding& finding, const AssignedSpec& assigned)
 {
-    const StudyArray& array = assigned.array;
-    for (std::size_t dim = 0; dim < assigned.spec.dims.size(); ++dim) {
-        std::int64_t pieces = 1;
-        for (const std::string& name : assigned.spec.dims[dim]) {
-            const auto axis = std::find_if(mesh.begin(), mesh.end(), [&](const MeshAxis& a) { return a.name == name; });
-            if (axis != mesh.end())
-                pieces *= axis->size; // a mesh is small: checked
-        }
-        const std::int64_t size = array.shape[dim];
-        if (size % pieces == 0)
-            continue;
-        const std::int64_t below = size / pieces * pieces;
-        const std::string sizes = below > 0 ? fmt::format("{} or {}", below, below + pieces) : fmt::format("{}", pieces);
-        report("MW1104",
-            fmt::format("\"{}\": dim {} ({}) of size {} is not divisible by {}{}", array.name, dim, array.meaning[dim], size,
-                pieces, phase.empty() ? "" : fmt::format(" in {}", phase)),
-            fmt::format("make it {}, or leave the dimension whole", sizes), assigned.path,
-            fmt::format("mesh {} ({}) cuts the dimension into {} equal pieces",
-                assigned.spec.dims[dim].size() == 1 ? "axis" : "axes", join(assigned.spec.dims[dim], ", "), pieces));
+    constexpr int kMostFixes = 100; // of an endless list of problems nobody needs more
+    if (++m_fixes > kMostFixes)
+        return {};
+    if (problem.id == "MW1104" && assigned.array.meaning[finding.dim] == "batch") {
+        if (const auto batch = fittingBatch())
+            return {fmt::format("batch={}", *batch)};
     }
+    const PartitionSpec fitting = withFittingAxes(assigned.spec, assigned.array.shape, meshes());
+    return {fmt::format("{}={}", ownSpecPath(m_study, assigned.array.name), specText(fitting))};
+}
+
+/// The batch next to the study's, if possible not larger, that divides wherever it is split and that the data can fill.
+std::optional<std::int64_t> Checker::fittingBatch()
+{
+    if (!m_sizesGood || m_gaps.sizes || m_gaps.axes)
+        return std::nullopt;
+    std::int64_t multiple = 1;
+    for (const AssignedSpec& one : assignedSpecs(m_study)) {
+        if (one.array.meaning.empty() || one.array.meaning.front() != "batch" || one.spec.dims.empty())
+            continue;
+        for (const auto& mesh : meshes()) {
+            const std::int64_t pieces = piecesOf(one.spec.dims.front(), mesh);
+            const auto common = checkedMultiply(multiple / std::gcd(multiple, pieces), pieces);
+            if (!common || *common > kLargestDimension)
+                return std::nullopt;
+            multiple = *common;
+        }
+    }
+    const bool digits = m_study.train.data.kind == TrainingData::Kind::Digits;
+    const std::int64_t most = digits ? kDigitsTrainingRows : kLargestDimension;
+    if (multiple > most)
+        return std::nullopt;
+    return std::max(multiple, std::min(m_study.batch, most) / multiple * multiple);
 }
 
 std::int64_t devicesIn(const std::vector<MeshAxis>& axes)
@@ -449,10 +533,15 @@ Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices)
     Problems problems;
     const auto check = [&](const std::vector<MeshAxis>& axes, const std::string& path) {
         const std::int64_t needed = devicesIn(axes);
-        if (needed > hardwareDevices)
-            problems.push_back({"MW1430", fmt::format("the mesh needs {} devices, the hardware has {}", needed, hardwareDevices),
-                "use smaller axes, or a larger slice", study.placeOf(path), Severity::Error,
-                "a mesh has at most as many devices as the hardware"});
+        if (needed <= hardwareDevices)
+            return;
+        problems.push_back({"MW1430", fmt::format("the mesh needs {} devices, the hardware has {}", needed, hardwareDevices),
+            "use smaller axes, or a larger slice", study.placeOf(path), Severity::Error,
+            "a mesh has at most as many devices as the hardware"});
+        Study part = study;
+        part.mesh = axes;
+        if (const auto mesh = nearestMesh(part, hardwareDevices))
+            problems.back().fixSettings = meshSettings(axes, *mesh, path);
     };
     check(study.mesh, "mesh");
     for (std::size_t i = 0; i < study.phases.size(); ++i)

@@ -123,9 +123,20 @@ private:
         std::vector<std::string> m_known;
     };
 
-    void report(const char* id, std::string message, std::string fix, Place place, std::string rule = {})
+    Problem& report(const char* id, std::string message, std::string fix, Place place, std::string rule = {})
     {
-        problems.push_back({id, std::move(message), std::move(fix), std::move(place), Severity::Error, std::move(rule)});
+        return problems.emplace_back(
+            Problem{id, std::move(message), std::move(fix), std::move(place), Severity::Error, std::move(rule), {}});
+    }
+
+    /// A name that is none of those that may be chosen; mended by the nearest one.
+    Problem& unknownName(const DocNode& node, const std::string& path, const std::vector<std::string>& names)
+    {
+        Problem& problem
+            = report("MW1423", fmt::format("unknown name \"{}\"", node.text), suggestion(node.text, names), node.place(path));
+        if (const auto near = nearestName(node.text, names))
+            problem.fixSettings = {path + "=" + *near};
+        return problem;
     }
 
     void wrongKind(const DocNode& node, const std::string& path, const char* expected, std::string fix = {})
@@ -164,7 +175,7 @@ private:
         if (found != words.end())
             target = found->second;
         else
-            report("MW1423", fmt::format("unknown name \"{}\"", *name), suggestion(*name, namesOf(words)), node->place(path));
+            unknownName(*node, path, namesOf(words));
     }
 
     void setInteger(const DocNode* node, const std::string& path, std::int64_t& target)
@@ -227,6 +238,8 @@ std::optional<std::int64_t> StudyReader::integer(const DocNode& node, const std:
         }
     }
     wrongKind(node, path, "an integer");
+    if (node.kind == DocNode::Kind::Scalar && parseInteger(node.text))
+        problems.back().fixSettings = {path + "=" + node.text}; // without its quotes
     return std::nullopt;
 }
 
@@ -242,6 +255,8 @@ std::optional<double> StudyReader::number(const DocNode& node, const std::string
         }
     }
     wrongKind(node, path, "a number");
+    if (node.kind == DocNode::Kind::Scalar && parseNumber(node.text))
+        problems.back().fixSettings = {path + "=" + node.text}; // without its quotes
     return std::nullopt;
 }
 
@@ -341,7 +356,7 @@ std::optional<StudyReader::Choice> StudyReader::choice(
     if (node.kind == DocNode::Kind::Scalar) {
         if (std::find(kinds.begin(), kinds.end(), node.text) != kinds.end())
             return Choice{node.text, nullptr};
-        report("MW1423", fmt::format("unknown name \"{}\"", node.text), suggestion(node.text, kinds), node.place(path));
+        unknownName(node, path, kinds);
         return std::nullopt;
     }
     Fields fields(*this, node, path);
@@ -370,7 +385,10 @@ void StudyReader::read(const DocNode& root)
     Fields fields(*this, root, "");
     if (!fields.isMap())
         return;
-    if (const DocNode* version = fields.require("meshwright", "begin the study with \"meshwright: 1\"")) {
+    const DocNode* version = fields.require("meshwright", "begin the study with \"meshwright: 1\"");
+    if (version == nullptr) {
+        problems.back().fixSettings = {"meshwright=1"};
+    } else {
         const auto value = integer(*version, "meshwright");
         if (value && *value != 1) {
             problems = {Problem{"MW1426", fmt::format("the study is of version {}, this program reads version 1", *value),
@@ -731,9 +749,7 @@ void StudyReader::readData(const DocNode& node, const std::string& path)
         data.kind = TrainingData::Kind::File;
         data.file = *name;
     } else {
-        const std::vector<std::string> names = {"random", "digits"};
-        report("MW1423", fmt::format("unknown data \"{}\"", *name),
-            suggestion(*name, names) + " A file's name has a dot or a slash", node.place(path));
+        unknownName(node, path, {"random", "digits"}).fix += " A file's name has a dot or a slash";
     }
 }
 
@@ -769,11 +785,6 @@ void StudyReader::readPipeline(const DocNode& node)
     fields.close();
 }
 
-struct Reading {
-    Study study;
-    Problems problems;
-};
-
 /// The problems of the file by their places, then those of settings; duplicates removed.
 void sortProblems(Problems& problems, const std::string& fileName)
 {
@@ -786,10 +797,13 @@ void sortProblems(Problems& problems, const std::string& fileName)
     problems.erase(std::unique(problems.begin(), problems.end(), same), problems.end());
 }
 
-Reading readAndCheck(std::string_view text, const std::string& fileName, std::span<const std::string> settings)
+} // namespace
+
+StudyReading readStudyInPart(std::string_view text, const std::string& fileName, std::span<const std::string> settings)
 {
     Document document = parseDocument(text, fileName);
-    Reading reading;
+    StudyReading reading;
+    reading.readable = document.readable;
     reading.problems = std::move(document.problems);
     if (!document.readable)
         return reading;
@@ -807,11 +821,9 @@ Reading readAndCheck(std::string_view text, const std::string& fileName, std::sp
     return reading;
 }
 
-} // namespace
-
 Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings)
 {
-    Reading reading = readAndCheck(text, fileName, settings);
+    StudyReading reading = readStudyInPart(text, fileName, settings);
     if (hasErrors(reading.problems))
         return std::move(reading.problems);
     return std::move(reading.study);
@@ -827,7 +839,7 @@ Result<Study> loadStudy(const std::filesystem::path& path, std::span<const std::
 
 Problems examineStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings)
 {
-    return readAndCheck(text, fileName, settings).problems;
+    return readStudyInPart(text, fileName, settings).problems;
 }
 
 } // namespace meshwright

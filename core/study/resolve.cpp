@@ -2,6 +2,7 @@
 #include "core/study/resolve.h"
 
 #include "core/study/arrays.h"
+#include "core/study/spec_findings.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -158,6 +159,9 @@ private:
         if (m_refused.insert(spec.path).second) {
             Problems problems = local ? sharding.error() : local.error();
             placeAll(problems, m_study.placeOf(spec.path));
+            for (Problem& problem : problems)
+                problem.fixSettings = {
+                    fmt::format("{}={}", spec.path, specText(withFittingAxes(spec.spec, shape, std::span(&m_mesh.axes(), 1))))};
             append(m_problems, std::move(problems));
         }
         return std::nullopt;

@@ -178,10 +178,21 @@ Result<Study> readStudy(std::string_view text, const std::string& fileName, std:
 /// As `readStudy`, from a file (`-`: standard input). Problems: those and of `readFile`.
 Result<Study> loadStudy(const std::filesystem::path& path, std::span<const std::string> settings = {});
 
+/// As much of a study as could be read, and all that is wrong with it.
+struct StudyReading {
+    Study study; ///< what could not be read is left at its default
+    Problems problems; ///< as `examineStudy` has them
+    bool readable = false; ///< false: the text is no document at all
+};
+
+/// As `readStudy`, for whoever shows a study while it is being written.
+StudyReading readStudyInPart(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
+
 /// What `readStudy` finds, warnings included; empty when all is well.
 Problems examineStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
 
-/// Everything that is wrong with a study, however it came about.
+/// Everything that is wrong with a study, however it came about. Where a program can know a remedy, the problem's `fixSettings` have it:
+/// with them in place the problem is gone.
 ///
 /// Problems: MW1401 sizes (fewer than two layers, a size below 1 or above kLargestDimension), MW1425 another number out of its range,
 /// MW1428 what a later version will do, MW1429 a name that no array has, MW1431 (warning) a rule that catches nothing,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/study.h"
 
+#include "core/study/axis_edits.h"
 #include "core/study/yaml_text.h"
 
 #include <fmt/format.h>
@@ -17,16 +18,6 @@ namespace {
 std::string number(double value)
 {
     return fmt::format("{}", value);
-}
-
-std::string meshText(const std::vector<MeshAxis>& axes, const std::vector<DeviceId>& order)
-{
-    std::vector<std::string> parts;
-    for (const MeshAxis& axis : axes)
-        parts.push_back(fmt::format("{}: {}", keyText(axis.name), axis.size));
-    if (!order.empty())
-        parts.push_back(fmt::format("device_order: [{}]", fmt::join(order, ", ")));
-    return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
 std::string hardwareText(const HardwareChoice& hardware)
@@ -77,14 +68,8 @@ std::string shardingText(const StudySharding& sharding)
     }
     if (!sharding.rules.empty())
         text += "  rules:\n";
-    for (const LogicalRule& rule : sharding.rules) {
-        std::vector<std::string> axes;
-        std::transform(rule.axes.begin(), rule.axes.end(), std::back_inserter(axes), keyText);
-        const std::string list = axes.empty() ? "null"
-            : axes.size() == 1                ? axes.front()
-                                              : fmt::format("[{}]", fmt::join(axes, ", "));
-        text += fmt::format("    - [{}, {}]\n", keyText(rule.name), list);
-    }
+    for (const LogicalRule& rule : sharding.rules)
+        text += fmt::format("    - [{}, {}]\n", keyText(rule.name), namesText(rule.axes));
     return text.empty() ? text : "sharding:\n" + text;
 }
 
@@ -121,7 +106,7 @@ std::string writeStudy(const Study& study)
     if (study.hardware)
         text += hardwareText(*study.hardware);
     if (!study.mesh.empty() || !study.deviceOrder.empty())
-        text += fmt::format("mesh: {}\n", meshText(study.mesh, study.deviceOrder));
+        text += fmt::format("mesh: {}\n", meshValue(study.mesh, study.deviceOrder));
     text += modelText(study.model);
     text += fmt::format("init: {{w: {}, b: {}{}}}\n", initializerName(study.weightInit), initializerName(study.biasInit),
         study.partitionableRandom ? "" : ", random: legacy");
@@ -134,7 +119,7 @@ std::string writeStudy(const Study& study)
     if (!study.phases.empty())
         text += "phases:\n";
     for (const StudyPhase& phase : study.phases)
-        text += fmt::format("  - {{steps: {}, mesh: {}}}\n", phase.steps, meshText(phase.mesh, phase.deviceOrder));
+        text += fmt::format("  - {{steps: {}, mesh: {}}}\n", phase.steps, meshValue(phase.mesh, phase.deviceOrder));
     if (study.pipeline != PipelineChoice{})
         text += fmt::format("pipeline: {{{}stages: {}, microbatches: {}, schedule: {}}}\n",
             study.pipeline.axis.empty() ? "" : fmt::format("axis: {}, ", keyText(study.pipeline.axis)), study.pipeline.stages,

@@ -137,6 +137,13 @@ std::string keyText(const std::string& name)
     return plain ? name : inQuotes(name);
 }
 
+std::string namesText(const std::vector<std::string>& names)
+{
+    std::vector<std::string> keys;
+    std::transform(names.begin(), names.end(), std::back_inserter(keys), keyText);
+    return keys.empty() ? "null" : keys.size() == 1 ? keys.front() : fmt::format("[{}]", join(keys, ", "));
+}
+
 bool isMoreThanText(std::string_view scalar)
 {
     constexpr std::array kWords = {"true", "True", "TRUE", "false", "False", "FALSE", "None"};

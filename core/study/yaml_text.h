@@ -16,6 +16,9 @@ std::string inQuotes(std::string_view text);
 /// A key or a name as it stands, in quotes where YAML would read something else.
 std::string keyText(const std::string& name);
 
+/// Names as a value: `null` for none, one as it stands, more as a list.
+std::string namesText(const std::vector<std::string>& names);
+
 /// True for a plain scalar that means something other than text: a number, true, null, None. Quotes would change it.
 bool isMoreThanText(std::string_view scalar);
 

@@ -27,6 +27,9 @@ private Q_SLOTS:
     void checkReportsAll();
     void checkReadsStandardInput();
     void checkFailOn();
+    void checkFixes();
+    void checkFixesStandardInput();
+    void checkFixKeepsWhatItCannotWrite();
     void unwritableOutput();
     void explain();
     void lists();
@@ -309,6 +312,91 @@ void TestCommandLine::checkFailOn()
     QVERIFY(outcome.err.contains("warning MW1431"));
     QVERIFY(outcome.out.contains("rule \"nothing*\" catches nothing"));
     QCOMPARE(run({"check", "--fail-on", "warnings", "-"}, study).code, 2);
+}
+
+namespace {
+
+void writeFile(const QString& path, const QByteArray& content)
+{
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(content);
+}
+
+QByteArray contentOf(const QString& path)
+{
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray("unreadable");
+}
+
+/// Three mistakes that a program can mend, and one that it cannot.
+const QByteArray kFixable = "meshwright: 1 # a note\n"
+                            "mesh: {data: 0}\n"
+                            "model: {mlp: {layers: [6, 4], loss: crossentropy}}\n"
+                            "batch: 10\n"
+                            "sharding: {x: P('dta', None)}\n";
+
+} // namespace
+
+void TestCommandLine::checkFixes()
+{
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("study.yaml");
+    writeFile(path, kFixable + "bacth: 3\n");
+
+    // Overrides are looked at, not written: with data=4 a batch of 10 does not divide.
+    const Outcome outcome = run({"check", path, "--fix", "--set", "mesh.data=4"});
+    QCOMPARE(outcome.code, 3);
+    const QByteArray mended = "meshwright: 1 # a note\nmesh: {data: 1}\n"
+                              "model: {mlp: {layers: [6, 4], loss: cross_entropy}}\nbatch: 10\n"
+                              "sharding: {x: \"P('data', None)\"}\nbacth: 3\n";
+    QCOMPARE(contentOf(path), mended);
+    for (const char* line : {"fixed MW1409: P('dta', None) needs quotes", "fixed MW1112: mesh axis \"data\"", "  mesh.data=1\n",
+             "fixed MW1423: unknown name \"crossentropy\"", "  sharding.x=P('data', None)\n",
+             "study.yaml: 2 errors, 0 warnings\n"})
+        QVERIFY2(outcome.out.contains(line), outcome.out.constData());
+    QVERIFY(outcome.err.contains("MW1420") && outcome.err.contains("MW1104"));
+
+    // Once more: nothing to do, and the file is not touched.
+    const QDateTime before = QFileInfo(path).lastModified();
+    const Outcome again = run({"check", path, "--fix", "--format", "json"});
+    QCOMPARE(again.code, 3);
+    QCOMPARE(tests::resultErrors(again.out), QString());
+    QVERIFY(!again.out.contains("fixed"));
+    QCOMPARE(QFileInfo(path).lastModified(), before);
+
+    writeFile(path, kFixable);
+    const Outcome json = run({"check", path, "--fix", "--format", "json"});
+    QCOMPARE(json.code, 0);
+    QCOMPARE(tests::resultErrors(json.out), QString());
+    const QJsonDocument document = QJsonDocument::fromJson(json.out);
+    QCOMPARE(document["problems"].toArray().size(), 0);
+    QCOMPARE(document["fixed"].toArray().size(), 4);
+    QCOMPARE(document["fixed"][1]["fix_settings"][0].toString(), "mesh.data=1");
+}
+
+void TestCommandLine::checkFixesStandardInput()
+{
+    const Outcome outcome = run({"check", "-", "--fix"}, kFixable);
+    QCOMPARE(outcome.code, 0);
+    QVERIFY2(outcome.out.startsWith("meshwright: 1 # a note\nmesh: {data: 1}\n"), outcome.out.constData());
+    QVERIFY(outcome.err.contains("standard input: fixed MW1112"));
+    QCOMPARE(run({"check", "-", "--fix", "--format", "json"}, kFixable).code, 2);
+    QCOMPARE(run({"check", "-", "--fix", example("digits.yaml")}, kFixable).code, 2);
+    const Outcome unreadable = run({"check", "-", "--fix"}, "mesh: [");
+    QCOMPARE(unreadable.code, 3);
+    QCOMPARE(unreadable.out, QByteArray());
+}
+
+void TestCommandLine::checkFixKeepsWhatItCannotWrite()
+{
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("study.yaml");
+    writeFile(path, "mesh: [");
+    QCOMPARE(run({"check", path, "--fix"}).code, 3);
+    QCOMPARE(contentOf(path), QByteArray("mesh: ["));
+    QCOMPARE(run({"check", folder.filePath("none.yaml"), "--fix"}).code, 3);
+    QVERIFY(!QFile::exists(folder.filePath("none.yaml")));
 }
 
 void TestCommandLine::unwritableOutput()

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/check_spec.h"
+
+#include "core/study/spec_findings.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace meshwright {
+
+namespace {
+
+std::vector<std::string> namesOf(const std::vector<MeshAxis>& mesh)
+{
+    std::vector<std::string> names;
+    for (const MeshAxis& axis : mesh)
+        names.push_back(axis.name);
+    return names;
+}
+
+/// The word or mark at a position; the last byte of the text when it is past the end.
+TextRange tokenAt(std::string_view text, std::size_t at)
+{
+    while (at > 0 && (at >= text.size() || text[at] == ' '))
+        --at; // the end, and the gap before what is missing, show at what stands before
+    const auto isWord = [&](std::size_t i) {
+        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '_');
+    };
+    std::size_t end = at;
+    while (isWord(end))
+        ++end;
+    return {at, text.empty() ? 0 : std::max<std::size_t>(1, end - at)};
+}
+
+/// What stands in a text for a finding.
+TextRange rangeOf(const LocatedSpec& located, const SpecFinding& finding)
+{
+    if (finding.axis)
+        return located.axes[finding.dim][*finding.axis];
+    if (finding.problem.id != "MW1101")
+        return located.entries[finding.dim];
+    const TextRange& first = located.entries[finding.dim]; // all entries beyond the rank
+    const TextRange& last = located.entries.back();
+    return {first.offset, last.offset + last.length - first.offset};
+}
+
+} // namespace
+
+std::vector<SpecProblem> checkSpecText(std::string_view text, const StudyArray& array, const std::vector<MeshAxis>& mesh)
+{
+    const auto located = parseLocatedSpec(text);
+    std::vector<SpecProblem> problems;
+    if (!located) {
+        for (const Problem& problem : located.error())
+            problems.push_back({problem, tokenAt(text, static_cast<std::size_t>(std::max(0, problem.place.column - 1)))});
+        return problems;
+    }
+    std::vector<SpecFinding> findings = axisFindings(located->spec, namesOf(mesh));
+    if (findings.empty())
+        findings = fitFindings(located->spec, array, mesh);
+    for (SpecFinding& finding : findings) {
+        const TextRange range = rangeOf(*located, finding);
+        problems.push_back({std::move(finding.problem), range});
+    }
+    return problems;
+}
+
+std::optional<std::string> correctedSpec(std::string_view text, const StudyArray& array, const std::vector<MeshAxis>& mesh)
+{
+    const auto spec = parseSpec(text);
+    if (!spec)
+        return std::nullopt;
+    const std::vector<std::string> names = namesOf(mesh);
+    const PartitionSpec known = withKnownAxes(*spec, names);
+    if (!axisFindings(known, names).empty())
+        return std::nullopt;
+    return specText(withFittingAxes(known, array.shape, std::span(&mesh, 1)));
+}
+
+} // namespace meshwright

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright {
+
+/// A study's text after everything was mended that needs no decision.
+struct FixedText {
+    std::string text;
+    std::vector<Problem>
+        fixed; ///< in the order in which they were; `fixSettings` is what was written (nothing for missing quotes)
+    bool rewritten = false; ///< as in `EditedText`
+};
+
+/// Applies the fixes of a study's problems one after the other, until none is left that does away with its problem.
+/// Problems: those of `parseDocument` that make the text unreadable.
+Result<FixedText> fixedText(std::string_view text, const std::string& file);
+
+} // namespace meshwright
