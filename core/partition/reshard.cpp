@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/reshard.h"
 
-#include "core/sharding/layout.h"
+#include "core/partition/reshard_steps.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 #include <queue>
-#include <set>
 
 namespace meshwright {
 
@@ -32,63 +31,34 @@ struct Edge {
     std::size_t to = 0;
 };
 
-/// Cuts the axes of both layouts so that any two parts are equal or disjoint.
-AxisRefs atomsOf(const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
-{
-    std::vector<std::set<std::int64_t>> cuts(mesh.axes().size());
-    std::vector<std::pair<std::size_t, std::pair<std::int64_t, std::int64_t>>> covered;
-    const auto add = [&](const AxisRefs& axes) {
-        for (const AxisRef& axis : axes) {
-            cuts[static_cast<std::size_t>(axis.axis)].insert({axis.pre, axis.pre * axis.size});
-            covered.push_back({static_cast<std::size_t>(axis.axis), {axis.pre, axis.pre * axis.size}});
-        }
-    };
-    for (const TensorSharding* sharding : {&from, &to}) {
-        for (const DimSharding& dim : sharding->dims)
-            add(dim.axes);
-        add(sharding->unreduced);
-    }
-    AxisRefs atoms;
-    for (std::size_t axis = 0; axis < cuts.size(); ++axis) {
-        for (auto cut = cuts[axis].begin(); cut != cuts[axis].end() && std::next(cut) != cuts[axis].end(); ++cut) {
-            const std::int64_t start = *cut;
-            const std::int64_t end = *std::next(cut);
-            const bool used = std::any_of(covered.begin(), covered.end(),
-                [&](const auto& part) { return part.first == axis && part.second.first <= start && end <= part.second.second; });
-            if (used)
-                atoms.push_back({static_cast<std::int32_t>(axis), start, end / start});
-        }
-    }
-    return atoms;
-}
+/// A search that goes on for longer than this is not worth what it could still save.
+constexpr std::size_t kMostSettled = 20'000;
 
-class Planner {
+/// A shortest path over layouts made of given parts of axes.
+class Search {
 public:
-    Planner(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh,
+    Search(const ReshardedArray& array, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh, AxisRefs parts,
         const CollectiveCost& cost)
-        : m_shape(shape)
-        , m_elementBytes(elementBytes)
+        : m_array(array)
         , m_from(from)
         , m_to(to)
         , m_mesh(mesh)
         , m_cost(cost)
-        , m_atoms(atomsOf(from, to, mesh))
+        , m_atoms(std::move(parts))
         , m_start(stateOf(from))
         , m_goal(stateOf(to))
-        , m_byteLimit(std::max(localBytes(m_start), localBytes(m_goal)))
     {
     }
 
-    ReshardPlan plan()
+    /// The cheapest way that costs no more than `costLimit` and has no layout of more than `byteLimit` on one device.
+    std::optional<ReshardPlan> cheapest(double costLimit, std::int64_t byteLimit)
     {
+        m_costLimit = costLimit;
+        m_byteLimit = byteLimit;
         auto path = shortestPath();
-        if (!path) {
-            m_byteLimit = std::numeric_limits<
-                std::int64_t>::max(); // sizes that share no divisor: a larger layout on the way is unavoidable
-            path = shortestPath();
-        }
-        assert(path); // gathering everything, then slicing, always leads there
-        ReshardPlan plan;
+        if (!path)
+            return std::nullopt;
+        std::vector<ReshardStep> steps;
         State at = m_start;
         for (std::size_t i = 0; i < path->size(); ++i) {
             // Neighbouring gathers, and neighbouring slices, are one collective over several dimensions.
@@ -100,12 +70,10 @@ public:
                 joinPerDim(edge, (*path)[i].first);
                 next = (*path)[i].second;
             }
-            plan.steps.push_back(stepOf(edge, at, next));
-            plan.cost += costOf(edge, at, next);
-            plan.peakBytes = std::max(plan.peakBytes, localBytes(at) + localBytes(next));
+            steps.push_back(stepOf(edge, at, next));
             at = std::move(next);
         }
-        return plan;
+        return planOf(std::move(steps), m_array, m_from, m_mesh, m_cost);
     }
 
 private:
@@ -153,9 +121,9 @@ private:
 
     TensorSharding shardingOf(const State& state) const
     {
-        TensorSharding sharding = TensorSharding::replicatedOf(m_shape.size());
+        TensorSharding sharding = TensorSharding::replicatedOf(rank());
         sharding.mesh = m_to.mesh;
-        for (std::size_t dim = 0; dim < m_shape.size(); ++dim)
+        for (std::size_t dim = 0; dim < rank(); ++dim)
             sharding.dims[dim].axes = axesOf(state.dims[dim]);
         sharding.unreduced = axesOf(state.unreduced);
         sharding.unreducedKind = m_from.unreducedKind;
@@ -170,15 +138,17 @@ private:
         return count;
     }
 
-    std::int64_t localBytes(const State& state) const
+    std::size_t rank() const { return m_array.shape.size(); }
+
+    std::int64_t localBytesOf(const State& state) const
     {
-        std::int64_t bytes = m_elementBytes;
-        for (std::size_t dim = 0; dim < m_shape.size(); ++dim)
-            bytes *= (m_shape[dim] + pieces(state.dims[dim]) - 1) / pieces(state.dims[dim]);
+        std::int64_t bytes = m_array.elementBytes;
+        for (std::size_t dim = 0; dim < rank(); ++dim)
+            bytes *= (m_array.shape[dim] + pieces(state.dims[dim]) - 1) / pieces(state.dims[dim]);
         return bytes;
     }
 
-    bool divides(const State& state, std::size_t dim) const { return m_shape[dim] % pieces(state.dims[dim]) == 0; }
+    bool divides(const State& state, std::size_t dim) const { return m_array.shape[dim] % pieces(state.dims[dim]) == 0; }
 
     bool isUsed(const State& state, int atom) const
     {
@@ -187,60 +157,39 @@ private:
         return has(state.unreduced) || std::any_of(state.dims.begin(), state.dims.end(), has);
     }
 
+    /// The axes that take part, as `stepOf` has them.
+    AxisRefs axesOfEdge(const Edge& edge, const State& before, const State& after) const
+    {
+        if (edge.kind == OpKind::AllReduce)
+            return axesOf(edge.axes);
+        if (edge.kind == OpKind::CollectivePermute)
+            return permutedAxes(shardingOf(before), shardingOf(after), true);
+        AxisRefs axes;
+        for (const auto& atoms : edge.perDim) {
+            const AxisRefs dim = axesOf(atoms);
+            axes.insert(axes.end(), dim.begin(), dim.end());
+        }
+        return axes;
+    }
+
     double costOf(const Edge& edge, const State& before, const State& after) const
     {
-        const ReshardStep step = stepOf(edge, before, after);
-        const std::int64_t group
-            = step.kind == OpKind::CollectivePermute ? m_mesh.deviceCount() : shardCount(step.attributes.axes);
-        return m_cost.cost({step.kind, step.attributes.axes, group, step.bytesPerDevice});
+        return collectiveCost(m_cost, edge.kind, axesOfEdge(edge, before, after),
+            localBytesOf(edge.kind == OpKind::AllGather ? after : before), m_mesh);
     }
 
     ReshardStep stepOf(const Edge& edge, const State& before, const State& after) const
     {
-        ReshardStep step;
-        step.kind = edge.kind;
-        step.result = shardingOf(after);
-        step.bytesPerDevice = localBytes(edge.kind == OpKind::AllGather ? after : before);
-        CollectiveAttributes& attributes = step.attributes;
-        attributes.kind = m_from.unreducedKind;
-        switch (edge.kind) {
-        case OpKind::AllReduce:
+        CollectiveAttributes attributes;
+        if (edge.kind == OpKind::AllReduce)
             attributes.axes = axesOf(edge.axes);
-            break;
-        case OpKind::AllToAll:
+        else if (edge.kind == OpKind::AllToAll)
             attributes.moves = {AxisMove{axesOf(edge.perDim[edge.from]), edge.from, edge.to}};
-            attributes.axes = attributes.moves.front().axes;
-            break;
-        case OpKind::CollectivePermute: {
-            const TensorSharding from = shardingOf(before);
-            attributes.resultShape = localShape(m_shape, step.result);
-            attributes.sources = permuteSources(m_shape, from, step.result, m_mesh);
-            attributes.axes = changedAxes(from, step.result);
-            break;
-        }
-        default:
-            for (const auto& atoms : edge.perDim) {
+        else if (edge.kind != OpKind::CollectivePermute) {
+            for (const auto& atoms : edge.perDim)
                 attributes.perDim.push_back(axesOf(atoms));
-                for (const AxisRef& axis : attributes.perDim.back())
-                    attributes.axes.push_back(axis);
-            }
         }
-        return step;
-    }
-
-    /// The axes of the dimensions that a permute re-assigns, in mesh order.
-    AxisRefs changedAxes(const TensorSharding& from, const TensorSharding& to) const
-    {
-        std::set<int> changed;
-        const State a = stateOf(from);
-        const State b = stateOf(to);
-        for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
-            if (a.dims[dim] == b.dims[dim])
-                continue;
-            changed.insert(a.dims[dim].begin(), a.dims[dim].end());
-            changed.insert(b.dims[dim].begin(), b.dims[dim].end());
-        }
-        return axesOf({changed.begin(), changed.end()});
+        return reshardStep(edge.kind, std::move(attributes), m_array, shardingOf(before), m_mesh, shardingOf(after), m_mesh);
     }
 
     using Edges = std::vector<std::pair<Edge, State>>;
@@ -249,7 +198,7 @@ private:
     {
         Edge edge;
         edge.kind = kind;
-        edge.perDim.resize(m_shape.size());
+        edge.perDim.resize(rank());
         return edge;
     }
 
@@ -258,7 +207,7 @@ private:
         for (int atom = 0; atom < static_cast<int>(m_atoms.size()); ++atom) {
             if (isUsed(state, atom) || !isUsed(m_goal, atom))
                 continue;
-            for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
+            for (std::size_t dim = 0; dim < rank(); ++dim) {
                 State next = state;
                 next.dims[dim].push_back(atom);
                 if (!divides(next, dim))
@@ -272,7 +221,7 @@ private:
 
     void addGathersAndMoves(const State& state, Edges& edges) const
     {
-        for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
+        for (std::size_t dim = 0; dim < rank(); ++dim) {
             for (std::size_t keep = 0; keep < state.dims[dim].size(); ++keep) {
                 const auto cut = state.dims[dim].begin() + static_cast<std::ptrdiff_t>(keep);
                 const std::vector<int> suffix(cut, state.dims[dim].end());
@@ -281,7 +230,7 @@ private:
                 Edge gather = edgeOn(OpKind::AllGather);
                 gather.perDim[dim] = suffix;
                 edges.emplace_back(std::move(gather), without);
-                for (std::size_t to = 0; to < m_shape.size(); ++to) {
+                for (std::size_t to = 0; to < rank(); ++to) {
                     State next = without;
                     next.dims[to].insert(next.dims[to].end(), suffix.begin(), suffix.end());
                     if (to == dim || !divides(next, to))
@@ -315,7 +264,7 @@ private:
         all.axes = toReduce;
         edges.emplace_back(all, without(toReduce));
         for (const int atom : toReduce) {
-            for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
+            for (std::size_t dim = 0; dim < rank(); ++dim) {
                 State next = without({atom});
                 next.dims[dim].push_back(atom);
                 if (!divides(next, dim))
@@ -332,7 +281,7 @@ private:
     template <typename Without>
     void addScattersOfRuns(const State& state, const std::vector<int>& toReduce, const Without& without, Edges& edges) const
     {
-        for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
+        for (std::size_t dim = 0; dim < rank(); ++dim) {
             const auto& have = state.dims[dim];
             const auto& want = m_goal.dims[dim];
             if (have.size() >= want.size() || !std::equal(have.begin(), have.end(), want.begin()))
@@ -351,41 +300,55 @@ private:
         }
     }
 
-    /// One permute that puts as many of the goal's atoms where they belong as the pieces allow, keeping every dimension's piece count.
-    void addPermute(const State& state, Edges& edges) const
+    /// Permutes that put as many of the goal's atoms where they belong as the pieces allow, keeping every dimension's piece count. Atoms
+    /// that will be gathered stand either behind those that are still to be moved on, or before them.
+    void addPermutes(const State& state, Edges& edges) const
+    {
+        for (const bool gatheredLast : {true, false}) {
+            auto next = permuted(state, gatheredLast);
+            if (!next || *next == state || (!edges.empty() && edges.back().second == *next))
+                continue;
+            edges.emplace_back(edgeOn(OpKind::CollectivePermute), *std::move(next));
+        }
+    }
+
+    std::optional<State> permuted(const State& state, bool gatheredLast) const
     {
         State next = state;
-        for (auto& dim : next.dims)
-            dim.clear();
         std::vector<std::int64_t> room;
-        for (const auto& dim : state.dims)
+        for (auto& dim : next.dims) {
             room.push_back(pieces(dim));
-        const auto put = [&](std::size_t dim, int atom) {
+            dim.clear();
+        }
+        const auto put = [&](std::size_t dim, int atom, std::size_t at) {
             if (isUsed(next, atom) || room[dim] % sizeOf(atom) != 0)
                 return false;
-            next.dims[dim].push_back(atom);
+            next.dims[dim].insert(next.dims[dim].begin() + static_cast<std::ptrdiff_t>(at), atom);
             room[dim] /= sizeOf(atom);
             return true;
         };
-        for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
+        std::vector<std::size_t> placed;
+        for (std::size_t dim = 0; dim < rank(); ++dim) {
             for (const int atom : m_goal.dims[dim]) {
-                if (!put(dim, atom))
+                if (!put(dim, atom, next.dims[dim].size()))
                     break;
             }
+            placed.push_back(next.dims[dim].size());
         }
-        const auto fill = [&](const auto& usable) {
-            for (std::size_t dim = 0; dim < m_shape.size(); ++dim) {
+        const auto fill = [&](bool atEnd, const auto& usable) {
+            for (std::size_t dim = 0; dim < rank(); ++dim) {
+                std::size_t at = placed[dim];
                 for (int atom = 0; atom < static_cast<int>(m_atoms.size()); ++atom) {
-                    if (room[dim] > 1 && usable(atom))
-                        put(dim, atom);
+                    if (room[dim] > 1 && usable(atom) && put(dim, atom, atEnd ? next.dims[dim].size() : at))
+                        ++at;
                 }
             }
         };
-        fill([&](int atom) { return isUsed(m_goal, atom); });
-        fill([&](int atom) { return isUsed(state, atom); });
-        const bool full = std::all_of(room.begin(), room.end(), [](std::int64_t left) { return left == 1; });
-        if (full && next != state)
-            edges.emplace_back(edgeOn(OpKind::CollectivePermute), std::move(next));
+        fill(true, [&](int atom) { return isUsed(m_goal, atom); });
+        fill(gatheredLast, [&](int atom) { return isUsed(state, atom); });
+        if (std::any_of(room.begin(), room.end(), [](std::int64_t left) { return left != 1; }))
+            return std::nullopt;
+        return next;
     }
 
     Edges edgesFrom(const State& state) const
@@ -394,8 +357,8 @@ private:
         addSlices(state, edges);
         addGathersAndMoves(state, edges);
         addReductions(state, edges);
-        addPermute(state, edges);
-        std::erase_if(edges, [&](const auto& edge) { return localBytes(edge.second) > m_byteLimit; });
+        addPermutes(state, edges);
+        std::erase_if(edges, [&](const auto& edge) { return localBytesOf(edge.second) > m_byteLimit; });
         return edges;
     }
 
@@ -410,6 +373,7 @@ private:
         using Entry = std::pair<double, State>;
         std::map<State, Reached> reached;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+        std::size_t settled = 0;
         reached[m_start] = {};
         queue.emplace(0.0, m_start);
         while (!queue.empty()) {
@@ -419,10 +383,12 @@ private:
             if (here.settled)
                 continue;
             here.settled = true;
-            if (state == m_goal)
+            if (state == m_goal || ++settled == kMostSettled)
                 break;
             for (auto& [edge, next] : edgesFrom(state)) {
                 const double nextCost = cost + costOf(edge, state, next);
+                if (nextCost > m_costLimit)
+                    continue;
                 const auto found = reached.find(next);
                 if (found != reached.end() && found->second.cost <= nextCost)
                     continue;
@@ -430,7 +396,7 @@ private:
                 queue.emplace(nextCost, next);
             }
         }
-        if (!reached.contains(m_goal))
+        if (const auto goal = reached.find(m_goal); goal == reached.end() || !goal->second.settled)
             return std::nullopt;
         Edges path;
         for (State at = m_goal; at != m_start; at = reached[at].before)
@@ -439,8 +405,7 @@ private:
         return path;
     }
 
-    const Shape& m_shape;
-    std::int64_t m_elementBytes;
+    const ReshardedArray& m_array;
     const TensorSharding& m_from;
     const TensorSharding& m_to;
     const Mesh& m_mesh;
@@ -448,41 +413,101 @@ private:
     AxisRefs m_atoms;
     State m_start;
     State m_goal;
-    std::int64_t m_byteLimit;
+    double m_costLimit = 0.0;
+    std::int64_t m_byteLimit = 0;
 };
+
+std::int64_t largestLayout(const ReshardPlan& plan, const ReshardedArray& array)
+{
+    std::int64_t largest = 0;
+    for (const ReshardStep& step : plan.steps)
+        largest = std::max(largest, localBytes(array.shape, array.elementBytes, step.result));
+    return largest;
+}
+
+/// The cheaper one, then the one with fewer steps, then the first.
+ReshardPlan cheaperOf(ReshardPlan a, ReshardPlan b)
+{
+    return std::tuple(b.cost, b.steps.size()) < std::tuple(a.cost, a.steps.size()) ? std::move(b) : std::move(a);
+}
+
+void append(std::vector<std::int64_t>& key, const AxisRefs& axes)
+{
+    key.push_back(static_cast<std::int64_t>(axes.size()));
+    for (const AxisRef& axis : axes)
+        key.insert(key.end(), {axis.axis, axis.pre, axis.size});
+}
+
+void append(std::vector<std::int64_t>& key, const TensorSharding& sharding)
+{
+    for (const DimSharding& dim : sharding.dims)
+        append(key, dim.axes);
+    append(key, sharding.unreduced);
+    key.insert(key.end(), {sharding.mesh, static_cast<std::int64_t>(sharding.unreducedKind)});
+}
 
 } // namespace
 
 ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to,
     const Mesh& mesh, const CollectiveCost& cost)
 {
-    return Planner(shape, elementBytes, from, to, mesh, cost).plan();
+    const ReshardedArray array{shape, elementBytes};
+    ReshardPlan shardy = *planShardyReshard(shape, elementBytes, from, mesh, to, mesh, cost);
+    if (shardy.steps.empty())
+        return shardy;
+
+    // Shardy cuts axes where the numbers of pieces differ; a search over those parts too can find its way and better ones.
+    AxisRefs named = axesNamed(from, to);
+    auto parts = commonParts(named);
+    for (const ReshardStep& step : shardy.steps) {
+        const AxisRefs more = axesNamed(step.result, step.result);
+        named.insert(named.end(), more.begin(), more.end());
+    }
+    if (auto finer = commonParts(named))
+        parts = std::move(finer);
+    if (!parts)
+        return shardy;
+
+    Search search(array, from, to, mesh, *std::move(parts), cost);
+    const std::int64_t byteLimit
+        = std::max(localBytes(shape, elementBytes, from), localBytes(shape, elementBytes, to));
+    if (largestLayout(shardy, array) <= byteLimit) {
+        auto best = search.cheapest(shardy.cost, byteLimit);
+        return best ? cheaperOf(*std::move(best), std::move(shardy)) : std::move(shardy);
+    }
+    constexpr double kAnyCost = std::numeric_limits<double>::infinity();
+    if (auto best = search.cheapest(kAnyCost, byteLimit))
+        return *std::move(best);
+    auto best = search.cheapest(kAnyCost, std::numeric_limits<std::int64_t>::max());
+    return best ? cheaperOf(*std::move(best), std::move(shardy)) : std::move(shardy);
 }
 
-std::vector<std::int64_t> permuteSources(
-    const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
+ReshardPlan planByFullGather(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to,
+    const Mesh& mesh, const CollectiveCost& cost)
 {
-    std::map<IndexBox, std::vector<std::int64_t>> holders;
-    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
-        holders[shardBox(shape, from, mesh, position)].push_back(position);
+    TensorSharding whole = TensorSharding::replicatedOf(shape.size());
+    whole.mesh = from.mesh;
+    whole.unreduced = to.unreduced;
+    whole.unreducedKind = to.unreducedKind;
+    ReshardPlan gathered = *planShardyReshard(shape, elementBytes, from, mesh, whole, mesh, cost);
+    ReshardPlan sliced = *planShardyReshard(shape, elementBytes, whole, mesh, to, mesh, cost);
+    std::vector<ReshardStep> steps = std::move(gathered.steps);
+    steps.insert(steps.end(), sliced.steps.begin(), sliced.steps.end());
+    return planOf(std::move(steps), {shape, elementBytes}, from, mesh, cost);
+}
 
-    const auto count = static_cast<std::size_t>(mesh.deviceCount());
-    std::vector<std::int64_t> sources(count, -1);
-    const auto take = [&](std::int64_t receiver, auto wanted) {
-        auto& candidates = holders[shardBox(shape, to, mesh, receiver)];
-        const auto found = std::find_if(candidates.begin(), candidates.end(), wanted);
-        if (found == candidates.end())
-            return;
-        sources[static_cast<std::size_t>(receiver)] = *found;
-        candidates.erase(found);
-    };
-    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
-        take(position, [&](std::int64_t holder) { return holder == position; });
-    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
-        if (sources[static_cast<std::size_t>(position)] < 0)
-            take(position, [](std::int64_t) { return true; });
-    }
-    return sources;
+const ReshardPlan& ReshardPlanner::plan(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from,
+    const TensorSharding& to, const Mesh& mesh)
+{
+    std::vector<std::int64_t> key = shape;
+    key.push_back(elementBytes);
+    append(key, from);
+    append(key, to);
+    const auto [entry, isNew] = m_plans.try_emplace(std::move(key));
+    if (isNew)
+        entry->second = m_style == ReshardStyle::Shardy ? *planShardyReshard(shape, elementBytes, from, mesh, to, mesh, m_cost)
+                                                        : planReshard(shape, elementBytes, from, to, mesh, m_cost);
+    return entry->second;
 }
 
 } // namespace meshwright
