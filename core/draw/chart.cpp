@@ -138,6 +138,8 @@ std::vector<Tick> logarithmicTicks(double from, double to, std::size_t most, Qua
             if (value < from * (1.0 - 1e-9) || value > to * (1.0 + 1e-9) || (factor > 1.0 && !withFractions))
                 continue;
             const bool labelled = withFractions || std::fmod(std::fabs(power), every) == 0.0;
+            if (!labelled && every > 10.0)
+                continue; // marks would run together
             const std::string text = quantity == Quantity::Plain
                 ? (power >= -3.0 && power <= 4.0 ? fmt::format("{:g}", value) : fmt::format("{:.0e}", value))
                 : quantityText(value, quantity);
@@ -157,7 +159,7 @@ double PlotArea::y(double value) const
     if (!(yTo > yFrom))
         return topLeft.y + height / 2.0;
     const double share
-        = logarithmic ? std::log(value / yFrom) / std::log(yTo / yFrom) : (value - yFrom) / (yTo - yFrom);
+        = logarithmic ? (std::log(value) - std::log(yFrom)) / (std::log(yTo) - std::log(yFrom)) : (value - yFrom) / (yTo - yFrom);
     return bottom() - height * share;
 }
 

@@ -213,18 +213,29 @@ private:
             ColourRole::MutedText}});
     }
 
+    /// In the order in which parts stand in the bars; those that are nowhere above 0 left out.
     std::vector<LegendEntry> legendEntries() const
     {
         std::vector<LegendEntry> entries;
+        std::vector<bool> isSeen;
         for (const Bar& bar : m_bars) {
             for (const BarPart& part : bar.parts) {
-                const auto known = std::any_of(
+                const auto known = std::find_if(
                     entries.begin(), entries.end(), [&](const LegendEntry& entry) { return entry.text == part.name; });
-                if (!known && valueOf(part) > 0.0)
+                const auto index = static_cast<std::size_t>(known - entries.begin());
+                if (known == entries.end()) {
                     entries.push_back({part.name, filled(part.role, part.hatch)});
+                    isSeen.push_back(false);
+                }
+                isSeen[index] = isSeen[index] || valueOf(part) > 0.0;
             }
         }
-        return entries;
+        std::vector<LegendEntry> seen;
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+            if (isSeen[i])
+                seen.push_back(entries[i]);
+        }
+        return seen;
     }
 
     const BarsDrawing& m_drawing;

@@ -18,7 +18,8 @@ namespace {
 using namespace chart;
 
 constexpr double kTickSpaceX = 80.0;
-constexpr double kTickSpaceY = 40.0;
+constexpr double kTickSpaceY = 28.0;
+constexpr double kLimitHeight = 16.0; ///< of the words about the limit, over the plot
 constexpr double kAxisHeight = 24.0; ///< of the labels under the plot
 constexpr double kFarLimit = 3.0; ///< a limit that is so many times the peak is not drawn to scale
 constexpr double kLeastGap = 0.005; ///< of the peak: gaps between buffers below that are not worth a word
@@ -240,30 +241,23 @@ private:
         if (m_drawing.limitBytes <= 0)
             return;
         const std::int64_t usable = m_drawing.limitBytes - m_drawing.reserveBytes;
-        if (!limitIsDrawn()) {
-            // Above the picture: an arrow and the figures at its upper edge.
-            const std::string text = m_drawing.reserveBytes > 0
-                ? fmt::format("↑ usable {} of {}", bytesText(usable), bytesText(m_drawing.limitBytes))
-                : fmt::format("↑ limit {}", bytesText(m_drawing.limitBytes));
-            const double width = estimatedWidth(text, kSmallSize) + 10.0;
-            const RectShape place{{m_area.right() - width, m_area.topLeft.y - 9.0}, width, 18.0, {}};
-            list.items.push_back({place, "memory:limit", limitTooltip()});
-            addPlate(list.items, {m_area.right() - width / 2.0, m_area.topLeft.y}, text, ColourRole::MutedText);
-            return;
-        }
         const auto line = [&](std::int64_t bytes, bool dashed) {
             const double y = m_frame.yOf(static_cast<double>(bytes));
             list.items.push_back({LineShape{{m_area.topLeft.x, y}, {m_area.right(), y}, ColourRole::Error, 1.5, dashed},
                 "memory:limit", limitTooltip()});
-            return y;
         };
-        const double top = line(m_drawing.limitBytes, false);
-        const double bottom = m_drawing.reserveBytes > 0 ? line(usable, true) : top;
-        const std::string text = m_drawing.reserveBytes > 0
-            ? fmt::format("usable {} of {}", bytesText(usable), bytesText(m_drawing.limitBytes))
-            : fmt::format("limit {}", bytesText(m_drawing.limitBytes));
-        const double y = bottom - top >= kSmallSize + 8.0 ? (top + bottom) / 2.0 : bottom + kSmallSize;
-        addPlate(list.items, {m_area.right() - estimatedWidth(text, kSmallSize) / 2.0 - 10.0, y}, text, ColourRole::Error);
+        if (limitIsDrawn()) {
+            line(m_drawing.limitBytes, false);
+            if (m_drawing.reserveBytes > 0)
+                line(usable, true);
+        }
+        const std::string text = fmt::format("{}{}{}", limitIsDrawn() ? "" : "↑ not to scale: ", bytesText(m_drawing.limitBytes),
+            m_drawing.reserveBytes > 0 ? fmt::format(" a device, {} usable", bytesText(usable)) : " a device");
+        const double width = std::min(m_area.width, estimatedWidth(text, kSmallSize) + 8.0);
+        const double top = m_area.topLeft.y - kLimitHeight;
+        list.items.push_back({RectShape{{m_area.right() - width, top}, width, kLimitHeight, {}}, "memory:limit", limitTooltip()});
+        list.items.push_back({TextShape{{m_area.right(), top + kLimitHeight / 2.0 - 2.0}, fitted(text, m_area.width, kSmallSize),
+            kSmallSize, TextAnchor::End, limitIsDrawn() ? ColourRole::Error : ColourRole::MutedText}});
     }
 
     std::string peakTooltip(const DrawnMemoryMoment& peak) const
@@ -295,7 +289,7 @@ private:
         const double half = estimatedWidth(text, kSmallSize, true) / 2.0 + 4.0;
         const bool leftwards = x + 2.0 * half + 14.0 > m_area.right();
         const double middle = std::max(m_area.topLeft.x + half, leftwards ? x - half - 10.0 : x + half + 10.0);
-        const double high = y - 14.0 < m_area.topLeft.y ? y + 14.0 : y - 14.0;
+        const double high = y - 23.0 < m_area.topLeft.y ? y + 14.0 : y - 14.0;
         addPlate(list.items, {middle, high}, text, ColourRole::Text, kSmallSize, true);
         ShapeStyle dot;
         dot.fill = ColourRole::Text;
@@ -334,10 +328,12 @@ MemoryFrame memoryFrame(const MemoryDrawing& drawing)
     frame.endSeconds = drawing.endSeconds;
     const std::int64_t peak = std::max({drawing.peakBytes, largestSum(drawing), std::int64_t{1}});
     const std::int64_t highest = limitIsFar(drawing, peak) ? peak : std::max(peak, drawing.limitBytes);
-    frame.mostBytes = static_cast<double>(highest) * (highest == peak ? 1.15 : 1.04);
+    frame.mostBytes = static_cast<double>(highest) * (highest == peak ? 1.2 : 1.04);
     const double legend
         = drawing.legend ? legendHeight(drawing.width - 2.0 * kMargin, legendEntries(drawing)) + 4.0 : 0.0;
     frame.topLeft.y = drawing.title.empty() ? kMargin : kMargin + kHeadingHeight;
+    if (drawing.limitBytes > 0)
+        frame.topLeft.y += kLimitHeight;
     frame.height = std::max(20.0, drawing.height - frame.topLeft.y - kAxisHeight - legend - kMargin / 2.0);
     frame.topLeft.x = kMargin + widestLabel(yTicks(frame.mostBytes, frame.height)) + 6.0;
     frame.width = std::max(20.0, drawing.width - frame.topLeft.x - kMargin);

@@ -59,7 +59,7 @@ std::size_t momentAt(const MemoryDrawing& drawing, double seconds);
 std::int64_t totalBytes(const DrawnMemoryMoment& moment);
 
 /// A stacked area of memory in use: kinds in their colours and hatches with their names on them where they fit, the limit and what is usable
-/// of it as lines (with a broken axis edge saying so when they are far above), the peak marked, axes in GiB and ms, a legend.
+/// of it as lines (above three times the peak only as words, so that the areas stay readable), the peak marked, axes in GiB and ms, a legend.
 ///
 /// A moment that is shorter than a pixel still shows: each column of pixels has the largest of its moments. Items: `memory:peak`, `kind:NAME`,
 /// `memory:limit`, with tooltips that give the figures. Preconditions: each moment has a size for each kind; sizes >= 0.

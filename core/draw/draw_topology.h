@@ -61,7 +61,7 @@ struct DrawnMeshAxis {
     std::string name;
     std::int64_t size = 1;
     std::int64_t groups = 1; ///< devices of the mesh / size
-    std::string where = {}; ///< `x`, `4 of 16 along y, every 2`; empty for an axis of size 1
+    std::string where = {}; ///< `x`, `y (4 of 16, every 2) and z`; empty for an axis of size 1
     std::string kind = {}; ///< of its links: `ICI`, `NVLink and NIC`
     double bytesPerSecond = 0.0; ///< each way, what one group has of its slowest link; 0: it needs no links
     double latencySeconds = 0.0; ///< of a step to the next device of a group; the longest
@@ -93,7 +93,7 @@ struct TopologyDrawing {
 /// A torus of one or two dimensions is a grid, one of three a row of layers, joined by a bundle of links each. Wrap links go round the outside
 /// of their row or column where there is room, otherwise they are stubs at both ends. The devices of a chip share a cell. Hosts are boxes of
 /// devices with their switch, under the bar of the network. Cells shrink with the machine; labels that do not fit are left out; beyond
-/// `mostCells` devices, cells are blocks of neighbours.
+/// `mostCells` devices, or where the picture would be more than twice as high as asked for, cells are blocks of neighbours.
 ///
 /// Links of the hovered axis are thick, in the accent colour and labelled with their bandwidth; all others fade. Items: `device:N` (N the mesh
 /// device; `block:N` for a block, `place:N` for a place that the mesh leaves empty, N being the machine's number), `axis:NAME` for legend lines

@@ -110,6 +110,7 @@ Canvas::Canvas(const TopologyDrawing& drawing)
     , m_litDimensions(drawing.dimensions.size(), false)
     , m_isFaded(findAxis(drawing, drawing.hoveredAxis) != nullptr)
 {
+    findWidestWords();
     if (!m_isFaded)
         return;
     for (const DrawnLink& link : drawing.links) {
@@ -190,6 +191,24 @@ void Canvas::addTile(const RectShape& place, std::size_t index, std::size_t coun
     }
 }
 
+void Canvas::findWidestWords()
+{
+    const auto widen = [](std::string& widest, const std::string& text) {
+        if (displayWidth(text) > displayWidth(widest))
+            widest = text;
+    };
+    for (const DrawnDevice& device : m_drawing.devices) {
+        if (device.id < 0)
+            continue;
+        widen(m_widestId, std::to_string(device.id));
+        widen(m_widestMeshText, device.meshText);
+    }
+    // The longest text has the longest parts and numbers too, or as good as.
+    for (const std::string& part : split(m_widestMeshText, ','))
+        widen(m_widestMeshPart, std::string(trimmed(part)));
+    m_widestMeshNumbers = shortMeshText(m_widestMeshText);
+}
+
 /// What fits of: the id with the platform, the id; under it the mesh coordinates on one line, on a line each, as numbers only.
 void Canvas::addTileText(const RectShape& place, const DrawnDevice& device, std::size_t count, Paint paint)
 {
@@ -198,29 +217,29 @@ void Canvas::addTileText(const RectShape& place, const DrawnDevice& device, std:
     const double room = place.width - 4.0;
     std::vector<std::pair<std::string, double>> lines;
     double height = 2.0;
-    const auto add = [&](const std::string& text, double size) {
-        if (text.empty() || estimatedWidth(text, size) > room || height + size + 2.0 > place.height)
+    const auto add = [&](const std::string& text, const std::string& widest, double size) {
+        if (text.empty() || estimatedWidth(widest, size) > room || height + size + 2.0 > place.height)
             return false;
         lines.emplace_back(text, size);
         height += size + 2.0;
         return true;
     };
     const std::string number = std::to_string(device.id);
+    const std::string before = m_drawing.platform + " ";
     if (count > 1) {
-        add(fmt::format("{} devices", count), kMeshTextSize) || add(fmt::format("x{}", count), kMeshTextSize);
-    } else if (add(fmt::format("{} {}", m_drawing.platform, number), kIdSize) || add(number, kIdSize) || add(number, kMeshTextSize)
-        || add(number, 8.0)) {
+        const std::string words = fmt::format("{} devices", count);
+        const std::string badge = fmt::format("x{}", count);
+        add(words, words, kMeshTextSize) || add(badge, badge, kMeshTextSize);
+    } else if (add(before + number, before + m_widestId, kIdSize) || add(number, m_widestId, kIdSize)
+        || add(number, m_widestId, kMeshTextSize) || add(number, m_widestId, 8.0)) {
         const auto parts = split(device.meshText, ',');
-        const auto fits = [&](const std::string& part) { return estimatedWidth(trimmed(part), kMeshTextSize) <= room; };
         const double wanted = static_cast<double>(parts.size()) * (kMeshTextSize + 2.0);
-        if (!add(device.meshText, kMeshTextSize)) {
-            if (height + wanted <= place.height && std::all_of(parts.begin(), parts.end(), fits)) {
-                for (const std::string& part : parts)
-                    add(std::string(trimmed(part)), kMeshTextSize);
-            } else {
-                add(shortMeshText(device.meshText), kMeshTextSize);
-            }
-        }
+        const bool hasRoomForParts = height + wanted <= place.height && estimatedWidth(m_widestMeshPart, kMeshTextSize) <= room;
+        const bool isOneLine = add(device.meshText, m_widestMeshText, kMeshTextSize);
+        if (!isOneLine && !hasRoomForParts)
+            add(shortMeshText(device.meshText), m_widestMeshNumbers, kMeshTextSize);
+        for (std::size_t i = 0; i < parts.size() && !isOneLine && hasRoomForParts; ++i)
+            add(std::string(trimmed(parts[i])), m_widestMeshPart, kMeshTextSize);
     }
     double y = place.topLeft.y + (place.height - height + 2.0) / 2.0;
     for (const auto& [text, size] : lines) {
@@ -266,27 +285,29 @@ std::string Canvas::lineTooltip(const Bundle& bundle, const LineEnds& ends) cons
     return text + (axes.size() == 1 ? "\nmesh axis " + axes.front() : "\nshared by mesh axes " + join(axes, ", "));
 }
 
-void Canvas::addLine(const std::vector<Point>& points, const Bundle& bundle, const LineEnds& ends)
+void Canvas::setLineWidths(double plain, double lit)
 {
+    m_plainWidth = plain;
+    m_litWidth = lit;
+}
+
+void Canvas::addLine(const std::vector<Point>& points, const Bundle& bundle, const LineEnds& ends, double weight)
+{
+    constexpr double kDoubled = 2.5; ///< what a double line is thicker
     const std::vector<std::string> axes = axesOf(bundle);
     const bool isLit = lit(bundle);
-    double shortest = 1e9;
-    for (std::size_t i = 1; i < points.size(); ++i)
-        shortest = std::min(shortest, std::hypot(points[i].x - points[i - 1].x, points[i].y - points[i - 1].y));
-    const bool isSmall = points.size() == 2 && shortest < 8.0;
     const bool isUsed = !axes.empty() || m_drawing.meshAxes.empty();
     const Paint paint = isLit ? ColourRole::Accent : m_isFaded || !isUsed ? ColourRole::Grid : ColourRole::Outline;
-    const double width = isLit ? (isSmall ? 3.0 : 4.0) : isSmall || !isUsed ? 1.0 : 1.5;
-    const std::string id = axes.empty() ? fmt::format("link:{}", bundle.links.front()) : "axis:" + axes.front();
+    const double width = weight * (isLit ? m_litWidth : isUsed ? m_plainWidth : 1.0);
     const auto shape = [&](Paint with, double wide) -> DisplayItem {
         if (points.size() == 2)
             return {LineShape{points[0], points[1], with, wide}};
         return {PolylineShape{points, with, wide}};
     };
     auto& layer = isLit ? m_litLines : m_lines;
-    const bool isShared = axes.size() > 1 && bundle.links.size() == 1 && !isSmall;
-    DisplayItem line = shape(paint, isShared ? width + 2.5 : width);
-    line.id = id;
+    const bool isShared = axes.size() > 1 && bundle.links.size() == 1 && m_plainWidth > 1.0;
+    DisplayItem line = shape(paint, isShared ? width + kDoubled : width);
+    line.id = axes.empty() ? fmt::format("link:{}", bundle.links.front()) : "axis:" + axes.front();
     line.tooltip = lineTooltip(bundle, ends);
     layer.push_back(std::move(line));
     if (isShared) { // clear in the middle: a double line
@@ -295,29 +316,50 @@ void Canvas::addLine(const std::vector<Point>& points, const Bundle& bundle, con
     }
 }
 
-void Canvas::addSwitch(const RectShape& place, std::size_t index, const std::string& text, std::size_t dimension)
+void Canvas::addSwitchOutline(DisplayItem item, std::size_t index, std::size_t dimension)
 {
+    ShapeStyle style;
+    style.fill = ColourRole::Surface;
+    style.outline = m_litDimensions[dimension] ? ColourRole::Accent : m_isFaded ? ColourRole::Grid : ColourRole::Outline;
+    style.outlineWidth = m_litDimensions[dimension] ? 2.0 : 1.0;
+    if (auto* bar = std::get_if<RectShape>(&item.shape))
+        bar->style = style;
+    else
+        std::get<PolygonShape>(item.shape).style = style;
     const DrawnSwitch& which = m_drawing.switches[index];
-    const bool isLit = m_litDimensions[dimension];
-    RectShape bar = place;
-    bar.style.fill = ColourRole::Surface;
-    bar.style.outline = isLit ? ColourRole::Accent : m_isFaded ? ColourRole::Grid : ColourRole::Outline;
-    bar.style.outlineWidth = isLit ? 2.5 : 1.0;
-    bar.cornerRadius = std::min(4.0, place.height / 2.0);
-    m_tiles.push_back({bar, fmt::format("switch:{}", index), which.tooltip.empty() ? which.name : which.tooltip});
-    if (place.height < kSmallSize + 2.0)
-        return;
-    const std::string words = fitted(text, place.width - 8.0, kSmallSize);
-    m_tiles.push_back({TextShape{{place.topLeft.x + place.width / 2.0, place.topLeft.y + place.height / 2.0}, words, kSmallSize,
-        TextAnchor::Middle, isLit ? ColourRole::Accent : ColourRole::Text}});
+    item.id = fmt::format("switch:{}", index);
+    item.tooltip = which.tooltip.empty() ? which.name : which.tooltip;
+    m_tiles.push_back(std::move(item));
 }
 
-double Canvas::addDimensionText(Point at, const std::string& text, std::size_t dimension)
+void Canvas::addSwitch(const RectShape& place, std::size_t index, const std::vector<std::string>& texts, std::size_t dimension)
+{
+    RectShape bar = place;
+    bar.cornerRadius = std::min(4.0, place.height / 2.0);
+    addSwitchOutline({bar}, index, dimension);
+    addSwitchText(place, texts, dimension);
+}
+
+void Canvas::addSwitch(const PolygonShape& outline, std::size_t index, std::size_t dimension)
+{
+    addSwitchOutline({outline}, index, dimension);
+}
+
+void Canvas::addSwitchText(const RectShape& bar, const std::vector<std::string>& texts, std::size_t dimension)
+{
+    const auto fits = std::find_if(texts.begin(), texts.end(),
+        [&](const std::string& text) { return estimatedWidth(text, kSmallSize) + 8.0 <= bar.width; });
+    if (fits == texts.end() || bar.height < kSmallSize + 2.0)
+        return;
+    m_tiles.push_back({TextShape{{bar.topLeft.x + bar.width / 2.0, bar.topLeft.y + bar.height / 2.0}, *fits, kSmallSize,
+        TextAnchor::Middle, m_litDimensions[dimension] ? ColourRole::Accent : ColourRole::Text}});
+}
+
+void Canvas::addDimensionText(Point at, const std::string& text, std::size_t dimension)
 {
     const bool isLit = m_litDimensions[dimension];
-    const Paint paint = isLit ? ColourRole::Accent : ColourRole::MutedText;
-    m_labels.push_back({TextShape{at, text, kSmallSize, TextAnchor::Start, paint, isLit}});
-    return estimatedWidth(text, kSmallSize, true);
+    m_labels.push_back({TextShape{
+        at, text, kSmallSize, TextAnchor::Start, isLit ? ColourRole::Accent : ColourRole::MutedText, isLit}});
 }
 
 void Canvas::addFigure(Point middle, double room, const Bundle& bundle)
@@ -327,14 +369,13 @@ void Canvas::addFigure(Point middle, double room, const Bundle& bundle)
         addPlate(m_labels, middle, text, ColourRole::Accent, kMeshTextSize, true);
 }
 
-std::string Canvas::dimensionText(std::size_t dimension) const
+std::string Canvas::meshTextWithFigure(std::size_t dimension) const
 {
-    const DrawnDimension& which = m_drawing.dimensions[dimension];
-    std::string text = which.meshText;
-    if (!m_litDimensions[dimension])
-        return text;
+    const std::string& text = m_drawing.dimensions[dimension].meshText;
     const auto link = std::find_if(m_drawing.links.begin(), m_drawing.links.end(),
         [&](const DrawnLink& candidate) { return candidate.dimension == dimension; });
+    if (link == m_drawing.links.end())
+        return text;
     return fmt::format("{}{}{} each way", text, text.empty() ? "" : ", ", bandwidthText(link->bytesPerSecond));
 }
 

@@ -34,17 +34,24 @@ public:
     /// The tile of one device (`count` 1), or of `count` devices of which this is the first.
     void addTile(const RectShape& place, std::size_t device, std::size_t count);
 
-    /// A line along `points` for a bundle; `ends` is for the tooltip.
-    void addLine(const std::vector<Point>& points, const Bundle& bundle, const LineEnds& ends);
+    /// How thick lines are, in pixels: so that they suit the size of the cells.
+    void setLineWidths(double plain, double lit);
 
-    /// A bar for a switch that joins the devices along a dimension, with its text where it fits.
-    void addSwitch(const RectShape& place, std::size_t index, const std::string& text, std::size_t dimension);
+    /// A line along `points` for a bundle, `weight` times as thick as others; `ends` is for the tooltip.
+    void addLine(const std::vector<Point>& points, const Bundle& bundle, const LineEnds& ends, double weight = 1.0);
 
-    /// The mesh axes along a dimension, and the bandwidth of its links when it is lit up; may be empty.
-    std::string dimensionText(std::size_t dimension) const;
+    /// Several bars that are one switch: a polygon with the text in its first bar.
+    void addSwitch(const PolygonShape& outline, std::size_t index, std::size_t dimension);
+    void addSwitchText(const RectShape& bar, const std::vector<std::string>& texts, std::size_t dimension);
 
-    /// A line of words about a dimension, from `at` to the right; lit up with its axis. Yields its width.
-    double addDimensionText(Point at, const std::string& text, std::size_t dimension);
+    /// A bar for a switch that joins the devices along a dimension, with the first of the texts that fits.
+    void addSwitch(const RectShape& place, std::size_t index, const std::vector<std::string>& texts, std::size_t dimension);
+
+    /// The mesh axes along a dimension, with the bandwidth of its links; may be empty.
+    std::string meshTextWithFigure(std::size_t dimension) const;
+
+    /// A line of words about a dimension, from `at` to the right; lit up with its axis.
+    void addDimensionText(Point at, const std::string& text, std::size_t dimension);
 
     /// What links of this kind carry for the hovered axis, on a plate; nothing where it does not light up or there is no room.
     void addFigure(Point middle, double room, const Bundle& bundle);
@@ -68,13 +75,21 @@ private:
     std::vector<std::string> axesOf(const Bundle& bundle) const;
     std::string lineTooltip(const Bundle& bundle, const LineEnds& ends) const;
     std::string tileTooltip(std::size_t device, std::size_t count) const;
+    void findWidestWords();
     void addTileText(const RectShape& place, const DrawnDevice& device, std::size_t count, Paint paint);
+    void addSwitchOutline(DisplayItem item, std::size_t index, std::size_t dimension);
     double headHeight() const;
     void addHead(DisplayList& list) const;
 
     const TopologyDrawing& m_drawing;
     DeviceColours m_colours;
     std::vector<bool> m_litDimensions; ///< the hovered axis has links along it
+    double m_plainWidth = 1.5; ///< of lines
+    double m_litWidth = 4.0;
+    std::string m_widestId; ///< of a tile's words, the widest of each kind: all tiles have the same or none
+    std::string m_widestMeshText;
+    std::string m_widestMeshPart;
+    std::string m_widestMeshNumbers;
     bool m_isFaded = false; ///< some axis is hovered, so what it does not use is faint
     std::size_t m_unusedPlaces = 0;
     bool m_hasShared = false;

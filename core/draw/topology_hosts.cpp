@@ -20,7 +20,7 @@ constexpr double kLeastPitch = 7.0;
 constexpr double kMostPitch = 100.0;
 constexpr double kTileShare = 0.8; ///< of the pitch across
 constexpr double kAspect = 0.78; ///< of a tile: height to width
-constexpr double kSmallPitch = 16.0; ///< below, boxes have no words and thin edges
+constexpr double kTallest = 2.0; ///< times the height asked for; a machine that needs more has its hosts drawn as one tile each
 constexpr std::int64_t kMostInRow = 8; ///< devices of a host side by side
 constexpr double kSpine = 14.0; ///< left of all boxes, when the network has a bar for each row of them
 
@@ -55,26 +55,20 @@ public:
                 m_networkSwitch = i;
         }
         const auto most = static_cast<std::int64_t>(drawing.mostCells);
-        if (m_hosts * m_perHost > most) { // a host, or several, is one tile
-            m_isFolded = true;
-            m_fold = (m_hosts + most - 1) / most;
-        }
-        m_boxes = (m_hosts + m_fold - 1) / m_fold;
-        const std::int64_t devices = m_isFolded ? 1 : m_perHost;
-        m_isRound = !m_isFolded && m_island != kNone && drawing.dimensions[m_island].kind == DimensionKind::FullMesh && devices > 2;
-        m_columns = m_isRound ? 1 : devices <= kMostInRow ? devices : ceilSqrt(2 * devices);
-        m_rows = m_isRound ? 1 : (devices + m_columns - 1) / m_columns;
-        m_hasSwitch = !m_isFolded && !m_isRound && devices > 1;
+        arrange(m_hosts * m_perHost > most ? (m_hosts + most - 1) / most : 0);
+        while (m_height > kTallest * m_canvas.roomDown() && m_hosts > 1 && m_boxes > 1)
+            arrange(std::max<std::int64_t>(1, 2 * m_fold));
+        const double lit = std::clamp(0.07 * m_sizes.pitch, 1.5, 4.0);
+        m_canvas.setLineWidths(m_sizes.pitch < 16.0 || m_isRound ? 1.0 : 1.5, m_isRound ? std::min(2.0, lit) : lit);
     }
 
     DisplayList draw()
     {
-        chooseSizes();
         gatherDevices();
         addBoxes();
         addNetwork();
         addLinks();
-        if (m_isFolded)
+        if (isFolded())
             m_canvas.addNote(m_fold == 1 ? fmt::format("each cell is a host of {} devices", m_perHost)
                                          : fmt::format("each cell is {} hosts of {} devices", m_fold, m_perHost));
         return m_canvas.finished(m_width, m_height);
@@ -83,6 +77,22 @@ public:
 private:
     static std::int64_t ceilSqrt(std::int64_t value) { return static_cast<std::int64_t>(std::ceil(std::sqrt(asDouble(value)))); }
 
+    /// With `fold` hosts in one tile; 0: every device is one.
+    void arrange(std::int64_t fold)
+    {
+        m_fold = fold;
+        m_boxes = fold == 0 ? m_hosts : (m_hosts + fold - 1) / fold;
+        const std::int64_t devices = isFolded() ? 1 : m_perHost;
+        m_isRound = devices > 2 && m_drawing.dimensions[m_island].kind == DimensionKind::FullMesh;
+        m_columns = m_isRound ? 1 : devices <= kMostInRow ? devices : ceilSqrt(2 * devices);
+        m_rows = m_isRound ? 1 : (devices + m_columns - 1) / m_columns;
+        m_hasSwitch = !isFolded()
+            && std::any_of(m_drawing.switches.begin(), m_drawing.switches.end(), [](const DrawnSwitch& each) { return each.host >= 0; });
+        chooseSizes();
+    }
+
+    bool isFolded() const { return m_fold > 0; }
+    std::int64_t boxOf(std::size_t device) const { return isFolded() ? hostOf(device) / m_fold : hostOf(device); }
     bool hasNetwork() const { return m_networkSwitch != kNone && m_hosts > 1; }
 
     /// The sizes that follow from a pitch.
@@ -99,21 +109,20 @@ private:
 
     Sizes sizesFor(double pitch) const
     {
-        const bool isSmall = pitch < kSmallPitch;
         Sizes sizes;
         sizes.pitch = pitch;
-        sizes.padding = isSmall ? 3.0 : 10.0;
-        sizes.wire = isSmall ? 5.0 : std::clamp(pitch * 0.3, 10.0, 22.0);
-        sizes.bar = isSmall ? 4.0 : 20.0;
-        sizes.boxGap = isSmall ? 4.0 : 14.0;
+        sizes.padding = std::clamp(std::round(0.25 * pitch), 3.0, 10.0);
+        sizes.wire = std::clamp(std::round(0.3 * pitch), 4.0, 22.0);
+        sizes.bar = std::clamp(std::round(0.6 * pitch), 4.0, 20.0);
+        sizes.boxGap = std::clamp(std::round(0.4 * pitch), 4.0, 14.0);
         const double side = roundSide(pitch);
         sizes.boxWidth = (m_isRound ? side : asDouble(m_columns) * pitch) + 2.0 * sizes.padding;
         sizes.boxHeight = (m_isRound ? side : asDouble(m_rows) * tilePitchDown(pitch)) + 2.0 * sizes.padding;
-        if (m_isFolded)
+        if (isFolded())
             sizes.boxWidth = sizes.boxHeight = pitch;
         if (m_hasSwitch)
             sizes.boxHeight += sizes.wire + sizes.bar;
-        else if (!isSmall && !m_isFolded)
+        else if (!isFolded() && sizes.bar > kSmallSize)
             sizes.boxHeight += kLineHeight; // for the host's name
         sizes.rowHeight = sizes.boxHeight + sizes.boxGap + (hasNetwork() ? sizes.bar + sizes.wire : 0.0);
         return sizes;
@@ -166,13 +175,13 @@ private:
         const double network = hasNetwork() ? m_sizes.bar + m_sizes.wire : 0.0;
         return {{m_left + asDouble(box % m_boxesAcross) * (m_sizes.boxWidth + m_sizes.boxGap),
                     asDouble(box / m_boxesAcross) * m_sizes.rowHeight + network},
-            m_sizes.boxWidth, m_sizes.boxHeight, {}, m_sizes.pitch < kSmallPitch ? 2.0 : 6.0};
+            m_sizes.boxWidth, m_sizes.boxHeight, {}, std::min(6.0, 0.25 * m_sizes.pitch)};
     }
 
     RectShape tileRect(std::int64_t box, std::int64_t place) const
     {
         const RectShape frame = boxRect(box);
-        if (m_isFolded) {
+        if (isFolded()) {
             const double gap = std::max(1.0, 0.12 * frame.width);
             return {{frame.topLeft.x + gap / 2.0, frame.topLeft.y}, frame.width - gap, frame.height - gap, {}};
         }
@@ -207,7 +216,7 @@ private:
     }
     std::int64_t placeOf(std::size_t device) const
     {
-        return m_island == kNone || m_isFolded ? 0 : m_drawing.devices[device].coordinates[m_island];
+        return m_island == kNone || isFolded() ? 0 : m_drawing.devices[device].coordinates[m_island];
     }
 
     void gatherDevices()
@@ -218,7 +227,7 @@ private:
         };
         std::map<std::pair<std::int64_t, std::int64_t>, Tile> tiles;
         for (std::size_t device = 0; device < m_drawing.devices.size(); ++device) {
-            Tile& tile = tiles[{hostOf(device) / m_fold, placeOf(device)}];
+            Tile& tile = tiles[{boxOf(device), placeOf(device)}];
             if (tile.count++ == 0 || (m_drawing.devices[tile.device].id < 0 && m_drawing.devices[device].id >= 0))
                 tile.device = device;
         }
@@ -226,32 +235,44 @@ private:
             m_canvas.addTile(tileRect(place.first, place.second), tile.device, tile.count);
     }
 
-    std::string islandText(std::int64_t host) const
+    /// `host 0: model, 364 GB/s each way`, and the same ever shorter, for what fits.
+    std::vector<std::string> islandTexts(std::int64_t host) const
     {
-        const std::string mesh = m_island == kNone ? std::string() : m_canvas.dimensionText(m_island);
-        return m_hosts > 1 ? fmt::format("host {}{}{}", host, mesh.empty() ? "" : ": ", mesh) : mesh;
+        const std::string name = m_hosts > 1 ? fmt::format("host {}", host) : std::string();
+        std::vector<std::string> texts;
+        const auto add = [&](const std::string& more) {
+            texts.push_back(name + (name.empty() || more.empty() ? "" : ": ") + more);
+        };
+        if (m_island != kNone && m_perHost > 1) {
+            if (m_canvas.lit(m_island))
+                add(m_canvas.meshTextWithFigure(m_island));
+            const std::string& mesh = m_drawing.dimensions[m_island].meshText;
+            const std::string what = m_hasSwitch ? kindOf(m_island) + " switch" : kindOf(m_island);
+            if (!m_canvas.lit(m_island))
+                add(mesh + (mesh.empty() ? "" : ", ") + what);
+            add(mesh);
+        }
+        texts.push_back(name);
+        return texts;
     }
 
     void addBoxes()
     {
-        for (std::int64_t box = 0; box < m_boxes && !m_isFolded; ++box) {
+        for (std::int64_t box = 0; box < m_boxes && !isFolded(); ++box) {
             RectShape frame = boxRect(box);
             frame.style.fill = ColourRole::Surface;
             frame.style.outline = ColourRole::Grid;
             m_canvas.addFrame(frame);
-            if (!m_hasSwitch && m_sizes.pitch >= kSmallPitch) {
-                const std::string text = fitted(islandText(box), frame.width - 8.0, kSmallSize);
-                m_canvas.addDimensionText({frame.topLeft.x + m_sizes.padding, frame.topLeft.y + frame.height - kLineHeight / 2.0 - 2.0},
-                    text, m_island == kNone ? m_network : m_island);
+            if (!m_hasSwitch && m_sizes.bar > kSmallSize) {
+                frame.topLeft.y += frame.height - kLineHeight - 4.0;
+                frame.height = kLineHeight;
+                m_canvas.addSwitchText(frame, islandTexts(box), m_island == kNone ? m_network : m_island);
             }
         }
         for (std::size_t i = 0; i < m_drawing.switches.size() && m_hasSwitch; ++i) {
-            if (m_drawing.switches[i].host < 0)
-                continue;
-            const std::string kind = kindOf(m_island);
-            const std::string text = islandText(m_drawing.switches[i].host);
-            m_canvas.addSwitch(switchRect(m_drawing.switches[i].host), i,
-                fmt::format("{}{}{} switch", text, text.empty() ? "" : ", ", kind), m_island);
+            const std::int64_t host = m_drawing.switches[i].host;
+            if (host >= 0)
+                m_canvas.addSwitch(switchRect(host), i, islandTexts(host), m_island);
         }
     }
 
@@ -270,19 +291,33 @@ private:
         return {{0.0, asDouble(row) * m_sizes.rowHeight}, right, m_sizes.bar, {}};
     }
 
+    /// One bar, or a comb with a tooth over each row of boxes.
     void addNetwork()
     {
         if (!hasNetwork())
             return;
         const std::int64_t rows = (m_boxes + m_boxesAcross - 1) / m_boxesAcross;
-        const std::string mesh = m_canvas.dimensionText(m_network);
-        const std::string text = fmt::format("network between hosts{}{}", mesh.empty() ? "" : ": ", mesh);
-        if (rows > 1) {
-            const double height = asDouble(rows - 1) * m_sizes.rowHeight + m_sizes.bar;
-            m_canvas.addSwitch({{0.0, 0.0}, kSpine - 6.0, height, {}}, m_networkSwitch, {}, m_network);
+        const std::string& mesh = m_drawing.dimensions[m_network].meshText;
+        const std::string name = "network between hosts";
+        std::vector<std::string> texts;
+        if (m_canvas.lit(m_network))
+            texts.push_back(fmt::format("{}: {}", name, m_canvas.meshTextWithFigure(m_network)));
+        texts.insert(texts.end(), {name + (mesh.empty() ? "" : ": ") + mesh, name, "network"});
+        if (rows == 1)
+            return m_canvas.addSwitch(networkRect(0), m_networkSwitch, texts, m_network);
+        PolygonShape comb;
+        comb.corners.push_back({0.0, 0.0});
+        for (std::int64_t row = 0; row < rows; ++row) {
+            const RectShape bar = networkRect(row);
+            const double bottom = bar.topLeft.y + bar.height;
+            if (row > 0)
+                comb.corners.push_back({kSpine - 6.0, bar.topLeft.y});
+            comb.corners.push_back({bar.width, bar.topLeft.y});
+            comb.corners.push_back({bar.width, bottom});
+            comb.corners.push_back({row + 1 < rows ? kSpine - 6.0 : 0.0, bottom});
         }
-        for (std::int64_t row = 0; row < rows; ++row)
-            m_canvas.addSwitch(networkRect(row), m_networkSwitch, row == 0 ? text : std::string(), m_network);
+        m_canvas.addSwitch(comb, m_networkSwitch, m_network);
+        m_canvas.addSwitchText(networkRect(0), texts, m_network);
     }
 
     void addLinks()
@@ -292,13 +327,13 @@ private:
             const DrawnLink& link = m_drawing.links[i];
             const auto device = static_cast<std::size_t>(std::min(link.from, link.to));
             if (link.dimension == m_network) {
-                if (m_isFolded || m_isRound)
-                    perBox[{m_network, hostOf(device) / m_fold}].links.push_back(i);
+                if (isFolded() || m_isRound)
+                    perBox[{m_network, boxOf(device)}].links.push_back(i);
                 else
                     addNetworkLink(i, device);
             } else if (m_hasSwitch) {
                 addSwitchLink(i, device);
-            } else if (!m_isFolded) {
+            } else if (!isFolded()) {
                 addDirectLink(i);
             }
         }
@@ -306,7 +341,7 @@ private:
             const RectShape box = boxRect(key.second);
             const double x = box.topLeft.x + box.width / 2.0;
             const double bar = networkRect(key.second / m_boxesAcross).topLeft.y + m_sizes.bar;
-            m_canvas.addLine({{x, box.topLeft.y}, {x, bar}}, bundle, {fmt::format("host {}", key.second * m_fold), "network"});
+            m_canvas.addLine({{x, box.topLeft.y}, {x, bar}}, bundle, {fmt::format("host {}", key.second * std::max<std::int64_t>(1, m_fold)), "network"});
         }
     }
 
@@ -368,12 +403,11 @@ private:
     std::size_t m_networkSwitch = kNone;
     std::int64_t m_hosts = 1;
     std::int64_t m_perHost = 1;
-    std::int64_t m_fold = 1; ///< hosts in a box
+    std::int64_t m_fold = 0; ///< hosts in one tile; 0: every device is a tile
     std::int64_t m_boxes = 1;
     std::int64_t m_boxesAcross = 1;
     std::int64_t m_columns = 1; ///< of devices in a box
     std::int64_t m_rows = 1;
-    bool m_isFolded = false;
     bool m_isRound = false; ///< devices in a circle, a line between every two
     bool m_hasSwitch = false;
     Sizes m_sizes;

@@ -18,13 +18,16 @@ using namespace chart;
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kLeastPitch = 7.0; ///< pixels from cell to cell
-constexpr double kMostPitchAcross = 150.0;
+constexpr double kMostPitchAcross = 172.0;
+constexpr double kWidestTile = 102.0;
 constexpr double kMostPitchDown = 100.0;
 constexpr double kGapShare = 0.34; ///< of the pitch
 constexpr double kLoopGap = 13.0; ///< the least gap in which wrap links go round their row
 constexpr double kLayerPadding = 10.0;
 constexpr double kLayerHeading = 20.0;
 constexpr double kLayerGap = 26.0;
+constexpr double kBundleWeight = 1.7; ///< of the links between two layers, which are one line
+constexpr double kTallest = 2.0; ///< times the height asked for; a machine that needs more is drawn in blocks
 constexpr double kStub = 8.0; ///< how far a stub of a wrap link reaches out
 
 /// A dimension as it is drawn: neighbours may be folded to one cell.
@@ -57,11 +60,16 @@ public:
     {
         chooseDirections();
         foldTo(static_cast<std::int64_t>(drawing.mostCells));
+        chooseSizes();
+        while (m_height > kTallest * m_canvas.roomDown() && cellCount() > 1) {
+            foldTo(cellCount() / 2);
+            chooseSizes();
+        }
+        m_canvas.setLineWidths(m_pitchDown < 14.0 ? 1.0 : 1.5, std::clamp(0.08 * m_pitchDown, 2.0, 4.0));
     }
 
     DisplayList draw()
     {
-        chooseSizes();
         addFrames();
         addTiles();
         addLinks();
@@ -95,14 +103,15 @@ private:
             std::swap(m_across, m_down);
     }
 
+    std::int64_t cellCount() const { return m_across.cells * m_down.cells * m_layers.cells * m_chip.cells; }
+
     void foldTo(std::int64_t most)
     {
-        const auto cells = [&] { return m_across.cells * m_down.cells * m_layers.cells * m_chip.cells; };
-        if (cells() > most && m_chip.cells > 1) {
+        if (cellCount() > most && m_chip.cells > 1) {
             m_chip.fold = m_chip.cells;
             m_chip.cells = 1;
         }
-        while (cells() > most) {
+        while (cellCount() > most) {
             Direction* longest = &m_across;
             for (Direction* direction : {&m_down, &m_layers}) {
                 if (direction->cells > longest->cells)
@@ -132,11 +141,11 @@ private:
         const double fixedAcross = (framed ? 2.0 * kLayerPadding + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
         const double fixedDown
             = (framed ? kLayerPadding + kLayerHeading + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
-        const double head = kLineHeight;
+        const double head = kLineHeight + 4.0;
         double across = (m_canvas.roomAcross() / asDouble(layersAcross) - fixedAcross) / (asDouble(m_across.cells) - kGapShare);
         double down = ((m_canvas.roomDown() - head) / layersDown - fixedDown) / (asDouble(m_down.cells) - kGapShare);
         const double lanes = asDouble(m_chip.cells);
-        const double squarest = 1.6 + 0.5 * (lanes - 1.0);
+        const double squarest = 1.72 + 0.4 * (lanes - 1.0);
         across = std::clamp(across, kLeastPitch, kMostPitchAcross + 40.0 * (lanes - 1.0));
         down = std::clamp(down, kLeastPitch, kMostPitchDown);
         return {std::floor(std::min(across, squarest * down)), std::floor(std::min(down, 1.15 * across))};
@@ -156,7 +165,18 @@ private:
                 m_pitchDown = down;
             }
         }
-        m_gapAcross = std::clamp(std::round(kGapShare * m_pitchAcross), 2.0, 60.0);
+        layOut();
+        while (m_width > m_canvas.roomAcross() && m_pitchAcross > kLeastPitch) { // the room for wrap links was a guess
+            m_pitchAcross -= 1.0;
+            layOut();
+        }
+    }
+
+    /// All sizes that follow from the pitches.
+    void layOut()
+    {
+        const double widest = kWidestTile * asDouble(m_chip.cells);
+        m_gapAcross = std::clamp(std::round(std::max(kGapShare * m_pitchAcross, m_pitchAcross - widest)), 2.0, 70.0);
         m_gapDown = std::clamp(std::round(kGapShare * m_pitchDown), 2.0, 36.0);
         m_hasLoops = m_gapAcross >= kLoopGap && m_gapDown >= kLoopGap;
         const double acrossLoops = m_hasLoops ? loopOffset(m_gapAcross) + 8.0 : kStub + 2.0;
@@ -171,7 +191,7 @@ private:
         }
         const std::int64_t layersDown = (m_layers.cells + m_layersAcross - 1) / m_layersAcross;
         m_side = hasLayers() && (layersDown > 1 || wraps(m_layers)) ? 18.0 : 0.0; // for links from layer to layer
-        m_top = kLineHeight + 4.0;
+        m_top = placeDimensionTexts() + 4.0;
         m_width = m_side * 2.0 + asDouble(m_layersAcross) * (m_layerWidth + kLayerGap) - kLayerGap;
         m_height = m_top + asDouble(layersDown) * (m_layerHeight + kLayerGap) - kLayerGap + (wraps(m_layers) && hasLayers() ? 16.0 : 0.0);
     }
@@ -391,8 +411,7 @@ private:
         const double right = a.topLeft.x + a.width;
         const double y = a.topLeft.y + a.height / 2.0;
         if (!isWrap && b.topLeft.y == a.topLeft.y) {
-            m_canvas.addLine({{right, y}, {b.topLeft.x, y}}, bundle, ends);
-            m_canvas.addLine({{right, y + 4.0}, {b.topLeft.x, y + 4.0}}, bundle, ends);
+            m_canvas.addLine({{right, y}, {b.topLeft.x, y}}, bundle, ends, kBundleWeight);
             return;
         }
         // Round the right side, between the rows of layers (or under all of them), into the left side.
@@ -405,25 +424,44 @@ private:
         const double startY = lower.topLeft.y + lower.height / 2.0 + (isWrap ? 8.0 : 0.0);
         const double goalY = goal.topLeft.y + goal.height / 2.0 + (isWrap ? 8.0 : 0.0);
         m_canvas.addLine(rounded({{start, startY}, {out, startY}, {out, between}, {left, between}, {left, goalY}, {goal.topLeft.x, goalY}}, 6.0),
-            bundle, ends);
+            bundle, ends, kBundleWeight);
+    }
+
+    /// Lays the words about each dimension out over the grid, with room for the figures that come when their axis lights up. Yields the height.
+    double placeDimensionTexts()
+    {
+        m_texts.clear();
+        Point at{0.0, kLineHeight / 2.0};
+        const auto place = [&](const Direction& direction, const char* mark) {
+            if (direction.dimension == kNone || dimensionOf(direction).length == 1)
+                return;
+            const DrawnDimension& dimension = dimensionOf(direction);
+            const auto text = [&](const std::string& mesh) {
+                return fmt::format("{} {}{}{}", mark, dimension.name, mesh.empty() ? "" : ": ", mesh);
+            };
+            const std::string longest = text(m_canvas.meshTextWithFigure(direction.dimension));
+            const double width = estimatedWidth(longest, kSmallSize, true);
+            if (at.x > 0.0 && at.x + width > m_canvas.roomAcross())
+                at = {0.0, at.y + kLineHeight};
+            const bool isLit = m_canvas.lit(direction.dimension);
+            m_texts.push_back({at, isLit ? longest : text(dimension.meshText), direction.dimension});
+            at.x += (m_drawing.meshAxes.empty() ? estimatedWidth(m_texts.back().text, kSmallSize) : width) + 16.0;
+        };
+        place(m_across, "→");
+        place(m_down, "↓");
+        place(m_layers, "layers");
+        place(m_chip, "in a chip");
+        return at.y + kLineHeight / 2.0;
     }
 
     void addDimensionTexts()
     {
-        double x = 0.0;
-        const auto add = [&](const Direction& direction, const char* mark) {
-            if (direction.dimension == kNone || dimensionOf(direction).length == 1)
-                return;
-            const std::string mesh = m_canvas.dimensionText(direction.dimension);
-            const std::string text
-                = fmt::format("{} {}{}{}", mark, dimensionOf(direction).name, mesh.empty() ? "" : ": ", mesh);
-            x += m_canvas.addDimensionText({x, kLineHeight / 2.0}, text, direction.dimension) + 22.0;
-        };
-        add(m_across, "→");
-        add(m_down, "↓");
-        add(m_layers, "layers");
-        add(m_chip, "in a chip");
-        m_width = std::max(m_width, x - 22.0);
+        for (const DimensionText& text : m_texts) {
+            m_canvas.addDimensionText(text.at, text.text, text.dimension);
+            const bool mayLight = !m_drawing.meshAxes.empty();
+            const std::string widest = mayLight ? m_canvas.meshTextWithFigure(text.dimension) + "in a chip: " : text.text;
+            m_width = std::max(m_width, std::min(m_canvas.roomAcross(), text.at.x + estimatedWidth(widest, kSmallSize, mayLight)));
+        }
     }
 
     void addNotes()
@@ -440,8 +478,15 @@ private:
         }
     }
 
+    struct DimensionText {
+        Point at;
+        std::string text;
+        std::size_t dimension = 0;
+    };
+
     const TopologyDrawing& m_drawing;
     Canvas m_canvas;
+    std::vector<DimensionText> m_texts;
     Direction m_across;
     Direction m_down;
     Direction m_layers;

@@ -405,7 +405,7 @@ private:
         drawn.where = m_placement->mesh().hasDefaultOrder() ? placesOf(axis) : "in its own device order";
     }
 
-    /// `x`, `4 of 16 along y, every 2`.
+    /// `x`, `y (4 of 16, every 2)`.
     std::string placesOf(std::size_t meshAxis) const
     {
         std::vector<std::string> places;
@@ -414,7 +414,7 @@ private:
             if (part.size == physical.length)
                 places.push_back(physical.name);
             else
-                places.push_back(fmt::format("{} of {} along {}{}", part.size, physical.length, physical.name,
+                places.push_back(fmt::format("{} ({} of {}{})", physical.name, part.size, physical.length,
                     part.stride == 1 || physical.kind != AxisKind::Torus ? "" : fmt::format(", every {}", part.stride)));
         }
         return join(places, " and ");
