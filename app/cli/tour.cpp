@@ -66,6 +66,8 @@ int runTour(Output& output)
     const auto trained = sim::trainStudy(*study, {.verify = true}, {}, interrupt.token());
     if (!trained)
         return fail(trained.error(), output);
+    if (trained->interrupted)
+        return interrupt.exitCode();
     const auto small = simulations(examples / "digits.yaml", *catalogue);
     const auto wide = simulations(examples / "wide_mlp.yaml", *catalogue);
     if (!small || !wide)
@@ -83,14 +85,13 @@ int runTour(Output& output)
         t.verification->passed ? "yes" : "NO", t.verification->checkedSteps.size(), t.verification->maxRelError());
     text += fmt::format(
         "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
-    text += "Its specs cause these collectives in every step, beside two scalars (nothing says \"data parallel\" anywhere):\n" + collectiveSummary(t);
+    text += "Its specs cause these collectives in every step, beside two scalars (nothing says \"data parallel\" anywhere):\n"
+        + collectiveSummary(t);
     text += "\nThe same program, simulated on hardware that is not here:\n" + *small;
     text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;
     text += "\nNext: meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec \"P('data', 'model')\"\n"
             "      meshwright simulate resources/examples/*.yaml          (README.md has the tour)\n";
     output.result(text);
-    if (t.interrupted)
-        return interrupt.exitCode();
     return t.verification->passed ? kExitOk : kExitMismatch;
 }
 

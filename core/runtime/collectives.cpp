@@ -161,11 +161,11 @@ public:
 
     /// `sourceOf(member)` is the stretch in that member's operand; `store(tile, offset, bytes)` gets elements of the type.
     template <typename Source, typename Store>
-    void run(std::size_t members, std::int64_t count, Source sourceOf, Store store) const
+    void run(std::size_t members, std::int64_t count, const StopFlag& stop, Source sourceOf, Store store) const
     {
         alignas(64) std::byte sum[kTile * 8];
         alignas(64) std::byte next[kTile * 8];
-        for (std::int64_t first = 0; first < count; first += kTile) {
+        for (std::int64_t first = 0; first < count && !stop.isSet(); first += kTile) {
             const std::int64_t size = std::min(kTile, count - first);
             const std::int64_t offset = first * m_width;
             if (isNarrow(m_dtype)) {
@@ -216,7 +216,7 @@ protected:
         const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
         const std::int64_t count = std::min(total, first + slice) - first;
         m_combiner.run(
-            group.members.size(), count, [&](std::size_t m) { return group.members[m].in + first * width; },
+            group.members.size(), count, m_devices.stopFlag(), [&](std::size_t m) { return group.members[m].in + first * width; },
             [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
                 for (const Rendezvous::Member& other : group.members) {
                     std::byte* target = other.out + first * width + offset;
@@ -333,9 +333,12 @@ protected:
     {
         std::byte* out = group.members[member].out;
         const std::int64_t width = byteSize(m_inType.dtype);
-        for (const Part& part : m_parts[static_cast<std::size_t>(group.devices[member])])
+        for (const Part& part : m_parts[static_cast<std::size_t>(group.devices[member])]) {
+            if (m_devices.stopFlag().isSet())
+                return;
             copyBox(
                 out, {m_outType.shape, part.to}, group.members[part.member].in, {m_inType.shape, part.from}, part.extent, width);
+        }
     }
 
     bool meets() const override { return !m_isLocal; }
@@ -402,7 +405,8 @@ protected:
             }
             std::byte* target = group.members[member].out + to * width;
             m_combiner.run(
-                group.members.size(), run, [&](std::size_t m) { return group.members[m].in + from * width; },
+                group.members.size(), run, m_devices.stopFlag(),
+                [&](std::size_t m) { return group.members[m].in + from * width; },
                 [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
                     std::memcpy(target + offset, tile, static_cast<std::size_t>(bytes));
                 });

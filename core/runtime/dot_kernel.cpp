@@ -166,34 +166,44 @@ public:
                                                                      : resultLane;
     }
 
-    void run(Addresses addresses, Scratch& scratch) const override
+    void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const override
     {
-        const std::byte* lhs = prepared(addresses[m_lhs.at()], m_lhsType, m_lhsSide, scratch);
-        const std::byte* rhs = prepared(addresses[m_rhs.at()], m_rhsType, m_rhsSide, scratch);
+        const std::byte* lhs = prepared(addresses[m_lhs.at()], m_lhsType, m_lhsSide, scratch, stop);
+        const std::byte* rhs = prepared(addresses[m_rhs.at()], m_rhsType, m_rhsSide, scratch, stop);
         const bool isDirect = laneType(m_lane) == m_resultType.dtype;
         std::byte* result = isDirect ? addresses[m_result.at()] : scratch.allocate(m_resultType.elements() * laneBytes(m_lane));
         if (m_lane == Lane::F32)
-            multiplyAll<float>(lhs, rhs, result);
+            multiplyAll<float>(lhs, rhs, result, stop);
         else if (m_lane == Lane::F64)
-            multiplyAll<double>(lhs, rhs, result);
+            multiplyAll<double>(lhs, rhs, result, stop);
         else if (laneBytes(m_lane) == 4)
-            multiplyAll<std::uint32_t>(lhs, rhs, result);
+            multiplyAll<std::uint32_t>(lhs, rhs, result, stop);
         else
-            multiplyAll<std::uint64_t>(lhs, rhs, result);
+            multiplyAll<std::uint64_t>(lhs, rhs, result, stop);
         if (!isDirect)
-            narrowed(addresses[m_result.at()], result, scratch);
+            narrowed(addresses[m_result.at()], result, scratch, stop);
         scratch.reset();
     }
 
 private:
+    /// One step over all elements, which may be many, in stretches between which it can be stopped.
+    static void pass(TileStep step, std::byte* out, std::int64_t outBytes, const std::byte* in, std::int64_t inBytes,
+        std::int64_t count, const StopFlag& stop)
+    {
+        constexpr std::int64_t kStretch = std::int64_t{1} << 20;
+        for (std::int64_t first = 0; first < count && !stop.isSet(); first += kStretch)
+            step(out + first * outBytes, in + first * inBytes, nullptr, nullptr, std::min(kStretch, count - first));
+    }
+
     /// The operand as elements of the lane, rounded to the operand type, in an order that the product takes.
-    const std::byte* prepared(const std::byte* data, const TensorType& type, const Side& side, Scratch& scratch) const
+    const std::byte* prepared(
+        const std::byte* data, const TensorType& type, const Side& side, Scratch& scratch, const StopFlag& stop) const
     {
         const TileTable& table = tileTable();
         const std::int64_t count = type.elements();
         if (isNarrow(type.dtype)) {
             std::byte* wide = scratch.allocate(count * 4);
-            table.load(type.dtype)(wide, data, nullptr, nullptr, count);
+            pass(table.load(type.dtype), wide, 4, data, byteSize(type.dtype), count, stop);
             data = wide;
         }
         const bool rounds
@@ -202,44 +212,46 @@ private:
             const std::byte* single = data;
             if (laneOf(type.dtype) == Lane::F64) {
                 std::byte* copy = scratch.allocate(count * 4);
-                table.convert(Lane::F64, Lane::F32)(copy, data, nullptr, nullptr, count);
+                pass(table.convert(Lane::F64, Lane::F32), copy, 4, data, 8, count, stop);
                 single = copy;
             }
             std::byte* narrow = scratch.allocate(count * 2);
-            table.store(m_operandType)(narrow, single, nullptr, nullptr, count);
+            pass(table.store(m_operandType), narrow, 2, single, 4, count, stop);
             std::byte* rounded = scratch.allocate(count * 4);
-            table.load(m_operandType)(rounded, narrow, nullptr, nullptr, count);
+            pass(table.load(m_operandType), rounded, 4, narrow, 2, count, stop);
             data = rounded;
         }
         const Lane lane = rounds ? Lane::F32 : laneOf(type.dtype);
         if (lane != m_lane) {
             std::byte* converted = scratch.allocate(count * laneBytes(m_lane));
-            table.convert(lane, m_lane)(converted, data, nullptr, nullptr, count);
+            pass(table.convert(lane, m_lane), converted, laneBytes(m_lane), data, laneBytes(lane), count, stop);
             data = converted;
         }
         if (!side.direct) {
             std::byte* ordered = scratch.allocate(count * laneBytes(m_lane));
-            transposeArray(ordered, data, type.shape, side.permutation, laneBytes(m_lane));
+            transposeArray(ordered, data, type.shape, side.permutation, laneBytes(m_lane), stop);
             data = ordered;
         }
         return data;
     }
 
-    void narrowed(std::byte* target, const std::byte* source, Scratch& scratch) const
+    void narrowed(std::byte* target, const std::byte* source, Scratch& scratch, const StopFlag& stop) const
     {
         const std::int64_t count = m_resultType.elements();
         const Lane resultLane = laneOf(m_resultType.dtype);
         if (resultLane != m_lane) {
             std::byte* converted = isNarrow(m_resultType.dtype) ? scratch.allocate(count * laneBytes(resultLane)) : target;
-            tileTable().convert(m_lane, resultLane)(converted, source, nullptr, nullptr, count);
+            pass(tileTable().convert(m_lane, resultLane), converted, laneBytes(resultLane), source, laneBytes(m_lane), count,
+                stop);
             source = converted;
         }
         if (isNarrow(m_resultType.dtype))
-            tileTable().store(m_resultType.dtype)(target, source, nullptr, nullptr, count);
+            pass(tileTable().store(m_resultType.dtype), target, byteSize(m_resultType.dtype), source, laneBytes(resultLane),
+                count, stop);
     }
 
     template <typename T>
-    void multiplyAll(const std::byte* lhs, const std::byte* rhs, std::byte* result) const
+    void multiplyAll(const std::byte* lhs, const std::byte* rhs, std::byte* result, const StopFlag& stop) const
     {
         std::int64_t batches = 1;
         for (const std::int64_t size : m_batch)
@@ -247,7 +259,7 @@ private:
         const auto* a = reinterpret_cast<const T*>(lhs);
         const auto* b = reinterpret_cast<const T*>(rhs);
         auto* c = reinterpret_cast<T*>(result);
-        for (std::int64_t batch = 0; batch < batches; ++batch) {
+        for (std::int64_t batch = 0; batch < batches && !stop.isSet(); ++batch) {
             std::int64_t lhsAt = 0;
             std::int64_t rhsAt = 0;
             std::int64_t rest = batch;
@@ -257,7 +269,7 @@ private:
             }
             multiply(m_m, m_n, m_k, MatrixView<const T>{a + lhsAt, m_lhsSide.stride, m_lhsSide.transposed},
                 MatrixView<const T>{b + rhsAt, m_rhsSide.stride, m_rhsSide.transposed},
-                MatrixView<T>{c + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false});
+                MatrixView<T>{c + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false}, {&stop});
         }
     }
 

@@ -3,6 +3,7 @@
 
 #include "core/program/transform.h"
 #include "core/runtime/kernel.h"
+#include "core/runtime/virtual_devices.h"
 
 #include <fmt/format.h>
 
@@ -54,17 +55,19 @@ Function promoted(Function function)
 
 class Evaluation {
 public:
-    explicit Evaluation(const Function& function)
+    Evaluation(const Function& function, const StopFlag& stop)
         : m_function(function)
+        , m_stop(stop)
         , m_site{function, [&function](ValueId value) { return wholePiece(function[value].type.shape); }}
         , m_memory(function.values.size())
         , m_addresses(function.values.size(), nullptr)
     {
     }
 
+    /// The results; undefined when stopped.
     std::vector<HostArray> run(std::span<const HostArray> arguments)
     {
-        for (std::size_t i = 0; i < arguments.size(); ++i)
+        for (std::size_t i = 0; i < arguments.size() && !m_stop.isSet(); ++i)
             hold(m_function.arguments()[i], arguments[i]);
         return runBlock(BlockId(std::int32_t{0}));
     }
@@ -96,6 +99,8 @@ private:
         for (const ValueId result : block.results)
             ++uses[result];
         for (const OpId op : block.ops) {
+            if (m_stop.isSet())
+                return {};
             runOp(op);
             for (const ValueId operand : m_function[op].operands)
                 releaseIfLast(operand, id, uses);
@@ -104,6 +109,8 @@ private:
                     release(result);
             }
         }
+        if (m_stop.isSet()) // a Repeat that was stopped has no results
+            return {};
         std::vector<HostArray> results;
         for (const ValueId result : block.results)
             results.push_back(*m_memory[result.at()]);
@@ -142,7 +149,7 @@ private:
         auto& kernel = m_kernels[id];
         if (kernel == nullptr)
             kernel = makeKernel(m_site, std::span(&id, 1), op.results, [](ValueId) { return true; });
-        kernel->run(m_addresses, m_scratch);
+        kernel->run(m_addresses, m_scratch, m_stop);
     }
 
     void runRepeat(const Op& op)
@@ -167,6 +174,8 @@ private:
                     hold(bodyArguments[i], *m_memory[op.operands[i].at()]);
             }
             std::vector<HostArray> yielded = runBlock(bodyId);
+            if (m_stop.isSet())
+                return;
             for (std::size_t i = 0; i < yielded.size(); ++i) {
                 if (i < attributes.carries)
                     carries[i] = std::move(yielded[i]);
@@ -185,6 +194,7 @@ private:
     }
 
     const Function& m_function;
+    const StopFlag& m_stop;
     KernelSite m_site;
     std::vector<std::optional<HostArray>> m_memory;
     std::vector<std::byte*> m_addresses;
@@ -225,14 +235,26 @@ Result<std::vector<HostArray>> evaluate(const Function& function, std::span<cons
 {
     if (Problems problems = checkArguments(function, arguments, options.inDouble); !problems.empty())
         return problems;
+    StopFlag stop;
+    const std::stop_callback onStop(options.stop, [&stop] { stop.set(); });
+    const auto resultsOf
+        = [&stop](const Function& evaluated, std::span<const HostArray> values) -> Result<std::vector<HostArray>> {
+        std::vector<HostArray> results = Evaluation(evaluated, stop).run(values);
+        if (stop.isSet())
+            return VirtualDevices::interrupted();
+        return results;
+    };
     if (!options.inDouble)
-        return Evaluation(function).run(arguments);
+        return resultsOf(function, arguments);
 
     const Function wide = promoted(function);
     std::vector<HostArray> wideArguments;
-    for (const HostArray& argument : arguments)
+    for (const HostArray& argument : arguments) {
+        if (stop.isSet())
+            return VirtualDevices::interrupted();
         wideArguments.push_back(isFloating(argument.type().dtype) ? argument.converted(DType::F64) : argument);
-    return Evaluation(wide).run(wideArguments);
+    }
+    return resultsOf(wide, wideArguments);
 }
 
 } // namespace meshwright

@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 
 #include <span>
+#include <stop_token>
 #include <vector>
 
 namespace meshwright {
@@ -14,12 +15,14 @@ struct EvaluateOptions {
     /// Every floating value is f64 and nothing is rounded to a narrower type: the reference that runs are verified against.
     /// Results of floating type come as f64 then. Random bits stay what they are.
     bool inDouble = false;
+    std::stop_token stop = {};
 };
 
 /// Runs a whole function on one thread, Repeat included. Shardings are ignored; a ShardingConstraint is the identity.
 ///
 /// Problems: MW1503 the number or a type of the arguments is not what the function takes (floating arguments may be of any floating
-/// type with `inDouble`), MW1504 a collective, which needs devices; and those of `checkRunnable`. All are reported.
+/// type with `inDouble`), MW1504 a collective, which needs devices; and those of `checkRunnable`. All are reported. MW1507 `stop` was asked
+/// for; it is heeded between ops, and within long ones.
 Result<std::vector<HostArray>> evaluate(
     const Function& function, std::span<const HostArray> arguments, EvaluateOptions options = {});
 

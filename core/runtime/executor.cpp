@@ -54,7 +54,8 @@ struct alignas(64) Device {
     AlignedBytes arena;
     std::vector<std::byte*> addresses; ///< by value
     std::vector<Count> counts; ///< by counter
-    std::vector<Recorded> records;
+    std::vector<Recorded> records; ///< of this run
+    std::vector<Recorded> completeRecords; ///< of the last recorded run that was not stopped
 };
 
 } // namespace
@@ -89,6 +90,7 @@ public:
         m_ready = readyList(m_scheduled.instructions, problems);
         for (Device& device : m_devices)
             device.counts.resize(m_counterOps.size());
+        m_counted.resize(m_counterOps.size());
         return problems;
     }
 
@@ -187,17 +189,26 @@ public:
                 device.records.clear();
                 device.records.reserve(m_lastRecords);
             }
-            m_recordStart = wallSeconds();
         }
-        const Result<Done> done = m_virtual.run(
+        const double start = m_isRecording ? wallSeconds() : 0.0;
+        Result<Done> done = m_virtual.run(
             [this](std::int64_t device) -> Result<Done> {
                 if (device >= count())
                     return Done{};
                 return Worker(*this, device).run();
             },
             options.stop);
-        if (m_isRecording)
+        if (!done) {
+            m_devices.front().counts = m_counted;
+            return done;
+        }
+        m_counted = m_devices.front().counts;
+        if (m_isRecording) {
+            m_recordStart = start;
             m_lastRecords = std::max(m_lastRecords, m_devices.front().records.size());
+            for (Device& device : m_devices)
+                std::swap(device.records, device.completeRecords);
+        }
         return done;
     }
 
@@ -205,7 +216,7 @@ public:
     {
         std::vector<CountedCalls> counted;
         for (std::size_t i = 0; i < m_counterOps.size(); ++i)
-            counted.push_back({m_counterOps[i], m_devices.front().counts[i].calls, m_devices.front().counts[i].bytes});
+            counted.push_back({m_counterOps[i], m_counted[i].calls, m_counted[i].bytes});
         return counted;
     }
 
@@ -220,6 +231,7 @@ private:
             : m_owner(owner)
             , m_id(device)
             , m_device(owner.m_devices[static_cast<std::size_t>(device)])
+            , m_stop(owner.m_virtual.stopFlag())
         {
         }
         ~Worker() { release(); }
@@ -251,6 +263,8 @@ private:
         Result<Done> runList(const std::vector<Ready>& list)
         {
             for (const Ready& ready : list) {
+                if (m_stop.isSet())
+                    return VirtualDevices::interrupted();
                 if (ready.kind == InstructionKind::CollectiveDone)
                     continue; // done where it started
                 if (ready.loop) {
@@ -281,7 +295,7 @@ private:
                 cpu = threadCpuSeconds();
             }
             const Kernel& kernel = *ready.kernels[ready.kernels.size() == 1 ? 0 : static_cast<std::size_t>(m_id)];
-            kernel.run(m_device.addresses, *m_scratch);
+            kernel.run(m_device.addresses, *m_scratch, m_stop);
             if (records) {
                 recorded.times.cpuSeconds = threadCpuSeconds() - cpu;
                 recorded.times.finished = wallSeconds();
@@ -391,6 +405,7 @@ private:
         Implementation& m_owner;
         std::int64_t m_id;
         Device& m_device;
+        const StopFlag& m_stop;
         Scratch* m_scratch = nullptr; ///< while it has a permit
     };
 
@@ -441,7 +456,7 @@ private:
     {
         std::vector<std::vector<Recorded>> records;
         for (const Device& device : m_devices)
-            records.push_back(device.records);
+            records.push_back(device.completeRecords);
         return records;
     }
 
@@ -586,6 +601,7 @@ private:
     std::vector<Device> m_devices;
     std::vector<Ready> m_ready;
     std::vector<OpId> m_counterOps;
+    std::vector<Count> m_counted; ///< by counter, on the first device, in complete runs
     std::vector<RecordedInstruction> m_descriptions;
     bool m_isRecording = false;
     double m_recordStart = 0.0;

@@ -65,14 +65,15 @@ public:
         std::stop_token stop = {};
     };
 
-    /// Runs the function once on all devices. Problems: as `VirtualDevices::run`; MW1505.
+    /// Runs the function once on all devices. A stop ends it between two instructions, or within a long one; the arrays are undefined then.
+    /// Problems: as `VirtualDevices::run`; MW1505.
     Result<Done> run(const RunOptions& options);
     Result<Done> run() { return run(RunOptions{}); }
 
-    /// Calls and payload of every collective since loading, as the first device counted them; program order.
+    /// Calls and payload of every collective in all complete runs, as the first device counted them; program order.
     std::vector<CountedCalls> countedCalls() const;
 
-    /// What happened in the last recorded run. Rows: "compute" and "collectives" of every device; empty when none was recorded.
+    /// What happened in the last complete recorded run. Rows: "compute" and "collectives" of every device; empty when none was recorded.
     Timeline measured() const;
 
     /// The last recorded run as if every device had a core of its own: each instruction takes the CPU time that it took, a collective begins

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 namespace meshwright {
 
@@ -91,6 +92,40 @@ void storeElement(DType dtype, std::byte* at, double value)
     }
 }
 
+/// Calls `body` with the type as a constant, so that its loops are compiled for each type.
+template <typename Body>
+void withType(DType dtype, Body body)
+{
+    switch (dtype) {
+    case DType::Pred:
+        return body(std::integral_constant<DType, DType::Pred>{});
+    case DType::S8:
+        return body(std::integral_constant<DType, DType::S8>{});
+    case DType::S16:
+        return body(std::integral_constant<DType, DType::S16>{});
+    case DType::S32:
+        return body(std::integral_constant<DType, DType::S32>{});
+    case DType::S64:
+        return body(std::integral_constant<DType, DType::S64>{});
+    case DType::U8:
+        return body(std::integral_constant<DType, DType::U8>{});
+    case DType::U16:
+        return body(std::integral_constant<DType, DType::U16>{});
+    case DType::U32:
+        return body(std::integral_constant<DType, DType::U32>{});
+    case DType::U64:
+        return body(std::integral_constant<DType, DType::U64>{});
+    case DType::F16:
+        return body(std::integral_constant<DType, DType::F16>{});
+    case DType::BF16:
+        return body(std::integral_constant<DType, DType::BF16>{});
+    case DType::F32:
+        return body(std::integral_constant<DType, DType::F32>{});
+    case DType::F64:
+        return body(std::integral_constant<DType, DType::F64>{});
+    }
+}
+
 Shape sizesOf(const IndexBox& box)
 {
     Shape sizes;
@@ -149,9 +184,11 @@ HostArray HostArray::of(TensorType type, std::span<const double> values)
 {
     HostArray array(std::move(type));
     assert(static_cast<std::int64_t>(values.size()) == array.m_type.elements());
-    const std::int64_t width = byteSize(array.m_type.dtype);
-    for (std::size_t i = 0; i < values.size(); ++i)
-        storeElement(array.m_type.dtype, array.data() + static_cast<std::int64_t>(i) * width, values[i]);
+    withType(array.m_type.dtype, [&](auto dtype) {
+        const std::int64_t width = byteSize(dtype);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            storeElement(dtype, array.data() + static_cast<std::int64_t>(i) * width, values[i]);
+    });
     return array;
 }
 
@@ -182,8 +219,11 @@ double HostArray::at(std::int64_t flatIndex) const
 std::vector<double> HostArray::values() const
 {
     std::vector<double> result(static_cast<std::size_t>(m_type.elements()));
-    for (std::size_t i = 0; i < result.size(); ++i)
-        result[i] = at(static_cast<std::int64_t>(i));
+    withType(m_type.dtype, [&](auto dtype) {
+        const std::int64_t width = byteSize(dtype);
+        for (std::size_t i = 0; i < result.size(); ++i)
+            result[i] = loadElement(dtype, data() + static_cast<std::int64_t>(i) * width);
+    });
     return result;
 }
 

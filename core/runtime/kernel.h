@@ -3,6 +3,7 @@
 
 #include "core/program/program.h"
 #include "core/runtime/scratch.h"
+#include "core/support/stop_flag.h"
 
 #include <functional>
 #include <memory>
@@ -31,8 +32,9 @@ class Kernel {
 public:
     virtual ~Kernel() = default;
 
-    /// Reads and writes memory through `addresses`; a result may lie in the very place of an operand of its size.
-    virtual void run(Addresses addresses, Scratch& scratch) const = 0;
+    /// Reads and writes memory through `addresses`; a result may lie in the very place of an operand of its size. Looks at `stop` at least
+    /// every few tenths of a second, and leaves the results unfinished once it is set.
+    virtual void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const = 0;
 };
 
 /// The piece that is the whole.

@@ -23,7 +23,7 @@ public:
     {
     }
 
-    void run(Addresses addresses, Scratch&) const override
+    void run(Addresses addresses, Scratch&, const StopFlag&) const override
     {
         if (m_bytes > 0 && addresses[m_from.at()] != addresses[m_to.at()])
             std::memcpy(addresses[m_to.at()], addresses[m_from.at()], static_cast<std::size_t>(m_bytes));
@@ -45,9 +45,9 @@ public:
     {
     }
 
-    void run(Addresses addresses, Scratch&) const override
+    void run(Addresses addresses, Scratch&, const StopFlag& stop) const override
     {
-        transposeArray(addresses[m_to.at()], addresses[m_from.at()], m_type.shape, m_permutation, byteSize(m_type.dtype));
+        transposeArray(addresses[m_to.at()], addresses[m_from.at()], m_type.shape, m_permutation, byteSize(m_type.dtype), stop);
     }
 
 private:
@@ -69,7 +69,7 @@ public:
     {
     }
 
-    void run(Addresses addresses, Scratch&) const override
+    void run(Addresses addresses, Scratch&, const StopFlag& stop) const override
     {
         const auto* words = reinterpret_cast<const std::uint32_t*>(addresses[m_key.at()]);
         const RandomKey key{words[0], words[1]};
@@ -79,7 +79,7 @@ public:
         if (total == 0)
             return;
         const auto wholeCount = static_cast<std::uint64_t>(elementCount(m_piece.whole));
-        for (std::int64_t first = 0; first < total; first += row) {
+        for (std::int64_t first = 0; first < total && !stop.isSet(); first += row) {
             const std::uint64_t flat = flatIndex(first);
             for (std::int64_t i = 0; i < row; ++i) {
                 // A padded shard reaches beyond the whole; what is there does not matter.
@@ -153,7 +153,7 @@ public:
         }
     }
 
-    void run(Addresses addresses, Scratch& scratch) const override
+    void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const override
     {
         const std::byte* source = addresses[m_from.at()];
         std::byte* result = addresses[m_to.at()];
@@ -167,18 +167,18 @@ public:
         }
         if (!m_permutation.empty()) {
             std::byte* ordered = scratch.allocate(total * width);
-            transposeArray(ordered, source, m_ordered, m_permutation, width);
+            transposeArray(ordered, source, m_ordered, m_permutation, width, stop);
             source = ordered;
         }
         const std::int64_t results = m_outer * m_inner;
         std::byte* target = narrow ? scratch.allocate(results * width) : result;
-        for (std::int64_t outer = 0; outer < m_outer; ++outer) {
+        for (std::int64_t outer = 0; outer < m_outer && !stop.isSet(); ++outer) {
             const std::byte* block = source + outer * m_count * m_inner * width;
             std::byte* out = target + outer * m_inner * width;
             if (m_inner == 1)
                 tileTable().reduceRow(m_kind, m_lane)(out, block, m_count);
             else
-                reduceColumns(out, block, scratch);
+                reduceColumns(out, block, scratch, stop);
         }
         if (narrow)
             tileTable().store(m_type.dtype)(result, target, nullptr, nullptr, results);
@@ -187,7 +187,7 @@ public:
 
 private:
     /// out[j] = the reduction over i of block[i][j]: a stretch of columns at a time, rows in blocks, blocks combined pairwise.
-    void reduceColumns(std::byte* out, const std::byte* block, Scratch& scratch) const
+    void reduceColumns(std::byte* out, const std::byte* block, Scratch& scratch, const StopFlag& stop) const
     {
         constexpr std::int64_t kColumns = 512;
         constexpr std::int64_t kRows = 32;
@@ -196,7 +196,7 @@ private:
         const RowReduction identity = tileTable().reduceRow(m_kind, m_lane);
         const std::int64_t width = laneBytes(m_lane);
         std::array<std::byte*, kLevels> waiting{};
-        for (std::int64_t first = 0; first < m_inner; first += kColumns) {
+        for (std::int64_t first = 0; first < m_inner && !stop.isSet(); first += kColumns) {
             const std::int64_t columns = std::min(kColumns, m_inner - first);
             const auto rowAt = [&](std::int64_t row) { return block + (row * m_inner + first) * width; };
             std::size_t height = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/products.h"
 
+#include "core/support/checked.h"
+
 #include <Eigen/Core>
 
 #include <dlfcn.h>
@@ -8,6 +10,7 @@
 #include <atomic>
 #include <cassert>
 #include <limits>
+#include <type_traits>
 
 namespace meshwright {
 
@@ -127,11 +130,63 @@ void setProductThreads(int threads)
         openBlas().setThreads(threads);
 }
 
+ProductPart productPart(std::int64_t m, std::int64_t n, std::int64_t k, double operations)
+{
+    constexpr std::int64_t kGrain = 192; // a multiple of what the kernels of all processors take at once
+    ProductPart part{m, n};
+    for (;;) {
+        std::int64_t& larger = part.rows >= part.columns ? part.rows : part.columns;
+        const double needed = 2.0 * static_cast<double>(part.rows) * static_cast<double>(part.columns) * static_cast<double>(k);
+        if (needed <= operations || larger <= kGrain)
+            return part;
+        larger = ceilDiv(ceilDiv(larger, 2), kGrain) * kGrain;
+    }
+}
+
 namespace {
+
+/// At most what a core does in 0.2 s (OpenBLAS with AVX-512: 110 G/s for floats) to 0.45 s (its oldest kernels: 40 G/s). Parts are often half
+/// of it, and smaller ones cost: 6 % more time with parts of 576 x 1152 x 8192 than with 2304 x 2304 x 8192, 14 % with 576 x 576 x 8192.
+template <typename T>
+double partOperations(bool withBlas)
+{
+    const double floats = withBlas ? 18e9 : 6e9;
+    if (std::is_integral_v<T>)
+        return 6e8;
+    return floats * static_cast<double>(sizeof(float)) / static_cast<double>(sizeof(T));
+}
+
+template <typename T>
+MatrixView<T> movedBy(MatrixView<T> view, std::int64_t rows, std::int64_t columns)
+{
+    view.data += view.transposed ? columns * view.stride + rows : rows * view.stride + columns;
+    return view;
+}
+
+/// Calls `part` for each part of the result, unless stopped. A rest that is too small for the kernels belongs to the part before it.
+template <typename T, typename Multiply>
+void multiplyInParts(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
+    MatrixView<T> result, const ProductStop& stop, bool withBlas, Multiply part)
+{
+    constexpr std::int64_t kSmallestRest = 64;
+    const ProductPart size = productPart(m, n, k, stop.operations > 0.0 ? stop.operations : partOperations<T>(withBlas));
+    const auto extent = [](std::int64_t left, std::int64_t wanted) { return left < wanted + kSmallestRest ? left : wanted; };
+    for (std::int64_t row = 0; row < m;) {
+        const std::int64_t rows = extent(m - row, size.rows);
+        for (std::int64_t column = 0; column < n;) {
+            if (stop.flag != nullptr && stop.flag->isSet())
+                return;
+            const std::int64_t columns = extent(n - column, size.columns);
+            part(rows, columns, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column));
+            column += columns;
+        }
+        row += rows;
+    }
+}
 
 template <typename T>
 void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
-    MatrixView<T> result, OpenBlas::Gemm<T> OpenBlas::*gemm)
+    MatrixView<T> result, const ProductStop& stop, OpenBlas::Gemm<T> OpenBlas::*gemm)
 {
     if (m == 0 || n == 0)
         return;
@@ -139,38 +194,52 @@ void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView
         return fillZero(m, n, result);
     const bool fits
         = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
-    if (!fits || productBackend() != ProductBackend::OpenBlas)
-        return multiplyWithEigen(m, n, k, lhs, rhs, result);
-    const auto transposeOf = [](bool transposed) { return transposed ? OpenBlas::kTranspose : OpenBlas::kNoTranspose; };
-    (openBlas().*gemm)(OpenBlas::kRowMajor, transposeOf(lhs.transposed), transposeOf(rhs.transposed), static_cast<int>(m),
-        static_cast<int>(n), static_cast<int>(k), T(1), lhs.data, static_cast<int>(lhs.stride), rhs.data,
-        static_cast<int>(rhs.stride), T(0), result.data, static_cast<int>(result.stride));
+    const bool withBlas = fits && productBackend() == ProductBackend::OpenBlas;
+    multiplyInParts(m, n, k, lhs, rhs, result, stop, withBlas,
+        [&](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
+            if (!withBlas)
+                return multiplyWithEigen(rows, columns, k, a, b, c);
+            const auto transposeOf = [](bool transposed) { return transposed ? OpenBlas::kTranspose : OpenBlas::kNoTranspose; };
+            (openBlas().*gemm)(OpenBlas::kRowMajor, transposeOf(a.transposed), transposeOf(b.transposed), static_cast<int>(rows),
+                static_cast<int>(columns), static_cast<int>(k), T(1), a.data, static_cast<int>(a.stride), b.data,
+                static_cast<int>(b.stride), T(0), c.data, static_cast<int>(c.stride));
+        });
+}
+
+template <typename T>
+void multiplyIntegers(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
+    MatrixView<T> result, const ProductStop& stop)
+{
+    multiplyInParts(m, n, k, lhs, rhs, result, stop, false,
+        [k](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
+            multiplyWithEigen(rows, columns, k, a, b, c);
+        });
 }
 
 } // namespace
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
-    MatrixView<float> result)
+    MatrixView<float> result, ProductStop stop)
 {
-    multiplyFloating(m, n, k, lhs, rhs, result, &OpenBlas::sgemm);
+    multiplyFloating(m, n, k, lhs, rhs, result, stop, &OpenBlas::sgemm);
 }
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
-    MatrixView<double> result)
+    MatrixView<double> result, ProductStop stop)
 {
-    multiplyFloating(m, n, k, lhs, rhs, result, &OpenBlas::dgemm);
+    multiplyFloating(m, n, k, lhs, rhs, result, stop, &OpenBlas::dgemm);
 }
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,
-    MatrixView<const std::uint32_t> rhs, MatrixView<std::uint32_t> result)
+    MatrixView<const std::uint32_t> rhs, MatrixView<std::uint32_t> result, ProductStop stop)
 {
-    multiplyWithEigen(m, n, k, lhs, rhs, result);
+    multiplyIntegers(m, n, k, lhs, rhs, result, stop);
 }
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint64_t> lhs,
-    MatrixView<const std::uint64_t> rhs, MatrixView<std::uint64_t> result)
+    MatrixView<const std::uint64_t> rhs, MatrixView<std::uint64_t> result, ProductStop stop)
 {
-    multiplyWithEigen(m, n, k, lhs, rhs, result);
+    multiplyIntegers(m, n, k, lhs, rhs, result, stop);
 }
 
 } // namespace meshwright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/support/stop_flag.h"
+
 #include <cstdint>
 
 namespace meshwright {
@@ -30,16 +32,36 @@ struct MatrixView {
     bool transposed = false;
 };
 
-/// result[m, n] = lhs[m, k] times rhs[k, n]; sums of no terms are zero. `result` is not transposed and overlaps neither operand.
+/// The part of a result that is computed in one go, so that a product can be stopped: rows and columns of all parts but the last ones.
+struct ProductPart {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+
+    friend bool operator==(const ProductPart&, const ProductPart&) = default;
+};
+
+/// The whole result when its 2 m n k operations are at most `operations`; else its larger side is halved, rounded up to whole kernel
+/// tiles (multiples of 192), until a part is that small. Never fewer than 192 rows or columns.
+ProductPart productPart(std::int64_t m, std::int64_t n, std::int64_t k, double operations);
+
+/// How much of a product is computed between two looks at a flag: at most so many operations, 0 being what takes 0.1 to 0.45 s. The bits of
+/// the result do not depend on whether there is a flag.
+struct ProductStop {
+    const StopFlag* flag = nullptr; ///< nullptr: cannot be stopped
+    double operations = 0.0;
+};
+
+/// result[m, n] = lhs[m, k] times rhs[k, n]; sums of no terms are zero. `result` is not transposed and overlaps neither operand. Once the
+/// flag is set, the rest of the result is left as it was.
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
-    MatrixView<float> result);
+    MatrixView<float> result, ProductStop stop = {});
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
-    MatrixView<double> result);
+    MatrixView<double> result, ProductStop stop = {});
 
 /// Integers, wrapping at overflow as unsigned ones do (which gives the right bits for signed ones too).
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,
-    MatrixView<const std::uint32_t> rhs, MatrixView<std::uint32_t> result);
+    MatrixView<const std::uint32_t> rhs, MatrixView<std::uint32_t> result, ProductStop stop = {});
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint64_t> lhs,
-    MatrixView<const std::uint64_t> rhs, MatrixView<std::uint64_t> result);
+    MatrixView<const std::uint64_t> rhs, MatrixView<std::uint64_t> result, ProductStop stop = {});
 
 } // namespace meshwright

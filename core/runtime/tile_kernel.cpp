@@ -176,13 +176,14 @@ struct Stage {
 
 class TileKernel final : public Kernel {
 public:
-    void run(Addresses addresses, Scratch& scratch) const override;
+    void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const override;
 
     std::vector<Memory> memories;
     std::vector<Stage> stages;
 
 private:
-    void runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch) const;
+    void runStage(
+        const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch, const StopFlag& stop) const;
 };
 
 bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::int64_t bBytes)
@@ -190,7 +191,7 @@ bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::i
     return std::less<>{}(a, b + bBytes) && std::less<>{}(b, a + aBytes);
 }
 
-void TileKernel::run(Addresses addresses, Scratch& scratch) const
+void TileKernel::run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const
 {
     std::vector<std::byte*> at(memories.size());
     for (std::size_t i = 0; i < memories.size(); ++i) {
@@ -229,11 +230,12 @@ void TileKernel::run(Addresses addresses, Scratch& scratch) const
         }
     }
     for (std::size_t s = 0; s < stages.size(); ++s)
-        runStage(stages[s], s, at, scratch);
+        runStage(stages[s], s, at, scratch, stop);
     scratch.reset();
 }
 
-void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch) const
+void TileKernel::runStage(
+    const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch, const StopFlag& stop) const
 {
     if (stage.elements == 0)
         return;
@@ -270,7 +272,7 @@ void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::
     }
 
     std::vector<std::byte*> cursor = base;
-    for (std::int64_t first = 0; first < stage.elements;) {
+    for (std::int64_t first = 0; first < stage.elements && !stop.isSet();) {
         std::int64_t count = std::min(stage.tile, stage.elements - first);
         if (stage.runLength > 0)
             count = std::min(count, stage.runLength - first % stage.runLength);

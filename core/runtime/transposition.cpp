@@ -42,10 +42,10 @@ std::vector<Loop> loopsOf(const Shape& shape, std::span<const std::size_t> permu
 /// result[i][j] = source[j * columnStep + i * rowStep], in square blocks that fit the cache, rows of the result `resultStride` apart.
 template <typename T>
 void transposePlane(T* result, std::int64_t resultStride, const T* source, std::int64_t rows, std::int64_t rowStep,
-    std::int64_t columns, std::int64_t columnStep)
+    std::int64_t columns, std::int64_t columnStep, const StopFlag& stop)
 {
     constexpr std::int64_t kBlock = 16;
-    for (std::int64_t row = 0; row < rows; row += kBlock) {
+    for (std::int64_t row = 0; row < rows && !stop.isSet(); row += kBlock) {
         const std::int64_t rowEnd = std::min(rows, row + kBlock);
         for (std::int64_t column = 0; column < columns; column += kBlock) {
             const std::int64_t columnEnd = std::min(columns, column + kBlock);
@@ -58,7 +58,7 @@ void transposePlane(T* result, std::int64_t resultStride, const T* source, std::
 }
 
 template <typename T>
-void transposeLoops(T* result, const T* source, const std::vector<Loop>& loops)
+void transposeLoops(T* result, const T* source, const std::vector<Loop>& loops, const StopFlag& stop)
 {
     const std::size_t rank = loops.size();
     const Loop inner = loops.back();
@@ -80,12 +80,13 @@ void transposeLoops(T* result, const T* source, const std::vector<Loop>& loops)
     }
     const std::int64_t rows = partner == rank - 1 ? 1 : loops[partner].size;
     std::vector<std::int64_t> index(rank, 0);
-    for (;;) {
+    while (!stop.isSet()) {
         if (inner.sourceStep == 1) {
-            for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t row = 0; row < rows && !stop.isSet(); ++row)
                 std::copy_n(source + row * loops[partner].sourceStep, inner.size, result + row * resultSteps[partner]);
         } else {
-            transposePlane(result, resultSteps[partner], source, rows, loops[partner].sourceStep, inner.size, inner.sourceStep);
+            transposePlane(
+                result, resultSteps[partner], source, rows, loops[partner].sourceStep, inner.size, inner.sourceStep, stop);
         }
         std::size_t dim = rank - 1;
         for (;;) {
@@ -108,7 +109,7 @@ void transposeLoops(T* result, const T* source, const std::vector<Loop>& loops)
 } // namespace
 
 void transposeArray(std::byte* result, const std::byte* source, const Shape& sourceShape,
-    std::span<const std::size_t> permutation, std::int64_t elementBytes)
+    std::span<const std::size_t> permutation, std::int64_t elementBytes, const StopFlag& stop)
 {
     assert(permutation.size() == sourceShape.size());
     if (elementCount(sourceShape) == 0)
@@ -119,13 +120,13 @@ void transposeArray(std::byte* result, const std::byte* source, const Shape& sou
         return;
     }
     if (elementBytes == 1)
-        transposeLoops(reinterpret_cast<std::uint8_t*>(result), reinterpret_cast<const std::uint8_t*>(source), loops);
+        transposeLoops(reinterpret_cast<std::uint8_t*>(result), reinterpret_cast<const std::uint8_t*>(source), loops, stop);
     else if (elementBytes == 2)
-        transposeLoops(reinterpret_cast<std::uint16_t*>(result), reinterpret_cast<const std::uint16_t*>(source), loops);
+        transposeLoops(reinterpret_cast<std::uint16_t*>(result), reinterpret_cast<const std::uint16_t*>(source), loops, stop);
     else if (elementBytes == 4)
-        transposeLoops(reinterpret_cast<std::uint32_t*>(result), reinterpret_cast<const std::uint32_t*>(source), loops);
+        transposeLoops(reinterpret_cast<std::uint32_t*>(result), reinterpret_cast<const std::uint32_t*>(source), loops, stop);
     else
-        transposeLoops(reinterpret_cast<std::uint64_t*>(result), reinterpret_cast<const std::uint64_t*>(source), loops);
+        transposeLoops(reinterpret_cast<std::uint64_t*>(result), reinterpret_cast<const std::uint64_t*>(source), loops, stop);
 }
 
 } // namespace meshwright

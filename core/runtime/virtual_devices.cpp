@@ -143,6 +143,7 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
         const std::lock_guard lock(m_mutex);
         m_failure.clear();
         m_failed = false;
+        m_stopFlag.clear();
         std::erase_if(m_barriers, [](const std::weak_ptr<Barrier>& barrier) { return barrier.expired(); });
         for (const auto& barrier : m_barriers) {
             if (const auto alive = barrier.lock())
@@ -223,6 +224,7 @@ void VirtualDevices::failLocked(Problems problems)
         m_failed = true;
         m_failure = std::move(problems);
     }
+    m_stopFlag.set();
     for (const auto& barrier : m_barriers) {
         if (const auto alive = barrier.lock())
             alive->abort();

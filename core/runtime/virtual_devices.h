@@ -4,6 +4,7 @@
 #include "core/runtime/barrier.h"
 #include "core/runtime/scratch.h"
 #include "core/support/result.h"
+#include "core/support/stop_flag.h"
 
 #include <condition_variable>
 #include <functional>
@@ -54,13 +55,17 @@ public:
 
     using Work = std::function<Result<Done>(std::int64_t device)>;
 
-    /// Runs `work` on every device and waits for all of them. The first failure aborts all barriers, so that nobody waits for a device that
-    /// is gone, and is what is reported. Not from two threads at once, not from a device.
+    /// Runs `work` on every device and waits for all of them. The first failure sets `stopFlag` and aborts all barriers, so that nobody works
+    /// on or waits for a device that is gone, and is what is reported. Not from two threads at once, not from a device.
     ///
     /// Problems: what the first failing device returned; MW1506 no device can move any more although not all have finished,
     /// MW1507 `stop` was asked for, MW1508 something was thrown on a device (out of memory). Afterwards the devices' data is undefined,
     /// but the devices are ready for the next run.
     Result<Done> run(const Work& work, std::stop_token stop = {});
+
+    /// Set from the first failure of a run, or from the moment when its stop was asked for, until the next run. Devices look at it between
+    /// instructions, and within long ones, and then return `interrupted()`.
+    const StopFlag& stopFlag() const { return m_stopFlag; }
 
     /// A barrier for some of the devices, aborted with every run that fails.
     std::shared_ptr<Barrier> makeBarrier(std::int64_t members);
@@ -87,6 +92,7 @@ private:
     ComputePermits m_permits;
     std::vector<std::unique_ptr<Thread>> m_threads;
     Movement m_movement;
+    StopFlag m_stopFlag;
     std::atomic<std::int64_t> m_finished{0};
     std::atomic<std::uint32_t> m_epoch{0};
     std::atomic<std::uint32_t> m_doneEpoch{0};

@@ -180,11 +180,14 @@ float inverseErf(float x)
     return p * x;
 }
 
-std::vector<float> normalWords(std::int64_t count, const RandomKey& key, bool partitionable)
+std::vector<float> normalWords(std::int64_t count, const RandomKey& key, bool partitionable, const std::stop_token& stop)
 {
+    constexpr std::size_t kBetweenLooks = std::size_t{1} << 16;
     const float low = std::nextafter(-1.0F, 0.0F);
     std::vector<float> values(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i % kBetweenLooks == 0 && stop.stop_requested())
+            break;
         const std::uint32_t word = randomWord(key, i, values.size(), partitionable);
         const float fraction = std::bit_cast<float>((word >> 9) | 0x3F800000U) - 1.0F;
         const float u = std::max(low, fraction * (1.0F - low) + low);
@@ -237,7 +240,8 @@ Result<Dataset> readDigits(const std::filesystem::path& path)
     return dataset;
 }
 
-Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable)
+Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable,
+    const std::stop_token& stop)
 {
     assert(rows >= 1 && features >= 1 && outputs >= 1);
     const std::vector<RandomKey> keys = splitKey(key, 3, partitionable);
@@ -246,8 +250,8 @@ Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t out
     dataset.features = features;
     dataset.classes = outputs;
     dataset.trainingRows = rows;
-    dataset.inputs = normalWords(rows * features, keys[1], partitionable);
-    dataset.targets = normalWords(rows * outputs, keys[2], partitionable);
+    dataset.inputs = normalWords(rows * features, keys[1], partitionable, stop);
+    dataset.targets = normalWords(rows * outputs, keys[2], partitionable, stop);
     return dataset;
 }
 

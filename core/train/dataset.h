@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,9 @@ Result<Dataset> readDigits(const std::filesystem::path& path);
 
 /// Standard normal inputs and targets: the data of JAX's MLP examples, `inputs = normal(k1, (rows, features))` and
 /// `targets = normal(k2, (rows, outputs))` where `_, k1, k2 = split(key, 3)`. All rows are for training.
-/// Preconditions: all sizes >= 1.
-Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable);
+/// Drawn only in part once `stop` was asked for. Preconditions: all sizes >= 1.
+Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable,
+    const std::stop_token& stop = {});
 
 /// The numbers 0 .. count - 1 in an order that depends on the key only (Fisher-Yates with threefry words).
 std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <set>
@@ -24,6 +25,8 @@ double secondsSince(SteadyClock::time_point start)
 
 HostArray arrayOf(const TensorType& type, const std::vector<float>& values)
 {
+    if (type.dtype == DType::F32)
+        return HostArray::fromBytes(type, std::as_bytes(std::span(values)));
     const std::vector<double> wide(values.begin(), values.end());
     return HostArray::of(type, wide);
 }
@@ -62,46 +65,66 @@ Spread spreadOf(std::vector<double> values)
     return {values[values.size() / 2], values.front(), values.back()};
 }
 
-class Trainer {
+} // namespace
+
+class Trainer::Implementation {
 public:
-    Trainer(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,
-        const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
+    Implementation(const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options, BatchPlan plan,
+        std::unique_ptr<VirtualDevices> devices)
         : m_phases(phases)
         , m_data(data)
-        , m_options(options)
-        , m_progress(progress)
-        , m_stop(std::move(stop))
+        , m_options(std::move(options))
+        , m_plan(std::move(plan))
+        , m_devices(std::move(devices))
     {
         for (const TrainingPhase& phase : phases)
             m_totalSteps += phase.steps;
         const Function& step = *phases.front().program.find("step");
         m_inputType = step[step.arguments()[indexOf(step, "x")]].type;
         m_targetType = step[step.arguments()[indexOf(step, "y")]].type;
-    }
-
-    Result<TrainingResult> run()
-    {
-        auto plan = BatchPlan::make(m_data.trainingRows, m_inputType.shape.front(), m_options.seed);
-        if (!plan)
-            return plan.error();
-        auto devices = VirtualDevices::create(stageOf(0).mesh().deviceCount(), {.permits = m_options.permits});
-        if (!devices)
-            return devices.error();
-        m_result.devices = stageOf(0).mesh().deviceCount();
+        m_result.devices = m_devices->count();
         if (m_options.verify)
             m_result.verification.emplace();
+    }
 
-        std::unique_ptr<LoadedFunction> before;
-        for (std::size_t phase = 0; phase < m_phases.size() && (phase == 0 || !m_stop.stop_requested()); ++phase) {
-            auto done = runPhase(phase, **devices, *plan, before);
-            if (!done)
-                return done.error();
-        }
-        if (m_step == 0)
-            takeBatch(*plan);
-        auto done = finish(**devices, *before);
-        if (!done)
+    std::int64_t steps() const { return m_totalSteps; }
+    std::int64_t stepsDone() const { return m_step; }
+    const TrainingResult& result() const { return m_result; }
+
+    Result<bool> step(const std::stop_token& stop)
+    {
+        assert(m_step < m_totalSteps && !m_interrupted);
+        Result<Done> done = openPhases(stop);
+        if (done)
+            done = runStep(stop);
+        if (!done && !stop.stop_requested())
             return done.error();
+        m_interrupted = !done;
+        return !m_interrupted;
+    }
+
+    TrainingProgress progress() const
+    {
+        assert(m_step > 0);
+        return {m_step, m_totalSteps, m_result.losses.back(), m_result.accuracies.back(), samplesPerSecond()};
+    }
+
+    Result<TrainingResult> finish(const std::stop_token& stop)
+    {
+        m_interrupted = m_interrupted || m_step < m_totalSteps || stop.stop_requested();
+        if (!m_interrupted) {
+            Result<Done> done = openPhases(stop);
+            if (done)
+                done = evaluate(stop);
+            if (!done && !stop.stop_requested())
+                return done.error();
+            m_interrupted = !done;
+        }
+        if (m_function != nullptr)
+            closePhase();
+        m_result.interrupted = m_interrupted;
+        m_result.stepSeconds = spreadOf(m_stepSeconds);
+        m_result.samplesPerSecond = samplesPerSecond();
         return std::move(m_result);
     }
 
@@ -109,27 +132,57 @@ private:
     const ScheduledStage& stageOf(std::size_t phase) const { return m_phases[phase].scheduled.stages.front(); }
     const Function& stepOf(std::size_t phase) const { return *m_phases[phase].program.find("step"); }
 
-    Result<std::unique_ptr<LoadedFunction>> load(VirtualDevices& devices, std::size_t phase, std::string_view name) const
+    double samplesPerSecond() const
+    {
+        return m_step == 0 ? 0.0 : static_cast<double>(m_step * m_inputType.shape.front()) / std::max(m_trainingSeconds, 1e-9);
+    }
+
+    Result<std::unique_ptr<LoadedFunction>> load(std::size_t phase, std::string_view name) const
     {
         const ScheduledStage& stage = stageOf(phase);
-        return LoadedFunction::load(*stage.find(name), stage.meshes, devices);
+        return LoadedFunction::load(*stage.find(name), stage.meshes, *m_devices);
+    }
+
+    /// Goes on to the phase that the next step belongs to, or to the last one.
+    Result<Done> openPhases(const std::stop_token& stop)
+    {
+        while (m_function == nullptr || (m_phaseSteps == m_phases[m_phase].steps && m_phase + 1 < m_phases.size())) {
+            const std::size_t next = m_function == nullptr ? 0 : m_phase + 1;
+            auto loaded = load(next, "step");
+            if (!loaded)
+                return loaded.error();
+            const auto moved = fillState(next, **loaded, stop);
+            if (!moved)
+                return moved.error();
+            if (m_function != nullptr)
+                closePhase();
+            m_function = *std::move(loaded);
+            m_phase = next;
+            m_phaseSteps = 0;
+            m_movedBytes = *moved;
+            m_toCheck = stepsToCheck(m_phases[next].steps);
+            m_result.peakBytesPerDevice = std::max(m_result.peakBytesPerDevice, m_function->arenaBytes());
+        }
+        return Done{};
     }
 
     /// Fills the state of the first phase from "init", that of a later one from the phase before. Returns the bytes that changed device.
-    Result<std::int64_t> fillState(std::size_t phase, VirtualDevices& devices, LoadedFunction& step, const LoadedFunction* before)
+    Result<std::int64_t> fillState(std::size_t phase, LoadedFunction& step, const std::stop_token& stop)
     {
         std::int64_t moved = 0;
         const std::size_t count = stateCount(stepOf(phase));
-        if (before != nullptr) {
+        if (m_function != nullptr) {
             for (std::size_t i = 0; i < count; ++i) {
-                const auto bytes = step.copyFromArgument(i, *before, i);
+                if (stop.stop_requested())
+                    return VirtualDevices::interrupted();
+                const auto bytes = step.copyFromArgument(i, *m_function, i);
                 if (!bytes)
                     return bytes.error();
                 moved += *bytes;
             }
             return moved;
         }
-        const auto init = load(devices, phase, "init");
+        const auto init = load(phase, "init");
         if (!init)
             return init.error();
         for (std::size_t i = 0; i < m_options.initKeys.size(); ++i) {
@@ -138,19 +191,44 @@ private:
             if (auto written = (*init)->writeArgument(i, HostArray::of({DType::U32, {2}}, words)); !written)
                 return written.error();
         }
-        if (auto done = (*init)->run(); !done)
+        if (auto done = (*init)->run({.stop = stop}); !done)
             return done.error();
         for (std::size_t i = 0; i < count; ++i) {
+            if (stop.stop_requested())
+                return VirtualDevices::interrupted();
             if (const auto bytes = step.copyFromResult(i, **init, i); !bytes)
                 return bytes.error();
         }
         return std::int64_t{0};
     }
 
-    /// The rows of the next step.
-    void takeBatch(BatchPlan& plan)
+    /// What there is to say of the open phase.
+    void closePhase()
     {
-        const auto rows = plan.rowsOf(m_step);
+        const ScheduledStage& stage = stageOf(m_phase);
+        PhaseResult result;
+        result.mesh = stage.mesh().text();
+        result.steps = m_phaseSteps;
+        result.movedBytes = m_movedBytes;
+        result.arenaBytes = m_function->arenaBytes();
+        const std::vector<CountedCalls> counted = m_function->countedCalls();
+        for (const CollectiveUse& use : collectivesOf(stage.find("step")->device, stage.mesh())) {
+            const auto calls
+                = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
+            if (calls != counted.end())
+                result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+        }
+        m_result.phases.push_back(std::move(result));
+        if (m_options.record && m_phaseSteps > 0) {
+            m_result.wall = m_function->measured();
+            m_result.virtualTime = m_function->virtualTimeline();
+        }
+    }
+
+    /// The rows of the next step.
+    void takeBatch()
+    {
+        const auto rows = m_plan.rowsOf(m_step);
         m_inputs = arrayOf(m_inputType, inputsOf(m_data, rows));
         m_targets = arrayOf(m_targetType, targetsOf(m_data, rows));
     }
@@ -163,87 +241,48 @@ private:
         return {0, steps / 3, 2 * steps / 3, steps - 1};
     }
 
-    Result<Done> runPhase(std::size_t phase, VirtualDevices& devices, BatchPlan& plan, std::unique_ptr<LoadedFunction>& before)
+    bool isRecorded() const
     {
-        auto loaded = load(devices, phase, "step");
-        if (!loaded)
-            return loaded.error();
-        std::unique_ptr<LoadedFunction> step = *std::move(loaded);
-        auto moved = fillState(phase, devices, *step, before.get());
-        if (!moved)
-            return moved.error();
-        before.reset();
-
-        const Function& function = stepOf(phase);
-        const std::set<std::int64_t> toCheck = stepsToCheck(m_phases[phase].steps);
-        std::int64_t done = 0;
-        for (; done < m_phases[phase].steps && !m_stop.stop_requested(); ++done) {
-            auto stepped = runStep(*step, function, plan, toCheck.contains(done));
-            if (!stepped)
-                return stepped.error();
-        }
-
-        PhaseResult result;
-        result.mesh = stageOf(phase).mesh().text();
-        result.steps = done;
-        result.movedBytes = *moved;
-        result.arenaBytes = stageOf(phase).find("step")->buffers.arenaBytes;
-        const std::vector<CountedCalls> counted = step->countedCalls();
-        for (const CollectiveUse& use : collectivesOf(stageOf(phase).find("step")->device, stageOf(phase).mesh())) {
-            const auto calls
-                = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
-            if (calls != counted.end())
-                result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
-        }
-        m_result.peakBytesPerDevice = std::max(m_result.peakBytesPerDevice, result.arenaBytes);
-        m_result.phases.push_back(std::move(result));
-        if (m_options.record) {
-            m_result.wall = step->measured();
-            m_result.virtualTime = step->virtualTimeline();
-        }
-        before = std::move(step);
-        return Done{};
+        const auto next = static_cast<std::uint64_t>(m_phaseSteps + 1);
+        return m_options.record && (std::has_single_bit(next) || m_phaseSteps + 1 == m_phases[m_phase].steps);
     }
 
-    Result<Done> runStep(LoadedFunction& step, const Function& function, BatchPlan& plan, bool check)
+    Result<Done> runStep(const std::stop_token& stop)
     {
-        takeBatch(plan);
+        const Function& function = stepOf(m_phase);
+        takeBatch();
         const std::size_t x = indexOf(function, "x");
         std::vector<HostArray> arguments;
+        const bool check = m_toCheck.contains(m_phaseSteps);
         if (check) {
-            for (std::size_t i = 0; i < x; ++i)
-                arguments.push_back(step.readArgument(i));
+            for (std::size_t i = 0; i < x; ++i) {
+                if (stop.stop_requested())
+                    return VirtualDevices::interrupted();
+                arguments.push_back(m_function->readArgument(i));
+            }
             arguments.push_back(m_inputs);
             arguments.push_back(m_targets);
         }
-        if (auto written = writeBatch(step, x, m_inputs, m_targets); !written)
+        if (auto written = writeBatch(*m_function, x, m_inputs, m_targets); !written)
             return written.error();
 
         const auto start = SteadyClock::now();
-        auto done = step.run({.record = m_options.record}); // a stop is heeded between steps, so that the state stays whole
-        if (!done)
+        if (auto done = m_function->run({.record = isRecorded(), .stop = stop}); !done)
             return done.error();
-        m_stepSeconds.push_back(secondsSince(start));
-        m_trainingSeconds += m_stepSeconds.back();
+        const double seconds = secondsSince(start);
 
-        const double loss = scalarResult(step, function, "loss");
-        const double accuracy = scalarResult(step, function, "accuracy");
+        const double loss = scalarResult(*m_function, function, "loss");
+        const double accuracy = scalarResult(*m_function, function, "accuracy");
         if (!std::isfinite(loss))
             return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, loss),
                 "try a smaller learning rate, or another initialisation"};
+        m_stepSeconds.push_back(seconds);
+        m_trainingSeconds += seconds;
         m_result.losses.push_back(loss);
         m_result.accuracies.push_back(accuracy);
-        if (check) {
-            auto verified = verify(step, function, arguments);
-            if (!verified)
-                return verified.error();
-        }
+        ++m_phaseSteps;
         ++m_step;
-        if (m_progress) {
-            const auto samples = static_cast<double>(m_step * m_inputType.shape.front());
-            m_progress({m_step, m_totalSteps, loss, accuracy, samples / std::max(m_trainingSeconds, 1e-9)});
-        }
-        return Done{};
+        return check ? verify(function, arguments, stop) : Result<Done>(Done{});
     }
 
     static Result<Done> writeBatch(LoadedFunction& function, std::size_t x, const HostArray& inputs, const HostArray& targets)
@@ -253,56 +292,60 @@ private:
         return function.writeArgument(x + 1, targets);
     }
 
-    Result<Done> verify(LoadedFunction& step, const Function& function, const std::vector<HostArray>& arguments)
+    /// Checks the step that was just done. A stop leaves it unchecked: the step itself is complete.
+    Result<Done> verify(const Function& function, const std::vector<HostArray>& arguments, const std::stop_token& stop)
     {
         std::vector<HostArray> sharded;
-        for (std::size_t i = 0; i < function.results().size(); ++i)
-            sharded.push_back(step.readResult(i));
-        const auto outcome = verifyStep(function, arguments, sharded, m_result.devices);
-        if (!outcome)
+        for (std::size_t i = 0; i < function.results().size() && !stop.stop_requested(); ++i)
+            sharded.push_back(m_function->readResult(i));
+        if (stop.stop_requested())
+            return Done{};
+        const auto outcome = verifyStep(function, arguments, sharded, m_result.devices, stop);
+        if (outcome)
+            m_result.verification->add(m_step - 1, *outcome);
+        else if (!stop.stop_requested())
             return outcome.error();
-        m_result.verification->add(m_step, *outcome);
         return Done{};
     }
 
     /// The loss of the last batch after the last update, the accuracy on held-out rows, the parameters.
-    Result<Done> finish(VirtualDevices& devices, LoadedFunction& step)
+    Result<Done> evaluate(const std::stop_token& stop)
     {
-        const std::size_t last = m_result.phases.size() - 1;
-        const Function& function = *m_phases[last].program.find("evaluate");
-        const auto loaded = load(devices, last, "evaluate");
+        if (m_step == 0)
+            takeBatch();
+        const Function& function = *m_phases[m_phase].program.find("evaluate");
+        const auto loaded = load(m_phase, "evaluate");
         if (!loaded)
             return loaded.error();
-        const auto& evaluate = *loaded;
+        LoadedFunction& evaluation = **loaded;
         for (std::size_t i = 0; i < stateCount(function); ++i) {
-            const std::size_t from = indexOf(stepOf(last), function[function.arguments()[i]].name);
-            if (auto copied = evaluate->copyFromArgument(i, step, from); !copied)
+            if (stop.stop_requested())
+                return VirtualDevices::interrupted();
+            const std::size_t from = indexOf(stepOf(m_phase), function[function.arguments()[i]].name);
+            if (auto copied = evaluation.copyFromArgument(i, *m_function, from); !copied)
                 return copied.error();
-            m_result.parameters.push_back(evaluate->readArgument(i));
         }
-        if (auto done = runEvaluate(*evaluate, function, m_inputs, m_targets); !done)
+        if (auto done = runEvaluation(evaluation, function, m_inputs, m_targets, stop); !done)
             return done.error();
-        m_result.losses.push_back(scalarResult(*evaluate, function, "loss"));
-        auto done = measureHeldOut(*evaluate, function);
-        if (!done)
+        const double loss = scalarResult(evaluation, function, "loss");
+        if (auto done = measureHeldOut(evaluation, function, stop); !done)
             return done.error();
-        m_result.interrupted = m_step < m_totalSteps;
-        m_result.stepSeconds = spreadOf(m_stepSeconds);
-        if (m_trainingSeconds > 0.0)
-            m_result.samplesPerSecond = static_cast<double>(m_step * m_inputType.shape.front()) / m_trainingSeconds;
+        for (std::size_t i = 0; i < stateCount(function) && m_options.keepParameters; ++i)
+            m_result.parameters.push_back(evaluation.readArgument(i));
+        m_result.losses.push_back(loss);
         return Done{};
     }
 
-    Result<Done> runEvaluate(
-        LoadedFunction& evaluate, const Function& function, const HostArray& inputs, const HostArray& targets)
+    static Result<Done> runEvaluation(LoadedFunction& evaluation, const Function& function, const HostArray& inputs,
+        const HostArray& targets, const std::stop_token& stop)
     {
-        if (auto written = writeBatch(evaluate, stateCount(function), inputs, targets); !written)
+        if (auto written = writeBatch(evaluation, stateCount(function), inputs, targets); !written)
             return written;
-        return evaluate.run();
+        return evaluation.run({.stop = stop});
     }
 
     /// Runs the held-out rows batch by batch; the last batch is filled up with rows that are not counted.
-    Result<Done> measureHeldOut(LoadedFunction& evaluate, const Function& function)
+    Result<Done> measureHeldOut(LoadedFunction& evaluation, const Function& function, const std::stop_token& stop)
     {
         const std::int64_t count = m_data.labels.empty() ? 0 : m_data.heldOutRows();
         if (count == 0)
@@ -313,11 +356,11 @@ private:
             std::vector<std::int64_t> rows;
             for (std::int64_t i = 0; i < batch; ++i)
                 rows.push_back(m_data.trainingRows + std::min(first + i, count - 1));
-            auto done = runEvaluate(
-                evaluate, function, arrayOf(m_inputType, inputsOf(m_data, rows)), arrayOf(m_targetType, targetsOf(m_data, rows)));
+            auto done = runEvaluation(evaluation, function, arrayOf(m_inputType, inputsOf(m_data, rows)),
+                arrayOf(m_targetType, targetsOf(m_data, rows)), stop);
             if (!done)
                 return done.error();
-            const std::vector<double> predictions = evaluate.readResult(resultIndexOf(function, "predictions")).values();
+            const std::vector<double> predictions = evaluation.readResult(resultIndexOf(function, "predictions")).values();
             for (std::int64_t i = 0; i < std::min(batch, count - first); ++i) {
                 const auto row = predictions.begin() + i * m_data.classes;
                 const auto best = std::max_element(row, row + m_data.classes) - row;
@@ -331,9 +374,9 @@ private:
 
     const std::vector<TrainingPhase>& m_phases;
     const Dataset& m_data;
-    const TrainerOptions& m_options;
-    const std::function<void(const TrainingProgress&)>& m_progress;
-    std::stop_token m_stop;
+    TrainerOptions m_options;
+    BatchPlan m_plan;
+    std::unique_ptr<VirtualDevices> m_devices; ///< before all that lives on them
     TrainingResult m_result;
     TensorType m_inputType;
     TensorType m_targetType;
@@ -343,14 +386,98 @@ private:
     std::int64_t m_totalSteps = 0;
     std::vector<double> m_stepSeconds;
     double m_trainingSeconds = 0.0;
+    bool m_interrupted = false;
+
+    std::unique_ptr<LoadedFunction> m_function; ///< "step" of the open phase; none before the first
+    std::size_t m_phase = 0;
+    std::int64_t m_phaseSteps = 0; ///< done in it
+    std::int64_t m_movedBytes = 0; ///< to open it
+    std::set<std::int64_t> m_toCheck; ///< steps of it
 };
 
-} // namespace
+Trainer::Trainer(std::unique_ptr<Implementation> implementation)
+    : m_implementation(std::move(implementation))
+{
+}
+
+Trainer::~Trainer() = default;
+
+Result<std::unique_ptr<Trainer>> Trainer::create(
+    const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options)
+{
+    const Function& step = *phases.front().program.find("step");
+    const std::int64_t batch = step[step.arguments()[indexOf(step, "x")]].type.shape.front();
+    auto plan = BatchPlan::make(data.trainingRows, batch, options.seed);
+    if (!plan)
+        return plan.error();
+    auto devices
+        = VirtualDevices::create(phases.front().scheduled.stages.front().mesh().deviceCount(), {.permits = options.permits});
+    if (!devices)
+        return devices.error();
+    return std::unique_ptr<Trainer>(
+        new Trainer(std::make_unique<Implementation>(phases, data, std::move(options), *std::move(plan), *std::move(devices))));
+}
+
+std::int64_t Trainer::steps() const
+{
+    return m_implementation->steps();
+}
+
+std::int64_t Trainer::stepsDone() const
+{
+    return m_implementation->stepsDone();
+}
+
+Result<bool> Trainer::step(const std::stop_token& stop)
+{
+    return m_implementation->step(stop);
+}
+
+TrainingProgress Trainer::progress() const
+{
+    return m_implementation->progress();
+}
+
+const TrainingResult& Trainer::result() const
+{
+    return m_implementation->result();
+}
+
+Result<TrainingResult> Trainer::finish(const std::stop_token& stop)
+{
+    return m_implementation->finish(stop);
+}
+
+std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases)
+{
+    const auto bytesOf = [](const TrainingPhase& phase, std::string_view name) {
+        const ScheduledStage& stage = phase.scheduled.stages.front();
+        return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
+    };
+    std::int64_t most = bytesOf(phases.back(), "step") + bytesOf(phases.back(), "evaluate");
+    std::int64_t before = bytesOf(phases.front(), "init");
+    for (const TrainingPhase& phase : phases) {
+        const std::int64_t own = bytesOf(phase, "step");
+        most = std::max(most, before + own);
+        before = own;
+    }
+    return most;
+}
 
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,
-    const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
+    const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop)
 {
-    return Trainer(phases, data, options, progress, std::move(stop)).run();
+    auto trainer = Trainer::create(phases, data, options);
+    if (!trainer)
+        return trainer.error();
+    while ((*trainer)->stepsDone() < (*trainer)->steps() && !stop.stop_requested()) {
+        const auto stepped = (*trainer)->step(stop);
+        if (!stepped)
+            return stepped.error();
+        if (*stepped && progress)
+            progress((*trainer)->progress());
+    }
+    return (*trainer)->finish(stop);
 }
 
 } // namespace meshwright

@@ -10,6 +10,7 @@
 #include "core/train/verify.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -28,7 +29,9 @@ struct TrainerOptions {
     std::uint64_t seed = 0; ///< fixes the order of the rows
     std::vector<RandomKey> initKeys; ///< one for each argument of "init"
     bool verify = false;
-    bool record = false; ///< keep the timelines of the last step
+    bool record
+        = false; ///< keep timelines. Recording slows small steps down, so only steps 1, 2, 4, 8 .. and each phase's last are recorded
+    bool keepParameters = false; ///< read the parameters back at the end
     int permits = 0; ///< devices that compute at once; 0: one for each core
 };
 
@@ -63,28 +66,70 @@ struct PhaseResult {
 };
 
 struct TrainingResult {
-    std::vector<double> losses; ///< steps + 1: of each step's batch before its update, then of the last batch after it
+    std::vector<double>
+        losses; ///< steps + 1: of each step's batch before its update, then (unless interrupted) of the last one after it
     std::vector<double> accuracies; ///< of each step's batch
     Spread stepSeconds; ///< measured
     double samplesPerSecond = 0.0; ///< measured
     std::int64_t devices = 0;
     std::int64_t peakBytesPerDevice = 0;
     std::vector<PhaseResult> phases;
-    std::optional<double> heldOutAccuracy;
+    std::optional<double> heldOutAccuracy; ///< absent also when interrupted
     std::int64_t heldOutExamples = 0;
     std::optional<Verification> verification;
-    std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments
+    std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments; empty unless asked for
     Timeline wall{Clock::Wall}; ///< of the last recorded step; empty unless asked for
     Timeline virtualTime{Clock::Virtual};
     bool interrupted = false;
 };
 
-/// Trains phase after phase: initialises on the devices of the first, takes batches from `data` in an order that the seed fixes, carries
-/// parameters and optimiser states from phase to phase. Stops early, with what it has, when `stop` is asked for.
-/// Verification checks the first and the last step of every phase, and two between them.
+/// Trains phase after phase, step by step: initialises on the devices of the first, takes batches from the data in an order that the seed
+/// fixes, carries parameters and optimiser states from phase to phase. Verification checks the first and the last step of every phase, and
+/// two between them; it takes no part in the measured times.
 ///
-/// Problems: those of the data set, `BatchPlan` and the runtime; MW1620 the loss is not finite.
+/// A stop is heeded in the middle of a step too, within a few tenths of a second. What was complete by then is the result; the arrays on the
+/// devices are lost.
+class Trainer {
+public:
+    /// `phases` and `data` must outlive the trainer. Preconditions: at least one phase; all on as many devices.
+    /// Problems: those of `BatchPlan` and `VirtualDevices::create`.
+    static Result<std::unique_ptr<Trainer>> create(
+        const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options);
+    ~Trainer();
+    Trainer(const Trainer&) = delete;
+    Trainer& operator=(const Trainer&) = delete;
+
+    std::int64_t steps() const; ///< of all phases
+    std::int64_t stepsDone() const;
+
+    /// One step; before the first, and where a phase begins, also what it needs. False: stopped before the step was complete, which leaves
+    /// nothing to do but `finish`. Precondition: stepsDone() < steps(), and no call before this one failed or was stopped.
+    ///
+    /// Problems: those of the runtime; MW1620 the loss is not finite.
+    Result<bool> step(const std::stop_token& stop);
+
+    /// After the last step.
+    TrainingProgress progress() const;
+
+    /// Losses, accuracies, verification and memory so far.
+    const TrainingResult& result() const;
+
+    /// What was reached. After the last step, unless stopped, also the loss after the last update and the accuracy on held-out rows; else it
+    /// is `interrupted`. To be called once, at the end. Problems: those of the runtime.
+    Result<TrainingResult> finish(const std::stop_token& stop);
+
+private:
+    class Implementation;
+    explicit Trainer(std::unique_ptr<Implementation> implementation);
+    std::unique_ptr<Implementation> m_implementation;
+};
+
+/// The memory that all devices together need at the most to train these phases, in bytes, as planned: their arenas, two functions' at a time
+/// where one hands its arrays to the next. Scratch memory and data come on top.
+std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases);
+
+/// All steps of a Trainer, and its result. `progress`, which may be empty, is called after each step.
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,
-    const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
+    const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);
 
 } // namespace meshwright

@@ -2,6 +2,7 @@
 #include "core/train/verify.h"
 
 #include "core/runtime/evaluate.h"
+#include "core/runtime/virtual_devices.h"
 
 #include <algorithm>
 #include <cmath>
@@ -85,18 +86,20 @@ void Verification::add(std::int64_t step, const std::vector<VerifiedTensor>& out
     }
 }
 
-Result<std::vector<VerifiedTensor>> verifyStep(
-    const Function& function, std::span<const HostArray> arguments, std::span<const HostArray> sharded, std::int64_t devices)
+Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::span<const HostArray> arguments,
+    std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop)
 {
-    const auto unsharded = evaluate(function, arguments);
+    const auto unsharded = evaluate(function, arguments, {.stop = stop});
     if (!unsharded)
         return unsharded.error();
-    const auto reference = evaluate(function, arguments, {.inDouble = true});
+    const auto reference = evaluate(function, arguments, {.inDouble = true, .stop = stop});
     if (!reference)
         return reference.error();
 
     std::vector<VerifiedTensor> outcome;
     for (std::size_t i = 0; i < sharded.size(); ++i) {
+        if (stop.stop_requested())
+            return VirtualDevices::interrupted();
         const std::vector<double> exact = (*reference)[i].values();
         VerifiedTensor tensor;
         tensor.name = i < function.resultNames.size() ? function.resultNames[i] : "result " + std::to_string(i);

@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,8 @@ struct Verification {
 /// precision. A tensor passes when its error against the latter is at most 4 times that of the former plus `devices` roundings of
 /// its largest value; what is not finite in the reference must be so, alike, in the sharded run.
 ///
-/// Problems: those of `evaluate`.
-Result<std::vector<VerifiedTensor>> verifyStep(
-    const Function& function, std::span<const HostArray> arguments, std::span<const HostArray> sharded, std::int64_t devices);
+/// Problems: those of `evaluate`, MW1507 included.
+Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::span<const HostArray> arguments,
+    std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop = {});
 
 } // namespace meshwright

@@ -253,8 +253,9 @@ std::string trainingText(const TrainingResult& result)
     std::int64_t steps = 0;
     for (const PhaseResult& phase : result.phases)
         steps += phase.steps;
-    text += fmt::format(
-        "{} steps on {} devices: loss {:.6g} -> {:.6g}", steps, result.devices, result.losses.front(), result.losses.back());
+    text += fmt::format("{}{} steps on {} devices", result.interrupted ? "interrupted after " : "", steps, result.devices);
+    if (!result.losses.empty())
+        text += fmt::format(": loss {:.6g} -> {:.6g}", result.losses.front(), result.losses.back());
     if (result.heldOutAccuracy)
         text += fmt::format(", {:.1f} % of {} held-out examples right", 100.0 * *result.heldOutAccuracy, result.heldOutExamples);
     text += fmt::format("\nstep {} (median; {} to {}), {} samples/s, {} a device\n", formatSeconds(result.stepSeconds.median),

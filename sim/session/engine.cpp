@@ -3,13 +3,16 @@
 
 #include "core/study/resolve.h"
 #include "core/support/file.h"
+#include "core/support/host_memory.h"
 #include "core/support/resources.h"
+#include "core/support/text.h"
 #include "core/text/program_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 namespace meshwright::sim {
 
@@ -154,14 +157,14 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     return simulated;
 }
 
-Result<Dataset> datasetOf(const Study& study)
+Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
 {
     const MlpModel& model = *study.mlp();
     const auto seed = static_cast<std::uint64_t>(study.train.seed);
     if (study.train.data.kind == TrainingData::Kind::Random)
         return randomDataset(study.batch, model.layers.front(), model.layers.back(),
-            splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(),
-            study.partitionableRandom); // the first key of the split that `initKeys` takes the others of
+            splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(), study.partitionableRandom,
+            stop); // the first key of the split that `initKeys` takes the others of
 
     const TrainingData& wanted = study.train.data;
     DatasetOptions options;
@@ -183,16 +186,11 @@ Result<Dataset> datasetOf(const Study& study)
     return data;
 }
 
-Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
-    const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop)
+Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
     if (study.mlp() == nullptr)
         return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
-    const auto data = datasetOf(study);
-    if (!data)
-        return data.error();
-
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
         auto built = buildPhase(study, i);
@@ -201,18 +199,65 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
         phases.push_back(
             {built->study.train.steps, std::move(built->program), schedule(built->partitioned.device, SchedulePolicy::Host)});
     }
+    return phases;
+}
+
+Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& choices)
+{
     const auto options = trainingOptions(study);
     if (!options)
         return options.error();
-
     TrainerOptions trainer;
     trainer.seed = static_cast<std::uint64_t>(study.train.seed);
     trainer.verify = choices.verify;
     trainer.record = choices.record;
+    trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
     for (const auto& [name, key] : initKeys(*study.mlp(), *options, keyOfSeed(trainer.seed)))
         trainer.initKeys.push_back(key);
-    return train(phases, *data, trainer, progress, std::move(stop));
+    return trainer;
+}
+
+Result<Done> checkMemory(std::int64_t plannedBytes, std::optional<std::int64_t> memoryBytes)
+{
+    constexpr double kUsable = 0.9;
+    if (!memoryBytes || static_cast<double>(plannedBytes) <= kUsable * static_cast<double>(*memoryBytes))
+        return Done{};
+    return Problem{"MW1630",
+        fmt::format("training needs {} for its devices, and there are {}", formatBytes(static_cast<double>(plannedBytes)),
+            formatBytes(static_cast<double>(*memoryBytes))),
+        "use a smaller batch or model, or shard what is replicated"};
+}
+
+Study unshardedStudy(Study study)
+{
+    if (!study.phases.empty())
+        study.train.steps = std::accumulate(study.phases.begin(), study.phases.end(), std::int64_t{0},
+            [](std::int64_t steps, const StudyPhase& phase) { return steps + phase.steps; });
+    study.phases.clear();
+    study.mesh.clear();
+    study.deviceOrder.clear();
+    study.sharding = {};
+    study.pipeline = {};
+    return study;
+}
+
+Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
+    const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop)
+{
+    const auto phases = trainingPhases(study);
+    if (!phases)
+        return phases.error();
+    const auto options = trainerOptions(study, choices);
+    if (!options)
+        return options.error();
+    const auto memory = choices.memoryBytes ? choices.memoryBytes : availableMemoryBytes();
+    if (const auto fits = checkMemory(plannedTrainingBytes(*phases), memory); !fits)
+        return fits.error();
+    const auto data = datasetOf(study, stop);
+    if (!data)
+        return data.error();
+    return train(*phases, *data, *options, progress, stop);
 }
 
 } // namespace meshwright::sim

@@ -47,13 +47,27 @@ Result<Catalogue> defaultCatalogue();
 struct TrainChoices {
     bool verify = false;
     bool record = false;
+    bool keepParameters = false;
     int permits = 0;
+    std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free
 };
 
-/// Really trains a study on virtual devices.
-/// Problems: those of `buildPhase`, the data and `train`; MW1733 the study's model is a program file, which has no training.
+/// The phases of a study, ready for a Trainer. Problems: those of `buildPhase`; MW1733 the model is a program file, which has no training.
+Result<std::vector<TrainingPhase>> trainingPhases(const Study& study);
+
+/// The seed, the keys of the initial values and the choices. Problems: those of `trainingOptions`.
+Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& choices);
+
+/// Whether planned arenas leave a tenth of the memory that there is (nothing: unknown) for all else. Problems: MW1630.
+Result<Done> checkMemory(std::int64_t plannedBytes, std::optional<std::int64_t> memoryBytes);
+
+/// The same training on one device: no mesh, no specs, no pipeline, the phases' steps together. Initial values and batches are the same.
+Study unshardedStudy(Study study);
+
+/// Really trains a study on virtual devices. A stop is heeded as by `Trainer`.
+/// Problems: those of `trainingPhases`, `trainerOptions`, `checkMemory`, `datasetOf` and `train`.
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
-    const std::function<void(const TrainingProgress&)>& progress, std::stop_token stop);
+    const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);
 
 struct RunChoices {
     std::uint64_t seed = 0; ///< arguments are standard normal (integers: 0 to 9), drawn from it
@@ -78,7 +92,8 @@ struct RunResult {
 Result<RunResult> runProgram(
     const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
 
-/// The rows that a study trains on, its held-out part set aside. Problems: those of `readCsvDataset`; MW1436 the model does not fit the data.
-Result<Dataset> datasetOf(const Study& study);
+/// The rows that a study trains on, its held-out part set aside; anything once `stop` was asked for.
+/// Problems: those of `readCsvDataset`; MW1436 the model does not fit the data.
+Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop = {});
 
 } // namespace meshwright::sim

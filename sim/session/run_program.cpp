@@ -74,7 +74,7 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
             result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
     }
     if (choices.verify) {
-        const auto outcome = verifyStep(whole, arguments, result.results, stage.mesh().deviceCount());
+        const auto outcome = verifyStep(whole, arguments, result.results, stage.mesh().deviceCount(), stop);
         if (!outcome)
             return outcome.error();
         result.verification.emplace().add(0, *outcome);

@@ -4,6 +4,8 @@
 
 #include <QtTest>
 
+#include <thread>
+
 using namespace meshwright;
 using namespace meshwright::test;
 
@@ -15,6 +17,7 @@ private Q_SLOTS:
     void inDouble();
     void resultsThatAreArguments();
     void problems();
+    void stops();
 };
 
 void TestEvaluate::repeat_data()
@@ -115,6 +118,28 @@ void TestEvaluate::problems()
         return b.add(OpKind::RandomBits, {a[0]}, RandomBitsAttributes{{DType::U32, {1 << 16, 1 << 16}}, false});
     });
     QCOMPARE(idsOf(bits, {HostArray({DType::U32, {2}})}), (Ids{"MW1502"}));
+}
+
+/// A loop that would take a day, stopped from another thread, in its own types and in double precision.
+void TestEvaluate::stops()
+{
+    Function function;
+    Builder b(function);
+    const OpId repeat = b.beginRepeat({std::int64_t{1} << 36, 1, 0, false}, {b.argument({DType::F32, {4}})});
+    b.setResults({b.unary(OpKind::Tanh, function[b.block()].arguments.front())});
+    b.setResults(b.endRepeat(repeat));
+    const std::vector<HostArray> arguments = {HostArray::filled({DType::F32, {4}}, 0.5)};
+    for (const bool inDouble : {false, true}) {
+        std::stop_source stop;
+        std::thread stopper([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10)); // in the middle, though any moment will do
+            stop.request_stop();
+        });
+        const auto results = evaluate(function, arguments, {.inDouble = inDouble, .stop = stop.get_token()});
+        stopper.join();
+        QVERIFY(!results);
+        QCOMPARE(results.error().front().id, std::string("MW1507"));
+    }
 }
 
 QTEST_APPLESS_MAIN(TestEvaluate)

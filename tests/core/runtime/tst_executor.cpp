@@ -6,6 +6,8 @@
 
 #include <QtTest>
 
+#include <thread>
+
 using namespace meshwright;
 using namespace meshwright::test;
 
@@ -143,6 +145,8 @@ private Q_SLOTS:
     void manyDevices();
     void deadOpsDoNothing();
     void arguments();
+    void stopsInTheMiddle();
+    void stoppedRunCountsForNothing();
 };
 
 void TestExecutor::matmulWithAllReduce()
@@ -523,6 +527,67 @@ void TestExecutor::arguments()
     QVERIFY(!interrupted);
     QCOMPARE(interrupted.error().front().id, std::string("MW1507"));
     QVERIFY(loaded->run());
+}
+
+namespace {
+
+/// x -> tanh(sum of x over the mesh), `rounds` times over, on two devices.
+std::unique_ptr<LoadedFunction> loopOf(VirtualDevices& devices, std::int64_t rounds)
+{
+    DeviceFunction device;
+    Builder b(device.function);
+    const ValueId x = b.argument({DType::F32, {4}}, "x");
+    const OpId loop = b.beginRepeat({rounds, 1, 0, false}, {x});
+    CollectiveAttributes attributes;
+    attributes.axes = {{0, 1, 2}};
+    const ValueId carried = device.function[b.block()].arguments.front();
+    b.setResults({b.unary(OpKind::Tanh, b.add(OpKind::AllReduce, {carried}, attributes))});
+    b.setResults(b.endRepeat(loop));
+    for (Value& value : device.function.values) {
+        value.sharding = TensorSharding::replicatedOf(1);
+        device.globalShapes.push_back(value.type.shape);
+    }
+    auto loaded = valueOf(LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", meshOf("a=2")}}, devices));
+    writeAll(*loaded, {HostArray::filled({DType::F32, {4}}, 0.5)});
+    return loaded;
+}
+
+} // namespace
+
+/// A step that would take a day.
+void TestExecutor::stopsInTheMiddle()
+{
+    const auto devices = devicesOf(2);
+    const auto loaded = loopOf(*devices, std::int64_t{1} << 36);
+    std::stop_source stop;
+    std::thread stopper([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20)); // in the middle, though any moment will do
+        stop.request_stop();
+    });
+    const auto done = loaded->run({.record = false, .stop = stop.get_token()});
+    stopper.join();
+    QVERIFY(!done);
+    QCOMPARE(done.error().front().id, std::string("MW1507"));
+}
+
+/// Counts and timelines are those of complete runs; a run that is stopped before it begins leaves even the arrays as they were.
+void TestExecutor::stoppedRunCountsForNothing()
+{
+    const auto devices = devicesOf(8);
+    const Study study = studyOf(meshOf("data=4,model=2"), kMegatron, true);
+    const auto loaded = load(study, "step", *devices);
+    writeAll(*loaded, argumentsOf(*study.program.find("step"), 71));
+    QVERIFY(loaded->run({.record = true, .stop = std::stop_source().get_token()}));
+    const std::vector<CountedCalls> counted = loaded->countedCalls();
+    const std::size_t slices = loaded->measured().slices().size();
+    const HostArray state = loaded->readArgument(0);
+    std::stop_source stopped;
+    stopped.request_stop();
+    QVERIFY(!loaded->run({.record = true, .stop = stopped.get_token()}));
+    QCOMPARE(loaded->countedCalls().front().calls, counted.front().calls);
+    QCOMPARE(loaded->measured().slices().size(), slices);
+    QCOMPARE(loaded->virtualTimeline().slices().size() > 0, true);
+    QVERIFY(loaded->readArgument(0) == state);
 }
 
 QTEST_APPLESS_MAIN(TestExecutor)

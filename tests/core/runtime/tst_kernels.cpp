@@ -23,6 +23,8 @@ HostArray run(const Function& function, const std::vector<HostArray>& arguments,
 
 } // namespace
 
+Q_DECLARE_METATYPE(std::function<ValueId(Builder&, const std::vector<ValueId>&)>)
+
 class TestKernels : public QObject {
     Q_OBJECT
 private Q_SLOTS:
@@ -51,6 +53,8 @@ private Q_SLOTS:
     void productsInBfloat16();
     void randomBits();
     void randomBitsOfAPiece();
+    void flagEndsThem_data();
+    void flagEndsThem();
     void tablesAgree();
 };
 
@@ -776,7 +780,7 @@ void TestKernels::randomBitsOfAPiece()
             std::vector<std::byte*> addresses{
                 reinterpret_cast<std::byte*>(key.data()), reinterpret_cast<std::byte*>(bits.data())};
             Scratch scratch;
-            kernel->run(addresses, scratch);
+            kernel->run(addresses, scratch, StopFlag{});
             made.push_back(std::move(bits));
         }
         for (std::int64_t i = 0; i < elementCount(part); ++i) {
@@ -785,6 +789,52 @@ void TestKernels::randomBitsOfAPiece()
                 index[dim] += start[dim];
             QCOMPARE(made[1][static_cast<std::size_t>(i)], made[0][static_cast<std::size_t>(flatOf(whole, index))]);
         }
+    }
+}
+
+void TestKernels::flagEndsThem_data()
+{
+    using Build = std::function<ValueId(Builder&, const std::vector<ValueId>&)>;
+    QTest::addColumn<DType>("dtype");
+    QTest::addColumn<Build>("build");
+    QTest::newRow("product") << DType::F32 << Build([](Builder& b, const auto& a) { return b.matmul(a[0], a[0], DType::F32); });
+    QTest::newRow("product of narrow numbers")
+        << DType::BF16 << Build([](Builder& b, const auto& a) { return b.matmul(a[0], a[0], DType::BF16); });
+    QTest::newRow("element by element") << DType::F32
+                                        << Build([](Builder& b, const auto& a) { return b.unary(OpKind::Negate, a[0]); });
+    QTest::newRow("rows reduced") << DType::F32
+                                  << Build([](Builder& b, const auto& a) { return b.reduce(ReduceKind::Sum, a[0], {1}); });
+    QTest::newRow("columns reduced") << DType::F32
+                                     << Build([](Builder& b, const auto& a) { return b.reduce(ReduceKind::Sum, a[0], {0}); });
+    QTest::newRow("transposed") << DType::F32 << Build([](Builder& b, const auto& a) {
+        return b.add(OpKind::Transpose, {a[0]}, TransposeAttributes{{1, 0}});
+    });
+}
+
+/// A kernel that begins with the flag set leaves its result as it was; so it ends within one piece of work when the flag is set later.
+void TestKernels::flagEndsThem()
+{
+    using Build = std::function<ValueId(Builder&, const std::vector<ValueId>&)>;
+    QFETCH(DType, dtype);
+    QFETCH(Build, build);
+    const Function function = functionOf({{dtype, {64, 64}}}, build);
+    const KernelSite site{function, [&](ValueId value) { return wholePiece(function[value].type.shape); }};
+    const OpId op = function.body().ops.front();
+    const ValueId result = function.results().front();
+    const auto kernel = makeKernel(site, std::span(&op, 1), function[op].results, [](ValueId) { return true; });
+    HostArray in = randomArray({dtype, {64, 64}}, 5);
+    const HostArray untouched = HostArray::filled(function[result].type, 77.0);
+    StopFlag stop;
+    stop.set();
+    for (const bool stopped : {true, false}) {
+        HostArray out = untouched;
+        std::vector<std::byte*> addresses(function.values.size(), nullptr);
+        addresses[function.arguments().front().at()] = in.data();
+        addresses[result.at()] = out.data();
+        Scratch scratch;
+        kernel->run(addresses, scratch, stop);
+        QCOMPARE(out == untouched, stopped);
+        stop.clear();
     }
 }
 

@@ -36,7 +36,7 @@ void checkOnePass(
         addresses[function.arguments()[argument].at()] = results[result].data();
     }
     Scratch scratch;
-    kernel->run(addresses, scratch);
+    kernel->run(addresses, scratch, StopFlag{});
     for (std::size_t i = 0; i < results.size(); ++i)
         QVERIFY2(results[i] == (*expected)[i], qPrintable(QString("result %1").arg(i)));
 }
@@ -236,7 +236,7 @@ void TestTileChains::foldedLeaves()
     addresses[x.at()] = input.data();
     addresses[result.at()] = output.data();
     Scratch scratch;
-    kernel->run(addresses, scratch);
+    kernel->run(addresses, scratch, StopFlag{});
     QVERIFY(output == expected->front());
 }
 

@@ -40,6 +40,7 @@ private Q_SLOTS:
     void nobodyCanMove_data();
     void nobodyCanMove();
     void stops();
+    void stopsWithinAnInstruction();
     void barrierAbortWakesEverybody();
     void tooManyThreads();
 };
@@ -197,6 +198,42 @@ void TestVirtualDevices::stops()
         },
         source.get_token());
     QCOMPARE(idOf(result), std::string("MW1507"));
+}
+
+/// A stop from another thread: what a device begins after it returned is at most the one instruction that it was about to begin.
+void TestVirtualDevices::stopsWithinAnInstruction()
+{
+    constexpr std::size_t kDevices = 8;
+    const auto devices = devicesOf(kDevices);
+    const auto barrier = devices->makeBarrier(kDevices);
+    std::array<std::atomic<std::int64_t>, kDevices> begun{};
+    std::array<std::int64_t, kDevices> begunBefore{};
+    std::stop_source stop;
+    std::thread stopper([&] {
+        while (begun[1].load() < 100)
+            std::this_thread::yield();
+        stop.request_stop();
+        for (std::size_t device = 0; device < kDevices; ++device)
+            begunBefore[device] = begun[device].load();
+    });
+    const auto result = devices->run(
+        [&](std::int64_t device) -> Result<Done> {
+            const VirtualDevices::Place place = [] { return std::string("an instruction"); };
+            for (;;) {
+                if (devices->stopFlag().isSet())
+                    return VirtualDevices::interrupted();
+                ++begun[static_cast<std::size_t>(device)];
+                if (device % 2 == 0 && !devices->wait(device, *barrier, place)) // half of them wait for the others, in vain
+                    return VirtualDevices::interrupted();
+            }
+        },
+        stop.get_token());
+    stopper.join();
+    QCOMPARE(idOf(result), std::string("MW1507"));
+    for (std::size_t device = 0; device < kDevices; ++device)
+        QVERIFY(begun[device].load() - begunBefore[device] <= 1);
+    QVERIFY(devices->run([&](std::int64_t) -> Result<Done> { return Done{}; }));
+    QVERIFY(!devices->stopFlag().isSet());
 }
 
 void TestVirtualDevices::barrierAbortWakesEverybody()

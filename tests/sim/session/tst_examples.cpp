@@ -17,19 +17,6 @@ Study exampleStudy(const QString& name)
     return valueOf(loadStudy(resourcesDirectory() / "examples" / (name.toStdString() + ".yaml")));
 }
 
-/// The same training on one device: no mesh, no specs, the phases' steps together.
-Study unsharded(Study study)
-{
-    for (const StudyPhase& phase : study.phases)
-        study.train.steps = &phase == &study.phases.front() ? phase.steps : study.train.steps + phase.steps;
-    study.phases.clear();
-    study.mesh.clear();
-    study.deviceOrder.clear();
-    study.sharding = {};
-    study.pipeline = {};
-    return study;
-}
-
 bool isScalar(const CollectiveUse& use)
 {
     return use.phase == Phase::Metrics || use.cause.value.starts_with("loss");
@@ -175,7 +162,7 @@ void TestExamples::trainsAsOneDevice()
     QCOMPARE(sharded->losses.size(), static_cast<std::size_t>(study.train.steps + 1));
     QVERIFY(sharded->losses.back() < sharded->losses.front());
 
-    const auto alone = trainStudy(unsharded(study), {}, {}, {});
+    const auto alone = trainStudy(unshardedStudy(study), {}, {}, {});
     QVERIFY2(alone, alone ? "" : describe(alone.error()).c_str());
     for (std::size_t i = 0; i < sharded->losses.size(); ++i) {
         const double difference = std::abs(sharded->losses[i] - alone->losses[i]);
@@ -192,7 +179,7 @@ void TestExamples::phasesKeepTheLoss()
     QVERIFY(changed->verification->passed);
     QCOMPARE(changed->phases.size(), std::size_t{2});
     QVERIFY(changed->phases[1].movedBytes == 0); // every device already holds what its shards need: it was replicated before
-    const auto alone = trainStudy(unsharded(study), {}, {}, {});
+    const auto alone = trainStudy(unshardedStudy(study), {}, {}, {});
     QVERIFY(alone);
     QCOMPARE(changed->losses.size(), alone->losses.size());
     for (std::size_t i = 0; i < alone->losses.size(); ++i)

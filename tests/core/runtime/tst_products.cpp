@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/products.h"
+#include "tests/core/runtime/runtime_test.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::test;
+
+/// Products in parts, so that they can be stopped.
+class TestProducts : public QObject {
+    Q_OBJECT
+private Q_SLOTS:
+    void parts_data();
+    void parts();
+    void partsCoverTheResult_data();
+    void partsCoverTheResult();
+    void integersInParts();
+    void flagLeavesTheRest();
+};
+
+Q_DECLARE_METATYPE(ProductPart)
+
+void TestProducts::parts_data()
+{
+    QTest::addColumn<std::int64_t>("m");
+    QTest::addColumn<std::int64_t>("n");
+    QTest::addColumn<std::int64_t>("k");
+    QTest::addColumn<double>("operations");
+    QTest::addColumn<ProductPart>("expected");
+
+    const auto row = [](const char* name, std::int64_t m, std::int64_t n, std::int64_t k, double operations,
+                         ProductPart expected) { QTest::newRow(name) << m << n << k << operations << expected; };
+    row("small: whole", 100, 200, 300, 12e9, {100, 200});
+    row("exactly: whole", 10, 20, 30, 12000.0, {10, 20});
+    row("nothing to sum", 100000, 100000, 0, 1.0, {100000, 100000});
+    row("a shard of the benchmark: whole", 256, 2048, 2048, 12e9, {256, 2048});
+    row("2048 cubed, 17e9: half the rows, 1024 rounded up to 6 * 192", 2048, 2048, 2048, 12e9, {1152, 2048});
+    // rows 4224, columns 4224, rows 2112, columns 2112, rows 1152, columns 1152 (22e9), rows 576 (11e9)
+    row("8192 cubed, 1.1e12", 8192, 8192, 8192, 12e9, {576, 1152});
+    row("few rows", 10, 1 << 20, 8192, 12e9, {10, 65664}); // 1048576 halved four times, each time up to a multiple of 192
+    row("never below 192", 1000, 1000, 1 << 30, 1.0, {192, 192});
+    row("never below the size", 100, 100, 1 << 30, 1.0, {100, 100});
+}
+
+void TestProducts::parts()
+{
+    QFETCH(std::int64_t, m);
+    QFETCH(std::int64_t, n);
+    QFETCH(std::int64_t, k);
+    QFETCH(double, operations);
+    QFETCH(ProductPart, expected);
+    const ProductPart part = productPart(m, n, k, operations);
+    QCOMPARE(part.rows, expected.rows);
+    QCOMPARE(part.columns, expected.columns);
+}
+
+namespace {
+
+/// lhs[m, k] times rhs[k, n] of integers between -8 and 8, which every order of summation gets exactly, in an otherwise untouched frame.
+template <typename T>
+std::vector<T> product(std::int64_t m, std::int64_t n, std::int64_t k, bool lhsTransposed, bool rhsTransposed, ProductStop stop)
+{
+    const auto integers = [](std::int64_t count, std::uint64_t seed) {
+        std::vector<T> values;
+        for (const double number : numbers(count, seed))
+            values.push_back(static_cast<T>(static_cast<std::int64_t>(number * 4.0)));
+        return values;
+    };
+    const std::vector<T> lhs = integers(m * k, 1);
+    const std::vector<T> rhs = integers(k * n, 2);
+    std::vector<T> result(static_cast<std::size_t>(m * (n + 3)), static_cast<T>(77));
+    multiply(m, n, k, MatrixView<const T>{lhs.data(), lhsTransposed ? m : k, lhsTransposed},
+        MatrixView<const T>{rhs.data(), rhsTransposed ? k : n, rhsTransposed}, MatrixView<T>{result.data(), n + 3, false}, stop);
+    return result;
+}
+
+} // namespace
+
+void TestProducts::partsCoverTheResult_data()
+{
+    QTest::addColumn<int>("backend");
+    QTest::addColumn<bool>("lhsTransposed");
+    QTest::addColumn<bool>("rhsTransposed");
+    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas}) {
+        for (const bool lhs : {false, true}) {
+            for (const bool rhs : {false, true})
+                QTest::addRow("%s%s%s", productBackendName(backend), lhs ? ", lhs transposed" : "", rhs ? ", rhs transposed" : "")
+                    << static_cast<int>(backend) << lhs << rhs;
+        }
+    }
+}
+
+void TestProducts::partsCoverTheResult()
+{
+    QFETCH(int, backend);
+    QFETCH(bool, lhsTransposed);
+    QFETCH(bool, rhsTransposed);
+    const ProductBackend before = productBackend();
+    if (!setProductBackend(static_cast<ProductBackend>(backend)))
+        QSKIP("OpenBLAS is not here");
+    const StopFlag flag;
+    // 3 x 2 parts; with and without a rest of its own; a rest too small to be one; a single row and column.
+    for (const auto& [m, n] :
+        std::vector<std::pair<std::int64_t, std::int64_t>>{{500, 300}, {384, 384}, {385, 200}, {448, 255}, {1, 700}, {700, 1}}) {
+        const ProductStop inParts{&flag, 1.0};
+        QVERIFY(product<float>(m, n, 9, lhsTransposed, rhsTransposed, inParts)
+            == product<float>(m, n, 9, lhsTransposed, rhsTransposed, {}));
+        QVERIFY(product<double>(m, n, 9, lhsTransposed, rhsTransposed, inParts)
+            == product<double>(m, n, 9, lhsTransposed, rhsTransposed, {}));
+    }
+    setProductBackend(before);
+}
+
+void TestProducts::integersInParts()
+{
+    const StopFlag flag;
+    QVERIFY(
+        product<std::uint32_t>(500, 300, 9, false, true, {&flag, 1.0}) == product<std::uint32_t>(500, 300, 9, false, true, {}));
+    QVERIFY(
+        product<std::uint64_t>(385, 200, 9, true, false, {&flag, 1.0}) == product<std::uint64_t>(385, 200, 9, true, false, {}));
+}
+
+void TestProducts::flagLeavesTheRest()
+{
+    StopFlag flag;
+    flag.set();
+    const std::vector<float> untouched(500 * 303, 77.0F);
+    QVERIFY(product<float>(500, 300, 9, false, false, {&flag}) == untouched);
+    flag.clear();
+    QVERIFY(product<float>(500, 300, 9, false, false, {&flag}) != untouched);
+}
+
+QTEST_APPLESS_MAIN(TestProducts)
+#include "tst_products.moc"
