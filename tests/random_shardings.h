@@ -108,4 +108,13 @@ inline TensorSharding randomSharding(Random& random, std::size_t rank, const Mes
     return sharding;
 }
 
+/// A shape that both shardings divide evenly.
+inline Shape dividedBy(Random& random, const TensorSharding& a, const TensorSharding& b)
+{
+    Shape shape;
+    for (std::size_t dim = 0; dim < a.dims.size(); ++dim)
+        shape.push_back(std::lcm(shardCount(a.dims[dim].axes), shardCount(b.dims[dim].axes)) * pick(random, 1, 2));
+    return shape;
+}
+
 } // namespace meshwright::tests

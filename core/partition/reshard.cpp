@@ -32,7 +32,7 @@ struct Edge {
 };
 
 /// A search that goes on for longer than this is not worth what it could still save.
-constexpr std::size_t kMostSettled = 20'000;
+constexpr std::size_t kMostSettled = 6'000;
 
 /// A shortest path over layouts made of given parts of axes.
 class Search {
@@ -202,12 +202,21 @@ private:
         return edge;
     }
 
+    /// Slices cost nothing, so all that can be made would be looked at before anything else: of the orders in which free atoms can follow
+    /// each other on a dimension only those are tried that need no permute later, and one for all others.
     void addSlices(const State& state, Edges& edges) const
     {
-        for (int atom = 0; atom < static_cast<int>(m_atoms.size()); ++atom) {
+        int firstFree = -1;
+        for (int atom = static_cast<int>(m_atoms.size()) - 1; atom >= 0; --atom) {
+            if (isUsed(m_goal, atom) && !isUsed(state, atom))
+                firstFree = atom;
+        }
+        for (int atom = firstFree; atom >= 0 && atom < static_cast<int>(m_atoms.size()); ++atom) {
             if (isUsed(state, atom) || !isUsed(m_goal, atom))
                 continue;
             for (std::size_t dim = 0; dim < rank(); ++dim) {
+                if (atom != firstFree && !follows(state.dims[dim], atom, dim))
+                    continue;
                 State next = state;
                 next.dims[dim].push_back(atom);
                 if (!divides(next, dim))
@@ -217,6 +226,18 @@ private:
                 edges.emplace_back(std::move(edge), std::move(next));
             }
         }
+    }
+
+    /// In the goal the atom comes next on this dimension, or right after the dimension's last one.
+    bool follows(const std::vector<int>& atoms, int atom, std::size_t dim) const
+    {
+        const auto& home = m_goal.dims[dim];
+        if (atoms.size() < home.size() && home[atoms.size()] == atom && std::equal(atoms.begin(), atoms.end(), home.begin()))
+            return true;
+        return !atoms.empty() && std::any_of(m_goal.dims.begin(), m_goal.dims.end(), [&](const auto& wanted) {
+            const int pair[] = {atoms.back(), atom};
+            return std::search(wanted.begin(), wanted.end(), std::begin(pair), std::end(pair)) != wanted.end();
+        });
     }
 
     void addGathersAndMoves(const State& state, Edges& edges) const
@@ -233,7 +254,7 @@ private:
                 for (std::size_t to = 0; to < rank(); ++to) {
                     State next = without;
                     next.dims[to].insert(next.dims[to].end(), suffix.begin(), suffix.end());
-                    if (to == dim || !divides(next, to))
+                    if (to == dim || !isWorthMoving(suffix, to) || !divides(next, to))
                         continue;
                     Edge move = edgeOn(OpKind::AllToAll);
                     move.perDim[dim] = suffix;
@@ -243,6 +264,15 @@ private:
                 }
             }
         }
+    }
+
+    /// All of the atoms are wanted there, or none of them anywhere: then moving them away can uncover others.
+    bool isWorthMoving(const std::vector<int>& atoms, std::size_t to) const
+    {
+        const auto& home = m_goal.dims[to];
+        const auto wantedThere = [&](int atom) { return std::find(home.begin(), home.end(), atom) != home.end(); };
+        return std::all_of(atoms.begin(), atoms.end(), wantedThere)
+            || std::none_of(atoms.begin(), atoms.end(), [&](int atom) { return isUsed(m_goal, atom); });
     }
 
     void addReductions(const State& state, Edges& edges) const
@@ -396,7 +426,7 @@ private:
                 queue.emplace(nextCost, next);
             }
         }
-        if (const auto goal = reached.find(m_goal); goal == reached.end() || !goal->second.settled)
+        if (!reached.contains(m_goal))
             return std::nullopt;
         Edges path;
         for (State at = m_goal; at != m_start; at = reached[at].before)

@@ -106,20 +106,28 @@ AxisRefs permutedAxes(const TensorSharding& from, const TensorSharding& to, bool
 
 namespace {
 
+/// What a device holds: which elements, and which of their partial values.
+using Held = std::pair<IndexBox, std::int64_t>;
+
+Held heldAt(const Shape& shape, const TensorSharding& layout, const Mesh& mesh, std::int64_t position)
+{
+    return {shardBox(shape, layout, mesh, position), shardIndex(position, layout.unreduced, mesh)};
+}
+
 /// The positions of `fromMesh` that every one of its positions receives from.
 std::vector<std::int64_t> permuteSourcesAcross(
     const Shape& shape, const TensorSharding& from, const Mesh& fromMesh, const TensorSharding& to, const Mesh& toMesh)
 {
     const auto count = static_cast<std::size_t>(fromMesh.deviceCount());
-    std::map<IndexBox, std::vector<std::int64_t>> holders;
+    std::map<Held, std::vector<std::int64_t>> holders;
     std::map<DeviceId, std::int64_t> positionOf; // in toMesh
     for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position) {
-        holders[shardBox(shape, from, fromMesh, position)].push_back(position);
+        holders[heldAt(shape, from, fromMesh, position)].push_back(position);
         positionOf[toMesh.deviceAt(position)] = position;
     }
     std::vector<std::int64_t> sources(count, -1);
     const auto take = [&](std::int64_t receiver, auto wanted) {
-        auto& candidates = holders[shardBox(shape, to, toMesh, positionOf[fromMesh.deviceAt(receiver)])];
+        auto& candidates = holders[heldAt(shape, to, toMesh, positionOf[fromMesh.deviceAt(receiver)])];
         const auto found = std::find_if(candidates.begin(), candidates.end(), wanted);
         if (found == candidates.end())
             return;

@@ -37,8 +37,7 @@ bool sizesDivide(const AxisRef& a, const AxisRef& b)
     return a.size % b.size == 0 || b.size % a.size == 0;
 }
 
-/// Shardy's way from one layout to another. `m_in` and `m_out` are what still differs: the axes that each dimension has, and those
-/// that it should have, after the ones that are already right. Both end up empty.
+/// Shardy's way from one layout to another.
 class ShardySequence {
 public:
     ShardySequence(const ReshardedArray& array, const TensorSharding& from, const Mesh& fromMesh, const TensorSharding& to,
@@ -56,9 +55,9 @@ public:
             const auto [a, b] = std::mismatch(in.begin(), in.end(), out.begin(), out.end());
             in.erase(in.begin(), a);
             out.erase(out.begin(), b);
-            m_held.insert(in.begin(), in.end());
-            m_in.push_back(std::move(in));
-            m_out.push_back(std::move(out));
+            m_difference.held.insert(in.begin(), in.end());
+            m_difference.in.push_back(std::move(in));
+            m_difference.out.push_back(std::move(out));
         }
         findPlaces();
         m_room.assign(rank(), 1);
@@ -90,12 +89,20 @@ private:
         std::size_t index = 0;
     };
 
+    /// What still differs, after the axes that are already right.
+    struct Difference {
+        AxesPerDim in; ///< the axes that each dimension has
+        AxesPerDim out; ///< those that it should have
+        std::set<AxisRef> held; ///< all of `in`
+        std::map<AxisRef, Place> placeOf; ///< in `out`
+    };
+
     std::size_t rank() const { return m_layout.dims.size(); }
 
     bool isDone() const
     {
         const auto empty = [](const AxisRefs& axes) { return axes.empty(); };
-        return m_reordered && std::all_of(m_in.begin(), m_in.end(), empty) && std::all_of(m_out.begin(), m_out.end(), empty);
+        return m_reordered && std::all_of(m_difference.in.begin(), m_difference.in.end(), empty) && std::all_of(m_difference.out.begin(), m_difference.out.end(), empty);
     }
 
     const Mesh& mesh() const { return m_reordered ? m_toMesh : m_fromMesh; }
@@ -103,10 +110,10 @@ private:
 
     void findPlaces()
     {
-        m_placeOf.clear();
-        for (std::size_t dim = 0; dim < m_out.size(); ++dim) {
-            for (std::size_t index = 0; index < m_out[dim].size(); ++index)
-                m_placeOf[m_out[dim][index]] = {dim, index};
+        m_difference.placeOf.clear();
+        for (std::size_t dim = 0; dim < m_difference.out.size(); ++dim) {
+            for (std::size_t index = 0; index < m_difference.out[dim].size(); ++index)
+                m_difference.placeOf[m_difference.out[dim][index]] = {dim, index};
         }
     }
 
@@ -141,7 +148,7 @@ private:
     void splitWanted(const FittedAxis& fitted)
     {
         const AxisRef whole{fitted.within.axis, fitted.within.pre, fitted.within.size * fitted.rest->size};
-        for (AxisRefs& axes : m_out) {
+        for (AxisRefs& axes : m_difference.out) {
             const auto found = std::find(axes.begin(), axes.end(), whole);
             if (found == axes.end())
                 continue;
@@ -154,7 +161,7 @@ private:
     template <typename Placed>
     void fill(std::size_t dim, AxisRefs& available, bool atFront, Placed placed)
     {
-        AxisRefs& in = m_in[dim];
+        AxisRefs& in = m_difference.in[dim];
         auto at = atFront ? std::ptrdiff_t{0} : std::ssize(in);
         for (std::size_t i = 0; i < available.size() && m_room[dim] > 1;) {
             const auto fitted = fitInto(available[i], m_room[dim]);
@@ -164,7 +171,7 @@ private:
             }
             available.erase(available.begin() + static_cast<std::ptrdiff_t>(i));
             in.insert(in.begin() + at++, fitted->within);
-            m_held.insert(fitted->within);
+            m_difference.held.insert(fitted->within);
             placed(fitted->within, dim);
             if (fitted->rest) {
                 splitWanted(*fitted);
@@ -179,16 +186,16 @@ private:
     /// Axes to slice where a later all-to-all will take them from, so that they need not be put in order by a permute.
     AxisRefs toSliceBeforeMove(std::size_t source)
     {
-        const AxisRefs& in = m_in[source];
-        if (in.empty() || !m_out[source].empty())
+        const AxisRefs& in = m_difference.in[source];
+        if (in.empty() || !m_difference.out[source].empty())
             return {};
-        const auto place = m_placeOf.find(in.back());
-        if (place == m_placeOf.end() || !m_in[place->second.dim].empty())
+        const auto place = m_difference.placeOf.find(in.back());
+        if (place == m_difference.placeOf.end() || !m_difference.in[place->second.dim].empty())
             return {};
         const std::size_t target = place->second.dim;
-        const AxisRefs& out = m_out[target];
+        const AxisRefs& out = m_difference.out[target];
         const auto start = std::find(out.begin(), out.end(), in.back()) + 1;
-        if (start == out.end() || m_held.contains(*start))
+        if (start == out.end() || m_difference.held.contains(*start))
             return {};
 
         // The end of `in` must be what stands before `start`, and nothing else of `in` may go to the same dimension.
@@ -198,12 +205,12 @@ private:
              ++inAt, ++outAt)
             moved *= inAt->size;
         for (; inAt != in.rend(); ++inAt) {
-            const auto other = m_placeOf.find(*inAt);
-            if (other != m_placeOf.end() && other->second.dim == target)
+            const auto other = m_difference.placeOf.find(*inAt);
+            if (other != m_difference.placeOf.end() && other->second.dim == target)
                 return {};
         }
         AxisRefs sliced;
-        for (auto axis = start; axis != out.end() && !m_held.contains(*axis); ++axis)
+        for (auto axis = start; axis != out.end() && !m_difference.held.contains(*axis); ++axis)
             sliced.push_back(*axis);
         if (m_array.shape[source] % (shardCount(current(source)) * shardCount(sliced)) != 0)
             return {};
@@ -214,8 +221,8 @@ private:
     void slice()
     {
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            const std::int64_t out = shardCount(m_out[dim]);
-            m_room[dim] = out / std::gcd(shardCount(m_in[dim]), out);
+            const std::int64_t out = shardCount(m_difference.out[dim]);
+            m_room[dim] = out / std::gcd(shardCount(m_difference.in[dim]), out);
         }
         const TensorSharding before = m_layout;
         AxesPerDim sliced(rank());
@@ -225,8 +232,8 @@ private:
         };
         for (std::size_t source = 0; source < rank(); ++source) {
             for (const AxisRef& axis : toSliceBeforeMove(source)) {
-                m_in[source].push_back(axis);
-                m_held.insert(axis);
+                m_difference.in[source].push_back(axis);
+                m_difference.held.insert(axis);
                 take(axis, source);
             }
         }
@@ -243,10 +250,10 @@ private:
     template <typename Take>
     void sliceAtHome(std::size_t dim, AxisRefs& homeless, Take take)
     {
-        AxisRefs& out = m_out[dim];
+        AxisRefs& out = m_difference.out[dim];
         for (std::size_t i = 0; i < out.size();) {
             const AxisRef axis = out[i];
-            if (m_held.contains(axis)) {
+            if (m_difference.held.contains(axis)) {
                 ++i;
                 continue;
             }
@@ -257,11 +264,11 @@ private:
                 continue;
             }
             take(fitted->within, dim);
-            if (m_in[dim].empty() && i == 0) {
+            if (m_difference.in[dim].empty() && i == 0) {
                 out.erase(out.begin());
             } else {
-                m_held.insert(fitted->within);
-                m_in[dim].push_back(fitted->within);
+                m_difference.held.insert(fitted->within);
+                m_difference.in[dim].push_back(fitted->within);
                 out[i++] = fitted->within;
             }
             if (fitted->rest) {
@@ -279,10 +286,10 @@ private:
         std::optional<AxisRef> toDrop;
         std::optional<AxisRef> toAdd;
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            if (!m_in[dim].empty() && !m_out[dim].empty() && sizesDivide(m_in[dim].front(), m_out[dim].front()))
+            if (!m_difference.in[dim].empty() && !m_difference.out[dim].empty() && sizesDivide(m_difference.in[dim].front(), m_difference.out[dim].front()))
                 return true;
-            for (const AxisRef& axis : m_out[dim]) {
-                if (!m_held.contains(axis))
+            for (const AxisRef& axis : m_difference.out[dim]) {
+                if (!m_difference.held.contains(axis))
                     toAdd = axis;
             }
             if (isOutOfOrder(dim, toDrop))
@@ -297,16 +304,16 @@ private:
         std::optional<std::size_t> lastDim;
         std::size_t lastIndex = 0;
         std::set<std::size_t> seen;
-        for (const AxisRef& axis : m_in[dim]) {
+        for (const AxisRef& axis : m_difference.in[dim]) {
             std::optional<std::size_t> target;
-            if (const auto place = m_placeOf.find(axis); place != m_placeOf.end()) {
+            if (const auto place = m_difference.placeOf.find(axis); place != m_difference.placeOf.end()) {
                 target = place->second.dim;
                 const bool follows = lastDim == target && place->second.index == lastIndex + 1;
                 if ((*target == dim || seen.contains(*target)) && !follows)
                     return true;
                 seen.insert(*target);
                 lastIndex = place->second.index;
-            } else if (lastDim && m_out[dim].empty()) {
+            } else if (lastDim && m_difference.out[dim].empty()) {
                 return true;
             } else {
                 toDrop = axis;
@@ -318,28 +325,35 @@ private:
 
     void permute()
     {
-        const bool assign = shouldPermute();
-        if (!assign && m_reordered)
-            return;
         const TensorSharding before = m_layout;
         const Mesh& beforeMesh = mesh();
-        if (assign)
-            reassign();
+        bool assigned = false;
+        if (shouldPermute()) {
+            const Difference difference = m_difference;
+            assigned = reassign();
+            if (!assigned) {
+                m_difference = difference;
+                m_layout = before;
+            }
+        }
+        if (!assigned && m_reordered)
+            return;
         m_reordered = true;
         m_layout.mesh = m_toMeshIndex;
         emit(OpKind::CollectivePermute, {}, before, beforeMesh);
     }
 
     /// Gives every dimension the same number of pieces made of other axes: first those that belong there, then those that are wanted
-    /// elsewhere, then, in front of them, those that will be gathered.
-    void reassign()
+    /// elsewhere, then, in front of them, those that will be gathered. False when the sizes do not work out, so that a dimension would
+    /// have fewer pieces: Shardy's verifier refuses such a permute.
+    bool reassign()
     {
         AxisRefs wanted;
         AxesPerDim unwanted(rank());
-        m_held.clear();
+        m_difference.held.clear();
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            AxisRefs& in = m_in[dim];
-            AxisRefs& out = m_out[dim];
+            AxisRefs& in = m_difference.in[dim];
+            AxisRefs& out = m_difference.out[dim];
             const std::int64_t pieces = shardCount(in);
             m_room[dim] = pieces;
             dropMinor(dim, in.begin(), in.end());
@@ -368,16 +382,17 @@ private:
             fill(dim, left, true, nothing);
         findPlaces();
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            for (const AxisRef& axis : m_in[dim])
+            for (const AxisRef& axis : m_difference.in[dim])
                 appendMerging(current(dim), axis);
         }
+        return std::all_of(m_room.begin(), m_room.end(), [](std::int64_t room) { return room == 1; });
     }
 
     /// The axes of a dimension that nothing wants, those first that can stay where they are: past the `replaced` pieces.
     AxisRefs unwantedOf(std::size_t dim, std::int64_t replaced) const
     {
-        AxisRefs axes = m_in[dim];
-        std::erase_if(axes, [&](const AxisRef& axis) { return m_placeOf.contains(axis); });
+        AxisRefs axes = m_difference.in[dim];
+        std::erase_if(axes, [&](const AxisRef& axis) { return m_difference.placeOf.contains(axis); });
         AxisRefs late;
         while (replaced > 1 && !axes.empty()) {
             const auto fitted = fitInto(axes.front(), replaced);
@@ -405,19 +420,19 @@ private:
     /// Moves the longest end of a dimension whose axes all go to one other dimension.
     bool moveFrom(std::size_t source, bool anyOrder)
     {
-        AxisRefs& in = m_in[source];
+        AxisRefs& in = m_difference.in[source];
         std::optional<std::size_t> target;
         auto first = in.end();
         while (first != in.begin()) {
-            const auto place = m_placeOf.find(*std::prev(first));
-            if (place == m_placeOf.end() || place->second.dim == source || (target && place->second.dim != *target))
+            const auto place = m_difference.placeOf.find(*std::prev(first));
+            if (place == m_difference.placeOf.end() || place->second.dim == source || (target && place->second.dim != *target))
                 break;
             target = place->second.dim;
             --first;
         }
         if (!target)
             return false;
-        AxisRefs& wanted = m_out[*target];
+        AxisRefs& wanted = m_difference.out[*target];
         const bool inOrder = in.end() - first <= std::ssize(wanted) && std::equal(first, in.end(), wanted.begin());
         if (!anyOrder && !inOrder)
             return false;
@@ -430,11 +445,11 @@ private:
         for (const AxisRef& axis : moved) {
             appendMerging(move.axes, axis);
             appendMerging(current(*target), axis);
-            if (m_in[*target].empty() && wanted.front() == axis) {
+            if (m_difference.in[*target].empty() && wanted.front() == axis) {
                 wanted.erase(wanted.begin());
-                m_held.erase(axis);
+                m_difference.held.erase(axis);
             } else {
-                m_in[*target].push_back(axis);
+                m_difference.in[*target].push_back(axis);
             }
         }
         CollectiveAttributes attributes;
@@ -451,14 +466,14 @@ private:
         const TensorSharding before = m_layout;
         AxesPerDim gathered(rank());
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            AxisRefs& in = m_in[dim];
+            AxisRefs& in = m_difference.in[dim];
             auto first = in.end();
-            while (first != in.begin() && (all || !m_placeOf.contains(*std::prev(first))))
+            while (first != in.begin() && (all || !m_difference.placeOf.contains(*std::prev(first))))
                 --first;
             dropMinor(dim, first, in.end());
             for (auto axis = first; axis != in.end(); ++axis) {
                 appendMerging(gathered[dim], *axis);
-                m_held.erase(*axis);
+                m_difference.held.erase(*axis);
             }
             in.erase(first, in.end());
         }
@@ -470,11 +485,11 @@ private:
         const TensorSharding before = m_layout;
         AxesPerDim sliced(rank());
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            for (const AxisRef& axis : m_out[dim]) {
+            for (const AxisRef& axis : m_difference.out[dim]) {
                 appendMerging(sliced[dim], axis);
                 appendMerging(current(dim), axis);
             }
-            m_out[dim].clear();
+            m_difference.out[dim].clear();
         }
         emitPerDim(OpKind::AllSlice, std::move(sliced), before);
     }
@@ -485,10 +500,7 @@ private:
     std::int32_t m_toMeshIndex;
     bool m_reordered; ///< the layout is on `to`'s mesh
     TensorSharding m_layout;
-    AxesPerDim m_in;
-    AxesPerDim m_out;
-    std::set<AxisRef> m_held; ///< all of m_in
-    std::map<AxisRef, Place> m_placeOf; ///< in m_out
+    Difference m_difference;
     std::vector<std::int64_t> m_room; ///< by how much a dimension may still be split
     std::vector<ReshardStep> m_steps;
 };

@@ -2,6 +2,8 @@
 #include "core/partition/reshard.h"
 
 #include "core/sharding/layout.h"
+#include "core/sharding/shardy_text.h"
+#include "tests/random_shardings.h"
 
 #include <QtTest>
 
@@ -78,6 +80,10 @@ class TestReshard : public QObject {
 private Q_SLOTS:
     void sequence_data();
     void sequence();
+    void shardySequence_data();
+    void shardySequence();
+    void neverDearerThanShardy();
+    void fullGather();
     void everyStepMovesOnlyWhatItsGroupHas();
     void permuteSourcesIsAPermutation();
 };
@@ -135,9 +141,12 @@ void TestReshard::sequence_data()
     QTest::newRow("involuntary rematerialisation is two all-to-alls") << "x=4,y=2" << Shape{8, 8, 8} << "y||x"
                                                                       << "|x,y|"
                                                                       << "all_to_all all_to_all";
-    QTest::newRow("no common divisor") << "x=2,y=4" << Shape{4, 3} << "x|"
+    QTest::newRow("a larger axis in place of a smaller one") << "x=2,y=4" << Shape{4, 3} << "x|"
+                                                             << "y|"
+                                                             << "all_slice collective_permute";
+    QTest::newRow("no common divisor") << "x=2,y=3" << Shape{12, 12} << "x|"
                                        << "y|"
-                                       << "all_gather all_slice";
+                                       << "all_slice collective_permute all_gather";
 }
 
 void TestReshard::sequence()
@@ -151,6 +160,90 @@ void TestReshard::sequence()
     const ReshardPlan plan = planReshard(
         shape, 4, layoutFrom(from.toStdString(), devices), layoutFrom(to.toStdString(), devices), devices, BytesThenStepsCost());
     QCOMPARE(QString::fromStdString(stepNames(plan)), steps);
+}
+
+/// Partial sums and axes cut in ways that no grid has, of which the golden cases say nothing.
+void TestReshard::shardySequence_data()
+{
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<Shape>("shape");
+    QTest::addColumn<QString>("from");
+    QTest::addColumn<QString>("to");
+    QTest::addColumn<QString>("steps");
+
+    QTest::newRow("reduce") << "x=2,y=2" << Shape{16, 8} << "[{}, {}], unreduced={\"x\"}"
+                            << "[{}, {}]"
+                            << "all_reduce";
+    QTest::newRow("reduce and slice") << "x=2,y=2" << Shape{16, 8} << "[{}, {}], unreduced={\"x\"}"
+                                      << "[{\"x\"}, {}]"
+                                      << "reduce_scatter";
+    QTest::newRow("the slice goes on") << "x=2,y=2" << Shape{16, 8} << "[{}, {}], unreduced={\"x\"}"
+                                       << "[{\"x\", \"y\"}, {}]"
+                                       << "reduce_scatter all_slice";
+    QTest::newRow("the slice takes but a part") << "x=2,y=2" << Shape{16, 8} << "[{}, {}], unreduced={\"x\", \"y\"}"
+                                                << "[{\"x\"}, {}]"
+                                                << "all_reduce all_slice";
+    QTest::newRow("scattered over two dimensions") << "x=4" << Shape{16, 8} << "[{}, {}], unreduced={\"x\"}"
+                                                   << "[{\"x\":(1)2}, {\"x\":(2)2}]"
+                                                   << "reduce_scatter";
+    QTest::newRow("some stay partial") << "x=2,y=2" << Shape{16, 8} << "[{}, {}], unreduced={\"x\", \"y\"}"
+                                       << "[{}, {}], unreduced={\"y\"}"
+                                       << "all_reduce";
+    QTest::newRow("halves and thirds of an axis") << "x=6" << Shape{12, 6} << "[{\"x\":(1)2}, {}]"
+                                                  << "[{\"x\":(1)3}, {}]"
+                                                  << "all_gather all_slice";
+}
+
+void TestReshard::shardySequence()
+{
+    QFETCH(QString, mesh);
+    QFETCH(Shape, shape);
+    QFETCH(QString, from);
+    QFETCH(QString, to);
+    QFETCH(QString, steps);
+    const Mesh devices = meshFrom(mesh.toStdString());
+    const TensorSharding before = valueOf(parseShardy(from.toStdString(), devices));
+    const TensorSharding after = valueOf(parseShardy(to.toStdString(), devices));
+    const auto plan = planShardyReshard(shape, 4, before, devices, after, devices, BytesThenStepsCost());
+    QCOMPARE(QString::fromStdString(stepNames(*plan)), steps);
+    QCOMPARE(shardyText(plan->steps.back().result, devices), shardyText(after, devices));
+}
+
+/// Random layouts, parts of axes and partial sums included: by the cost that plans are chosen by, and no layout on the way larger than
+/// both ends where Shardy keeps to that too.
+void TestReshard::neverDearerThanShardy()
+{
+    tests::Random random(11);
+    const tests::RandomLimits limits{.open = false, .replicated = false};
+    const BytesThenStepsCost cost;
+    int cheaper = 0;
+    for (int round = 0; round < 1500; ++round) {
+        const Mesh mesh = tests::randomMesh(random, limits);
+        const auto rank = static_cast<std::size_t>(tests::pick(random, 1, 3));
+        const TensorSharding from = tests::randomSharding(random, rank, mesh, limits);
+        TensorSharding to = tests::randomSharding(random, rank, mesh, limits);
+        to.unreduced.clear();
+        const Shape shape = tests::dividedBy(random, from, to);
+        const ReshardPlan plan = planReshard(shape, 4, from, to, mesh, cost);
+        const auto shardy = planShardyReshard(shape, 4, from, mesh, to, mesh, cost);
+        QVERIFY(shardy);
+        const std::string what = fmt::format("round {}: {} {} {} -> {}: {} ({}) against {} ({})", round, mesh.text(),
+            fmt::join(shape, "x"), shardyText(from, mesh), shardyText(to, mesh), stepNames(plan), plan.cost, stepNames(*shardy),
+            shardy->cost);
+        QVERIFY2(std::tuple(plan.cost, plan.steps.size()) <= std::tuple(shardy->cost, shardy->steps.size()), what.c_str());
+        QVERIFY2(plan.steps.empty() || shardyText(plan.steps.back().result, mesh) == shardyText(to, mesh), what.c_str());
+        cheaper += plan.cost < shardy->cost ? 1 : 0;
+    }
+    QVERIFY(cheaper > 50);
+}
+
+void TestReshard::fullGather()
+{
+    const Mesh mesh = meshFrom("x=4,y=2");
+    const ReshardPlan plan = planByFullGather({8, 8, 8}, 4, layoutFrom("y||x", mesh), layoutFrom("|x,y|", mesh), mesh, BytesThenStepsCost());
+    QCOMPARE(stepNames(plan), "all_gather all_slice");
+    QCOMPARE(plan.steps.front().bytesPerDevice, 2048);
+    QCOMPARE(plan.peakBytes, 2048 + 2048 / 8);
 }
 
 /// Random layouts on random meshes: replayed on boxes, each device receives only from its group and ends with its own piece.

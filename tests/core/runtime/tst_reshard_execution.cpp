@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/reshard.h"
+#include "core/runtime/executor.h"
+#include "core/sharding/shardy_text.h"
+#include "tests/core/runtime/runtime_test.h"
+#include "tests/random_shardings.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::test;
+
+namespace {
+
+/// A change of layout as a function of one argument. Partial sums are made of a leading dimension that the unreduced axes split.
+DeviceFunction functionOf(const ReshardPlan& plan, const Shape& shape, const TensorSharding& from)
+{
+    DeviceFunction device;
+    device.function.name = "reshard";
+    Builder b(device.function);
+    const auto describe = [&](ValueId value, const TensorSharding& layout, const Shape& whole) {
+        device.function[value].sharding = layout;
+        device.globalShapes.resize(device.function.values.size());
+        device.globalShapes[value.at()] = whole;
+    };
+    TensorSharding spread = from;
+    spread.unreduced.clear();
+    Shape wide = shape;
+    if (!from.unreduced.empty()) {
+        spread.dims.insert(spread.dims.begin(), {from.unreduced, false, 0});
+        wide.insert(wide.begin(), shardCount(from.unreduced));
+    }
+    ValueId value = b.argument({DType::F32, localShape(wide, spread)}, "x");
+    describe(value, spread, wide);
+    if (!from.unreduced.empty()) {
+        value = b.reduce(ReduceKind::Sum, value, {0});
+        describe(value, from, shape);
+    }
+    for (const ReshardStep& step : plan.steps) {
+        value = b.add(step.kind, {value}, step.attributes);
+        describe(value, step.result, shape);
+    }
+    b.setResults({value});
+    return device;
+}
+
+/// What comes out, and what the devices counted.
+struct Ran {
+    HostArray result;
+    std::vector<CountedCalls> calls;
+};
+
+Ran run(const DeviceFunction& device, const Mesh& mesh, VirtualDevices& devices, const HostArray& argument)
+{
+    const auto loaded = LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", mesh}}, devices);
+    if (!loaded)
+        qFatal("%s", describe(loaded.error()).c_str());
+    for (const Result<Done>& done : {(*loaded)->writeArgument(0, argument), (*loaded)->run()}) {
+        if (!done)
+            qFatal("%s", describe(done.error()).c_str());
+    }
+    return {(*loaded)->readResult(0), (*loaded)->countedCalls()};
+}
+
+/// Pieces of one size on every device all the way: what the devices can run.
+bool isEven(const ReshardPlan& plan, const Shape& shape)
+{
+    return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const ReshardStep& step) {
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            if (shape[dim] % shardCount(step.result.dims[dim].axes) != 0)
+                return false;
+        }
+        return true;
+    });
+}
+
+} // namespace
+
+/// Sequences of collectives on real data.
+class TestReshardExecution : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void bothSequencesGiveTheSameValues();
+};
+
+void TestReshardExecution::bothSequencesGiveTheSameValues()
+{
+    tests::Random random(23);
+    const tests::RandomLimits limits{.open = false, .replicated = false};
+    const BytesThenStepsCost cost;
+    int ranShardy = 0;
+    for (int round = 0; round < 150; ++round) {
+        Mesh mesh = tests::randomMesh(random, limits);
+        if (mesh.deviceCount() > 24)
+            mesh = valueOf(parseMesh("x=2,y=3,z=4"));
+        const auto rank = static_cast<std::size_t>(tests::pick(random, 1, 3));
+        const TensorSharding from = tests::randomSharding(random, rank, mesh, limits);
+        TensorSharding to = tests::randomSharding(random, rank, mesh, limits);
+        to.unreduced.clear();
+        const Shape shape = tests::dividedBy(random, from, to);
+        const std::string what
+            = fmt::format("round {}: {} {} -> {}", round, mesh.text(), shardyText(from, mesh), shardyText(to, mesh));
+
+        // Whole numbers, so that sums are exact in any order.
+        Shape wide = shape;
+        const std::int64_t terms = shardCount(from.unreduced);
+        if (!from.unreduced.empty())
+            wide.insert(wide.begin(), terms);
+        std::vector<double> values(static_cast<std::size_t>(elementCount(wide)));
+        for (double& value : values)
+            value = static_cast<double>(tests::pick(random, -100, 100));
+        std::vector<double> expected(static_cast<std::size_t>(elementCount(shape)), 0.0);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            expected[i % expected.size()] += values[i];
+        const HostArray argument = HostArray::of({DType::F32, wide}, values);
+
+        auto devices = VirtualDevices::create(mesh.deviceCount(), {});
+        QVERIFY(devices);
+        const ReshardPlan cheapest = planReshard(shape, 4, from, to, mesh, cost);
+        const ReshardPlan shardy = *planShardyReshard(shape, 4, from, mesh, to, mesh, cost);
+        QVERIFY2(isEven(cheapest, shape), what.c_str());
+        for (const ReshardPlan* plan : {&cheapest, &shardy}) {
+            if (!isEven(*plan, shape))
+                continue;
+            const Ran ran = run(functionOf(*plan, shape, from), mesh, **devices, argument);
+            QVERIFY2(difference(ran.result, expected, 0.0).empty(), what.c_str());
+            std::int64_t planned = 0;
+            for (const ReshardStep& step : plan->steps)
+                planned += step.kind == OpKind::AllSlice ? 0 : step.bytesPerDevice;
+            std::int64_t counted = 0;
+            for (const CountedCalls& calls : ran.calls)
+                counted += calls.bytesPerDevice;
+            QVERIFY2(counted == planned, fmt::format("{}: {} bytes counted, {} planned", what, counted, planned).c_str());
+            ranShardy += plan == &shardy ? 1 : 0;
+        }
+    }
+    QVERIFY(ranShardy > 120);
+}
+
+QTEST_APPLESS_MAIN(TestReshardExecution)
+#include "tst_reshard_execution.moc"
