@@ -36,7 +36,7 @@ struct ReportTrial {
     };
 
     Kind kind = Kind::Mesh;
-    std::string what; ///< "mesh data=8,model=1"
+    std::string what; ///< "mesh data=8, model=1"
     std::vector<std::string> settings; ///< that make the change, `path=value`
     std::string whyNot = {}; ///< not empty: it cannot be built or simulated, and the rest means nothing
     std::int64_t batch = 1;

@@ -194,6 +194,9 @@ std::string reportCsv(const Report& report);
 /// `meshwright.report/1` on one line, display lists included; the same report gives the same bytes. Contains no `<`, so that it can stand in a page.
 std::string reportJson(const Report& report);
 
+/// True when a text is meant to be a report, a page or JSON, and no study. It may still be damaged.
+bool isReport(std::string_view text);
+
 /// The largest page or JSON that is read, in bytes.
 inline constexpr std::size_t kLargestReportBytes = std::size_t{64} << 20;
 

@@ -179,15 +179,15 @@ ReportAnswer boundAnswer(const ReportInputs& inputs)
     const double step = s.stepSeconds > 0.0 ? s.stepSeconds : 1.0;
     result.share = (waits ? s.exposedSeconds : s.computeSeconds) / step;
     result.value = shareValue(*result.share);
-    result.value.text += waits ? " of the step is waiting" : " of the step is computing";
+    result.value.text += waits ? " of the step waits" : " of the step computes";
     const SimulatedCollective* longest = mostWaitedFor(s);
     if (longest == nullptr)
         result.sentence = s.collectives.empty() ? "No device waits for another: there are no collectives."
                                                 : "No collective is waited for: all are hidden behind computing.";
     else
-        result.sentence = fmt::format("{} of {} computing, {} waiting for collectives; the longest wait is {} for the {}.",
-            formatSeconds(s.computeSeconds), formatSeconds(s.stepSeconds), formatSeconds(s.exposedSeconds),
-            formatSeconds(longest->exposedSeconds), collectiveText(*longest));
+        result.sentence = fmt::format("{} computing, {} waiting for collectives. The longest wait is {}, for the {}.",
+            formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds), formatSeconds(longest->exposedSeconds),
+            collectiveText(*longest));
     result.opening.text = waits
         ? "A step is bound by a collective when devices wait longer than they compute: then by the one that is waited for longest."
         : "A step is bound by what computing spends most of its time on when devices compute longer than they wait.";
@@ -229,6 +229,8 @@ void adviseMemory(ReportAnswer& result, const ReportInputs& inputs)
         result.value.text = "fits: " + result.value.text;
         result.sentence = fmt::format("Of {} this one fits and takes the least time for a sample: a step of {}.",
             changesText(triedCount(inputs)), formatSeconds(best.trial->stepSeconds));
+        if (best.trial->kind == Batch)
+            result.sentence += " A smaller batch changes the training.";
         return;
     }
     const Dominant dominant = dominantKind(*inputs.simulated);
@@ -258,7 +260,7 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
         adviseTrial(result, inputs, *layout.trial);
         result.sentence = fmt::format("{} instead of {}: the fastest of {}.", formatSeconds(layout.trial->stepSeconds),
             formatSeconds(s.stepSeconds), changesText(triedCount(inputs)));
-        result.sentence += cause;
+        result.opening.text = cause;
     } else if (s.boundBy == "launch overhead" && batch.trial != nullptr && batch.gain > kWorthwhile) {
         adviseTrial(result, inputs, *batch.trial);
         result.sentence = fmt::format("Kernels are so short that starting them takes the time; {} more samples a second. It changes the training.",
@@ -268,7 +270,7 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
         result.sentence
             = fmt::format("No other layout that was simulated is faster. More computing for each byte sent: {} more samples a second. It changes the training.",
                 percentText(1.0 / (1.0 - batch.gain) - 1.0));
-        result.sentence += cause;
+        result.opening.text = cause;
     } else if (type.trial != nullptr && type.gain > kWorthwhile) {
         adviseTrial(result, inputs, *type.trial);
         result.sentence = fmt::format("{} instead of {}. It changes the numbers: products round their operands to bf16.",
@@ -298,7 +300,10 @@ ReportAnswer nextAnswer(const ReportInputs& inputs)
         adviseTime(result, inputs);
     else
         adviseMemory(result, inputs);
-    result.opening.text = inputs.trials.empty()
+    if (result.opening.text.starts_with(' '))
+        result.opening.text.replace(0, 1, "");
+    result.opening.text += result.opening.text.empty() ? "" : "\n";
+    result.opening.text += inputs.trials.empty()
         ? std::string("No change was simulated.")
         : "Each change of the section \"What was tried\" was simulated in full. Differences below 2 % are not advised: they are within the model's error.";
     return result;
@@ -347,7 +352,7 @@ ReportSection trialsSection(const ReportInputs& inputs)
 {
     ReportSection section{"tried", "What was tried", {}};
     section.blocks.push_back(ReportParagraph{
-        "Each row is this study with one thing changed, simulated in full on the same machine. A row opens to the command."});
+        "Each row is this study with one thing changed, simulated in full on the same machine. A row opens to the command that reports on it."});
     ReportTable table;
     table.title = "Changes that were simulated";
     table.columns = {{"Change"}, {"Step", true}, {"For a sample", true}, {"Waiting", true}, {"Memory", true}, {"Fits"}, {"Bound by"}};
@@ -374,9 +379,7 @@ ReportSection trialsSection(const ReportInputs& inputs)
                 secondsValue(trial.exposedSeconds), bytesValue(static_cast<double>(trial.peakBytes)),
                 wordsValue(trial.fits ? "yes" : "no"), wordsValue(spokenBound(trial.boundBy))};
         }
-        const std::string command
-            = commandText("report", inputs.studyFile, withSettings(inputs.settings, trial.settings), "-o report.html");
-        row.opening.text += (row.opening.text.empty() ? "" : "\n") + command;
+        row.opening.formula = commandText("report", inputs.studyFile, withSettings(inputs.settings, trial.settings), "-o report.html");
         table.rows.push_back(std::move(row));
     }
     section.blocks.push_back(std::move(table));

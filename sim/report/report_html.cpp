@@ -3,6 +3,7 @@
 #include "sim/report/report_style.h"
 
 #include "core/draw/svg.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -15,21 +16,6 @@ namespace {
 
 /// Pictures wider than this have a row for themselves.
 constexpr double kWidePixels = 500.0;
-
-const char* toneWord(ReportTone tone)
-{
-    switch (tone) {
-    case ReportTone::Good:
-        return "good";
-    case ReportTone::Warning:
-        return "warning";
-    case ReportTone::Error:
-        return "problem";
-    case ReportTone::Neutral:
-        break;
-    }
-    return "";
-}
 
 class PageWriter {
 public:
@@ -88,9 +74,10 @@ private:
         const std::string id = "answer-" + answer.id;
         add("<section class=\"answer {}\" aria-labelledby=\"{}\">\n<h2 id=\"{}\">{}", reportToneName(answer.tone), escapedXml(id), escapedXml(id),
             escapedXml(answer.question));
-        if (answer.tone != ReportTone::Neutral)
-            add(" <span class=\"mark {}\">{}</span>", reportToneName(answer.tone), toneWord(answer.tone));
-        add("</h2>\n<p class=\"headline\">{}</p>\n", escapedXml(answer.headline));
+        if (answer.tone == ReportTone::Warning || answer.tone == ReportTone::Error)
+            add(" <span class=\"mark {}\">{}</span>", reportToneName(answer.tone), answer.tone == ReportTone::Error ? "problem" : "warning");
+        constexpr std::size_t kLong = 14; // characters that fit a card at the size of figures
+        add("</h2>\n<p class=\"headline{}\">{}</p>\n", displayWidth(answer.headline) > kLong ? " long" : "", escapedXml(answer.headline));
         if (!answer.value.text.empty())
             add("<p class=\"value\">{}</p>\n", escapedXml(answer.value.text));
         if (answer.share)
@@ -182,27 +169,42 @@ private:
             add("<{}{}{}", tag, i == 0 ? " scope=\"row\"" : "", table.columns[i].numeric ? " class=\"n\"" : "");
             if (cell.number)
                 add(" data-v=\"{}\"", *cell.number);
-            add(">{}</{}>", escapedXml(cell.text), tag);
+            if (i == 0 && opensFromItsName(row))
+                add("><details class=\"opener\"><summary>{}</summary></details></{}>", escapedXml(cell.text), tag);
+            else
+                add(">{}</{}>", escapedXml(cell.text), tag);
         }
         add("</tr>\n");
-        if (!row.opening.empty()) {
-            // The first line of the reason stands there already; the rest opens.
-            const std::string& text = row.opening.text;
-            const std::size_t lineEnd = text.find('\n');
-            const std::string first = text.substr(0, lineEnd);
-            ReportOpening rest = row.opening;
-            rest.text = lineEnd == std::string::npos ? std::string() : text.substr(lineEnd + 1);
-            add("<tr class=\"opening\"><td colspan=\"{}\"><div class=\"inner\">", table.columns.size());
-            if (rest.empty()) {
-                add("<span class=\"note\">{}</span>", escapedXml(first));
-            } else {
-                add("<details><summary>{}</summary>\n<div class=\"opened\">\n", escapedXml(first.empty() ? "Formula and inputs" : first));
-                write(rest);
-                add("</div>\n</details>");
-            }
-            add("</div></td></tr>\n");
-        }
+        writeOpening(row, table.columns.size());
         add("</tbody>\n");
+    }
+
+    /// A row without words of its own opens from its first cell: the style sheet shows the next line while that one is open.
+    static bool opensFromItsName(const ReportRow& row) { return row.opening.text.empty() && !row.opening.empty(); }
+
+    void writeOpening(const ReportRow& row, std::size_t columns)
+    {
+        if (row.opening.empty())
+            return;
+        const bool fromName = opensFromItsName(row);
+        add("<tr class=\"opening{}\"><td colspan=\"{}\"><div class=\"inner\">", fromName ? " closed" : "", columns);
+        // The first line of a reason stands there always; the rest opens.
+        const std::size_t lineEnd = row.opening.text.find('\n');
+        ReportOpening rest = row.opening;
+        rest.text = lineEnd == std::string::npos ? std::string() : row.opening.text.substr(lineEnd + 1);
+        const std::string first = escapedXml(row.opening.text.substr(0, lineEnd));
+        if (fromName) {
+            add("<div class=\"opened\">\n");
+            write(rest);
+            add("</div>");
+        } else if (rest.empty()) {
+            add("<span class=\"note\">{}</span>", first);
+        } else {
+            add("<details><summary>{}</summary>\n<div class=\"opened\">\n", first);
+            write(rest);
+            add("</div>\n</details>");
+        }
+        add("</div></td></tr>\n");
     }
 
     void write(const ReportPictures& pictures)

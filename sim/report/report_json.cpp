@@ -593,6 +593,15 @@ std::string reportJson(const Report& report)
     return safe + "\n";
 }
 
+bool isReport(std::string_view text)
+{
+    const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (first == std::string_view::npos)
+        return false;
+    constexpr std::size_t kHead = 256; // the schema is the first member
+    return text[first] == '<' || (text[first] == '{' && text.substr(first, kHead).find(kSchemaName) != std::string_view::npos);
+}
+
 Result<Report> readReport(std::string_view text, const std::string& file)
 {
     const auto found = embedded(text, file);

@@ -81,11 +81,10 @@ public:
 
     ReportSection section() const
     {
-        ReportSection section{"layouts", "How arrays lie on the devices", {}};
+        ReportSection section{"layouts", "Layouts", {}};
         const std::vector<Alike> groups = groupsOf(m_inputs.arrays, m_mesh);
-        std::size_t asked = 0;
-        for (const ReportedArray& array : m_inputs.arrays)
-            asked += array.annotation.empty() ? 0 : 1;
+        const auto asked = std::count_if(m_inputs.arrays.begin(), m_inputs.arrays.end(),
+            [](const ReportedArray& array) { return !array.annotation.empty(); });
         section.blocks.push_back(ReportParagraph{fmt::format(
             "The step has {} named arrays on {} in the mesh {}. The study places {} of them; the layouts of the others follow, "
             "and each row opens to the reason. Arrays of one type that lie alike share a row.",
@@ -144,14 +143,19 @@ private:
         drawing.deviceColours = DeviceColours(m_mesh);
         drawing.partialOver = axesText(array.sharding.unreduced, m_mesh);
         drawing.elementBytes = byteSize(array.type.dtype);
-        drawing.panelWidth = 300.0;
+        drawing.panelWidth = 340.0;
         drawing.panelHeight = 180.0;
         drawing.mostPanels = 4;
         std::string caption = fmt::format("{} ({}) on each device", typeText({array.type.dtype, group.piece}),
             formatBytes(static_cast<double>(group.pieceBytes)));
         if (group.copies > 1)
             caption += fmt::format(", {} copies of each piece", groupedDigits(group.copies));
-        caption += ". " + reasonOf(array) + ".";
+        std::string reason = reasonOf(array);
+        if (reason.starts_with("dim"))
+            reason.front() = 'D';
+        else
+            reason = "Replicated: " + reason;
+        caption += ". " + reason + ".";
         return pictureOf(id, fmt::format("Layout of {}", array.name),
             drawLayout(layoutOf(array.type.shape, array.sharding, m_mesh), drawing), std::move(caption));
     }
@@ -169,25 +173,30 @@ private:
                 wordsValue(typeText({array.type.dtype, group.piece})), bytesValue(static_cast<double>(group.pieceBytes)),
                 countValue(group.copies)};
             row.opening.text = reasonsText(group);
-            row.opening.formula = "bytes on a device = elements of the piece × bytes of an element;  piece = ⌈size / pieces⌉ in each dimension";
             table.rows.push_back(std::move(row));
         }
+        table.note = "Bytes on a device = elements of the piece × bytes of an element; a piece has ⌈size / pieces⌉ in each dimension.";
         if (groups.size() > kMostGroups)
-            table.note = fmt::format("{} more rows are left out.", groups.size() - kMostGroups);
+            table.note += fmt::format(" {} more rows are left out.", groups.size() - kMostGroups);
         return table;
     }
 
     std::string reasonsText(const Alike& group) const
     {
-        std::string text;
-        for (std::size_t i = 0; i < std::min(kMostReasons, group.arrays.size()); ++i)
-            text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", group.arrays[i]->name, reasonOf(*group.arrays[i]));
-        if (group.arrays.size() > kMostReasons) {
-            std::vector<std::string> names;
-            for (std::size_t i = kMostReasons; i < std::min(4 * kMostReasons, group.arrays.size()); ++i)
-                names.push_back(group.arrays[i]->name);
-            text += fmt::format("\nand {}{}", join(names, ", "), group.arrays.size() > 4 * kMostReasons ? " and more" : "");
+        // Arrays with the same reason share a line.
+        std::vector<std::pair<std::string, std::vector<std::string>>> lines;
+        for (std::size_t i = 0; i < std::min(kMostReasons, group.arrays.size()); ++i) {
+            const std::string reason = reasonOf(*group.arrays[i]);
+            auto line = std::find_if(lines.begin(), lines.end(), [&](const auto& one) { return one.first == reason; });
+            if (line == lines.end())
+                line = lines.insert(lines.end(), {reason, {}});
+            line->second.push_back(group.arrays[i]->name);
         }
+        std::string text;
+        for (const auto& [reason, names] : lines)
+            text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", join(names, ", "), reason);
+        if (group.arrays.size() > kMostReasons)
+            text += fmt::format("\nand {} more", group.arrays.size() - kMostReasons);
         return text;
     }
 
@@ -222,13 +231,13 @@ ReportSection layoutsSection(const ReportInputs& inputs)
 {
     if (inputs.partitioned != nullptr)
         return LayoutReporter(inputs).section();
-    return {"layouts", "How arrays lie on the devices",
+    return {"layouts", "Layouts",
         {ReportParagraph{"The problems of the study keep its program from being built.", ReportTone::Warning}}};
 }
 
 ReportSection machineSection(const ReportInputs& inputs)
 {
-    ReportSection section{"machine", "The mesh on the machine", {}};
+    ReportSection section{"machine", "Mesh and machine", {}};
     section.blocks.push_back(ReportParagraph{inputs.machine->text()
         + (inputs.placement != nullptr ? ": " + inputs.placement->text() + "." : ". The mesh has no place on it.")});
     auto drawing = machinePicture(*inputs.machine, inputs.placement);

@@ -75,13 +75,13 @@ ReportTable liveTable(const ReportInputs& inputs)
             bytesValue(static_cast<double>(value.bytes)),
             shareValue(static_cast<double>(value.bytes) / static_cast<double>(std::max<std::int64_t>(1, study.simulation.peakBytes)))};
         if (piece != pieces.end())
-            row.opening = {{}, fmt::format("{} elements × {} B, to a multiple of {} B", groupedDigits(piece->second.elements()),
-                                   byteSize(piece->second.dtype), kBufferAlignment),
-                {{"buffer", groupedDigits(value.bytes) + " B", "buffer plan; values that follow each other in place share one"}}};
+            row.opening.formula = fmt::format("{} elements × {} B = {} B", groupedDigits(piece->second.elements()),
+                byteSize(piece->second.dtype), groupedDigits(piece->second.bytes()));
         table.rows.push_back(std::move(row));
     }
+    table.note = fmt::format("Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
     if (study.liveAtPeak.size() > kMostLive)
-        table.note = fmt::format("{} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
+        table.note += fmt::format(" {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
     return table;
 }
 
@@ -90,7 +90,7 @@ ReportTable liveTable(const ReportInputs& inputs)
 ReportSection memorySection(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    ReportSection section{"memory", "Memory of a device over the step", {}};
+    ReportSection section{"memory", "Memory", {}};
     MemoryDrawing drawing = memoryPicture(s);
     drawing.title.clear();
     drawing.width = 860.0;

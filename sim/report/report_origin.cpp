@@ -139,7 +139,7 @@ void addPrediction(ReportSection& section, const ReportInputs& inputs)
 
 ReportSection problemsSection(const ReportInputs& inputs)
 {
-    ReportSection section{"problems", "Problems and warnings", {}};
+    ReportSection section{"problems", "Problems", {}};
     if (inputs.problems.empty()) {
         section.blocks.push_back(ReportParagraph{"No problems were found in the study.", ReportTone::Good});
         return section;
@@ -155,7 +155,7 @@ ReportSection problemsSection(const ReportInputs& inputs)
 
 ReportSection originSection(const ReportInputs& inputs, const std::string& command)
 {
-    ReportSection section{"origin", "How this report was made", {}};
+    ReportSection section{"origin", "How it was made", {}};
     if (inputs.machine != nullptr)
         addPrediction(section, inputs);
     if (inputs.phases > 1)

@@ -33,12 +33,14 @@ h1{margin:0 0 1rem;font-size:clamp(1.5rem,1.1rem + 1.6vw,2.1rem);line-height:1.2
 
 /* the four answers */
 .answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15.5rem),1fr));gap:1rem;margin:0 0 3rem}
+.answers:has(details[open]){align-items:start}
 .answer{display:flex;flex-direction:column;min-width:0;margin:0;padding:1.1rem 1.2rem 1rem;background:var(--surface);
   border:1px solid var(--grid);border-top:3px solid var(--tone);border-radius:10px}
 .answer h2{display:flex;align-items:baseline;justify-content:space-between;gap:.5rem;margin:0 0 .4rem;font-size:.85rem;font-weight:500;
   color:var(--muted-text);border:0;padding:0}
 .answer .headline{margin:0;font-size:1.7rem;line-height:1.2;font-weight:650;letter-spacing:-.01em;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
-.answer .value{margin:.1rem 0 0;font-size:1.02rem;font-weight:500;font-variant-numeric:tabular-nums}
+.answer .headline.long{font-size:1.2rem;line-height:1.3}
+.answer .value{margin:.15rem 0 0;font-size:1rem;font-weight:500;font-variant-numeric:tabular-nums}
 .answer .sentence{margin:.7rem 0 0;font-size:.92rem;color:var(--muted-text)}
 .answer .more{margin-top:auto;padding-top:.8rem}
 .answer code{overflow-wrap:anywhere}
@@ -67,11 +69,12 @@ p.good,p.warning,p.error{padding:.6rem .9rem;border-left:3px solid var(--tone);b
 /* what opens */
 details>summary{cursor:pointer;list-style:none}
 details>summary::-webkit-details-marker{display:none}
+.opener>summary{display:inline}
 details>summary::after{content:"";display:inline-block;width:.42em;height:.42em;margin:0 .15em .14em .55em;border:solid currentColor;border-width:0 1.5px 1.5px 0;
   transform:rotate(45deg);opacity:.65}
 details[open]>summary::after{transform:rotate(225deg);margin-bottom:-.04em}
 .opened{margin-top:.6rem;font-size:.88rem}
-.opened p{margin:0 0 .5rem;white-space:pre-line;overflow-wrap:anywhere}
+.opened p{margin:0 0 .5rem;max-width:none;white-space:pre-line;overflow-wrap:anywhere}
 .formula{margin:0 0 .5rem;padding:.45rem .7rem;background:var(--background);border:1px solid var(--grid);border-radius:6px;overflow-wrap:anywhere}
 .inputs{width:100%;border-collapse:collapse;font-size:.95em}
 .inputs th,.inputs td{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top;font-weight:400;border:0;overflow-wrap:anywhere}
@@ -85,7 +88,7 @@ details[open]>summary::after{transform:rotate(225deg);margin-bottom:-.04em}
 .stack .inputs td:last-child{font-size:.92em}
 
 /* figures */
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,13rem),1fr));gap:.75rem;align-items:start}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,10.5rem),1fr));gap:.75rem;align-items:start}
 .figure{min-width:0;padding:.7rem .9rem;border:1px solid var(--grid);border-radius:8px}
 .figure .label{display:block;font-size:.82rem;color:var(--muted-text)}
 .figure .number{font-size:1.2rem;font-weight:600;font-variant-numeric:tabular-nums}
@@ -96,13 +99,18 @@ details.figure[open]{grid-column:span 2;background:var(--surface)}
 .scroll{overflow-x:auto;margin:0 0 .4rem}
 .data{width:100%;border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 .data caption{text-align:left;font-weight:600;padding:0 0 .45rem}
-.data thead th{padding:.35rem .9rem .35rem 0;text-align:left;vertical-align:bottom;font-weight:500;font-size:.82rem;color:var(--muted-text);border-bottom:1px solid var(--outline)}
-.data tbody td,.data tbody th{padding:.38rem .9rem .38rem 0;text-align:left;vertical-align:top;font-weight:400}
-.data th:last-child,.data td:last-child{padding-right:0}
+.data thead th{padding:.35rem .7rem;text-align:left;vertical-align:bottom;font-weight:500;font-size:.82rem;color:var(--muted-text);border-bottom:1px solid var(--outline)}
+.data>tbody>tr>td,.data>tbody>tr>th{padding:.38rem .7rem;text-align:left;vertical-align:top;font-weight:400}
+.data>*>tr>:last-child{padding-right:0}
+.data>*>tr>:first-child{padding-left:0}
 .data .n{text-align:right;white-space:nowrap}
-.data tbody{border-bottom:1px solid var(--grid)}
-.data tbody:hover{background:var(--surface)}
-.data .opening td{padding:0 0 .5rem;border:0}
+.data>tbody{border-bottom:1px solid var(--grid)}
+.data>tbody:hover{background:var(--surface)}
+.data>tbody>.opening>td{padding:0 0 .5rem}
+.data .opening.closed{display:none}
+.data tbody:has(.opener[open]) .opening.closed{display:table-row}
+@supports not selector(:has(a)){.data .opening.closed{display:table-row}}
+.data .opening.closed .opened{margin-top:0}
 .data .opening .inner{position:sticky;left:0;max-width:min(52rem,calc(100vw - 2rem));font-size:.94em}
 .data .opening summary{color:var(--muted-text)}
 .data .opening summary:hover{color:var(--accent)}
@@ -114,7 +122,7 @@ details.figure[open]{grid-column:span 2;background:var(--surface)}
 .note{margin:0;font-size:.85rem;color:var(--muted-text)}
 
 /* pictures */
-.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,21rem),1fr));gap:1.25rem;align-items:start}
+.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,21rem),1fr));gap:1.25rem}
 .pictures.wide{grid-template-columns:minmax(0,1fr)}
 figure{margin:0;min-width:0;padding:.9rem;border:1px solid var(--grid);border-radius:10px}
 figure .scroll{margin:0}
@@ -129,17 +137,18 @@ svg.picture text{white-space:pre}
 .problem p{margin:0 0 .25rem;max-width:none;overflow-wrap:anywhere}
 .problem .where{color:var(--muted-text);font-size:.86rem}
 pre{margin:0;padding:.9rem 1rem;background:var(--surface);border:1px solid var(--grid);border-radius:8px;overflow-x:auto;line-height:1.5;tab-size:4}
+pre code{font-size:inherit}
 footer{color:var(--muted-text);font-size:.85rem;border-top:1px solid var(--grid);padding-top:1rem}
 
 @page{size:A4;margin:14mm 13mm 15mm}
 @media print{
-  html{scroll-behavior:auto}
-  body{font-size:9.5pt;line-height:1.45}
+  html{scroll-behavior:auto;font-size:9.5pt}
+  body{font-size:1rem;line-height:1.45}
   .page{max-width:none;padding:0}
   nav,.skip{display:none}
   .body{display:block}
   .answers{grid-template-columns:1fr 1fr;gap:4mm;margin-bottom:7mm}
-  .answer,.figure,figure,.problem,.data tbody,.inputs tr{break-inside:avoid}
+  .answer,.figure,figure,.problem,.data>tbody,.inputs tr{break-inside:avoid}
   .answer .headline{font-size:15pt}
   h1{font-size:18pt}
   main h2{font-size:13pt;break-after:avoid}
@@ -149,15 +158,28 @@ footer{color:var(--muted-text);font-size:.85rem;border-top:1px solid var(--grid)
   .scroll,pre{overflow:visible}
   pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:8pt}
   .data{font-size:8pt}
-  .data thead{display:table-header-group}
-  .data thead th,.data tbody td,.data tbody th{padding-right:2.5mm}
-  .data .n{white-space:normal}
+  p{max-width:none}
+  .data thead{display:table-header-group;break-inside:avoid}
+  .data>thead>tr>th,.data>tbody>tr>td,.data>tbody>tr>th{padding-right:1.5mm;padding-left:1.5mm}
+  .data button{display:contents}
+  .data thead .n{white-space:normal}
+  .data .opening.closed{display:table-row}
+  .data>tbody>.opening>td{padding-bottom:1.2mm}
   .data .opening .inner{position:static;max-width:none}
   .figures{grid-template-columns:repeat(3,1fr);gap:3mm}
   .figure,details.figure[open]{grid-column:auto;padding:2.5mm 3mm;background:none}
   .figure .number{font-size:11pt}
-  .opened,.inputs{font-size:7.5pt}
-  .formula{background:none;font-size:7.5pt}
+  .answer{padding:3mm 3.5mm}
+  figure{padding:3mm}
+  .opened,.opened p,.inputs{font-size:7.5pt;margin:.6mm 0 0}
+  .formula{background:none;border:0;padding:0;font-size:7.2pt}
+  /* inputs in one run of text: name = value (source); */
+  .inputs,.inputs tbody,.stack .inputs,.stack .inputs tbody{display:block}
+  .inputs tr,.inputs th,.inputs td,.stack .inputs tr,.stack .inputs th,.stack .inputs td{display:inline;padding:0;border:0}
+  .inputs th::after{content:" = "}
+  .inputs td:last-child:not(:empty)::before{content:" ("}
+  .inputs td:last-child:not(:empty)::after{content:")"}
+  .inputs tr:not(:last-child)::after{content:"; "}
   .pictures{grid-template-columns:1fr 1fr;gap:4mm}
   .wide svg.picture{min-width:0;max-width:100%}
   /* everything that opens is open */

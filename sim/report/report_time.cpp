@@ -71,7 +71,7 @@ public:
 
     ReportSection section()
     {
-        ReportSection section{"collectives", "Collectives and their causes", {}};
+        ReportSection section{"collectives", "Collectives", {}};
         if (m_collectives.empty()) {
             section.blocks.push_back(ReportParagraph{"The step has no collectives: no device needs what another one holds."});
             return section;
@@ -127,15 +127,15 @@ private:
         for (const SimulatedCollective& collective : m_collectives) {
             const ColourRole role = roleOf(collective.use.kind);
             Bar bar;
-            bar.label = collectiveName(collective.use);
+            bar.label = collective.use.cause.value;
             bar.parts = {{"waited for", collective.exposedSeconds, role},
                 {"hidden behind computing", std::max(0.0, collective.seconds - collective.exposedSeconds), role, Hatch::Rising}};
-            bar.note = "over " + collective.use.axes;
-            bar.tooltip = collective.use.cause.reason;
+            bar.note = collective.use.axes;
+            bar.tooltip = collectiveName(collective.use) + "\n" + collective.use.cause.reason;
             drawing.bars.push_back(std::move(bar));
         }
         return pictureOf("collective-times", "Time of each collective", drawBars(drawing),
-            "Time of each collective in a step; what is hatched is hidden behind computing. The longest waits first.");
+            "Time of each collective in a step and the mesh axes that it is over; what is hatched is hidden behind computing. The longest waits first.");
     }
 
     ReportTable table() const
@@ -175,7 +175,7 @@ private:
             row.opening.text += fmt::format(" It comes from {}.", use.cause.annotation);
         row.opening.inputs = {{"B", groupedDigits(use.bytesPerDevice) + " B", "payload of a call"},
             {"group", fmt::format("{} devices", use.groupSize), fmt::format("mesh axes {} of {}", use.axes, m_mesh.text())},
-            {"calls", groupedDigits(use.count), "loops around it"}};
+            {"calls", groupedDigits(use.count), "schedule: turns of the loops around it"}};
         if (timed) {
             row.opening.formula = collective.algorithm + ": " + collective.formula;
             addLinks(row.opening, use);
@@ -345,10 +345,11 @@ ReportTable kernelTable(const Simulation& s, const KernelSums& sums)
                                   secondsValue(kernel.seconds),
                                   shareValue(s.computeSeconds > 0.0 ? kernel.seconds / s.computeSeconds : 0.0),
                                   wordsValue(limitText(kernel.time.bound))},
-            {"One call:", kernel.formula, {}}});
+            {{}, kernel.formula, {}}});
     }
+    table.note = "A row opens to the roofline of one call.";
     if (sums.kernels.size() > kMostKernels)
-        table.note = fmt::format("{} more take {} together.", sums.kernels.size() - kMostKernels, formatSeconds(rest));
+        table.note += fmt::format(" {} more kernels take {} together.", sums.kernels.size() - kMostKernels, formatSeconds(rest));
     return table;
 }
 
@@ -358,14 +359,14 @@ ReportSection collectivesSection(const ReportInputs& inputs)
 {
     if (inputs.scheduled != nullptr)
         return CollectiveReporter(inputs).section();
-    return {"collectives", "Collectives and their causes",
+    return {"collectives", "Collectives",
         {ReportParagraph{"The problems of the study keep its program from being built.", ReportTone::Warning}}};
 }
 
 ReportSection breakdownSection(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    ReportSection section{"breakdown", "Where the time of a step goes", {}};
+    ReportSection section{"breakdown", "Step time", {}};
     const auto cost = DeviceCost::create(*inputs.machine);
     if (!cost) // what was simulated has a cost
         return section;
@@ -380,7 +381,7 @@ ReportSection breakdownSection(const ReportInputs& inputs)
 ReportSection timelineSection(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    ReportSection section{"timeline", "The step on one device", {}};
+    ReportSection section{"timeline", "Timeline", {}};
     TimelineDrawing drawing;
     drawing.width = kWidth;
     drawing.rowHeight = 26.0;

@@ -128,7 +128,7 @@ ReportParagraph verdict(const MeasuredTraining& training)
     return {fmt::format("DIFFERENT from one device: {} of {} tensors are outside their tolerance.", failed, v.tensors.size()), ReportTone::Error};
 }
 
-ReportTable tensorTable(const MeasuredVerification& verification)
+ReportTable tensorTable(const MeasuredVerification& verification, std::int64_t devices)
 {
     std::vector<MeasuredTensor> tensors = verification.tensors;
     const auto used = [](const MeasuredTensor& tensor) { return tensor.tolerance > 0.0 ? tensor.error / tensor.tolerance : 0.0; };
@@ -145,10 +145,11 @@ ReportTable tensorTable(const MeasuredVerification& verification)
         };
         table.rows.push_back({{wordsValue(tensor.name), figure(tensor.error), figure(tensor.unshardedError), figure(tensor.tolerance),
                                   wordsValue(tensor.passed ? "equal" : "different")},
-            {{}, "allowed = 4 × error of one device + devices × ε × scale", {{"scale", fmt::format("{:.4g}", tensor.scale), "largest value of the reference"}}}});
+            {{}, fmt::format("allowed = 4 × {:.2e} + {} devices × ε × {:.4g}", tensor.unshardedError, devices, tensor.scale), {}}});
     }
+    table.note = "Allowed: 4 × the error of one device + devices × ε × the largest value of the reference, ε being a rounding of the tensor's type.";
     if (tensors.size() > kMostTensors)
-        table.note = fmt::format("{} more are nearer to the reference.", tensors.size() - kMostTensors);
+        table.note += fmt::format(" {} more tensors are further inside.", tensors.size() - kMostTensors);
     return table;
 }
 
@@ -168,7 +169,7 @@ ReportSection absent(const ReportInputs& inputs, ReportSection section)
 
 ReportSection trainingSection(const ReportInputs& inputs)
 {
-    ReportSection section{"training", "Training, really run", {}};
+    ReportSection section{"training", "Training", {}};
     if (!inputs.training)
         return absent(inputs, std::move(section));
     const MeasuredTraining& training = *inputs.training;
@@ -191,7 +192,7 @@ ReportSection trainingSection(const ReportInputs& inputs)
     if (!curves.pictures.empty())
         section.blocks.push_back(std::move(curves));
     if (training.verification && !training.verification->tensors.empty())
-        section.blocks.push_back(tensorTable(*training.verification));
+        section.blocks.push_back(tensorTable(*training.verification, training.devices));
     return section;
 }
 

@@ -128,7 +128,7 @@ private:
                 settings.push_back(fmt::format("{}{}={}", prefix, axes[i].name, mesh[i]));
                 words.push_back(fmt::format("{}={}", axes[i].name, mesh[i]));
             }
-            m_trials.push_back(simulated(ReportTrial::Kind::Mesh, "mesh " + join(words, ","), std::move(settings)));
+            m_trials.push_back(simulated(ReportTrial::Kind::Mesh, "mesh " + join(words, ", "), std::move(settings)));
         }
     }
 
@@ -158,27 +158,28 @@ private:
         std::vector<std::string> settings;
         const Mesh& mesh = m_analysis.mesh();
         std::set<std::string> axesAdded;
-        for (const ProgramArray& array : m_analysis.arrays) {
-            if (array.role != Role::Parameter || array.type.shape.size() < 2)
+        for (const StudyArray& parameter : studyArrays(m_phase)) {
+            if (parameter.kind != StudyArray::Kind::Parameter || parameter.shape.size() < 2)
                 continue;
-            auto spec = toSpec(array.sharding, mesh);
+            const ProgramArray* array = m_analysis.findArray(parameter.name);
+            auto spec = array == nullptr ? std::nullopt : toSpec(array->sharding, mesh);
             if (!spec)
                 continue;
-            spec->dims.resize(array.type.shape.size());
+            spec->dims.resize(parameter.shape.size());
             bool added = false;
             for (const MeshAxis& axis : mesh.axes()) {
                 const bool used = std::any_of(spec->dims.begin(), spec->dims.end(),
                     [&](const auto& dim) { return std::find(dim.begin(), dim.end(), axis.name) != dim.end(); });
                 if (used || axis.size == 1)
                     continue;
-                if (const auto dim = bestDim(array.type.shape, *spec, mesh, axis.size)) {
+                if (const auto dim = bestDim(parameter.shape, *spec, mesh, axis.size)) {
                     spec->dims[*dim].push_back(axis.name);
                     axesAdded.insert(axis.name);
                     added = true;
                 }
             }
             if (added)
-                settings.push_back(fmt::format("sharding.{}={}", array.name, specText(*spec)));
+                settings.push_back(fmt::format("sharding.{}={}", parameter.name, specText(*spec)));
         }
         if (settings.empty())
             return;
