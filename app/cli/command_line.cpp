@@ -23,6 +23,8 @@ namespace {
 constexpr const char* kMainExamples = R"help(  meshwright tour
   meshwright train study.yaml --verify
   meshwright simulate study.yaml --set mesh.data=8
+  meshwright report study.yaml -o report.html
+  meshwright gui study.yaml
   meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
   meshwright check study.yaml --set mesh.data=8
   meshwright explain MW1104
@@ -59,7 +61,18 @@ constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --ve
 constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
   meshwright run program.mlir --function main --seed 7)help";
 
-constexpr const char* kTourExamples = "  meshwright tour";
+constexpr const char* kReportExamples = R"help(  meshwright report study.yaml -o report.html
+  meshwright report study.yaml --train -o report.html
+  meshwright report study.yaml --result result.json -o report.md
+  meshwright report study.yaml --set mesh.data=8 --format csv
+  meshwright report report.html -o again.html)help";
+
+constexpr const char* kGuiExamples = R"help(  meshwright gui
+  meshwright gui study.yaml
+  meshwright gui report.html)help";
+
+constexpr const char* kTourExamples = R"help(  meshwright tour
+  meshwright tour --report report.html)help";
 
 constexpr const char* kDoctorExamples = "  meshwright doctor";
 
@@ -87,7 +100,7 @@ struct Verb {
 
 /// The flags that all verbs have, as typed.
 struct CommonFlags {
-    std::string format = "text";
+    std::string format = {}; ///< empty: the verb's first
     std::string colour = "auto";
     bool quiet = false;
 };
@@ -106,6 +119,8 @@ public:
         addShow();
         addTrain();
         addSimulate();
+        addReport();
+        addGui();
         addRun();
         addCheck();
         addConvert();
@@ -234,10 +249,34 @@ private:
             ->type_name("N");
     }
 
+    void addReport()
+    {
+        Verb& verb = addVerb("report", "Write what is known of a study: does it fit, how fast, bound by what, what to do next.", kReportExamples,
+            {Format::Html, Format::Markdown, Format::Csv, Format::Json}, [this](Output& output) {
+                m_report.formatGiven = !m_common.format.empty();
+                return runReport(m_report, output);
+            });
+        verb.needed.push_back(
+            verb.app->add_option("STUDY", m_report.study, "Study file, or a report to be written again; - is standard input")->type_name(""));
+        addSettings(*verb.app, m_report.settings);
+        verb.app->add_flag("--train", m_report.train, "Really train, verified against one device, and add what was measured");
+        verb.app->add_option("--result", m_report.result, "Add what an earlier training measured (train -o RESULT.json)")->type_name("RESULT.json");
+        verb.app->add_option("-o,--output", m_report.file, "File to write instead of standard output; its ending says the format")
+            ->type_name("FILE");
+    }
+
+    void addGui()
+    {
+        Verb& verb = addVerb("gui", "Start the desktop program.", kGuiExamples, {Format::Text},
+            [this](Output& output) { return runGui(m_gui, output); });
+        verb.app->add_option("FILE", m_gui.file, "A study or a report to open")->type_name("");
+    }
+
     void addTour()
     {
-        addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples, {Format::Text},
-            [](Output& output) { return runTour(output); });
+        Verb& verb = addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples, {Format::Text},
+            [this](Output& output) { return runTour(m_tour, output); });
+        verb.app->add_option("--report", m_tour.report, "File for the report of the trained example, as HTML")->type_name("FILE");
     }
 
     void addDoctor()
@@ -266,6 +305,9 @@ private:
     SimulateOptions m_simulate;
     TrainOptions m_train;
     RunOptions m_run;
+    ReportOptions m_report;
+    GuiOptions m_gui;
+    TourOptions m_tour;
     ConvertOptions m_convert;
     ExplainOptions m_explain;
     ListOptions m_list;
@@ -337,7 +379,10 @@ Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
             problems.push_back(
                 {"MW1903", fmt::format("{}: \"{}\" is not allowed here", flag, value), "one of: " + join(allowed, ", ")});
     };
-    refuse("--format", m_common.format, formats);
+    if (m_common.format.empty())
+        output.format = verb.formats.front();
+    else
+        refuse("--format", m_common.format, formats);
     refuse("--color", m_common.colour, {"auto", "always", "never"});
     refuse("--fail-on", m_failOn, {"note", "warning", "error"});
     output.colour = m_common.colour == "always" ? ColourChoice::Always

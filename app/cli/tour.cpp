@@ -2,9 +2,10 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/verbs.h"
 
+#include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
-#include "sim/session/engine.h"
+#include "sim/session/report_of.h"
 
 #include <fmt/format.h>
 
@@ -49,9 +50,21 @@ std::string collectiveSummary(const TrainingResult& result)
     return text;
 }
 
+/// The report of a study, with what training it measured.
+Result<Done> writeTourReport(
+    const std::string& file, const std::filesystem::path& study, const sim::Catalogue& catalogue, const TrainingResult& trained)
+{
+    const auto text = readFile(study);
+    if (!text)
+        return text.error();
+    sim::Session session(catalogue);
+    const auto analysis = session.analyse({*text, study.string(), {}});
+    return writeFileAtomically(file, sim::reportHtml(sim::reportOf(*analysis, {.training = sim::measuredTraining(trained)})));
+}
+
 } // namespace
 
-int runTour(Output& output)
+int runTour(const TourOptions& options, Output& output)
 {
     const std::filesystem::path examples = resourcesDirectory() / "examples";
     const auto study = loadStudy(examples / "digits.yaml");
@@ -91,6 +104,12 @@ int runTour(Output& output)
     text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;
     text += "\nNext: meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec \"P('data', 'model')\"\n"
             "      meshwright simulate resources/examples/*.yaml          (README.md has the tour)\n";
+    if (!options.report.empty()) {
+        const auto written = writeTourReport(options.report, examples / "digits.yaml", *catalogue, t);
+        if (!written)
+            return fail(written.error(), output);
+        text += fmt::format("      {}   (all of it about the digits on a page; meshwright report writes one for any study)\n", options.report);
+    }
     output.result(text);
     return t.verification->passed ? kExitOk : kExitMismatch;
 }

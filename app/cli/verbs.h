@@ -89,8 +89,29 @@ struct RunOptions {
 /// Executes a program, sharded as its text says. Problems: MW1732 no such function.
 int runRun(const RunOptions& options, Output& output);
 
+struct ReportOptions {
+    std::string study; ///< a study, or a report whose study is reported on again
+    std::vector<std::string> settings;
+    bool train = false; ///< adds what training measures, verified against one device
+    std::string result; ///< file of a training result to add instead; empty: none
+    std::string file; ///< where the report goes; empty or `-`: standard output
+    bool formatGiven = false; ///< false: the ending of `file` says
+};
+/// Writes the report of a study: HTML, Markdown, CSV or JSON (`meshwright.report/1`). Infeasible, with the report written, when it does not fit.
+/// Problems: MW1903 the ending of `file` names no format, or both kinds of training; those of `readReport` and `readTrainingResult`; MW1005.
+int runReport(const ReportOptions& options, Output& output);
+
+struct GuiOptions {
+    std::string file; ///< a study or a report; empty: none
+};
+/// Becomes the desktop program. Problems: MW1827 it is not installed.
+int runGui(const GuiOptions& options, Output& output);
+
+struct TourOptions {
+    std::string report; ///< file for the report of the trained example; empty: none
+};
 /// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
-int runTour(Output& output);
+int runTour(const TourOptions& options, Output& output);
 
 /// Whether this machine is fit, and what the program found on it.
 int runDoctor(Output& output);

@@ -6,12 +6,14 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <optional>
 
 namespace meshwright {
 
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr const char* kDashes = " stroke-dasharray=\"4 3\"";
 
 /// The number of bytes of the well-formed UTF-8 character at `at` that XML 1.0 allows; 0 when there is none.
 std::size_t characterLength(std::string_view text, std::size_t at)
@@ -34,28 +36,6 @@ std::size_t characterLength(std::string_view text, std::size_t at)
     return tooLong || forbidden ? 0 : length;
 }
 
-std::string escaped(std::string_view text)
-{
-    std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t length = characterLength(text, at);
-        if (length == 0)
-            out += kReplacement;
-        else if (text[at] == '&')
-            out += "&amp;";
-        else if (text[at] == '<')
-            out += "&lt;";
-        else if (text[at] == '>')
-            out += "&gt;";
-        else if (text[at] == '"')
-            out += "&quot;";
-        else
-            out += text.substr(at, length);
-        at += std::max<std::size_t>(1, length);
-    }
-    return out;
-}
-
 /// At most two decimals, no trailing zeros, never "-0".
 std::string number(double value)
 {
@@ -67,6 +47,7 @@ std::string number(double value)
     return text;
 }
 
+/// Writes the elements of a picture: a document has the colours of one theme in it, a fragment names roles as classes.
 class SvgWriter {
 public:
     explicit SvgWriter(Theme theme)
@@ -74,39 +55,72 @@ public:
     {
     }
 
+    explicit SvgWriter(std::string idPrefix)
+        : m_idPrefix(std::move(idPrefix))
+    {
+    }
+
     std::string document(const DisplayList& list)
+    {
+        return written(list, "xmlns=\"http://www.w3.org/2000/svg\"", "font-family=\"DejaVu Sans, Verdana, sans-serif\"", "<title>");
+    }
+
+    std::string fragment(const DisplayList& list)
+    {
+        return written(list, "class=\"picture\"", fmt::format("aria-labelledby=\"{}title\"", escapedXml(m_idPrefix)),
+            fmt::format("<title id=\"{}title\">", escapedXml(m_idPrefix)));
+    }
+
+private:
+    std::string written(const DisplayList& list, const char* first, const std::string& last, const std::string& title)
     {
         std::string body;
         for (const DisplayItem& item : list.items)
             body += element(item);
 
-        std::string out = fmt::format(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
-            "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n",
-            number(list.width), number(list.height));
-        if (!list.title.empty())
-            out += fmt::format("<title>{}</title>\n", escaped(list.title));
+        std::string out = fmt::format("<svg {0} width=\"{1}\" height=\"{2}\" viewBox=\"0 0 {1} {2}\" role=\"img\" {3}>\n", first,
+            number(list.width), number(list.height), last);
+        if (!list.title.empty() || !m_theme)
+            out += fmt::format("{}{}</title>\n", title, escapedXml(list.title));
         if (!m_hatches.empty()) {
             out += "<defs>\n";
             for (const auto& [key, name] : m_hatches)
                 out += pattern(key.first, key.second, name);
             out += "</defs>\n";
         }
-        if (const auto background = colourOf(list.background, m_theme))
-            out += fmt::format("<rect width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", number(list.width), number(list.height),
-                hexText(*background));
+        if (list.background.index() != 0)
+            out += fmt::format(
+                "<rect width=\"{}\" height=\"{}\"{}/>\n", number(list.width), number(list.height), painted(list.background, {}));
         return out + body + "</svg>\n";
     }
 
-private:
+    /// The attributes of a fill and a line; what is not painted has none, but for a fill, which must say so.
+    std::string painted(const Paint& fill, const Paint& line) const
+    {
+        std::string classes;
+        std::string attributes;
+        const auto add = [&](const char* attribute, const char* classPrefix, const Paint& paint) {
+            const ColourRole* role = std::get_if<ColourRole>(&paint);
+            if (role != nullptr && !m_theme)
+                classes += fmt::format("{}{}{}", classes.empty() ? "" : " ", classPrefix, colourRoleName(*role));
+            else if (const auto colour = colourOf(paint, m_theme.value_or(Theme::Light)))
+                attributes += fmt::format(" {}=\"{}\"", attribute, hexText(*colour));
+        };
+        if (fill.index() == 0)
+            attributes = " fill=\"none\"";
+        add("fill", "fill-", fill);
+        add("stroke", "line-", line);
+        return classes.empty() ? attributes : fmt::format(" class=\"{}\"{}", classes, attributes);
+    }
+
     std::string element(const DisplayItem& item)
     {
         const std::string shapes = std::visit([&](const auto& shape) { return drawn(shape); }, item.shape);
         if (item.id.empty() && item.tooltip.empty())
             return shapes;
-        std::string out = item.id.empty() ? "<g>" : fmt::format("<g data-id=\"{}\">", escaped(item.id));
+        std::string out = item.id.empty() ? "<g>" : fmt::format("<g data-id=\"{}\">", escapedXml(item.id));
         if (!item.tooltip.empty())
-            out += fmt::format("<title>{}</title>", escaped(item.tooltip));
+            out += fmt::format("<title>{}</title>", escapedXml(item.tooltip));
         return out + "\n" + shapes + "</g>\n";
     }
 
@@ -134,75 +148,131 @@ private:
 
     std::string drawn(const PolylineShape& line)
     {
-        const auto colour = colourOf(line.paint, m_theme);
-        if (!colour)
+        if (line.paint.index() == 0)
             return {};
-        return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n",
-            pointList(line.points), hexText(*colour), number(line.width), line.dashed ? " stroke-dasharray=\"4 3\"" : "");
+        return fmt::format("<polyline points=\"{}\"{} stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n", pointList(line.points),
+            painted({}, line.paint), number(line.width), line.dashed ? kDashes : "");
     }
 
     std::string drawn(const LineShape& line)
     {
-        const auto colour = colourOf(line.paint, m_theme);
-        if (!colour)
+        if (line.paint.index() == 0)
             return {};
-        return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{}/>\n",
-            number(line.from.x), number(line.from.y), number(line.to.x), number(line.to.y), hexText(*colour), number(line.width),
-            line.dashed ? " stroke-dasharray=\"4 3\"" : "");
+        return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"{} stroke-width=\"{}\"{}/>\n", number(line.from.x),
+            number(line.from.y), number(line.to.x), number(line.to.y), paintedLine(line.paint), number(line.width),
+            line.dashed ? kDashes : "");
     }
 
     std::string drawn(const TextShape& text)
     {
-        const auto colour = colourOf(text.paint, m_theme);
-        if (!colour)
+        if (text.paint.index() == 0)
             return {};
         // Capitals are about 0.73 of the font size high; attributes for the middle are treated differently by viewers.
-        std::string out = fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"", number(text.at.x),
-            number(text.at.y + 0.365 * text.size), number(text.size), hexText(*colour));
+        std::string out = fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\"{}", number(text.at.x),
+            number(text.at.y + 0.365 * text.size), number(text.size), painted(text.paint, {}));
         if (text.anchor != TextAnchor::Start)
             out += fmt::format(" text-anchor=\"{}\"", text.anchor == TextAnchor::Middle ? "middle" : "end");
         if (text.bold)
             out += " font-weight=\"bold\"";
-        return out + " xml:space=\"preserve\">" + escaped(text.text) + "</text>\n";
+        return out + " xml:space=\"preserve\">" + escapedXml(text.text) + "</text>\n";
     }
 
     /// The shape filled and outlined; between the two, over the fill, the hatch.
     std::string styled(const std::string& geometry, const ShapeStyle& style)
     {
-        const auto fill = colourOf(style.fill, m_theme);
-        const auto outline = colourOf(style.outline, m_theme);
-        const auto hatch = style.hatch == Hatch::None ? std::nullopt : colourOf(style.hatchPaint, m_theme);
-        const std::string outlineText = outline
-            ? fmt::format(" stroke=\"{}\" stroke-width=\"{}\"", hexText(*outline), number(style.outlineWidth))
-            : std::string();
-        const std::string first = fmt::format("{} fill=\"{}\"", geometry, fill ? hexText(*fill) : "none");
-        if (!hatch)
-            return first + outlineText + "/>\n";
-        const auto [place, isNew] = m_hatches.try_emplace({style.hatch, *hatch}, fmt::format("hatch{}", m_hatches.size()));
-        return fmt::format("{}/>\n{} fill=\"url(#{})\"{}/>\n", first, geometry, place->second, outlineText);
+        const bool hatched = style.hatch != Hatch::None && style.hatchPaint.index() != 0;
+        const std::string outlineWidth
+            = style.outline.index() == 0 ? std::string() : fmt::format(" stroke-width=\"{}\"", number(style.outlineWidth));
+        if (!hatched)
+            return fmt::format("{}{}{}/>\n", geometry, painted(style.fill, style.outline), outlineWidth);
+        const auto [place, isNew] = m_hatches.try_emplace(
+            {style.hatch, style.hatchPaint}, fmt::format("{}hatch{}", escapedXml(m_idPrefix), m_hatches.size()));
+        return fmt::format("{0}{1}/>\n{0} fill=\"url(#{2})\"{3}{4}/>\n", geometry, painted(style.fill, {}), place->second,
+            paintedLine(style.outline), outlineWidth);
     }
 
-    static std::string pattern(Hatch hatch, Colour colour, const std::string& name)
+    /// The attributes of a line alone.
+    std::string paintedLine(const Paint& line) const
+    {
+        const ColourRole* role = std::get_if<ColourRole>(&line);
+        if (role != nullptr && !m_theme)
+            return fmt::format(" class=\"line-{}\"", colourRoleName(*role));
+        const auto colour = colourOf(line, m_theme.value_or(Theme::Light));
+        return colour ? fmt::format(" stroke=\"{}\"", hexText(*colour)) : std::string();
+    }
+
+    std::string pattern(Hatch hatch, const Paint& paint, const std::string& name) const
     {
         std::string path;
         if (hatch == Hatch::Rising || hatch == Hatch::Crossed)
             path += "M-2 2L2 -2M0 8L8 0M6 10L10 6";
         if (hatch == Hatch::Falling || hatch == Hatch::Crossed)
             path += "M-2 6L2 10M0 0L8 8M6 -2L10 2";
-        return fmt::format("<pattern id=\"{}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path d=\"{}\" "
-                           "stroke=\"{}\" fill=\"none\"/></pattern>\n",
-            name, path, hexText(colour));
+        return fmt::format("<pattern id=\"{}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path d=\"{}\"{} "
+                           "fill=\"none\"/></pattern>\n",
+            name, path, paintedLine(paint));
     }
 
-    Theme m_theme;
-    std::map<std::pair<Hatch, Colour>, std::string> m_hatches;
+    std::optional<Theme> m_theme; ///< nothing: a fragment
+    std::string m_idPrefix;
+    std::map<std::pair<Hatch, Paint>, std::string> m_hatches;
 };
 
 } // namespace
 
+std::string validXmlText(std::string_view text)
+{
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t length = characterLength(text, at);
+        out += length == 0 ? kReplacement : text.substr(at, length);
+        at += std::max<std::size_t>(1, length);
+    }
+    return out;
+}
+
+std::string escapedXml(std::string_view text)
+{
+    std::string out;
+    for (const char c : validXmlText(text)) {
+        if (c == '&')
+            out += "&amp;";
+        else if (c == '<')
+            out += "&lt;";
+        else if (c == '>')
+            out += "&gt;";
+        else if (c == '"')
+            out += "&quot;";
+        else
+            out += c;
+    }
+    return out;
+}
+
 std::string svgText(const DisplayList& list, Theme theme)
 {
     return SvgWriter(theme).document(list);
+}
+
+std::string svgFragment(const DisplayList& list, const std::string& idPrefix)
+{
+    return SvgWriter(idPrefix).fragment(list);
+}
+
+std::string themeVariables(Theme theme)
+{
+    std::string css;
+    for (const ColourRole role : kAllRoles)
+        css += fmt::format("--{}:{};", colourRoleName(role), hexText(colourOf(role, theme)));
+    return css;
+}
+
+std::string svgClassRules()
+{
+    std::string css;
+    for (const ColourRole role : kAllRoles)
+        css += fmt::format(".fill-{0}{{fill:var(--{0})}}.line-{0}{{stroke:var(--{0})}}\n", colourRoleName(role));
+    return css;
 }
 
 } // namespace meshwright

@@ -4,6 +4,7 @@
 #include "core/draw/display_list.h"
 
 #include <string>
+#include <string_view>
 
 namespace meshwright {
 
@@ -12,5 +13,22 @@ namespace meshwright {
 /// The same list and theme give the same bytes. Tooltips become `<title>` elements and ids `data-id` attributes; text is escaped,
 /// and what XML cannot hold (control characters, broken UTF-8) becomes U+FFFD. Coordinates have at most two decimals.
 std::string svgText(const DisplayList& list, Theme theme);
+
+/// A picture as an `<svg>` element inside a page. Colours of the theme are classes (`fill-compute`, `line-outline`), which the page colours with
+/// `svgClassRules` and `themeVariables`, so that the picture follows the page's theme; plain colours stay. Fonts are the page's.
+/// All ids in it begin with `idPrefix`, which must differ between the pictures of a page. The same list gives the same bytes.
+std::string svgFragment(const DisplayList& list, const std::string& idPrefix);
+
+/// CSS declarations, one for each role: `--background:#ffffff;--surface:...`.
+std::string themeVariables(Theme theme);
+
+/// The CSS rules of the classes that `svgFragment` uses; their colours are the variables of `themeVariables`.
+std::string svgClassRules();
+
+/// `text` with U+FFFD for what XML and HTML cannot hold: control characters, broken UTF-8.
+std::string validXmlText(std::string_view text);
+
+/// The same with `&`, `<`, `>` and `"` escaped, for text and attributes.
+std::string escapedXml(std::string_view text);
 
 } // namespace meshwright

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/interrupt.h"
+#include "app/cli/progress_line.h"
+#include "app/cli/verbs.h"
+
+#include "core/support/file.h"
+#include "sim/session/report_of.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace meshwright::cli {
+
+namespace {
+
+constexpr std::array kFormats = {Format::Html, Format::Markdown, Format::Csv, Format::Json};
+
+/// The format asked for, or that of the file's ending.
+Result<Format> formatOf(const ReportOptions& options, Format asked)
+{
+    if (options.formatGiven || options.file.empty() || options.file == "-")
+        return asked;
+    std::string ending = std::filesystem::path(options.file).extension().string();
+    std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    for (const Format format : kFormats) {
+        if (ending == std::string(".") + formatName(format))
+            return format;
+    }
+    return Problem{"MW1903", fmt::format("-o: the ending of \"{}\" names no format of reports", options.file),
+        "end it in .html, .md, .csv or .json, or add --format"};
+}
+
+std::string writtenAs(const sim::Report& report, Format format)
+{
+    switch (format) {
+    case Format::Markdown:
+        return sim::reportMarkdown(report);
+    case Format::Csv:
+        return sim::reportCsv(report);
+    case Format::Json:
+        return sim::reportJson(report);
+    default:
+        return sim::reportHtml(report);
+    }
+}
+
+/// What is reported on: a study, and the measured training that a report which is opened again brings along.
+struct Subject {
+    sim::StudySource source;
+    std::optional<sim::MeasuredTraining> training;
+};
+
+Result<Subject> subjectOf(const ReportOptions& options)
+{
+    auto text = readFile(options.study);
+    if (!text)
+        return text.error();
+    if (!sim::isReport(*text))
+        return Subject{{*std::move(text), options.study == "-" ? std::string() : options.study, options.settings}, {}};
+    const auto report = sim::readReport(*text, options.study);
+    if (!report)
+        return report.error();
+    // Files that the study names are looked for beside the page.
+    const std::filesystem::path file = std::filesystem::path(options.study).parent_path() / report->study.file;
+    Subject subject{{report->study.text, file.string(), sim::withSettings(report->study.settings, options.settings)}, {}};
+    if (!report->trainingResult.empty() && options.settings.empty()) {
+        auto training = sim::readTrainingResult(report->trainingResult, options.study);
+        if (!training)
+            return training.error();
+        subject.training = *std::move(training);
+    }
+    return subject;
+}
+
+/// The measured part that the command line asks for: from a file, or by training now.
+Result<std::optional<sim::MeasuredTraining>> trainingOf(
+    const ReportOptions& options, const Subject& subject, const Output& output, const std::stop_token& stop)
+{
+    if (!options.result.empty()) {
+        const auto text = readFile(options.result);
+        if (!text)
+            return text.error();
+        auto training = sim::readTrainingResult(*text, options.result);
+        if (!training)
+            return training.error();
+        return std::optional(*std::move(training));
+    }
+    if (!options.train)
+        return subject.training;
+    const auto study = readStudy(subject.source.text, subject.source.file, subject.source.settings);
+    if (!study)
+        return study.error();
+    ProgressLine line(output.quiet);
+    const auto trained = sim::trainStudy(
+        *study, {.verify = true}, [&](const TrainingProgress& progress) { line.show(progress); }, stop);
+    if (!trained)
+        return trained.error();
+    return std::optional(sim::measuredTraining(*trained));
+}
+
+} // namespace
+
+int runReport(const ReportOptions& options, Output& output)
+{
+    const auto format = formatOf(options, output.format);
+    if (!format)
+        return fail(format.error(), output);
+    if (options.train && !options.result.empty())
+        return fail({Problem{"MW1903", "--train and --result exclude each other", "train now, or take the result of a training"}}, output);
+    const auto subject = subjectOf(options);
+    if (!subject)
+        return fail(subject.error(), output);
+    auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error(), output);
+
+    sim::Session session(*std::move(catalogue));
+    const auto analysis = session.analyse(subject->source);
+    const int studyCode = exitCodeOf(analysis->problems);
+    if (studyCode != kExitOk && studyCode != kExitInfeasible)
+        return fail(inFile(analysis->problems, subject->source.file.empty() ? "standard input" : subject->source.file), output);
+
+    InterruptWatcher interrupt;
+    const auto training = trainingOf(options, *subject, output, interrupt.token());
+    if (!training)
+        return fail(training.error(), output);
+    const sim::Report report = sim::reportOf(*analysis, {.training = *training});
+    const std::string text = writtenAs(report, *format);
+    if (options.file.empty() || options.file == "-") {
+        output.result(text);
+    } else if (const auto written = writeFileAtomically(options.file, text); !written) {
+        return fail(written.error(), output);
+    }
+
+    // The result stands; what is wrong with the study is said beside it.
+    Output words = output;
+    words.format = Format::Text;
+    if (!analysis->problems.empty() && !(output.quiet && studyCode == kExitOk))
+        printProblems(analysis->problems, words);
+    if (!options.file.empty() && options.file != "-")
+        words.narrate(fmt::format("{}: {}, {}", options.file, report.findAnswer("fits")->headline == "Not known" ? "nothing simulated" : "step " + report.findAnswer("speed")->headline,
+            *training ? "training measured" : "training not measured"));
+    if ((*training).has_value() && (*training)->interrupted && interrupt.exitCode() != 0)
+        return interrupt.exitCode();
+    if ((*training).has_value() && (*training)->verification && !(*training)->verification->passed)
+        return kExitMismatch;
+    if (studyCode != kExitOk)
+        return studyCode;
+    return analysis->simulated && !analysis->simulated->simulation.fits ? kExitInfeasible : kExitOk;
+}
+
+} // namespace meshwright::cli

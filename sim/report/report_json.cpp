@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/report/json_reader.h"
+#include "sim/report/report.h"
+
+#include "core/draw/svg.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <limits>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Reader = JsonReader<Json>;
+
+constexpr const char* kSchema = "meshwright.report/1";
+constexpr std::string_view kSchemaName = "meshwright.report/";
+constexpr std::string_view kScriptStart = "<script type=\"application/json\" id=\"meshwright-report\">";
+constexpr std::string_view kGenerator = "<meta name=\"generator\" content=\"Meshwright ";
+
+constexpr std::array kHatchNames = {"none", "rising", "falling", "crossed"};
+constexpr std::array kAnchorNames = {"start", "middle", "end"};
+constexpr std::array kToneNames = {"neutral", "good", "warning", "error"};
+constexpr std::array kSeverityNames = {"note", "warning", "error"};
+
+// ---- writing: what has its usual value is left out ---------------------------------------------------------------------------------
+
+/// Whole numbers without a decimal point: pictures are full of them.
+Json numberJson(double value)
+{
+    constexpr double kExact = 9007199254740992.0;
+    if (value == std::floor(value) && std::fabs(value) < kExact)
+        return static_cast<std::int64_t>(value);
+    return value;
+}
+
+void put(Json& json, const char* key, const std::string& text)
+{
+    if (!text.empty())
+        json[key] = text;
+}
+
+void put(Json& json, const char* key, const Paint& paint)
+{
+    if (const ColourRole* role = std::get_if<ColourRole>(&paint))
+        json[key] = colourRoleName(*role);
+    else if (const Colour* colour = std::get_if<Colour>(&paint))
+        json[key] = hexText(*colour);
+}
+
+Json pointsJson(const std::vector<Point>& points)
+{
+    Json json = Json::array();
+    for (const Point& point : points) {
+        json.push_back(numberJson(point.x));
+        json.push_back(numberJson(point.y));
+    }
+    return json;
+}
+
+void putStyle(Json& json, const ShapeStyle& style)
+{
+    put(json, "fill", style.fill);
+    put(json, "line", style.outline);
+    if (style.outlineWidth != 1.0)
+        json["line_width"] = numberJson(style.outlineWidth);
+    if (style.hatch != Hatch::None) {
+        json["hatch"] = kHatchNames[static_cast<std::size_t>(style.hatch)];
+        put(json, "hatch_line", style.hatchPaint);
+    }
+}
+
+void putLine(Json& json, const Paint& paint, double width, bool dashed)
+{
+    put(json, "line", paint);
+    if (width != 1.0)
+        json["line_width"] = numberJson(width);
+    if (dashed)
+        json["dashed"] = true;
+}
+
+struct ShapeWriter {
+    Json operator()(const RectShape& rect) const
+    {
+        Json json = {{"shape", "rect"}};
+        json["at"] = {numberJson(rect.topLeft.x), numberJson(rect.topLeft.y), numberJson(rect.width), numberJson(rect.height)};
+        putStyle(json, rect.style);
+        if (rect.cornerRadius != 0.0)
+            json["radius"] = numberJson(rect.cornerRadius);
+        return json;
+    }
+    Json operator()(const PolygonShape& polygon) const
+    {
+        Json json = {{"shape", "polygon"}, {"at", pointsJson(polygon.corners)}};
+        putStyle(json, polygon.style);
+        return json;
+    }
+    Json operator()(const LineShape& line) const
+    {
+        Json json = {{"shape", "line"}, {"at", pointsJson({line.from, line.to})}};
+        putLine(json, line.paint, line.width, line.dashed);
+        return json;
+    }
+    Json operator()(const PolylineShape& line) const
+    {
+        Json json = {{"shape", "polyline"}, {"at", pointsJson(line.points)}};
+        putLine(json, line.paint, line.width, line.dashed);
+        return json;
+    }
+    Json operator()(const TextShape& text) const
+    {
+        Json json = {{"shape", "text"}, {"at", pointsJson({text.at})}, {"text", text.text}};
+        if (text.size != 12.0)
+            json["size"] = numberJson(text.size);
+        if (text.anchor != TextAnchor::Start)
+            json["anchor"] = kAnchorNames[static_cast<std::size_t>(text.anchor)];
+        put(json, "fill", text.paint);
+        if (text.bold)
+            json["bold"] = true;
+        return json;
+    }
+};
+
+Json listJson(const DisplayList& list)
+{
+    Json json = {{"width", numberJson(list.width)}, {"height", numberJson(list.height)}};
+    put(json, "title", list.title);
+    put(json, "background", list.background);
+    json["items"] = Json::array();
+    for (const DisplayItem& item : list.items) {
+        Json entry = std::visit(ShapeWriter{}, item.shape);
+        put(entry, "id", item.id);
+        put(entry, "tooltip", item.tooltip);
+        json["items"].push_back(std::move(entry));
+    }
+    return json;
+}
+
+Json valueJson(const ReportValue& value)
+{
+    Json json = {{"text", value.text}};
+    if (value.number)
+        json["number"] = numberJson(*value.number);
+    put(json, "unit", value.unit);
+    return json;
+}
+
+Json inputsJson(const std::vector<ReportInput>& inputs)
+{
+    Json json = Json::array();
+    for (const ReportInput& input : inputs) {
+        Json entry = {{"name", input.name}, {"value", input.value}};
+        put(entry, "source", input.source);
+        json.push_back(std::move(entry));
+    }
+    return json;
+}
+
+void put(Json& json, const ReportOpening& opening)
+{
+    if (opening.empty())
+        return;
+    Json entry = Json::object();
+    put(entry, "text", opening.text);
+    put(entry, "formula", opening.formula);
+    if (!opening.inputs.empty())
+        entry["inputs"] = inputsJson(opening.inputs);
+    json["opening"] = std::move(entry);
+}
+
+void putTone(Json& json, ReportTone tone)
+{
+    if (tone != ReportTone::Neutral)
+        json["tone"] = reportToneName(tone);
+}
+
+struct BlockWriter {
+    Json operator()(const ReportParagraph& paragraph) const
+    {
+        Json json = {{"block", "paragraph"}, {"text", paragraph.text}};
+        putTone(json, paragraph.tone);
+        return json;
+    }
+    Json operator()(const ReportFigures& figures) const
+    {
+        Json json = {{"block", "figures"}, {"figures", Json::array()}};
+        for (const ReportFigure& figure : figures.figures) {
+            Json entry = {{"label", figure.label}, {"value", valueJson(figure.value)}};
+            put(entry, figure.opening);
+            json["figures"].push_back(std::move(entry));
+        }
+        return json;
+    }
+    Json operator()(const ReportTable& table) const
+    {
+        Json json = {{"block", "table"}, {"title", table.title}, {"columns", Json::array()}, {"rows", Json::array()}};
+        for (const ReportColumn& column : table.columns) {
+            Json entry = {{"title", column.title}};
+            if (column.numeric)
+                entry["numeric"] = true;
+            json["columns"].push_back(std::move(entry));
+        }
+        for (const ReportRow& row : table.rows) {
+            Json entry = {{"cells", Json::array()}};
+            for (const ReportValue& cell : row.cells)
+                entry["cells"].push_back(valueJson(cell));
+            put(entry, row.opening);
+            json["rows"].push_back(std::move(entry));
+        }
+        put(json, "note", table.note);
+        return json;
+    }
+    Json operator()(const ReportPictures& pictures) const
+    {
+        Json json = {{"block", "pictures"}, {"pictures", Json::array()}};
+        for (const ReportPicture& picture : pictures.pictures) {
+            Json entry = {{"id", picture.id}, {"title", picture.title}};
+            put(entry, "caption", picture.caption);
+            entry["picture"] = listJson(picture.list);
+            json["pictures"].push_back(std::move(entry));
+        }
+        return json;
+    }
+    Json operator()(const ReportProblems& problems) const
+    {
+        Json json = {{"block", "problems"}, {"problems", Json::array()}};
+        for (const ReportProblem& problem : problems.problems) {
+            Json entry = {{"severity", severityName(problem.severity)}, {"id", problem.id}, {"message", problem.message}};
+            put(entry, "where", problem.where);
+            put(entry, "rule", problem.rule);
+            put(entry, "fix", problem.fix);
+            json["problems"].push_back(std::move(entry));
+        }
+        return json;
+    }
+    Json operator()(const ReportCode& code) const { return {{"block", "code"}, {"title", code.title}, {"text", code.text}}; }
+};
+
+Json answerJson(const ReportAnswer& answer)
+{
+    Json json = {{"id", answer.id}, {"question", answer.question}};
+    putTone(json, answer.tone);
+    json["headline"] = answer.headline;
+    json["value"] = valueJson(answer.value);
+    put(json, "sentence", answer.sentence);
+    if (answer.share)
+        json["share"] = numberJson(*answer.share);
+    put(json, "command", answer.command);
+    put(json, answer.opening);
+    return json;
+}
+
+Json reportObject(const Report& report)
+{
+    Json json = {{"schema", kSchema}, {"meshwright", report.version}, {"title", report.title}, {"facts", inputsJson(report.facts)},
+        {"command", report.command}};
+    json["study"] = {{"file", report.study.file}, {"text", report.study.text}, {"settings", report.study.settings}};
+    json["answers"] = Json::array();
+    for (const ReportAnswer& answer : report.answers)
+        json["answers"].push_back(answerJson(answer));
+    json["sections"] = Json::array();
+    for (const ReportSection& section : report.sections) {
+        Json entry = {{"id", section.id}, {"title", section.title}, {"blocks", Json::array()}};
+        for (const ReportBlock& block : section.blocks)
+            entry["blocks"].push_back(std::visit(BlockWriter{}, block));
+        json["sections"].push_back(std::move(entry));
+    }
+    if (!report.trainingResult.empty())
+        json["training"] = Json::parse(report.trainingResult, nullptr, false);
+    return json;
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------------------------
+
+class ReportReader {
+public:
+    explicit ReportReader(const std::string& file)
+        : m_reader("MW1823", file)
+    {
+    }
+
+    const Problems& problems() const { return m_reader.problems(); }
+
+    Report read(const Json& json)
+    {
+        Report report;
+        report.version = m_reader.text(json, "meshwright", {});
+        report.title = m_reader.text(json, "title", {});
+        report.facts = inputs(json, "facts", {}, false);
+        report.command = m_reader.text(json, "command", {});
+        if (const Json* study = m_reader.member(json, "study", {})) {
+            report.study.file = m_reader.text(*study, "file", "study");
+            report.study.text = m_reader.text(*study, "text", "study");
+            m_reader.list(*study, "settings", "study", false, [&](const Json& setting, const std::string& at) {
+                if (setting.is_string())
+                    report.study.settings.push_back(setting.get<std::string>());
+                else
+                    m_reader.wrong(at, "expected text");
+            });
+        }
+        m_reader.list(json, "answers", {}, false,
+            [&](const Json& answer, const std::string& at) { report.answers.push_back(readAnswer(answer, at)); });
+        m_reader.list(json, "sections", {}, false, [&](const Json& section, const std::string& at) {
+            ReportSection read{m_reader.text(section, "id", at), m_reader.text(section, "title", at), {}};
+            m_reader.list(section, "blocks", at, false,
+                [&](const Json& block, const std::string& path) { readBlock(read.blocks, block, path); });
+            report.sections.push_back(std::move(read));
+        });
+        if (const Json* training = m_reader.member(json, "training", {}, true)) {
+            if (training->is_object())
+                report.trainingResult = training->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+            else
+                m_reader.wrong("training", "expected an object");
+        }
+        return report;
+    }
+
+private:
+    template <typename Names>
+    std::size_t nameIndex(const Json& json, const char* key, const std::string& path, const Names& names)
+    {
+        const std::string name = m_reader.text(json, key, path, true);
+        if (name.empty())
+            return 0;
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (name == names[i])
+                return i;
+        }
+        m_reader.wrong(Reader::join(path, key), fmt::format("unknown name: \"{}\"", name));
+        return 0;
+    }
+
+    ReportTone tone(const Json& json, const std::string& path)
+    {
+        return static_cast<ReportTone>(nameIndex(json, "tone", path, kToneNames));
+    }
+
+    std::vector<ReportInput> inputs(const Json& json, const char* key, const std::string& path, bool mayBeAbsent)
+    {
+        std::vector<ReportInput> inputs;
+        m_reader.list(json, key, path, mayBeAbsent, [&](const Json& input, const std::string& at) {
+            inputs.push_back({m_reader.text(input, "name", at), m_reader.text(input, "value", at), m_reader.text(input, "source", at, true)});
+        });
+        return inputs;
+    }
+
+    ReportOpening opening(const Json& json, const std::string& path)
+    {
+        const Json* found = m_reader.member(json, "opening", path, true);
+        if (found == nullptr)
+            return {};
+        const std::string at = Reader::join(path, "opening");
+        return {m_reader.text(*found, "text", at, true), m_reader.text(*found, "formula", at, true), inputs(*found, "inputs", at, true)};
+    }
+
+    ReportValue valueOf(const Json& json, const std::string& path)
+    {
+        return {m_reader.text(json, "text", path), m_reader.optionalNumber(json, "number", path), m_reader.text(json, "unit", path, true)};
+    }
+
+    ReportValue value(const Json& json, const std::string& path)
+    {
+        const Json* found = m_reader.member(json, "value", path);
+        return found == nullptr ? ReportValue{} : valueOf(*found, Reader::join(path, "value"));
+    }
+
+    ReportAnswer readAnswer(const Json& json, const std::string& path)
+    {
+        ReportAnswer answer;
+        answer.id = m_reader.text(json, "id", path);
+        answer.question = m_reader.text(json, "question", path);
+        answer.tone = tone(json, path);
+        answer.headline = m_reader.text(json, "headline", path);
+        answer.value = value(json, path);
+        answer.sentence = m_reader.text(json, "sentence", path, true);
+        answer.share = m_reader.optionalNumber(json, "share", path);
+        answer.command = m_reader.text(json, "command", path, true);
+        answer.opening = opening(json, path);
+        return answer;
+    }
+
+    void readBlock(std::vector<ReportBlock>& blocks, const Json& json, const std::string& path)
+    {
+        const std::string kind = m_reader.text(json, "block", path);
+        if (kind == "paragraph")
+            blocks.push_back(ReportParagraph{m_reader.text(json, "text", path), tone(json, path)});
+        else if (kind == "figures")
+            blocks.push_back(readFigures(json, path));
+        else if (kind == "table")
+            blocks.push_back(readTable(json, path));
+        else if (kind == "pictures")
+            blocks.push_back(readPictures(json, path));
+        else if (kind == "problems")
+            blocks.push_back(readProblems(json, path));
+        else if (kind == "code")
+            blocks.push_back(ReportCode{m_reader.text(json, "title", path), m_reader.text(json, "text", path)});
+        else if (json.is_object() && json.contains("block"))
+            m_reader.wrong(Reader::join(path, "block"), fmt::format("unknown kind of block: \"{}\"", kind));
+    }
+
+    ReportFigures readFigures(const Json& json, const std::string& path)
+    {
+        ReportFigures figures;
+        m_reader.list(json, "figures", path, false, [&](const Json& figure, const std::string& at) {
+            figures.figures.push_back({m_reader.text(figure, "label", at), value(figure, at), opening(figure, at)});
+        });
+        return figures;
+    }
+
+    ReportTable readTable(const Json& json, const std::string& path)
+    {
+        ReportTable table;
+        table.title = m_reader.text(json, "title", path);
+        m_reader.list(json, "columns", path, false, [&](const Json& column, const std::string& at) {
+            table.columns.push_back({m_reader.text(column, "title", at), m_reader.truth(column, "numeric", at, true)});
+        });
+        if (table.columns.empty())
+            m_reader.wrong(Reader::join(path, "columns"), "a table needs a column");
+        m_reader.list(json, "rows", path, false, [&](const Json& row, const std::string& at) {
+            ReportRow read;
+            m_reader.list(row, "cells", at, false,
+                [&](const Json& cell, const std::string& cellPath) { read.cells.push_back(valueOf(cell, cellPath)); });
+            if (read.cells.size() != table.columns.size())
+                m_reader.wrong(Reader::join(at, "cells"), fmt::format("{} cells for {} columns", read.cells.size(), table.columns.size()));
+            read.opening = opening(row, at);
+            table.rows.push_back(std::move(read));
+        });
+        table.note = m_reader.text(json, "note", path, true);
+        return table;
+    }
+
+    ReportPictures readPictures(const Json& json, const std::string& path)
+    {
+        ReportPictures pictures;
+        m_reader.list(json, "pictures", path, false, [&](const Json& picture, const std::string& at) {
+            ReportPicture read{m_reader.text(picture, "id", at), m_reader.text(picture, "title", at), m_reader.text(picture, "caption", at, true), {}};
+            if (const Json* list = m_reader.member(picture, "picture", at))
+                read.list = readList(*list, Reader::join(at, "picture"));
+            pictures.pictures.push_back(std::move(read));
+        });
+        return pictures;
+    }
+
+    ReportProblems readProblems(const Json& json, const std::string& path)
+    {
+        ReportProblems problems;
+        m_reader.list(json, "problems", path, false, [&](const Json& problem, const std::string& at) {
+            problems.problems.push_back({static_cast<Severity>(nameIndex(problem, "severity", at, kSeverityNames)), m_reader.text(problem, "id", at),
+                m_reader.text(problem, "where", at, true), m_reader.text(problem, "message", at), m_reader.text(problem, "rule", at, true),
+                m_reader.text(problem, "fix", at, true)});
+        });
+        return problems;
+    }
+
+    Paint paint(const Json& json, const char* key, const std::string& path)
+    {
+        const std::string name = m_reader.text(json, key, path, true);
+        if (name.empty())
+            return {};
+        std::uint32_t rgb = 0;
+        const char* end = name.data() + name.size();
+        if (name.size() == 7 && name[0] == '#' && std::from_chars(name.data() + 1, end, rgb, 16).ptr == end)
+            return colourFromHex(rgb);
+        for (const ColourRole role : kAllRoles) {
+            if (name == colourRoleName(role))
+                return role;
+        }
+        m_reader.wrong(Reader::join(path, key), fmt::format("unknown colour: \"{}\"", name));
+        return {};
+    }
+
+    /// The numbers of `at`: as many as `count`, or with 0 an even number of at least `least`.
+    std::vector<double> numbers(const Json& json, const std::string& path, std::size_t count, std::size_t least)
+    {
+        std::vector<double> numbers;
+        m_reader.list(json, "at", path, false, [&](const Json& number, const std::string& at) { numbers.push_back(m_reader.numberOf(number, at)); });
+        if (count > 0 ? numbers.size() == count : numbers.size() >= least && numbers.size() % 2 == 0)
+            return numbers;
+        m_reader.wrong(Reader::join(path, "at"), fmt::format("{} numbers are not the coordinates of this shape", numbers.size()));
+        numbers.assign(std::max(count, least), 0.0);
+        return numbers;
+    }
+
+    static std::vector<Point> pointsOf(const std::vector<double>& numbers)
+    {
+        std::vector<Point> points;
+        for (std::size_t i = 0; i + 1 < numbers.size(); i += 2)
+            points.push_back({numbers[i], numbers[i + 1]});
+        return points;
+    }
+
+    ShapeStyle style(const Json& json, const std::string& path)
+    {
+        ShapeStyle style;
+        style.fill = paint(json, "fill", path);
+        style.outline = paint(json, "line", path);
+        style.outlineWidth = m_reader.number(json, "line_width", path, 1.0, true);
+        style.hatch = static_cast<Hatch>(nameIndex(json, "hatch", path, kHatchNames));
+        if (style.hatch != Hatch::None)
+            style.hatchPaint = paint(json, "hatch_line", path);
+        return style;
+    }
+
+    DisplayItem readItem(const Json& json, const std::string& path)
+    {
+        DisplayItem item{TextShape{}};
+        const std::string shape = m_reader.text(json, "shape", path);
+        if (shape == "rect") {
+            const std::vector<double> at = numbers(json, path, 4, 0);
+            item.shape = RectShape{{at[0], at[1]}, at[2], at[3], style(json, path), m_reader.number(json, "radius", path, 0.0, true)};
+            if (at[2] < 0.0 || at[3] < 0.0)
+                m_reader.wrong(path, "a rectangle of negative size");
+        } else if (shape == "polygon") {
+            item.shape = PolygonShape{pointsOf(numbers(json, path, 0, 6)), style(json, path)};
+        } else if (shape == "line") {
+            const std::vector<double> at = numbers(json, path, 4, 0);
+            item.shape = LineShape{{at[0], at[1]}, {at[2], at[3]}, paint(json, "line", path), m_reader.number(json, "line_width", path, 1.0, true),
+                m_reader.truth(json, "dashed", path, true)};
+        } else if (shape == "polyline") {
+            item.shape = PolylineShape{pointsOf(numbers(json, path, 0, 4)), paint(json, "line", path),
+                m_reader.number(json, "line_width", path, 1.0, true), m_reader.truth(json, "dashed", path, true)};
+        } else if (shape == "text") {
+            const std::vector<double> at = numbers(json, path, 2, 0);
+            item.shape = TextShape{{at[0], at[1]}, m_reader.text(json, "text", path), m_reader.number(json, "size", path, 12.0, true),
+                static_cast<TextAnchor>(nameIndex(json, "anchor", path, kAnchorNames)), paint(json, "fill", path),
+                m_reader.truth(json, "bold", path, true)};
+        } else {
+            m_reader.wrong(Reader::join(path, "shape"), fmt::format("unknown shape: \"{}\"", shape));
+        }
+        item.id = m_reader.text(json, "id", path, true);
+        item.tooltip = m_reader.text(json, "tooltip", path, true);
+        return item;
+    }
+
+    DisplayList readList(const Json& json, const std::string& path)
+    {
+        constexpr double kLargestSide = 1e5;
+        DisplayList list;
+        list.width = m_reader.number(json, "width", path);
+        list.height = m_reader.number(json, "height", path);
+        if (list.width < 0.0 || list.height < 0.0 || list.width > kLargestSide || list.height > kLargestSide)
+            m_reader.wrong(path, fmt::format("{} x {} is no size of a picture", list.width, list.height));
+        list.title = m_reader.text(json, "title", path, true);
+        list.background = paint(json, "background", path);
+        m_reader.list(json, "items", path, false,
+            [&](const Json& item, const std::string& at) { list.items.push_back(readItem(item, at)); });
+        return list;
+    }
+
+    Reader m_reader;
+};
+
+/// The JSON in a page or the text itself.
+Result<std::string_view> embedded(std::string_view text, const std::string& file)
+{
+    const auto problem = [&](const char* id, std::string message) {
+        return Problem{id, std::move(message), "name a page or JSON that `meshwright report` wrote", Place{file}};
+    };
+    if (text.size() > kLargestReportBytes)
+        return problem("MW1824", fmt::format("{} bytes are more than any report has", text.size()));
+    const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (first == std::string_view::npos)
+        return problem("MW1820", "the file is empty");
+    if (text[first] == '{')
+        return text.substr(first);
+    const std::size_t start = text.find(kScriptStart);
+    if (start == std::string_view::npos) {
+        if (text.find(kGenerator) != std::string_view::npos)
+            return problem("MW1821", "the page is cut off: its last part, which holds the report itself, is missing");
+        return problem("MW1820", "the text is no page of Meshwright");
+    }
+    const std::string_view rest = text.substr(start + kScriptStart.size());
+    const std::size_t end = rest.find('<');
+    if (end == std::string_view::npos)
+        return problem("MW1821", "the page is cut off in the middle of the report");
+    return rest.substr(0, end);
+}
+
+} // namespace
+
+std::string reportJson(const Report& report)
+{
+    const std::string json = reportObject(report).dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(json.size() + json.size() / 64);
+    for (const char c : json)
+        safe += c == '<' ? std::string_view("\\u003c") : std::string_view(&c, 1);
+    return safe + "\n";
+}
+
+bool isReport(std::string_view text)
+{
+    const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+    if (first == std::string_view::npos)
+        return false;
+    constexpr std::size_t kHead = 256; // the schema is the first member
+    return text[first] == '<' || (text[first] == '{' && text.substr(first, kHead).find(kSchemaName) != std::string_view::npos);
+}
+
+Result<Report> readReport(std::string_view text, const std::string& file)
+{
+    const auto found = embedded(text, file);
+    if (!found)
+        return found.error();
+    if (jsonDepth(*found) > kDeepestJson)
+        return Problem{"MW1824", "the report is nested too deep to be one", {}, Place{file}};
+    const Json json = Json::parse(*found, nullptr, false);
+    if (json.is_discarded())
+        return Problem{"MW1821", "the report in the file is cut off or damaged: it is not JSON", "write the report again", Place{file}};
+    const auto schema = json.is_object() ? json.find("schema") : json.end();
+    const std::string name = schema != json.end() && schema->is_string() ? schema->get<std::string>() : std::string();
+    if (!name.starts_with(kSchemaName))
+        return Problem{"MW1820", name.empty() ? std::string("the JSON is no report") : fmt::format("the JSON is a \"{}\", no report", name),
+            "name a page or JSON that `meshwright report` wrote", Place{file}};
+    if (name != kSchema)
+        return Problem{"MW1822", fmt::format("the report is a \"{}\"; this program reads \"{}\"", name, kSchema),
+            "open it with a newer Meshwright, or write the report again", Place{file}};
+    ReportReader reader(file);
+    Report report = reader.read(json);
+    if (!reader.problems().empty())
+        return reader.problems();
+    return report;
+}
+
+} // namespace meshwright::sim

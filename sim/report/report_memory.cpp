@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/draw/draw_memory.h"
+#include "core/support/text.h"
+#include "sim/report/memory_picture.h"
+#include "sim/report/report_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr std::size_t kMostLive = 16; ///< rows of the table
+
+/// Shapes of what is live, by name: the piece of one device.
+std::map<std::string, TensorType> piecesOf(const Function& function)
+{
+    std::map<std::string, TensorType> pieces;
+    for (const Value& value : function.values) {
+        if (!value.name.empty())
+            pieces.try_emplace(value.name, value.type);
+    }
+    return pieces;
+}
+
+ReportFigures figures(const ReportInputs& inputs)
+{
+    const Simulation& s = inputs.simulated->simulation;
+    const BufferPlan& plan = inputs.scheduled->buffers;
+    ReportFigures figures;
+    figures.figures.push_back({"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
+        {"What the buffer plan needs: every buffer has a place in one arena, and places are used again.",
+            "peak = end of the highest buffer",
+            {{"live at the peak", groupedDigits(plan.peakLiveBytes) + " B", "largest sum of buffers in use at one instruction"},
+                {"gaps between buffers", groupedDigits(s.peakBytes - plan.peakLiveBytes) + " B", "peak − live"}}}});
+    figures.figures.push_back({"Usable by programs", bytesValue(static_cast<double>(usableBytes(s))),
+        {{}, "usable = capacity − reserve",
+            {{"capacity", groupedDigits(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
+                {"reserve", groupedDigits(s.reserveBytes) + " B", "assumed: 4 % and 1 GiB, at most a tenth"}}}});
+    std::map<MemoryKind, std::int64_t> byKind;
+    for (const LiveValue& value : inputs.simulated->liveAtPeak)
+        byKind[value.kind] += value.bytes;
+    for (const auto& [kind, bytes] : byKind) {
+        std::string name = memoryKindName(kind);
+        name.front() = static_cast<char>(name.front() - 'a' + 'A');
+        figures.figures.push_back({name + " at the peak", bytesValue(static_cast<double>(bytes)),
+            {{}, fmt::format("sum over what is live for {}", memoryKindName(kind)),
+                {{"of all that is live", percentText(static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, plan.peakLiveBytes))),
+                    "buffer plan"}}}});
+    }
+    return figures;
+}
+
+ReportTable liveTable(const ReportInputs& inputs)
+{
+    const SimulatedStudy& study = *inputs.simulated;
+    const std::map<std::string, TensorType> pieces = piecesOf(inputs.scheduled->device.function);
+    ReportTable table;
+    table.title = "Live at the peak";
+    table.columns = {{"Value"}, {"For"}, {"On a device"}, {"Bytes", true}, {"Of the peak", true}};
+    std::int64_t rest = 0;
+    for (std::size_t i = 0; i < study.liveAtPeak.size(); ++i) {
+        const LiveValue& value = study.liveAtPeak[i];
+        if (i >= kMostLive) {
+            rest += value.bytes;
+            continue;
+        }
+        const auto piece = pieces.find(value.name);
+        const std::string type = piece == pieces.end() ? "–" : typeText(piece->second);
+        ReportRow row;
+        row.cells = {wordsValue(value.name), wordsValue(memoryKindName(value.kind)), wordsValue(type),
+            bytesValue(static_cast<double>(value.bytes)),
+            shareValue(static_cast<double>(value.bytes) / static_cast<double>(std::max<std::int64_t>(1, study.simulation.peakBytes)))};
+        if (piece != pieces.end())
+            row.opening.formula = fmt::format("{} elements × {} B = {} B", groupedDigits(piece->second.elements()),
+                byteSize(piece->second.dtype), groupedDigits(piece->second.bytes()));
+        table.rows.push_back(std::move(row));
+    }
+    table.note = fmt::format("Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
+    if (study.liveAtPeak.size() > kMostLive)
+        table.note += fmt::format(" {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
+    return table;
+}
+
+} // namespace
+
+ReportSection memorySection(const ReportInputs& inputs)
+{
+    const Simulation& s = inputs.simulated->simulation;
+    ReportSection section{"memory", "Memory", {}};
+    MemoryDrawing drawing = memoryPicture(s);
+    drawing.title.clear();
+    drawing.width = 860.0;
+    drawing.height = 340.0;
+    section.blocks.push_back(ReportPictures{{pictureOf("memory", "Memory of a device over the step", drawMemory(drawing), memorySentence(s) + ".")}});
+    section.blocks.push_back(figures(inputs));
+    section.blocks.push_back(liveTable(inputs));
+    return section;
+}
+
+} // namespace meshwright::sim

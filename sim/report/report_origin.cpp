@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/draw/svg.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+#include "sim/cost/op_cost.h"
+#include "sim/report/report_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// `text` without the folder that the study lies in, so that a report does not tell where it was made.
+std::string withoutFolder(std::string text, const std::string& studyFile)
+{
+    const std::string folder = std::filesystem::path(studyFile).parent_path().string();
+    if (folder.empty())
+        return validXmlText(text);
+    const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at))
+        text.erase(at, prefix.size());
+    return validXmlText(text);
+}
+
+std::string whereText(const Place& place, const std::string& studyFile)
+{
+    std::string where = place.file == studyFile ? std::filesystem::path(place.file).filename().string() : withoutFolder(place.file, studyFile);
+    if (place.line > 0)
+        where += fmt::format("{}{}:{}", where.empty() ? "" : ":", place.line, place.column);
+    if (!place.path.empty())
+        where += (where.empty() ? "" : ", ") + place.path;
+    return where;
+}
+
+/// One constant of the model of a machine.
+struct Constant {
+    std::string what;
+    ReportValue value;
+    std::string source;
+    bool assumed = false;
+};
+
+Constant fromCatalogue(std::string what, ReportValue value, const OptionalFigure& figure)
+{
+    return {std::move(what), std::move(value), sourceText(figure), !figure};
+}
+
+ReportValue fractionValue(double fraction)
+{
+    return {fmt::format("{:.0f} %", 100.0 * fraction), fraction, {}};
+}
+
+ReportValue bandwidthValue(double bytesPerSecond)
+{
+    return {fmt::format("{:.4g} GB/s", bytesPerSecond / 1e9), bytesPerSecond, "B/s"};
+}
+
+double launchSeconds(ChipClass chipClass)
+{
+    return chipClass == ChipClass::Tpu ? kTpuLaunchSeconds : chipClass == ChipClass::Gpu ? kGpuLaunchSeconds : kCpuLaunchSeconds;
+}
+
+std::vector<Constant> constantsOf(const Machine& machine)
+{
+    const Chip& chip = machine.chip;
+    const bool tpu = chip.chipClass == ChipClass::Tpu;
+    const std::string ofChip = chip.devicesPerChip > 1 ? fmt::format(", a chip ({} devices)", chip.devicesPerChip) : "";
+    std::vector<Constant> constants;
+    for (const MathFormat format : {MathFormat::Bf16, MathFormat::Fp16, MathFormat::Tf32, MathFormat::Fp32}) {
+        if (const auto peak = chip.peakFlopsPerSecond.find(format); peak != chip.peakFlopsPerSecond.end())
+            constants.push_back({fmt::format("Peak of {} products{}", mathFormatName(format), ofChip),
+                {prefixedText(peak->second.value, "FLOP/s"), peak->second.value, "FLOP/s"}, sourceText(peak->second), false});
+    }
+    if (const auto cost = DeviceCost::create(machine))
+        constants.push_back({"Large products reach of the peak", fractionValue(cost->matmulFraction()),
+            chip.achievableMatmulFraction ? sourceText(chip.achievableMatmulFraction)
+                                          : std::string(tpu ? "assumed: .90 to .95 is usual for large products on TPUs"
+                                                            : "assumed: listed chips have .73 to .87"),
+            !chip.achievableMatmulFraction});
+    constants.push_back(fromCatalogue("Memory of a device", bytesValue(static_cast<double>(machine.hbmBytesPerDevice)), chip.hbmBytes));
+    constants.push_back(fromCatalogue("Memory bandwidth of a device", bandwidthValue(machine.hbmBytesPerSecondPerDevice), chip.hbmBytesPerSecond));
+    constants.push_back({"Kernels reach of the memory bandwidth", fractionValue(tpu ? kTpuMemoryFraction : kGpuMemoryFraction),
+        tpu ? "assumed for all TPUs: a copy on TPU7x (AI-Hypercomputer/tpu-recipes)"
+            : "assumed for all GPUs: A100, 100 MB and more (calculon-ai/calculon, systems/a100_80e.json)",
+        true});
+    constants.push_back({"Start of a kernel", secondsValue(launchSeconds(chip.chipClass)), "assumed", true});
+
+    const Interconnect& net = chip.interconnect;
+    if (net.linkBytesPerSecond)
+        constants.push_back(fromCatalogue("A link between chips, each way", bandwidthValue(net.linkBytesPerSecond->value), net.linkBytesPerSecond));
+    if (net.totalBytesPerSecond)
+        constants.push_back(
+            fromCatalogue("All links of a chip, each way", bandwidthValue(net.totalBytesPerSecond->value), net.totalBytesPerSecond));
+    if (net.achievableFraction)
+        constants.push_back(
+            fromCatalogue("Collectives reach of the links", fractionValue(net.achievableFraction->value), net.achievableFraction));
+    if (net.hopLatencySeconds)
+        constants.push_back(fromCatalogue("A step between chips", secondsValue(net.hopLatencySeconds->value), net.hopLatencySeconds));
+    if (machine.choice.hosts > 1 && chip.nicBytesPerSecond)
+        constants.push_back(fromCatalogue("Network of a chip, each way", bandwidthValue(chip.nicBytesPerSecond->value), chip.nicBytesPerSecond));
+    if (machine.choice.hosts > 1 && chip.networkLatencySeconds)
+        constants.push_back(fromCatalogue("A step between hosts", secondsValue(chip.networkLatencySeconds->value), chip.networkLatencySeconds));
+    return constants;
+}
+
+void addPrediction(ReportSection& section, const ReportInputs& inputs)
+{
+    const std::vector<Constant> constants = constantsOf(*inputs.machine);
+    const std::vector<std::string>& assumptions = inputs.machine->assumptions;
+    const auto assumed = static_cast<std::size_t>(
+                             std::count_if(constants.begin(), constants.end(), [](const Constant& constant) { return constant.assumed; }))
+        + assumptions.size();
+    section.blocks.push_back(ReportParagraph{fmt::format(
+        "Times and memory are predicted by a model of the machine with {} constants: {} come from the catalogue, {} are assumed. None was "
+        "calibrated against this machine, so no error bar can be derived. As a yardstick: predictors that profile every kernel on the "
+        "machine itself report mean errors of 8 % on one node and 15 % on many (vTrain, MICRO 2024); expect more here. The order of two "
+        "layouts is surer than either time.",
+        constants.size() + assumptions.size(), constants.size() + assumptions.size() - assumed, assumed)});
+    ReportTable table;
+    table.title = "Constants of the model of the machine";
+    table.columns = {{"Constant"}, {"Value", true}, {"Known from"}, {"Source"}};
+    for (const Constant& constant : constants)
+        table.rows.push_back(
+            {{wordsValue(constant.what), constant.value, wordsValue(constant.assumed ? "assumed" : "catalogue"), wordsValue(constant.source)}, {}});
+    for (const std::string& assumption : assumptions)
+        table.rows.push_back({{wordsValue(assumption), wordsValue(""), wordsValue("assumed"), wordsValue("")}, {}});
+    section.blocks.push_back(std::move(table));
+    if (inputs.simulated != nullptr)
+        section.blocks.push_back(ReportParagraph{fmt::format(
+            "The order of a device is that of schedule policy \"{}\"; sequences of collectives were chosen by the cost \"{}\".",
+            schedulePolicyName(SchedulePolicy::Overlapped), inputs.simulated->collectiveCost)});
+}
+
+} // namespace
+
+ReportSection problemsSection(const ReportInputs& inputs)
+{
+    ReportSection section{"problems", "Problems", {}};
+    if (inputs.problems.empty()) {
+        section.blocks.push_back(ReportParagraph{"No problems were found in the study.", ReportTone::Good});
+        return section;
+    }
+    ReportProblems list;
+    for (const Problem& problem : inputs.problems)
+        list.problems.push_back({problem.severity, problem.id, whereText(problem.place, inputs.studyFile),
+            withoutFolder(problem.message, inputs.studyFile), withoutFolder(problem.rule, inputs.studyFile),
+            withoutFolder(problem.fix, inputs.studyFile)});
+    section.blocks.push_back(std::move(list));
+    return section;
+}
+
+ReportSection originSection(const ReportInputs& inputs, const std::string& command)
+{
+    ReportSection section{"origin", "How it was made", {}};
+    if (inputs.machine != nullptr)
+        addPrediction(section, inputs);
+    if (inputs.phases > 1)
+        section.blocks.push_back(ReportParagraph{
+            fmt::format("The study has {} phases on meshes of their own; all but the training is about the first.", inputs.phases)});
+    section.blocks.push_back(ReportCode{fmt::format("Command (Meshwright {})", kVersion), command});
+    section.blocks.push_back(ReportCode{
+        inputs.studyFile.empty() ? std::string("The study") : "The study, " + validXmlText(std::filesystem::path(inputs.studyFile).filename().string()),
+        validXmlText(inputs.studyText)});
+    return section;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// Text for Markdown: nothing in it is markup, and it stays on its line.
+std::string plain(const std::string& text)
+{
+    constexpr std::string_view kMarkup = "\\`*_{}[]<>#|~$";
+    std::string out;
+    for (const char c : text) {
+        if (c == '\n') {
+            out += ' ';
+            continue;
+        }
+        if (kMarkup.find(c) != std::string_view::npos)
+            out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+/// A code span, whatever backticks are in the text.
+std::string code(const std::string& text)
+{
+    std::size_t longest = 0;
+    std::size_t run = 0;
+    for (const char c : text) {
+        run = c == '`' ? run + 1 : 0;
+        longest = std::max(longest, run);
+    }
+    const std::string fence(longest + 1, '`');
+    const char* space = longest > 0 ? " " : "";
+    return fence + space + text + space + fence;
+}
+
+std::string fenced(const std::string& text)
+{
+    std::string fence = "```";
+    while (text.find(fence) != std::string::npos)
+        fence += '`';
+    return fmt::format("{}\n{}{}{}\n", fence, text, text.ends_with('\n') ? "" : "\n", fence);
+}
+
+class MarkdownWriter {
+public:
+    std::string document(const Report& report)
+    {
+        add("# {}\n\n", plain(report.title));
+        for (const ReportInput& fact : report.facts)
+            add("- **{}**: {}\n", plain(fact.name), plain(fact.value));
+        add("\n## Answers\n\n| | | |\n|---|---|---|\n");
+        for (const ReportAnswer& answer : report.answers)
+            add("| {} | **{}**{}{} | {} |\n", plain(answer.question), plain(answer.headline), answer.value.text.empty() ? "" : ", ",
+                plain(answer.value.text), plain(answer.sentence));
+        for (const ReportAnswer& answer : report.answers) {
+            if (!answer.command.empty())
+                add("\n{} {}\n", plain(answer.question), code(answer.command));
+        }
+        for (const ReportSection& section : report.sections) {
+            add("\n## {}\n", plain(section.title));
+            for (const ReportBlock& block : section.blocks)
+                std::visit([this](const auto& one) { write(one); }, block);
+        }
+        add("\n---\nMeshwright {}\n", plain(report.version));
+        return std::move(m_text);
+    }
+
+private:
+    template <typename... Args>
+    void add(fmt::format_string<Args...> format, Args&&... args)
+    {
+        fmt::format_to(std::back_inserter(m_text), format, std::forward<Args>(args)...);
+    }
+
+    static std::string opened(const ReportOpening& opening)
+    {
+        std::string text = plain(opening.text);
+        if (!opening.formula.empty())
+            text += (text.empty() ? "" : " ") + code(opening.formula);
+        std::string inputs;
+        for (const ReportInput& input : opening.inputs) {
+            inputs += fmt::format("{}{} = {}", inputs.empty() ? "" : "; ", plain(input.name), plain(input.value));
+            if (!input.source.empty())
+                inputs += fmt::format(" ({})", plain(input.source));
+        }
+        return inputs.empty() ? text : text + (text.empty() ? "" : " with ") + inputs;
+    }
+
+    void write(const ReportParagraph& paragraph)
+    {
+        add("\n{}{}\n", paragraph.tone == ReportTone::Warning ? "**Warning:** " : paragraph.tone == ReportTone::Error ? "**Error:** " : "",
+            plain(paragraph.text));
+    }
+
+    void write(const ReportFigures& figures)
+    {
+        add("\n");
+        for (const ReportFigure& figure : figures.figures) {
+            const std::string how = opened(figure.opening);
+            add("- {}: **{}**{}{}\n", plain(figure.label), plain(figure.value.text), how.empty() ? "" : " — ", how);
+        }
+    }
+
+    void write(const ReportTable& table)
+    {
+        add("\n**{}**\n\n|", plain(table.title));
+        for (const ReportColumn& column : table.columns)
+            add(" {} |", plain(column.title));
+        add("\n|");
+        for (const ReportColumn& column : table.columns)
+            add("{}|", column.numeric ? "---:" : "---");
+        add("\n");
+        bool opens = false;
+        for (const ReportRow& row : table.rows) {
+            add("|");
+            for (const ReportValue& cell : row.cells)
+                add(" {} |", plain(cell.text));
+            add("\n");
+            opens = opens || !row.opening.empty();
+        }
+        if (!table.note.empty())
+            add("\n{}\n", plain(table.note));
+        if (!opens)
+            return;
+        add("\n");
+        std::size_t number = 0;
+        for (const ReportRow& row : table.rows) {
+            ++number;
+            if (!row.opening.empty())
+                add("{}. {}: {}\n", number, plain(row.cells.empty() ? std::string() : row.cells.front().text), opened(row.opening));
+            else
+                add("{}. {}\n", number, plain(row.cells.empty() ? std::string() : row.cells.front().text));
+        }
+    }
+
+    void write(const ReportPictures& pictures)
+    {
+        add("\n");
+        for (const ReportPicture& picture : pictures.pictures)
+            add("- Picture: {}{}{}\n", plain(picture.title), picture.caption.empty() ? "" : ". ", plain(picture.caption));
+    }
+
+    void write(const ReportProblems& problems)
+    {
+        add("\n");
+        for (const ReportProblem& problem : problems.problems) {
+            add("- **{} {}** {}{}{}{}", severityName(problem.severity), plain(problem.id), plain(problem.message), problem.where.empty() ? "" : " (",
+                plain(problem.where), problem.where.empty() ? "" : ")");
+            if (!problem.rule.empty())
+                add(" Rule: {}.", plain(problem.rule));
+            if (!problem.fix.empty())
+                add(" Fix: {}.", plain(problem.fix));
+            add("\n");
+        }
+    }
+
+    void write(const ReportCode& block) { add("\n{}:\n\n{}", plain(block.title), fenced(block.text)); }
+
+    std::string m_text;
+};
+
+class CsvWriter {
+public:
+    std::string document(const Report& report)
+    {
+        m_text = "section,item,name,value,unit,text\n";
+        for (const ReportInput& fact : report.facts)
+            row("study", "", fact.name, wordsOnly(fact.value));
+        for (const ReportAnswer& answer : report.answers) {
+            row("answers", answer.id, "answer", wordsOnly(answer.headline));
+            if (!answer.value.text.empty())
+                row("answers", answer.id, "value", answer.value);
+            if (!answer.sentence.empty())
+                row("answers", answer.id, "sentence", wordsOnly(answer.sentence));
+        }
+        for (const ReportSection& section : report.sections) {
+            for (const ReportBlock& block : section.blocks) {
+                if (const auto* figures = std::get_if<ReportFigures>(&block)) {
+                    for (const ReportFigure& figure : figures->figures)
+                        row(section.id, "", figure.label, figure.value);
+                } else if (const auto* table = std::get_if<ReportTable>(&block)) {
+                    write(section.id, *table);
+                } else if (const auto* problems = std::get_if<ReportProblems>(&block)) {
+                    for (const ReportProblem& problem : problems->problems)
+                        row(section.id, problem.id, severityName(problem.severity), wordsOnly(problem.message));
+                }
+            }
+        }
+        return std::move(m_text);
+    }
+
+private:
+    static ReportValue wordsOnly(const std::string& text) { return {text, std::nullopt, {}}; }
+
+    static std::string quoted(const std::string& text)
+    {
+        if (text.find_first_of(",\"\r\n") == std::string::npos)
+            return text;
+        std::string result = "\"";
+        for (const char c : text)
+            result += c == '"' ? std::string("\"\"") : std::string(1, c);
+        return result + "\"";
+    }
+
+    void row(const std::string& section, const std::string& item, const std::string& name, const ReportValue& value)
+    {
+        m_text += fmt::format("{},{},{},{},{},{}\n", quoted(section), quoted(item), quoted(name),
+            value.number ? fmt::format("{}", *value.number) : quoted(value.text), quoted(value.unit), quoted(value.text));
+    }
+
+    void write(const std::string& section, const ReportTable& table)
+    {
+        for (std::size_t i = 0; i < table.rows.size(); ++i) {
+            const ReportRow& cells = table.rows[i];
+            for (std::size_t c = 0; c < cells.cells.size() && c < table.columns.size(); ++c)
+                row(section, fmt::format("{} {}", table.title, i + 1), table.columns[c].title, cells.cells[c]);
+            const std::string& text = cells.opening.text;
+            if (!text.empty())
+                row(section, fmt::format("{} {}", table.title, i + 1), "because", wordsOnly(text.substr(0, text.find('\n'))));
+        }
+    }
+
+    std::string m_text;
+};
+
+} // namespace
+
+std::string reportMarkdown(const Report& report)
+{
+    return MarkdownWriter().document(report);
+}
+
+std::string reportCsv(const Report& report)
+{
+    return CsvWriter().document(report);
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/report_of.h"
+
+#include "core/study/arrays.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr std::size_t kMostMeshes = 12;
+constexpr std::size_t kMostSpecs = 2; ///< causes of waiting that are tried without
+constexpr int kMostHalvings = 24;
+
+/// All ways to write `devices` as a product of as many sizes as there are axes.
+void addFactorings(std::int64_t devices, std::size_t axes, std::vector<std::int64_t>& sizes, std::vector<std::vector<std::int64_t>>& all)
+{
+    constexpr std::size_t kMost = 4096;
+    if (all.size() >= kMost)
+        return;
+    if (axes == 1) {
+        sizes.push_back(devices);
+        all.push_back(sizes);
+        sizes.pop_back();
+        return;
+    }
+    for (std::int64_t size = 1; size <= devices; ++size) {
+        if (devices % size != 0)
+            continue;
+        sizes.push_back(size);
+        addFactorings(devices / size, axes - 1, sizes, all);
+        sizes.pop_back();
+    }
+}
+
+class Trials {
+public:
+    Trials(const Analysis& analysis, std::size_t most, const std::stop_token& stop)
+        : m_analysis(analysis)
+        , m_study(*analysis.study)
+        , m_phase(phaseStudy(*analysis.study, 0))
+        , m_now(analysis.simulated->simulation)
+        , m_most(most)
+        , m_stop(stop)
+    {
+    }
+
+    std::vector<ReportTrial> run()
+    {
+        tryMeshes();
+        trySpecs();
+        if (!m_now.fits && m_phase.mlp() != nullptr)
+            trySplitting();
+        if (m_phase.mlp() != nullptr)
+            m_now.fits ? tryLargerBatch() : trySmallerBatch();
+        tryProductType();
+        return std::move(m_trials);
+    }
+
+private:
+    bool full() const { return m_trials.size() >= m_most || m_stop.stop_requested(); }
+
+    /// Simulates the study with some settings more.
+    ReportTrial simulated(ReportTrial::Kind kind, std::string what, std::vector<std::string> settings) const
+    {
+        ReportTrial trial;
+        trial.kind = kind;
+        trial.what = std::move(what);
+        trial.settings = std::move(settings);
+        const StudySource& source = m_analysis.source;
+        const std::vector<std::string> all = withSettings(source.settings, trial.settings);
+        const auto fail = [&](const Problems& problems) {
+            trial.whyNot = problems.front().message;
+            return trial;
+        };
+        const auto study = readStudy(source.text, source.file, all);
+        if (!study)
+            return fail(study.error());
+        const auto built = buildPhase(*study);
+        if (!built)
+            return fail(built.error());
+        const auto result = simulateStep(*built, scheduleStep(*built), *m_analysis.machine);
+        if (!result)
+            return fail(result.error());
+        trial.batch = built->study.batch;
+        trial.stepSeconds = result->simulation.stepSeconds;
+        trial.exposedSeconds = result->simulation.exposedSeconds;
+        trial.peakBytes = result->simulation.peakBytes;
+        trial.fits = result->simulation.fits;
+        trial.boundBy = result->simulation.boundBy;
+        return trial;
+    }
+
+    void tryMeshes()
+    {
+        const std::vector<MeshAxis>& axes = m_phase.mesh;
+        if (axes.size() < 2)
+            return;
+        std::vector<std::int64_t> now;
+        for (const MeshAxis& axis : axes)
+            now.push_back(axis.size);
+        std::vector<std::vector<std::int64_t>> all;
+        std::vector<std::int64_t> sizes;
+        addFactorings(m_analysis.mesh().deviceCount(), axes.size(), sizes, all);
+        std::erase(all, now);
+        const auto distance = [&](const std::vector<std::int64_t>& other) {
+            double sum = 0.0;
+            for (std::size_t i = 0; i < other.size(); ++i)
+                sum += std::fabs(std::log2(static_cast<double>(other[i]) / static_cast<double>(now[i])));
+            return sum;
+        };
+        std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+        if (all.size() > kMostMeshes)
+            all.resize(kMostMeshes);
+        const std::string prefix = m_study.phases.empty() ? "mesh." : "phases[0].mesh.";
+        for (const std::vector<std::int64_t>& mesh : all) {
+            if (full())
+                return;
+            std::vector<std::string> settings;
+            std::vector<std::string> words;
+            for (std::size_t i = 0; i < axes.size(); ++i) {
+                settings.push_back(fmt::format("{}{}={}", prefix, axes[i].name, mesh[i]));
+                words.push_back(fmt::format("{}={}", axes[i].name, mesh[i]));
+            }
+            m_trials.push_back(simulated(ReportTrial::Kind::Mesh, "mesh " + join(words, ", "), std::move(settings)));
+        }
+    }
+
+    /// The specs of single arrays behind the longest waits, left out one by one.
+    void trySpecs()
+    {
+        std::vector<SimulatedCollective> byWait = m_now.collectives;
+        std::stable_sort(byWait.begin(), byWait.end(),
+            [](const SimulatedCollective& a, const SimulatedCollective& b) { return a.exposedSeconds > b.exposedSeconds; });
+        std::set<std::string> tried;
+        for (const SimulatedCollective& collective : byWait) {
+            const std::string& path = collective.use.cause.annotation;
+            const bool named = std::any_of(m_phase.sharding.entries.begin(), m_phase.sharding.entries.end(),
+                [&](const ShardingEntry& entry) { return entry.path == path && entry.name != "x" && entry.name != "y"; });
+            if (full() || tried.size() >= kMostSpecs || collective.exposedSeconds < 0.02 * m_now.stepSeconds)
+                return;
+            if (named && tried.insert(path).second)
+                m_trials.push_back(simulated(ReportTrial::Kind::Spec, path + ": P()", {path + "=P()"}));
+        }
+    }
+
+    /// Every weight that is large and not fully split: split by the axes that it lacks, along the largest dimension that they divide.
+    void trySplitting()
+    {
+        if (full())
+            return;
+        std::vector<std::string> settings;
+        const Mesh& mesh = m_analysis.mesh();
+        std::set<std::string> axesAdded;
+        for (const StudyArray& parameter : studyArrays(m_phase)) {
+            if (parameter.kind != StudyArray::Kind::Parameter || parameter.shape.size() < 2)
+                continue;
+            const ProgramArray* array = m_analysis.findArray(parameter.name);
+            auto spec = array == nullptr ? std::nullopt : toSpec(array->sharding, mesh);
+            if (!spec)
+                continue;
+            spec->dims.resize(parameter.shape.size());
+            bool added = false;
+            for (const MeshAxis& axis : mesh.axes()) {
+                const bool used = std::any_of(spec->dims.begin(), spec->dims.end(),
+                    [&](const auto& dim) { return std::find(dim.begin(), dim.end(), axis.name) != dim.end(); });
+                if (used || axis.size == 1)
+                    continue;
+                if (const auto dim = bestDim(parameter.shape, *spec, mesh, axis.size)) {
+                    spec->dims[*dim].push_back(axis.name);
+                    axesAdded.insert(axis.name);
+                    added = true;
+                }
+            }
+            if (added)
+                settings.push_back(fmt::format("sharding.{}={}", parameter.name, specText(*spec)));
+        }
+        if (settings.empty())
+            return;
+        const std::vector<std::string> axes(axesAdded.begin(), axesAdded.end());
+        m_trials.push_back(simulated(ReportTrial::Kind::Spec, "weights split over " + join(axes, " and ") + " too", std::move(settings)));
+    }
+
+    static std::optional<std::size_t> bestDim(const Shape& shape, const PartitionSpec& spec, const Mesh& mesh, std::int64_t pieces)
+    {
+        std::optional<std::size_t> best;
+        std::int64_t largest = 0;
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            std::int64_t already = 1;
+            for (const std::string& axis : spec.dims[dim])
+                already *= mesh.axisSize(axis).value_or(1);
+            if (shape[dim] % (already * pieces) == 0 && shape[dim] / already > largest) {
+                largest = shape[dim] / already;
+                best = dim;
+            }
+        }
+        return best;
+    }
+
+    ReportTrial withBatch(std::int64_t batch) const
+    {
+        return simulated(ReportTrial::Kind::Batch, fmt::format("batch {}", batch), {fmt::format("batch={}", batch)});
+    }
+
+    void tryLargerBatch()
+    {
+        if (full() || m_phase.batch > kLargestDimension / 2 || m_phase.train.data.kind != TrainingData::Kind::Random)
+            return; // a data set may have no more rows
+        m_trials.push_back(withBatch(2 * m_phase.batch));
+    }
+
+    /// The largest half, quarter and so on that fits.
+    void trySmallerBatch()
+    {
+        std::int64_t batch = m_phase.batch;
+        for (int i = 0; i < kMostHalvings && batch % 2 == 0 && !full(); ++i) {
+            batch /= 2;
+            ReportTrial trial = withBatch(batch);
+            if (!trial.whyNot.empty())
+                return;
+            if (trial.fits) {
+                m_trials.push_back(std::move(trial));
+                return;
+            }
+        }
+    }
+
+    void tryProductType()
+    {
+        if (full() || m_phase.mlp() == nullptr || m_phase.matmulType != DType::F32 || m_analysis.machine->chip.chipClass == ChipClass::Cpu)
+            return;
+        m_trials.push_back(simulated(ReportTrial::Kind::ProductType, "products of bf16", {"dtype.matmul=bf16"}));
+    }
+
+    const Analysis& m_analysis;
+    const Study& m_study;
+    Study m_phase; ///< the first
+    const Simulation& m_now;
+    std::size_t m_most;
+    const std::stop_token& m_stop;
+    std::vector<ReportTrial> m_trials;
+};
+
+std::vector<ReportedArray> reportedArrays(const std::vector<ProgramArray>& arrays)
+{
+    std::vector<ReportedArray> reported;
+    reported.reserve(arrays.size());
+    for (const ProgramArray& array : arrays)
+        reported.push_back({array.name, array.role, array.type, array.sharding, array.spec, array.annotation, array.value});
+    return reported;
+}
+
+} // namespace
+
+std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop)
+{
+    if (!analysis.simulated || most == 0)
+        return {};
+    return Trials(analysis, most, stop).run();
+}
+
+Report reportOf(const Analysis& analysis, const ReportChoices& choices, const std::stop_token& stop)
+{
+    ReportInputs inputs;
+    inputs.studyText = analysis.source.text;
+    inputs.studyFile = analysis.source.file;
+    inputs.settings = analysis.source.settings;
+    inputs.problems = analysis.problems;
+    inputs.machine = analysis.machine.get();
+    inputs.placement = analysis.placement.get();
+    if (analysis.built) {
+        inputs.study = &analysis.built->study;
+        inputs.partitioned = &analysis.built->partitioned;
+        inputs.mainFunction = analysis.built->mainFunction;
+    } else {
+        inputs.study = analysis.study.get();
+    }
+    if (analysis.study)
+        inputs.phases = std::max<std::size_t>(1, analysis.study->phases.size());
+    inputs.scheduled = analysis.scheduled.get();
+    inputs.simulated = analysis.simulated.get();
+    inputs.arrays = reportedArrays(analysis.arrays);
+    inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
+    inputs.training = choices.training;
+    return buildReport(inputs);
+}
+
+MeasuredTraining measuredTraining(const TrainingResult& result)
+{
+    return valueOf(readTrainingResult(trainingJson(result), "result"));
+}
+
+} // namespace meshwright::sim
