@@ -145,7 +145,7 @@ public:
         return true;
     }
 
-    Result<std::int64_t> copyFrom(std::size_t argument, const Implementation& from, ValueId source)
+    Result<std::int64_t> copyFrom(std::size_t argument, const Implementation& from, ValueId source, const std::stop_token& stop)
     {
         const ValueId target = function().arguments()[argument];
         const Shape& whole = m_scheduled.device.globalShapes[target.at()];
@@ -160,6 +160,8 @@ public:
         const auto holders = from.holdersOf(source);
         std::int64_t moved = 0;
         for (std::int64_t device = 0; device < count(); ++device) {
+            if (stop.stop_requested())
+                return VirtualDevices::interrupted();
             const IndexBox wanted = boxOf(target, device);
             const DeviceId self = m_positions.mesh(0).deviceAt(device);
             if (boxElements(wanted) < function()[target].type.elements())
@@ -659,14 +661,15 @@ bool LoadedFunction::replicasAgree(std::size_t result) const
 }
 
 Result<std::int64_t> LoadedFunction::copyFromArgument(
-    std::size_t argument, const LoadedFunction& from, std::size_t sourceArgument)
+    std::size_t argument, const LoadedFunction& from, std::size_t sourceArgument, const std::stop_token& stop)
 {
-    return m_implementation->copyFrom(argument, *from.m_implementation, from.function().arguments()[sourceArgument]);
+    return m_implementation->copyFrom(argument, *from.m_implementation, from.function().arguments()[sourceArgument], stop);
 }
 
-Result<std::int64_t> LoadedFunction::copyFromResult(std::size_t argument, const LoadedFunction& from, std::size_t sourceResult)
+Result<std::int64_t> LoadedFunction::copyFromResult(
+    std::size_t argument, const LoadedFunction& from, std::size_t sourceResult, const std::stop_token& stop)
 {
-    return m_implementation->copyFrom(argument, *from.m_implementation, from.function().results()[sourceResult]);
+    return m_implementation->copyFrom(argument, *from.m_implementation, from.function().results()[sourceResult], stop);
 }
 
 Result<Done> LoadedFunction::run(const RunOptions& options)

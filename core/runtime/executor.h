@@ -54,9 +54,11 @@ public:
 
     /// Brings an array that another function holds (one of its arguments or results) into the layout of an argument of this one, piece by
     /// piece, also between different meshes over the same virtual devices. Returns how many bytes changed their device.
-    /// Problems: MW1503 the arrays differ in type or whole shape.
-    Result<std::int64_t> copyFromArgument(std::size_t argument, const LoadedFunction& from, std::size_t sourceArgument);
-    Result<std::int64_t> copyFromResult(std::size_t argument, const LoadedFunction& from, std::size_t sourceResult);
+    /// Problems: MW1503 the arrays differ in type or whole shape, MW1507 `stop` was asked for (heeded between devices).
+    Result<std::int64_t> copyFromArgument(
+        std::size_t argument, const LoadedFunction& from, std::size_t sourceArgument, const std::stop_token& stop = {});
+    Result<std::int64_t> copyFromResult(
+        std::size_t argument, const LoadedFunction& from, std::size_t sourceResult, const std::stop_token& stop = {});
 
     // ---- running
 

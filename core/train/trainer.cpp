@@ -173,9 +173,7 @@ private:
         const std::size_t count = stateCount(stepOf(phase));
         if (m_function != nullptr) {
             for (std::size_t i = 0; i < count; ++i) {
-                if (stop.stop_requested())
-                    return VirtualDevices::interrupted();
-                const auto bytes = step.copyFromArgument(i, *m_function, i);
+                const auto bytes = step.copyFromArgument(i, *m_function, i, stop);
                 if (!bytes)
                     return bytes.error();
                 moved += *bytes;
@@ -194,9 +192,7 @@ private:
         if (auto done = (*init)->run({.stop = stop}); !done)
             return done.error();
         for (std::size_t i = 0; i < count; ++i) {
-            if (stop.stop_requested())
-                return VirtualDevices::interrupted();
-            if (const auto bytes = step.copyFromResult(i, **init, i); !bytes)
+            if (const auto bytes = step.copyFromResult(i, **init, i, stop); !bytes)
                 return bytes.error();
         }
         return std::int64_t{0};
@@ -319,10 +315,8 @@ private:
             return loaded.error();
         LoadedFunction& evaluation = **loaded;
         for (std::size_t i = 0; i < stateCount(function); ++i) {
-            if (stop.stop_requested())
-                return VirtualDevices::interrupted();
             const std::size_t from = indexOf(stepOf(m_phase), function[function.arguments()[i]].name);
-            if (auto copied = evaluation.copyFromArgument(i, *m_function, from); !copied)
+            if (auto copied = evaluation.copyFromArgument(i, *m_function, from, stop); !copied)
                 return copied.error();
         }
         if (auto done = runEvaluation(evaluation, function, m_inputs, m_targets, stop); !done)

@@ -82,8 +82,8 @@ TrainingSnapshot TrainingRun::snapshot() const
     snapshot.state = stateLocked();
     snapshot.elapsedSeconds = elapsedLocked();
     if (snapshot.step > 0 && !m_end)
-        snapshot.secondsLeft = snapshot.elapsedSeconds * static_cast<double>(snapshot.steps - snapshot.step)
-            / static_cast<double>(snapshot.step);
+        snapshot.secondsLeft
+            = snapshot.elapsedSeconds * static_cast<double>(snapshot.steps - snapshot.step) / static_cast<double>(snapshot.step);
     return snapshot;
 }
 

@@ -232,8 +232,8 @@ void TestTrainingRun::leavesOutWhatDoesNotFit()
     QVERIFY(!snapshot.besideOneDevice);
     QCOMPARE(idOf(snapshot), std::string("MW1631"));
     QVERIFY(snapshot.problems.front().severity == Severity::Warning);
-    QVERIFY2(snapshot.problems.front().message.find("training needs") != std::string::npos,
-        snapshot.problems.front().message.c_str());
+    QVERIFY2(
+        snapshot.problems.front().message.find("training needs") != std::string::npos, snapshot.problems.front().message.c_str());
 }
 
 QTEST_GUILESS_MAIN(TestTrainingRun)
