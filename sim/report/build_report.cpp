@@ -213,6 +213,11 @@ std::string percentText(double share)
     return percent >= 9.95 || percent <= -9.95 ? fmt::format("{:.0f} %", percent) : fmt::format("{:.1f} %", percent);
 }
 
+std::string mfuText(double mfu)
+{
+    return mfu > 0.0 && mfu < 0.0005 ? std::string("< 0.1 %") : fmt::format("{:.1f} %", 100.0 * mfu);
+}
+
 std::string spokenOp(const std::string& opName)
 {
     std::string spoken = opName;

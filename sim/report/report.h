@@ -188,7 +188,7 @@ std::string reportHtml(const Report& report);
 /// GitHub's Markdown. Pictures are left out, their captions are not.
 std::string reportMarkdown(const Report& report);
 
-/// `section,item,name,value,unit,text`, a row for each answer, figure and cell of a table; numbers are exact.
+/// `section,item,name,value,unit,text`, a row for each answer, figure and cell of a table. `value` is the exact number in SI units, empty for words.
 std::string reportCsv(const Report& report);
 
 /// `meshwright.report/1` on one line, display lists included; the same report gives the same bytes. Contains no `<`, so that it can stand in a page.

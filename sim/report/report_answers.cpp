@@ -91,6 +91,24 @@ std::string changesText(std::size_t count)
                       : fmt::format("the {} changes that were simulated", count);
 }
 
+/// "None of the 5 changes that were simulated", "The one change that was simulated does not"; a verb follows.
+std::string noneText(std::size_t count)
+{
+    return count == 1 ? std::string("The one change that was simulated does not") : "None of " + changesText(count);
+}
+
+std::string noneFaster(std::size_t count)
+{
+    return count == 1 ? std::string("The one change that was simulated is not faster.") : fmt::format("None of {} is faster.", changesText(count));
+}
+
+std::string capitalised(std::string text)
+{
+    if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
+        text.front() = static_cast<char>(text.front() - 'a' + 'A');
+    return text;
+}
+
 ReportAnswer answer(std::string id, std::string question, ReportTone tone, std::string headline)
 {
     ReportAnswer result;
@@ -149,8 +167,8 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
     const bool trains = inputs.study->mlp() != nullptr;
     const double perSecond = s.stepSeconds > 0.0 ? (trains ? static_cast<double>(inputs.study->batch) : 1.0) / s.stepSeconds : 0.0;
     result.value = rateValue(perSecond, trains ? "samples" : "steps");
-    result.sentence = fmt::format("The model's products use {:.1f} % of what {} could multiply (MFU, of {}). Predicted, not measured.",
-        100.0 * s.mfu, devicesText(inputs.placement->mesh().deviceCount()), s.peakHow);
+    result.sentence = fmt::format("The model's products use {} of what {} could multiply (MFU, of {}). Predicted, not measured.",
+        mfuText(s.mfu), devicesText(inputs.placement->mesh().deviceCount()), s.peakHow);
     if (!s.fits)
         result.sentence = "If it fitted. " + result.sentence;
     result.opening.formula = trains ? "samples/s = batch / step;  step = compute + exposed communication + bubble"
@@ -238,7 +256,7 @@ void adviseMemory(ReportAnswer& result, const ReportInputs& inputs)
     result.headline = "More memory";
     result.sentence = inputs.trials.empty()
         ? "No change was simulated."
-        : fmt::format("None of {} fits.", changesText(triedCount(inputs)));
+        : fmt::format("{} fit{}.", noneText(triedCount(inputs)), triedCount(inputs) == 1 ? "" : "s");
     result.sentence += fmt::format(" The peak must fall by {} on each device", formatBytes(static_cast<double>(s.peakBytes - usableBytes(s))));
     if (dominant.largest != nullptr)
         result.sentence += fmt::format("; the largest value is {} ({})", dominant.largest->name, memoryKindName(dominant.kind));
@@ -278,16 +296,18 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
     } else if (boundByCollective(s) && !cause.empty()) {
         result.headline = "Look at " + longest->use.cause.annotation;
         result.tone = ReportTone::Warning;
-        result.sentence = inputs.trials.empty() ? std::string() : fmt::format("None of {} is faster.", changesText(triedCount(inputs)));
+        result.sentence = inputs.trials.empty() ? std::string() : noneFaster(triedCount(inputs));
         result.sentence += cause;
     } else {
         result.headline = "Keep this layout";
         result.tone = ReportTone::Good;
         result.sentence = triedCount(inputs) == 0
             ? std::string("There is no other mesh of these devices and axes.")
-            : fmt::format("None of {} is faster.", changesText(triedCount(inputs)));
-        result.sentence += fmt::format(" {} of the step is computing, at an MFU of {:.1f} %: only more or faster chips, or less work, shorten it.",
-            percentText(s.stepSeconds > 0.0 ? s.computeSeconds / s.stepSeconds : 0.0), 100.0 * s.mfu);
+            : noneFaster(triedCount(inputs));
+        result.sentence += s.boundBy == "launch overhead"
+            ? std::string(" Its kernels are so short that starting them takes the time.")
+            : fmt::format(" {} of the step is computing, at an MFU of {}: only more or faster chips, or less work, shorten it.",
+                percentText(s.stepSeconds > 0.0 ? s.computeSeconds / s.stepSeconds : 0.0), mfuText(s.mfu));
     }
     if (result.sentence.starts_with(' '))
         result.sentence.erase(0, 1);
@@ -314,7 +334,7 @@ std::string missingText(const ReportInputs& inputs)
 {
     for (const Problem& problem : inputs.problems) {
         if (problem.severity == Severity::Error)
-            return problem.message + ".";
+            return capitalised(problem.message) + ".";
     }
     if (inputs.machine == nullptr)
         return "The study names no hardware: nothing was simulated.";

@@ -26,6 +26,9 @@ std::string prefixedText(double count, const char* unit);
 /// `42 %`; small shares with a decimal, and `< 0.1 %`.
 std::string percentText(double share);
 
+/// `42.5 %`, `< 0.1 %`.
+std::string mfuText(double mfu);
+
 /// "all-reduce": how reports write an op.
 std::string spokenOp(const std::string& opName);
 

@@ -212,7 +212,7 @@ private:
     void row(const std::string& section, const std::string& item, const std::string& name, const ReportValue& value)
     {
         m_text += fmt::format("{},{},{},{},{},{}\n", quoted(section), quoted(item), quoted(name),
-            value.number ? fmt::format("{}", *value.number) : quoted(value.text), quoted(value.unit), quoted(value.text));
+            value.number ? fmt::format("{}", *value.number) : std::string(), quoted(value.unit), quoted(value.text));
     }
 
     void write(const std::string& section, const ReportTable& table)

@@ -297,7 +297,7 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     if (s.bubbleSeconds > 0.0)
         figures.figures.push_back({"Bubble", secondsValue(s.bubbleSeconds), {"Waiting for other pipeline stages.", {}, {}}});
     ReportFigure mfu{"Model FLOPs utilisation", shareValue(s.mfu), {}};
-    mfu.value.text = fmt::format("{:.1f} %", 100.0 * s.mfu);
+    mfu.value.text = mfuText(s.mfu);
     mfu.opening.formula = "MFU = F / (t × D × P)";
     mfu.opening.inputs = {{"F", prefixedText(s.modelFlops, "FLOP"), "products of the unsharded step; a multiply-add is two"},
         {"t", formatSeconds(s.stepSeconds), "step"}, {"D", groupedDigits(devices), "mesh"},

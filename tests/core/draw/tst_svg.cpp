@@ -16,6 +16,8 @@ private Q_SLOTS:
     void invisible();
     void escaping_data();
     void escaping();
+    void fragments();
+    void classesHaveRules();
     void numbers_data();
     void numbers();
 };
@@ -125,6 +127,48 @@ void TestSvg::escaping()
     }
     QVERIFY2(!xml.hasError(), qPrintable(xml.errorString()));
     QCOMPARE(found, (QStringList{read, read, read, read}));
+}
+
+void TestSvg::fragments()
+{
+    DisplayList list{10.0, 10.0, "a & b"};
+    ShapeStyle style;
+    style.fill = ColourRole::Compute;
+    style.outline = ColourRole::Outline;
+    list.items.push_back({RectShape{{0, 0}, 5, 5, style, 0.0}});
+    style.fill = Colour{1, 2, 3};
+    style.outline = Paint{};
+    style.hatch = Hatch::Rising;
+    list.items.push_back({RectShape{{5, 5}, 5, 5, style, 0.0}});
+    list.items.push_back({PolylineShape{{{0, 0}, {1, 1}}, ColourRole::Accent}});
+    list.items.push_back({TextShape{{1, 1}, "x"}});
+    const std::string expected
+        = "<svg class=\"picture\" width=\"10\" height=\"10\" viewBox=\"0 0 10 10\" role=\"img\" aria-labelledby=\"p1-title\">\n"
+          "<title id=\"p1-title\">a &amp; b</title>\n"
+          "<defs>\n<pattern id=\"p1-hatch0\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
+          "<path d=\"M-2 2L2 -2M0 8L8 0M6 10L10 6\" class=\"line-outline\" fill=\"none\"/></pattern>\n</defs>\n"
+          "<rect width=\"10\" height=\"10\" class=\"fill-background\"/>\n"
+          "<rect x=\"0\" y=\"0\" width=\"5\" height=\"5\" class=\"fill-compute line-outline\" stroke-width=\"1\"/>\n"
+          "<rect x=\"5\" y=\"5\" width=\"5\" height=\"5\" fill=\"#010203\"/>\n"
+          "<rect x=\"5\" y=\"5\" width=\"5\" height=\"5\" fill=\"url(#p1-hatch0)\"/>\n"
+          "<polyline points=\"0,0 1,1\" class=\"line-accent\" fill=\"none\" stroke-width=\"1\" stroke-linejoin=\"round\"/>\n"
+          "<text x=\"1\" y=\"5.38\" font-size=\"12\" class=\"fill-text\" xml:space=\"preserve\">x</text>\n"
+          "</svg>\n";
+    QCOMPARE(svgFragment(list, "p1-"), expected);
+}
+
+void TestSvg::classesHaveRules()
+{
+    const QString rules = QString::fromStdString(svgClassRules());
+    for (const Theme theme : {Theme::Light, Theme::Dark}) {
+        const QString variables = QString::fromStdString(themeVariables(theme));
+        for (const ColourRole role : kAllRoles) {
+            const QString name = colourRoleName(role);
+            QVERIFY(variables.contains("--" + name + ':' + QString::fromStdString(hexText(colourOf(role, theme))) + ';'));
+            QVERIFY(rules.contains(".fill-" + name + "{fill:var(--" + name + ")}"));
+            QVERIFY(rules.contains(".line-" + name + "{stroke:var(--" + name + ")}"));
+        }
+    }
 }
 
 void TestSvg::numbers_data()
