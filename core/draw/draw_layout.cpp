@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <span>
 
 namespace meshwright {
 
@@ -17,11 +19,19 @@ namespace {
 constexpr double kMargin = 12.0;
 constexpr double kGap = 20.0; ///< between panels
 constexpr double kLineHeight = 18.0;
-constexpr double kRowHeight = 72.0; ///< of an array of rank 1, and of a scalar
+constexpr double kLowestRow = 72.0; ///< of an array of rank 1, and of a scalar
+constexpr double kHighestRow = 144.0;
 constexpr double kLabelSize = 12.0;
 constexpr double kRangeSize = 10.0;
+constexpr double kTightSize = 9.0; ///< of ids in small cells
+constexpr double kLeading = 3.0; ///< between lines of a label
+constexpr double kWidestPlate = 0.85; ///< of a cell, so that its colours are seen on both sides
+constexpr double kStripHeight = 8.0; ///< of the colours of many holders
+constexpr double kLowestWithStrip = 48.0; ///< of cells
 constexpr double kLegibleWidth = 30.0; ///< of a cell with a label
 constexpr double kLegibleHeight = 24.0;
+constexpr double kSmallestPanel = 60.0; ///< that is drawn into a given room, either way
+constexpr double kNarrowestText = 160.0; ///< of lines that are broken to fit
 constexpr double kTick = 4.0; ///< length of the marks of a ruler
 constexpr double kRulerHeight = 18.0; ///< of the one over the columns
 constexpr std::size_t kMostIdsInLabel = 8;
@@ -38,9 +48,9 @@ struct PanelSize {
 PanelSize panelSize(const LayoutGrid& grid, double widest, double highest, double largestAspect)
 {
     if (!grid.columnDim)
-        return {std::min(widest, 2.0 * kRowHeight), std::min(highest, kRowHeight)};
+        return {std::min(widest, 2.0 * kLowestRow), std::min(highest, kLowestRow)};
     if (!grid.rowDim)
-        return {widest, std::min(highest, kRowHeight)};
+        return {widest, std::min(highest, std::clamp(highest / 4.0, kLowestRow, kHighestRow))};
     const double across = std::max(1.0, static_cast<double>(grid.shown[*grid.columnDim].size()));
     const double down = std::max(1.0, static_cast<double>(grid.shown[*grid.rowDim].size()));
     const double wanted = across / down;
@@ -51,6 +61,45 @@ PanelSize panelSize(const LayoutGrid& grid, double widest, double highest, doubl
     size.height = std::max(size.height, std::min(highest, kLegibleHeight * static_cast<double>(grid.rows.size())));
     size.toScale = std::fabs(size.width / size.height - wanted) < 1e-6 * wanted;
     return size;
+}
+
+/// How the cells of a grid say which devices hold them.
+struct LabelStyle {
+    bool platform = false; ///< `TPU 0,1`
+    bool compact = false; ///< `0-3` or `0 +3` for `0,1,2,3`
+    double size = kLabelSize; ///< pixels
+    double padding = 4.0; ///< on each side
+};
+
+/// The best first.
+constexpr std::array kLabelStyles = {LabelStyle{true, false, kLabelSize, 4.0}, LabelStyle{false, false, kLabelSize, 4.0},
+    LabelStyle{false, false, kRangeSize, 3.0}, LabelStyle{false, false, kTightSize, 1.0},
+    LabelStyle{false, true, kRangeSize, 3.0}, LabelStyle{false, true, kTightSize, 1.0}};
+
+enum class RangePlace : std::uint8_t { Below, Beside, None };
+
+/// The same for all whole pieces of a grid, so that none looks different for the length of its text.
+struct LabelPlan {
+    LabelStyle style;
+    RangePlace range = RangePlace::None;
+};
+
+/// `0-3` of neighbours, else the first and how many more: `0 +3`.
+std::string compactText(const std::vector<DeviceId>& devices)
+{
+    const auto count = static_cast<DeviceId>(devices.size());
+    if (count == 1)
+        return fmt::format("{}", devices.front());
+    if (devices.back() - devices.front() == count - 1)
+        return fmt::format("{}-{}", devices.front(), devices.back());
+    return fmt::format("{} +{}", devices.front(), count - 1);
+}
+
+std::vector<DeviceId> sortedDevices(const Shard& shard)
+{
+    std::vector<DeviceId> devices = shard.devices;
+    std::sort(devices.begin(), devices.end());
+    return devices;
 }
 
 /// Neighbouring ranges of one dimension that are drawn as one.
@@ -80,24 +129,21 @@ std::vector<Block> blocksOf(const std::vector<IndexRange>& ranges, double pixels
 
 class LayoutPainter {
 public:
-    LayoutPainter(const Layout& layout, const LayoutDrawing& drawing)
+    /// `textRoom`: how long a line of text may be, pixels.
+    LayoutPainter(const Layout& layout, const LayoutDrawing& drawing, double textRoom)
         : m_layout(layout)
         , m_drawing(drawing)
+        , m_textRoom(std::max(kNarrowestText, textRoom))
         , m_colours(drawing.deviceColours ? *drawing.deviceColours : DeviceColours(devicesOf(layout)))
     {
+        assert(drawing.mostCellsAcross > 0 && drawing.largestAspect >= 1.0);
+        assert(drawing.axesOfDims.empty() || drawing.axesOfDims.size() == layout.shape.size());
     }
 
     DisplayList draw()
     {
-        const std::vector<LayoutGrid> grids = gridsToDraw();
-        const std::size_t panels = std::min(grids.size(), std::max<std::size_t>(1, m_drawing.mostPanels));
-        const bool stacked = m_layout.shape.size() > 2;
-        const bool ruled = !m_drawing.axesOfDims.empty() && grids.size() == 1 && grids.front().columnDim;
-        const auto across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(panels))));
-        const double shrink = 1.0 / std::sqrt(static_cast<double>(across));
-        const PanelSize panel
-            = panelSize(grids.front(), m_drawing.panelWidth * shrink, m_drawing.panelHeight * shrink, m_drawing.largestAspect);
-
+        assert(m_drawing.panelWidth > 0.0 && m_drawing.panelHeight > 0.0);
+        m_anyLabel = false;
         DisplayList list;
         list.title = m_drawing.caption.empty()
             ? m_drawing.arrayName + " " + shapeText(m_layout.shape)
@@ -107,36 +153,17 @@ public:
             widen(list, addLine(list, y, list.title, ColourRole::Text, true));
             y += kLineHeight + 4.0;
         }
-        double left = kMargin;
-        double heading = stacked ? kLineHeight : 0.0;
-        if (ruled) {
-            widen(list, addLine(list, y, dimensionsText(grids.front()), ColourRole::MutedText, false));
-            y += kLineHeight;
-            left += rowRulerWidth(grids.front());
-            heading += kRulerHeight;
-        }
-
-        for (std::size_t i = 0; i < panels; ++i) {
-            const Point at{left + static_cast<double>(i % across) * (panel.width + kGap),
-                y + static_cast<double>(i / across) * (heading + panel.height + kGap)};
-            if (stacked)
-                list.items.push_back(
-                    {TextShape{{at.x, at.y + kLineHeight / 2.0}, gridText(m_drawing.arrayName, grids[i], m_layout), kLabelSize}});
-            addGrid(list, grids[i], {at.x, at.y + heading}, panel);
-            if (ruled)
-                addRulers(list, grids[i], {at.x, at.y + heading}, panel);
-            widen(list, at.x + panel.width);
-        }
-        const auto panelRows = static_cast<double>((panels + across - 1) / across);
-        y += panelRows * (heading + panel.height + kGap) - kGap + 8.0;
-
-        for (const std::string& note : notes(grids, panels, panel.toScale)) {
-            widen(list, addLine(list, y, note, ColourRole::MutedText, false));
-            y += kLineHeight;
-        }
+        const std::vector<LayoutGrid> grids = gridsToDraw();
+        const std::size_t panels = std::min(grids.size(), std::max<std::size_t>(1, m_drawing.mostPanels));
+        y = addPanels(list, y, {grids.data(), panels}, grids.size() == 1) + 8.0;
+        for (const std::string& note : notes(grids, panels))
+            y = addLines(list, y, note);
         list.height = std::ceil(y + kMargin);
         return list;
     }
+
+    /// The size of one grid of the last picture.
+    const PanelSize& panel() const { return m_panel; }
 
     std::set<DeviceId> devicesUnder(const std::string& id)
     {
@@ -163,6 +190,54 @@ private:
         return kMargin + estimatedWidth(text, kLabelSize, bold);
     }
 
+    /// Adds muted text, in several lines if need be, and yields where the next line goes.
+    double addLines(DisplayList& list, double y, const std::string& text) const
+    {
+        std::string line;
+        const auto flush = [&] {
+            widen(list, addLine(list, y, line, ColourRole::MutedText, false));
+            y += kLineHeight;
+            line.clear();
+        };
+        for (const std::string& word : split(text, ' ')) {
+            if (!line.empty() && estimatedWidth(line + " " + word, kLabelSize) > m_textRoom)
+                flush();
+            line += (line.empty() ? "" : " ") + word;
+        }
+        flush();
+        return y;
+    }
+
+    /// Adds grids in rows of about as many as there are rows, and yields where they end; a single one with its rulers.
+    double addPanels(DisplayList& list, double y, std::span<const LayoutGrid> grids, bool isSingle)
+    {
+        const auto across = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(grids.size()))));
+        const double shrink = 1.0 / std::sqrt(static_cast<double>(across));
+        m_panel
+            = panelSize(grids.front(), m_drawing.panelWidth * shrink, m_drawing.panelHeight * shrink, m_drawing.largestAspect);
+        const bool isRuled = !m_drawing.axesOfDims.empty() && isSingle && grids.front().columnDim;
+        const bool hasHeading = m_layout.shape.size() > 2;
+        const double above = (hasHeading ? kLineHeight : 0.0) + (isRuled ? kRulerHeight : 0.0);
+        double left = kMargin;
+        if (isRuled) {
+            y = addDimensions(list, y, grids.front());
+            left += rowRulerWidth(grids.front());
+        }
+        for (std::size_t i = 0; i < grids.size(); ++i) {
+            const double x = left + static_cast<double>(i % across) * (m_panel.width + kGap);
+            const double top = y + static_cast<double>(i / across) * (above + m_panel.height + kGap);
+            if (hasHeading)
+                list.items.push_back(
+                    {TextShape{{x, top + kLineHeight / 2.0}, gridText(m_drawing.arrayName, grids[i], m_layout), kLabelSize}});
+            addGrid(list, grids[i], {x, top + above}, m_panel);
+            if (isRuled)
+                addRulers(list, grids[i], {x, top + above}, m_panel);
+            widen(list, x + m_panel.width);
+        }
+        const auto rows = static_cast<double>((grids.size() + across - 1) / across);
+        return y + rows * (above + m_panel.height + kGap) - kGap;
+    }
+
     std::vector<LayoutGrid> gridsToDraw() const
     {
         if (m_drawing.cut)
@@ -170,7 +245,7 @@ private:
         return layoutGrids(m_layout);
     }
 
-    std::vector<std::string> notes(const std::vector<LayoutGrid>& grids, std::size_t panels, bool toScale) const
+    std::vector<std::string> notes(const std::vector<LayoutGrid>& grids, std::size_t panels) const
     {
         std::vector<std::string> notes;
         if (!m_drawing.partialOver.empty())
@@ -182,7 +257,7 @@ private:
             notes.push_back("cells too small for device ids: point at one to see them");
         if (panels < grids.size())
             notes.push_back(fmt::format("{} of {} slices are left out", grids.size() - panels, grids.size()));
-        if (!toScale)
+        if (!m_panel.toScale)
             notes.push_back("the sides are not in proportion to each other");
         const auto idle = emptyHandedDevices(m_layout);
         if (!idle.empty())
@@ -190,8 +265,8 @@ private:
         return notes;
     }
 
-    /// `↓ dim 0: 8192 over data     → dim 1: 784, not split`.
-    std::string dimensionsText(const LayoutGrid& grid) const
+    /// `↓ dim 0: 8192 over data     → dim 1: 784, not split`, in one line or two; yields where the next line goes.
+    double addDimensions(DisplayList& list, double y, const LayoutGrid& grid) const
     {
         const auto side = [&](const char* arrow, std::size_t dim) {
             const std::string& axes = m_drawing.axesOfDims[dim];
@@ -199,7 +274,14 @@ private:
                 "{} dim {}: {}{}", arrow, dim, m_layout.shape[dim], axes.empty() ? ", not split" : " over " + axes);
         };
         const std::string across = side("→", *grid.columnDim);
-        return grid.rowDim ? side("↓", *grid.rowDim) + "     " + across : across;
+        if (!grid.rowDim)
+            return addLines(list, y, across);
+        const std::string down = side("↓", *grid.rowDim);
+        const std::string both = down + "     " + across;
+        if (estimatedWidth(both, kLabelSize) > m_textRoom)
+            return addLines(list, addLines(list, y, down), across);
+        widen(list, addLine(list, y, both, ColourRole::MutedText, false));
+        return y + kLineHeight;
     }
 
     double rowRulerWidth(const LayoutGrid& grid) const
@@ -209,35 +291,19 @@ private:
         return estimatedWidth(fmt::format("{}", m_layout.shape[*grid.rowDim]), kRangeSize) + kTick + 4.0;
     }
 
-    /// The indices at which cells begin, and the end of the array; as many as have room.
+    /// The indices at which cells begin, and the end of the array.
     void addRulers(DisplayList& list, const LayoutGrid& grid, Point at, const PanelSize& size) const
     {
-        const auto columns = blocksOf(grid.columns, size.width, m_drawing.mostCellsAcross);
-        addRuler(
-            list, grid.columns, columns,
-            [&](double along) {
-                return Point{at.x + along, at.y};
-            },
-            true);
-        if (!grid.rowDim)
-            return;
-        const auto rows = blocksOf(grid.rows, size.height, m_drawing.mostCellsAcross);
-        addRuler(
-            list, grid.rows, rows,
-            [&](double along) {
-                return Point{at.x, at.y + along};
-            },
-            false);
+        addRuler(list, grid.columns, blocksOf(grid.columns, size.width, m_drawing.mostCellsAcross), at, true);
+        if (grid.rowDim)
+            addRuler(list, grid.rows, blocksOf(grid.rows, size.height, m_drawing.mostCellsAcross), at, false);
     }
 
-    template <typename Place>
     static void addRuler(
-        DisplayList& list, const std::vector<IndexRange>& ranges, const std::vector<Block>& blocks, Place place, bool overColumns)
+        DisplayList& list, const std::vector<IndexRange>& ranges, const std::vector<Block>& blocks, Point at, bool overColumns)
     {
-        const auto room
-            = [&](const std::string& text) { return overColumns ? estimatedWidth(text, kRangeSize) + 6.0 : kRangeSize + 3.0; };
         const auto mark = [&](double along, const std::string& text) {
-            const Point end = place(along);
+            const Point end = overColumns ? Point{at.x + along, at.y} : Point{at.x, at.y + along};
             const Point tick = overColumns ? Point{end.x, end.y - kTick} : Point{end.x - kTick, end.y};
             const Point label = overColumns ? Point{tick.x, tick.y - kRangeSize / 2.0} : Point{tick.x - 2.0, tick.y};
             list.items.push_back({LineShape{end, tick, ColourRole::MutedText}});
@@ -248,14 +314,14 @@ private:
         };
         const std::string last = fmt::format("{}", ranges.back().stop);
         const double end = blocks.back().stop;
-        double free = -room(last); // from where on a label has room
-        for (const Block& block : blocks) {
-            const std::string text = fmt::format("{}", ranges[block.first].start);
-            const double half = room(text) / 2.0;
-            if (block.start - half < free || block.start + half > end - room(last) / 2.0)
-                continue;
-            mark(block.start, text);
-            free = block.start + half;
+        // Every so many that the longest label has room.
+        const double room = overColumns ? estimatedWidth(last, kRangeSize) + 6.0 : kRangeSize + kLeading;
+        std::size_t step = 1;
+        while (end / static_cast<double>(blocks.size()) * static_cast<double>(step) < room && step < blocks.size())
+            step *= 2;
+        for (std::size_t i = 0; i < blocks.size(); i += step) {
+            if (blocks[i].start + room <= end)
+                mark(blocks[i].start, fmt::format("{}", ranges[blocks[i].first].start));
         }
         mark(end, last);
     }
@@ -300,11 +366,13 @@ private:
 
     void addGrid(DisplayList& list, const LayoutGrid& grid, Point at, const PanelSize& size)
     {
+        const auto plan = planLabels(grid, size);
+        m_anyLabel = m_anyLabel || plan.has_value();
         std::vector<DisplayItem> accents; // over all cells, so that no neighbour hides a part of them
         forEachCell(grid, size, [&](const Block& row, const Block& column, std::size_t shard) {
             const RectShape cell{
                 {at.x + column.start, at.y + row.start}, column.stop - column.start, row.stop - row.start, {}, 0.0};
-            addCell(list, cell, shard, piecesOf(row, column), idOf(row, column, shard));
+            addCell(list, cell, shard, piecesOf(row, column), idOf(row, column, shard), plan);
             if (isSelected(grid, row, column))
                 addAccent(accents, cell);
         });
@@ -333,18 +401,18 @@ private:
         });
     }
 
-    void addCell(DisplayList& list, RectShape cell, std::size_t index, std::size_t pieces, std::string id)
+    void addCell(DisplayList& list, RectShape cell, std::size_t index, std::size_t pieces, std::string id,
+        const std::optional<LabelPlan>& plan) const
     {
         const Shard& shard = m_layout.shards[index];
-        std::vector<DeviceId> devices = shard.devices;
-        std::sort(devices.begin(), devices.end());
+        const std::vector<DeviceId> devices = sortedDevices(shard);
         const std::size_t bands = devices.size() <= m_drawing.mostBands ? devices.size() : 1;
         if (bands > 1)
             addBands(list, cell, devices);
 
         // The frame is the one item with the id; over bands it is clear inside.
         cell.style.outline = ColourRole::Outline;
-        cell.style.outlineWidth = std::clamp(std::min(cell.width, cell.height) / 10.0, 0.25, 1.0);
+        cell.style.outlineWidth = std::clamp(std::min(cell.width, cell.height) / 16.0, 0.25, 1.0);
         if (bands == 1)
             cell.style.fill = m_colours.of(devices.front());
         if (!m_drawing.partialOver.empty()) {
@@ -352,8 +420,26 @@ private:
             cell.style.hatchPaint = bands == 1 ? readableOn(m_colours.of(devices.front())) : kBlack;
         }
         list.items.push_back({cell, std::move(id), tooltip(shard, pieces)});
-        if (pieces == 1)
-            addLabel(list, cell, shard, devices, bands == 1 && m_drawing.partialOver.empty());
+        if (pieces == 1 && devices.size() > m_drawing.mostBands && cell.height >= kLowestWithStrip)
+            addStrip(list, cell, devices);
+        if (pieces == 1 && plan)
+            addLabel(list, cell, shard, *plan);
+    }
+
+    /// The colours of many holders along the lower edge of their cell, as many as have room.
+    void addStrip(DisplayList& list, const RectShape& cell, const std::vector<DeviceId>& devices) const
+    {
+        const double top = cell.topLeft.y + cell.height - kStripHeight;
+        const auto slices = std::clamp<std::size_t>(static_cast<std::size_t>(cell.width / 4.0), 1, devices.size());
+        const double width = cell.width / static_cast<double>(slices);
+        for (std::size_t i = 0; i < slices; ++i) {
+            RectShape slice{{cell.topLeft.x + width * static_cast<double>(i), top}, width, kStripHeight, {}, 0.0};
+            slice.style.fill = m_colours.of(devices[i * devices.size() / slices]);
+            list.items.push_back({slice});
+        }
+        RectShape frame{{cell.topLeft.x, top}, cell.width, kStripHeight, {}, 0.0};
+        frame.style.outline = ColourRole::Outline;
+        list.items.push_back({frame});
     }
 
     void addBands(DisplayList& list, const RectShape& cell, const std::vector<DeviceId>& devices) const
@@ -400,57 +486,120 @@ private:
             "{}, padded to {} ({}) on the device", bytes(shape), shapeText(m_layout.shardShape), bytes(m_layout.shardShape));
     }
 
-    /// What fits of: devices, index range, number of copies. On a plain fill the text is black or white; elsewhere it gets a plate.
-    void addLabel(
-        DisplayList& list, const RectShape& cell, const Shard& shard, const std::vector<DeviceId>& devices, bool plainFill)
+    std::string idsText(const std::vector<DeviceId>& devices, const LabelStyle& style) const
     {
-        constexpr double kPadding = 4.0;
-        const bool manyHolders = devices.size() > m_drawing.mostBands;
-        const double room = cell.width - 2.0 * kPadding;
-        std::vector<std::pair<std::string, double>> lines;
-        double height = 2.0 * kPadding;
-        const auto addIfFits = [&](const std::string& text, double size) {
-            if (estimatedWidth(text, size) > room || height + size + 3.0 > cell.height)
-                return false;
-            lines.emplace_back(text, size);
-            height += size + 3.0;
-            return true;
-        };
-        const std::string ids = deviceListText(devices, kMostIdsInLabel);
-        if (!addIfFits(m_drawing.platform + " " + ids, kLabelSize) && !addIfFits(ids, kLabelSize))
-            addIfFits(ids, kRangeSize);
-        const std::string range = boxText(shard.box);
-        if (!lines.empty() && !addIfFits(range, kRangeSize)
-            && estimatedWidth(lines.front().first + "  " + range, lines.front().second) <= room)
-            lines.front().first += "  " + range;
-        if (manyHolders)
-            addIfFits(fmt::format("x{}", devices.size()), kLabelSize);
-        if (lines.empty())
-            return;
-        m_anyLabel = true;
+        const std::string ids = style.compact ? compactText(devices) : deviceListText(devices, kMostIdsInLabel);
+        return style.platform ? m_drawing.platform + " " + ids : ids;
+    }
 
+    /// The lines of a label with the sizes of their fonts.
+    std::vector<std::pair<std::string, double>> linesOf(const Shard& shard, const LabelPlan& plan) const
+    {
+        const std::vector<DeviceId> devices = sortedDevices(shard);
+        std::vector<std::pair<std::string, double>> lines = {{idsText(devices, plan.style), plan.style.size}};
+        if (plan.range == RangePlace::Below)
+            lines.emplace_back(boxText(shard.box), kRangeSize);
+        else if (plan.range == RangePlace::Beside)
+            lines.front().first += "  " + boxText(shard.box);
+        if (devices.size() > m_drawing.mostBands && !plan.style.compact)
+            lines.emplace_back(fmt::format("x{}", devices.size()), kLabelSize);
+        return lines;
+    }
+
+    static Point sizeOf(const std::vector<std::pair<std::string, double>>& lines)
+    {
+        Point size;
+        for (const auto& [text, height] : lines) {
+            size.x = std::max(size.x, estimatedWidth(text, height));
+            size.y += height + kLeading;
+        }
+        return size;
+    }
+
+    /// True where the fill is not one colour.
+    bool needsPlate(const Shard& shard) const
+    {
+        return !m_drawing.partialOver.empty() || (shard.devices.size() > 1 && shard.devices.size() <= m_drawing.mostBands);
+    }
+
+    bool fits(const Shard& shard, const LabelPlan& plan, double width, double height) const
+    {
+        const Point size = sizeOf(linesOf(shard, plan));
+        const bool hasStrip = shard.devices.size() > m_drawing.mostBands && height >= kLowestWithStrip;
+        const bool hasPlate = needsPlate(shard);
+        return size.x + 2.0 * plan.style.padding <= (hasPlate ? kWidestPlate * width : width)
+            && size.y + 2.0 * plan.style.padding <= height - (hasStrip ? 2.0 * kStripHeight : 0.0);
+    }
+
+    bool isWhole(const Shard& shard) const
+    {
+        return std::equal(shard.box.begin(), shard.box.end(), m_layout.shardShape.begin(),
+            [](const IndexRange& range, std::int64_t size) { return range.size() == size; });
+    }
+
+    /// The best labels for which all whole pieces have room; nothing when there are none.
+    std::optional<LabelPlan> planLabels(const LayoutGrid& grid, const PanelSize& size) const
+    {
+        const auto fitAll = [&](const LabelPlan& plan) {
+            bool fit = true;
+            bool any = false;
+            forEachCell(grid, size, [&](const Block& row, const Block& column, std::size_t index) {
+                const Shard& shard = m_layout.shards[index];
+                if (!fit || piecesOf(row, column) != 1 || !isWhole(shard))
+                    return;
+                any = true;
+                fit = fits(shard, plan, column.stop - column.start, row.stop - row.start);
+            });
+            return fit && any;
+        };
+        for (const LabelStyle& style : kLabelStyles) {
+            if (!fitAll({style, RangePlace::None}))
+                continue;
+            for (const RangePlace place : {RangePlace::Below, RangePlace::Beside}) {
+                if (!m_layout.shape.empty() && fitAll({style, place}))
+                    return LabelPlan{style, place};
+            }
+            return LabelPlan{style, RangePlace::None};
+        }
+        return std::nullopt;
+    }
+
+    /// On a plain fill the text is black or white; elsewhere it gets a plate. A piece that is smaller than the others gets what fits.
+    void addLabel(DisplayList& list, const RectShape& cell, const Shard& shard, LabelPlan plan) const
+    {
+        if (!fits(shard, plan, cell.width, cell.height)) {
+            const auto style = std::find_if(kLabelStyles.begin(), kLabelStyles.end(), [&](const LabelStyle& other) {
+                return fits(shard, {other, RangePlace::None}, cell.width, cell.height);
+            });
+            if (style == kLabelStyles.end())
+                return;
+            plan = {*style, RangePlace::None};
+        }
+        const auto lines = linesOf(shard, plan);
+        const Point size = sizeOf(lines);
         const Point middle{cell.topLeft.x + cell.width / 2.0, cell.topLeft.y + cell.height / 2.0};
         Paint paint = ColourRole::Text;
-        if (plainFill) {
-            paint = readableOn(m_colours.of(devices.front()));
+        if (!needsPlate(shard)) {
+            paint = readableOn(m_colours.of(sortedDevices(shard).front()));
         } else {
-            double width = 0.0;
-            for (const auto& [text, size] : lines)
-                width = std::max(width, estimatedWidth(text, size) + 2.0 * kPadding);
+            const double width = size.x + 2.0 * plan.style.padding;
+            const double height = size.y + 2.0 * plan.style.padding;
             RectShape plate{{middle.x - width / 2.0, middle.y - height / 2.0}, width, height, {}, 3.0};
             plate.style.fill = ColourRole::Surface;
             list.items.push_back({plate});
         }
-        double y = middle.y - (height - 2.0 * kPadding) / 2.0;
-        for (const auto& [text, size] : lines) {
-            list.items.push_back({TextShape{{middle.x, y + (size + 3.0) / 2.0}, text, size, TextAnchor::Middle, paint}});
-            y += size + 3.0;
+        double y = middle.y - size.y / 2.0;
+        for (const auto& [text, height] : lines) {
+            list.items.push_back({TextShape{{middle.x, y + (height + kLeading) / 2.0}, text, height, TextAnchor::Middle, paint}});
+            y += height + kLeading;
         }
     }
 
     const Layout& m_layout;
     const LayoutDrawing& m_drawing;
+    double m_textRoom;
     DeviceColours m_colours;
+    PanelSize m_panel;
     bool m_anyLabel = false; ///< some cell had room for its device ids
 };
 
@@ -458,14 +607,30 @@ private:
 
 DisplayList drawLayout(const Layout& layout, const LayoutDrawing& drawing)
 {
-    assert(drawing.panelWidth > 0.0 && drawing.panelHeight > 0.0 && drawing.mostCellsAcross > 0 && drawing.largestAspect >= 1.0);
-    assert(drawing.axesOfDims.empty() || drawing.axesOfDims.size() == layout.shape.size());
-    return LayoutPainter(layout, drawing).draw();
+    return LayoutPainter(layout, drawing, drawing.panelWidth).draw();
+}
+
+DisplayList drawLayoutInto(const Layout& layout, LayoutDrawing drawing, double width, double height)
+{
+    LayoutPainter painter(layout, drawing, width - 2.0 * kMargin);
+    drawing.panelWidth = std::max(kSmallestPanel, width);
+    drawing.panelHeight = std::max(kSmallestPanel, height);
+    DisplayList list = painter.draw();
+    // What is around the grids is known when they are drawn, and may change once more when they are smaller.
+    for (int i = 0; i < 3 && (list.width > width || list.height > height); ++i) {
+        const PanelSize panel = painter.panel();
+        if (list.width > width)
+            drawing.panelWidth = std::max(kSmallestPanel, panel.width - (list.width - width));
+        if (list.height > height)
+            drawing.panelHeight = std::max(kSmallestPanel, panel.height - (list.height - height));
+        list = painter.draw();
+    }
+    return list;
 }
 
 std::set<DeviceId> devicesUnder(const Layout& layout, const LayoutDrawing& drawing, const std::string& id)
 {
-    return LayoutPainter(layout, drawing).devicesUnder(id);
+    return LayoutPainter(layout, drawing, drawing.panelWidth).devicesUnder(id);
 }
 
 } // namespace meshwright

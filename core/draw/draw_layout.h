@@ -41,9 +41,14 @@ struct LayoutDrawing {
 /// picture says that they are not. Rulers say at which indices cells begin, and over which mesh axes a dimension is split.
 ///
 /// The colour of a cell is that of its device; several holders are bands of their colours, or (more than `mostBands`) the first one's
-/// colour and a badge `x8`. A cell is labelled with its devices and its index range where they fit. Its item has the id `shard:N`, N being
+/// colour, a strip with those of all, and a badge `x8`. Cells are labelled with their devices and index ranges, all in the same way, as
+/// far as they have room; where ids in full have none, `0-3` or `0 +3` stand for them. Its item has the id `shard:N`, N being
 /// the index into `layout.shards` (`block:N` for a block of several pieces, of which N is the first), and a tooltip with everything.
 DisplayList drawLayout(const Layout& layout, const LayoutDrawing& drawing);
+
+/// The same with panels as large as a picture of this size has room for (instead of panelWidth and panelHeight); it may be larger where
+/// labels, long words or several panels need more. Preconditions: width and height > 0.
+DisplayList drawLayoutInto(const Layout& layout, LayoutDrawing drawing, double width, double height);
 
 /// The devices of the pieces that an item of such a picture shows; none for an id of no item.
 std::set<DeviceId> devicesUnder(const Layout& layout, const LayoutDrawing& drawing, const std::string& id);

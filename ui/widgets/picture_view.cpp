@@ -14,6 +14,8 @@ namespace meshwright::ui {
 
 namespace {
 
+constexpr double kDisabledOpacity = 0.4; ///< of a picture that is out of date
+
 struct FrameOf {
     static QRectF around(const std::vector<Point>& points)
     {
@@ -106,6 +108,8 @@ void PictureView::paintEvent(QPaintEvent*)
     if (const auto background = colourOf(m_picture.background, theme))
         painter.fillRect(rect(), qtColour(*background));
     painter.translate(origin());
+    if (!isEnabled())
+        painter.setOpacity(kDisabledOpacity);
     paintItems(painter, m_picture.items, theme);
     if (const DisplayItem* item = hasFocus() ? findItem(m_picture, m_focused) : nullptr) {
         painter.setPen(QPen(qtColour(ColourRole::Accent, theme), 2.0));

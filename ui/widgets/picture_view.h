@@ -9,7 +9,7 @@
 namespace meshwright::ui {
 
 /// Shows a display list at its own size (the widget's minimum), centred where there is more room. Hovering shows an item's tooltip; items
-/// with an id can be clicked, and reached by Tab and the arrow keys, Return being a click.
+/// with an id can be clicked, and reached by Tab and the arrow keys, Return being a click. Disabled, the picture is pale.
 class PictureView : public QWidget {
     Q_OBJECT
 
@@ -21,6 +21,12 @@ public:
 
     /// Where the middle of the first item with this id is, in the widget; null when there is none.
     QPoint placeOf(const QString& id) const;
+
+    /// Where the picture's top left corner is, in the widget.
+    QPointF origin() const;
+
+    /// A place in the widget, in the picture.
+    Point toPicture(QPointF position) const;
 
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
@@ -39,8 +45,6 @@ protected:
     bool event(QEvent* event) override;
 
 private:
-    QPointF origin() const;
-    Point toPicture(QPointF position) const;
     void setHovered(const QString& id);
     void moveFocus(int step);
 

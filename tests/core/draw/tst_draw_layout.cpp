@@ -30,6 +30,9 @@ private Q_SLOTS:
     void rulers();
     void devicesOfItems();
     void crowdedMeshes();
+    void drawnIntoRoom();
+    void labelsAreAlike();
+    void manyHolders();
     void textIsReadable();
     void sameBytes();
 };
@@ -296,15 +299,73 @@ void TestDrawLayout::crowdedMeshes()
     drawing.selected = {0};
     drawing.panelWidth = drawing.panelHeight = 128.0;
     const DisplayList list = drawn({4096, 4096}, "P('a', 'b')", meshOf("a=16,b=16,c=4"), drawing);
-    QVERIFY(textsOf(list).contains("cells too small for device ids: point at one to see them"));
+    QVERIFY(textsOf(list).join(" ").contains("cells too small for device ids: point at one to see them")); // in two lines
     for (const DisplayItem& item : list.items) {
         const auto* rect = std::get_if<RectShape>(&item.shape);
         if (rect != nullptr && rect->style.outline != Paint())
             QVERIFY(4.0 * rect->style.outlineWidth <= std::max(rect->width, 12.0));
     }
-    drawing.panelWidth = drawing.panelHeight = 900.0;
+    drawing.panelWidth = drawing.panelHeight = 1000.0;
     QVERIFY(!textsOf(drawn({4096, 4096}, "P('a', 'b')", meshOf("a=16,b=16,c=4"), drawing))
                  .contains("cells too small for device ids: point at one to see them"));
+}
+
+void TestDrawLayout::drawnIntoRoom()
+{
+    LayoutDrawing drawing;
+    drawing.axesOfDims = {"a", ""};
+    const Mesh mesh = meshOf("a=16");
+    for (const Shape& shape : {Shape{8192, 10}, Shape{784, 8192}, Shape{100, 100}}) {
+        const Layout layout = layoutOf(shape, shardingOf("P('a')", 2, mesh), mesh);
+        for (const auto& [width, height] : {std::pair(320.0, 600.0), std::pair(700.0, 500.0), std::pair(1600.0, 600.0)}) {
+            drawing.heading = width > 400.0;
+            const DisplayList list = drawLayoutInto(layout, drawing, width, height);
+            QVERIFY2(
+                list.width <= width && list.height <= height, qPrintable(QString("%1 x %2").arg(list.width).arg(list.height)));
+            QVERIFY(list.width > 0.8 * width || list.height > 0.8 * height);
+        }
+    }
+}
+
+void TestDrawLayout::labelsAreAlike()
+{
+    // 256 devices in cells of 21 pixels: three figures only fit when they are small, so all ids are.
+    LayoutDrawing drawing;
+    drawing.panelWidth = drawing.panelHeight = 336.0;
+    const DisplayList list = drawn({512, 512}, "P('a', 'b')", meshOf("a=16,b=16"), drawing);
+    std::set<double> sizes;
+    for (const DisplayItem& item : list.items) {
+        const auto* shape = std::get_if<TextShape>(&item.shape);
+        if (shape != nullptr && shape->anchor == TextAnchor::Middle)
+            sizes.insert(shape->size);
+    }
+    QCOMPARE(sizes, std::set<double>{9.0});
+    QVERIFY(textsOf(list).contains("255"));
+    // Where not even that fits, no cell has one.
+    drawing.panelWidth = drawing.panelHeight = 280.0;
+    QVERIFY(!textsOf(drawn({512, 512}, "P('a', 'b')", meshOf("a=16,b=16"), drawing)).contains("1"));
+    // Holders in short.
+    drawing.panelWidth = drawing.panelHeight = 480.0;
+    QVERIFY(
+        textsOf(drawn({512, 512}, "P('a')", meshOf("a=8,b=32"), drawing)).contains("TPU 0,1,2,3,4,5,6,7,...(32)  [0:64, 0:512]"));
+    QVERIFY(textsOf(drawn({512, 512}, "P('b')", meshOf("a=4,b=4"), drawing)).contains("TPU 0,4,8,12"));
+    QVERIFY(textsOf(drawn({512, 512}, "P(None, 'b')", meshOf("a=4,b=12"), drawing)).contains("0 +3"));
+    QVERIFY(textsOf(drawn({512, 512}, "P(None, 'b')", meshOf("b=12,a=4"), drawing)).contains("44-47"));
+}
+
+void TestDrawLayout::manyHolders()
+{
+    LayoutDrawing drawing;
+    drawing.deviceColours = DeviceColours(meshOf("x=16"));
+    const DisplayList list = drawn({8, 8}, "P()", meshOf("x=16"), drawing);
+    std::set<Colour> colours;
+    for (const DisplayItem& item : list.items) {
+        const auto* rect = std::get_if<RectShape>(&item.shape);
+        if (rect != nullptr && std::holds_alternative<Colour>(rect->style.fill))
+            colours.insert(std::get<Colour>(rect->style.fill));
+    }
+    QCOMPARE(colours.size(), std::size_t{16}); // all of them are seen
+    QVERIFY(textsOf(list).contains("x16"));
 }
 
 void TestDrawLayout::textIsReadable()

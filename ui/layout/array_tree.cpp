@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/layout/array_tree.h"
+
+#include "ui/layout/array_model.h"
+#include "ui/layout/spec_chip.h"
+
+#include <QHeaderView>
+
+namespace meshwright::ui {
+
+ArrayTree::ArrayTree(QWidget* parent)
+    : QTreeView(parent)
+{
+    setItemDelegate(new SpecChipDelegate(this));
+    setSelectionBehavior(QAbstractItemView::SelectRows);
+    setUniformRowHeights(true);
+    setAllColumnsShowFocus(true);
+    setTextElideMode(Qt::ElideMiddle);
+    setIndentation(14);
+    setFrameShape(QFrame::NoFrame);
+    setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    header()->setStretchLastSection(false);
+    header()->setMinimumSectionSize(40);
+    header()->setSectionsMovable(false);
+}
+
+void ArrayTree::fitColumns()
+{
+    if (model() == nullptr)
+        return;
+    std::array<int, ArrayModel::ColumnCount> widths{};
+    for (int column = 0; column < ArrayModel::ColumnCount; ++column) {
+        setColumnHidden(column, false); // a hidden one has no size to ask for
+        widths[static_cast<std::size_t>(column)] = std::max(sizeHintForColumn(column), header()->sectionSizeHint(column)) + 2;
+    }
+    const int room = viewport()->width();
+    int used = widths[ArrayModel::Name] + widths[ArrayModel::Spec];
+    for (const int column : {ArrayModel::Sizes, ArrayModel::Bytes}) {
+        const int width = widths[static_cast<std::size_t>(column)];
+        const bool hasRoom = used + width <= room;
+        setColumnHidden(column, !hasRoom);
+        if (hasRoom)
+            setColumnWidth(column, width);
+        used += hasRoom ? width : 0;
+    }
+    // Where even names and specs are too long for the room, both are elided.
+    const int sizes = used - widths[ArrayModel::Name] - widths[ArrayModel::Spec];
+    const int specs = std::min(widths[ArrayModel::Spec], std::max(room - sizes - widths[ArrayModel::Name], (room - sizes) / 2));
+    setColumnWidth(ArrayModel::Spec, specs);
+    setColumnWidth(ArrayModel::Name, std::max(60, room - sizes - specs));
+}
+
+void ArrayTree::resizeEvent(QResizeEvent* event)
+{
+    QTreeView::resizeEvent(event);
+    fitColumns();
+}
+
+void ArrayTree::showEvent(QShowEvent* event)
+{
+    QTreeView::showEvent(event);
+    scrollToTop(); // until now the height was not known, and any scrolling wrong
+    scrollTo(currentIndex());
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/layout/layout_view.h"
+
+#include "core/support/text.h"
+#include "ui/layout/array_model.h"
+#include "ui/layout/array_tree.h"
+#include "ui/layout/picture_area.h"
+#include "ui/layout/slice_controls.h"
+#include "ui/layout/spec_chip.h"
+
+#include <QBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QShortcut>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QToolButton>
+
+namespace meshwright::ui {
+
+namespace {
+
+constexpr double kSmallestCell = 7.0; ///< pixels of the side of cells that are drawn one by one
+constexpr double kLargestAspect = 2.0; ///< of a picture that is to fill its room
+constexpr std::size_t kMostBands = 8;
+const QSizeF kExportSize(960.0, 640.0);
+
+QString fromText(const std::string& text)
+{
+    return QString::fromStdString(text);
+}
+
+/// The names of mesh axes, parts as Shardy writes them: "data, model".
+std::string axesInWords(const AxisRefs& axes, const Mesh& mesh)
+{
+    std::vector<std::string> names;
+    for (const AxisRef& axis : axes) {
+        const auto index = static_cast<std::size_t>(axis.axis);
+        names.push_back(axis == wholeAxis(mesh, index) ? mesh.axes()[index].name : axisText(axis, mesh));
+    }
+    return join(names, ", ");
+}
+
+bool isUneven(const sim::ProgramArray& array)
+{
+    const Shape& shape = array.type.shape;
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        if (shape[dim] % shardCount(array.sharding.dims[dim].axes) != 0)
+            return true;
+    }
+    return false;
+}
+
+QString roleInWords(Role role)
+{
+    switch (role) {
+    case Role::Parameter:
+        return LayoutView::tr("parameter");
+    case Role::OptimizerState:
+        return LayoutView::tr("optimiser state");
+    case Role::Gradient:
+        return LayoutView::tr("gradient");
+    case Role::Input:
+        return LayoutView::tr("input");
+    case Role::Metric:
+        return LayoutView::tr("metric");
+    case Role::Activation:
+        break;
+    }
+    return LayoutView::tr("activation");
+}
+
+QToolButton* addButton(QBoxLayout* layout, const QString& text, const QString& tip, QWidget* parent)
+{
+    auto* button = new QToolButton(parent);
+    button->setText(text);
+    button->setToolTip(tip);
+    button->setAccessibleName(tip);
+    button->setAutoRaise(true);
+    layout->addWidget(button);
+    return button;
+}
+
+QLabel* makeText(const QString& accessibleName, QWidget* parent)
+{
+    auto* label = new QLabel(parent);
+    label->setTextFormat(Qt::PlainText);
+    label->setWordWrap(true);
+    label->setAccessibleName(accessibleName);
+    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    return label;
+}
+
+} // namespace
+
+QString showCommand(const sim::ProgramArray& array, const Mesh& mesh, const QString& platform)
+{
+    const auto said = toSpecOnCutMesh(array.sharding, mesh);
+    if (!said)
+        return LayoutView::tr("# no PartitionSpec says %1").arg(fromText(array.spec));
+    QStringList words = {QStringLiteral("meshwright"), QStringLiteral("show")};
+    const auto add
+        = [&](const char* flag, const std::string& value) { words << QString::fromUtf8(flag) << shellQuoted(fromText(value)); };
+    add("--mesh", said->mesh.axes().empty() ? "one=1" : said->mesh.text());
+    if (!said->mesh.hasDefaultOrder()) {
+        std::vector<std::string> order;
+        for (const DeviceId device : said->mesh.deviceOrder())
+            order.push_back(std::to_string(device));
+        add("--device-order", join(order, ","));
+    }
+    add("--shape", array.type.shape.empty() ? "scalar" : shapeText(array.type.shape));
+    add("--spec", specText(said->spec.canonical()));
+    if (array.type.dtype != DType::F32)
+        add("--dtype", dtypeName(array.type.dtype));
+    if (platform != QLatin1String("TPU"))
+        add("--platform", platform.toStdString());
+    add("--name", array.name);
+    if (isUneven(array))
+        words << QStringLiteral("--pad");
+    if (!array.sharding.unreduced.empty())
+        words
+            << LayoutView::tr(" # partial sums over %1 are not drawn").arg(fromText(axesInWords(array.sharding.unreduced, mesh)));
+    return words.join(QLatin1Char(' '));
+}
+
+LayoutView::LayoutView(Selection& selection, QWidget* parent)
+    : View(parent)
+    , m_selection(selection)
+    , m_arrays(new ArrayModel(this))
+    , m_filtered(new QSortFilterProxyModel(this))
+{
+    auto* splitter = new QSplitter(this);
+    splitter->addWidget(makeList());
+    splitter->addWidget(makePicture());
+    splitter->setStretchFactor(0, 1);
+    splitter->setStretchFactor(1, 4);
+    splitter->setChildrenCollapsible(false);
+    splitter->setSizes({300, 700});
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->addWidget(splitter);
+
+    connect(&m_selection, &Selection::arrayChanged, this, &LayoutView::showArray);
+    connect(&m_selection, &Selection::devicesChanged, this, &LayoutView::redraw);
+    connect(m_area, &PictureArea::redrawWanted, this, &LayoutView::redraw);
+    connect(m_slices, &SliceControls::changed, this, &LayoutView::redraw);
+}
+
+QWidget* LayoutView::makeList()
+{
+    auto* side = new QWidget(this);
+    m_filter = new QLineEdit(side);
+    m_filter->setPlaceholderText(tr("Filter arrays"));
+    m_filter->setAccessibleName(tr("Filter arrays"));
+    m_filter->setToolTip(tr("Part of a name, a spec or a shape (Ctrl+F)"));
+    m_filter->setClearButtonEnabled(true);
+    connect(m_filter, &QLineEdit::textChanged, this, &LayoutView::filter);
+    auto* find = new QShortcut(QKeySequence::Find, this, nullptr, nullptr, Qt::WidgetWithChildrenShortcut);
+    connect(find, &QShortcut::activated, m_filter, [this] {
+        m_filter->setFocus(Qt::ShortcutFocusReason);
+        m_filter->selectAll();
+    });
+
+    m_filtered->setSourceModel(m_arrays);
+    m_filtered->setRecursiveFilteringEnabled(true);
+    m_filtered->setAutoAcceptChildRows(true); // "gradients" finds all of them
+    m_filtered->setFilterCaseSensitivity(Qt::CaseInsensitive);
+    m_filtered->setFilterKeyColumn(-1);
+
+    m_list = new ArrayTree(side);
+    m_list->setModel(m_filtered);
+    m_list->setAccessibleName(tr("Arrays of the program"));
+    connect(m_list->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& current) {
+        const sim::ProgramArray* array = m_arrays->arrayAt(m_filtered->mapToSource(current));
+        if (array != nullptr && !m_isListChanging)
+            m_selection.setArray(fromText(array->name));
+    });
+    auto* down = new QShortcut(QKeySequence(Qt::Key_Down), m_filter, nullptr, nullptr, Qt::WidgetShortcut);
+    connect(down, &QShortcut::activated, m_list, [this] { m_list->setFocus(Qt::TabFocusReason); });
+
+    auto* layout = new QVBoxLayout(side);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(6);
+    layout->addWidget(m_filter);
+    layout->addWidget(m_list, 1);
+    side->setMinimumWidth(180);
+    return side;
+}
+
+QWidget* LayoutView::makePicture()
+{
+    auto* side = new QWidget(this);
+    m_stale = makeText(tr("Why the layout is not up to date"), side);
+    m_stale->hide();
+    m_name = new QLabel(side);
+    m_name->setTextFormat(Qt::PlainText);
+    QFont large = m_name->font();
+    large.setBold(true);
+    large.setPointSizeF(large.pointSizeF() + 2.0);
+    m_name->setFont(large);
+    m_chip = new SpecChip(side);
+    m_facts = makeText(tr("Shape, shards, bytes and copies"), side);
+    m_slices = new SliceControls(side);
+    m_area = new PictureArea(side);
+    m_area->setMinimumSize(160, 120);
+    m_piece = makeText(tr("The piece under the pointer"), side);
+    m_piece->setForegroundRole(QPalette::PlaceholderText);
+    m_piece->setWordWrap(false);
+    m_piece->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    m_reason = makeText(tr("Why the array lies so"), side);
+    m_reason->setTextFormat(Qt::RichText);
+    m_reason->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
+
+    auto* title = new QHBoxLayout;
+    title->setSpacing(6);
+    title->addWidget(m_name);
+    title->addWidget(m_chip);
+    title->addStretch();
+    auto* out = addButton(title, QStringLiteral("−"), tr("Zoom out (-)"), side);
+    m_zoom = new QLabel(QStringLiteral("100 %"), side);
+    m_zoom->setMinimumWidth(m_zoom->fontMetrics().horizontalAdvance(QStringLiteral("1600 %")));
+    m_zoom->setAlignment(Qt::AlignCenter);
+    title->addWidget(m_zoom);
+    auto* in = addButton(title, QStringLiteral("+"), tr("Zoom in (+, Ctrl+wheel)"), side);
+    auto* fit = addButton(title, tr("Fit"), tr("Fit the picture (0)"), side);
+    connect(out, &QToolButton::clicked, m_area, &PictureArea::zoomOut);
+    connect(in, &QToolButton::clicked, m_area, &PictureArea::zoomIn);
+    connect(fit, &QToolButton::clicked, m_area, &PictureArea::fit);
+    connect(m_area, &PictureArea::zoomChanged, this,
+        [this](double zoom) { m_zoom->setText(QStringLiteral("%1 %").arg(qRound(100.0 * zoom))); });
+    connect(m_area->view(), &PictureView::hovered, this, &LayoutView::showPiece);
+    connect(m_area->view(), &PictureView::clicked, this, &LayoutView::clickPiece);
+    connect(m_reason, &QLabel::linkActivated, this, &LayoutView::specRequested);
+
+    auto* layout = new QVBoxLayout(side);
+    layout->setContentsMargins(8, 0, 0, 0);
+    layout->setSpacing(6);
+    layout->addWidget(m_stale);
+    layout->addLayout(title);
+    layout->addWidget(m_facts);
+    layout->addWidget(m_slices);
+    layout->addWidget(m_area, 1);
+    layout->addWidget(m_piece);
+    layout->addWidget(m_reason);
+    return side;
+}
+
+const sim::ProgramArray* LayoutView::shown() const
+{
+    return m_analysis ? m_analysis->findArray(m_shown.toStdString()) : nullptr;
+}
+
+void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
+{
+    const bool isGood = analysis->built && !analysis->arrays.empty();
+    m_area->view()->setEnabled(isGood);
+    m_stale->setVisible(!isGood);
+    if (!isGood) {
+        const auto error = std::find_if(analysis->problems.begin(), analysis->problems.end(),
+            [](const Problem& problem) { return problem.severity == Severity::Error; });
+        const QString why = error == analysis->problems.end() ? tr("it has no arrays") : fromText(error->message);
+        m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)
+                                    : tr("The study has problems: %1").arg(why));
+        return;
+    }
+    m_analysis = std::move(analysis);
+    m_colours = DeviceColours(m_analysis->mesh());
+    m_isListChanging = true;
+    m_arrays->setAnalysis(m_analysis);
+    m_list->expandAll();
+    m_list->fitColumns();
+    m_isListChanging = false;
+
+    if (m_analysis->findArray(m_selection.array().toStdString()))
+        return showArray(m_selection.array());
+    if (shown() != nullptr)
+        return showArray(m_shown);
+    m_selection.setArray(fromText(m_analysis->arrays.front().name)); // which shows it
+}
+
+void LayoutView::showArray(const QString& name)
+{
+    const sim::ProgramArray* array = m_analysis ? m_analysis->findArray(name.toStdString()) : nullptr;
+    if (array == nullptr)
+        return; // a value of the program that has no layout of its own: what is shown stays
+    m_shown = name;
+    m_layout = layoutOf(array->type.shape, array->sharding, m_analysis->mesh());
+    m_slices->setLayoutShown(m_layout);
+    selectRow();
+    showFacts();
+    showReason();
+    showPiece({});
+    redraw();
+}
+
+void LayoutView::selectRow()
+{
+    const QModelIndex row = m_filtered->mapFromSource(m_arrays->indexOf(m_shown));
+    if (row == m_list->currentIndex().siblingAtColumn(0))
+        return;
+    m_isListChanging = true;
+    m_list->setCurrentIndex(row);
+    m_list->scrollTo(row);
+    m_isListChanging = false;
+}
+
+void LayoutView::filter(const QString& text)
+{
+    m_isListChanging = true;
+    m_filtered->setFilterFixedString(text);
+    m_list->expandAll();
+    m_isListChanging = false;
+    selectRow();
+}
+
+void LayoutView::showFacts()
+{
+    const sim::ProgramArray& array = *shown();
+    m_name->setText(m_shown);
+    m_chip->setSpec(fromText(array.spec), !array.sharding.isReplicated());
+    const QString bytes = fromText(formatBytes(static_cast<double>(bytesPerDevice(array))));
+    QStringList facts;
+    facts << roleInWords(array.role);
+    facts << fromText(shapeText(array.type.shape) + " " + dtypeName(array.type.dtype));
+    facts << (m_layout.shardShape == array.type.shape
+            ? tr("whole on each device, %1").arg(bytes)
+            : tr("%1 a device, %2").arg(fromText(shapeText(m_layout.shardShape)), bytes));
+    if (isUneven(array))
+        facts << tr("uneven: the last pieces are smaller, and padded on the device");
+    const std::int64_t parts = shardCount(array.sharding.unreduced);
+    const auto copies = static_cast<std::int64_t>(m_layout.shards.front().devices.size()) / parts;
+    if (copies > 1)
+        facts << (m_layout.shards.size() == 1 ? tr("%1\u00a0copies") : tr("%1\u00a0copies of each shard")).arg(copies);
+    else
+        facts << tr("no copies");
+    if (parts > 1)
+        facts << tr("partial sums over %1: %2 of them make one value")
+                     .arg(fromText(axesInWords(array.sharding.unreduced, m_analysis->mesh())))
+                     .arg(parts);
+    m_facts->setText(facts.join(QStringLiteral("  ·  ")));
+}
+
+void LayoutView::showReason()
+{
+    const sim::ProgramArray& array = *shown();
+    QString reason = fromText(m_analysis->reasonOf(array));
+    if (const QString known = fromText(array.spec) + QStringLiteral(": "); reason.startsWith(known))
+        reason.remove(0, known.size()); // it stands in the chip
+    const QString asked = fromText(array.annotation).toHtmlEscaped();
+    QString origin = tr("Follows from others");
+    if (asked.startsWith(QLatin1String("sharding.")))
+        origin = tr("Asked for at <a href=\"%1\">%1</a>").arg(asked);
+    else if (!asked.isEmpty())
+        origin = tr("Asked for by %1").arg(asked);
+    else if (array.sharding.isReplicated())
+        origin = tr("Nothing splits it");
+    m_reason->setText(tr("%1: %2.").arg(origin, reason.toHtmlEscaped()));
+}
+
+void LayoutView::showPiece(const QString& id)
+{
+    const DisplayList& picture = m_area->view()->picture();
+    const auto item = std::find_if(picture.items.begin(), picture.items.end(),
+        [&](const DisplayItem& candidate) { return !id.isEmpty() && candidate.id == id.toStdString(); });
+    const QString text = item == picture.items.end()
+        ? tr("Click selects devices, Ctrl adds.")
+        : fromText(item->tooltip).replace(QLatin1Char('\n'), QStringLiteral("  ·  "));
+    m_piece->setText(text);
+    m_piece->setToolTip(text); // where the line is too short for it
+}
+
+void LayoutView::clickPiece(const QString& id, Qt::KeyboardModifiers modifiers)
+{
+    if (shown() == nullptr)
+        return;
+    const std::set<DeviceId> holders = devicesUnder(m_layout, drawing(m_area->wantedSize(), false), id.toStdString());
+    if (!(modifiers & Qt::ControlModifier))
+        return m_selection.setDevices(holders);
+    std::set<DeviceId> devices = m_selection.devices();
+    const bool areAllThere = std::includes(devices.begin(), devices.end(), holders.begin(), holders.end());
+    for (const DeviceId device : holders) {
+        if (areAllThere)
+            devices.erase(device);
+        else
+            devices.insert(device);
+    }
+    m_selection.setDevices(std::move(devices));
+}
+
+QString LayoutView::platform() const
+{
+    if (!m_analysis->machine)
+        return tr("device");
+    return QString::fromUtf8(sim::chipClassName(m_analysis->machine->chip.chipClass)).toUpper();
+}
+
+LayoutDrawing LayoutView::drawing(QSizeF size, bool heading) const
+{
+    const sim::ProgramArray& array = *shown();
+    const Mesh& mesh = m_analysis->mesh();
+    LayoutDrawing drawing;
+    drawing.arrayName = array.name;
+    drawing.caption = array.spec;
+    drawing.heading = heading;
+    drawing.platform = platform().toStdString();
+    drawing.deviceColours = m_colours;
+    drawing.selected = m_selection.devices();
+    drawing.partialOver = axesInWords(array.sharding.unreduced, mesh);
+    drawing.elementBytes = byteSize(array.type.dtype);
+    drawing.cut = m_slices->cut();
+    for (const DimSharding& dim : array.sharding.dims)
+        drawing.axesOfDims.push_back(axesInWords(dim.axes, mesh));
+    drawing.largestAspect = kLargestAspect;
+    drawing.mostBands = kMostBands;
+    drawing.mostCellsAcross = static_cast<std::size_t>(std::max(8.0, std::max(size.width(), size.height()) / kSmallestCell));
+    return drawing;
+}
+
+DisplayList LayoutView::drawn(QSizeF size, bool heading) const
+{
+    return drawLayoutInto(m_layout, drawing(size, heading), std::max(1.0, size.width()), std::max(1.0, size.height()));
+}
+
+void LayoutView::redraw()
+{
+    if (shown() != nullptr)
+        m_area->setPicture(drawn(m_area->wantedSize(), false));
+}
+
+DisplayList LayoutView::picture() const
+{
+    return shown() != nullptr ? drawn(kExportSize, true) : DisplayList{};
+}
+
+QString LayoutView::command() const
+{
+    if (shown() == nullptr)
+        return QStringLiteral("meshwright show --help");
+    return showCommand(*shown(), m_analysis->mesh(), platform());
+}
+
+} // namespace meshwright::ui
