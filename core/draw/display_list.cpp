@@ -97,6 +97,21 @@ std::optional<Colour> colourOf(const Paint& paint, Theme theme)
     return std::nullopt;
 }
 
+Paint textPaintOn(ColourRole role)
+{
+    const Colour light = readableOn(colourOf(role, Theme::Light));
+    const Colour dark = readableOn(colourOf(role, Theme::Dark));
+    if (light == dark)
+        return light;
+    return light == kWhite ? ColourRole::Background : ColourRole::Text;
+}
+
+Paint hatchPaintOn(ColourRole role)
+{
+    // Idle is the one fill that is dark in the dark theme.
+    return role == ColourRole::Idle ? Paint(ColourRole::Outline) : Paint(kBlack);
+}
+
 const DisplayItem* DisplayList::itemAt(Point point) const
 {
     const auto found = std::find_if(items.rbegin(), items.rend(), [&](const DisplayItem& item) {

@@ -26,6 +26,12 @@ using Paint = std::variant<std::monostate, ColourRole, Colour>;
 /// The colour of a paint under a theme; nothing for none.
 std::optional<Colour> colourOf(const Paint& paint, Theme theme);
 
+/// Text on a fill of this role: black, white or a role that is one of them in each theme; the contrast is at least 4.5.
+Paint textPaintOn(ColourRole role);
+
+/// Lines of a hatch that show on a fill of this role in both themes.
+Paint hatchPaintOn(ColourRole role);
+
 /// Lines over a filled shape, so that meaning does not hang on colour alone.
 enum class Hatch : std::uint8_t {
     None,

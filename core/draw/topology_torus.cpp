@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/draw/topology_canvas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace meshwright::topology {
+
+namespace {
+
+using namespace chart;
+
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr double kLeastPitch = 7.0; ///< pixels from cell to cell
+constexpr double kMostPitchAcross = 150.0;
+constexpr double kMostPitchDown = 100.0;
+constexpr double kGapShare = 0.34; ///< of the pitch
+constexpr double kLoopGap = 13.0; ///< the least gap in which wrap links go round their row
+constexpr double kLayerPadding = 10.0;
+constexpr double kLayerHeading = 20.0;
+constexpr double kLayerGap = 26.0;
+constexpr double kStub = 8.0; ///< how far a stub of a wrap link reaches out
+
+/// A dimension as it is drawn: neighbours may be folded to one cell.
+struct Direction {
+    std::size_t dimension = kNone; ///< index into the drawing's; kNone: the torus has no such direction
+    std::int64_t fold = 1; ///< places in one cell
+    std::int64_t cells = 1;
+};
+
+/// Where a device is drawn.
+struct Place {
+    std::int64_t column = 0;
+    std::int64_t row = 0;
+    std::int64_t layer = 0;
+    std::int64_t lane = 0; ///< which of the devices of a chip; 0 when a cell is one tile
+
+    friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+double asDouble(std::int64_t value)
+{
+    return static_cast<double>(value);
+}
+
+class TorusPainter {
+public:
+    explicit TorusPainter(const TopologyDrawing& drawing)
+        : m_drawing(drawing)
+        , m_canvas(drawing)
+    {
+        chooseDirections();
+        foldTo(static_cast<std::int64_t>(drawing.mostCells));
+    }
+
+    DisplayList draw()
+    {
+        chooseSizes();
+        addFrames();
+        addTiles();
+        addLinks();
+        addDimensionTexts();
+        addNotes();
+        return m_canvas.finished(m_width, m_height);
+    }
+
+private:
+    const DrawnDimension& dimensionOf(const Direction& direction) const { return m_drawing.dimensions[direction.dimension]; }
+    bool wraps(const Direction& direction) const { return direction.dimension != kNone && dimensionOf(direction).wraps; }
+
+    /// The longer of the first two dimensions runs across, the third from layer to layer.
+    void chooseDirections()
+    {
+        std::vector<Direction> found;
+        for (std::size_t i = 0; i < m_drawing.dimensions.size(); ++i) {
+            const DrawnDimension& dimension = m_drawing.dimensions[i];
+            if (dimension.kind == DimensionKind::Torus)
+                found.push_back({i, 1, dimension.length});
+            else if (dimension.kind == DimensionKind::InChip)
+                m_chip = {i, 1, dimension.length};
+        }
+        assert(!found.empty() && found.size() <= 3);
+        m_across = found[0];
+        if (found.size() > 1)
+            m_down = found[1];
+        if (found.size() > 2)
+            m_layers = found[2];
+        if (m_down.cells > m_across.cells)
+            std::swap(m_across, m_down);
+    }
+
+    void foldTo(std::int64_t most)
+    {
+        const auto cells = [&] { return m_across.cells * m_down.cells * m_layers.cells * m_chip.cells; };
+        if (cells() > most && m_chip.cells > 1) {
+            m_chip.fold = m_chip.cells;
+            m_chip.cells = 1;
+        }
+        while (cells() > most) {
+            Direction* longest = &m_across;
+            for (Direction* direction : {&m_down, &m_layers}) {
+                if (direction->cells > longest->cells)
+                    longest = direction;
+            }
+            longest->fold *= 2;
+            longest->cells = (dimensionOf(*longest).length + longest->fold - 1) / longest->fold;
+        }
+        m_isFolded = m_across.fold * m_down.fold * m_layers.fold * m_chip.fold > 1;
+    }
+
+    Place placeOf(std::int64_t device) const
+    {
+        const DrawnDevice& drawn = m_drawing.devices[static_cast<std::size_t>(device)];
+        const auto at = [&](const Direction& direction) {
+            return direction.dimension == kNone ? 0 : drawn.coordinates[direction.dimension] / direction.fold;
+        };
+        return {at(m_across), at(m_down), at(m_layers), at(m_chip)};
+    }
+
+    /// The pitch that `layersAcross` layers side by side leave.
+    std::pair<double, double> pitchFor(std::int64_t layersAcross) const
+    {
+        const double layersDown = std::ceil(asDouble(m_layers.cells) / asDouble(layersAcross));
+        const bool framed = hasLayers();
+        const double loops = 26.0;
+        const double fixedAcross = (framed ? 2.0 * kLayerPadding + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
+        const double fixedDown
+            = (framed ? kLayerPadding + kLayerHeading + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
+        const double head = kLineHeight;
+        double across = (m_canvas.roomAcross() / asDouble(layersAcross) - fixedAcross) / (asDouble(m_across.cells) - kGapShare);
+        double down = ((m_canvas.roomDown() - head) / layersDown - fixedDown) / (asDouble(m_down.cells) - kGapShare);
+        const double lanes = asDouble(m_chip.cells);
+        const double squarest = 1.6 + 0.5 * (lanes - 1.0);
+        across = std::clamp(across, kLeastPitch, kMostPitchAcross + 40.0 * (lanes - 1.0));
+        down = std::clamp(down, kLeastPitch, kMostPitchDown);
+        return {std::floor(std::min(across, squarest * down)), std::floor(std::min(down, 1.15 * across))};
+    }
+
+    bool hasLayers() const { return m_layers.cells > 1; }
+
+    void chooseSizes()
+    {
+        double best = 0.0;
+        for (std::int64_t candidate = m_layers.cells; candidate >= 1; --candidate) {
+            const auto [across, down] = pitchFor(candidate);
+            if (across * down > best * 1.02) {
+                best = across * down;
+                m_layersAcross = candidate;
+                m_pitchAcross = across;
+                m_pitchDown = down;
+            }
+        }
+        m_gapAcross = std::clamp(std::round(kGapShare * m_pitchAcross), 2.0, 60.0);
+        m_gapDown = std::clamp(std::round(kGapShare * m_pitchDown), 2.0, 36.0);
+        m_hasLoops = m_gapAcross >= kLoopGap && m_gapDown >= kLoopGap;
+        const double acrossLoops = m_hasLoops ? loopOffset(m_gapAcross) + 8.0 : kStub + 2.0;
+        const double downLoops = m_hasLoops ? loopOffset(m_gapDown) + 8.0 : kStub + 2.0;
+        m_gutterAcross = wraps(m_across) || (m_hasLoops && wraps(m_down)) ? std::ceil(acrossLoops) : 0.0;
+        m_gutterDown = wraps(m_down) || (m_hasLoops && wraps(m_across)) ? std::ceil(downLoops) : 0.0;
+        m_layerWidth = asDouble(m_across.cells) * m_pitchAcross - m_gapAcross + 2.0 * m_gutterAcross;
+        m_layerHeight = asDouble(m_down.cells) * m_pitchDown - m_gapDown + 2.0 * m_gutterDown;
+        if (hasLayers()) {
+            m_layerWidth += 2.0 * kLayerPadding;
+            m_layerHeight += kLayerPadding + kLayerHeading;
+        }
+        const std::int64_t layersDown = (m_layers.cells + m_layersAcross - 1) / m_layersAcross;
+        m_side = hasLayers() && (layersDown > 1 || wraps(m_layers)) ? 18.0 : 0.0; // for links from layer to layer
+        m_top = kLineHeight + 4.0;
+        m_width = m_side * 2.0 + asDouble(m_layersAcross) * (m_layerWidth + kLayerGap) - kLayerGap;
+        m_height = m_top + asDouble(layersDown) * (m_layerHeight + kLayerGap) - kLayerGap + (wraps(m_layers) && hasLayers() ? 16.0 : 0.0);
+    }
+
+    /// How far beside its row a wrap link runs back.
+    static double loopOffset(double gap) { return std::round(gap * 0.33); }
+
+    RectShape layerRect(std::int64_t layer) const
+    {
+        return {{m_side + asDouble(layer % m_layersAcross) * (m_layerWidth + kLayerGap),
+                    m_top + asDouble(layer / m_layersAcross) * (m_layerHeight + kLayerGap)},
+            m_layerWidth, m_layerHeight, {}, 6.0};
+    }
+
+    /// The rectangle of a chip, or of a block.
+    RectShape cellRect(const Place& place) const
+    {
+        const RectShape layer = layerRect(place.layer);
+        const Point inset = hasLayers() ? Point{kLayerPadding, kLayerHeading} : Point{};
+        return {{layer.topLeft.x + inset.x + m_gutterAcross + asDouble(place.column) * m_pitchAcross,
+                    layer.topLeft.y + inset.y + m_gutterDown + asDouble(place.row) * m_pitchDown},
+            m_pitchAcross - m_gapAcross, m_pitchDown - m_gapDown, {}, 4.0};
+    }
+
+    double laneGap() const { return m_chip.cells > 1 ? std::clamp(0.1 * (m_pitchAcross - m_gapAcross), 1.0, 10.0) : 0.0; }
+    double chipPadding() const { return m_chip.cells > 1 && m_pitchAcross > 30.0 ? 4.0 : 0.0; }
+
+    RectShape tileRect(const Place& place) const
+    {
+        RectShape cell = cellRect(place);
+        if (m_chip.cells == 1)
+            return cell;
+        const double padding = chipPadding();
+        const double width = (cell.width - 2.0 * padding + laneGap()) / asDouble(m_chip.cells);
+        return {{cell.topLeft.x + padding + asDouble(place.lane) * width, cell.topLeft.y + padding}, width - laneGap(),
+            cell.height - 2.0 * padding, {}, 3.0};
+    }
+
+    void addFrames()
+    {
+        for (std::int64_t layer = 0; hasLayers() && layer < m_layers.cells; ++layer) {
+            RectShape frame = layerRect(layer);
+            frame.style.fill = ColourRole::Surface;
+            frame.style.outline = ColourRole::Grid;
+            m_canvas.addFrame(frame, layerName(layer));
+        }
+        for (std::int64_t layer = 0; chipPadding() > 0.0 && layer < m_layers.cells; ++layer) {
+            for (std::int64_t row = 0; row < m_down.cells; ++row) {
+                for (std::int64_t column = 0; column < m_across.cells; ++column) {
+                    RectShape chip = cellRect({column, row, layer, 0});
+                    chip.style.fill = ColourRole::Surface;
+                    chip.style.outline = ColourRole::Outline;
+                    m_canvas.addFrame(chip);
+                }
+            }
+        }
+    }
+
+    std::string layerName(std::int64_t layer) const
+    {
+        const std::string& name = dimensionOf(m_layers).name;
+        const std::int64_t first = layer * m_layers.fold;
+        const std::int64_t last = std::min(first + m_layers.fold, dimensionOf(m_layers).length) - 1;
+        return first == last ? fmt::format("{} = {}", name, first) : fmt::format("{} = {} to {}", name, first, last);
+    }
+
+    void addTiles()
+    {
+        struct Tile {
+            std::size_t device = 0;
+            std::size_t count = 0;
+        };
+        std::map<Place, Tile> tiles;
+        for (std::size_t device = 0; device < m_drawing.devices.size(); ++device) {
+            Tile& tile = tiles[placeOf(static_cast<std::int64_t>(device))];
+            // A device of the mesh stands for its block, should there be one.
+            if (tile.count++ == 0 || (m_drawing.devices[tile.device].id < 0 && m_drawing.devices[device].id >= 0))
+                tile.device = device;
+        }
+        for (const auto& [place, tile] : tiles)
+            m_canvas.addTile(tileRect(place), tile.device, tile.count);
+    }
+
+    /// What is drawn as one line: the links between two tiles, or between two layers.
+    using BundleKey = std::tuple<std::size_t, Place, Place, bool>;
+
+    void addLinks()
+    {
+        std::map<BundleKey, Bundle> bundles;
+        for (std::size_t i = 0; i < m_drawing.links.size(); ++i) {
+            const DrawnLink& link = m_drawing.links[i];
+            Place from = placeOf(link.from);
+            Place to = placeOf(link.to);
+            if (from == to)
+                continue; // inside a block
+            if (link.dimension == m_layers.dimension) {
+                from = {0, 0, from.layer, 0};
+                to = {0, 0, to.layer, 0};
+            }
+            bundles[{link.dimension, from, to, link.wraps}].links.push_back(i);
+        }
+        for (const auto& [key, bundle] : bundles) {
+            const auto& [dimension, from, to, isWrap] = key;
+            const LineEnds ends = endsOf(dimension, from, to, bundle);
+            if (dimension == m_layers.dimension)
+                addLayerLine(from.layer, to.layer, isWrap, bundle, ends);
+            else if (isWrap)
+                addWrap(dimension, from, to, bundle, ends);
+            else
+                addNeighbours(dimension, from, to, bundle, ends);
+        }
+    }
+
+    LineEnds endsOf(std::size_t dimension, const Place& from, const Place& to, const Bundle& bundle) const
+    {
+        if (dimension == m_layers.dimension)
+            return {"layer " + layerName(from.layer), "layer " + layerName(to.layer)};
+        const DrawnLink& link = m_drawing.links[bundle.links.front()];
+        const std::string before = m_isFolded ? "block of " : "";
+        return {before + m_canvas.nodeName(link.from), before + m_canvas.nodeName(link.to)};
+    }
+
+    /// Beside the middle of a cell, so that links of several devices of a chip do not lie on each other.
+    double laneOffset(std::int64_t lane, double size) const
+    {
+        return (asDouble(lane) - (asDouble(m_chip.cells) - 1.0) / 2.0) * std::min(14.0, size / 3.0);
+    }
+
+    void addNeighbours(std::size_t dimension, const Place& from, const Place& to, const Bundle& bundle, const LineEnds& ends)
+    {
+        const bool inChip = dimension == m_chip.dimension;
+        const bool isAcross = inChip || dimension == m_across.dimension;
+        const RectShape a = inChip ? tileRect(from) : cellRect(from);
+        const RectShape b = inChip ? tileRect(to) : cellRect(to);
+        Point start;
+        Point stop;
+        if (isAcross) {
+            const double y = a.topLeft.y + a.height / 2.0 + (inChip ? 0.0 : laneOffset(from.lane, a.height));
+            start = {a.topLeft.x + a.width, y};
+            stop = {b.topLeft.x, y};
+        } else {
+            const RectShape tile = tileRect(from);
+            const double x = tile.topLeft.x + tile.width / 2.0;
+            start = {x, a.topLeft.y + a.height};
+            stop = {x, b.topLeft.y};
+        }
+        m_canvas.addLine({start, stop}, bundle, ends);
+        if (!inChip && isFigurePlace(dimension, from))
+            m_canvas.addFigure({(start.x + stop.x) / 2.0, (start.y + stop.y) / 2.0}, isAcross ? m_gapAcross : m_gapDown >= 18.0 ? m_pitchAcross : 0.0, bundle);
+    }
+
+    /// One link of each direction carries the figure: near the middle of the first layer.
+    bool isFigurePlace(std::size_t dimension, const Place& from) const
+    {
+        const bool isAcross = dimension == m_across.dimension;
+        const std::int64_t column = isAcross ? (m_across.cells - 2) / 2 : m_across.cells / 2;
+        const std::int64_t row = isAcross ? m_down.cells / 2 : (m_down.cells - 2) / 2;
+        return from.layer == 0 && from.lane == 0 && from.column == column && from.row == row;
+    }
+
+    void addWrap(std::size_t dimension, const Place& from, const Place& to, const Bundle& bundle, const LineEnds& ends)
+    {
+        const bool isAcross = dimension == m_across.dimension;
+        const RectShape last = cellRect(isAcross == (from.column > to.column) || (!isAcross && from.row > to.row) ? from : to);
+        const RectShape first = cellRect(isAcross ? (from.column > to.column ? to : from) : (from.row > to.row ? to : from));
+        const RectShape tile = tileRect(from);
+        const double offset = laneOffset(from.lane, first.height);
+        const double lane = 3.0 * asDouble(from.lane);
+        if (isAcross) {
+            const double y = first.topLeft.y + first.height / 2.0 + offset;
+            const double left = first.topLeft.x;
+            const double right = last.topLeft.x + last.width;
+            if (m_hasLoops) {
+                const double reach = loopOffset(m_gapAcross) + 5.0 + lane;
+                const double back = first.topLeft.y - loopOffset(m_gapDown) - lane;
+                m_canvas.addLine(rounded({{right, y}, {right + reach, y}, {right + reach, back}, {left - reach, back},
+                                             {left - reach, y}, {left, y}},
+                                     6.0),
+                    bundle, ends);
+            } else {
+                addStub({right, y}, {1.0, 0.0}, bundle, ends);
+                addStub({left, y}, {-1.0, 0.0}, bundle, ends);
+            }
+            return;
+        }
+        const double x = tile.topLeft.x + tile.width / 2.0;
+        const double top = first.topLeft.y;
+        const double bottom = last.topLeft.y + last.height;
+        if (m_hasLoops) {
+            const double reach = loopOffset(m_gapDown) + 5.0 + lane;
+            const double back = first.topLeft.x - loopOffset(m_gapAcross) - lane;
+            m_canvas.addLine(
+                rounded({{x, bottom}, {x, bottom + reach}, {back, bottom + reach}, {back, top - reach}, {x, top - reach}, {x, top}},
+                    6.0),
+                bundle, ends);
+        } else {
+            addStub({x, bottom}, {0.0, 1.0}, bundle, ends);
+            addStub({x, top}, {0.0, -1.0}, bundle, ends);
+        }
+    }
+
+    /// A short end of a link that goes round: outwards, then bent.
+    void addStub(Point at, Point out, const Bundle& bundle, const LineEnds& ends)
+    {
+        m_hasStubs = true;
+        const double bend = std::min(4.0, 0.25 * std::min(m_pitchAcross, m_pitchDown));
+        const Point tip{at.x + out.x * (kStub - 2.0), at.y + out.y * (kStub - 2.0)};
+        // Both ends of a row bend up and both of a column to the left, as if the link ran there.
+        const Point end = out.x != 0.0 ? Point{tip.x, tip.y - bend} : Point{tip.x - bend, tip.y};
+        m_canvas.addLine({at, tip, end}, bundle, ends);
+    }
+
+    void addLayerLine(std::int64_t from, std::int64_t to, bool isWrap, const Bundle& bundle, const LineEnds& ends)
+    {
+        const RectShape a = layerRect(from);
+        const RectShape b = layerRect(to);
+        const double right = a.topLeft.x + a.width;
+        const double y = a.topLeft.y + a.height / 2.0;
+        if (!isWrap && b.topLeft.y == a.topLeft.y) {
+            m_canvas.addLine({{right, y}, {b.topLeft.x, y}}, bundle, ends);
+            m_canvas.addLine({{right, y + 4.0}, {b.topLeft.x, y + 4.0}}, bundle, ends);
+            return;
+        }
+        // Round the right side, between the rows of layers (or under all of them), into the left side.
+        const RectShape& lower = isWrap ? layerRect(std::max(from, to)) : a;
+        const RectShape& goal = isWrap ? layerRect(std::min(from, to)) : b;
+        const double start = lower.topLeft.x + lower.width;
+        const double out = start + 10.0;
+        const double between = lower.topLeft.y + lower.height + (isWrap ? 9.0 : kLayerGap / 2.0);
+        const double left = goal.topLeft.x - (isWrap ? 14.0 : 9.0);
+        const double startY = lower.topLeft.y + lower.height / 2.0 + (isWrap ? 8.0 : 0.0);
+        const double goalY = goal.topLeft.y + goal.height / 2.0 + (isWrap ? 8.0 : 0.0);
+        m_canvas.addLine(rounded({{start, startY}, {out, startY}, {out, between}, {left, between}, {left, goalY}, {goal.topLeft.x, goalY}}, 6.0),
+            bundle, ends);
+    }
+
+    void addDimensionTexts()
+    {
+        double x = 0.0;
+        const auto add = [&](const Direction& direction, const char* mark) {
+            if (direction.dimension == kNone || dimensionOf(direction).length == 1)
+                return;
+            const std::string mesh = m_canvas.dimensionText(direction.dimension);
+            const std::string text
+                = fmt::format("{} {}{}{}", mark, dimensionOf(direction).name, mesh.empty() ? "" : ": ", mesh);
+            x += m_canvas.addDimensionText({x, kLineHeight / 2.0}, text, direction.dimension) + 22.0;
+        };
+        add(m_across, "→");
+        add(m_down, "↓");
+        add(m_layers, "layers");
+        add(m_chip, "in a chip");
+        m_width = std::max(m_width, x - 22.0);
+    }
+
+    void addNotes()
+    {
+        if (m_hasStubs)
+            m_canvas.addNote("bent ends outside: links that wrap round to the other side");
+        if (m_isFolded) {
+            std::vector<std::string> sizes;
+            for (const Direction* direction : {&m_across, &m_down, &m_layers, &m_chip}) {
+                if (direction->dimension != kNone)
+                    sizes.push_back(fmt::format("{} {}", direction->fold, dimensionOf(*direction).name));
+            }
+            m_canvas.addNote(fmt::format("each cell is a block of neighbours: {}", fmt::join(sizes, ", ")));
+        }
+    }
+
+    const TopologyDrawing& m_drawing;
+    Canvas m_canvas;
+    Direction m_across;
+    Direction m_down;
+    Direction m_layers;
+    Direction m_chip;
+    bool m_isFolded = false;
+    bool m_hasLoops = false;
+    bool m_hasStubs = false;
+    std::int64_t m_layersAcross = 1;
+    double m_pitchAcross = kLeastPitch;
+    double m_pitchDown = kLeastPitch;
+    double m_gapAcross = 0.0;
+    double m_gapDown = 0.0;
+    double m_gutterAcross = 0.0; ///< left and right of a grid, for wrap links
+    double m_gutterDown = 0.0;
+    double m_layerWidth = 0.0;
+    double m_layerHeight = 0.0;
+    double m_side = 0.0; ///< left and right of all layers
+    double m_top = 0.0;
+    double m_width = 0.0;
+    double m_height = 0.0;
+};
+
+} // namespace
+
+DisplayList drawTorus(const TopologyDrawing& drawing)
+{
+    return TorusPainter(drawing).draw();
+}
+
+} // namespace meshwright::topology
