@@ -33,10 +33,23 @@ std::uint32_t Timeline::addRow(std::int64_t device, std::string stream)
     return static_cast<std::uint32_t>(m_rows.size() - 1);
 }
 
+std::vector<std::uint32_t>::const_iterator Timeline::placeOf(const std::string& text) const
+{
+    return std::lower_bound(m_textOrder.begin(), m_textOrder.end(), text,
+        [&](std::uint32_t index, const std::string& wanted) { return m_texts[index] < wanted; });
+}
+
+std::optional<std::uint32_t> Timeline::find(const std::string& text) const
+{
+    const auto at = placeOf(text);
+    if (at == m_textOrder.end() || m_texts[*at] != text)
+        return std::nullopt;
+    return *at;
+}
+
 std::uint32_t Timeline::intern(const std::string& text)
 {
-    const auto at = std::lower_bound(m_textOrder.begin(), m_textOrder.end(), text,
-        [&](std::uint32_t index, const std::string& wanted) { return m_texts[index] < wanted; });
+    const auto at = placeOf(text);
     if (at != m_textOrder.end() && m_texts[*at] == text)
         return *at;
     const auto index = static_cast<std::uint32_t>(m_texts.size());

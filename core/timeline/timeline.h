@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ public:
 
     std::uint32_t addRow(std::int64_t device, std::string stream);
     std::uint32_t intern(const std::string& text); ///< the same index for the same text
+    std::optional<std::uint32_t> find(const std::string& text) const; ///< the index of a text that was interned
     void add(const Slice& slice) { m_slices.push_back(slice); }
 
     /// Orders slices by row, then start. Views and writers expect it.
@@ -68,6 +70,8 @@ public:
     double endSeconds() const;
 
 private:
+    std::vector<std::uint32_t>::const_iterator placeOf(const std::string& text) const;
+
     Clock m_clock;
     std::vector<TimelineRow> m_rows;
     std::vector<Slice> m_slices;

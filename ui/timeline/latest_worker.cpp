@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/timeline/latest_worker.h"
+
+#include <QMetaObject>
+
+#include <utility>
+
+namespace meshwright::ui {
+
+LatestWorker::~LatestWorker()
+{
+    cancel();
+    m_thread = {}; // asks it to stop and waits, while everything that it uses is still there
+}
+
+void LatestWorker::start(Job job)
+{
+    cancel();
+    m_isBusy = true;
+    {
+        const std::lock_guard lock(m_mutex);
+        m_pending = {std::move(job), std::stop_source(), m_number};
+    }
+    if (!m_thread.joinable())
+        m_thread = std::jthread([this](const std::stop_token& ends) { work(ends); });
+    m_wakes.notify_one();
+}
+
+void LatestWorker::cancel()
+{
+    const std::lock_guard lock(m_mutex);
+    ++m_number;
+    m_isBusy = false;
+    m_pending.job = nullptr;
+    m_running.request_stop();
+}
+
+void LatestWorker::work(const std::stop_token& ends)
+{
+    while (true) {
+        Request request;
+        {
+            std::unique_lock lock(m_mutex);
+            if (!m_wakes.wait(lock, ends, [this] { return m_pending.job != nullptr; }))
+                return;
+            request = std::exchange(m_pending, {});
+            m_running = request.stop;
+        }
+        std::function<void()> deliver = request.job(request.stop.get_token());
+        request.job = nullptr;
+        if (!deliver)
+            continue;
+        QMetaObject::invokeMethod(
+            &m_receiver,
+            [this, number = request.number, deliver = std::move(deliver)] {
+                if (number != m_number)
+                    return;
+                m_isBusy = false;
+                deliver();
+            },
+            Qt::QueuedConnection);
+    }
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/timeline/time_axis.h"
+#include "ui/timeline/timeline_model.h"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace meshwright::ui {
+
+/// Time of one category in an area. Seconds and bytes are those of one device, the mean of all that the area holds; a slice that reaches over
+/// the area's edge counts with the share that is inside.
+struct CategoryTotal {
+    SliceCategory category = SliceCategory::Compute;
+    std::int64_t slices = 0; ///< of all devices
+    double seconds = 0.0;
+    double bytes = 0.0;
+
+    /// Zero when the category moves no bytes.
+    double bytesPerSecond() const { return seconds > 0.0 ? bytes / seconds : 0.0; }
+};
+
+/// What a group's devices do in an area, as means of one device.
+struct GroupTotals {
+    std::string name; ///< of the group
+    TimeWindow seconds;
+    std::int64_t devices = 0;
+    std::vector<CategoryTotal> categories; ///< that occur, in the order of their numbers
+    double computeSeconds = 0.0; ///< in which any of the device's rows computes
+    double communicationSeconds = 0.0; ///< in which any exchanges data
+    double overlapSeconds = 0.0; ///< in which both happen
+    double idleSeconds = 0.0; ///< in which no row has a slice, not even one of waiting
+
+    double exposedSeconds() const { return communicationSeconds - overlapSeconds; }
+};
+
+/// A part of the view: a span of the axis, on some rows.
+struct TimelineArea {
+    TimeWindow window; ///< units of the axis
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> rows; ///< (group, place in the group); empty: all
+
+    friend bool operator==(const TimelineArea&, const TimelineArea&) = default;
+};
+
+/// The totals of every group that has rows in the area. About 20 ns for each slice inside. Nothing when `stop` was asked for before it was done.
+std::optional<std::vector<GroupTotals>> totalsOf(
+    const TimelineModel& model, const TimeAxis& axis, const TimelineArea& area, const std::stop_token& stop = {});
+
+/// How many slices `totalsOf` would look at.
+std::size_t slicesIn(const TimelineModel& model, const TimeAxis& axis, const TimelineArea& area);
+
+} // namespace meshwright::ui
