@@ -16,11 +16,9 @@ struct OpLayout {
     std::string reason; ///< when tensors disagreed: which of them kept its layout, and why; otherwise empty
 };
 
-/// Chooses the axes of every factor so that the op can be computed on what each device has. Where operands and results disagree, the
-/// layout that touches the fewest elements wins (semantics.md section 3). Axes that do not divide a factor are left out.
-///
-/// Source: openxla/shardy, shardy/dialect/sdy/transforms/export/explicit_reshards_util.cc.
-OpLayout chooseOpLayout(const Function& function, OpId op, const OpShardingRule& rule);
+/// Chooses the axes of every factor so that the op can be computed on what each device has: as its tensors lie, or where they disagree as
+/// `chooseFactorAxes` says. Axes that do not divide a factor are left out.
+OpLayout chooseOpLayout(const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh);
 
 /// The layout that a tensor of the op has under the chosen axes.
 TensorSharding layoutUnder(const OpLayout& layout, const DimFactors& dims, const OpShardingRule& rule, std::int32_t mesh);

@@ -107,6 +107,10 @@ public:
 
 private:
     const Mesh& meshOf(const TensorSharding& layout) const { return m_meshes[static_cast<std::size_t>(layout.mesh)].mesh; }
+    const Mesh& meshOfOp(const Op& op) const
+    {
+        return meshOf(*m_source[op.results.empty() ? op.operands.front() : op.results.front()].sharding);
+    }
     const Shape& globalShape(ValueId value) const { return m_source[value].type.shape; }
 
     void checkShardings()
@@ -391,7 +395,7 @@ private:
             partitionWhole(op);
             return;
         }
-        const OpLayout layout = chooseOpLayout(m_source, id, *rule);
+        const OpLayout layout = chooseOpLayout(m_source, id, *rule, meshOfOp(op));
         std::vector<ValueId> operands;
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             const TensorSharding wanted = layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/builder.h"
+#include "core/sharding/shardy_text.h"
+#include "tests/goldens/golden_runner.h"
+#include "tests/goldens/op_json.h"
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+/// Reads the programs that golden cases of propagation and partitioning hold.
+namespace meshwright::goldens {
+
+/// A case that our program cannot hold.
+struct Unsupported {
+    std::string reason;
+};
+
+using Names = std::map<std::string, ValueId>;
+/// The results of each op of a block in the order of the case, and of the ops of its body.
+struct OpResults {
+    std::vector<ValueId> values;
+    std::vector<OpResults> body;
+};
+
+class CaseReader {
+public:
+    explicit CaseReader(const Json& json)
+        : m_json(json)
+        , m_builder(function)
+    {
+        for (const auto& [name, mesh] : json.at("meshes").items()) {
+            if (mesh.value("device_ids", Json::array()).size() == 1 && mesh.at("axes").empty())
+                throw Unsupported{"shardings of one device come with the text reader"};
+            meshes.push_back({name, valueOf(meshOf(mesh))});
+        }
+    }
+
+    void read()
+    {
+        const Json& program = m_json.at("program");
+        Names names;
+        for (const Json& arg : program.at("args")) {
+            const auto type = typeOf(arg);
+            if (!type)
+                continue;
+            const auto name = arg.at("name").get<std::string>();
+            names[name] = m_builder.argument(*type, name);
+            annotate(names[name], arg, "sharding", "args." + name);
+        }
+        ops = readOps(program.at("ops"), names);
+        std::vector<ValueId> results;
+        std::vector<std::size_t> kept; // tokens are left out
+        const auto& back = program.at("ops").back();
+        for (std::size_t i = 0; i < back.at("operands").size(); ++i) {
+            const auto found = names.find(back.at("operands")[i].get<std::string>());
+            resultIndex.push_back(found == names.end() ? std::nullopt : std::optional(results.size()));
+            if (found == names.end())
+                continue;
+            results.push_back(found->second);
+            kept.push_back(i);
+        }
+        m_builder.setResults(results);
+        for (const std::size_t i : kept) {
+            const Json& result = program.at("results")[i];
+            function.resultShardings.push_back(result.contains("sharding") && !result.at("sharding").is_null()
+                    ? std::optional(shardingOf(result.at("sharding")))
+                    : std::nullopt);
+        }
+        for (auto& [id, members] : m_groups)
+            function.shardingGroups.push_back(members);
+    }
+
+    TensorSharding shardingOf(const Json& json) const
+    {
+        std::size_t mesh = 0;
+        while (meshes[mesh].name != json.at("mesh").get<std::string>())
+            ++mesh;
+        const auto text = json.at("sharding").get<std::string>();
+        // Without axes there is nothing to name; the reader would take such a mesh for one device's.
+        const Mesh any = valueOf(parseMesh("any=2"));
+        const auto parsed = parseShardy(text, meshes[mesh].mesh.axes().empty() ? any : meshes[mesh].mesh);
+        if (!parsed)
+            throw std::runtime_error(text + ": " + describe(parsed.error()));
+        TensorSharding sharding = *parsed;
+        sharding.mesh = static_cast<std::int32_t>(mesh);
+        return sharding;
+    }
+
+    Function function;
+    std::vector<NamedMesh> meshes;
+    std::vector<OpResults> ops;
+    std::vector<std::optional<std::size_t>> resultIndex; ///< of each result of the case, which of ours
+
+private:
+    void annotate(ValueId value, const Json& holder, const char* key, const std::string& annotation)
+    {
+        if (!holder.contains(key) || holder.at(key).is_null())
+            return;
+        function[value].sharding = shardingOf(holder.at(key));
+        function[value].annotation = annotation;
+    }
+
+    /// Constants of loop counters are left out of the cases.
+    ValueId find(Names& names, const std::string& name)
+    {
+        const auto found = names.find(name);
+        if (found != names.end())
+            return found->second;
+        return names[name] = m_builder.splat({DType::S32, {}}, 1.0);
+    }
+
+    std::vector<OpResults> readOps(const Json& list, Names& names)
+    {
+        std::vector<OpResults> results;
+        for (const Json& op : list)
+            results.push_back(readOp(op, names));
+        return results;
+    }
+
+    OpResults readOp(const Json& op, Names& names)
+    {
+        const auto name = op.at("op").get<std::string>();
+        OpResults results;
+        if (name == "return")
+            return results;
+        if (name == "while")
+            return readWhile(op, names);
+        std::vector<ValueId> operands;
+        for (const Json& operand : op.at("operands"))
+            operands.push_back(find(names, operand.get<std::string>()));
+        if (name == "sharding_group") {
+            m_groups[op.value("group_id", 0)].push_back(operands.front());
+            return results;
+        }
+        if (name == "reshard") {
+            CollectiveAttributes attributes;
+            attributes.resultShape = function[operands.front()].type.shape;
+            results.values = {m_builder.add(OpKind::Reshard, operands, attributes)};
+            function[results.values.front()].sharding = shardingOf(op.at("to"));
+            names[op.at("results")[0].get<std::string>()] = results.values.front();
+            return results;
+        }
+        if (name == "sharding_constraint") {
+            results.values = {m_builder.constrain(operands.front(), shardingOf(op.at("to")), "constraint")};
+            names[op.at("results")[0].get<std::string>()] = results.values.front();
+            return results;
+        }
+        std::vector<TensorType> operandTypes;
+        std::vector<TensorType> resultTypes;
+        for (const ValueId operand : operands)
+            operandTypes.push_back(function[operand].type);
+        for (const Json& type : op.at("result_types"))
+            resultTypes.push_back(typeOf(type).value_or(TensorType{}));
+        const auto parts = opOf(name, op.value("attrs", Json::object()), operandTypes, resultTypes);
+        if (!parts)
+            throw Unsupported{fmt::format("op {} comes with the text reader", name)};
+        std::vector<ValueId> taken;
+        for (const std::size_t operand : parts->operands)
+            taken.push_back(operands[operand]);
+        results.values = m_builder.addMany(parts->kind, taken, parts->attributes);
+        for (std::size_t i = 0; i < results.values.size(); ++i) {
+            const auto result = op.at("results")[i].get<std::string>();
+            names[result] = results.values[i];
+            if (op.contains("shardings") && !op.at("shardings")[i].is_null()) {
+                function[results.values[i]].sharding = shardingOf(op.at("shardings")[i]);
+                function[results.values[i]].annotation = "op " + result;
+            }
+        }
+        return results;
+    }
+
+    OpResults readWhile(const Json& op, Names& names)
+    {
+        std::vector<ValueId> operands;
+        for (const Json& operand : op.at("operands"))
+            operands.push_back(find(names, operand.get<std::string>()));
+        RepeatAttributes attributes;
+        attributes.count = 2;
+        attributes.carries = operands.size();
+        const OpId repeat = m_builder.beginRepeat(attributes, operands);
+        const Json& body = op.at("body");
+        Names inner;
+        const auto& arguments = function[m_builder.block()].arguments;
+        for (std::size_t i = 0; i < arguments.size(); ++i)
+            inner[body.at("args")[i].get<std::string>()] = arguments[i];
+        OpResults results;
+        results.body = readOps(body.at("ops"), inner);
+        std::vector<ValueId> yielded;
+        for (const Json& operand : body.at("ops").back().at("operands"))
+            yielded.push_back(find(inner, operand.get<std::string>()));
+        m_builder.setResults(yielded);
+        results.values = m_builder.endRepeat(repeat);
+        for (std::size_t i = 0; i < results.values.size(); ++i)
+            names[op.at("results")[i].get<std::string>()] = results.values[i];
+        return results;
+    }
+
+    const Json& m_json;
+    Builder m_builder;
+    std::map<int, std::vector<ValueId>> m_groups;
+};
+
+} // namespace meshwright::goldens

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/explicit_reshards.h"
+#include "core/program/verify.h"
+#include "tests/goldens/case_reader.h"
+
+#include <set>
+
+namespace {
+
+using namespace meshwright;
+using namespace meshwright::goldens;
+
+/// The ops of an output body beside the ops that a case expects.
+class Matcher {
+public:
+    Matcher(const CaseReader& reader, const Function& output, const Json& json)
+        : m_reader(reader)
+        , m_output(output)
+        , m_expect(json.at("expect"))
+    {
+        for (const Json& op : json.at("program").at("ops")) {
+            if (op.at("op") == "constant")
+                m_constants.insert(op.at("results")[0].get<std::string>());
+        }
+        for (const OpId op : output.body().ops) {
+            if (output[op].kind != OpKind::Constant)
+                m_found.push_back(op);
+        }
+        for (const Json& op : m_expect.at("ops"))
+            m_wanted.push_back(&op);
+    }
+
+    Outcome run()
+    {
+        const bool exact = m_expect.at("match") == "exact";
+        for (const Json& absent : m_expect.at("absent_ops")) {
+            for (const OpId op : m_found) {
+                if (nameOf(m_output[op]) == absent)
+                    return failed(fmt::format("there is a {}: {}", absent.dump(), text()));
+            }
+        }
+        // Results that no label names go by the output's numbers.
+        Labels labels;
+        for (const ValueId argument : m_output.arguments())
+            labels[m_output[argument].name] = argument;
+        for (const OpId op : m_found) {
+            for (const ValueId result : m_output[op].results)
+                labels[fmt::format("{}", labels.size() - m_output.arguments().size())] = result;
+        }
+        if (!match(0, 0, labels, exact))
+            return failed(fmt::format("found {}, expected {}", text(), Json(m_expect.at("ops")).dump()));
+        return passed();
+    }
+
+private:
+    using Labels = std::map<std::string, ValueId>;
+
+    static std::string nameOf(const Op& op)
+    {
+        if (op.kind == OpKind::Reshard) {
+            const auto& attributes = op.as<CollectiveAttributes>();
+            if (!attributes.perDim.empty())
+                return "sharded_to_unreduced";
+            if (!attributes.axes.empty())
+                return "replicated_to_unreduced";
+        }
+        return opName(op.kind);
+    }
+
+    /// The expected ops from `wanted` on stand in this order among those from `found` on; when exact, nothing else does.
+    bool match(std::size_t wanted, std::size_t found, const Labels& labels, bool exact)
+    {
+        if (wanted == m_wanted.size())
+            return !exact || found == m_found.size();
+        const Json& expected = *m_wanted[wanted];
+        if (expected.at("op") == "return") {
+            if (exact)
+                return found == m_found.size() && areOperands(expected, m_output.results(), labels);
+            // Some name what is returned before its last change of layout: of those lines only the peer's reader sees that they are no checks.
+            std::vector<ValueId> made = m_output.results();
+            for (ValueId& value : made)
+                value = beforeChanges(value);
+            return areOperands(expected, m_output.results(), labels) || areOperands(expected, made, labels);
+        }
+        if (expected.at("op") == "constant")
+            return match(wanted + 1, found, labels, exact);
+        for (std::size_t i = found; i < m_found.size() && (i == found || !exact); ++i) {
+            Labels extended = labels;
+            if (isThisOp(expected, m_output[m_found[i]], extended) && match(wanted + 1, i + 1, extended, exact))
+                return true;
+        }
+        return false;
+    }
+
+    ValueId beforeChanges(ValueId value) const
+    {
+        OpId producer = m_output[value].producer;
+        while (producer.valid() && isCollective(m_output[producer].kind)) {
+            value = m_output[producer].operands.front();
+            producer = m_output[value].producer;
+        }
+        return value;
+    }
+
+    bool isThisOp(const Json& expected, const Op& op, Labels& labels)
+    {
+        const auto name = expected.at("op").get<std::string>();
+        if (nameOf(op) != (name == "dot" ? "dot_general" : name) || !areOperands(expected, op.operands, labels))
+            return false;
+        if (expected.contains("axes") && axesText(op) != expected.at("axes").get<std::string>())
+            return false;
+        if (expected.contains("out") && layout(op.results.front()) != layout(expected.at("out")))
+            return false;
+        if (m_expect.value("no_sharding_attributes", false) && !isCollective(op.kind) && m_output[op.results.front()].sharding)
+            return false;
+        const Json shardings = expected.value("shardings", Json::array());
+        for (std::size_t i = 0; i < shardings.size(); ++i) {
+            if (i >= op.results.size() || layout(op.results[i]) != layout(shardings[i]))
+                return false;
+        }
+        const Json results = expected.value("results", Json::array());
+        for (std::size_t i = 0; i < results.size() && i < op.results.size(); ++i)
+            labels[results[i].get<std::string>()] = op.results[i];
+        return true;
+    }
+
+    /// Our reductions need no constants; they are named `cst` and `c`, or as before.
+    bool areOperands(const Json& expected, const std::vector<ValueId>& found, const Labels& labels) const
+    {
+        std::size_t next = 0;
+        for (const Json& operand : expected.value("operands", Json::array())) {
+            const auto name = operand.get<std::string>();
+            if (name.starts_with("cst") || name == "c" || m_constants.contains(name))
+                continue;
+            const auto label = labels.find(name);
+            if (next >= found.size() || label == labels.end() || found[next++] != label->second)
+                return false;
+        }
+        return next == found.size() || !expected.contains("operands");
+    }
+
+    std::string axesText(const Op& op) const
+    {
+        const auto& attributes = op.as<CollectiveAttributes>();
+        const Mesh& mesh = m_reader.meshes[static_cast<std::size_t>(m_output[op.results.front()].sharding->mesh)].mesh;
+        const auto list = [&](const std::vector<AxisRefs>& dims) {
+            TensorSharding sharding;
+            for (const AxisRefs& axes : dims)
+                sharding.dims.push_back({axes, false, 0});
+            return shardyText(sharding, mesh);
+        };
+        if (!attributes.perDim.empty())
+            return list(attributes.perDim);
+        const std::string text = list({attributes.axes});
+        return text.substr(1, text.size() - 2);
+    }
+
+    std::string layout(ValueId value) const
+    {
+        const auto& sharding = m_output[value].sharding;
+        if (!sharding)
+            return "none";
+        const NamedMesh& mesh = m_reader.meshes[static_cast<std::size_t>(sharding->mesh)];
+        return mesh.name + " " + shardyText(*sharding, mesh.mesh);
+    }
+
+    std::string layout(const Json& json) const
+    {
+        if (json.is_null())
+            return "none";
+        const TensorSharding sharding = m_reader.shardingOf(json);
+        const NamedMesh& mesh = m_reader.meshes[static_cast<std::size_t>(sharding.mesh)];
+        return mesh.name + " " + shardyText(sharding, mesh.mesh);
+    }
+
+    std::string text() const
+    {
+        std::string all;
+        for (const OpId id : m_found) {
+            const Op& op = m_output[id];
+            std::vector<std::string> operands;
+            for (const ValueId operand : op.operands)
+                operands.push_back(valueText(m_output, operand));
+            all += fmt::format("{} = {}({}) {}{}; ", valueText(m_output, op.results.front()), nameOf(op), fmt::join(operands, ", "),
+                isCollective(op.kind) ? axesText(op) + " " : "", layout(op.results.front()));
+        }
+        for (const ValueId result : m_output.results())
+            all += " return " + valueText(m_output, result);
+        return all;
+    }
+
+    const CaseReader& m_reader;
+    const Function& m_output;
+    const Json& m_expect;
+    std::set<std::string> m_constants; ///< of the program before
+    std::vector<OpId> m_found;
+    std::vector<const Json*> m_wanted;
+};
+
+Outcome run(const Json& json)
+{
+    try {
+        CaseReader reader(json);
+        reader.read();
+        if (const Problems problems = verify(reader.function, reader.meshes); !problems.empty())
+            return failed(describe(problems));
+        const Function output = insertExplicitReshards(
+            reader.function, reader.meshes, json.at("full_version").get<bool>() ? ReshardDepth::Full : ReshardDepth::Light);
+        if (const Problems problems = verify(output, reader.meshes); !problems.empty())
+            return failed(describe(problems));
+        return Matcher(reader, output, json).run();
+    } catch (const Unsupported& what) {
+        return unsupported(what.reason);
+    }
+}
+
+} // namespace
+
+class TestGoldenInsertReshards : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void cases_data() { m_file.addRows(); }
+    void cases() { settleCase(m_file, run); }
+    void cleanupTestCase() { m_file.printSummary(); }
+
+private:
+    GoldenFile m_file{"insert_reshards.json"};
+};
+
+QTEST_APPLESS_MAIN(TestGoldenInsertReshards)
+#include "tst_golden_insert_reshards.moc"
