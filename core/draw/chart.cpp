@@ -169,8 +169,8 @@ void addYAxis(DisplayList& list, const PlotArea& area, const std::vector<Tick>& 
         const double y = area.y(tick.value);
         list.items.push_back({LineShape{{area.topLeft.x, y}, {area.right(), y}, ColourRole::Grid}});
         if (!tick.text.empty())
-            list.items.push_back({TextShape{
-                {area.topLeft.x - 6.0, y}, tick.text, kSmallSize, TextAnchor::End, ColourRole::MutedText}});
+            list.items.push_back(
+                {TextShape{{area.topLeft.x - 6.0, y}, tick.text, kSmallSize, TextAnchor::End, ColourRole::MutedText}});
     }
 }
 
@@ -187,8 +187,7 @@ void addXAxis(DisplayList& list, const PlotArea& area, const std::vector<Tick>& 
         const double middle = std::clamp(x, area.topLeft.x - 20.0 + half, std::max(area.topLeft.x, area.right() + 8.0 - half));
         if (tick.text.empty() || middle - half < free)
             continue;
-        list.items.push_back(
-            {TextShape{{middle, y + 13.0}, tick.text, kSmallSize, TextAnchor::Middle, ColourRole::MutedText}});
+        list.items.push_back({TextShape{{middle, y + 13.0}, tick.text, kSmallSize, TextAnchor::Middle, ColourRole::MutedText}});
         free = middle + half + 6.0;
     }
 }
@@ -215,11 +214,12 @@ double addLegend(DisplayList& list, Point topLeft, double width, const std::vect
     return flow(width, entries, [&](const LegendEntry& entry, double x, double y) {
         const Point at{topLeft.x + x, topLeft.y + y + kLineHeight / 2.0};
         if (entry.isLine) {
-            list.items.push_back({LineShape{{at.x, at.y}, {at.x + kLineSwatch, at.y}, entry.swatch.outline, entry.swatch.outlineWidth,
-                                      entry.dashed},
+            list.items.push_back({LineShape{{at.x, at.y}, {at.x + kLineSwatch, at.y}, entry.swatch.outline,
+                                      entry.swatch.outlineWidth, entry.dashed},
                 entry.id, entry.tooltip});
         } else {
-            list.items.push_back({RectShape{{at.x, at.y - kSwatch / 2.0}, kSwatch, kSwatch, entry.swatch, 2.0}, entry.id, entry.tooltip});
+            list.items.push_back(
+                {RectShape{{at.x, at.y - kSwatch / 2.0}, kSwatch, kSwatch, entry.swatch, 2.0}, entry.id, entry.tooltip});
         }
         list.items.push_back({TextShape{{at.x + swatchWidth(entry) + kSwatchGap, at.y}, entry.text, kSmallSize}});
     });
@@ -259,8 +259,8 @@ std::string fitted(std::string_view text, double width, double size, bool bold)
     return std::string(text.substr(0, at)) + "…";
 }
 
-void addTextOn(
-    std::vector<DisplayItem>& items, const RectShape& shape, const std::string& text, ColourRole role, double size, TextAnchor anchor)
+void addTextOn(std::vector<DisplayItem>& items, const RectShape& shape, const std::string& text, ColourRole role, double size,
+    TextAnchor anchor)
 {
     constexpr double kPadding = 4.0;
     if (shape.height < size + 1.0)

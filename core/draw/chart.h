@@ -81,11 +81,11 @@ ShapeStyle filled(ColourRole role, Hatch hatch = Hatch::None);
 std::string fitted(std::string_view text, double width, double size, bool bold = false);
 
 /// A text on a shape filled by `filled(role, hatch)`: on a plate when the shape is hatched. Nothing when no part of it fits into the shape.
-void addTextOn(std::vector<DisplayItem>& items, const RectShape& shape, const std::string& text, ColourRole role, double size = kSmallSize,
-    TextAnchor anchor = TextAnchor::Middle);
+void addTextOn(std::vector<DisplayItem>& items, const RectShape& shape, const std::string& text, ColourRole role,
+    double size = kSmallSize, TextAnchor anchor = TextAnchor::Middle);
 
 /// A text on a plate of the surface's colour, so that it reads on anything.
-void addPlate(std::vector<DisplayItem>& items, Point middle, const std::string& text, Paint paint = ColourRole::Text, double size = kSmallSize,
-    bool bold = false);
+void addPlate(std::vector<DisplayItem>& items, Point middle, const std::string& text, Paint paint = ColourRole::Text,
+    double size = kSmallSize, bool bold = false);
 
 } // namespace meshwright::chart

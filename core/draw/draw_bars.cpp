@@ -146,8 +146,8 @@ public:
             y += kBarPitch;
         }
         if (m_bars.empty()) {
-            list.items.push_back({TextShape{{kMargin, y + kLineHeight / 2.0}, "nothing to show", kTextSize, TextAnchor::Start,
-                ColourRole::MutedText}});
+            list.items.push_back({TextShape{
+                {kMargin, y + kLineHeight / 2.0}, "nothing to show", kTextSize, TextAnchor::Start, ColourRole::MutedText}});
             y += kLineHeight;
         }
         const auto legend = legendEntries();
@@ -194,23 +194,23 @@ private:
         std::string tooltip = bar.tooltip.empty() ? bar.label + "\n" + figureOf(bar) : bar.tooltip;
         list.items.push_back({RectShape{{kMargin, y}, m_drawing.width - 2.0 * kMargin, kBarPitch, {}},
             bar.id.empty() ? fmt::format("bar:{}", index) : bar.id, tooltip});
-        list.items.push_back({TextShape{{left - kLabelGap, middle}, fitted(bar.label, m_labelWidth + 1.0, kTextSize), kTextSize,
-            TextAnchor::End}});
+        list.items.push_back({TextShape{
+            {left - kLabelGap, middle}, fitted(bar.label, m_labelWidth + 1.0, kTextSize), kTextSize, TextAnchor::End}});
         double x = left;
         if (sum > 0.0 && m_largest > 0.0) {
             const auto widths = widthsOf(bar.parts, std::max(2.0, m_barWidth * sum / m_largest));
             for (std::size_t i = 0; i < bar.parts.size(); ++i) {
                 if (widths[i] <= 0.0)
                     continue;
-                list.items.push_back({RectShape{{x, middle - kBarHeight / 2.0}, widths[i], kBarHeight,
-                    filled(bar.parts[i].role, bar.parts[i].hatch)}});
+                list.items.push_back({RectShape{
+                    {x, middle - kBarHeight / 2.0}, widths[i], kBarHeight, filled(bar.parts[i].role, bar.parts[i].hatch)}});
                 x += widths[i];
             }
         }
         const double figureLeft = x + kLabelGap;
-        list.items.push_back({TextShape{{figureLeft, middle},
-            fitted(figureOf(bar), m_drawing.width - kMargin - figureLeft, kSmallSize), kSmallSize, TextAnchor::Start,
-            ColourRole::MutedText}});
+        list.items.push_back(
+            {TextShape{{figureLeft, middle}, fitted(figureOf(bar), m_drawing.width - kMargin - figureLeft, kSmallSize),
+                kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
     }
 
     /// In the order in which parts stand in the bars; those that are nowhere above 0 left out.

@@ -62,11 +62,12 @@ public:
             return list;
         }
         if (!m_drawing.yTitle.empty()) {
-            list.items.push_back({TextShape{
-                {kMargin, top + 6.0}, m_drawing.yTitle, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
+            list.items.push_back(
+                {TextShape{{kMargin, top + 6.0}, m_drawing.yTitle, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
             top += kLineHeight;
         }
-        const double bottom = 24.0 + (m_drawing.xTitle.empty() ? 0.0 : kLineHeight) + (legend.size() > 1 ? legendHeight(room, legend) : 0.0);
+        const double bottom
+            = 24.0 + (m_drawing.xTitle.empty() ? 0.0 : kLineHeight) + (legend.size() > 1 ? legendHeight(room, legend) : 0.0);
         PlotArea area;
         area.height = std::max(20.0, m_drawing.height - top - bottom - 8.0);
         area.logarithmic = m_drawing.logarithmic;
@@ -194,8 +195,8 @@ private:
             quantityText(curve.y[last], m_drawing.yQuantity), m_drawing.xTitle.empty() ? std::string() : m_drawing.xTitle + " ",
             quantityText(curve.x[last], m_drawing.xQuantity));
         if (count < curve.x.size())
-            text += fmt::format("\n{} left out: not finite{}", curve.x.size() - count,
-                m_drawing.logarithmic ? ", or not above 0" : "");
+            text += fmt::format(
+                "\n{} left out: not finite{}", curve.x.size() - count, m_drawing.logarithmic ? ", or not above 0" : "");
         return text;
     }
 

@@ -100,7 +100,8 @@ public:
             addPeak(list);
         }
         if (m_drawing.legend)
-            addLegend(list, {kMargin, m_area.bottom() + kAxisHeight + 4.0}, m_drawing.width - 2.0 * kMargin, legendEntries(m_drawing));
+            addLegend(
+                list, {kMargin, m_area.bottom() + kAxisHeight + 4.0}, m_drawing.width - 2.0 * kMargin, legendEntries(m_drawing));
         return list;
     }
 
@@ -214,7 +215,10 @@ private:
         }
     }
 
-    bool limitIsDrawn() const { return m_drawing.limitBytes > 0 && static_cast<double>(m_drawing.limitBytes) <= m_frame.mostBytes; }
+    bool limitIsDrawn() const
+    {
+        return m_drawing.limitBytes > 0 && static_cast<double>(m_drawing.limitBytes) <= m_frame.mostBytes;
+    }
 
     /// What the runtime keeps, as a band under the limit; the areas lie over it.
     void addReserve(DisplayList& list) const
@@ -329,8 +333,7 @@ MemoryFrame memoryFrame(const MemoryDrawing& drawing)
     const std::int64_t peak = std::max({drawing.peakBytes, largestSum(drawing), std::int64_t{1}});
     const std::int64_t highest = limitIsFar(drawing, peak) ? peak : std::max(peak, drawing.limitBytes);
     frame.mostBytes = static_cast<double>(highest) * (highest == peak ? 1.2 : 1.04);
-    const double legend
-        = drawing.legend ? legendHeight(drawing.width - 2.0 * kMargin, legendEntries(drawing)) + 4.0 : 0.0;
+    const double legend = drawing.legend ? legendHeight(drawing.width - 2.0 * kMargin, legendEntries(drawing)) + 4.0 : 0.0;
     frame.topLeft.y = drawing.title.empty() ? kMargin : kMargin + kHeadingHeight;
     if (drawing.limitBytes > 0)
         frame.topLeft.y += kLimitHeight;

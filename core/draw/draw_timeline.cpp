@@ -128,11 +128,10 @@ private:
             list.items.push_back({LineShape{{x, m_area.topLeft.y - 4.0}, {x, m_area.bottom()}, ColourRole::Grid}});
             const double half = estimatedWidth(tick.text, kSmallSize) / 2.0;
             const double middle = std::clamp(x, m_area.topLeft.x, std::max(m_area.topLeft.x, m_area.right() + 8.0 - half));
-            list.items.push_back({TextShape{{middle, m_area.topLeft.y - 12.0}, tick.text, kSmallSize, TextAnchor::Middle,
-                ColourRole::MutedText}});
+            list.items.push_back(
+                {TextShape{{middle, m_area.topLeft.y - 12.0}, tick.text, kSmallSize, TextAnchor::Middle, ColourRole::MutedText}});
         }
-        list.items.push_back(
-            {LineShape{m_area.topLeft, {m_area.right(), m_area.topLeft.y}, ColourRole::Outline}});
+        list.items.push_back({LineShape{m_area.topLeft, {m_area.right(), m_area.topLeft.y}, ColourRole::Outline}});
     }
 
     void addRow(DisplayList& list, std::uint32_t row, double y)
@@ -194,17 +193,13 @@ private:
         const double most = m_drawing.rowHeight - 2.0 * kRowPadding;
         const SliceLook look = sliceLook(fold.mainCategory());
         const double width = std::min(m_foldWidth, m_area.right() - left);
-        const RectShape shape{
-            {left, y + kRowPadding + most * (1.0 - share)}, width, most * share, filled(look.role, look.hatch)};
+        const RectShape shape{{left, y + kRowPadding + most * (1.0 - share)}, width, most * share, filled(look.role, look.hatch)};
         list.items.push_back({shape, fmt::format("folded:{}", fold.first),
             fmt::format("{} slices too short to draw, {} together\nmost of it {}", fold.count, formatSeconds(fold.busySeconds),
                 categoryName(fold.mainCategory()))});
     }
 
-    double secondsToPixels() const
-    {
-        return m_area.xTo > m_area.xFrom ? m_area.width / (m_area.xTo - m_area.xFrom) : 0.0;
-    }
+    double secondsToPixels() const { return m_area.xTo > m_area.xFrom ? m_area.width / (m_area.xTo - m_area.xFrom) : 0.0; }
 
     std::string tooltip(const Slice& slice) const
     {

@@ -67,6 +67,8 @@ struct DrawnMeshAxis {
     double latencySeconds = 0.0; ///< of a step to the next device of a group; the longest
     bool wraps = false; ///< its groups are rings
     std::vector<std::string> sharesWith = {}; ///< other mesh axes that use some of the same links
+
+    friend bool operator==(const DrawnMeshAxis&, const DrawnMeshAxis&) = default;
 };
 
 /// A machine, the mesh on it, and how `drawTopology` draws them.

@@ -15,8 +15,7 @@ namespace {
 
 using namespace chart;
 
-constexpr double kIdSize = 13.0;
-constexpr double kMeshTextSize = 10.0;
+constexpr double kFigureSize = 10.0; ///< of the font of bandwidths on links
 constexpr double kLegendLine = 20.0;
 constexpr std::size_t kMostAxesNamed = 8;
 
@@ -57,7 +56,8 @@ std::string coordinatesText(const TopologyDrawing& drawing, const DrawnDevice& d
 
 std::string meshAxisTooltip(const DrawnMeshAxis& axis)
 {
-    std::string text = fmt::format("mesh axis {} of size {}, {} group{}", axis.name, axis.size, axis.groups, axis.groups == 1 ? "" : "s");
+    std::string text
+        = fmt::format("mesh axis {} of size {}, {} group{}", axis.name, axis.size, axis.groups, axis.groups == 1 ? "" : "s");
     if (axis.bytesPerSecond <= 0.0)
         return text + "\nneeds no links";
     text += fmt::format("\nalong {}\n{}: a group has {} each way, {} to the next device", axis.where, axis.kind,
@@ -96,7 +96,8 @@ std::vector<Point> rounded(const std::vector<Point>& corners, double radius)
         const Point after = towards(corners[i + 1]);
         for (int step = 0; step <= kSteps; ++step) { // a quadratic curve with the corner as its control point
             const double t = static_cast<double>(step) / kSteps;
-            const auto mix = [&](double a, double b, double c) { return (1 - t) * (1 - t) * a + 2 * t * (1 - t) * b + t * t * c; };
+            const auto mix
+                = [&](double a, double b, double c) { return (1 - t) * (1 - t) * a + 2 * t * (1 - t) * b + t * t * c; };
             path.push_back({mix(before.x, corner.x, after.x), mix(before.y, corner.y, after.y)});
         }
     }
@@ -125,8 +126,8 @@ void Canvas::addFrame(const RectShape& frame, const std::string& heading)
     if (heading.empty())
         return;
     const std::string words = fitted(heading, frame.width - 12.0, kSmallSize);
-    m_frames.push_back(
-        {TextShape{{frame.topLeft.x + 7.0, frame.topLeft.y + 11.0}, words, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
+    m_frames.push_back({TextShape{
+        {frame.topLeft.x + 7.0, frame.topLeft.y + 11.0}, words, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
 }
 
 std::string Canvas::nodeName(std::int64_t node) const
@@ -214,9 +215,13 @@ void Canvas::addTileText(const RectShape& place, const DrawnDevice& device, std:
 {
     if (device.id < 0)
         return;
+    const bool isRoomy = place.width >= 120.0 && place.height >= 70.0;
+    const double idSize = isRoomy ? 16.0 : 13.0;
+    const double meshSize = isRoomy ? 12.0 : 10.0;
     const double room = place.width - 4.0;
+    const double air = place.height > 30.0 ? 6.0 : 2.0; // above and below together
     std::vector<std::pair<std::string, double>> lines;
-    double height = 2.0;
+    double height = air;
     const auto add = [&](const std::string& text, const std::string& widest, double size) {
         if (text.empty() || estimatedWidth(widest, size) > room || height + size + 2.0 > place.height)
             return false;
@@ -229,21 +234,22 @@ void Canvas::addTileText(const RectShape& place, const DrawnDevice& device, std:
     if (count > 1) {
         const std::string words = fmt::format("{} devices", count);
         const std::string badge = fmt::format("x{}", count);
-        add(words, words, kMeshTextSize) || add(badge, badge, kMeshTextSize);
-    } else if (add(before + number, before + m_widestId, kIdSize) || add(number, m_widestId, kIdSize)
-        || add(number, m_widestId, kMeshTextSize) || add(number, m_widestId, 8.0)) {
+        add(words, words, meshSize) || add(badge, badge, meshSize);
+    } else if (add(before + number, before + m_widestId, idSize) || add(number, m_widestId, idSize)
+        || add(number, m_widestId, meshSize) || add(number, m_widestId, 8.0)) {
         const auto parts = split(device.meshText, ',');
-        const double wanted = static_cast<double>(parts.size()) * (kMeshTextSize + 2.0);
-        const bool hasRoomForParts = height + wanted <= place.height && estimatedWidth(m_widestMeshPart, kMeshTextSize) <= room;
-        const bool isOneLine = add(device.meshText, m_widestMeshText, kMeshTextSize);
+        const double wanted = static_cast<double>(parts.size()) * (meshSize + 2.0);
+        const bool hasRoomForParts = height + wanted <= place.height && estimatedWidth(m_widestMeshPart, meshSize) <= room;
+        const bool isOneLine = add(device.meshText, m_widestMeshText, meshSize);
         if (!isOneLine && !hasRoomForParts)
-            add(shortMeshText(device.meshText), m_widestMeshNumbers, kMeshTextSize);
+            add(shortMeshText(device.meshText), m_widestMeshNumbers, meshSize);
         for (std::size_t i = 0; i < parts.size() && !isOneLine && hasRoomForParts; ++i)
-            add(std::string(trimmed(parts[i])), m_widestMeshPart, kMeshTextSize);
+            add(std::string(trimmed(parts[i])), m_widestMeshPart, meshSize);
     }
-    double y = place.topLeft.y + (place.height - height + 2.0) / 2.0;
+    double y = place.topLeft.y + (place.height - height + air) / 2.0;
     for (const auto& [text, size] : lines) {
-        m_tiles.push_back({TextShape{{place.topLeft.x + place.width / 2.0, y + size / 2.0}, text, size, TextAnchor::Middle, paint}});
+        m_tiles.push_back(
+            {TextShape{{place.topLeft.x + place.width / 2.0, y + size / 2.0}, text, size, TextAnchor::Middle, paint}});
         y += size + 2.0;
     }
 }
@@ -271,9 +277,11 @@ std::string Canvas::lineTooltip(const Bundle& bundle, const LineEnds& ends) cons
 {
     const DrawnLink& link = m_drawing.links[bundle.links.front()];
     const std::string& along = m_drawing.dimensions[link.dimension].name;
-    const std::string each = fmt::format("{} each way, {}", bandwidthText(link.bytesPerSecond), formatSeconds(link.latencySeconds));
+    const std::string each
+        = fmt::format("{} each way, {}", bandwidthText(link.bytesPerSecond), formatSeconds(link.latencySeconds));
     std::string text = bundle.links.size() == 1
-        ? fmt::format("{} link along {}{}\n{} to {}\n{}", link.kind, along, link.wraps ? ", wraps round" : "", ends.from, ends.to, each)
+        ? fmt::format(
+            "{} link along {}{}\n{} to {}\n{}", link.kind, along, link.wraps ? ", wraps round" : "", ends.from, ends.to, each)
         : fmt::format("{} {} links along {}{}\n{} to {}\neach {}; together {}", bundle.links.size(), link.kind, along,
             link.wraps ? ", wrap round" : "", ends.from, ends.to, each,
             bandwidthText(link.bytesPerSecond * static_cast<double>(bundle.links.size())));
@@ -347,8 +355,8 @@ void Canvas::addSwitch(const PolygonShape& outline, std::size_t index, std::size
 
 void Canvas::addSwitchText(const RectShape& bar, const std::vector<std::string>& texts, std::size_t dimension)
 {
-    const auto fits = std::find_if(texts.begin(), texts.end(),
-        [&](const std::string& text) { return estimatedWidth(text, kSmallSize) + 8.0 <= bar.width; });
+    const auto fits = std::find_if(
+        texts.begin(), texts.end(), [&](const std::string& text) { return estimatedWidth(text, kSmallSize) + 8.0 <= bar.width; });
     if (fits == texts.end() || bar.height < kSmallSize + 2.0)
         return;
     m_tiles.push_back({TextShape{{bar.topLeft.x + bar.width / 2.0, bar.topLeft.y + bar.height / 2.0}, *fits, kSmallSize,
@@ -358,15 +366,15 @@ void Canvas::addSwitchText(const RectShape& bar, const std::vector<std::string>&
 void Canvas::addDimensionText(Point at, const std::string& text, std::size_t dimension)
 {
     const bool isLit = m_litDimensions[dimension];
-    m_labels.push_back({TextShape{
-        at, text, kSmallSize, TextAnchor::Start, isLit ? ColourRole::Accent : ColourRole::MutedText, isLit}});
+    m_labels.push_back(
+        {TextShape{at, text, kSmallSize, TextAnchor::Start, isLit ? ColourRole::Accent : ColourRole::MutedText, isLit}});
 }
 
 void Canvas::addFigure(Point middle, double room, const Bundle& bundle)
 {
     const std::string text = bandwidthText(m_drawing.links[bundle.links.front()].bytesPerSecond);
-    if (lit(bundle) && estimatedWidth(text, kMeshTextSize, true) + 8.0 <= room)
-        addPlate(m_labels, middle, text, ColourRole::Accent, kMeshTextSize, true);
+    if (lit(bundle) && estimatedWidth(text, kFigureSize, true) + 8.0 <= room)
+        addPlate(m_labels, middle, text, ColourRole::Accent, kFigureSize, true);
 }
 
 std::string Canvas::meshTextWithFigure(std::size_t dimension) const
@@ -406,9 +414,12 @@ void Canvas::addHead(DisplayList& list) const
         const double middle = y + (kLegendLine - 2.0) / 2.0;
         const bool isUsed = axis.bytesPerSecond > 0.0;
         list.items.push_back({LineShape{{kMargin, middle}, {kMargin + 22.0, middle},
-            isHovered ? ColourRole::Accent : isUsed ? ColourRole::Outline : ColourRole::Grid, isHovered ? 4.0 : 1.5}});
-        list.items.push_back({TextShape{{kMargin + 28.0, middle}, text, kSmallSize, TextAnchor::Start,
-            isHovered ? ColourRole::Accent : ColourRole::Text}});
+            isHovered    ? ColourRole::Accent
+                : isUsed ? ColourRole::Outline
+                         : ColourRole::Grid,
+            isHovered ? 4.0 : 1.5}});
+        list.items.push_back({TextShape{
+            {kMargin + 28.0, middle}, text, kSmallSize, TextAnchor::Start, isHovered ? ColourRole::Accent : ColourRole::Text}});
         list.width = std::max(list.width, right + kMargin);
         y += kLegendLine;
     }
@@ -428,17 +439,19 @@ DisplayList Canvas::finished(double contentWidth, double contentHeight)
     if (m_hasShared)
         m_notes.emplace_back("double lines: links that several mesh axes share");
     if (m_unusedPlaces > 0)
-        m_notes.push_back(fmt::format("{} of {} places are empty: the mesh is smaller than the machine", m_unusedPlaces,
-            m_drawing.devices.size()));
+        m_notes.push_back(fmt::format(
+            "{} of {} places are empty: the mesh is smaller than the machine", m_unusedPlaces, m_drawing.devices.size()));
     double y = top + contentHeight + 6.0;
     for (const std::string& note : m_notes) {
         const std::string text = fitted(note, m_drawing.width - 2.0 * kMargin, kSmallSize);
-        list.items.push_back({TextShape{{kMargin, y + kLineHeight / 2.0}, text, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
+        list.items.push_back(
+            {TextShape{{kMargin, y + kLineHeight / 2.0}, text, kSmallSize, TextAnchor::Start, ColourRole::MutedText}});
         list.width = std::max(list.width, 2.0 * kMargin + estimatedWidth(text, kSmallSize));
         y += kLineHeight;
     }
-    const double heading
-        = m_drawing.caption ? std::min(m_drawing.width, 2.0 * kMargin + estimatedWidth(m_drawing.title, kHeadingSize, true)) : 0.0;
+    const double heading = m_drawing.caption
+        ? std::min(m_drawing.width, 2.0 * kMargin + estimatedWidth(m_drawing.title, kHeadingSize, true))
+        : 0.0;
     list.width = std::ceil(std::max({list.width, contentWidth + 2.0 * kMargin, heading}));
     list.height = std::ceil(y + kMargin - 6.0);
     return list;

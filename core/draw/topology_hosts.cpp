@@ -17,7 +17,7 @@ using namespace chart;
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kLeastPitch = 7.0;
-constexpr double kMostPitch = 100.0;
+constexpr double kMostPitch = 130.0;
 constexpr double kTileShare = 0.8; ///< of the pitch across
 constexpr double kAspect = 0.78; ///< of a tile: height to width
 constexpr double kTallest = 2.0; ///< times the height asked for; a machine that needs more has its hosts drawn as one tile each
@@ -87,7 +87,8 @@ private:
         m_columns = m_isRound ? 1 : devices <= kMostInRow ? devices : ceilSqrt(2 * devices);
         m_rows = m_isRound ? 1 : (devices + m_columns - 1) / m_columns;
         m_hasSwitch = !isFolded()
-            && std::any_of(m_drawing.switches.begin(), m_drawing.switches.end(), [](const DrawnSwitch& each) { return each.host >= 0; });
+            && std::any_of(
+                m_drawing.switches.begin(), m_drawing.switches.end(), [](const DrawnSwitch& each) { return each.host >= 0; });
         chooseSizes();
     }
 
@@ -128,7 +129,10 @@ private:
         return sizes;
     }
 
-    double tilePitchDown(double pitch) const { return std::round(pitch * kTileShare * kAspect + (m_rows > 1 ? 0.2 * pitch : 0.0)); }
+    double tilePitchDown(double pitch) const
+    {
+        return std::round(pitch * kTileShare * kAspect + (m_rows > 1 ? 0.2 * pitch : 0.0));
+    }
 
     /// The side of the square in which devices stand in a circle.
     double roundSide(double pitch) const { return pitch * std::max(2.4, asDouble(m_perHost) / std::numbers::pi + 0.9); }
@@ -240,9 +244,8 @@ private:
     {
         const std::string name = m_hosts > 1 ? fmt::format("host {}", host) : std::string();
         std::vector<std::string> texts;
-        const auto add = [&](const std::string& more) {
-            texts.push_back(name + (name.empty() || more.empty() ? "" : ": ") + more);
-        };
+        const auto add
+            = [&](const std::string& more) { texts.push_back(name + (name.empty() || more.empty() ? "" : ": ") + more); };
         if (m_island != kNone && m_perHost > 1) {
             if (m_canvas.lit(m_island))
                 add(m_canvas.meshTextWithFigure(m_island));
@@ -341,7 +344,8 @@ private:
             const RectShape box = boxRect(key.second);
             const double x = box.topLeft.x + box.width / 2.0;
             const double bar = networkRect(key.second / m_boxesAcross).topLeft.y + m_sizes.bar;
-            m_canvas.addLine({{x, box.topLeft.y}, {x, bar}}, bundle, {fmt::format("host {}", key.second * std::max<std::int64_t>(1, m_fold)), "network"});
+            m_canvas.addLine({{x, box.topLeft.y}, {x, bar}}, bundle,
+                {fmt::format("host {}", key.second * std::max<std::int64_t>(1, m_fold)), "network"});
         }
     }
 

@@ -18,9 +18,10 @@ using namespace chart;
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kLeastPitch = 7.0; ///< pixels from cell to cell
-constexpr double kMostPitchAcross = 172.0;
-constexpr double kWidestTile = 102.0;
-constexpr double kMostPitchDown = 100.0;
+constexpr double kMostPitchAcross = 230.0;
+constexpr double kTileShare = 0.62; ///< of a wide pitch: the rest is for links and what is written on them
+constexpr double kWidestTile = 102.0; ///< of a device, pixels, where the pitch is no wider
+constexpr double kMostPitchDown = 136.0;
 constexpr double kGapShare = 0.34; ///< of the pitch
 constexpr double kLoopGap = 13.0; ///< the least gap in which wrap links go round their row
 constexpr double kLayerPadding = 10.0;
@@ -138,7 +139,8 @@ private:
         const double layersDown = std::ceil(asDouble(m_layers.cells) / asDouble(layersAcross));
         const bool framed = hasLayers();
         const double loops = 26.0;
-        const double fixedAcross = (framed ? 2.0 * kLayerPadding + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
+        const double fixedAcross
+            = (framed ? 2.0 * kLayerPadding + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
         const double fixedDown
             = (framed ? kLayerPadding + kLayerHeading + kLayerGap : 0.0) + (wraps(m_across) || wraps(m_down) ? loops : 0.0);
         const double head = kLineHeight + 4.0;
@@ -175,9 +177,9 @@ private:
     /// All sizes that follow from the pitches.
     void layOut()
     {
-        const double widest = kWidestTile * asDouble(m_chip.cells);
-        m_gapAcross = std::clamp(std::round(std::max(kGapShare * m_pitchAcross, m_pitchAcross - widest)), 2.0, 70.0);
-        m_gapDown = std::clamp(std::round(kGapShare * m_pitchDown), 2.0, 36.0);
+        const double widest = std::max(kWidestTile * asDouble(m_chip.cells), kTileShare * m_pitchAcross);
+        m_gapAcross = std::clamp(std::round(std::max(kGapShare * m_pitchAcross, m_pitchAcross - widest)), 2.0, 84.0);
+        m_gapDown = std::clamp(std::round(kGapShare * m_pitchDown), 2.0, 44.0);
         m_hasLoops = m_gapAcross >= kLoopGap && m_gapDown >= kLoopGap;
         const double acrossLoops = m_hasLoops ? loopOffset(m_gapAcross) + 8.0 : kStub + 2.0;
         const double downLoops = m_hasLoops ? loopOffset(m_gapDown) + 8.0 : kStub + 2.0;
@@ -193,7 +195,8 @@ private:
         m_side = hasLayers() && (layersDown > 1 || wraps(m_layers)) ? 18.0 : 0.0; // for links from layer to layer
         m_top = placeDimensionTexts() + 4.0;
         m_width = m_side * 2.0 + asDouble(m_layersAcross) * (m_layerWidth + kLayerGap) - kLayerGap;
-        m_height = m_top + asDouble(layersDown) * (m_layerHeight + kLayerGap) - kLayerGap + (wraps(m_layers) && hasLayers() ? 16.0 : 0.0);
+        m_height = m_top + asDouble(layersDown) * (m_layerHeight + kLayerGap) - kLayerGap
+            + (wraps(m_layers) && hasLayers() ? 16.0 : 0.0);
     }
 
     /// How far beside its row a wrap link runs back.
@@ -340,7 +343,11 @@ private:
         }
         m_canvas.addLine({start, stop}, bundle, ends);
         if (!inChip && isFigurePlace(dimension, from))
-            m_canvas.addFigure({(start.x + stop.x) / 2.0, (start.y + stop.y) / 2.0}, isAcross ? m_gapAcross : m_gapDown >= 18.0 ? m_pitchAcross : 0.0, bundle);
+            m_canvas.addFigure({(start.x + stop.x) / 2.0, (start.y + stop.y) / 2.0},
+                isAcross                ? m_gapAcross
+                    : m_gapDown >= 18.0 ? m_pitchAcross
+                                        : 0.0,
+                bundle);
     }
 
     /// One link of each direction carries the figure: near the middle of the first layer.
@@ -383,9 +390,9 @@ private:
         if (m_hasLoops) {
             const double reach = loopOffset(m_gapDown) + 5.0 + lane;
             const double back = first.topLeft.x - loopOffset(m_gapAcross) - lane;
-            m_canvas.addLine(
-                rounded({{x, bottom}, {x, bottom + reach}, {back, bottom + reach}, {back, top - reach}, {x, top - reach}, {x, top}},
-                    6.0),
+            m_canvas.addLine(rounded({{x, bottom}, {x, bottom + reach}, {back, bottom + reach}, {back, top - reach},
+                                         {x, top - reach}, {x, top}},
+                                 6.0),
                 bundle, ends);
         } else {
             addStub({x, bottom}, {0.0, 1.0}, bundle, ends);
@@ -423,7 +430,9 @@ private:
         const double left = goal.topLeft.x - (isWrap ? 14.0 : 9.0);
         const double startY = lower.topLeft.y + lower.height / 2.0 + (isWrap ? 8.0 : 0.0);
         const double goalY = goal.topLeft.y + goal.height / 2.0 + (isWrap ? 8.0 : 0.0);
-        m_canvas.addLine(rounded({{start, startY}, {out, startY}, {out, between}, {left, between}, {left, goalY}, {goal.topLeft.x, goalY}}, 6.0),
+        m_canvas.addLine(
+            rounded(
+                {{start, startY}, {out, startY}, {out, between}, {left, between}, {left, goalY}, {goal.topLeft.x, goalY}}, 6.0),
             bundle, ends, kBundleWeight);
     }
 
@@ -460,7 +469,8 @@ private:
             m_canvas.addDimensionText(text.at, text.text, text.dimension);
             const bool mayLight = !m_drawing.meshAxes.empty();
             const std::string widest = mayLight ? m_canvas.meshTextWithFigure(text.dimension) + "in a chip: " : text.text;
-            m_width = std::max(m_width, std::min(m_canvas.roomAcross(), text.at.x + estimatedWidth(widest, kSmallSize, mayLight)));
+            m_width
+                = std::max(m_width, std::min(m_canvas.roomAcross(), text.at.x + estimatedWidth(widest, kSmallSize, mayLight)));
         }
     }
 

@@ -330,7 +330,8 @@ private:
         const LinkSpec& spec = m_topology.axes()[axis].link;
         std::vector<std::string> meshAxes;
         if (m_use)
-            meshAxes = m_topology.axes()[axis].kind == AxisKind::FullMesh ? m_use->ofPair(device, to) : m_use->ofPort(device, axis);
+            meshAxes
+                = m_topology.axes()[axis].kind == AxisKind::FullMesh ? m_use->ofPair(device, to) : m_use->ofPort(device, axis);
         m_drawing.links.push_back(
             {device, to, axis, isWrap, linkKindName(spec.kind), spec.bytesPerSecond, spec.latencySeconds, std::move(meshAxes)});
     }

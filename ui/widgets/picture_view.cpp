@@ -36,16 +36,22 @@ struct FrameOf {
 QStringList idsOf(const DisplayList& picture)
 {
     QStringList ids;
+    QSet<QString> seen;
     for (const DisplayItem& item : picture.items) {
         const QString id = QString::fromStdString(item.id);
-        if (!id.isEmpty() && !ids.contains(id))
+        if (!id.isEmpty() && !seen.contains(id)) {
+            seen.insert(id);
             ids.append(id);
+        }
     }
     return ids;
 }
 
+/// The first item with this id; null for the empty one.
 const DisplayItem* findItem(const DisplayList& picture, const QString& id)
 {
+    if (id.isEmpty())
+        return nullptr;
     const auto found = std::find_if(
         picture.items.begin(), picture.items.end(), [&](const DisplayItem& item) { return item.id == id.toStdString(); });
     return found == picture.items.end() ? nullptr : &*found;

@@ -32,8 +32,9 @@ StackedBarDrawing breakdown()
 {
     StackedBarDrawing drawing;
     drawing.title = "Where the step's time goes";
-    drawing.parts = {{"compute", 6e-3, ColourRole::Compute}, {"exposed communication", 3e-3, ColourRole::AllReduce, Hatch::Rising},
-        {"bubble", 1e-3, ColourRole::Idle, Hatch::Falling}};
+    drawing.parts
+        = {{"compute", 6e-3, ColourRole::Compute}, {"exposed communication", 3e-3, ColourRole::AllReduce, Hatch::Rising},
+            {"bubble", 1e-3, ColourRole::Idle, Hatch::Falling}};
     return drawing;
 }
 
@@ -74,7 +75,8 @@ void TestDrawBars::tooltipsAndLegend()
     StackedBarDrawing drawing = breakdown();
     drawing.parts[1].detail = "all_reduce over data";
     const DisplayList list = drawStackedBar(drawing);
-    QCOMPARE(tooltipOf(list, "part:exposed communication"), QString("exposed communication\n3.00 ms (30 %)\nall_reduce over data"));
+    QCOMPARE(
+        tooltipOf(list, "part:exposed communication"), QString("exposed communication\n3.00 ms (30 %)\nall_reduce over data"));
     QVERIFY(textsOf(list).contains("bubble 1.00 ms (10 %)"));
 }
 

@@ -140,7 +140,8 @@ void TestDrawTimeline::shortSlicesAreFolded()
     QCOMPARE(itemOf(list, "slice:50"), nullptr);
     const DisplayItem* folded = itemOf(list, "folded:0");
     QVERIFY(folded != nullptr);
-    QVERIFY2(QString::fromStdString(folded->tooltip).contains("slices too short to draw") && QString::fromStdString(folded->tooltip).contains("most of it compute"),
+    QVERIFY2(QString::fromStdString(folded->tooltip).contains("slices too short to draw")
+            && QString::fromStdString(folded->tooltip).contains("most of it compute"),
         folded->tooltip.c_str());
     // Half of the time is busy, so the shapes are half as high as a row's slices (18).
     QVERIFY(std::fabs(std::get<RectShape>(folded->shape).height - 9.0) < 1.0);

@@ -86,7 +86,8 @@ TopologyDrawing torus(const Sizes& lengths, bool wraps = false, std::int64_t per
                     {"a" + std::to_string(i)}});
         }
         for (std::int64_t other = device % perChip + 1; other < perChip; ++other)
-            drawing.links.push_back({device, device + other - device % perChip, lengths.size(), false, "on-chip", 500e9, 1e-6, {}});
+            drawing.links.push_back(
+                {device, device + other - device % perChip, lengths.size(), false, "on-chip", 500e9, 1e-6, {}});
     }
     return drawing;
 }
@@ -214,8 +215,7 @@ void TestDrawTopology::sharedLinksAreMarked()
         {"model", 2, 4, "x (2 of 8)", "ICI", 45e9, 1e-6, false, {"data"}}};
     const DisplayList list = drawTopology(drawing);
     QVERIFY(textsOf(list).contains("double lines: links that several mesh axes share"));
-    QVERIFY(textsOf(list).contains(
-        "data 4: x (4 of 8, every 2), ICI 22.5 GB/s each way, 2 groups, shares links with model"));
+    QVERIFY(textsOf(list).contains("data 4: x (4 of 8, every 2), ICI 22.5 GB/s each way, 2 groups, shares links with model"));
     QVERIFY(linesOf(list, "axis:data").front().tooltip.ends_with("shared by mesh axes data, model"));
     QVERIFY(tooltipOf(list, "axis:model").endsWith("shares links with data"));
 }
@@ -256,8 +256,8 @@ void TestDrawTopology::wrapLinks()
         if (path == nullptr)
             continue;
         ++loops;
-        const auto [left, right] = std::minmax_element(
-            path->points.begin(), path->points.end(), [](Point a, Point b) { return a.x < b.x; });
+        const auto [left, right]
+            = std::minmax_element(path->points.begin(), path->points.end(), [](Point a, Point b) { return a.x < b.x; });
         QVERIFY(left->x < tileOf(wide, 0).topLeft.x && left->x >= 0.0);
         QVERIFY(right->x > tileOf(wide, 3).topLeft.x + tileOf(wide, 3).width && right->x <= wide.width);
         QVERIFY(line.tooltip.find("wraps round") != std::string::npos);
@@ -280,7 +280,8 @@ void TestDrawTopology::layers()
         QVERIFY(textsOf(list).contains(heading));
     const auto bundles = linesOf(list, "axis:a2");
     QCOMPARE(bundles.size(), std::size_t{4}); // three between neighbours, one round
-    QVERIFY(QString::fromStdString(bundles.front().tooltip).startsWith("16 ICI links along z\nlayer z = 0 to layer z = 1\neach 45.0 GB/s"));
+    QVERIFY(QString::fromStdString(bundles.front().tooltip)
+                .startsWith("16 ICI links along z\nlayer z = 0 to layer z = 1\neach 45.0 GB/s"));
     QVERIFY(tileOf(list, 16).topLeft.x > tileOf(list, 3).topLeft.x); // the next layer lies beside the first
     QCOMPARE(tileOf(list, 16).topLeft.y, tileOf(list, 0).topLeft.y);
 }
@@ -389,11 +390,11 @@ void TestDrawTopology::texts()
 void TestDrawTopology::readable_data()
 {
     QTest::addColumn<TopologyDrawing>("drawing");
-    const std::vector<std::pair<const char*, TopologyDrawing>> machines = {{"4x2", torus({4, 2})}, {"line", torus({8}, true)},
-        {"one", torus({1, 1})}, {"4x4 wraps", torus({4, 4}, true)}, {"16x16", torus({16, 16}, true)},
-        {"4x4x4", torus({4, 4, 4}, true)}, {"two in a chip", torus({4, 4}, false, 2)},
-        {"three dimensions, two in a chip", torus({4, 4, 4}, true, 2)}, {"8 GPUs", hostsOf(1, 8)}, {"one GPU", hostsOf(1, 1)},
-        {"4 x 8 GPUs", hostsOf(4, 8)}, {"2 x 72 GPUs", hostsOf(2, 72)}, {"full mesh", hostsOf(4, 8, true)}};
+    const std::vector<std::pair<const char*, TopologyDrawing>> machines
+        = {{"4x2", torus({4, 2})}, {"line", torus({8}, true)}, {"one", torus({1, 1})}, {"4x4 wraps", torus({4, 4}, true)},
+            {"16x16", torus({16, 16}, true)}, {"4x4x4", torus({4, 4, 4}, true)}, {"two in a chip", torus({4, 4}, false, 2)},
+            {"three dimensions, two in a chip", torus({4, 4, 4}, true, 2)}, {"8 GPUs", hostsOf(1, 8)}, {"one GPU", hostsOf(1, 1)},
+            {"4 x 8 GPUs", hostsOf(4, 8)}, {"2 x 72 GPUs", hostsOf(2, 72)}, {"full mesh", hostsOf(4, 8, true)}};
     for (const auto& [name, machine] : machines) {
         for (const double width : {360.0, 760.0, 1500.0}) {
             for (const bool isHovered : {false, true}) {

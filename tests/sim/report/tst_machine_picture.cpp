@@ -82,7 +82,8 @@ void TestMachinePicture::axesAndLinks_data()
     QTest::addColumn<QStringList>("links"); ///< that each uses
 
     QTest::newRow("v5e 4x2") << std::string("v5e 4x2") << std::string("data=4,model=2")
-                             << QStringList{"data 4: x, ICI 45.0 GB/s each way, 2 groups", "model 2: y, ICI 45.0 GB/s each way, 4 groups"}
+                             << QStringList{"data 4: x, ICI 45.0 GB/s each way, 2 groups",
+                                    "model 2: y, ICI 45.0 GB/s each way, 4 groups"}
                              << QStringList{"6", "4"};
     QTest::newRow("whole v5e pod") << std::string("v5e 16x16") << std::string("data=16,model=16")
                                    << QStringList{"data 16: y, ICI 45.0 GB/s each way, rings, 16 groups",
@@ -107,9 +108,9 @@ void TestMachinePicture::axesAndLinks_data()
                            << QStringList{"data 4: host, NIC 50.0 GB/s each way, 8 groups",
                                   "model 8: gpu, NVLink 364 GB/s each way, 4 groups"}
                            << QStringList{"32", "32"};
-    QTest::newRow("axis over hosts and GPUs") << std::string("h100 2*8") << std::string("data=16")
-                                              << QStringList{"data 16: host and gpu, NIC and NVLink 50.0 GB/s each way, 1 group"}
-                                              << QStringList{"32"};
+    QTest::newRow("axis over hosts and GPUs")
+        << std::string("h100 2*8") << std::string("data=16")
+        << QStringList{"data 16: host and gpu, NIC and NVLink 50.0 GB/s each way, 1 group"} << QStringList{"32"};
     QTest::newRow("full mesh") << std::string("mi300x 1*8") << std::string("data=2,model=4")
                                << QStringList{"data 2: gpu (2 of 8), peer link 44.8 GB/s each way, 4 groups",
                                       "model 4: gpu (4 of 8), peer link 44.8 GB/s each way, 2 groups"}
@@ -205,7 +206,8 @@ void TestMachinePicture::withoutAMesh()
 void TestMachinePicture::everyLinkHasItsNodes_data()
 {
     QTest::addColumn<std::string>("machine");
-    for (const char* words : {"v5e 1x1", "v5e 4x2", "v5e 16x16", "v4 2x2x1", "v4 4x4x8", "v3 4x4", "h100 1*1", "h100 3*4", "mi300x 2*8"})
+    for (const char* words :
+        {"v5e 1x1", "v5e 4x2", "v5e 16x16", "v4 2x2x1", "v4 4x4x8", "v3 4x4", "h100 1*1", "h100 3*4", "mi300x 2*8"})
         QTest::newRow(words) << std::string(words);
 }
 
