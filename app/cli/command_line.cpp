@@ -26,6 +26,7 @@ constexpr const char* kMainExamples = R"help(  meshwright tour
   meshwright report study.yaml -o report.html
   meshwright gui study.yaml
   meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
+  meshwright mesh --hw v3 --topology 2x2 --mesh a=8
   meshwright check study.yaml --set mesh.data=8
   meshwright explain MW1104
   meshwright list examples)help";
@@ -33,6 +34,11 @@ constexpr const char* kMainExamples = R"help(  meshwright tour
 constexpr const char* kShowExamples = R"help(  meshwright show --mesh a=4,b=2 --shape 8192x8192 --spec "P('a', 'b')"
   meshwright show --mesh x=8 --shape 128x512 --spec "P(None, 'x')" --format json
   meshwright show --mesh a=4,b=2 --device-order 0,1,2,3,6,7,4,5 --shape 64x64x64 --spec "P('a')" --format svg -o layout.svg)help";
+
+constexpr const char* kMeshExamples = R"help(  meshwright mesh --hw v3 --topology 2x2 --mesh a=8
+  meshwright mesh --hw v5e --topology 4x4 --mesh data=4,model=4 --format json
+  meshwright mesh --hw h100 --hosts 4 --mesh data=4,model=8
+  meshwright mesh --hw v4 --topology 2x2x2 --ici data=4,model=2 --dcn data=2)help";
 
 constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
@@ -117,6 +123,7 @@ public:
         m_app.set_help_flag("-h,--help", "Print this help and end");
         m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
         addShow();
+        addMesh();
         addTrain();
         addSimulate();
         addReport();
@@ -166,7 +173,27 @@ private:
         verb.app->add_option("--dtype", m_show.dtype, "Element type (default f32)")->type_name("TYPE");
         verb.app->add_option("--name", m_show.name, "Name of the array in headings (default x)")->type_name("NAME");
         verb.app->add_option("--scale", m_show.scale, "Size of the text drawing (default 1)")->type_name("NUMBER");
+        verb.app->add_flag(
+            "--pad", m_show.pad, "Pad dimensions that do not divide, as inside a program, instead of refusing them");
         verb.app->add_option("-o,--output", m_show.file, "File to write instead of standard output")->type_name("FILE");
+    }
+
+    void addMesh()
+    {
+        Verb& verb = addVerb("mesh", "Order the devices of a machine for a logical mesh, and say what each axis gets.",
+            kMeshExamples, {Format::Text, Format::Json}, [this](Output& output) { return runMesh(m_mesh, output); });
+        verb.needed.push_back(verb.app->add_option("--hw", m_mesh.chip, "The chip: v3, v5e, h100, ...")->type_name("CHIP"));
+        verb.app->add_option("--topology", m_mesh.topology, "Chips of a TPU slice along x, y and z: 4x4")->type_name("SIZES");
+        verb.app->add_option("--hosts", m_mesh.hosts, "Hosts of GPUs (default 1)")->type_name("N");
+        verb.app->add_option("--per-host", m_mesh.perHost, "GPUs of a host (default: as many as share its fast links)")
+            ->type_name("N");
+        verb.app->add_option("--mesh", m_mesh.mesh, "Axes with their sizes, in devices: data=4,model=2")->type_name("AXES");
+        verb.app->add_option("--ici", m_mesh.inner, "Axes within each of several slices (or hosts), with --dcn")
+            ->type_name("AXES");
+        verb.app->add_option("--dcn", m_mesh.outer, "Axes over slices (or hosts)")->type_name("AXES");
+        verb.app->add_option("--order", m_mesh.order, "jax: as create_device_mesh (default); axes: along the physical axes")
+            ->type_name("ORDER");
+        verb.app->add_option("-o,--output", m_mesh.file, "File to write instead of standard output")->type_name("FILE");
     }
 
     void addCheck()
@@ -301,6 +328,7 @@ private:
     CommonFlags m_common;
     std::string m_failOn = "error";
     ShowOptions m_show;
+    MeshOptions m_mesh;
     CheckOptions m_check;
     SimulateOptions m_simulate;
     TrainOptions m_train;

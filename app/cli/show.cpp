@@ -86,6 +86,15 @@ std::string drawn(
     return drawingText(layout, drawing);
 }
 
+/// As values inside a program lie: the last pieces of a dimension that does not divide are short.
+Result<Layout> paddedLayout(const Shape& shape, const NamedSharding& sharding)
+{
+    const auto tensor = toTensorSharding(sharding.spec, shape.size(), sharding.mesh);
+    if (!tensor)
+        return tensor.error();
+    return layoutOf(shape, *tensor, sharding.mesh);
+}
+
 } // namespace
 
 Result<Shape> parseShape(const std::string& text)
@@ -153,7 +162,7 @@ int runShow(const ShowOptions& options, Output& output)
     }
 
     const NamedSharding sharding{*mesh, *spec};
-    const auto layout = placedLayout(*shape, sharding);
+    const auto layout = options.pad ? paddedLayout(*shape, sharding) : placedLayout(*shape, sharding);
     if (!layout)
         return fail(inFile(layout.error(), "--spec"), output);
     const std::string text = drawn(*layout, sharding, *dtype, options, output);

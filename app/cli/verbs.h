@@ -19,6 +19,7 @@ struct ShowOptions {
     std::string platform = "TPU";
     std::string name = "x"; ///< of the array, for headings
     double scale = 1.0; ///< of the text drawing
+    bool pad = false; ///< pad dimensions that do not divide, as values inside a program are; otherwise they are refused
     std::string file; ///< where the result goes; empty or `-`: standard output
 };
 /// Draws an array's layout: text, JSON (`meshwright.layout/1`) or SVG.
@@ -28,6 +29,22 @@ int runShow(const ShowOptions& options, Output& output);
 
 /// Reads `8192x8192`; `scalar` has no dimensions. Problems: MW1906 it is no shape, MW1401 a size out of range.
 Result<Shape> parseShape(const std::string& text);
+
+struct MeshOptions {
+    std::string chip; ///< a key or alias of the catalogue
+    std::string topology; ///< chips of a TPU slice: "2x2"
+    std::int64_t hosts = 0; ///< of a GPU machine; 0: not given
+    std::int64_t perHost = 0; ///< GPUs of a host; 0: not given
+    std::string mesh; ///< "data=4,model=2", or empty with the two below
+    std::string inner; ///< within each slice (TPU) or host (GPU)
+    std::string outer; ///< over slices or hosts
+    std::string order = "jax"; ///< or "axes"
+    std::string file; ///< where the result goes; empty or `-`: standard output
+};
+/// The device order of a logical mesh on a machine: text or JSON (`meshwright.mesh/1`).
+/// Problems: MW1910 no topology, MW1911 neither or both of --mesh and --ici with --dcn, MW1903 no such order; those of meshes, `buildMachine`
+/// and `planMesh`; MW1005.
+int runMesh(const MeshOptions& options, Output& output);
 
 struct ConvertOptions {
     std::string text; ///< a sharding in any notation

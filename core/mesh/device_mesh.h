@@ -40,6 +40,10 @@ struct DeviceArray {
     friend bool operator==(const DeviceArray&, const DeviceArray&) = default;
 };
 
+/// As numpy prints it: `[[0 1]` and ` [2 3]]` on two lines; lines of at most 75 characters, and of more than 1000 devices the first and last
+/// three along each axis. No newline at the end. Source: numpy/numpy, numpy/_core/arrayprint.py.
+std::string arrayText(const DeviceArray& array);
+
 /// The devices of a TPU slice of `topology` chips as `jax.devices()` lists them: host by host (2x2 chips, where the slice has them), ids
 /// and hosts counted with x first, then y, then z; each chip has one device, or two on v2, v3 and v7x.
 /// Problems: MW1171 a size below 1, more than three sizes, or more than kLargestMesh devices.

@@ -240,7 +240,12 @@ std::vector<GroupAxis> MeshPlacement::groupAxes(std::span<const AxisRef> axes) c
         if (std::ranges::all_of(axes, [&](const AxisRef& axis) { return partsOf(axis, parts); }))
             return groupAxesOf(std::move(parts));
     }
-    return groupAxesFromDevices(AxisRefs(axes.begin(), axes.end()));
+    std::vector<std::vector<DeviceId>> groups = deviceGroups(AxisRefs(axes.begin(), axes.end()), m_mesh);
+    for (auto& group : groups) {
+        for (DeviceId& member : group)
+            member = deviceAt(member);
+    }
+    return groupAxesOfDevices(groups);
 }
 
 namespace {
@@ -278,13 +283,8 @@ std::optional<std::vector<AxisPart>> boxOf(const std::vector<DeviceId>& group, c
 
 } // namespace
 
-std::vector<GroupAxis> MeshPlacement::groupAxesFromDevices(const AxisRefs& axes) const
+std::vector<GroupAxis> MeshPlacement::groupAxesOfDevices(const std::vector<std::vector<DeviceId>>& groups) const
 {
-    std::vector<std::vector<DeviceId>> groups = deviceGroups(axes, m_mesh);
-    for (auto& group : groups) {
-        for (DeviceId& member : group)
-            member = deviceAt(member);
-    }
     if (groups.empty() || groups.front().size() <= 1)
         return {};
     const auto first = boxOf(groups.front(), m_topology);

@@ -48,6 +48,9 @@ public:
     /// Axes of size 1 are left out. Preconditions: the axes are of this mesh and do not overlap.
     std::vector<GroupAxis> groupAxes(std::span<const AxisRef> axes) const;
 
+    /// The same for groups of devices of the machine, each in the order of its ring; all of one size.
+    std::vector<GroupAxis> groupAxesOfDevices(const std::vector<std::vector<DeviceId>>& groups) const;
+
     /// `data: x; model: y` and, where only a part of the machine is used, ` (4x2 of 4x4)`.
     std::string text() const;
 
@@ -57,7 +60,6 @@ private:
     GroupAxis groupAxis(std::size_t physicalAxis, std::int64_t size, std::int64_t stride) const;
     bool partsOf(const AxisRef& axis, std::vector<AxisPart>& parts) const;
     std::vector<GroupAxis> groupAxesOf(std::vector<AxisPart> parts) const;
-    std::vector<GroupAxis> groupAxesFromDevices(const AxisRefs& axes) const;
     GroupAxis scattered(const std::vector<std::vector<DeviceId>>& groups) const;
 
     Mesh m_mesh;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/verbs.h"
+
+#include "core/support/file.h"
+#include "core/support/table.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+#include "sim/network/mesh_plan.h"
+#include "sim/session/engine.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace meshwright::cli {
+
+namespace {
+
+Place ofFlag(const char* flag)
+{
+    return Place{flag};
+}
+
+Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
+{
+    std::vector<std::int64_t> sizes;
+    for (const std::string& part : split(text, 'x')) {
+        const auto size = parseInteger(trimmed(part));
+        if (!size)
+            return Problem{"MW1910", fmt::format("\"{}\" is not a topology: \"{}\" is no number of chips", text, trimmed(part)),
+                "write the chips along each axis with an x between them, such as 4x4", ofFlag("--topology")};
+        sizes.push_back(*size);
+    }
+    return sizes;
+}
+
+/// The mesh of --mesh, or of --ici and --dcn: axes of --dcn that --ici lacks come first, as the most major.
+Result<sim::MeshRequest> requestOf(const MeshOptions& options)
+{
+    Problems problems;
+    const auto parsed = [&](const std::string& text, const char* flag) {
+        auto mesh = parseMesh(text);
+        if (!mesh)
+            append(problems, inFile(mesh.error(), flag));
+        return mesh ? *std::move(mesh) : Mesh();
+    };
+    sim::MeshRequest request;
+    if (options.order == "axes")
+        request.order = sim::DeviceOrderBy::Axes;
+    else if (options.order != "jax")
+        problems.push_back({"MW1903", fmt::format("--order: \"{}\" is not allowed here", options.order), "one of: jax, axes"});
+    const bool isHybrid = !options.inner.empty() || !options.outer.empty();
+    if (isHybrid != options.mesh.empty() || (isHybrid && (options.inner.empty() || options.outer.empty())))
+        problems.push_back({"MW1911", isHybrid ? "--ici and --dcn go together, without --mesh" : "no mesh is given",
+            "give --mesh data=4,model=2, or --ici data=4,model=2 --dcn data=2"});
+    if (!problems.empty() || !isHybrid) {
+        request.mesh = parsed(options.mesh, "--mesh");
+        return problems.empty() ? Result<sim::MeshRequest>(std::move(request)) : problems;
+    }
+    const Mesh inner = parsed(options.inner, "--ici");
+    const Mesh outer = parsed(options.outer, "--dcn");
+    std::vector<MeshAxis> axes;
+    for (const MeshAxis& axis : outer.axes()) {
+        if (!inner.axisSize(axis.name))
+            axes.push_back({axis.name, 1});
+    }
+    axes.insert(axes.end(), inner.axes().begin(), inner.axes().end());
+    for (const MeshAxis& axis : axes)
+        request.outer.push_back(outer.axisSize(axis.name).value_or(1));
+    if (!problems.empty())
+        return problems;
+    request.mesh = valueOf(Mesh::create(std::move(axes)));
+    return request;
+}
+
+/// `x`, `2 of y`: where an axis lies.
+std::string sharesText(const sim::PlannedAxis& axis)
+{
+    std::vector<std::string> texts;
+    for (const sim::PhysicalShare& share : axis.shares)
+        texts.push_back(
+            share.devices == share.length ? share.axis : fmt::format("{} of {} on {}", share.devices, share.length, share.axis));
+    return join(texts, ", ");
+}
+
+std::string rateText(double bytesPerSecond)
+{
+    return bytesPerSecond > 0.0 ? formatCount(bytesPerSecond) + "B/s" : "-";
+}
+
+std::string meshText(const sim::MeshPlan& plan, const sim::Machine& machine)
+{
+    using Align = TextTable::Align;
+    const bool isHybrid = plan.slices > 1;
+    const char* outer = machine.chip.chipClass == sim::ChipClass::Tpu ? "slices" : "hosts";
+    std::vector<TextTable::Column> columns
+        = {{"axis"}, {"size", Align::Right}, {"lies on"}, {"wraps"}, {"all-gather", Align::Right}, {"hop", Align::Right}};
+    if (isHybrid)
+        columns.push_back({outer, Align::Right});
+    TextTable table(std::move(columns));
+    for (const sim::PlannedAxis& axis : plan.planned) {
+        std::vector<std::string> row = {axis.name, fmt::format("{}", axis.size), axis.shares.empty() ? "-" : sharesText(axis),
+            !axis.wraps       ? "-"
+                : *axis.wraps ? "yes"
+                              : "no",
+            rateText(axis.bytesPerSecond), axis.size > 1 ? formatSeconds(axis.hopSeconds) : "-"};
+        if (isHybrid)
+            row.push_back(fmt::format("{}", axis.outer));
+        table.addRow(std::move(row));
+    }
+    std::string text = fmt::format("{}: {} devices", plan.machine, machine.deviceCount());
+    if (isHybrid)
+        text += fmt::format(
+            "\n{} such {}, {} a device between them", plan.slices, outer, rateText(plan.betweenSlicesBytesPerSecond));
+    text += "\n\n" + table.text(2);
+    text += "\n  device order\n";
+    for (const std::string& line : split(arrayText(plan.order), '\n'))
+        text += line.empty() ? "\n" : "  " + line + "\n";
+    text += "\n  in JAX\n";
+    for (const std::string& line : split(std::string(trimmed(plan.jax)), '\n'))
+        text += "  " + line + "\n";
+    if (!plan.notes.empty() || !machine.assumptions.empty())
+        text += "\n";
+    for (const std::string& note : plan.notes)
+        text += "  note: " + note + "\n";
+    for (const std::string& assumption : machine.assumptions)
+        text += "  assumed: " + assumption + "\n";
+    return text;
+}
+
+std::string meshJson(const sim::MeshPlan& plan, const sim::Machine& machine)
+{
+    using Json = nlohmann::ordered_json;
+    Json axes = Json::array();
+    for (const MeshAxis& axis : plan.axes)
+        axes.push_back({axis.name, axis.size});
+    Json planned = Json::array();
+    for (const sim::PlannedAxis& axis : plan.planned) {
+        Json on = Json::array();
+        for (const sim::PhysicalShare& share : axis.shares)
+            on.push_back({{"axis", share.axis}, {"devices", share.devices}, {"of", share.length}, {"wraps", share.wraps}});
+        planned.push_back({{"name", axis.name}, {"size", axis.size}, {"slices", axis.outer}, {"on", std::move(on)},
+            {"wraps", axis.wraps ? Json(*axis.wraps) : Json(nullptr)}, {"all_gather_bytes_per_s", axis.bytesPerSecond},
+            {"hop_s", axis.hopSeconds}});
+    }
+    const Json document = {{"schema", "meshwright.mesh/1"}, {"meshwright", kVersion}, {"hardware", plan.machine},
+        {"chip", machine.chip.key}, {"devices_per_slice", machine.deviceCount()}, {"slices", plan.slices},
+        {"between_slices_bytes_per_s", plan.betweenSlicesBytesPerSecond},
+        {"mesh", {{"axes", std::move(axes)}, {"device_ids", plan.order.devices}}}, {"axes", std::move(planned)},
+        {"jax", plan.jax}, {"notes", plan.notes}, {"assumptions", machine.assumptions}};
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace
+
+int runMesh(const MeshOptions& options, Output& output)
+{
+    Problems problems;
+    std::vector<std::int64_t> topology;
+    if (!options.topology.empty()) {
+        const auto parsed = parseTopology(options.topology);
+        if (parsed)
+            topology = *parsed;
+        else
+            append(problems, parsed.error());
+    }
+    const auto request = requestOf(options);
+    if (!request)
+        append(problems, request.error());
+    if (!problems.empty()) {
+        const int code = fail(problems, output);
+        // A text that is no mesh is a wrong command line, not a document with a mistake.
+        return std::any_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1117"; })
+            ? int{kExitUsage}
+            : code;
+    }
+
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error(), output);
+    const auto machine = sim::buildMachine(*catalogue, {options.chip, topology, options.hosts, options.perHost});
+    if (!machine)
+        return fail(machine.error(), output);
+    const auto plan = sim::planMesh(*request, *machine);
+    if (!plan)
+        return fail(plan.error(), output);
+    const std::string text = output.format == Format::Json ? meshJson(*plan, *machine) : meshText(*plan, *machine);
+    if (options.file.empty() || options.file == "-") {
+        output.result(text);
+        return kExitOk;
+    }
+    if (const auto written = writeFileAtomically(options.file, text); !written)
+        return fail(written.error(), output);
+    output.narrate("wrote " + options.file);
+    return kExitOk;
+}
+
+} // namespace meshwright::cli
