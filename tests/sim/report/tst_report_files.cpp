@@ -67,8 +67,7 @@ Report hostileReport()
 /// What is wrong with the nesting and the ids of a page; elements of HTML that have no end are known.
 QString nestingErrors(const QString& html)
 {
-    static const QRegularExpression kScripts(
-        "<script[^>]*>.*?</script>|<style>.*?</style>|<!DOCTYPE html>", QRegularExpression::DotMatchesEverythingOption);
+    static const QRegularExpression kScripts("<script[^>]*>.*?</script>|<style>.*?</style>|<!DOCTYPE html>", QRegularExpression::DotMatchesEverythingOption);
     static const QRegularExpression kTag(R"(<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z-]+(?:="[^"<]*")?)*)\s*(/?)>)");
     static const QRegularExpression kId(R"re(\sid="([^"]*)")re");
     static const QRegularExpression kReference(R"re((?:href="#|aria-labelledby="|url\(#)([^")]*))re");
@@ -222,8 +221,7 @@ void TestReportFiles::picturesFollowTheTheme()
     const QString pictures = page.mid(page.indexOf("<svg"));
     QVERIFY(pictures.contains("class=\"fill-compute"));
     // No colour of a role stands in a picture as itself.
-    QVERIFY(!pictures.left(pictures.indexOf("<script"))
-                 .contains("=\"" + text(hexText(colourOf(ColourRole::AllReduce, Theme::Light))) + '"'));
+    QVERIFY(!pictures.left(pictures.indexOf("<script")).contains("=\"" + text(hexText(colourOf(ColourRole::AllReduce, Theme::Light))) + '"'));
     QVERIFY(page.contains("@media screen and (prefers-color-scheme:dark)")); // paper stays light
 }
 
@@ -296,8 +294,7 @@ void TestReportFiles::damagedAnywhere()
         random = random * 1664525U + 1013904223U;
         return static_cast<std::size_t>(random >> 8U) % below;
     };
-    constexpr std::string_view kBytes = "\"{}[],:0-e \\\x00\xFF"
-                                        "ant";
+    constexpr std::string_view kBytes = "\"{}[],:0-e \\\x00\xFF" "ant";
     int refused = 0;
     for (int i = 0; i < 120; ++i) {
         std::string damaged = json;
@@ -353,10 +350,8 @@ void TestReportFiles::trainingResults_data()
     QTest::newRow("no losses") << QByteArray("\"losses\"") << QByteArray("\"gains\"") << "MW1826 MW1826";
     QTest::newRow("no devices") << QByteArray("\"devices\": 8") << QByteArray("\"devices\": 0") << "MW1826";
     QTest::newRow("half a device") << QByteArray("\"devices\": 8") << QByteArray("\"devices\": 8.5") << "MW1826";
-    QTest::newRow("unknown verdict") << QByteArray("\"verdict\": \"equal\"") << QByteArray("\"verdict\": \"similar\"")
-                                     << "MW1826";
-    QTest::newRow("a word for a number") << QByteArray("\"samples_per_s\": ")
-                                         << QByteArray("\"samples_per_s\": \"fast\", \"s\": ") << "MW1826";
+    QTest::newRow("unknown verdict") << QByteArray("\"verdict\": \"equal\"") << QByteArray("\"verdict\": \"similar\"") << "MW1826";
+    QTest::newRow("a word for a number") << QByteArray("\"samples_per_s\": ") << QByteArray("\"samples_per_s\": \"fast\", \"s\": ") << "MW1826";
 }
 
 void TestReportFiles::trainingResults()
