@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <unordered_map>
 
 namespace meshwright::sim {
 
@@ -279,6 +279,7 @@ private:
 
     void addDevices()
     {
+        m_drawing.devices.reserve(at(m_topology.deviceCount()));
         for (DeviceId device = 0; device < m_topology.deviceCount(); ++device)
             m_drawing.devices.push_back({m_placement ? -1 : device, m_topology.coordinates(device), {}});
         if (!m_placement)
@@ -288,9 +289,13 @@ private:
             DrawnDevice& device = m_drawing.devices[at(m_placement->deviceAt(position))];
             device.id = mesh.deviceAt(position);
             for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
-                if (mesh.axes()[axis].size > 1)
-                    device.meshText += fmt::format(
-                        "{}{} {}", device.meshText.empty() ? "" : ", ", mesh.axes()[axis].name, mesh.coordinate(position, axis));
+                if (mesh.axes()[axis].size == 1)
+                    continue;
+                if (!device.meshText.empty())
+                    device.meshText += ", ";
+                device.meshText += mesh.axes()[axis].name;
+                device.meshText += ' ';
+                device.meshText += std::to_string(mesh.coordinate(position, axis));
             }
         }
         m_drawing.deviceColours = DeviceColours(mesh);
@@ -302,6 +307,7 @@ private:
         std::vector<std::int64_t> unit(m_topology.axes().size(), 0);
         unit[axis] = 1;
         const DeviceId stride = m_topology.deviceAt(unit);
+        m_drawing.links.reserve(m_drawing.links.size() + at(m_topology.deviceCount()));
         for (DeviceId device = 0; device < m_topology.deviceCount(); ++device) {
             const std::int64_t place = m_topology.coordinate(device, axis);
             switch (physical.kind) {
@@ -426,7 +432,7 @@ private:
     const MeshPlacement* m_placement;
     std::optional<LinkUse> m_use;
     TopologyDrawing m_drawing;
-    std::map<DeviceId, std::int64_t> m_hostSwitches; ///< by the first device of the host
+    std::unordered_map<DeviceId, std::int64_t> m_hostSwitches; ///< by the first device of the host
     std::int64_t m_network = -1;
 };
 

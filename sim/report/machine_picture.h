@@ -6,8 +6,8 @@
 
 namespace meshwright::sim {
 
-/// The most devices that are drawn.
-inline constexpr std::int64_t kLargestDrawnMachine = std::int64_t{1} << 17;
+/// The most devices that are drawn: building and drawing the picture of so many takes well under 100 ms.
+inline constexpr std::int64_t kLargestDrawnMachine = std::int64_t{1} << 15;
 
 /// The picture of a machine and, when there is a placement, of the mesh on it: for `drawTopology`, whose size, selection and hovered axis are the
 /// caller's. `placement` is of this machine or null. A switch of each rail of the network and the one above them are drawn as one network.

@@ -79,9 +79,9 @@ QVariant CollectivesModel::sortValue(const sim::SimulatedCollective& collective,
 {
     switch (column) {
     case Calls:
-        return QVariant::fromValue(collective.use.count);
+        return static_cast<qlonglong>(collective.use.count);
     case Bytes:
-        return QVariant::fromValue(collective.use.bytesPerDevice);
+        return static_cast<qlonglong>(collective.use.bytesPerDevice);
     case Time:
         return collective.seconds;
     case Exposed:

@@ -41,7 +41,7 @@ void MemoryChart::resizeEvent(QResizeEvent* event)
 void MemoryChart::paintEvent(QPaintEvent* event)
 {
     PictureView::paintEvent(event);
-    if (!m_moment)
+    if (!m_moment || !isEnabled())
         return;
     const MemoryFrame frame = memoryFrame(m_memory);
     const double x = std::floor(frame.xOf(m_seconds)) + 0.5; // on one column of pixels

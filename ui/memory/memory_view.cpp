@@ -195,7 +195,7 @@ void MemoryView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_empty->setText(reasonOf(*analysis));
     } else {
         m_notice->show(tr("Not up to date: %1").arg(reasonOf(*analysis)));
-        setStale(*m_chart, true);
+        m_chart->setEnabled(false);
         m_table->setEnabled(false);
     }
 }
@@ -208,7 +208,7 @@ void MemoryView::showSimulation()
     const std::int64_t devices = m_analysis->simulated->mesh.deviceCount();
     m_devices->setText(devices == 1 ? tr("One device") : tr("All %1 devices alike: one stands for all").arg(devices));
     m_notice->show({});
-    setStale(*m_chart, false);
+    m_chart->setEnabled(true);
     m_table->setEnabled(true);
     m_chart->setMemory(sim::memoryPicture(simulation));
     m_live->setSimulated(m_analysis->simulated);

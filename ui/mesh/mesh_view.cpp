@@ -204,7 +204,7 @@ void MeshView::setNotice(const QString& reason, bool isStale)
 {
     m_notice->show(reason);
     m_axes->setEnabled(!isStale);
-    setStale(*m_picture, isStale);
+    m_picture->setEnabled(!isStale);
 }
 
 void MeshView::redraw()

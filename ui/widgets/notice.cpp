@@ -4,7 +4,6 @@
 #include "ui/theme/theme.h"
 
 #include <QEvent>
-#include <QGraphicsOpacityEffect>
 
 namespace meshwright::ui {
 
@@ -43,18 +42,6 @@ void Notice::changeEvent(QEvent* event)
     QLabel::changeEvent(event);
     if (event->type() == QEvent::PaletteChange || event->type() == QEvent::ParentChange)
         applyColour();
-}
-
-void setStale(QWidget& widget, bool isStale)
-{
-    constexpr double kFaint = 0.4;
-    if (!isStale)
-        return widget.setGraphicsEffect(nullptr);
-    if (widget.graphicsEffect())
-        return;
-    auto* grey = new QGraphicsOpacityEffect(&widget);
-    grey->setOpacity(kFaint);
-    widget.setGraphicsEffect(grey);
 }
 
 } // namespace meshwright::ui

@@ -25,7 +25,4 @@ private:
     Level m_level = Level::Warning;
 };
 
-/// Greys what a widget shows, because it is of an older state of the study.
-void setStale(QWidget& widget, bool isStale);
-
 } // namespace meshwright::ui

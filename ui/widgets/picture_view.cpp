@@ -14,7 +14,7 @@ namespace meshwright::ui {
 
 namespace {
 
-constexpr double kDisabledOpacity = 0.4; ///< of a picture that is out of date
+constexpr float kDisabledVeil = 0.6F; ///< how much of the background lies over a picture that is out of date
 
 struct FrameOf {
     static QRectF around(const std::vector<Point>& points)
@@ -114,9 +114,13 @@ void PictureView::paintEvent(QPaintEvent*)
     if (const auto background = colourOf(m_picture.background, theme))
         painter.fillRect(rect(), qtColour(*background));
     painter.translate(origin());
-    if (!isEnabled())
-        painter.setOpacity(kDisabledOpacity);
     paintItems(painter, m_picture.items, theme);
+    if (const auto background = colourOf(m_picture.background, theme); background && !isEnabled()) {
+        // Over all, not shape by shape: shapes that lie on each other must not shine through.
+        QColor veil = qtColour(*background);
+        veil.setAlphaF(kDisabledVeil);
+        painter.fillRect(QRectF(rect()).translated(-origin()), veil);
+    }
     if (const DisplayItem* item = hasFocus() ? findItem(m_picture, m_focused) : nullptr) {
         painter.setPen(QPen(qtColour(ColourRole::Accent, theme), 2.0));
         painter.setBrush(Qt::NoBrush);

@@ -236,7 +236,7 @@ void TestMachinePicture::tooLarge()
 {
     const auto result = machinePicture(builtMachine("h100 20000*8"), nullptr);
     QCOMPARE(idsOf(result), QString("MW1810"));
-    QVERIFY(described(result).contains("a machine of 160000 devices is too large to draw; at most 131072"));
+    QVERIFY(described(result).contains("a machine of 160000 devices is too large to draw; at most 32768"));
 }
 
 QTEST_APPLESS_MAIN(TestMachinePicture)

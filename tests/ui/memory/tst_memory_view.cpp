@@ -252,12 +252,20 @@ void TestMemoryView::brokenStudiesKeepTheLastPicture()
     Shown shown(analysed());
     shown.view.setAnalysis(analysed({"mesh.data=16"}));
     QVERIFY(shown.says("Not up to date: "));
-    QVERIFY(shown.chart->graphicsEffect() != nullptr && !shown.table->isEnabled());
+    QVERIFY(!shown.chart->isEnabled() && !shown.table->isEnabled());
     QVERIFY(shown.view.picture().title.starts_with("Peak 720 MiB"));
     QVERIFY(shown.says("Peak 720 MiB"));
+    // Pale, but still in its colours: what lies under an area does not shine through.
+    const MemoryFrame frame = memoryFrame(shown.chart->memory());
+    const QImage image = shown.chart->grab().toImage();
+    const QPointF inParameters(frame.topLeft.x + 10.0, frame.topLeft.y + frame.height - 10.0);
+    const QColor pale = image.pixelColor((inParameters * image.devicePixelRatio()).toPoint());
+    const QColor full = qtColour(ColourRole::Compute, Theme::Light);
+    QVERIFY(std::abs(pale.red() - (255 - 0.4 * (255 - full.red()))) < 4.0);
+    QVERIFY(std::abs(pale.blue() - (255 - 0.4 * (255 - full.blue()))) < 4.0);
     shown.view.setAnalysis(analysed());
     QVERIFY(!shown.says("Not up to date"));
-    QVERIFY(shown.chart->graphicsEffect() == nullptr && shown.table->isEnabled());
+    QVERIFY(shown.chart->isEnabled() && shown.table->isEnabled());
 
     // From the start: why there is nothing to see.
     const Shown never(analysed({"mesh.data=16"}));
