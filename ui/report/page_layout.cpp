@@ -177,8 +177,10 @@ public:
         answers(report.answers);
         for (const sim::ReportSection& section : report.sections) {
             heading(section.title);
-            for (const sim::ReportBlock& block : section.blocks)
+            for (const sim::ReportBlock& block : section.blocks) {
+                m_isLastBlock = &block == &section.blocks.back();
                 std::visit([this](const auto& one) { write(one); }, block);
+            }
         }
         return std::move(m_pieces);
     }
@@ -202,7 +204,7 @@ private:
         stack.skip(6.0);
         std::string facts;
         for (const sim::ReportInput& fact : report.facts)
-            facts += (facts.empty() ? "" : "   ·   ") + fact.name + ": " + fact.value;
+            facts += (facts.empty() ? "" : "      ") + fact.name + ": " + fact.value;
         stack.add(facts, kTableSize, ColourRole::MutedText);
         addPiece(stack, 0.0);
     }
@@ -280,7 +282,8 @@ private:
         Stack stack(m_text, indent, m_width - indent - (marked ? kPadding : 0.0), marked ? 5.0 : 0.0);
         stack.add(paragraph.text, kBodySize);
         if (!marked) {
-            addPiece(stack, 6.0);
+            const bool opensSection = !m_pieces.empty() && m_pieces.back().withNext;
+            addPiece(stack, 6.0).withNext = opensSection && !m_isLastBlock;
             return;
         }
         stack.skip(5.0);
@@ -470,6 +473,7 @@ private:
     double m_width;
     double m_pageHeight;
     PageText m_text;
+    bool m_isLastBlock = false; ///< of its section
     std::vector<Piece> m_pieces;
 };
 
