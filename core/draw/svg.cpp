@@ -174,7 +174,8 @@ private:
             out += fmt::format(" text-anchor=\"{}\"", text.anchor == TextAnchor::Middle ? "middle" : "end");
         if (text.bold)
             out += " font-weight=\"bold\"";
-        return out + " xml:space=\"preserve\">" + escapedXml(text.text) + "</text>\n";
+        // In a page the style sheet keeps spaces.
+        return fmt::format("{}{}>{}</text>\n", out, m_theme ? " xml:space=\"preserve\"" : "", escapedXml(text.text));
     }
 
     /// The shape filled and outlined; between the two, over the fill, the hatch.

@@ -15,7 +15,8 @@ namespace meshwright {
 std::string svgText(const DisplayList& list, Theme theme);
 
 /// A picture as an `<svg>` element inside a page. Colours of the theme are classes (`fill-compute`, `line-outline`), which the page colours with
-/// `svgClassRules` and `themeVariables`, so that the picture follows the page's theme; plain colours stay. Fonts are the page's.
+/// `svgClassRules` and `themeVariables`, so that the picture follows the page's theme; plain colours stay. Fonts are the page's, which should also
+/// keep spaces (`svg.picture text{white-space:pre}`).
 /// All ids in it begin with `idPrefix`, which must differ between the pictures of a page. The same list gives the same bytes.
 std::string svgFragment(const DisplayList& list, const std::string& idPrefix);
 

@@ -74,6 +74,32 @@ std::vector<ReportInput> factsOf(const ReportInputs& inputs)
     return facts;
 }
 
+/// `text` without the folder that the study lies in, so that a report does not tell where it was made.
+std::string withoutFolder(std::string text, const std::string& studyFile)
+{
+    const std::string folder = std::filesystem::path(studyFile).parent_path().string();
+    if (folder.empty())
+        return validXmlText(text);
+    const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at))
+        text.erase(at, prefix.size());
+    return validXmlText(text);
+}
+
+/// The inputs as a report may tell them: the study's file without its folder, problems without paths of this machine.
+ReportInputs told(ReportInputs inputs)
+{
+    for (Problem& problem : inputs.problems) {
+        for (std::string* words : {&problem.message, &problem.rule, &problem.fix, &problem.place.file, &problem.place.path})
+            *words = withoutFolder(*words, inputs.studyFile);
+    }
+    inputs.studyFile = validXmlText(fileName(inputs.studyFile));
+    inputs.studyText = validXmlText(inputs.studyText);
+    for (std::string& setting : inputs.settings)
+        setting = validXmlText(setting);
+    return inputs;
+}
+
 double rounded(double value)
 {
     const double result = std::round(value * 100.0) / 100.0;
@@ -298,14 +324,12 @@ const ReportAnswer* Report::findAnswer(std::string_view id) const
     return found == answers.end() ? nullptr : &*found;
 }
 
-Report buildReport(const ReportInputs& inputs)
+Report buildReport(const ReportInputs& given)
 {
+    const ReportInputs inputs = told(given);
     Report report;
     report.version = kVersion;
-    report.study.file = validXmlText(fileName(inputs.studyFile));
-    report.study.text = validXmlText(inputs.studyText);
-    for (const std::string& setting : inputs.settings)
-        report.study.settings.push_back(validXmlText(setting));
+    report.study = {inputs.studyFile, inputs.studyText, inputs.settings};
     report.title = inputs.study != nullptr && !inputs.study->name.empty() ? inputs.study->name : report.study.file;
     if (report.title.empty())
         report.title = "A study without a name";

@@ -213,7 +213,7 @@ private:
             pictures.pictures.begin(), pictures.pictures.end(), [](const ReportPicture& picture) { return picture.list.width > kWidePixels; });
         add("<div class=\"block pictures{}\">\n", wide ? " wide" : "");
         for (const ReportPicture& picture : pictures.pictures) {
-            add("<figure id=\"{}\">\n<div class=\"scroll\"{}>\n{}</div>\n", escapedXml(picture.id),
+            add("<figure id=\"picture-{}\">\n<div class=\"scroll\"{}>\n{}</div>\n", escapedXml(picture.id),
                 wide ? fmt::format(" role=\"region\" tabindex=\"0\" aria-label=\"{}\"", escapedXml(picture.title)) : std::string(),
                 svgFragment(picture.list, picture.id + "-"));
             if (!picture.caption.empty())

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/draw/svg.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/cost/op_cost.h"
@@ -8,27 +7,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace meshwright::sim {
 
 namespace {
 
-/// `text` without the folder that the study lies in, so that a report does not tell where it was made.
-std::string withoutFolder(std::string text, const std::string& studyFile)
+std::string whereText(const Place& place)
 {
-    const std::string folder = std::filesystem::path(studyFile).parent_path().string();
-    if (folder.empty())
-        return validXmlText(text);
-    const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
-    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at))
-        text.erase(at, prefix.size());
-    return validXmlText(text);
-}
-
-std::string whereText(const Place& place, const std::string& studyFile)
-{
-    std::string where = place.file == studyFile ? std::filesystem::path(place.file).filename().string() : withoutFolder(place.file, studyFile);
+    std::string where = place.file;
     if (place.line > 0)
         where += fmt::format("{}{}:{}", where.empty() ? "" : ":", place.line, place.column);
     if (!place.path.empty())
@@ -146,9 +132,7 @@ ReportSection problemsSection(const ReportInputs& inputs)
     }
     ReportProblems list;
     for (const Problem& problem : inputs.problems)
-        list.problems.push_back({problem.severity, problem.id, whereText(problem.place, inputs.studyFile),
-            withoutFolder(problem.message, inputs.studyFile), withoutFolder(problem.rule, inputs.studyFile),
-            withoutFolder(problem.fix, inputs.studyFile)});
+        list.problems.push_back({problem.severity, problem.id, whereText(problem.place), problem.message, problem.rule, problem.fix});
     section.blocks.push_back(std::move(list));
     return section;
 }
@@ -163,8 +147,8 @@ ReportSection originSection(const ReportInputs& inputs, const std::string& comma
             fmt::format("The study has {} phases on meshes of their own; all but the training is about the first.", inputs.phases)});
     section.blocks.push_back(ReportCode{fmt::format("Command (Meshwright {})", kVersion), command});
     section.blocks.push_back(ReportCode{
-        inputs.studyFile.empty() ? std::string("The study") : "The study, " + validXmlText(std::filesystem::path(inputs.studyFile).filename().string()),
-        validXmlText(inputs.studyText)});
+        inputs.studyFile.empty() ? std::string("The study") : "The study, " + inputs.studyFile,
+        inputs.studyText});
     return section;
 }
 

@@ -4,7 +4,10 @@
 #include "ui/theme/theme.h"
 
 #include <QPainter>
+#include <QPaintEngine>
 #include <QPainterPath>
+
+#include <cmath>
 
 namespace meshwright::ui {
 
@@ -22,7 +25,12 @@ public:
     void operator()(const RectShape& rect)
     {
         const QRectF frame(rect.topLeft.x, rect.topLeft.y, rect.width, rect.height);
-        styled(rect.style, [&] {
+        const auto path = [&] {
+            QPainterPath outline;
+            outline.addRoundedRect(frame, rect.cornerRadius, rect.cornerRadius);
+            return outline;
+        };
+        styled(rect.style, path, [&] {
             if (rect.cornerRadius > 0.0)
                 m_painter.drawRoundedRect(frame, rect.cornerRadius, rect.cornerRadius);
             else
@@ -33,7 +41,12 @@ public:
     void operator()(const PolygonShape& polygon)
     {
         const QPolygonF corners = points(polygon.corners);
-        styled(polygon.style, [&] { m_painter.drawPolygon(corners, Qt::OddEvenFill); });
+        const auto path = [&] {
+            QPainterPath outline;
+            outline.addPolygon(corners);
+            return outline;
+        };
+        styled(polygon.style, path, [&] { m_painter.drawPolygon(corners, Qt::OddEvenFill); });
     }
 
     void operator()(const LineShape& line)
@@ -86,8 +99,8 @@ private:
     }
 
     /// The shape filled, then hatched, then outlined.
-    template <typename Draw>
-    void styled(const ShapeStyle& style, Draw draw)
+    template <typename PathOf, typename Draw>
+    void styled(const ShapeStyle& style, PathOf pathOf, Draw draw)
     {
         m_painter.setPen(Qt::NoPen);
         if (const auto fill = colourOf(style.fill, m_theme)) {
@@ -95,11 +108,35 @@ private:
             draw();
         }
         if (const auto hatch = colourOf(style.hatchPaint, m_theme); hatch && style.hatch != Hatch::None) {
-            m_painter.setBrush(QBrush(qtColour(*hatch), patternOf(style.hatch)));
-            draw();
+            if (m_painter.paintEngine()->type() == QPaintEngine::Pdf) {
+                drawHatchLines(pathOf(), style.hatch, qtColour(*hatch));
+            } else {
+                m_painter.setBrush(QBrush(qtColour(*hatch), patternOf(style.hatch)));
+                draw();
+            }
         }
         if (setPen(style.outline, style.outlineWidth, false))
             draw();
+    }
+
+    /// Qt's PDF engine draws patterns far too fine, whatever the scale: there the lines are drawn one by one, on the grid of the whole picture.
+    void drawHatchLines(const QPainterPath& path, Hatch hatch, const QColor& colour)
+    {
+        constexpr double kSpacing = 8.0;
+        const QRectF frame = path.boundingRect();
+        m_painter.save();
+        m_painter.setClipPath(path, Qt::IntersectClip);
+        m_painter.setPen(QPen(colour, 1.0));
+        const auto from = [](double least) { return std::ceil(least / kSpacing) * kSpacing; };
+        if (hatch != Hatch::Falling) { // x + y is the same all along a line
+            for (double sum = from(frame.left() + frame.top()); sum < frame.right() + frame.bottom(); sum += kSpacing)
+                m_painter.drawLine(QPointF(sum - frame.bottom(), frame.bottom()), QPointF(sum - frame.top(), frame.top()));
+        }
+        if (hatch != Hatch::Rising) { // x - y is
+            for (double difference = from(frame.left() - frame.bottom()); difference < frame.right() - frame.top(); difference += kSpacing)
+                m_painter.drawLine(QPointF(difference + frame.top(), frame.top()), QPointF(difference + frame.bottom(), frame.bottom()));
+        }
+        m_painter.restore();
     }
 
     static Qt::BrushStyle patternOf(Hatch hatch)

@@ -152,7 +152,7 @@ void TestSvg::fragments()
           "<rect x=\"5\" y=\"5\" width=\"5\" height=\"5\" fill=\"#010203\"/>\n"
           "<rect x=\"5\" y=\"5\" width=\"5\" height=\"5\" fill=\"url(#p1-hatch0)\"/>\n"
           "<polyline points=\"0,0 1,1\" class=\"line-accent\" fill=\"none\" stroke-width=\"1\" stroke-linejoin=\"round\"/>\n"
-          "<text x=\"1\" y=\"5.38\" font-size=\"12\" class=\"fill-text\" xml:space=\"preserve\">x</text>\n"
+          "<text x=\"1\" y=\"5.38\" font-size=\"12\" class=\"fill-text\">x</text>\n"
           "</svg>\n";
     QCOMPARE(svgFragment(list, "p1-"), expected);
 }

@@ -68,7 +68,7 @@ Report hostileReport()
 QString nestingErrors(const QString& html)
 {
     static const QRegularExpression kScripts("<script[^>]*>.*?</script>|<style>.*?</style>|<!DOCTYPE html>", QRegularExpression::DotMatchesEverythingOption);
-    static const QRegularExpression kTag(R"(<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z-]+(?:="[^"<]*")?)*)\s*(/?)>)");
+    static const QRegularExpression kTag(R"(<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z][a-zA-Z0-9:-]*(?:="[^"<]*")?)*)\s*(/?)>)");
     static const QRegularExpression kId(R"re(\sid="([^"]*)")re");
     static const QRegularExpression kReference(R"re((?:href="#|aria-labelledby="|url\(#)([^")]*))re");
     QString body = html;
