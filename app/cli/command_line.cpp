@@ -27,6 +27,7 @@ constexpr const char* kMainExamples = R"help(  meshwright tour
   meshwright gui study.yaml
   meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
   meshwright mesh --hw v3 --topology 2x2 --mesh a=8
+  meshwright partition program.mlir
   meshwright check study.yaml --set mesh.data=8
   meshwright explain MW1104
   meshwright list examples)help";
@@ -63,6 +64,20 @@ constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yam
 constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
   meshwright train study.yaml --trace trace.json -o result.json)help";
+
+constexpr const char* kReshardExamples
+    = R"help(  meshwright reshard --mesh data=4,model=2 --shape 8192x8192 --from "P('data', None)" --to "P(None, 'model')"
+  meshwright reshard --mesh x=4,y=2 --shape 64x64x64 --from "P('y', None, 'x')" --to "P(None, ('x', 'y'), None)" --shardy
+  meshwright reshard --mesh x=4,y=2 --shape 8192x8192 --dtype bf16 --from "P('x')" --to "P(None, 'x')" --hw v5e --topology 4x2)help";
+
+constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
+  meshwright propagate program.mlir --explain %3
+  meshwright propagate program.mlir --strategy basic --steps
+  cat program.mlir | meshwright propagate -)help";
+
+constexpr const char* kPartitionExamples = R"help(  meshwright partition program.mlir -o device.mlir
+  meshwright partition program.mlir --shardy --format json
+  meshwright propagate program.mlir | meshwright partition - --only insert-reshards)help";
 
 constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
   meshwright run program.mlir --function main --seed 7)help";
@@ -131,6 +146,9 @@ public:
         addRun();
         addCheck();
         addConvert();
+        addReshard();
+        addPropagate();
+        addPartition();
         addExplain();
         addList();
         addTour();
@@ -221,6 +239,57 @@ private:
             names.emplace_back(notationName(notation));
         verb.app->add_option("--to", m_convert.to, "Notation to write (default: all): " + join(names, ", "))
             ->type_name("NOTATION");
+    }
+
+    void addReshard()
+    {
+        Verb& verb = addVerb("reshard", "Find the cheapest collectives that bring an array into another layout.", kReshardExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runReshard(m_reshard, output); });
+        verb.app->add_option("--mesh", m_reshard.mesh, "Axes with their sizes, where the layouts do not say: data=4,model=2")
+            ->type_name("AXES");
+        verb.needed.push_back(
+            verb.app->add_option("--shape", m_reshard.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE"));
+        verb.needed.push_back(
+            verb.app->add_option("--from", m_reshard.from, "Sharding before, in any notation")->type_name("SHARDING"));
+        verb.needed.push_back(
+            verb.app->add_option("--to", m_reshard.to, "Sharding after, in any notation")->type_name("SHARDING"));
+        verb.app->add_option("--dtype", m_reshard.dtype, "Element type (default f32)")->type_name("TYPE");
+        verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")->type_name("CHIP");
+        verb.app->add_option("--topology", m_reshard.topology, "Chips along each axis of a slice: 4x2")->type_name("SIZES");
+        verb.app->add_option("--hosts", m_reshard.hosts, "Hosts of GPUs (default 1)")->type_name("N");
+        verb.app->add_flag("--shardy", m_reshard.shardy, "The sequence that Shardy takes, instead of the cheapest");
+    }
+
+    void addPropagate()
+    {
+        Verb& verb = addVerb("propagate", "Give every value of a StableHLO program its sharding, and say why.", kPropagateExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runPropagate(m_propagate, output); });
+        verb.needed.push_back(
+            verb.app->add_option("FILE", m_propagate.file, "StableHLO text with Shardy's shardings; - is standard input")
+                ->type_name(""));
+        verb.app
+            ->add_option("--strategy", m_propagate.strategy, "How far to go: " + join(strategyNames(), ", "))
+            ->type_name("NAME");
+        verb.app->add_option("--explain", m_propagate.explain, "Only why this value lies as it does: a name, %arg0, %3")
+            ->type_name("VALUE");
+        verb.app->add_flag("--steps", m_propagate.steps, "Only the reasons in order, as JSON");
+        verb.app->add_option("-o,--output", m_propagate.result, "File to write instead of standard output")->type_name("FILE");
+    }
+
+    void addPartition()
+    {
+        Verb& verb = addVerb("partition", "Turn a StableHLO program into what one device runs, with its collectives.",
+            kPartitionExamples, {Format::Text, Format::Json},
+            [this](Output& output) { return runPartition(m_partition, output); });
+        verb.needed.push_back(
+            verb.app->add_option("FILE", m_partition.file, "StableHLO text with Shardy's shardings; - is standard input")
+                ->type_name(""));
+        verb.app
+            ->add_option("--only", m_partition.only,
+                "One pass, without propagation: insert-reshards, reshard-to-collectives or global-to-local")
+            ->type_name("PASS");
+        verb.app->add_flag("--shardy", m_partition.shardy, "Where and how Shardy moves data, instead of the least bytes");
+        verb.app->add_option("-o,--output", m_partition.result, "File to write instead of standard output")->type_name("FILE");
     }
 
     void addExplain()
@@ -337,6 +406,9 @@ private:
     GuiOptions m_gui;
     TourOptions m_tour;
     ConvertOptions m_convert;
+    ReshardOptions m_reshard;
+    PropagateOptions m_propagate;
+    PartitionVerbOptions m_partition;
     ExplainOptions m_explain;
     ListOptions m_list;
 };

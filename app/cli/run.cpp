@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/files.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/verbs.h"
 
-#include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
-#include "core/text/program_text.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -38,10 +37,7 @@ std::string runText(const sim::RunResult& run)
 
 int runRun(const RunOptions& options, Output& output)
 {
-    const auto text = readFile(options.file);
-    if (!text)
-        return fail(text.error(), output);
-    const auto program = readProgram(*text, options.file);
+    const auto program = readProgramFile(options.file);
     if (!program)
         return fail(program.error(), output);
     std::vector<std::string> names;

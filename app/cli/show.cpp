@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/files.h"
 #include "app/cli/verbs.h"
 
 #include "core/draw/draw_layout.h"
@@ -7,7 +8,6 @@
 #include "core/sharding/named_sharding.h"
 #include "core/study/study.h"
 #include "core/support/checked.h"
-#include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -165,15 +165,7 @@ int runShow(const ShowOptions& options, Output& output)
     const auto layout = options.pad ? paddedLayout(*shape, sharding) : placedLayout(*shape, sharding);
     if (!layout)
         return fail(inFile(layout.error(), "--spec"), output);
-    const std::string text = drawn(*layout, sharding, *dtype, options, output);
-    if (options.file.empty() || options.file == "-") {
-        output.result(text);
-        return kExitOk;
-    }
-    if (const auto written = writeFileAtomically(options.file, text); !written)
-        return fail(written.error(), output);
-    output.narrate("wrote " + options.file);
-    return kExitOk;
+    return writeResult(drawn(*layout, sharding, *dtype, options, output), options.file, output);
 }
 
 } // namespace meshwright::cli

@@ -127,6 +127,45 @@ int runGui(const GuiOptions& options, Output& output);
 struct TourOptions {
     std::string report; ///< file for the report of the trained example; empty: none
 };
+struct ReshardOptions {
+    std::string mesh; ///< "data=4,model=2"; empty: the layouts name their own
+    std::string shape; ///< "8192x8192"
+    std::string dtype = "f32";
+    std::string from; ///< a sharding in any notation
+    std::string to;
+    std::string hardware; ///< chip of the catalogue; empty: no times
+    std::string topology; ///< "4x2"
+    std::int64_t hosts = 0; ///< of GPUs; 0: one
+    bool shardy = false; ///< Shardy's sequence instead of the cheapest
+};
+/// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`).
+/// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1922 no topology, MW1903 no element
+/// type, MW1904 a topology without a chip, MW1906 no shape; MW1104, MW1145, MW1220 layouts that do not fit; those of meshes, notations and
+/// machines.
+int runReshard(const ReshardOptions& options, Output& output);
+
+struct PropagateOptions {
+    std::string file; ///< StableHLO text
+    std::string strategy = "pipeline"; ///< one of `strategyNames`
+    std::string explain; ///< a value; empty: the whole program
+    bool steps = false; ///< the reasons as JSON
+    std::string result; ///< where the result goes; empty or `-`: standard output
+};
+/// A program with the sharding of every value, or why they are so (`meshwright.propagation/1`).
+/// Problems: MW1903 no such strategy, MW1924 no such value; those of `readProgram` and `propagate`.
+int runPropagate(const PropagateOptions& options, Output& output);
+std::vector<std::string> strategyNames();
+
+struct PartitionVerbOptions {
+    std::string file; ///< StableHLO text
+    std::string only; ///< one pass; empty: propagation and all passes
+    bool shardy = false; ///< placed as Shardy does instead of by the least bytes
+    std::string result; ///< where the result goes; empty or `-`: standard output
+};
+/// A program on shards with its collectives, which are narrated with their causes or listed (`meshwright.partition/1`).
+/// Problems: MW1903 no such pass, MW1923 the program has no mesh; those of `readProgram`, `propagate` and `partition`.
+int runPartition(const PartitionVerbOptions& options, Output& output);
+
 /// The main job on the built-in examples: trains, verifies, simulates, and sums it up.
 int runTour(const TourOptions& options, Output& output);
 

@@ -31,7 +31,7 @@ AxisRefs unreducedOf(const MaybeSharding& sharding)
 /// The axes that `axes` has behind `prefix`; nothing when it does not begin with it.
 std::optional<AxisRefs> behind(const AxisRefs& prefix, const AxisRefs& axes)
 {
-    std::vector<AxisRef> named = prefix;
+    AxisRefs named = prefix;
     named.insert(named.end(), axes.begin(), axes.end());
     const auto parts = commonParts(named);
     if (!parts)
@@ -49,7 +49,7 @@ std::optional<AxisRefs> behind(const AxisRefs& prefix, const AxisRefs& axes)
 /// The longest end of `axes` that lies in `within`, and what is before it.
 SplitAxes splitEnd(const AxisRefs& axes, const AxisRefs& within)
 {
-    std::vector<AxisRef> named = axes;
+    AxisRefs named = axes;
     named.insert(named.end(), within.begin(), within.end());
     const auto parts = commonParts(named);
     AxisRefs cut = parts ? cutInto(axes, *parts) : axes;
@@ -222,6 +222,7 @@ private:
             before.unreduced = inMeshOrder(std::move(before.unreduced));
             value = emit(OpKind::Reshard, value, std::move(attributes), before, {consumer});
         }
+        fromDims.axes = sharded;
         if (!sharded.empty())
             value = emit(OpKind::Reshard, value, std::move(fromDims), target, {consumer});
         return value;

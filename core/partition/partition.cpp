@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/partition.h"
 
+#include "core/partition/explicit_reshards.h"
 #include "core/partition/op_layout.h"
-#include "core/partition/reshard.h"
+#include "core/partition/reshard_passes.h"
+#include "core/partition/reshard_steps.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 
@@ -76,6 +78,7 @@ public:
         , m_meshes(meshes)
         , m_options(options)
         , m_cost(options.cost != nullptr ? *options.cost : m_defaultCost)
+        , m_planner(m_cost, options.style)
         , m_builder(m_device.function)
         , m_versions(source.values.size())
         , m_uses(useCounts(source))
@@ -220,8 +223,9 @@ private:
         return version.canonical || version.phase == phase || m_options.regather == Regather::Keep;
     }
 
-    ValueId obtain(
-        ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer, const std::string& reason = {})
+    /// The value in a layout. `mayMove` says that something in the program asks for the change itself.
+    ValueId obtain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+        const std::string& reason = {}, bool mayMove = false)
     {
         if (const Version* version = find(value, wanted, phase))
             return version->local;
@@ -229,25 +233,42 @@ private:
             return remake(value, wanted, phase);
 
         const Version* best = nullptr;
-        ReshardPlan bestPlan;
-        bestPlan.cost = std::numeric_limits<double>::infinity();
+        const ReshardPlan* bestPlan = nullptr;
+        bool wholeOnMesh = false;
         for (const Version& version : m_versions[value.at()]) {
             if (!isVisible(version, phase) || version.layout.mesh != wanted.mesh)
                 continue;
-            ReshardPlan plan = planReshard(
-                globalShape(value), byteSize(m_source[value].type.dtype), version.layout, wanted, meshOf(wanted), m_cost);
-            if (plan.cost < bestPlan.cost) {
+            wholeOnMesh = true;
+            if (!withoutAxes(wanted.unreduced, version.layout.unreduced).empty())
+                continue;
+            const ReshardPlan& plan = m_planner.plan(
+                globalShape(value), byteSize(m_source[value].type.dtype), version.layout, wanted, meshOf(wanted));
+            if (bestPlan == nullptr || plan.cost < bestPlan->cost) {
                 best = &version;
-                bestPlan = std::move(plan);
+                bestPlan = &plan;
             }
         }
         if (best == nullptr) {
-            m_problems.push_back(
-                {"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
-                    "use one mesh for all values of a function"});
+            m_problems.push_back(whyUnreachable(value, wanted, consumer, wholeOnMesh));
             return m_versions[value.at()].front().local;
         }
-        return emitPlan(value, *best, bestPlan, phase, consumer, reason);
+        if (m_options.localOnly && !mayMove && !bestPlan->steps.empty())
+            m_problems.push_back({"MW1221",
+                fmt::format("{} needs {} as {}, it lies as {}", consumer, valueText(m_source, value),
+                    layoutText(wanted, meshOf(wanted)), layoutText(best->layout, meshOf(wanted))),
+                "insert reshards first, or partition the program without --only"});
+        return emitPlan(value, *best, *bestPlan, phase, consumer, reason);
+    }
+
+    Problem whyUnreachable(ValueId value, const TensorSharding& wanted, const std::string& consumer, bool isOnMesh) const
+    {
+        if (isOnMesh)
+            return {"MW1220",
+                fmt::format("{} needs {} as a partial sum over {}, and it is whole", consumer, valueText(m_source, value),
+                    axesText(wanted.unreduced, meshOf(wanted))),
+                "leave the unreduced axes out: the value is already the sum"};
+        return {"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
+            "use one mesh for all values of a function"};
     }
 
     /// Constants, iotas, random bits and broadcast scalars are made again in any layout rather than moved.
@@ -368,7 +389,11 @@ private:
             if (op.kind == OpKind::Repeat)
                 partitionRepeat(op);
             else if (op.kind == OpKind::ShardingConstraint)
-                partitionConstraint(op);
+                partitionConstraint(op, "sharding_constraint", op.as<ConstraintAttributes>().origin);
+            else if (op.kind == OpKind::Reshard)
+                partitionConstraint(op, "reshard", {});
+            else if (isCollective(op.kind))
+                partitionCollective(op);
             else if (!op.results.empty() && (isLeaf(op.results.front()) || isBroadcastScalar(op.results.front())))
                 continue; // made where it is needed
             else if (!keepPartial(op))
@@ -376,15 +401,46 @@ private:
         }
     }
 
-    void partitionConstraint(const Op& op)
+    void partitionConstraint(const Op& op, const char* consumer, const std::string& origin)
     {
         const ValueId result = op.results.front();
         const TensorSharding layout = declared(result);
-        const ValueId local
-            = obtain(op.operands.front(), layout, op.phase, "sharding_constraint", op.as<ConstraintAttributes>().origin);
+        alias(op, obtain(op.operands.front(), layout, op.phase, consumer, origin, true), layout);
+    }
+
+    /// The op's result is this value of the device function.
+    void alias(const Op& op, ValueId local, const TensorSharding& layout)
+    {
+        const ValueId result = op.results.front();
         m_versions[result.at()].push_back({layout, local, op.phase, true});
         if (m_device.function[local].name.empty())
             m_device.function[local].name = m_source[result].name;
+    }
+
+    /// A collective on a whole array: the identity with another layout, or the sum of partial values.
+    void partitionCollective(const Op& op)
+    {
+        const ValueId operand = op.operands.front();
+        const ValueId result = op.results.front();
+        if (m_versions[operand.at()].empty())
+            obtain(operand, declared(operand), op.phase, opName(op.kind));
+        const Version from = m_versions[operand.at()].front();
+        const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
+        CollectiveAttributes attributes = op.as<CollectiveAttributes>();
+        TensorSharding to = declared(result);
+        to.unreducedKind = from.layout.unreducedKind;
+        to.unreduced = from.layout.unreduced;
+        if (reduces)
+            to.unreduced = withoutAxes(to.unreduced, attributes.axes);
+        if (op.kind == OpKind::AllReduce) {
+            attributes.axes = withoutAxes(from.layout.unreduced, to.unreduced);
+            if (attributes.axes.empty())
+                return alias(op, from.local, from.layout); // the whole value is the sum already
+        }
+        ReshardStep step = reshardStep(op.kind, std::move(attributes), {globalShape(operand), byteSize(m_source[operand].type.dtype)},
+            from.layout, meshOf(from.layout), to, meshOf(to));
+        step.attributes.kind = op.as<CollectiveAttributes>().kind;
+        define(result, to, m_builder.add(op.kind, {from.local}, std::move(step.attributes)));
     }
 
     void partitionByRule(OpId id)
@@ -579,6 +635,7 @@ private:
     const PartitionOptions& m_options;
     BytesThenStepsCost m_defaultCost;
     const CollectiveCost& m_cost;
+    ReshardPlanner m_planner;
     DeviceFunction m_device;
     Builder m_builder;
     std::vector<std::vector<Version>> m_versions; ///< by value of the source
@@ -591,7 +648,19 @@ private:
 
 Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
 {
-    return Partitioner(function, meshes, options).run();
+    if (options.style != ReshardStyle::Shardy || options.localOnly)
+        return Partitioner(function, meshes, options).run();
+
+    const BytesThenStepsCost defaultCost;
+    Function explicitly = function;
+    constraintsToReshards(explicitly);
+    dropUnevenAxes(explicitly);
+    explicitly = reshardsToCollectives(insertExplicitReshards(explicitly, meshes), meshes,
+        options.cost != nullptr ? *options.cost : defaultCost,
+        {.style = ReshardStyle::Shardy, .fuseReductions = true, .evenOnly = true});
+    PartitionOptions rest = options;
+    rest.report = nullptr; // it speaks of the values of the function before
+    return Partitioner(explicitly, meshes, rest).run();
 }
 
 Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options)

@@ -3,6 +3,7 @@
 
 #include "core/partition/collective_cost.h"
 #include "core/partition/device_program.h"
+#include "core/partition/reshard.h"
 #include "core/propagate/propagate.h"
 #include "core/support/result.h"
 
@@ -13,6 +14,8 @@ enum class Regather : std::uint8_t { Always, Keep };
 
 struct PartitionOptions {
     Regather regather = Regather::Always;
+    ReshardStyle style = ReshardStyle::Cheapest; ///< Shardy: explicit reshards, reductions and collectives as Shardy makes them
+    bool localOnly = false; ///< every op must be computable on shards as its tensors lie; only constraints and Reshards may move data
     const CollectiveCost* cost = nullptr; ///< absent: bytes, then steps
     const PropagationReport* report = nullptr; ///< of the function's propagation: causes then name the user's annotation
 };
@@ -25,8 +28,11 @@ struct PartitionOptions {
 /// phase that made it, straight into the layout that the use asks for; sums of partial sums and loop carries that only
 /// accumulate them stay partial, and are reduced once.
 ///
+/// Collectives and Reshards of the function itself (on whole arrays, as Shardy writes them) are changes of layout; causes stay theirs.
+///
 /// Problems: MW1210 a value has no sharding, MW1211 an argument or result does not divide by its axes (Uneven::Refuse),
-/// MW1212 an op that has no sharding rule has operands on different meshes.
+/// MW1212 an op that has no sharding rule has operands on different meshes, MW1220 a value is to become a partial sum,
+/// MW1221 (with `localOnly`) an op needs a value otherwise than it lies.
 Result<DeviceFunction> partition(
     const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/propagate/propagate.h"
+#include "core/propagate/explain.h"
 
 #include "core/support/text.h"
 
@@ -61,24 +61,34 @@ std::string wayText(const std::vector<std::string>& way)
     return fmt::format("{} and {}", fmt::join(way.begin(), way.begin() + static_cast<std::ptrdiff_t>(shown), ", "), last);
 }
 
-std::string originText(const Function& function, const ReasonIndex& index, const ShardingReason& reason)
+/// The reason and those behind it, as far as they are known.
+std::vector<const ShardingReason*> wayBack(const Function& function, const ReasonIndex& index, const ShardingReason& reason)
 {
-    std::vector<std::string> way;
-    const ShardingReason* at = &reason;
-    while (at->from.valid() && way.size() < function.values.size()) {
-        way.push_back(at->through.valid() ? opName(function[at->through].kind) : at->step);
-        const ShardingReason* before = index.find(at->from, at->axis);
+    std::vector<const ShardingReason*> way = {&reason};
+    while (way.back()->from.valid() && way.size() <= function.values.size()) {
+        const ShardingReason* before = index.find(way.back()->from, way.back()->axis);
         if (before == nullptr)
             break;
-        at = before;
+        way.push_back(before);
     }
-    std::reverse(way.begin(), way.end());
-    if (at->step == "function result")
+    return way;
+}
+
+std::string originText(const Function& function, const ReasonIndex& index, const ShardingReason& reason)
+{
+    const auto links = wayBack(function, index, reason);
+    const ShardingReason* origin = links.back();
+    std::vector<std::string> way;
+    for (auto link = links.rbegin(); link != links.rend(); ++link) {
+        if ((*link)->from.valid())
+            way.push_back((*link)->through.valid() ? opName(function[(*link)->through].kind) : (*link)->step);
+    }
+    if (origin->step == "function result")
         return way.empty() ? fmt::format("asked of {}", reason.annotation)
                            : fmt::format("asked of {}, through {}", reason.annotation, wayText(way));
     if (way.empty())
         return fmt::format("by {}", reason.annotation);
-    return fmt::format("from {} ({}) through {}", valueText(function, at->value), reason.annotation, wayText(way));
+    return fmt::format("from {} ({}) through {}", valueText(function, origin->value), reason.annotation, wayText(way));
 }
 
 } // namespace
@@ -91,6 +101,18 @@ std::vector<ShardingReason> PropagationReport::reasonsOf(ValueId value) const
     // Within a dimension axes are only ever appended, so the order in which they came is theirs.
     std::stable_sort(own.begin(), own.end(), [](const ShardingReason& a, const ShardingReason& b) { return a.dim < b.dim; });
     return own;
+}
+
+std::vector<std::vector<ShardingReason>> shardingWays(const Function& function, const PropagationReport& report, ValueId value)
+{
+    const ReasonIndex index(function, report);
+    std::vector<std::vector<ShardingReason>> ways;
+    for (const ShardingReason& reason : report.reasonsOf(value)) {
+        ways.emplace_back();
+        for (const ShardingReason* link : wayBack(function, index, reason))
+            ways.back().push_back(*link);
+    }
+    return ways;
 }
 
 std::string explainSharding(const Function& function, const PropagationReport& report, const Mesh& mesh, ValueId value)

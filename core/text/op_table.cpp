@@ -29,6 +29,8 @@ std::unordered_map<std::string, Row> makeTable()
     }
     table["stablehlo.constant"].syntax = OpSyntax::Constant;
     table["sdy.constant"] = {OpSyntax::Constant, OpKind::Constant};
+    for (const char* name : {"sdy.replicated_to_unreduced", "sdy.sharded_to_unreduced"})
+        table[name] = {OpSyntax::Collective, OpKind::Reshard};
     table["stablehlo.reduce"].syntax = OpSyntax::Reduce;
     table["stablehlo.while"] = {OpSyntax::While, std::nullopt};
     for (const char* name : {"return", "func.return", "stablehlo.return"})

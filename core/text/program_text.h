@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshwright {
 
@@ -20,6 +21,9 @@ namespace meshwright {
 ///
 /// Preconditions: `verify(program)` finds no error; axes of collectives are of the mesh of the result's sharding (or mesh 0).
 std::string writeProgram(const Program& program);
+
+/// What each of a function's values is called in that text: `%arg0`, `%3`, `%5#1`; empty for values of dead ops.
+std::vector<std::string> valueNames(const Program& program, const Function& function);
 
 /// Reads MLIR text: what `writeProgram` writes, what JAX prints (`jax.jit(f).lower(...).as_text()`) as far as its ops are ours,
 /// and the generic form `"stablehlo.add"(%0, %1) : (...) -> ...`. Unknown attributes and locations are skipped; private functions

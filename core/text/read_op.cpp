@@ -384,26 +384,27 @@ bool FunctionReader::makeCollective(const SyntaxOp& op, OpKind kind, const Tenso
         return m_problems.report("MW1330", op.offset, fmt::format("{} needs a mesh, and the module has none", op.name));
     const bool named = sharding != nullptr && sharding->shardings.size() == 1;
     const Mesh& mesh = m_module.meshes[named ? static_cast<std::size_t>(sharding->shardings.front().mesh) : 0].mesh;
+    const bool hasOneList = kind == OpKind::AllReduce || op.name == "sdy.replicated_to_unreduced";
     if (const SyntaxAttribute* axes = op.find("axes")) {
-        if (kind == OpKind::AllReduce) {
+        if (hasOneList) {
             if (axes->kind != Kind::Axes)
-                return m_problems.report("MW1326", axes->offset, "sdy.all_reduce needs one list of axes: {\"x\"}");
+                return m_problems.report("MW1326", axes->offset, fmt::format("{} needs one list of axes: {{\"x\"}}", op.name));
             collective.axes = resolvedAxes(*axes, mesh, m_problems);
         }
         for (const SyntaxAttribute& item : axes->items) {
             const bool isMove = item.kind == Kind::Moves;
-            if (kind != OpKind::AllReduce && isMove != (kind == OpKind::AllToAll))
+            if (!hasOneList && isMove != (kind == OpKind::AllToAll))
                 return m_problems.report("MW1326", axes->offset, fmt::format("{} does not take axes of this form", op.name));
             if (isMove && (item.integer < 0 || item.second < 0))
                 return m_problems.report("MW1326", axes->offset, "a dimension is negative");
             if (isMove)
                 collective.moves.push_back({resolvedAxes(item.items.front(), mesh, m_problems),
                     static_cast<std::size_t>(item.integer), static_cast<std::size_t>(item.second)});
-            else if (kind != OpKind::AllReduce)
+            else if (!hasOneList)
                 collective.perDim.push_back(resolvedAxes(item, mesh, m_problems));
         }
     }
-    if (kind != OpKind::AllReduce)
+    if (!hasOneList)
         collective.axes = impliedAxes(kind, collective);
     // Sizes that a gather multiplies must stay in range.
     std::int64_t bytes = operand.bytes();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/text/write_function.h"
 
+#include "core/program/transform.h"
 #include "core/text/line_tree.h"
 #include "core/text/notation.h"
 
@@ -28,7 +29,8 @@ public:
     {
     }
 
-    void write(std::string& out)
+    /// Appends the function's text; gives the name of every value in it.
+    std::vector<std::string> write(std::string& out)
     {
         LineRegion body;
         for (const ValueId argument : m_function.arguments())
@@ -41,6 +43,24 @@ public:
         std::vector<std::string> names(m_nextValue);
         printLines(out, body, 4, names);
         out += "  }\n";
+
+        std::vector<std::string> namesOfValues(m_textOf.size());
+        std::vector<bool> isLive(m_textOf.size(), false);
+        for (const ValueId argument : m_function.arguments())
+            isLive[argument.at()] = true;
+        forEachOp(m_function, [&](OpId op) {
+            for (const ValueId result : m_function[op].results)
+                isLive[result.at()] = true;
+            for (const BlockId block : m_function[op].bodies) {
+                for (const ValueId argument : m_function[block].arguments)
+                    isLive[argument.at()] = true;
+            }
+        });
+        for (std::size_t value = 0; value < m_textOf.size(); ++value) {
+            if (isLive[value])
+                namesOfValues[value] = names[m_textOf[value]];
+        }
+        return namesOfValues;
     }
 
 private:
@@ -368,15 +388,20 @@ private:
     {
         const auto& collective = op.as<CollectiveAttributes>();
         const Mesh& mesh = meshFor(op);
-        std::string text = dialectName(op.kind);
-        if (op.kind == OpKind::AllReduce) {
+        // Reshards by which a value becomes a partial sum have ops of their own in Shardy.
+        const bool fromDims = op.kind == OpKind::Reshard && !collective.perDim.empty();
+        const bool fromReplicas = op.kind == OpKind::Reshard && !fromDims && !collective.axes.empty();
+        std::string text = fromDims ? "sdy.sharded_to_unreduced"
+            : fromReplicas          ? "sdy.replicated_to_unreduced"
+                                    : dialectName(op.kind);
+        if (op.kind == OpKind::AllReduce || fromReplicas) {
             text += " " + axisListText(collective.axes, mesh);
         } else if (op.kind == OpKind::AllToAll) {
             std::vector<std::string> moves;
             for (const AxisMove& move : collective.moves)
                 moves.push_back(fmt::format("{}: {}->{}", axisListText(move.axes, mesh), move.from, move.to));
             text += fmt::format(" [{}]", fmt::join(moves, ", "));
-        } else if (op.kind != OpKind::CollectivePermute && op.kind != OpKind::Reshard) {
+        } else if ((op.kind != OpKind::CollectivePermute && op.kind != OpKind::Reshard) || fromDims) {
             std::vector<std::string> dims;
             for (const AxisRefs& axes : collective.perDim)
                 dims.push_back(axisListText(axes, mesh));
@@ -384,10 +409,10 @@ private:
         }
         text += fmt::format(" {}", kUse);
         if (const auto& sharding = m_function[op.results.front()].sharding)
-            text += (op.kind == OpKind::Reshard ? " " : " out_sharding=") + shardingOf(*sharding);
+            text += (op.kind == OpKind::Reshard && !fromDims && !fromReplicas ? " " : " out_sharding=") + shardingOf(*sharding);
 
         AttributeList attributes = attributesOf(op);
-        if (op.kind != OpKind::AllReduce && collective.axes != impliedAxes(op.kind, collective))
+        if (op.kind != OpKind::AllReduce && !fromReplicas && collective.axes != impliedAxes(op.kind, collective))
             attributes.add("mw.axes", fmt::format("#sdy<axis_ref_list{}>", axisListText(collective.axes, mesh)));
         if (collective.kind != ReduceKind::Sum)
             attributes.add("mw.reduction", quoted(reduceKindName(collective.kind)));
@@ -604,6 +629,12 @@ private:
 void writeFunction(std::string& out, const Program& program, const Function& function)
 {
     FunctionWriter(program, function).write(out);
+}
+
+std::vector<std::string> namesInText(const Program& program, const Function& function)
+{
+    std::string text;
+    return FunctionWriter(program, function).write(text);
 }
 
 } // namespace meshwright

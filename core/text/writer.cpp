@@ -33,4 +33,9 @@ std::string writeProgram(const Program& program)
     return out + "}\n";
 }
 
+std::vector<std::string> valueNames(const Program& program, const Function& function)
+{
+    return namesInText(program, function);
+}
+
 } // namespace meshwright

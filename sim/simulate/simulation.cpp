@@ -3,7 +3,7 @@
 
 #include "core/program/transform.h"
 #include "core/schedule/label.h"
-#include "sim/network/placement.h"
+#include "sim/network/network_cost.h"
 #include "sim/simulate/instruction_work.h"
 
 #include <fmt/format.h>
@@ -22,22 +22,6 @@ std::int64_t reserveOf(std::int64_t capacityBytes)
     constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
     const auto capacity = static_cast<double>(capacityBytes);
     return static_cast<std::int64_t>(std::min(0.04 * capacity + kGiB, 0.1 * capacity));
-}
-
-CollectiveKind networkKind(OpKind kind)
-{
-    switch (kind) {
-    case OpKind::AllReduce:
-        return CollectiveKind::AllReduce;
-    case OpKind::AllGather:
-        return CollectiveKind::AllGather;
-    case OpKind::ReduceScatter:
-        return CollectiveKind::ReduceScatter;
-    case OpKind::AllToAll:
-        return CollectiveKind::AllToAll;
-    default:
-        return CollectiveKind::Permute;
-    }
 }
 
 class Simulator {
@@ -78,12 +62,8 @@ public:
 private:
     SimulatedCollective estimate(const CollectiveUse& use) const
     {
-        CollectiveRequest request;
-        request.kind = networkKind(use.kind);
-        request.payloadBytes = use.bytesPerDevice;
-        request.axes = m_placement.groupAxes(m_function[use.op].as<CollectiveAttributes>().axes);
-        request.pattern = PermutePattern::Any;
-        const CollectiveEstimate estimate = estimateCollective(request);
+        const CollectiveEstimate estimate
+            = estimateOn(m_placement, use.kind, m_function[use.op].as<CollectiveAttributes>().axes, use.bytesPerDevice);
         SimulatedCollective collective;
         collective.use = use;
         collective.wireBytesPerDevice = estimate.wireBytesPerDevice;

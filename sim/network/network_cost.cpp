@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/network/network_cost.h"
+
+namespace meshwright::sim {
+
+namespace {
+
+CollectiveKind networkKind(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::AllReduce:
+        return CollectiveKind::AllReduce;
+    case OpKind::AllGather:
+        return CollectiveKind::AllGather;
+    case OpKind::ReduceScatter:
+        return CollectiveKind::ReduceScatter;
+    case OpKind::AllToAll:
+        return CollectiveKind::AllToAll;
+    default:
+        return CollectiveKind::Permute;
+    }
+}
+
+} // namespace
+
+CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice)
+{
+    if (kind == OpKind::AllSlice)
+        return {0.0, 0, "none", "", 0.0};
+    return estimateCollective({networkKind(kind), bytesPerDevice, placement.groupAxes(axes), PermutePattern::Any});
+}
+
+double NetworkCost::cost(const CollectiveQuery& query) const
+{
+    constexpr double kStepSeconds = 1e-12; // less than any latency
+    if (query.kind == OpKind::AllSlice)
+        return kStepSeconds / 2;
+    const auto [groups, isNew] = m_groups.try_emplace(query.axes);
+    if (isNew)
+        groups->second = m_placement.groupAxes(query.axes);
+    return estimateCollective({networkKind(query.kind), query.bytesPerDevice, groups->second, PermutePattern::Any}).seconds
+        + kStepSeconds;
+}
+
+} // namespace meshwright::sim
