@@ -270,7 +270,7 @@ private:
         const double loss = scalarResult(*m_function, function, "loss");
         const double accuracy = scalarResult(*m_function, function, "accuracy");
         if (!std::isfinite(loss))
-            return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, loss),
+            return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, std::abs(loss)),
                 "try a smaller learning rate, or another initialisation"};
         m_stepSeconds.push_back(seconds);
         m_trainingSeconds += seconds;
