@@ -13,25 +13,38 @@ namespace {
 /// In one column this many slices are added up one by one; the rest comes from the pyramid.
 constexpr std::uint32_t kAddedOneByOne = 8;
 
-/// Time of each category in one column, in columns.
-struct Sum {
-    std::array<float, kSliceCategoryCount> shares{};
-    float total = 0.0F;
-    std::uint32_t slices = 0;
-    std::uint32_t narrow = 0; ///< of them, those narrower than a column
+constexpr double kPerByte = 1.0 / 255.0;
 
-    void add(SliceCategory category, double share)
+/// Time of each category in one column, in columns.
+class Sum {
+public:
+    void clear()
     {
-        shares[static_cast<std::size_t>(category)] += static_cast<float>(share);
-        total += static_cast<float>(share);
+        m_shares.fill(0.0F);
+        m_total = 0.0F;
+        m_main = 0;
     }
+
+    void add(std::size_t category, float share)
+    {
+        m_shares[category] += share;
+        m_total += share;
+        if (m_shares[category] > m_shares[m_main])
+            m_main = category;
+    }
+
+    float total() const { return m_total; }
 
     Column column(ColumnKind kind) const
     {
-        const auto main = std::max_element(shares.begin(), shares.end()) - shares.begin();
-        const long busy = std::clamp(std::lround(255.0F * total), 1L, 255L);
-        return {kind, static_cast<SliceCategory>(main), static_cast<std::uint8_t>(busy)};
+        const int busy = std::clamp(static_cast<int>(255.0F * m_total + 0.5F), 1, 255);
+        return {kind, static_cast<SliceCategory>(m_main), static_cast<std::uint8_t>(busy)};
     }
+
+private:
+    std::array<float, kSliceCategoryCount> m_shares{};
+    float m_total = 0.0F;
+    std::size_t m_main = 0; ///< the category with most time
 };
 
 /// Fills the columns of one row, from left to right.
@@ -53,25 +66,26 @@ public:
     {
         const std::uint32_t last = m_part.rowEnd(m_row);
         for (; slice < last && m_part.start(slice) < m_window.end; ++slice) {
-            if (m_sum.slices >= kAddedOneByOne && !m_pyramid.levels.empty())
+            if (m_added >= kAddedOneByOne && !m_pyramid.levels.empty())
                 slice = skippedTo(slice);
             addSlice(slice);
         }
         writeSum();
     }
 
-    /// Looks at the buckets of one level, and at slices only where one fills a whole bucket.
-    void fromPyramid(std::size_t level)
+    /// Looks at the buckets of one level, and at slices only where one fills a whole bucket. `stride` columns at a time look alike.
+    void fromPyramid(std::size_t level, std::int32_t stride)
     {
         const double bucketSeconds = m_pyramid.bucketSeconds(level);
         const double bucketsPerColumn = 1.0 / (m_perSecond * bucketSeconds);
         const double origin = (m_window.begin - m_pyramid.begin) / bucketSeconds;
         const auto limit = static_cast<double>(m_pyramid.levels[level].size());
-        for (std::int32_t column = 0; column < m_width; ++column) {
+        for (std::int32_t column = 0; column < m_width; column += stride) {
+            const std::int32_t beyond = std::min(column + stride, m_width);
             const double from = std::max(0.0, origin + bucketsPerColumn * column);
-            const double to = std::min(limit, origin + bucketsPerColumn * (column + 1));
-            if (from < to && !isSolid(column))
-                addBuckets(column, level, from, to);
+            const double to = std::min(limit, origin + bucketsPerColumn * beyond);
+            if (from < to && !(isSolid(column) && isSolid(beyond - 1)))
+                addBuckets(column, beyond, level, from, to);
         }
     }
 
@@ -114,18 +128,20 @@ private:
         if (static_cast<std::int32_t>(column) != m_column) {
             writeSum();
             m_column = static_cast<std::int32_t>(column);
-            m_sum = {};
+            m_sum.clear();
+            m_added = 0;
+            m_narrow = 0;
         }
-        m_sum.add(m_part.category(slice), to - from);
-        ++m_sum.slices;
-        m_sum.narrow += isNarrow ? 1 : 0;
+        m_sum.add(static_cast<std::size_t>(m_part.category(slice)), static_cast<float>(to - from));
+        ++m_added;
+        m_narrow += isNarrow ? 1 : 0;
     }
 
     void writeSum()
     {
-        if (m_sum.slices == 0 || isSolid(m_column))
+        if (m_added == 0 || isSolid(m_column))
             return;
-        const bool isFolded = m_sum.slices > 1 && m_sum.narrow > 0;
+        const bool isFolded = m_added > 1 && m_narrow > 0;
         m_into.columns[static_cast<std::size_t>(m_column)]
             = m_sum.column(isFolded ? ColumnKind::Folded : ColumnKind::Partial);
     }
@@ -141,7 +157,7 @@ private:
         const double from = (m_part.start(slice) - m_pyramid.begin) / m_pyramid.baseSeconds;
         const double to = (m_part.start(beyond - 1) - m_pyramid.begin) / m_pyramid.baseSeconds;
         forEachBucket(m_pyramid.levels.front(), from, to, [&](std::size_t, const Bucket& bucket, double share) {
-            m_sum.add(static_cast<SliceCategory>(bucket.category()), share * perBucket);
+            m_sum.add(bucket.category(), static_cast<float>(share * perBucket));
         });
         return beyond - 1;
     }
@@ -153,21 +169,26 @@ private:
         const auto last = std::min(static_cast<std::size_t>(std::ceil(to)), buckets.size());
         for (auto i = static_cast<std::size_t>(from); i < last; ++i) {
             const auto left = static_cast<double>(i);
-            visit(i, buckets[i], (std::min(to, left + 1.0) - std::max(from, left)) * buckets[i].busy / 255.0);
+            visit(i, buckets[i], (std::min(to, left + 1.0) - std::max(from, left)) * kPerByte * buckets[i].busy);
         }
     }
 
-    void addBuckets(std::int32_t column, std::size_t level, double from, double to)
+    void addBuckets(std::int32_t column, std::int32_t beyond, std::size_t level, double from, double to)
     {
-        const double perBucket = m_perSecond * m_pyramid.bucketSeconds(level); // columns
-        Sum sum;
+        const double perBucket = m_perSecond * m_pyramid.bucketSeconds(level) / (beyond - column); // of these columns
+        m_sum.clear();
         forEachBucket(m_pyramid.levels[level], from, to, [&](std::size_t i, const Bucket& bucket, double share) {
             if (bucket.isWhole())
                 drawWhole(m_pyramid.begin + (static_cast<double>(i) + 0.5) * m_pyramid.bucketSeconds(level));
-            sum.add(static_cast<SliceCategory>(bucket.category()), share * perBucket);
+            m_sum.add(bucket.category(), static_cast<float>(share * perBucket));
         });
-        if (sum.total > 0.0F && !isSolid(column))
-            m_into.columns[static_cast<std::size_t>(column)] = sum.column(ColumnKind::Folded);
+        if (m_sum.total() <= 0.0F)
+            return;
+        const Column folded = m_sum.column(ColumnKind::Folded);
+        for (; column < beyond; ++column) {
+            if (!isSolid(column))
+                m_into.columns[static_cast<std::size_t>(column)] = folded;
+        }
     }
 
     /// Draws the slice at a moment if it is wide enough and has not just been drawn.
@@ -189,8 +210,10 @@ private:
     RowColumns& m_into;
     std::int32_t m_width;
     double m_perSecond; ///< columns
-    std::int32_t m_column = 0; ///< that m_sum is of
+    std::int32_t m_column = 0; ///< that m_sum is of, where slices are added
     Sum m_sum;
+    std::uint32_t m_added = 0; ///< slices in m_sum, those from the pyramid not counted
+    std::uint32_t m_narrow = 0; ///< of them, those narrower than a column
 };
 
 } // namespace
@@ -205,14 +228,15 @@ void RowColumns::fill(const TimelinePart& part, std::uint32_t row, TimeWindow wi
     const std::uint32_t first = part.firstEndingAfter(row, window.begin);
     const std::uint32_t beyond = part.firstStartingFrom(row, window.end);
     const RowPyramid& pyramid = part.pyramid(row);
-    const double columnSeconds = window.length() / width;
+    const auto stride = static_cast<std::int32_t>(coarseness);
+    const double strideSeconds = stride * window.length() / width;
     const bool isDense = beyond > first && beyond - first > static_cast<std::uint32_t>(width);
-    if (!isDense || pyramid.levels.empty() || pyramid.baseSeconds > coarseness * columnSeconds)
+    if (!isDense || pyramid.levels.empty() || pyramid.baseSeconds > strideSeconds)
         return filler.fromSlices(first);
     std::size_t level = 0;
-    while (level + 1 < pyramid.levels.size() && pyramid.bucketSeconds(level + 1) <= columnSeconds)
+    while (level + 1 < pyramid.levels.size() && pyramid.bucketSeconds(level + 1) <= strideSeconds)
         ++level;
-    filler.fromPyramid(level);
+    filler.fromPyramid(level, stride);
 }
 
 } // namespace meshwright::ui

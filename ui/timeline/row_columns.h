@@ -39,8 +39,8 @@ struct RowColumns {
     std::vector<Column> columns;
     std::vector<DrawnSlice> slices; ///< from left to right, without those that are folded
 
-    /// Shows `window` (seconds) in `width` columns. Buckets of the pyramid may be up to `coarseness` columns wide (the device pixels of a
-    /// pixel): then slices narrower than twice that may be folded although they would have a column of their own.
+    /// Shows `window` (seconds) in `width` columns. Where the pyramid is used, `coarseness` columns (the device pixels of a pixel) look alike,
+    /// and slices narrower than twice that may be folded although they would have a column of their own.
     /// Preconditions: window.length() > 0, width >= 1, coarseness >= 1.
     void fill(const TimelinePart& part, std::uint32_t row, TimeWindow window, int width, double coarseness = 1.0);
 };

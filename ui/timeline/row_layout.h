@@ -20,6 +20,7 @@ struct LayoutLine {
 
     bool isHeading() const { return !place.has_value(); }
     double bottom() const { return top + height; }
+    friend bool operator==(const LayoutLine&, const LayoutLine&) = default;
 };
 
 /// Where lines are, from top to bottom. Rows share the height that there is; with many rows they keep a least height and scroll.
@@ -28,7 +29,7 @@ public:
     static constexpr double kHeadingHeight = 24.0;
     static constexpr double kRulerHeight = 18.0; ///< added to headings whose group has a ruler of its own
     static constexpr double kLeastRow = 14.0; ///< gap included
-    static constexpr double kMostRow = 44.0;
+    static constexpr double kMostRow = 56.0;
     static constexpr double kGap = 2.0;
     static constexpr double kDeviceGap = 3.0; ///< more, above the first row of a device
 
@@ -48,6 +49,8 @@ public:
 
     /// The height at which every row has its greatest height.
     static double naturalHeight(const TimelineModel& model, bool hasOwnRulers);
+
+    friend bool operator==(const RowLayout&, const RowLayout&) = default;
 
 private:
     std::vector<LayoutLine> m_lines;

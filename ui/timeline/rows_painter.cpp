@@ -13,13 +13,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 namespace meshwright::ui {
 
 namespace {
 
 constexpr double kLeastLabel = 18.0; ///< pixels
-constexpr double kLabelPadding = 4.0;
+constexpr double kLabelPadding = 5.0;
 constexpr double kTwoLines = 30.0; ///< height of a row from which on its slices have a second line of text
 constexpr int kMostSecondLines = 80;
 
@@ -32,12 +33,13 @@ int deviceY(const RowsScene& scene, double y, int height)
 /// Writes lines of pixels from the top to the bottom of the picture.
 class PixelWriter {
 public:
-    PixelWriter(const RowsScene& scene, QImage& image)
+    PixelWriter(const RowsScene& scene, const QImage& gutter, QImage& image)
         : m_scene(scene)
         , m_image(image)
+        , m_gutterImage(gutter)
         , m_palette(timelineColours(scene.theme))
         , m_columns(scene.columns())
-        , m_gutter(image.width() - m_columns)
+        , m_gutter(gutter.width())
     {
         for (std::uint32_t group = 0; group < scene.model->groups().size(); ++group)
             m_empty.push_back(emptyLine(group));
@@ -60,10 +62,10 @@ public:
         makeLines(line.group, columns);
         const int top = static_cast<int>(std::lround((line.top - m_scene.scrolled) * m_scene.ratio));
         const int bottom = deviceY(m_scene, line.bottom(), m_image.height());
-        const int stripe = std::max(2, static_cast<int>(std::lround(2.0 * m_scene.ratio)));
+        const int thickness = std::max(1, static_cast<int>(std::lround(m_scene.ratio)));
         const int first = m_y;
         for (; m_y < bottom; ++m_y) {
-            const bool isStripe = m_hasFolded && ((m_y - top) / (stripe / 2)) % 3 == 2;
+            const bool isStripe = m_hasFolded && (m_y - top) / thickness % 3 == 2;
             write(m_y, isStripe ? m_striped : m_plain);
         }
         for (const DrawnSlice& slice : columns.slices)
@@ -83,7 +85,7 @@ private:
     void write(int y, const std::vector<QRgb>& line)
     {
         QRgb* to = scanLine(y);
-        std::fill_n(to, m_gutter, m_palette.surface);
+        std::memcpy(to, m_gutterImage.constScanLine(y), static_cast<std::size_t>(m_gutter) * sizeof(QRgb));
         std::memcpy(to + m_gutter, line.data(), line.size() * sizeof(QRgb));
     }
 
@@ -163,6 +165,7 @@ private:
 
     const RowsScene& m_scene;
     QImage& m_image;
+    const QImage& m_gutterImage;
     TimelineColours m_palette;
     int m_columns;
     int m_gutter; ///< device pixels
@@ -231,8 +234,6 @@ public:
         const QString title = QString::fromStdString(m_scene.model->groups()[line.group].title);
         m_painter.drawText(
             area, Qt::AlignLeft | Qt::AlignVCenter, QFontMetricsF(bold).elidedText(title, Qt::ElideRight, area.width()));
-        if (line.height > RowLayout::kHeadingHeight)
-            ruler(line, top + RowLayout::kHeadingHeight);
         m_painter.fillRect(QRectF(0.0, top, width, 1.0), colour(ColourRole::Grid));
     }
 
@@ -249,25 +250,6 @@ private:
         else
             m_painter.drawPolygon(QPolygonF({{7.0, y - 3.0}, {17.0, y - 3.0}, {12.0, y + 3.0}}));
         m_painter.setRenderHint(QPainter::Antialiasing, false);
-    }
-
-    void ruler(const LayoutLine& line, double top)
-    {
-        QFont font = m_scene.font;
-        font.setPixelSize(10);
-        m_painter.setFont(font);
-        m_painter.setPen(colour(ColourRole::MutedText));
-        const QRectF area(0.0, top, kGutterWidth - 8.0, RowLayout::kRulerHeight);
-        const Ticks ticks = ticksOf(m_scene, line.group);
-        m_painter.drawText(area, Qt::AlignRight | Qt::AlignVCenter, QString::fromStdString(ticks.base));
-        m_painter.setClipRect(QRectF(kGutterWidth, top, m_scene.size.width() - kGutterWidth, RowLayout::kRulerHeight));
-        for (const Tick& tick : ticks.marks) {
-            const double x = m_scene.x(tick.at / m_scene.axis.secondsPerUnit(line.group));
-            m_painter.drawLine(QPointF(x, top + RowLayout::kRulerHeight - 4.0), QPointF(x, top + RowLayout::kRulerHeight));
-            m_painter.drawText(QRectF(x + 3.0, top, 200.0, RowLayout::kRulerHeight), Qt::AlignLeft | Qt::AlignVCenter,
-                QString::fromStdString(tick.text));
-        }
-        m_painter.setClipping(false);
     }
 
     QPainter& m_painter;
@@ -316,18 +298,40 @@ void RowsPainter::paint(const RowsScene& scene, RowsPicture& picture, int newLab
     TextPainter texts(painter, scene);
     const auto [first, last] = scene.layout.linesIn(scene.scrolled, scene.scrolled + scene.size.height());
     for (std::size_t i = first; i < last; ++i) {
-        const LayoutLine& line = scene.layout.lines()[i];
-        if (line.isHeading())
-            texts.heading(line);
-        else
-            texts.row(line);
+        if (scene.layout.lines()[i].isHeading())
+            texts.heading(scene.layout.lines()[i]);
     }
-    painter.fillRect(QRectF(kGutterWidth - 1.0, 0.0, 1.0, scene.size.height()), qtColour(ColourRole::Grid, scene.theme));
+}
+
+void RowsPainter::paintGutter(const RowsScene& scene)
+{
+    Gutter wanted{QImage(), scene.model, scene.layout, scene.scrolled, scene.ratio, scene.theme, scene.font, scene.markedDevices};
+    const int width = static_cast<int>(std::lround(scene.size.width() * scene.ratio)) - scene.columns();
+    const int height = static_cast<int>(std::lround(scene.size.height() * scene.ratio));
+    const auto key = [](const Gutter& gutter) {
+        return std::tie(
+            gutter.model, gutter.layout, gutter.scrolled, gutter.ratio, gutter.theme, gutter.font, gutter.markedDevices);
+    };
+    if (m_gutter.image.size() == QSize(width, height) && key(m_gutter) == key(wanted))
+        return;
+    m_gutter = std::move(wanted);
+    m_gutter.image = QImage(width, height, QImage::Format_RGB32);
+    m_gutter.image.fill(qtColour(ColourRole::Surface, scene.theme));
+    QPainter painter(&m_gutter.image);
+    painter.fillRect(QRect(width - 1, 0, 1, height), QColor(timelineColours(scene.theme).grid));
+    painter.scale(scene.ratio, scene.ratio);
+    TextPainter texts(painter, scene);
+    const auto [first, last] = scene.layout.linesIn(scene.scrolled, scene.scrolled + scene.size.height());
+    for (std::size_t i = first; i < last; ++i) {
+        if (!scene.layout.lines()[i].isHeading())
+            texts.row(scene.layout.lines()[i]);
+    }
 }
 
 void RowsPainter::paintPixels(const RowsScene& scene, RowsPicture& picture)
 {
-    PixelWriter writer(scene, picture.image);
+    paintGutter(scene);
+    PixelWriter writer(scene, m_gutter.image, picture.image);
     const auto [first, last] = scene.layout.linesIn(scene.scrolled, scene.scrolled + scene.size.height());
     for (std::size_t i = first; i < last; ++i) {
         const LayoutLine& line = scene.layout.lines()[i];
@@ -376,38 +380,56 @@ void RowsPainter::collectCandidates(const RowsScene& scene, const LayoutLine& li
     }
 }
 
-const RowsPainter::Label* RowsPainter::labelOf(std::uint32_t group, std::uint32_t name, const TimelinePart& part, int& budget)
+std::vector<std::string> labelTexts(const std::string& name)
 {
-    auto& labels = m_labels[group];
-    const auto known = labels.find(name);
-    if (known != labels.end())
-        return &known->second;
+    std::vector<std::string> texts = {name};
+    const std::size_t space = name.find(' ');
+    if (space == std::string::npos)
+        return texts;
+    const std::string rest = name.substr(space + 1, name.find(" (", space) - space - 1);
+    if (!name.starts_with("wait for "))
+        texts.push_back(rest);
+    texts.push_back(name.substr(0, space));
+    return texts;
+}
+
+const RowsPainter::Labels* RowsPainter::labelsOf(
+    std::uint32_t group, std::uint32_t name, const TimelinePart& part, int& budget)
+{
+    auto& known = m_labels[group];
+    const auto found = known.find(name);
+    if (found != known.end())
+        return &found->second;
     if (budget == 0)
         return nullptr;
     --budget;
-    Label& label = labels[name];
-    label.text = QStaticText(QString::fromStdString(part.timeline().text(name)));
-    label.text.setTextFormat(Qt::PlainText);
-    label.text.setPerformanceHint(QStaticText::AggressiveCaching);
-    label.text.prepare(QTransform::fromScale(m_ratio, m_ratio), m_font);
-    label.width = static_cast<float>(label.text.size().width());
-    return &label;
+    Labels& labels = known[name];
+    for (const std::string& text : labelTexts(part.timeline().text(name))) {
+        Label& label = labels.emplace_back();
+        label.text = QStaticText(QString::fromStdString(text));
+        label.text.setTextFormat(Qt::PlainText);
+        label.text.setPerformanceHint(QStaticText::AggressiveCaching);
+        label.text.prepare(QTransform::fromScale(m_ratio, m_ratio), m_font);
+        label.width = static_cast<float>(label.text.size().width());
+    }
+    return &labels;
 }
 
 void RowsPainter::keepFittingLabels(const RowsScene& scene, RowsPicture& picture, int newLabels)
 {
-    // No letter of a proportional font is much narrower than this, so longer names need not be measured.
-    const float narrowest = 0.3F * static_cast<float>(m_font.pixelSize());
     std::size_t kept = 0;
     for (Candidate& candidate : m_candidates) {
         const TimelinePart& part = *scene.model->groups()[candidate.group].part;
         const float room = candidate.width - 2.0F * static_cast<float>(kLabelPadding);
-        if (static_cast<float>(part.nameText(candidate.slice).size()) * narrowest > room)
+        const Labels* labels = labelsOf(candidate.group, part.name(candidate.slice), part, newLabels);
+        picture.hasAllLabels = picture.hasAllLabels && labels != nullptr;
+        if (labels == nullptr)
             continue;
-        candidate.label = labelOf(candidate.group, part.name(candidate.slice), part, newLabels);
-        picture.hasAllLabels = picture.hasAllLabels && candidate.label != nullptr;
-        if (candidate.label && candidate.label->width <= room)
-            m_candidates[kept++] = candidate;
+        const auto fitting = std::find_if(labels->begin(), labels->end(), [&](const Label& label) { return label.width <= room; });
+        if (fitting == labels->end())
+            continue;
+        candidate.label = &*fitting;
+        m_candidates[kept++] = candidate;
     }
     m_candidates.resize(kept);
     const auto most = static_cast<std::size_t>(mostLabels(scene.ratio));
@@ -437,9 +459,7 @@ void RowsPainter::paintLabels(QPainter& painter, const RowsScene& scene, RowsPic
         const bool drawsSecond = hasSecond && secondWidth <= candidate.width - 2.0 * kLabelPadding;
         if (sliceLook(category).hatch != Hatch::None) {
             const double width = std::max<double>(candidate.label->width, drawsSecond ? secondWidth : 0.0);
-            painter.fillRect(QRectF(at.x() - 2.0, std::max<double>(at.y(), candidate.top), width + 4.0,
-                                 std::min<double>(height, candidate.height)),
-                QColor(colours.solid[static_cast<std::size_t>(category)]));
+            painter.fillRect(QRectF(at.x() - 2.0, candidate.top, width + 4.0, candidate.height), QColor(colours.solid[static_cast<std::size_t>(category)]));
         }
         painter.setPen(colours.text[static_cast<std::size_t>(category)]);
         painter.drawStaticText(at, candidate.label->text);

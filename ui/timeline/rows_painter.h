@@ -23,7 +23,7 @@ class QPainter;
 namespace meshwright::ui {
 
 /// Width of the column with the names of rows, in pixels.
-inline constexpr int kGutterWidth = 148;
+inline constexpr int kGutterWidth = 168;
 
 /// Everything that the picture of the rows follows from. Equal scenes give equal pictures.
 struct RowsScene {
@@ -63,12 +63,12 @@ struct RowsPicture {
     const DrawnRow* rowOf(std::size_t line) const;
 };
 
-/// Draws the rows of a timeline: slices as lines of pixels, names where they fit. The picture follows from the scene alone; what a painter keeps
+/// Draws the rows of a timeline, without rulers: slices as lines of pixels, names where they fit. The picture follows from the scene alone; what a painter keeps
 /// (measured names) makes the next one quicker.
 class RowsPainter {
 public:
-    /// Names that are measured and laid out for one picture. A new name takes about 20 us, a known one 2 us.
-    static constexpr int kNewLabelsAtOnce = 200;
+    /// Names that are measured and laid out for one picture. A new name takes about 30 us, a known one 2 us.
+    static constexpr int kNewLabelsAtOnce = 80;
 
     /// Names drawn on one picture, the widest slices first: fewer on sharp screens, where each has four times the pixels.
     static int mostLabels(double ratio) { return ratio > 1.5 ? 500 : 800; }
@@ -80,6 +80,7 @@ private:
         QStaticText text;
         float width = 0.0F;
     };
+    using Labels = std::vector<Label>; ///< of one name, the longest first
     struct Candidate {
         std::uint32_t group = 0;
         std::uint32_t slice = 0;
@@ -90,16 +91,30 @@ private:
         const Label* label = nullptr;
     };
 
-    const Label* labelOf(std::uint32_t group, std::uint32_t name, const TimelinePart& part, int& budget);
+    const Labels* labelsOf(std::uint32_t group, std::uint32_t name, const TimelinePart& part, int& budget);
     void paintPixels(const RowsScene& scene, RowsPicture& picture);
     void collectCandidates(const RowsScene& scene, const LayoutLine& line, const std::vector<DrawnSlice>& slices);
     void startLabels(const RowsScene& scene, const QFont& font);
     void keepFittingLabels(const RowsScene& scene, RowsPicture& picture, int newLabels);
     void paintLabels(QPainter& painter, const RowsScene& scene, RowsPicture& picture, int newLabels);
 
+    /// The column with the names of rows follows from less than the whole picture, and is kept while only the window changes.
+    struct Gutter {
+        QImage image;
+        std::shared_ptr<const TimelineModel> model;
+        RowLayout layout;
+        double scrolled = 0.0;
+        double ratio = 0.0;
+        Theme theme = Theme::Light;
+        QFont font;
+        std::set<std::int64_t> markedDevices;
+    };
+    void paintGutter(const RowsScene& scene);
+
+    Gutter m_gutter;
     RowColumns m_columns;
     std::vector<Candidate> m_candidates;
-    std::vector<std::unordered_map<std::uint32_t, Label>> m_labels; ///< by group and name
+    std::vector<std::unordered_map<std::uint32_t, Labels>> m_labels; ///< by group and name
     std::shared_ptr<const TimelineModel> m_labelled; ///< that m_labels are of
     QFont m_font; ///< the same
     double m_ratio = 0.0; ///< the same
@@ -107,5 +122,9 @@ private:
 
 /// Marks of the ruler of a group, or of the axis.
 Ticks ticksOf(const RowsScene& scene, std::optional<std::uint32_t> group);
+
+/// A slice's name and what is shown of it where there is less room: without its kind, or its kind alone. The longest first.
+/// "all_reduce grad.layers.0.w", "grad.layers.0.w", "all_reduce".
+std::vector<std::string> labelTexts(const std::string& name);
 
 } // namespace meshwright::ui

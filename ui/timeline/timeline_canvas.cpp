@@ -326,17 +326,14 @@ TimelineCanvas::Hit TimelineCanvas::hitAt(QPointF position) const
     if (!hit.line || m_scene.layout.lines()[*hit.line].isHeading() || position.x() < kGutterWidth)
         return hit;
     const LayoutLine& line = m_scene.layout.lines()[*hit.line];
-    if (const DrawnRow* row = m_picture.rowOf(*hit.line)) {
-        const auto column = static_cast<std::int32_t>((position.x() - kGutterWidth) * m_scene.ratio);
-        const auto at = std::partition_point(
-            row->slices.begin(), row->slices.end(), [&](const DrawnSlice& slice) { return slice.right <= column; });
-        if (at != row->slices.end() && at->left <= column) {
-            hit.slice = SliceId{line.group, at->slice};
-            return hit;
-        }
-    }
-    const ModelGroup& group = m_scene.model->groups()[line.group];
-    hit.isFolded = longestIn(*group.part, group.rows[*line.place].row, secondsAround(position, line.group, 0.5)).has_value();
+    const TimelinePart& part = *m_scene.model->groups()[line.group].part;
+    const std::uint32_t row = m_scene.model->groups()[line.group].rows[*line.place].row;
+    const TimeWindow pixel = secondsAround(position, line.group, 0.5);
+    const auto slice = part.sliceAt(row, (pixel.begin + pixel.end) / 2.0);
+    if (slice && part.end(*slice) - part.start(*slice) >= pixel.length() / m_scene.ratio)
+        hit.slice = SliceId{line.group, *slice};
+    else
+        hit.isFolded = longestIn(part, row, pixel).has_value();
     return hit;
 }
 
@@ -477,7 +474,8 @@ void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event)
 {
     if (event->button() != Qt::LeftButton || event->position().y() < kTop)
         return mousePressEvent(event);
-    if (pickAt(event->position())) {
+    if (const auto slice = pickAt(event->position())) {
+        select(slice);
         frameSelection();
         frameSelection();
     }
@@ -535,7 +533,7 @@ void TimelineCanvas::dragArea(QPointF position)
     if (area.window.length() <= 0.0)
         return;
     if (!m_areaHasAllRows) {
-        const auto [top, bottom] = std::minmax(toRows(m_pressed).y(), toRows(position).y());
+        const auto [top, bottom] = std::minmax({toRows(m_pressed).y(), toRows(position).y()});
         const auto [first, last] = m_scene.layout.linesIn(top, std::nextafter(bottom, 1e300));
         for (std::size_t i = first; i < last; ++i) {
             const LayoutLine& line = m_scene.layout.lines()[i];

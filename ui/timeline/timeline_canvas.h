@@ -17,6 +17,7 @@
 #include <set>
 #include <vector>
 
+class QPainter;
 class QScrollBar;
 
 namespace meshwright::ui {
@@ -136,14 +137,21 @@ private:
 
     void ensureRows();
     void paintMinimap(QPainter& painter);
-    void paintRuler(QPainter& painter) const;
+    struct Ruler {
+        std::optional<std::uint32_t> group; ///< nothing: of the axis
+        QRectF area; ///< right of the gutter
+        int fontPixels = 11;
+    };
+    std::vector<Ruler> rulers() const;
+    void paintRuler(QPainter& painter, const Ruler& ruler) const;
+    QRectF guidePlate(const Ruler& ruler) const; ///< of the moment under the pointer; null without one
+    QString guideText(const Ruler& ruler) const;
     void paintArea(QPainter& painter) const;
     void paintMatches(QPainter& painter) const;
     void paintNamed(QPainter& painter, const std::vector<std::optional<std::uint32_t>>& names, QColor colour) const;
     void paintSelection(QPainter& painter) const;
     void paintGuide(QPainter& painter) const;
     void paintMessage(QPainter& painter) const;
-    QString timeText(double at) const;
     QString lengthText(TimeWindow window) const;
     QColor colour(ColourRole role) const;
     template <typename Visit>

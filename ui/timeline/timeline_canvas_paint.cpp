@@ -34,13 +34,22 @@ QColor withAlpha(QColor colour, int alpha)
     return colour;
 }
 
+/// A frame just inside of a rectangle, of whole pixels wherever it lies.
+void fillFrame(QPainter& painter, const QRectF& area, double width, QColor colour)
+{
+    const double inside = std::max(0.0, area.height() - 2.0 * width);
+    painter.fillRect(QRectF(area.left(), area.top(), area.width(), width), colour);
+    painter.fillRect(QRectF(area.left(), area.bottom() - width, area.width(), width), colour);
+    painter.fillRect(QRectF(area.left(), area.top() + width, width, inside), colour);
+    painter.fillRect(QRectF(area.right() - width, area.top() + width, width, inside), colour);
+}
+
 /// A picture made of device pixels, copied to them without scaling.
 void drawDevicePixels(QPainter& painter, QPointF at, const QImage& image, double ratio)
 {
     painter.save();
     painter.setRenderHint(QPainter::SmoothPixmapTransform, false);
     painter.scale(1.0 / ratio, 1.0 / ratio);
-    painter.setCompositionMode(QPainter::CompositionMode_Source);
     painter.drawImage(QPointF(std::round(at.x() * ratio), std::round(at.y() * ratio)), image);
     painter.restore();
 }
@@ -77,7 +86,11 @@ void TimelineCanvas::paintEvent(QPaintEvent*)
         painter.fillRect(m_scroll->geometry(), colour(ColourRole::Surface));
     drawDevicePixels(painter, QPointF(0.0, kTop), m_picture.image, m_scene.ratio);
     paintMinimap(painter);
-    paintRuler(painter);
+    for (const Ruler& ruler : rulers()) {
+        if (!ruler.group || ruler.area.top() >= kTop)
+            paintRuler(painter, ruler);
+    }
+    painter.fillRect(QRect(0, kTop - 1, m_scene.size.width(), 1), colour(ColourRole::Grid));
 
     painter.save();
     painter.setClipRect(QRect(0, kTop, m_scene.size.width(), m_scene.size.height()));
@@ -144,15 +157,6 @@ void TimelineCanvas::paintMinimap(QPainter& painter)
     painter.drawText(QRect(0, area.top(), kGutterWidth - 8, area.height()), Qt::AlignRight | Qt::AlignVCenter, tr("whole step"));
 }
 
-QString TimelineCanvas::timeText(double at) const
-{
-    const double resolution = m_scene.unitsPerPixel();
-    if (m_scene.axis.isStretched())
-        return QString::number(100.0 * at, 'f', std::clamp(static_cast<int>(std::ceil(-std::log10(100.0 * resolution))), 0, 9))
-            + tr(" %");
-    return QString::fromStdString(exactTime(std::max(0.0, at), resolution));
-}
-
 QString TimelineCanvas::lengthText(TimeWindow window) const
 {
     if (m_scene.axis.isStretched())
@@ -160,26 +164,43 @@ QString TimelineCanvas::lengthText(TimeWindow window) const
     return QString::fromStdString(formatSeconds(window.length()));
 }
 
-void TimelineCanvas::paintRuler(QPainter& painter) const
+std::vector<TimelineCanvas::Ruler> TimelineCanvas::rulers() const
 {
-    const QRect area = rulerRect();
-    const Ticks ticks = ticksOf(m_scene, std::nullopt);
-    painter.setFont(withPixels(font(), 11));
-    painter.setPen(colour(ColourRole::MutedText));
-    const QString base = ticks.base.empty() ? tr("shown: %1").arg(lengthText(m_scene.window)) : QString::fromStdString(ticks.base);
-    painter.drawText(QRect(0, area.top(), kGutterWidth - 8, area.height()), Qt::AlignRight | Qt::AlignVCenter, base);
-    painter.save();
-    painter.setClipRect(area);
-    for (const Tick& tick : ticks.marks) {
-        const double x = std::floor(m_scene.x(tick.at)) + 0.5;
-        painter.setPen(colour(ColourRole::Outline));
-        painter.drawLine(QPointF(x, area.bottom() - 5.0), QPointF(x, area.bottom()));
-        painter.setPen(colour(ColourRole::Text));
-        painter.drawText(QRectF(x + 4.0, area.top(), 200.0, area.height() - 2.0), Qt::AlignLeft | Qt::AlignVCenter,
-            QString::fromStdString(tick.text));
+    std::vector<Ruler> all = {{std::nullopt, QRectF(rulerRect()), 11}};
+    if (!m_scene.axis.isStretched())
+        return all;
+    for (std::uint32_t group = 0; group < m_scene.model->groups().size(); ++group) {
+        const QRectF heading = headingRect(group);
+        const QRectF area(kGutterWidth, heading.top() + RowLayout::kHeadingHeight, rowsRect().width(), RowLayout::kRulerHeight);
+        all.push_back({group, area, 10});
     }
-    painter.restore();
-    painter.fillRect(QRect(0, area.bottom(), m_scene.size.width(), 1), colour(ColourRole::Grid));
+    return all;
+}
+
+void TimelineCanvas::paintRuler(QPainter& painter, const Ruler& ruler) const
+{
+    const QRectF& area = ruler.area;
+    const Ticks ticks = ticksOf(m_scene, ruler.group);
+    const double perUnit = ruler.group ? m_scene.axis.secondsPerUnit(*ruler.group) : 1.0;
+    const QRectF plate = guidePlate(ruler);
+    painter.setFont(withPixels(font(), ruler.fontPixels));
+    painter.setPen(colour(ColourRole::MutedText));
+    const QString base = !ticks.base.empty() ? QString::fromStdString(ticks.base)
+        : ruler.group                        ? QString()
+                                             : tr("shown: %1").arg(lengthText(m_scene.window));
+    painter.drawText(QRectF(0.0, area.top(), kGutterWidth - 8.0, area.height()), Qt::AlignRight | Qt::AlignVCenter, base);
+    painter.setPen(colour(ruler.group ? ColourRole::MutedText : ColourRole::Text));
+    const QFontMetricsF metrics(painter.font());
+    for (const Tick& tick : ticks.marks) {
+        const double x = std::floor(m_scene.x(tick.at / perUnit));
+        if (x < area.left())
+            continue;
+        painter.fillRect(QRectF(x, area.bottom() - 5.0, 1.0, 5.0), colour(ColourRole::Outline));
+        const QString text = QString::fromStdString(tick.text);
+        const QRectF place(x + 4.0, area.top(), metrics.horizontalAdvance(text), area.height() - 2.0);
+        if (place.right() <= area.right() && !place.adjusted(-4.0, 0.0, 4.0, 0.0).intersects(plate))
+            painter.drawText(place.adjusted(0.0, 0.0, 2.0, 0.0), Qt::AlignLeft | Qt::AlignVCenter, text);
+    }
 }
 
 template <typename Visit>
@@ -202,14 +223,13 @@ void TimelineCanvas::paintNamed(
 {
     if (names.empty())
         return;
-    QVector<QRectF> frames;
+    std::size_t frames = 0;
     forEachDrawn([&](std::uint32_t group, std::uint32_t slice, const auto& frame) {
-        if (m_scene.model->groups()[group].part->name(slice) == names[group] && frames.size() < static_cast<int>(kMostFrames))
-            frames.push_back(frame().adjusted(0.5, 0.5, -0.5, -0.5));
+        if (frames < kMostFrames && m_scene.model->groups()[group].part->name(slice) == names[group]) {
+            fillFrame(painter, frame(), 1.0, frameColour);
+            ++frames;
+        }
     });
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(frameColour);
-    painter.drawRects(frames);
 }
 
 void TimelineCanvas::paintMatches(QPainter& painter) const
@@ -218,14 +238,13 @@ void TimelineCanvas::paintMatches(QPainter& painter) const
         return;
     std::size_t marks = 0;
     const QColor mark = colour(ColourRole::Error);
-    const QColor edge = colour(ColourRole::Background);
     forEachDrawn([&](std::uint32_t group, std::uint32_t slice, const auto& frame) {
         if (marks == kMostFrames || !m_matches->hasName(group, m_scene.model->groups()[group].part->name(slice)))
             return;
         ++marks;
+        // In the gap below the row, clear of its text.
         const QRectF place = frame();
-        painter.fillRect(QRectF(place.left(), place.top(), place.width(), 3.0), mark);
-        painter.fillRect(QRectF(place.left(), place.top() + 3.0, place.width(), 1.0), edge);
+        painter.fillRect(QRectF(place.left(), place.bottom(), place.width(), RowLayout::kGap), mark);
     });
 }
 
@@ -233,30 +252,26 @@ void TimelineCanvas::paintSelection(QPainter& painter) const
 {
     if (!m_selected)
         return;
+    if (!lineOf(*m_selected))
+        return;
     const QColor accent = colour(ColourRole::Accent);
     const QRectF frame = rectOf(*m_selected);
-    if (frame.isNull() && m_scene.model->partOf(*m_selected).end(m_selected->slice) > 0.0 && !lineOf(*m_selected))
-        return;
     // A slice that is too short to be seen still shows where it is.
     const double widen = std::max(0.0, 3.0 - frame.width()) / 2.0;
     const QRectF shown = frame.adjusted(-widen, 0.0, widen, 0.0).intersected(QRectF(rowsRect()).adjusted(-20.0, -20.0, 20.0, 20.0));
     if (shown.isEmpty())
         return;
-    painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(accent, 2.0, Qt::SolidLine, Qt::SquareCap, Qt::MiterJoin));
-    painter.drawRect(shown.adjusted(1.0, 1.0, -1.0, -1.0));
-    if (shown.width() > 8.0) {
-        painter.setPen(colour(ColourRole::Background));
-        painter.drawRect(shown.adjusted(2.5, 2.5, -2.5, -2.5));
-    }
+    fillFrame(painter, shown, 2.0, accent);
+    if (shown.width() > 8.0)
+        fillFrame(painter, shown.adjusted(2.0, 2.0, -2.0, -2.0), 1.0, colour(ColourRole::Background));
 
     if (!m_counterpart)
         return;
     // From the exchange to the wait that it ends.
     const bool selectedIsWait = m_scene.model->partOf(*m_selected).category(m_selected->slice) == SliceCategory::Wait;
-    const QRectF other = rectOf(*m_counterpart);
-    if (other.isNull())
+    if (!lineOf(*m_counterpart))
         return;
+    const QRectF other = rectOf(*m_counterpart);
     const QRectF& from = selectedIsWait ? other : frame;
     const QRectF& to = selectedIsWait ? frame : other;
     const bool upwards = to.center().y() < from.center().y();
@@ -315,26 +330,36 @@ void TimelineCanvas::paintGuide(QPainter& painter) const
     painter.setPen(withAlpha(colour(ColourRole::Text), 150));
     painter.drawLine(QPointF(x, kTop), QPointF(x, kTop + m_scene.size.height()));
 
-    painter.setFont(withPixels(font(), 11));
-    const auto plate = [&](const QString& text, double top, double height) {
-        const double width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 10.0;
-        const double left = std::clamp(x - width / 2.0, static_cast<double>(kGutterWidth), m_scene.size.width() - width);
-        const QRectF area(left, top, width, height);
-        painter.fillRect(area, colour(ColourRole::Text));
+    for (const Ruler& ruler : rulers()) {
+        const QRectF plate = guidePlate(ruler);
+        if (plate.top() < kMinimapHeight || (ruler.group && plate.top() < kTop))
+            continue;
+        painter.setFont(withPixels(font(), ruler.fontPixels));
+        painter.fillRect(plate, colour(ColourRole::Text));
         painter.setPen(colour(ColourRole::Background));
-        painter.drawText(area, Qt::AlignCenter, text);
-    };
-    plate(timeText(*m_guide), kMinimapHeight + 3.0, kRulerHeight - 7.0);
-    if (!m_scene.axis.isStretched())
-        return;
-    painter.setFont(withPixels(font(), 10));
-    for (std::uint32_t group = 0; group < m_scene.model->groups().size(); ++group) {
-        const double perUnit = m_scene.axis.secondsPerUnit(group);
-        const double top = headingRect(group).top() + RowLayout::kHeadingHeight;
-        if (top >= kTop)
-            plate(QString::fromStdString(exactTime(std::max(0.0, *m_guide * perUnit), m_scene.unitsPerPixel() * perUnit)), top,
-                RowLayout::kRulerHeight - 2.0);
+        painter.drawText(plate, Qt::AlignCenter, guideText(ruler));
     }
+}
+
+QString TimelineCanvas::guideText(const Ruler& ruler) const
+{
+    const double perUnit = ruler.group ? m_scene.axis.secondsPerUnit(*ruler.group) : 1.0;
+    const double at = std::max(0.0, *m_guide * perUnit);
+    const double resolution = m_scene.unitsPerPixel() * perUnit;
+    if (ruler.group || !m_scene.axis.isStretched())
+        return QString::fromStdString(exactTime(at, resolution));
+    const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(100.0 * resolution))), 0, 9);
+    return tr("%1 %").arg(100.0 * at, 0, 'f', decimals);
+}
+
+QRectF TimelineCanvas::guidePlate(const Ruler& ruler) const
+{
+    if (!m_guide || m_drag == Drag::Pan || m_drag == Drag::Minimap)
+        return {};
+    const double width = QFontMetricsF(withPixels(font(), ruler.fontPixels)).horizontalAdvance(guideText(ruler)) + 10.0;
+    const double right = std::max(ruler.area.left(), ruler.area.right() - width);
+    const double left = std::clamp(m_scene.x(*m_guide) - width / 2.0, ruler.area.left(), right);
+    return {left, ruler.area.top() + 2.0, width, ruler.area.height() - 6.0};
 }
 
 void TimelineCanvas::paintMessage(QPainter& painter) const

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
+#include <unordered_map>
 
 namespace meshwright::ui {
 
 namespace {
+
+/// Durations are kept as floats, so gaps smaller than this share of a window are none.
+constexpr double kRounding = 1e-6;
 
 /// Slices of one row that touch a window.
 struct Run {
@@ -58,8 +63,24 @@ public:
         totals.computeSeconds += compute;
         totals.communicationSeconds += communication;
         totals.overlapSeconds += std::max(0.0, compute + communication - covered(rows, isEither));
-        totals.idleSeconds += std::max(0.0, m_window.length() - covered(rows, [](SliceCategory) { return true; }));
+        const double idle = m_window.length() - covered(rows, [](SliceCategory) { return true; });
+        totals.idleSeconds += idle > kRounding * m_window.length() ? idle : 0.0;
         return !m_stop.stop_requested();
+    }
+
+    std::vector<NameTotal> longest() const
+    {
+        std::vector<std::pair<std::uint64_t, const CategoryTotal*>> all;
+        for (const auto& [look, total] : m_names)
+            all.emplace_back(look / kSliceCategoryCount, &total);
+        const std::size_t count = std::min(all.size(), GroupTotals::kLongest);
+        std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(), [](const auto& a, const auto& b) {
+            return std::tuple(-a.second->seconds, a.first) < std::tuple(-b.second->seconds, b.first);
+        });
+        std::vector<NameTotal> found;
+        for (std::size_t i = 0; i < count; ++i)
+            found.push_back({m_part.timeline().text(static_cast<std::uint32_t>(all[i].first)), *all[i].second});
+        return found;
     }
 
     std::vector<CategoryTotal> categories() const
@@ -88,13 +109,17 @@ private:
 
     void addSlice(std::uint32_t slice)
     {
-        CategoryTotal& total = m_totals[static_cast<std::size_t>(m_part.category(slice))];
+        const auto category = static_cast<std::uint32_t>(m_part.category(slice));
         const double seconds = inside(slice);
         const double whole = m_part.end(slice) - m_part.start(slice);
-        total.category = m_part.category(slice);
-        ++total.slices;
-        total.seconds += seconds;
-        total.bytes += static_cast<double>(m_part.timeline().slices()[slice].bytes) * (whole > 0.0 ? seconds / whole : 1.0);
+        const double bytes
+            = static_cast<double>(m_part.timeline().slices()[slice].bytes) * (whole > 0.0 ? seconds / whole : 1.0);
+        for (CategoryTotal* total : {&m_totals[category], &m_names[m_part.name(slice) * kSliceCategoryCount + category]}) {
+            total->category = m_part.category(slice);
+            ++total->slices;
+            total->seconds += seconds;
+            total->bytes += bytes;
+        }
     }
 
     /// Time in which at least one of the rows has a slice of the wanted categories.
@@ -139,6 +164,7 @@ private:
     const std::stop_token& m_stop;
     std::uint64_t m_looks = 0;
     std::array<CategoryTotal, kSliceCategoryCount> m_totals{};
+    std::unordered_map<std::uint64_t, CategoryTotal> m_names; ///< by name * kSliceCategoryCount + category
 };
 
 } // namespace
@@ -154,6 +180,9 @@ std::optional<std::vector<GroupTotals>> totalsOf(
         GroupTotals totals;
         totals.name = model.groups()[group].name;
         totals.seconds = axis.toSeconds(group, area.window);
+        totals.seconds.end = std::min(totals.seconds.end, model.groups()[group].part->endSeconds());
+        if (totals.seconds.length() <= 0.0)
+            continue;
         totals.devices = static_cast<std::int64_t>(groups[group].size());
         Adder adder(*model.groups()[group].part, totals.seconds, stop);
         for (const auto& [device, rows] : groups[group]) {
@@ -161,11 +190,16 @@ std::optional<std::vector<GroupTotals>> totalsOf(
                 return std::nullopt;
         }
         totals.categories = adder.categories();
+        totals.longest = adder.longest();
         const auto devices = static_cast<double>(totals.devices);
-        for (CategoryTotal& total : totals.categories) {
+        const auto toMean = [&](CategoryTotal& total) {
             total.seconds /= devices;
             total.bytes /= devices;
-        }
+        };
+        for (CategoryTotal& total : totals.categories)
+            toMean(total);
+        for (NameTotal& name : totals.longest)
+            toMean(name.total);
         for (double* seconds :
             {&totals.computeSeconds, &totals.communicationSeconds, &totals.overlapSeconds, &totals.idleSeconds})
             *seconds /= devices;

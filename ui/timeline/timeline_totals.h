@@ -24,16 +24,25 @@ struct CategoryTotal {
     double bytesPerSecond() const { return seconds > 0.0 ? bytes / seconds : 0.0; }
 };
 
+/// Time of all slices of one name and category, as CategoryTotal has it.
+struct NameTotal {
+    std::string name;
+    CategoryTotal total;
+};
+
 /// What a group's devices do in an area, as means of one device.
 struct GroupTotals {
     std::string name; ///< of the group
     TimeWindow seconds;
     std::int64_t devices = 0;
     std::vector<CategoryTotal> categories; ///< that occur, in the order of their numbers
+    std::vector<NameTotal> longest; ///< the names that take most time, at most kLongest, the longest first
     double computeSeconds = 0.0; ///< in which any of the device's rows computes
     double communicationSeconds = 0.0; ///< in which any exchanges data
     double overlapSeconds = 0.0; ///< in which both happen
     double idleSeconds = 0.0; ///< in which no row has a slice, not even one of waiting
+
+    static constexpr std::size_t kLongest = 12;
 
     double exposedSeconds() const { return communicationSeconds - overlapSeconds; }
 };
@@ -46,7 +55,7 @@ struct TimelineArea {
     friend bool operator==(const TimelineArea&, const TimelineArea&) = default;
 };
 
-/// The totals of every group that has rows in the area. About 20 ns for each slice inside. Nothing when `stop` was asked for before it was done.
+/// The totals of every group that has rows in the area; what of the area lies after the end of a group's step does not count. About 20 ns for each slice inside. Nothing when `stop` was asked for before it was done.
 std::optional<std::vector<GroupTotals>> totalsOf(
     const TimelineModel& model, const TimeAxis& axis, const TimelineArea& area, const std::stop_token& stop = {});
 

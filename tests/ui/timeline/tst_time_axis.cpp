@@ -51,7 +51,7 @@ void TestTimeAxis::ticks_data()
                                   << QStringList{"0.0 ms", "0.5 ms", "1.0 ms", "1.5 ms", "2.0 ms", "2.5 ms"};
     QTest::newRow("microseconds") << 12e-6 << 19e-6 << 4 << "" << QStringList{"12 µs", "14 µs", "16 µs", "18 µs"};
     QTest::newRow("nanoseconds") << 0.0 << 40e-9 << 4 << "" << QStringList{"0 ns", "10 ns", "20 ns", "30 ns", "40 ns"};
-    QTest::newRow("far from zero") << 1.234567010 << 1.234567040 << 3 << "1.2345670 s +"
+    QTest::newRow("far from zero") << 1.234567009 << 1.234567041 << 4 << "1.2345670 s +"
                                    << QStringList{"+10 ns", "+20 ns", "+30 ns", "+40 ns"};
     QTest::newRow("one") << 0.0 << 1.0 << 1 << "" << QStringList{"0 s", "1 s"};
 }

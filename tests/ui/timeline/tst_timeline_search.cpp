@@ -207,14 +207,21 @@ void TestTimelineSearch::totalsByHand()
     QCOMPARE(simulated.exposedSeconds(), 2.0);
     QCOMPARE(simulated.idleSeconds, 0.0);
 
-    // Measured: device 0 all-reduces 2 to 5; device 1 computes 2 to 3 and all-reduces 3 to 5.
+    QCOMPARE(simulated.longest.size(), std::size_t{4});
+    QCOMPARE(simulated.longest[0].name, std::string("all_reduce grad.w"));
+    QCOMPARE(simulated.longest[0].total.seconds, 3.0);
+    QCOMPARE(simulated.longest[3].name, std::string("update w"));
+
+    // Measured: it ends at 5. Device 0 all-reduces 2 to 5; device 1 computes 2 to 3 and all-reduces 3 to 5.
     const ui::GroupTotals& measured = totals[1];
     QCOMPARE(measured.devices, std::int64_t{2});
     QCOMPARE(totalOf(measured, SliceCategory::Compute).seconds, 0.5);
     QCOMPARE(totalOf(measured, SliceCategory::AllReduce).seconds, 2.5);
     QCOMPARE(totalOf(measured, SliceCategory::AllReduce).bytes, 3e6);
     QCOMPARE(measured.overlapSeconds, 0.0);
-    QCOMPARE(measured.idleSeconds, 2.0);
+    QCOMPARE(measured.idleSeconds, 0.0);
+    QCOMPARE(measured.seconds, (ui::TimeWindow{2.0, 5.0}));
+    QCOMPARE(measured.longest[0].total.seconds, 2.5);
     QCOMPARE(ui::slicesIn(*model, axis, {{2.0, 7.0}, {}}), std::size_t{7});
 }
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/models/selection.h"
+#include "ui/timeline/latest_worker.h"
+#include "ui/timeline/timeline_canvas.h"
+#include "ui/widgets/view.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+class QLabel;
+class QLineEdit;
+class QSplitter;
+class QToolButton;
+
+namespace meshwright::ui {
+
+class DetailsPane;
+class Legend;
+
+/// The timeline of a step: simulated above measured, rows by device and stream, with search, the details of a slice and the totals of an area.
+/// Timelines of more than kAtOnce slices are read, searched and added up off the UI thread.
+class TimelineView : public View {
+    Q_OBJECT
+
+public:
+    static constexpr std::size_t kAtOnce = 50'000;
+
+    explicit TimelineView(Selection& selection, QWidget* parent = nullptr);
+    ~TimelineView() override;
+
+    void setAnalysis(std::shared_ptr<const sim::Analysis> analysis) override;
+
+    /// A measured step by both clocks; null takes it away.
+    void setMeasured(std::shared_ptr<const Timeline> virtualTime, std::shared_ptr<const Timeline> wall);
+
+    /// The visible window of every group that is not collapsed.
+    DisplayList picture() const override;
+
+    QString command() const override;
+
+    /// Which clock of the measured step is on screen.
+    Clock measuredClock() const { return m_showsWall ? Clock::Wall : Clock::Virtual; }
+    void setMeasuredClock(Clock clock);
+
+    /// True while slices are being read, searched or added up.
+    bool isBusy() const;
+
+    TimelineCanvas& canvas() { return *m_canvas; }
+    DetailsPane& details() { return *m_details; }
+
+    /// All keys and gestures, as rich text.
+    static QString help();
+
+protected:
+    void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
+private:
+    using Part = std::shared_ptr<const TimelinePart>;
+
+    QWidget* makeToolBar();
+    QToolButton* makeButton(const QString& text, const QString& toolTip);
+    void connectCanvas();
+    void showModel();
+    void showState();
+    void showProblem(const sim::Analysis& analysis);
+    void shareHeight();
+    void chooseStretch();
+    void onSliceClicked();
+    void onOperationChanged(const QString& name);
+    void startSearch();
+    void setMatches(std::shared_ptr<const SearchMatches> matches);
+    void showCount();
+    void goToMatch(int step);
+    void startTotals();
+    void showHelp();
+
+    /// Runs a job at once where there is little to do; otherwise on the worker.
+    static void run(LatestWorker& worker, std::size_t slices, LatestWorker::Job job);
+
+    Selection& m_selection;
+    std::shared_ptr<const sim::Analysis> m_analysis; ///< the latest; null before the first
+    std::shared_ptr<const sim::SimulatedStudy> m_simulated; ///< that is shown, or being read
+    Part m_simulatedPart;
+    std::string m_simulatedTitle; ///< of that part
+    Part m_virtualPart;
+    Part m_wallPart;
+    bool m_showsWall = false;
+    std::optional<bool> m_stretch; ///< as the user chose
+    bool m_heightIsUsers = false; ///< the user moved the splitter
+    std::size_t m_slicesRead = 0; ///< of what is being read
+
+    TimelineCanvas* m_canvas = nullptr;
+    DetailsPane* m_details = nullptr;
+    Legend* m_legend = nullptr;
+    QSplitter* m_splitter = nullptr;
+    QLabel* m_notice = nullptr;
+    QLineEdit* m_search = nullptr;
+    QToolButton* m_regularExpression = nullptr;
+    QToolButton* m_previous = nullptr;
+    QToolButton* m_next = nullptr;
+    QLabel* m_count = nullptr;
+    QLabel* m_searchProblem = nullptr;
+    QToolButton* m_clockButton = nullptr;
+    QToolButton* m_scaleButton = nullptr;
+    QToolButton* m_helpButton = nullptr;
+
+    std::shared_ptr<const SearchMatches> m_matches; ///< null: nothing is searched, or not yet
+
+    LatestWorker m_simulatedReader;
+    LatestWorker m_measuredReader;
+    LatestWorker m_searcher;
+    LatestWorker m_adder;
+};
+
+} // namespace meshwright::ui
