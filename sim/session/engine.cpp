@@ -5,6 +5,7 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/text/program_text.h"
+#include "sim/hardware/fitting_choice.h"
 
 #include <fmt/format.h>
 
@@ -101,18 +102,23 @@ Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
         return Problem{"MW1731", "the study names no hardware from the catalogue",
             "add `hardware: {chip: v5e, topology: [4, 2]}`, or --set hardware.chip=h100 --set hardware.hosts=1",
             study.placeOf("hardware")};
-    const auto machine = buildMachine(catalogue,
-        {study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0),
-            study.hardware->chipsPerHost.value_or(0)});
-    if (!machine) {
-        Problems problems = machine.error();
-        for (Problem& problem : problems) {
-            if (problem.place.line == 0)
-                problem.place = study.placeOf("hardware");
-        }
-        return problems;
+    const sim::HardwareChoice choice{study.hardware->chip, study.hardware->topology, study.hardware->hosts.value_or(0),
+        study.hardware->chipsPerHost.value_or(0)};
+    auto machine = buildMachine(catalogue, choice);
+    if (machine)
+        return machine;
+    std::int64_t devices = 1;
+    for (const MeshAxis& axis : phaseStudy(study, 0).mesh)
+        devices *= axis.size;
+    const auto fitting = fittingChoice(catalogue, choice, devices);
+    Problems problems = machine.error();
+    for (Problem& problem : problems) {
+        if (problem.place.line == 0)
+            problem.place = study.placeOf(problem.id == "MW1701" ? "hardware.chip" : "hardware");
+        if (fitting)
+            problem.fixSettings = hardwareSettings(choice, *fitting);
     }
-    return machine;
+    return problems;
 }
 
 ScheduledFunction scheduleStep(const BuiltPhase& built)
