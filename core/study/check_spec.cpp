@@ -18,16 +18,22 @@ std::vector<std::string> namesOf(const std::vector<MeshAxis>& mesh)
     return names;
 }
 
-/// The word or mark at a position; the last byte of the text when it is past the end.
+/// The word, the quoted name or the mark at a position; the last word of the text when the position is past the end.
 TextRange tokenAt(std::string_view text, std::size_t at)
 {
-    while (at > 0 && (at >= text.size() || text[at] == ' '))
-        --at; // the end, and the gap before what is missing, show at what stands before
     const auto isWord = [&](std::size_t i) {
         return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '_');
     };
-    std::size_t end = at;
+    const bool pastEnd = at >= text.size();
+    while (at > 0 && (at >= text.size() || text[at] == ' '))
+        --at; // the end, and the gap before what is missing, show at what stands before
+    while (pastEnd && at > 0 && isWord(at) && isWord(at - 1))
+        --at;
+    const bool quoted = at < text.size() && (text[at] == '\'' || text[at] == '"');
+    std::size_t end = quoted ? at + 1 : at;
     while (isWord(end))
+        ++end;
+    if (quoted && end < text.size() && text[end] == text[at])
         ++end;
     return {at, text.empty() ? 0 : std::max<std::size_t>(1, end - at)};
 }
@@ -56,7 +62,7 @@ std::vector<SpecProblem> checkSpecText(std::string_view text, const StudyArray& 
         return problems;
     }
     std::vector<SpecFinding> findings = axisFindings(located->spec, namesOf(mesh));
-    if (findings.empty())
+    if (findings.empty() && Mesh::create(mesh))
         findings = fitFindings(located->spec, array, mesh);
     for (SpecFinding& finding : findings) {
         const TextRange range = rangeOf(*located, finding);
@@ -74,7 +80,7 @@ std::optional<std::string> correctedSpec(std::string_view text, const StudyArray
     const PartitionSpec known = withKnownAxes(*spec, names);
     if (!axisFindings(known, names).empty())
         return std::nullopt;
-    return specText(withFittingAxes(known, array.shape, std::span(&mesh, 1)));
+    return specText(Mesh::create(mesh) ? withFittingAxes(known, array.shape, std::span(&mesh, 1)) : known);
 }
 
 } // namespace meshwright

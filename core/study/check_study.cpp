@@ -385,6 +385,12 @@ void Checker::checkSharding()
     checkRuleUse(assigned);
 }
 
+std::string withoutDigits(std::string name)
+{
+    std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+    return name;
+}
+
 void Checker::checkNames(const std::vector<StudyArray>& arrays)
 {
     std::vector<std::string> names;
@@ -401,14 +407,18 @@ void Checker::checkNames(const std::vector<StudyArray>& arrays)
             continue;
         constexpr int kMostSearched = 20;
         const auto near = searched++ < kMostSearched ? nearestName(entry.name, names) : std::nullopt;
+        const bool otherLayer = near && withoutDigits(*near) == withoutDigits(entry.name);
         Problem& problem = report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
-            near ? fmt::format("did you mean \"{}\"?", *near)
-                 : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
+            otherLayer ? fmt::format("the model has the layers 0 to {}: remove the spec", layers - 1)
+                : near ? fmt::format("did you mean \"{}\"?", *near)
+                       : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
             entry.path);
         const auto& entries = m_study.sharding.entries;
         const bool isFree
             = near && std::none_of(entries.begin(), entries.end(), [&](const ShardingEntry& e) { return e.name == *near; });
-        if (isFree && entry.path == "sharding." + entry.name)
+        if (otherLayer)
+            problem.fixSettings = {entry.path + "="};
+        else if (isFree && entry.path == "sharding." + entry.name)
             problem.fixSettings
                 = {entry.path + "=", fmt::format("sharding.{}={}", *near, specText(entry.spec))}; // the old name goes
     }

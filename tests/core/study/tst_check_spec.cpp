@@ -15,6 +15,7 @@ private Q_SLOTS:
     void tokens_data();
     void tokens();
     void otherPrograms();
+    void wrongMeshes();
 };
 
 namespace {
@@ -64,13 +65,13 @@ void TestCheckSpec::tokens_data()
                              << "MW1105:data"
                              << "";
     QTest::newRow("not closed") << "P('data', None"
-                                << "MW1105:e"
+                                << "MW1105:None"
                                 << "";
     QTest::newRow("no closing quote") << "P('data, None)"
-                                      << "MW1105:'"
+                                      << "MW1105:'data"
                                       << "";
     QTest::newRow("no comma") << "P('data' 'model')"
-                              << "MW1105:'"
+                              << "MW1105:'model'"
                               << "";
     QTest::newRow("a word too much") << "P('data') model"
                                      << "MW1105:model"
@@ -110,6 +111,17 @@ void TestCheckSpec::otherPrograms()
     QCOMPARE(problems[0].problem.message, std::string("\"arg0\": dim 0 of size 30 is not divisible by 4"));
     QCOMPARE(checkSpecText("P(None, None)", array, kMesh)[0].problem.message,
         std::string("the spec P(None, None) has 2 entries, but \"arg0\" has rank 1"));
+}
+
+/// On a mesh that is itself wrong only names are checked.
+void TestCheckSpec::wrongMeshes()
+{
+    for (const std::int64_t size : {std::int64_t{0}, std::int64_t{-4}, std::int64_t{1} << 62}) {
+        const std::vector<MeshAxis> mesh = {{"data", size}, {"model", size}};
+        QVERIFY(checkSpecText("P('data', 'model')", kArray, mesh).empty());
+        QCOMPARE(checkSpecText("P('dta')", kArray, mesh).size(), std::size_t{1});
+        QCOMPARE(correctedSpec("P('dta')", kArray, mesh).value_or(""), std::string("P('data',)"));
+    }
 }
 
 QTEST_APPLESS_MAIN(TestCheckSpec)

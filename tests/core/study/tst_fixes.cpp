@@ -105,6 +105,7 @@ void TestFixes::fixes_data()
         "batch=80");
     row("name of an array", broken("  x:", "  layer.0.w: P('data', None)\n  x:"), "MW1429",
         "sharding.layer.0.w=; sharding.layers.0.w=P('data', None)");
+    row("a layer that is not there", broken("layers.1:", "layers.3:"), "MW1429", "sharding.layers.3.w=");
     row("one entry for the largest dimension", broken("spec: []", "divisible: largest_dim, spec: [null, model]"), "MW1427",
         "sharding.match[0].spec=P('model',)");
 

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/study/hardware_section.h"
+
+#include "core/support/text.h"
+#include "ui/study/field.h"
+#include "ui/study/value_edit.h"
+
+#include <QAbstractItemView>
+#include <QComboBox>
+#include <QCompleter>
+#include <QHBoxLayout>
+#include <QSpinBox>
+#include <QStandardItemModel>
+
+namespace meshwright::ui {
+
+namespace {
+
+constexpr int kNameRole = Qt::UserRole;
+
+/// `4x2`, `4, 2`, `4 x 2 x 1`; nothing when it is not of that form.
+std::optional<std::vector<std::int64_t>> sizesOf(const QString& text)
+{
+    std::vector<std::int64_t> sizes;
+    QString plain = text.toLower();
+    plain.replace(QLatin1Char(','), QLatin1Char('x')).replace(QChar(0xD7), QLatin1Char('x'));
+    for (const QString& part : plain.split(QLatin1Char('x'))) {
+        const auto size = parseInteger(trimmed(part.toStdString()));
+        if (!size)
+            return std::nullopt;
+        sizes.push_back(*size);
+    }
+    return sizes;
+}
+
+QSpinBox* countBox(const QString& name)
+{
+    auto* box = new QSpinBox;
+    box->setRange(1, 1 << 20);
+    box->setKeyboardTracking(false);
+    box->setAlignment(Qt::AlignRight);
+    box->setAccessibleName(name);
+    keepWheelForFocus(box);
+    return box;
+}
+
+} // namespace
+
+HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* parent)
+    : Section(tr("Hardware"), parent)
+    , m_catalogue(catalogue)
+    , m_chip(new QComboBox)
+    , m_names(new QStandardItemModel(this))
+    , m_topology(new ValueEdit)
+    , m_hosts(countBox(tr("Hosts")))
+    , m_perHost(countBox(tr("Chips of a host")))
+    , m_profile(new ToneLabel(ColourRole::MutedText))
+{
+    m_chip->setEditable(true);
+    m_chip->setInsertPolicy(QComboBox::NoInsert);
+    m_chip->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    m_chip->setMinimumContentsLength(12);
+    m_chip->lineEdit()->setPlaceholderText(tr("choose a chip"));
+    keepWheelForFocus(m_chip);
+    fillChips();
+    m_chipField = new Field(tr("Chip"), m_chip);
+
+    m_topology->setPlaceholderText(QStringLiteral("4x2"));
+    m_topology->setCheck([this](const QString& text) { return topologyProblem(text); });
+    m_topologyField = new Field(tr("Topology"), m_topology);
+
+    m_perHost->setSuffix(tr(" chips"));
+    auto* hosts = new QWidget;
+    auto* line = new QHBoxLayout(hosts);
+    line->setContentsMargins(0, 0, 0, 0);
+    line->setSpacing(6);
+    line->addWidget(m_hosts, 1);
+    line->addWidget(new QLabel(tr("of")));
+    line->addWidget(m_perHost, 1);
+    hosts->setFocusProxy(m_hosts);
+    m_hostsField = new Field(tr("Hosts"), hosts);
+    m_profile->hide();
+
+    for (QWidget* field : std::initializer_list<QWidget*>{m_chipField, m_topologyField, m_hostsField, m_profile})
+        body().addWidget(field);
+
+    connect(m_chip, &QComboBox::activated, this, [this](int index) { chooseChip(m_chip->itemData(index, kNameRole).toString()); });
+    connect(m_chip->lineEdit(), &QLineEdit::editingFinished, this, &HardwareSection::finishTyping);
+    connect(m_topology, &ValueEdit::problemChanged, m_topologyField, &Field::setTyped);
+    connect(m_topology, &ValueEdit::committed, this, &HardwareSection::commitTopology);
+    connect(m_hosts, &QSpinBox::valueChanged, this, &HardwareSection::commitHosts);
+    connect(m_perHost, &QSpinBox::valueChanged, this, &HardwareSection::commitHosts);
+}
+
+/// The list has each chip once; typing finds it by any of its names.
+void HardwareSection::fillChips()
+{
+    for (const sim::Chip& chip : m_catalogue.chips()) {
+        m_chip->addItem(QString::fromStdString(chip.name), {});
+        m_chip->setItemData(m_chip->count() - 1, QString::fromStdString(chip.key), kNameRole);
+    }
+    for (const std::string& name : m_catalogue.names()) {
+        const auto match = m_catalogue.find(name);
+        if (!match)
+            continue;
+        auto* item = new QStandardItem(
+            QString::fromStdString(fmt::format("{}  ({})", name, match->chip->name)));
+        item->setData(QString::fromStdString(name), kNameRole);
+        m_names->appendRow(item);
+    }
+    auto* completer = new QCompleter(m_names, this);
+    completer->setFilterMode(Qt::MatchContains);
+    completer->setCaseSensitivity(Qt::CaseInsensitive);
+    completer->setMaxVisibleItems(12);
+    m_chip->setCompleter(completer);
+    connect(completer, qOverload<const QModelIndex&>(&QCompleter::activated), this,
+        [this](const QModelIndex& index) { chooseChip(index.data(kNameRole).toString()); });
+}
+
+sim::HardwareChoice HardwareSection::choice() const
+{
+    const auto& hardware = m_facts->study.hardware;
+    if (!hardware)
+        return {};
+    return {hardware->chip, hardware->topology, hardware->hosts.value_or(0), hardware->chipsPerHost.value_or(0)};
+}
+
+void HardwareSection::show(const std::shared_ptr<const StudyFacts>& facts)
+{
+    m_facts = facts;
+    const bool isProfile = facts->study.hardware && !facts->study.hardware->profile.empty();
+    m_chipField->setVisible(!isProfile);
+    m_profile->setNote(isProfile ? tr("Measured machine: %1").arg(QString::fromStdString(facts->study.hardware->profile)) : QString(),
+        ColourRole::MutedText);
+    showChip();
+    showCounts();
+    setEnabled(facts->readable);
+}
+
+void HardwareSection::showChip()
+{
+    const std::string name = choice().chip;
+    const auto match = m_catalogue.find(name);
+    const bool typing = m_chip->lineEdit()->hasFocus() && m_chip->lineEdit()->isModified();
+    if (!typing) {
+        const QSignalBlocker quiet(m_chip);
+        m_chip->setCurrentIndex(match ? m_chip->findData(QString::fromStdString(match->chip->key), kNameRole) : -1);
+        const QString shown = match && !match->devices ? QString::fromStdString(match->chip->name) : QString::fromStdString(name);
+        m_chip->setEditText(shown);
+        m_chip->lineEdit()->setCursorPosition(0);
+    }
+    m_chip->setToolTip(match ? tr("\"%1\" in the study").arg(QString::fromStdString(name)) : QString());
+    const Problem* problem = m_facts->findProblem("hardware.chip");
+    m_chipField->setProblem(problem != nullptr ? QString::fromStdString(problem->message) : QString());
+    m_chipField->setRemark(m_facts->study.hardware ? QString() : tr("Without hardware nothing is predicted."));
+}
+
+void HardwareSection::showCounts()
+{
+    const sim::HardwareChoice now = choice();
+    const auto match = m_catalogue.find(now.chip);
+    const bool counts = match && !match->devices;
+    const bool isTorus = match && match->chip->interconnect.kind == sim::InterconnectKind::Torus;
+    m_topologyField->setVisible(counts && isTorus);
+    m_hostsField->setVisible(counts && !isTorus);
+
+    m_topology->setValue(QString::fromStdString(sim::topologyText(now.topology)));
+    const sim::HardwareChoice built = m_facts->machine ? m_facts->machine->choice : now;
+    const QSignalBlocker quietHosts(m_hosts);
+    const QSignalBlocker quietPerHost(m_perHost);
+    m_hosts->setValue(static_cast<int>(std::clamp<std::int64_t>(built.hosts, 1, m_hosts->maximum())));
+    m_perHost->setValue(static_cast<int>(std::clamp<std::int64_t>(built.perHost, 1, m_perHost->maximum())));
+
+    const auto isAbout = [](const Problem& problem) {
+        return problem.place.path == "hardware" || problem.place.path.starts_with("hardware.topology")
+            || problem.place.path == "hardware.hosts" || problem.place.path == "hardware.per_host";
+    };
+    const auto problem = std::find_if(m_facts->problems.begin(), m_facts->problems.end(), isAbout);
+    const QString text = problem != m_facts->problems.end() ? QString::fromStdString(problem->message) : QString();
+    m_topologyField->setProblem(text);
+    m_hostsField->setProblem(text);
+    QString remark;
+    if (m_facts->machine && isTorus) {
+        QStringList wraps;
+        for (const sim::PhysicalAxis& axis : m_facts->machine->topology.axes()) {
+            if (axis.wraps)
+                wraps << QString::fromStdString(axis.name);
+        }
+        remark = wraps.isEmpty() ? tr("No axis closes to a ring.") : tr("Rings along %1.").arg(wraps.join(QLatin1String(", ")));
+    }
+    m_topologyField->setRemark(remark);
+}
+
+/// Another chip of as many devices: the topology or the hosts change with it.
+void HardwareSection::chooseChip(const QString& name)
+{
+    if (name.isEmpty())
+        return;
+    m_chip->lineEdit()->setModified(false);
+    m_chipField->setTyped({});
+    const sim::HardwareChoice before = choice();
+    sim::HardwareChoice wanted = before;
+    wanted.chip = name.toStdString();
+    const auto was = m_catalogue.find(before.chip);
+    const auto is = m_catalogue.find(wanted.chip);
+    if (was && is && was->chip == is->chip && was->devices == is->devices) {
+        showChip(); // another name for the same
+        return;
+    }
+    const std::int64_t devices = m_facts->machine ? m_facts->machine->deviceCount() : m_facts->meshDevices();
+    const auto fitting = fittingChoice(m_catalogue, wanted, devices);
+    Q_EMIT edited(settingList(sim::hardwareSettings(before, fitting.value_or(wanted))));
+}
+
+void HardwareSection::finishTyping()
+{
+    QLineEdit* line = m_chip->lineEdit();
+    if (!line->isModified() || m_chip->completer()->popup()->isVisible())
+        return;
+    const QString typed = line->text().trimmed();
+    if (typed.isEmpty()) {
+        line->setModified(false);
+        showChip();
+        return;
+    }
+    const int listed = m_chip->findText(typed, Qt::MatchFixedString);
+    const auto match = m_catalogue.find(typed.toStdString());
+    if (listed >= 0)
+        chooseChip(m_chip->itemData(listed, kNameRole).toString());
+    else if (match)
+        chooseChip(typed);
+    else
+        m_chipField->setTyped(QString::fromStdString(
+            fmt::format("{}. {}", match.error().front().message, match.error().front().fix)));
+}
+
+QString HardwareSection::topologyProblem(const QString& text) const
+{
+    const auto sizes = sizesOf(text);
+    if (!sizes)
+        return tr("A topology is the number of chips along each axis: 4x2");
+    sim::HardwareChoice wanted = choice();
+    wanted.topology = *sizes;
+    const auto machine = buildMachine(m_catalogue, wanted);
+    return machine ? QString() : QString::fromStdString(machine.error().front().message);
+}
+
+void HardwareSection::commitTopology(const QString& text)
+{
+    sim::HardwareChoice wanted = choice();
+    wanted.topology = *sizesOf(text);
+    if (const auto settings = sim::hardwareSettings(choice(), wanted); !settings.empty())
+        Q_EMIT edited(settingList(settings));
+    else
+        m_topology->setValue(m_topology->value());
+}
+
+void HardwareSection::commitHosts()
+{
+    sim::HardwareChoice wanted = choice();
+    wanted.hosts = m_hosts->value();
+    wanted.perHost = m_perHost->value();
+    Q_EMIT edited(settingList(sim::hardwareSettings(choice(), wanted)));
+}
+
+bool HardwareSection::focusField(const QString& path)
+{
+    if (!path.startsWith(QLatin1String("hardware")))
+        return false;
+    if (path.startsWith(QLatin1String("hardware.chip")) || (!m_topologyField->isVisible() && !m_hostsField->isVisible())) {
+        m_chip->setFocus();
+        m_chip->lineEdit()->selectAll();
+    } else if (m_topologyField->isVisible()) {
+        m_topology->setFocus();
+    } else {
+        (path.endsWith(QLatin1String("per_host")) ? m_perHost : m_hosts)->setFocus();
+    }
+    return true;
+}
+
+} // namespace meshwright::ui

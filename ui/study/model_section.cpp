@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/study/model_section.h"
+
+#include "core/study/study_parts.h"
+#include "core/support/text.h"
+#include "ui/study/field.h"
+#include "ui/study/value_edit.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+
+namespace meshwright::ui {
+
+namespace {
+
+/// Sizes between commas, spaces or brackets; nothing when something else stands there.
+std::optional<std::vector<std::int64_t>> sizesOf(const QString& text)
+{
+    QString plain = text;
+    for (const char mark : {'[', ']', ',', ';'})
+        plain.replace(QLatin1Char(mark), QLatin1Char(' '));
+    std::vector<std::int64_t> sizes;
+    for (const QString& part : plain.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
+        const auto size = parseInteger(part.trimmed().toStdString());
+        if (!size)
+            return std::nullopt;
+        sizes.push_back(*size);
+    }
+    return sizes;
+}
+
+QString listText(const std::vector<std::int64_t>& sizes)
+{
+    QStringList parts;
+    for (const std::int64_t size : sizes)
+        parts << QString::number(size);
+    return parts.join(QLatin1String(", "));
+}
+
+QString layersProblem(const QString& text)
+{
+    const auto sizes = sizesOf(text);
+    if (!sizes)
+        return ModelSection::tr("Sizes are whole numbers: 784, 8192, 10");
+    if (sizes->size() < 2)
+        return ModelSection::tr("At least the inputs and the outputs: 784, 10");
+    const bool good = std::all_of(sizes->begin(), sizes->end(), [](std::int64_t s) { return s >= 1 && s <= kLargestDimension; });
+    return good ? QString() : ModelSection::tr("Every size is at least 1 and at most 2^40");
+}
+
+QString countProblem(const QString& text)
+{
+    const auto count = parseInteger(trimmed(text.toStdString()));
+    return count && *count >= 1 && *count <= kLargestDimension ? QString() : ModelSection::tr("A whole number, at least 1");
+}
+
+QString rateProblem(const QString& text)
+{
+    const auto rate = parseNumber(trimmed(text.toStdString()));
+    return rate && *rate > 0 ? QString() : ModelSection::tr("A number above 0, such as 0.01 or 1e-3");
+}
+
+QString momentumProblem(const QString& text)
+{
+    const auto momentum = parseNumber(trimmed(text.toStdString()));
+    return momentum && *momentum >= 0 && *momentum < 1 ? QString() : ModelSection::tr("A number from 0 to below 1");
+}
+
+template <typename T>
+QStringList namesOf(const Words<T>& words)
+{
+    QStringList names;
+    for (const auto& [name, value] : words)
+        names << QString::fromLatin1(name);
+    return names;
+}
+
+QString numberText(double value)
+{
+    return QString::fromStdString(fmt::format("{}", value));
+}
+
+QComboBox* wordBox(const QStringList& words, const QString& name)
+{
+    auto* box = new QComboBox;
+    box->addItems(words);
+    box->setAccessibleName(name);
+    keepWheelForFocus(box);
+    return box;
+}
+
+/// Two editors on one line, with words between them (may be null); `secondStretch` is the share of the second in the width.
+QWidget* sideBySide(QWidget* first, QLabel* between, QWidget* second, int secondStretch)
+{
+    auto* line = new QWidget;
+    auto* row = new QHBoxLayout(line);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->setSpacing(6);
+    for (QWidget* editor : {first, second}) {
+        if (editor->sizePolicy().horizontalPolicy() != QSizePolicy::Minimum)
+            editor->setSizePolicy(QSizePolicy::Ignored, editor->sizePolicy().verticalPolicy());
+    }
+    row->addWidget(first, 1);
+    if (between != nullptr) {
+        between->setBuddy(second);
+        row->addWidget(between);
+    }
+    row->addWidget(second, secondStretch);
+    line->setFocusProxy(first);
+    return line;
+}
+
+void choose(QComboBox& box, const char* word)
+{
+    const QSignalBlocker quiet(&box);
+    box.setCurrentIndex(box.findText(QString::fromLatin1(word)));
+}
+
+} // namespace
+
+ModelSection::ModelSection(QWidget* parent)
+    : Section(tr("Model"), parent)
+    , m_program(new ToneLabel(ColourRole::MutedText))
+    , m_layers(new ValueEdit)
+    , m_activation(wordBox(namesOf(activationWords()), tr("Activation")))
+    , m_bias(new QCheckBox(tr("bias")))
+    , m_loss(wordBox(namesOf(lossWords()), tr("Loss")))
+    , m_batch(new ValueEdit)
+    , m_parameters(wordBox(namesOf(dtypeWords()), tr("Type of parameters")))
+    , m_products(wordBox(namesOf(dtypeWords()), tr("Type of products")))
+    , m_optimizer(wordBox({QStringLiteral("sgd"), QStringLiteral("adam"), QStringLiteral("none")}, tr("Optimizer")))
+    , m_rate(new ValueEdit)
+    , m_momentum(new ValueEdit)
+    , m_momentumLabel(new QLabel(tr("momentum")))
+{
+    m_program->hide();
+    body().addWidget(m_program);
+    m_layers->setCheck(layersProblem);
+    m_batch->setCheck(countProblem);
+    m_rate->setCheck(rateProblem);
+    m_momentum->setCheck(momentumProblem);
+    m_bias->setAccessibleName(tr("Bias of each layer"));
+    m_products->setToolTip(tr("Operands of products are rounded to this type"));
+
+    addText("model.mlp.layers", m_layers, addLine(tr("Layers"), m_layers));
+    Field* activation = addLine(tr("Activation"), sideBySide(m_activation, nullptr, m_bias, 0));
+    addEditor("model.mlp.activation", m_activation, activation);
+    addEditor("model.mlp.bias", m_bias, activation);
+    addEditor("model.mlp.loss", m_loss, addLine(tr("Loss"), m_loss));
+    addText("batch", m_batch, addLine(tr("Batch"), m_batch));
+    Field* types = addLine(tr("Parameters"), sideBySide(m_parameters, new QLabel(tr("products")), m_products, 1));
+    addEditor("dtype.parameters", m_parameters, types);
+    addEditor("dtype.matmul", m_products, types);
+    addEditor("optimizer", m_optimizer, addLine(tr("Optimizer"), m_optimizer));
+    m_rateLine = addLine(tr("Learning rate"), sideBySide(m_rate, m_momentumLabel, m_momentum, 1));
+    m_rate->setAccessibleName(tr("Learning rate"));
+    m_momentum->setAccessibleName(tr("Momentum"));
+    addText("optimizer.sgd.learning_rate", m_rate, m_rateLine);
+    addText("optimizer.sgd.momentum", m_momentum, m_rateLine);
+
+    connect(m_layers, &ValueEdit::committed, this, [this](const QString& text) {
+        Q_EMIT edited({setting(QStringLiteral("model.mlp.layers"), QLatin1Char('[') + listText(*sizesOf(text)) + QLatin1Char(']'))});
+    });
+    connect(m_batch, &ValueEdit::committed, this,
+        [this](const QString& text) { Q_EMIT edited({setting(QStringLiteral("batch"), text.trimmed())}); });
+    connect(m_bias, &QCheckBox::clicked, this, [this](bool on) {
+        Q_EMIT edited({setting(QStringLiteral("model.mlp.bias"), on ? QStringLiteral("true") : QStringLiteral("false"))});
+    });
+    for (const auto& [box, path] : {std::pair(m_activation, "model.mlp.activation"), std::pair(m_loss, "model.mlp.loss")}) {
+        connect(box, &QComboBox::textActivated, this,
+            [this, path = QString::fromLatin1(path)](const QString& word) { Q_EMIT edited({setting(path, word)}); });
+    }
+    for (QComboBox* box : {m_parameters, m_products}) {
+        connect(box, &QComboBox::textActivated, this, [this] {
+            Q_EMIT edited({setting(QStringLiteral("dtype"),
+                QStringLiteral("{parameters: %1, matmul: %2}").arg(m_parameters->currentText(), m_products->currentText()))});
+        });
+    }
+    connect(m_optimizer, &QComboBox::textActivated, this, &ModelSection::chooseOptimizer);
+    connect(m_rate, &ValueEdit::committed, this, [this](const QString& text) {
+        Optimizer optimizer = m_facts->study.optimizer;
+        const double rate = *parseNumber(trimmed(text.toStdString()));
+        if (auto* sgd = std::get_if<SgdOptimizer>(&optimizer))
+            sgd->learningRate = rate;
+        else if (auto* adam = std::get_if<AdamOptimizer>(&optimizer))
+            adam->learningRate = rate;
+        setOptimizer(optimizer);
+    });
+    connect(m_momentum, &ValueEdit::committed, this, [this](const QString& text) {
+        Optimizer optimizer = m_facts->study.optimizer;
+        if (auto* sgd = std::get_if<SgdOptimizer>(&optimizer))
+            sgd->momentum = *parseNumber(trimmed(text.toStdString()));
+        setOptimizer(optimizer);
+    });
+}
+
+Field* ModelSection::addLine(const QString& label, QWidget* editor)
+{
+    auto* field = new Field(label, editor);
+    body().addWidget(field);
+    m_lines.push_back(field);
+    return field;
+}
+
+void ModelSection::addEditor(const char* path, QWidget* widget, Field* field)
+{
+    m_editors.push_back({QString::fromLatin1(path), widget, field});
+}
+
+void ModelSection::addText(const char* path, ValueEdit* editor, Field* field)
+{
+    addEditor(path, editor, field);
+    connect(editor, &ValueEdit::problemChanged, field, &Field::setTyped);
+}
+
+void ModelSection::show(const std::shared_ptr<const StudyFacts>& facts)
+{
+    m_facts = facts;
+    const auto* program = std::get_if<ProgramFile>(&facts->study.model);
+    for (Field* line : m_lines)
+        line->setVisible(program == nullptr);
+    QString text;
+    if (program != nullptr) {
+        text = tr("The program %1").arg(QString::fromStdString(program->file));
+        if (!program->function.empty())
+            text += tr(", function %1").arg(QString::fromStdString(program->function));
+    }
+    m_program->setNote(text, ColourRole::Text);
+    if (program == nullptr)
+        showMlp();
+    setEnabled(facts->readable);
+}
+
+void ModelSection::showMlp()
+{
+    if (const MlpModel* mlp = m_facts->study.mlp()) {
+        m_layers->setValue(listText(mlp->layers));
+        choose(*m_activation, activationName(mlp->activation));
+        choose(*m_loss, lossName(mlp->loss));
+        m_bias->setChecked(mlp->bias);
+    }
+    m_batch->setValue(QString::number(m_facts->study.batch));
+    choose(*m_parameters, dtypeName(m_facts->study.parameterType));
+    choose(*m_products, dtypeName(m_facts->study.matmulType));
+    showOptimizer();
+    // Each problem once, at the line that says most: those of the editors further down.
+    std::set<const Problem*> known;
+    std::map<Field*, const Problem*> problems;
+    for (auto editor = m_editors.rbegin(); editor != m_editors.rend(); ++editor) {
+        const Problem* problem = m_facts->findProblem(editor->path.toStdString());
+        if (problem != nullptr && known.insert(problem).second)
+            problems[editor->field] = problem;
+    }
+    for (Field* line : m_lines) {
+        const Problem* problem = problems[line];
+        const bool isError = problem == nullptr || problem->severity == Severity::Error;
+        line->setProblem(problem != nullptr ? QString::fromStdString(problem->message) : QString(),
+            isError ? ColourRole::Error : ColourRole::Warning);
+    }
+}
+
+void ModelSection::showOptimizer()
+{
+    const auto* sgd = std::get_if<SgdOptimizer>(&m_facts->study.optimizer);
+    const auto* adam = std::get_if<AdamOptimizer>(&m_facts->study.optimizer);
+    choose(*m_optimizer, sgd != nullptr ? "sgd" : adam != nullptr ? "adam" : "none");
+    const QString kind = sgd != nullptr ? QStringLiteral("optimizer.sgd.") : QStringLiteral("optimizer.adam.");
+    for (Editor& editor : m_editors) {
+        if (editor.widget == m_rate)
+            editor.path = kind + QLatin1String("learning_rate");
+    }
+    m_rateLine->setVisible(sgd != nullptr || adam != nullptr);
+    m_momentum->setVisible(sgd != nullptr);
+    m_momentumLabel->setVisible(sgd != nullptr);
+    if (sgd != nullptr) {
+        m_rate->setValue(numberText(sgd->learningRate));
+        m_momentum->setValue(numberText(sgd->momentum));
+    } else if (adam != nullptr) {
+        m_rate->setValue(numberText(adam->learningRate));
+    }
+}
+
+void ModelSection::chooseOptimizer(const QString& kind)
+{
+    const auto& now = m_facts->study.optimizer;
+    if (kind == QLatin1String("sgd") && !std::holds_alternative<SgdOptimizer>(now))
+        setOptimizer(SgdOptimizer{});
+    else if (kind == QLatin1String("adam") && !std::holds_alternative<AdamOptimizer>(now))
+        setOptimizer(AdamOptimizer{});
+    else if (kind == QLatin1String("none"))
+        setOptimizer(NoOptimizer{});
+}
+
+/// The whole of it: a study may have just a word there, into which no path leads. What is as it always is stays out.
+void ModelSection::setOptimizer(const Optimizer& optimizer)
+{
+    QString value = QStringLiteral("none");
+    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer)) {
+        const QString momentum
+            = sgd->momentum != 0.0 ? QStringLiteral(", momentum: ") + numberText(sgd->momentum) : QString();
+        value = QStringLiteral("{sgd: {learning_rate: %1%2}}").arg(numberText(sgd->learningRate), momentum);
+    } else if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer)) {
+        const AdamOptimizer standard;
+        QString rest;
+        const auto add = [&](const char* key, double number, double usual) {
+            if (number != usual)
+                rest += QStringLiteral(", %1: %2").arg(QString::fromLatin1(key), numberText(number));
+        };
+        add("beta1", adam->beta1, standard.beta1);
+        add("beta2", adam->beta2, standard.beta2);
+        add("epsilon", adam->epsilon, standard.epsilon);
+        value = QStringLiteral("{adam: {learning_rate: %1%2}}").arg(numberText(adam->learningRate), rest);
+    }
+    Q_EMIT edited({setting(QStringLiteral("optimizer"), value)});
+}
+
+bool ModelSection::focusField(const QString& path)
+{
+    for (auto editor = m_editors.rbegin(); editor != m_editors.rend(); ++editor) {
+        if (!path.startsWith(editor->path) || editor->field->isHidden() || editor->widget->isHidden())
+            continue;
+        editor->widget->setFocus();
+        return true;
+    }
+    return false;
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/study/section.h"
+
+namespace meshwright::ui {
+
+class ArrayModel;
+class ArrayTree;
+class Selection;
+class ToneLabel;
+
+/// The arrays with their specs, and in words what the spec of the selected one means.
+class ShardingSection : public Section {
+    Q_OBJECT
+
+public:
+    explicit ShardingSection(Selection& selection, QWidget* parent = nullptr);
+
+    void show(const std::shared_ptr<const StudyFacts>& facts) override;
+    bool focusField(const QString& path) override;
+
+private:
+    void showDetails();
+
+    Selection& m_selection;
+    std::shared_ptr<const StudyFacts> m_facts;
+    ArrayModel* m_model;
+    ArrayTree* m_tree;
+    ToneLabel* m_meaning;
+    ToneLabel* m_reason;
+};
+
+} // namespace meshwright::ui

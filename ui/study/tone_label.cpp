@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/study/tone_label.h"
+
+#include "ui/theme/theme.h"
+
+#include <QEvent>
+
+namespace meshwright::ui {
+
+ToneLabel::ToneLabel(ColourRole tone, QWidget* parent)
+    : QLabel(parent)
+    , m_tone(tone)
+{
+    setWordWrap(true);
+    setTextFormat(Qt::PlainText);
+    applyTone();
+}
+
+void ToneLabel::setTone(ColourRole tone)
+{
+    m_tone = tone;
+    applyTone();
+}
+
+void ToneLabel::setNote(const QString& text, ColourRole tone)
+{
+    setTone(tone);
+    setText(text);
+    setVisible(!text.isEmpty());
+}
+
+void ToneLabel::changeEvent(QEvent* event)
+{
+    if (event->type() == QEvent::PaletteChange)
+        applyTone();
+    QLabel::changeEvent(event);
+}
+
+void ToneLabel::applyTone()
+{
+    const QColor colour = qtColour(m_tone, themeOf(palette()));
+    if (palette().color(QPalette::WindowText) == colour)
+        return; // setting it sends another change
+    QPalette changed = palette();
+    changed.setColor(QPalette::WindowText, colour);
+    setPalette(changed);
+}
+
+} // namespace meshwright::ui

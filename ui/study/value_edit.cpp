@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/study/value_edit.h"
+
+#include <QKeyEvent>
+
+namespace meshwright::ui {
+
+bool leavesUndoToWindow(QEvent* event, const QLineEdit& line)
+{
+    if (event->type() != QEvent::ShortcutOverride)
+        return false;
+    const auto* key = static_cast<QKeyEvent*>(event);
+    return (key->matches(QKeySequence::Undo) && !line.isUndoAvailable())
+        || (key->matches(QKeySequence::Redo) && !line.isRedoAvailable());
+}
+
+ValueEdit::ValueEdit(QWidget* parent)
+    : QLineEdit(parent)
+{
+    connect(this, &QLineEdit::textEdited, this, &ValueEdit::check);
+    connect(this, &QLineEdit::editingFinished, this, &ValueEdit::finish);
+}
+
+void ValueEdit::setValue(const QString& value)
+{
+    const bool typing = hasFocus() && isModified() && text() != m_value;
+    const bool changed = value != m_value;
+    m_value = value;
+    if (text() == value || typing || (!changed && !m_problem.isEmpty()))
+        return;
+    revert();
+}
+
+void ValueEdit::revert()
+{
+    setText(m_value);
+    setCursorPosition(hasFocus() ? static_cast<int>(m_value.size()) : 0);
+    if (!m_problem.isEmpty()) {
+        m_problem.clear();
+        Q_EMIT problemChanged(m_problem);
+    }
+}
+
+void ValueEdit::check()
+{
+    const QString problem = m_check && text() != m_value ? m_check(text()) : QString();
+    if (problem == m_problem)
+        return;
+    m_problem = problem;
+    Q_EMIT problemChanged(problem);
+}
+
+void ValueEdit::finish()
+{
+    check();
+    if (!m_problem.isEmpty() || text() == m_value)
+        return;
+    setModified(false);
+    Q_EMIT committed(text());
+}
+
+bool ValueEdit::event(QEvent* event)
+{
+    if (leavesUndoToWindow(event, *this)) {
+        event->ignore();
+        return false;
+    }
+    return QLineEdit::event(event);
+}
+
+void ValueEdit::keyPressEvent(QKeyEvent* event)
+{
+    if (event->key() == Qt::Key_Escape && text() != m_value) {
+        revert();
+        event->accept();
+        return;
+    }
+    QLineEdit::keyPressEvent(event);
+}
+
+} // namespace meshwright::ui
