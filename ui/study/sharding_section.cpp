@@ -4,8 +4,8 @@
 #include "core/study/edit_text.h"
 #include "core/support/text.h"
 #include "ui/models/selection.h"
-#include "ui/study/array_model.h"
-#include "ui/study/array_tree.h"
+#include "ui/study/spec_model.h"
+#include "ui/study/spec_tree.h"
 #include "ui/study/tone_label.h"
 
 namespace meshwright::ui {
@@ -32,8 +32,8 @@ QString meaningOf(const ArrayFacts& array, std::int64_t devices)
 ShardingSection::ShardingSection(Selection& selection, QWidget* parent)
     : Section(tr("Sharding"), parent)
     , m_selection(selection)
-    , m_model(new ArrayModel(this))
-    , m_tree(new ArrayTree(*m_model, this))
+    , m_model(new SpecModel(this))
+    , m_tree(new SpecTree(*m_model, this))
     , m_meaning(new ToneLabel(ColourRole::Text))
     , m_reason(new ToneLabel(ColourRole::MutedText))
 {
@@ -42,10 +42,10 @@ ShardingSection::ShardingSection(Selection& selection, QWidget* parent)
     body().addWidget(m_reason);
     m_reason->setTextInteractionFlags(Qt::TextSelectableByMouse);
 
-    connect(m_model, &ArrayModel::specEdited, this, [this](const QString& path, const QString& text) {
+    connect(m_model, &SpecModel::specEdited, this, [this](const QString& path, const QString& text) {
         Q_EMIT edited({setting(path, text.isEmpty() ? QString() : QString::fromStdString(settingText(text.toStdString())))});
     });
-    connect(m_tree, &ArrayTree::currentArrayChanged, this, [this](const QString& name) {
+    connect(m_tree, &SpecTree::currentArrayChanged, this, [this](const QString& name) {
         if (!name.isEmpty())
             m_selection.setArray(name);
         showDetails();

@@ -5,8 +5,8 @@
 
 namespace meshwright::ui {
 
-class ArrayModel;
-class ArrayTree;
+class SpecModel;
+class SpecTree;
 class Selection;
 class ToneLabel;
 
@@ -25,8 +25,8 @@ private:
 
     Selection& m_selection;
     std::shared_ptr<const StudyFacts> m_facts;
-    ArrayModel* m_model;
-    ArrayTree* m_tree;
+    SpecModel* m_model;
+    SpecTree* m_tree;
     ToneLabel* m_meaning;
     ToneLabel* m_reason;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/study/spec_delegate.h"
 
-#include "ui/study/array_model.h"
+#include "ui/study/spec_model.h"
 #include "ui/study/spec_edit.h"
 #include "ui/study/tone_label.h"
 #include "ui/theme/theme.h"
@@ -79,7 +79,7 @@ SpecDelegate::SpecDelegate(QAbstractItemView& view)
 
 void SpecDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const
 {
-    const auto& model = static_cast<const ArrayModel&>(*index.model());
+    const auto& model = static_cast<const SpecModel&>(*index.model());
     const ArrayFacts* array = model.arrayAt(index);
     if (array == nullptr) {
         QStyledItemDelegate::paint(painter, option, index);
@@ -106,7 +106,7 @@ void SpecDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
 
 QWidget* SpecDelegate::createEditor(QWidget* parent, const QStyleOptionViewItem&, const QModelIndex& index) const
 {
-    const auto& model = static_cast<const ArrayModel&>(*index.model());
+    const auto& model = static_cast<const SpecModel&>(*index.model());
     const ArrayFacts* array = model.arrayAt(index);
     if (array == nullptr)
         return nullptr;
@@ -125,7 +125,7 @@ QWidget* SpecDelegate::createEditor(QWidget* parent, const QStyleOptionViewItem&
 void SpecDelegate::setEditorData(QWidget* editor, const QModelIndex& index) const
 {
     auto& line = static_cast<SpecEdit&>(*editor);
-    const ArrayFacts* array = static_cast<const ArrayModel&>(*index.model()).arrayAt(index);
+    const ArrayFacts* array = static_cast<const SpecModel&>(*index.model()).arrayAt(index);
     if (array == nullptr || line.isModified())
         return; // what is being typed stays
     const QString text = QString::fromStdString(array->spec);

@@ -3,7 +3,7 @@
 #include "core/support/resources.h"
 #include "ui/models/selection.h"
 #include "ui/models/study_document.h"
-#include "ui/study/array_model.h"
+#include "ui/study/spec_model.h"
 #include "ui/study/legal_spin_box.h"
 #include "ui/study/spec_edit.h"
 #include "ui/study/study_panel.h"
@@ -132,12 +132,12 @@ struct Bench {
     }
 
     QTreeView& tree() const { return *panel.findChild<QTreeView*>(); }
-    ArrayModel& model() const { return *panel.findChild<ArrayModel*>(); }
+    SpecModel& model() const { return *panel.findChild<SpecModel*>(); }
 
     /// A click on the spec of an array, as people do.
     SpecEdit* editSpec(const QString& array)
     {
-        const QModelIndex index = model().indexOf(array, ArrayModel::Spec);
+        const QModelIndex index = model().indexOf(array, SpecModel::Spec);
         tree().expand(index.parent());
         QTest::mouseClick(tree().viewport(), Qt::LeftButton, {}, tree().visualRect(index).center());
         return tree().findChild<SpecEdit*>();
@@ -523,8 +523,8 @@ void TestStudyPanel::programFilesHideTheModel()
     QCOMPARE(bench.model().index(0, 0).data().toString(), "Arrays");
     QVERIFY2(bench.model().indexOf("x").isValid(), qPrintable(bench.notes()));
     // A name with brackets is nothing that a setting can name.
-    QVERIFY(bench.model().indexOf("x", ArrayModel::Spec).flags().testFlag(Qt::ItemIsEditable));
-    QVERIFY(!bench.model().indexOf("params['w1']", ArrayModel::Spec).flags().testFlag(Qt::ItemIsEditable));
+    QVERIFY(bench.model().indexOf("x", SpecModel::Spec).flags().testFlag(Qt::ItemIsEditable));
+    QVERIFY(!bench.model().indexOf("params['w1']", SpecModel::Spec).flags().testFlag(Qt::ItemIsEditable));
 }
 
 void TestStudyPanel::aBadSpecIsUnderlinedAtItsToken_data()
@@ -620,18 +620,18 @@ void TestStudyPanel::specsAreCommittedRightOrWrong()
     retype(bench.editSpec("layers.1.w"), "P('data', None)");
     finishSpec(bench);
     QCOMPARE(bench.edits, QStringList("sharding.layers.1.w=P('data', None)"));
-    QCOMPARE(bench.model().indexOf("layers.1.w", ArrayModel::Spec).data().toString(), "P('data', None)");
+    QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::Spec).data().toString(), "P('data', None)");
 
     // A wrong one is in the document too, where its problem can be read and mended.
     retype(bench.editSpec("layers.1.w"), "P('data', 'data'");
     finishSpec(bench);
     QCOMPARE(bench.edits.last(), "sharding.layers.1.w=P('data', 'data'");
-    QCOMPARE(bench.model().indexOf("layers.1.w", ArrayModel::Spec).data().toString(), "P('data', 'data'");
+    QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::Spec).data().toString(), "P('data', 'data'");
     QVERIFY2(bench.notes().contains("is not a PartitionSpec"), qPrintable(bench.notes()));
     // The rest can be edited meanwhile.
     QTest::keyClick(bench.find<LegalSpinBox>("Size of axis data"), Qt::Key_Down);
     QCOMPARE(bench.find<LegalSpinBox>("Size of axis data")->value(), 2);
-    QCOMPARE(bench.model().indexOf("layers.1.w", ArrayModel::Spec).data().toString(), "P('data', 'data'");
+    QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::Spec).data().toString(), "P('data', 'data'");
 
     // An output of a layer has its own place in the file.
     Bench outputs("digits.yaml", {"sharding.layers.1.out=P('data', 'model')"});
@@ -664,7 +664,7 @@ void TestStudyPanel::aSpecSaysWhatItMeans()
     QVERIFY2(bench.notes().contains("f32[8192,8192]: every device holds a piece of 8192x4096, 128 MiB. Each piece is on 4 devices."),
         qPrintable(bench.notes()));
     QVERIFY(bench.notes().contains("The study says so: sharding.layers.1.w."));
-    QCOMPARE(bench.model().indexOf("layers.1.w", ArrayModel::PerDevice).data().toString(), "128 MiB");
+    QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::PerDevice).data().toString(), "128 MiB");
     bench.selection.setArray("layers.0.w");
     QVERIFY2(bench.notes().contains("f32[784,8192]: every device holds all of it, 24.5 MiB."), qPrintable(bench.notes()));
     bench.selection.setArray("act.layers.1");
@@ -681,7 +681,7 @@ void TestStudyPanel::specsThatFollowAreGrey()
     bench.tree().clearSelection();
     bench.tree().setCurrentIndex({});
     const auto darkest = [&](const char* array) {
-        const QRect cell = bench.tree().visualRect(bench.model().indexOf(array, ArrayModel::Spec));
+        const QRect cell = bench.tree().visualRect(bench.model().indexOf(array, SpecModel::Spec));
         const QImage image = bench.tree().viewport()->grab(cell).toImage();
         int least = 255;
         for (int x = 0; x < image.width(); ++x) {
@@ -691,7 +691,7 @@ void TestStudyPanel::specsThatFollowAreGrey()
         return least;
     };
     QVERIFY2(darkest("layers.1.w") + 30 < darkest("layers.0.w"), qPrintable(QString("%1 %2").arg(darkest("layers.1.w")).arg(darkest("layers.0.w"))));
-    const QString why = bench.model().indexOf("act.layers.1", ArrayModel::Spec).data(Qt::ToolTipRole).toString();
+    const QString why = bench.model().indexOf("act.layers.1", SpecModel::Spec).data(Qt::ToolTipRole).toString();
     QVERIFY2(why.contains("It follows from other arrays.") && why.contains("sharding."), qPrintable(why));
 }
 
@@ -704,18 +704,18 @@ void TestStudyPanel::arraysAreSelectedBothWays()
     QTest::keyClick(&bench.tree(), Qt::Key_Up);
     QCOMPARE(bench.selection.array(), "layers.2.w");
     bench.selection.setArray("grad.layers.0.w"); // its group is closed at first
-    QCOMPARE(bench.tree().currentIndex().siblingAtColumn(ArrayModel::Name), bench.model().indexOf("grad.layers.0.w"));
+    QCOMPARE(bench.tree().currentIndex().siblingAtColumn(SpecModel::Name), bench.model().indexOf("grad.layers.0.w"));
     QVERIFY(bench.tree().isExpanded(bench.tree().currentIndex().parent()));
     bench.selection.setArray("no such array");
-    QCOMPARE(bench.tree().currentIndex().siblingAtColumn(ArrayModel::Name), bench.model().indexOf("grad.layers.0.w"));
+    QCOMPARE(bench.tree().currentIndex().siblingAtColumn(SpecModel::Name), bench.model().indexOf("grad.layers.0.w"));
     // A new analysis keeps the row.
     QTest::keyClick(bench.find<LegalSpinBox>("Size of axis data"), Qt::Key_Down);
-    QCOMPARE(bench.tree().currentIndex().siblingAtColumn(ArrayModel::Name), bench.model().indexOf("grad.layers.0.w"));
+    QCOMPARE(bench.tree().currentIndex().siblingAtColumn(SpecModel::Name), bench.model().indexOf("grad.layers.0.w"));
 }
 
 void TestStudyPanel::arraysAreAModel()
 {
-    ArrayModel model;
+    SpecModel model;
     const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
     QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
     for (const char* setting : {"batch=8192", "mesh.data=2", "model.mlp.layers=[784, 10]", "optimizer=adam", "sharding.x=P('dta')", "mesh=[", "model.mlp=3"}) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "ui/study/array_model.h"
+#include "ui/study/spec_model.h"
 
 #include <QTreeView>
 
 namespace meshwright::ui {
 
 /// The table of arrays, as tall as its rows. A click on a spec, Return and F2 edit it in place, with what is wrong right below.
-class ArrayTree : public QTreeView {
+class SpecTree : public QTreeView {
     Q_OBJECT
 
 public:
-    explicit ArrayTree(ArrayModel& model, QWidget* parent = nullptr);
+    explicit SpecTree(SpecModel& model, QWidget* parent = nullptr);
 
     /// Puts the keyboard on the row of an array, opening its group; false when there is none.
     bool showArray(const QString& name);
@@ -42,7 +42,7 @@ private:
     int visibleRows() const;
     void layOutColumns();
 
-    ArrayModel& m_model;
+    SpecModel& m_model;
     std::map<QString, bool> m_open; ///< groups by title, as the user left them
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/study/array_tree.h"
+#include "ui/study/spec_tree.h"
 
 #include "ui/study/spec_delegate.h"
 
@@ -19,12 +19,12 @@ constexpr int kIndent = 12;
 
 } // namespace
 
-ArrayTree::ArrayTree(ArrayModel& model, QWidget* parent)
+SpecTree::SpecTree(SpecModel& model, QWidget* parent)
     : QTreeView(parent)
     , m_model(model)
 {
     setModel(&model);
-    setItemDelegateForColumn(ArrayModel::Spec, new SpecDelegate(*this));
+    setItemDelegateForColumn(SpecModel::Spec, new SpecDelegate(*this));
     setAccessibleName(tr("Arrays and their specs"));
     setEditTriggers(EditKeyPressed);
     setSelectionMode(SingleSelection);
@@ -41,7 +41,7 @@ ArrayTree::ArrayTree(ArrayModel& model, QWidget* parent)
     connect(this, &QTreeView::clicked, this, [this](const QModelIndex& index) {
         if (m_model.arrayAt(index) == nullptr)
             setExpanded(index, !isExpanded(index));
-        else if (index.column() == ArrayModel::Spec)
+        else if (index.column() == SpecModel::Spec)
             edit(index);
     });
     const auto remember = [this](bool open) {
@@ -53,12 +53,12 @@ ArrayTree::ArrayTree(ArrayModel& model, QWidget* parent)
     };
     connect(this, &QTreeView::expanded, this, remember(true));
     connect(this, &QTreeView::collapsed, this, remember(false));
-    connect(&model, &QAbstractItemModel::modelReset, this, &ArrayTree::openGroups);
-    connect(&model, &QAbstractItemModel::dataChanged, this, &ArrayTree::layOutColumns);
+    connect(&model, &QAbstractItemModel::modelReset, this, &SpecTree::openGroups);
+    connect(&model, &QAbstractItemModel::dataChanged, this, &SpecTree::layOutColumns);
 }
 
 /// All groups but those that follow their parameters nearly always.
-void ArrayTree::openGroups()
+void SpecTree::openGroups()
 {
     for (int row = 0; row < m_model.rowCount(); ++row) {
         const QModelIndex group = m_model.index(row, 0);
@@ -72,35 +72,35 @@ void ArrayTree::openGroups()
     layOutColumns();
 }
 
-void ArrayTree::layOutColumns()
+void SpecTree::layOutColumns()
 {
     const int width = viewport()->width();
     constexpr int kPadding = 10;
     int names = 0;
     int specs = 0;
-    int sizes = fontMetrics().horizontalAdvance(m_model.headerData(ArrayModel::PerDevice, Qt::Horizontal).toString());
+    int sizes = fontMetrics().horizontalAdvance(m_model.headerData(SpecModel::PerDevice, Qt::Horizontal).toString());
     for (int g = 0; g < m_model.rowCount(); ++g) {
         const QModelIndex group = m_model.index(g, 0);
         constexpr int kMostMeasured = 200; // of very deep models
         for (int row = 0; isExpanded(group) && row < std::min(kMostMeasured, m_model.rowCount(group)); ++row) {
-            const auto advance = [&](ArrayModel::Column column) {
+            const auto advance = [&](SpecModel::Column column) {
                 return fontMetrics().horizontalAdvance(m_model.index(row, column, group).data().toString());
             };
-            names = std::max(names, advance(ArrayModel::Name));
-            specs = std::max(specs, advance(ArrayModel::Spec));
-            sizes = std::max(sizes, advance(ArrayModel::PerDevice));
+            names = std::max(names, advance(SpecModel::Name));
+            specs = std::max(specs, advance(SpecModel::Spec));
+            sizes = std::max(sizes, advance(SpecModel::PerDevice));
         }
     }
     // Specs come first: long names can be told by their beginning.
     const int left = width - sizes - kPadding;
     const int wanted = names + 2 * kIndent + kPadding;
     const int nameWidth = std::clamp(left - specs - kPadding, std::min(wanted, width / 3), wanted);
-    header()->resizeSection(ArrayModel::Name, nameWidth);
-    header()->resizeSection(ArrayModel::PerDevice, sizes + kPadding);
-    header()->resizeSection(ArrayModel::Spec, std::max(40, left - nameWidth));
+    header()->resizeSection(SpecModel::Name, nameWidth);
+    header()->resizeSection(SpecModel::PerDevice, sizes + kPadding);
+    header()->resizeSection(SpecModel::Spec, std::max(40, left - nameWidth));
 }
 
-int ArrayTree::visibleRows() const
+int SpecTree::visibleRows() const
 {
     int rows = m_model.rowCount();
     for (int g = 0; g < m_model.rowCount(); ++g) {
@@ -110,27 +110,27 @@ int ArrayTree::visibleRows() const
     return rows;
 }
 
-bool ArrayTree::showsWholeSpec(const ArrayFacts& array) const
+bool SpecTree::showsWholeSpec(const ArrayFacts& array) const
 {
     constexpr int kMargins = 8;
     return fontMetrics().horizontalAdvance(QString::fromStdString(array.spec))
-        <= header()->sectionSize(ArrayModel::Spec) - kMargins;
+        <= header()->sectionSize(SpecModel::Spec) - kMargins;
 }
 
-QSize ArrayTree::sizeHint() const
+QSize SpecTree::sizeHint() const
 {
     const int row = fontMetrics().height() + 6;
     return {280, header()->sizeHint().height() + std::clamp(visibleRows(), 3, kMostRows) * row + 2 * frameWidth()};
 }
 
-QSize ArrayTree::minimumSizeHint() const
+QSize SpecTree::minimumSizeHint() const
 {
     return {100, sizeHint().height()};
 }
 
-bool ArrayTree::showArray(const QString& name)
+bool SpecTree::showArray(const QString& name)
 {
-    const QModelIndex index = m_model.indexOf(name, ArrayModel::Spec);
+    const QModelIndex index = m_model.indexOf(name, SpecModel::Spec);
     if (!index.isValid())
         return false;
     expand(index.parent());
@@ -139,7 +139,7 @@ bool ArrayTree::showArray(const QString& name)
     return true;
 }
 
-bool ArrayTree::editSpec(const QString& name)
+bool SpecTree::editSpec(const QString& name)
 {
     if (!showArray(name))
         return false;
@@ -148,14 +148,14 @@ bool ArrayTree::editSpec(const QString& name)
     return true;
 }
 
-void ArrayTree::currentChanged(const QModelIndex& current, const QModelIndex& previous)
+void SpecTree::currentChanged(const QModelIndex& current, const QModelIndex& previous)
 {
     QTreeView::currentChanged(current, previous);
     const ArrayFacts* array = m_model.arrayAt(current);
     Q_EMIT currentArrayChanged(array != nullptr ? QString::fromStdString(array->array.name) : QString());
 }
 
-void ArrayTree::keyPressEvent(QKeyEvent* event)
+void SpecTree::keyPressEvent(QKeyEvent* event)
 {
     if (state() == EditingState) { // what the line did not want
         event->accept();
@@ -165,7 +165,7 @@ void ArrayTree::keyPressEvent(QKeyEvent* event)
     const ArrayFacts* array = m_model.arrayAt(current);
     const bool enter = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
     if (array != nullptr && (enter || event->key() == Qt::Key_F2)) {
-        edit(current.siblingAtColumn(ArrayModel::Spec));
+        edit(current.siblingAtColumn(SpecModel::Spec));
     } else if (array == nullptr && current.isValid() && enter) {
         setExpanded(current, !isExpanded(current));
     } else if (array != nullptr && (event->key() == Qt::Key_Delete || event->key() == Qt::Key_Backspace)) {
@@ -177,12 +177,12 @@ void ArrayTree::keyPressEvent(QKeyEvent* event)
     event->accept();
 }
 
-void ArrayTree::removeOwnSpec(const QModelIndex& index)
+void SpecTree::removeOwnSpec(const QModelIndex& index)
 {
-    m_model.setData(index.siblingAtColumn(ArrayModel::Spec), QString());
+    m_model.setData(index.siblingAtColumn(SpecModel::Spec), QString());
 }
 
-void ArrayTree::contextMenuEvent(QContextMenuEvent* event)
+void SpecTree::contextMenuEvent(QContextMenuEvent* event)
 {
     const QModelIndex index = event->reason() == QContextMenuEvent::Keyboard ? currentIndex() : indexAt(event->pos());
     const ArrayFacts* array = m_model.arrayAt(index);
@@ -190,14 +190,14 @@ void ArrayTree::contextMenuEvent(QContextMenuEvent* event)
         return;
     const QString spec = QString::fromStdString(array->spec);
     QMenu menu;
-    menu.addAction(tr("Edit spec"), this, [&] { edit(index.siblingAtColumn(ArrayModel::Spec)); });
+    menu.addAction(tr("Edit spec"), this, [&] { edit(index.siblingAtColumn(SpecModel::Spec)); });
     menu.addAction(tr("Remove its own spec"), this, [&] { removeOwnSpec(index); })->setEnabled(array->isOwn);
     menu.addAction(tr("Copy spec"), this, [&] { QApplication::clipboard()->setText(spec); })->setEnabled(!spec.isEmpty());
     menu.exec(event->reason() == QContextMenuEvent::Keyboard ? viewport()->mapToGlobal(visualRect(index).bottomLeft())
                                                             : event->globalPos());
 }
 
-void ArrayTree::resizeEvent(QResizeEvent* event)
+void SpecTree::resizeEvent(QResizeEvent* event)
 {
     QTreeView::resizeEvent(event);
     layOutColumns();

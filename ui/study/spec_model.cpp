@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/study/array_model.h"
+#include "ui/study/spec_model.h"
 
 #include "core/support/text.h"
 
@@ -13,18 +13,18 @@ QString groupTitle(Role role)
 {
     switch (role) {
     case Role::Input:
-        return ArrayModel::tr("Inputs");
+        return SpecModel::tr("Inputs");
     case Role::Parameter:
-        return ArrayModel::tr("Parameters");
+        return SpecModel::tr("Parameters");
     case Role::OptimizerState:
-        return ArrayModel::tr("Optimizer states");
+        return SpecModel::tr("Optimizer states");
     case Role::Gradient:
-        return ArrayModel::tr("Gradients");
+        return SpecModel::tr("Gradients");
     case Role::Activation:
     case Role::Metric:
         break;
     }
-    return ArrayModel::tr("Activations");
+    return SpecModel::tr("Activations");
 }
 
 /// Without what the group says: `grad.layers.0.w` is layers.0.w among the gradients.
@@ -53,12 +53,12 @@ QString tooltipOf(const StudyFacts& facts, const ArrayFacts& array)
 
 } // namespace
 
-ArrayModel::ArrayModel(QObject* parent)
+SpecModel::SpecModel(QObject* parent)
     : QAbstractItemModel(parent)
 {
 }
 
-std::vector<ArrayModel::Group> ArrayModel::groupsOf(const StudyFacts& facts)
+std::vector<SpecModel::Group> SpecModel::groupsOf(const StudyFacts& facts)
 {
     std::vector<Group> groups;
     for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
@@ -71,14 +71,14 @@ std::vector<ArrayModel::Group> ArrayModel::groupsOf(const StudyFacts& facts)
     return groups;
 }
 
-bool ArrayModel::hasSameRows(const StudyFacts& facts) const
+bool SpecModel::hasSameRows(const StudyFacts& facts) const
 {
     return m_facts
         && std::equal(facts.arrays.begin(), facts.arrays.end(), m_facts->arrays.begin(), m_facts->arrays.end(),
             [](const ArrayFacts& a, const ArrayFacts& b) { return a.array.name == b.array.name && a.role == b.role; });
 }
 
-void ArrayModel::setFacts(std::shared_ptr<const StudyFacts> facts)
+void SpecModel::setFacts(std::shared_ptr<const StudyFacts> facts)
 {
     if (!hasSameRows(*facts)) {
         beginResetModel();
@@ -96,12 +96,12 @@ void ArrayModel::setFacts(std::shared_ptr<const StudyFacts> facts)
 }
 
 /// Program files do not say what their arrays are for.
-QString ArrayModel::titleOf(const Group& group) const
+QString SpecModel::titleOf(const Group& group) const
 {
     return m_facts->study.mlp() != nullptr ? groupTitle(group.role) : tr("Arrays");
 }
 
-const ArrayFacts* ArrayModel::arrayAt(const QModelIndex& index) const
+const ArrayFacts* SpecModel::arrayAt(const QModelIndex& index) const
 {
     if (!index.isValid() || index.internalId() == 0)
         return nullptr;
@@ -109,7 +109,7 @@ const ArrayFacts* ArrayModel::arrayAt(const QModelIndex& index) const
     return &m_facts->arrays[group.arrays[static_cast<std::size_t>(index.row())]];
 }
 
-QModelIndex ArrayModel::indexOf(const QString& array, Column column) const
+QModelIndex SpecModel::indexOf(const QString& array, Column column) const
 {
     const std::string name = array.toStdString();
     for (std::size_t g = 0; g < m_groups.size(); ++g) {
@@ -123,21 +123,21 @@ QModelIndex ArrayModel::indexOf(const QString& array, Column column) const
 
 // The internal id is 0 for groups, and the group's number plus one for its arrays.
 
-QModelIndex ArrayModel::index(int row, int column, const QModelIndex& parent) const
+QModelIndex SpecModel::index(int row, int column, const QModelIndex& parent) const
 {
     if (!hasIndex(row, column, parent))
         return {};
     return createIndex(row, column, parent.isValid() ? static_cast<quintptr>(parent.row()) + 1 : 0);
 }
 
-QModelIndex ArrayModel::parent(const QModelIndex& child) const
+QModelIndex SpecModel::parent(const QModelIndex& child) const
 {
     if (!child.isValid() || child.internalId() == 0)
         return {};
     return createIndex(static_cast<int>(child.internalId() - 1), 0, quintptr{0});
 }
 
-int ArrayModel::rowCount(const QModelIndex& parent) const
+int SpecModel::rowCount(const QModelIndex& parent) const
 {
     if (!parent.isValid())
         return static_cast<int>(m_groups.size());
@@ -146,12 +146,12 @@ int ArrayModel::rowCount(const QModelIndex& parent) const
     return static_cast<int>(m_groups[static_cast<std::size_t>(parent.row())].arrays.size());
 }
 
-int ArrayModel::columnCount(const QModelIndex&) const
+int SpecModel::columnCount(const QModelIndex&) const
 {
     return kColumns;
 }
 
-QVariant ArrayModel::data(const QModelIndex& index, int role) const
+QVariant SpecModel::data(const QModelIndex& index, int role) const
 {
     if (!index.isValid())
         return {};
@@ -184,7 +184,7 @@ QVariant ArrayModel::data(const QModelIndex& index, int role) const
     return bytes ? QString::fromStdString(formatBytes(static_cast<double>(*bytes))) : QString();
 }
 
-QVariant ArrayModel::headerData(int section, Qt::Orientation orientation, int role) const
+QVariant SpecModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
     if (orientation != Qt::Horizontal || section < 0 || section >= kColumns)
         return {};
@@ -195,7 +195,7 @@ QVariant ArrayModel::headerData(int section, Qt::Orientation orientation, int ro
     return section == Name ? tr("Array") : section == Spec ? tr("Spec") : tr("Per device");
 }
 
-Qt::ItemFlags ArrayModel::flags(const QModelIndex& index) const
+Qt::ItemFlags SpecModel::flags(const QModelIndex& index) const
 {
     if (!index.isValid())
         return Qt::NoItemFlags;
@@ -206,7 +206,7 @@ Qt::ItemFlags ArrayModel::flags(const QModelIndex& index) const
     return index.column() == Spec && !array->path.empty() ? plain | Qt::ItemIsEditable : plain;
 }
 
-bool ArrayModel::setData(const QModelIndex& index, const QVariant& value, int role)
+bool SpecModel::setData(const QModelIndex& index, const QVariant& value, int role)
 {
     const ArrayFacts* array = arrayAt(index);
     if (array == nullptr || role != Qt::EditRole || index.column() != Spec)

@@ -10,13 +10,13 @@ namespace meshwright::ui {
 /// The arrays of a study in groups (inputs, parameters, ...), each with its spec and what one device holds of it.
 ///
 /// Editing a spec changes nothing here: `specEdited` asks for it, and new facts show it.
-class ArrayModel : public QAbstractItemModel {
+class SpecModel : public QAbstractItemModel {
     Q_OBJECT
 
 public:
     enum Column { Name, Spec, PerDevice, kColumns };
 
-    explicit ArrayModel(QObject* parent = nullptr);
+    explicit SpecModel(QObject* parent = nullptr);
 
     /// Keeps the rows when the arrays are the same.
     void setFacts(std::shared_ptr<const StudyFacts> facts);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/version.h"
+#include "ui/report/report_files.h"
+#include "ui/timeline/timeline_benchmark.h"
+#include "ui/window/benchmark_edit.h"
+#include "ui/window/main_window.h"
+#include "ui/window/view_dock.h"
+#include "ui/window/workbench.h"
+
+#include <QApplication>
+#include <QCommandLineParser>
+#include <QFileInfo>
+#include <QFontMetrics>
+#include <QTimer>
+
+#include <cstdio>
+
+namespace {
+
+using namespace meshwright;
+
+/// The command line's exit codes; see design of the command line.
+enum ExitCode : int { kOk = 0, kUsage = 2, kInvalid = 3 };
+
+int fail(const Problems& problems)
+{
+    std::fprintf(stderr, "%s\n", describe(problems).c_str());
+    return kInvalid;
+}
+
+bool hasDisplay()
+{
+    return qEnvironmentVariableIsSet("QT_QPA_PLATFORM") || qEnvironmentVariableIsSet("DISPLAY")
+        || qEnvironmentVariableIsSet("WAYLAND_DISPLAY");
+}
+
+/// Whether any argument asks for work that shows no window.
+bool needsNoDisplay(int argc, char** argv)
+{
+    for (int i = 1; i < argc; ++i) {
+        const QByteArray argument(argv[i]);
+        for (const char* option : {"--print", "--benchmark-", "--picture", "--help", "--version", "-h", "-v"}) {
+            if (argument.startsWith(option))
+                return true;
+        }
+    }
+    return false;
+}
+
+/// Without any font every letter is an empty box, and nothing else fails.
+bool hasLetters()
+{
+    const QFontMetrics metrics(QApplication::font());
+    return metrics.inFont(QLatin1Char('A')) && metrics.inFont(QLatin1Char('0'));
+}
+
+struct Options {
+    QString file;
+    QString print;
+    QString output;
+    QString picture;
+    QString view;
+    QString size;
+    QString theme;
+    std::int64_t timelineSlices = 0;
+    bool benchmarkEdit = false;
+};
+
+Options optionsOf(const QApplication& application)
+{
+    QCommandLineParser parser;
+    parser.setApplicationDescription("The desktop program of Meshwright. Without a file it opens its start page.");
+    parser.addHelpOption();
+    parser.addVersionOption();
+    parser.addPositionalArgument("file", "A study (YAML), or a report that Meshwright wrote (HTML).", "[file]");
+    parser.addOptions({{"theme", "system, light or dark.", "theme"},
+        {"print", "Draws a report into a PDF and ends.", "report.html"}, {{"o", "output"}, "Where --print writes.", "report.pdf"},
+        {"picture", "Opens the file, saves a picture of the window and ends.", "window.png"},
+        {"view", "The view that --picture raises: layout, mesh, collectives, memory, report, timeline, training.", "view"},
+        {"size", "The window's size for --picture, such as 1024x700.", "size"},
+        {"benchmark-timeline", "Draws a timeline of so many slices and prints how long frames take.", "slices"},
+        {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
+    parser.process(application);
+    Options options;
+    options.file = parser.positionalArguments().value(0);
+    options.print = parser.value("print");
+    options.output = parser.value("output");
+    options.picture = parser.value("picture");
+    options.view = parser.value("view");
+    options.size = parser.value("size");
+    options.theme = parser.value("theme");
+    options.benchmarkEdit = parser.isSet("benchmark-edit");
+    if (parser.isSet("benchmark-timeline"))
+        options.timelineSlices = std::max<qlonglong>(1, parser.value("benchmark-timeline").toLongLong());
+    return options;
+}
+
+ui::ThemeChoice themeChoice(const QString& name, const QString& settings)
+{
+    if (name == QLatin1String("light"))
+        return ui::ThemeChoice::Light;
+    if (name == QLatin1String("dark"))
+        return ui::ThemeChoice::Dark;
+    return static_cast<ui::ThemeChoice>(QSettings(settings, QSettings::IniFormat).value("theme", 0).toInt());
+}
+
+/// Once the study is shown: raises the view, saves the window as a picture, ends.
+void savePictureWhenShown(ui::MainWindow& window, const Options& options)
+{
+    QObject::connect(&window.workbench(), &ui::Workbench::shown, &window, [&window, options] {
+        if (ui::ViewDock* dock = window.workbench().findDock(options.view))
+            dock->raise();
+        QTimer::singleShot(400, &window, [&window, options] { QApplication::exit(window.grab().save(options.picture) ? kOk : kInvalid); });
+    });
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    if (needsNoDisplay(argc, argv) && !hasDisplay())
+        qputenv("QT_QPA_PLATFORM", "offscreen");
+    if (!hasDisplay()) {
+        std::fprintf(stderr, "there is no display: start the program on a desktop, use `meshwright` for everything on the command line, "
+                             "or set QT_QPA_PLATFORM=offscreen\n");
+        return kUsage;
+    }
+    QApplication application(argc, argv);
+    QApplication::setApplicationName("meshwright-gui");
+    QApplication::setApplicationDisplayName("Meshwright");
+    QApplication::setApplicationVersion(kVersion);
+    const Options options = optionsOf(application);
+    if (!hasLetters())
+        std::fprintf(stderr, "no font has letters: install one, such as the package fonts-dejavu-core\n");
+
+    if (!options.print.isEmpty()) {
+        const auto printed = ui::printReport(options.print, options.output.isEmpty() ? QStringLiteral("report.pdf") : options.output);
+        return printed ? kOk : fail(printed.error());
+    }
+    ui::MainWindow::Places places = ui::MainWindow::defaultPlaces();
+    ui::applyTheme(application, themeChoice(options.theme, places.settings));
+    if (options.timelineSlices > 0) {
+        std::printf("%s\n", ui::timelineBenchmarkJson(ui::benchmarkTimeline(options.timelineSlices, QSize(1600, 900))).c_str());
+        return kOk;
+    }
+
+    auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error());
+    ui::MainWindow window(std::make_shared<sim::Session>(*std::move(catalogue)), places);
+    if (const QStringList size = options.size.split(QLatin1Char('x')); size.size() == 2)
+        window.resize(size[0].toInt(), size[1].toInt());
+    window.show();
+    if (options.benchmarkEdit) {
+        std::printf("%s\n", ui::benchmarkEdits(window, 200).c_str());
+        return kOk;
+    }
+    if (!options.picture.isEmpty())
+        savePictureWhenShown(window, options);
+    if (!options.file.isEmpty())
+        window.openFile(options.file);
+    else if (!options.picture.isEmpty())
+        QTimer::singleShot(400, &window, [&] { QApplication::exit(window.grab().save(options.picture) ? kOk : kInvalid); });
+    QTimer::singleShot(0, &window, &ui::MainWindow::offerRecovery);
+    return QApplication::exec();
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/headline.h"
+
+#include "core/support/text.h"
+#include "sim/compare/step_change.h"
+#include "ui/theme/theme.h"
+
+#include <QBoxLayout>
+#include <QEvent>
+#include <QLabel>
+
+namespace meshwright::ui {
+
+namespace {
+
+QString seconds(double value)
+{
+    return QString::fromStdString(formatSeconds(value));
+}
+
+QString bytes(std::int64_t value)
+{
+    return QString::fromStdString(formatBytes(static_cast<double>(value)));
+}
+
+QString percent(double share)
+{
+    return QStringLiteral("%1 %").arg(100.0 * share, 0, 'f', 0);
+}
+
+/// A label whose text has the colour of a role, in either theme.
+void colourText(QLabel* label, ColourRole role)
+{
+    QPalette palette = label->parentWidget()->palette();
+    palette.setColor(QPalette::WindowText, qtColour(role, themeOf(palette)));
+    label->setPalette(palette);
+}
+
+} // namespace
+
+Headline::Headline(QWidget* parent)
+    : QWidget(parent)
+    , m_change(new QLabel(this))
+    , m_problems(new QLabel(this))
+{
+    auto* figures = new QHBoxLayout;
+    figures->setSpacing(28);
+    auto* all = new QVBoxLayout(this);
+    all->setContentsMargins(14, 8, 14, 8);
+    all->setSpacing(6);
+    all->addLayout(figures);
+    auto* sentences = new QHBoxLayout;
+    sentences->setSpacing(14);
+    sentences->addWidget(m_change, 1);
+    sentences->addWidget(m_problems);
+    all->addLayout(sentences);
+
+    m_step = addFigure(tr("Predicted step"));
+    m_compute = addFigure(tr("Computing"));
+    m_waiting = addFigure(tr("Waiting for collectives"));
+    m_memory = addFigure(tr("Memory of a device"));
+    figures->addStretch();
+
+    m_change->setTextFormat(Qt::PlainText);
+    m_change->setAccessibleName(tr("Why the step time changed"));
+    m_change->setWordWrap(true);
+    m_problems->setTextFormat(Qt::RichText);
+    m_problems->setAccessibleName(tr("Problems of the study"));
+    connect(m_problems, &QLabel::linkActivated, this, &Headline::problemsRequested);
+    forget();
+}
+
+Headline::Figure Headline::addFigure(const QString& caption)
+{
+    Figure figure{new QLabel(QStringLiteral("–"), this), new QLabel(this)};
+    auto* head = new QLabel(caption, this);
+    head->setForegroundRole(QPalette::PlaceholderText);
+    figure.note->setForegroundRole(QPalette::PlaceholderText);
+    QFont large = tabularFont(font());
+    large.setPointSizeF(font().pointSizeF() * 1.5);
+    large.setBold(true);
+    figure.value->setFont(large);
+    figure.value->setAccessibleName(caption);
+    auto* column = new QVBoxLayout;
+    column->setSpacing(1);
+    column->addWidget(head);
+    column->addWidget(figure.value);
+    column->addWidget(figure.note);
+    static_cast<QHBoxLayout*>(layout()->itemAt(0)->layout())->addLayout(column);
+    return figure;
+}
+
+void Headline::forget()
+{
+    m_last.reset();
+    m_change->setText(tr("Change the mesh or a spec: this line says what it does to the step."));
+}
+
+QString Headline::changeText() const
+{
+    return m_change->text();
+}
+
+void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
+{
+    const auto errors = std::count_if(analysis->problems.begin(), analysis->problems.end(),
+        [](const Problem& problem) { return problem.severity == Severity::Error; });
+    const auto others = static_cast<std::ptrdiff_t>(analysis->problems.size()) - errors;
+    const auto counted = [](std::ptrdiff_t count, const QString& one, const QString& many) {
+        return count == 1 ? one : many.arg(count);
+    };
+    QStringList found;
+    if (errors > 0)
+        found << counted(errors, tr("1 error"), tr("%1 errors"));
+    if (others > 0)
+        found << counted(others, tr("1 warning"), tr("%1 warnings"));
+    m_problems->setText(found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
+
+    for (const Figure& figure : {m_step, m_compute, m_waiting, m_memory}) {
+        figure.value->setEnabled(analysis->simulated != nullptr);
+        figure.note->setEnabled(analysis->simulated != nullptr);
+    }
+    if (analysis->simulated) {
+        showSimulation(analysis->simulated->simulation);
+        showChange(*analysis);
+        m_last = analysis;
+        return;
+    }
+    if (!analysis->problems.empty())
+        m_change->setText(QString::fromStdString(analysis->problems.front().message));
+    else
+        m_change->setText(tr("No hardware is chosen: there is nothing to predict times for."));
+}
+
+void Headline::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && m_last)
+        showSimulation(m_last->simulated->simulation);
+}
+
+void Headline::showSimulation(const sim::Simulation& simulation)
+{
+    const std::int64_t usable = simulation.capacityBytes - simulation.reserveBytes;
+    m_step.value->setText(seconds(simulation.stepSeconds));
+    m_step.note->setText(tr("bound by %1").arg(QString::fromStdString(simulation.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'))));
+    m_compute.value->setText(seconds(simulation.computeSeconds));
+    m_compute.note->setText(tr("%1 of the step, MFU %2")
+                                .arg(percent(simulation.computeSeconds / simulation.stepSeconds), percent(simulation.mfu)));
+    m_waiting.value->setText(seconds(simulation.exposedSeconds));
+    m_waiting.note->setText(tr("%1 of the step; %2 in all")
+                                .arg(percent(simulation.exposedSeconds / simulation.stepSeconds), seconds(simulation.collectiveSeconds)));
+    m_memory.value->setText(bytes(simulation.peakBytes));
+    m_memory.note->setText(simulation.fits ? tr("fits: %1 usable").arg(bytes(usable))
+                                           : tr("does not fit: only %1 usable").arg(bytes(usable)));
+    colourText(m_memory.note, simulation.fits ? ColourRole::MutedText : ColourRole::Error);
+}
+
+void Headline::showChange(const sim::Analysis& analysis)
+{
+    if (m_last && m_last->source != analysis.source)
+        m_change->setText(QString::fromStdString(
+            sim::explainStepChange(m_last->simulated->simulation, analysis.simulated->simulation).sentence));
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/main_window.h"
+
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "core/support/version.h"
+#include "sim/report/report.h"
+#include "ui/report/report_files.h"
+#include "ui/training/training_view.h"
+#include "ui/widgets/picture_export.h"
+#include "ui/window/dialogs.h"
+#include "ui/window/start_page.h"
+#include "ui/window/view_dock.h"
+#include "ui/window/workbench.h"
+
+#include <QActionGroup>
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDir>
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QMimeData>
+#include <QStackedWidget>
+#include <QStatusBar>
+
+namespace meshwright::ui {
+
+namespace {
+
+constexpr qsizetype kMostRecent = 8;
+const QString kRecentKey = QStringLiteral("recent");
+const QString kThemeKey = QStringLiteral("theme");
+const QString kGeometryKey = QStringLiteral("window/geometry");
+const QString kArrangementKey = QStringLiteral("window/arrangement");
+
+QString filesFolder()
+{
+    return QString::fromStdString(resourcesDirectory().string());
+}
+
+/// The only file that is dragged; empty when it is none of ours.
+QString draggedFile(const QMimeData* data)
+{
+    const QList<QUrl> urls = data->urls();
+    return urls.size() == 1 && urls.front().isLocalFile() ? urls.front().toLocalFile() : QString();
+}
+
+bool isReport(const QString& path)
+{
+    return QFileInfo(path).suffix().compare(QLatin1String("html"), Qt::CaseInsensitive) == 0;
+}
+
+} // namespace
+
+MainWindow::Places MainWindow::defaultPlaces()
+{
+    const QString config = qEnvironmentVariable("XDG_CONFIG_HOME", QDir::homePath() + QStringLiteral("/.config"));
+    return {filesFolder() + QStringLiteral("/examples"), Recovery::defaultFolder(), config + QStringLiteral("/meshwright/desktop.ini")};
+}
+
+MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& places, QWidget* parent)
+    : QMainWindow(parent)
+    , m_recovery(m_document, places.recovery)
+    , m_places(places)
+    , m_settings(places.settings, QSettings::IniFormat)
+    , m_pages(new QStackedWidget(this))
+    , m_start(new StartPage(places.examples, this))
+    , m_workbench(new Workbench(m_document, std::move(session), this))
+{
+    setAcceptDrops(true);
+    setMinimumSize(860, 560);
+    m_pages->addWidget(m_start);
+    m_pages->addWidget(m_workbench);
+    setCentralWidget(m_pages);
+
+    buildFileMenu();
+    buildEditMenu();
+    buildViewMenu();
+    buildRunMenu();
+    buildHelpMenu();
+
+    connect(m_start, &StartPage::exampleChosen, this, &MainWindow::openExample);
+    connect(m_start, &StartPage::fileChosen, this, &MainWindow::openFile);
+    connect(m_start, &StartPage::openRequested, this, &MainWindow::askForFile);
+    connect(m_workbench, &Workbench::commandRequested, this, &MainWindow::showCommand);
+    connect(m_workbench, &Workbench::exportRequested, this, &MainWindow::exportView);
+    connect(m_workbench, &Workbench::saveReportRequested, this, &MainWindow::saveReport);
+    connect(&m_document, &StudyDocument::pathChanged, this, &MainWindow::updateTitle);
+    connect(&m_document, &StudyDocument::modifiedChanged, this, &MainWindow::updateTitle);
+
+    resize(1280, 860);
+    restoreGeometry(m_settings.value(kGeometryKey).toByteArray());
+    m_workbench->restoreArrangement(m_settings.value(kArrangementKey).toByteArray());
+    updateRecent();
+    updateTitle();
+}
+
+MainWindow::~MainWindow() = default;
+
+void MainWindow::buildFileMenu()
+{
+    QMenu* menu = menuBar()->addMenu(tr("&File"));
+    menu->addAction(tr("&Open…"), QKeySequence::Open, this, &MainWindow::askForFile);
+    m_recentMenu = menu->addMenu(tr("Open &recent"));
+    QMenu* examples = menu->addMenu(tr("Open &example"));
+    for (const QString& path : m_start->examples())
+        examples->addAction(QFileInfo(path).completeBaseName(), this, [this, path] { openExample(path); });
+    menu->addAction(tr("S&tart page"), this, [this] { m_pages->setCurrentWidget(m_start); });
+    menu->addSeparator();
+    menu->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save);
+    menu->addAction(tr("Save &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), this, &MainWindow::saveAs);
+    menu->addAction(tr("Save re&port…"), QKeySequence(Qt::CTRL | Qt::Key_P), this, &MainWindow::saveReport);
+    menu->addSeparator();
+    menu->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
+}
+
+void MainWindow::buildEditMenu()
+{
+    QMenu* menu = menuBar()->addMenu(tr("&Edit"));
+    QAction* undo = m_document.undoStack().createUndoAction(menu, tr("Undo"));
+    undo->setShortcut(QKeySequence::Undo);
+    QAction* redo = m_document.undoStack().createRedoAction(menu, tr("Redo"));
+    redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
+    menu->addActions({undo, redo});
+}
+
+void MainWindow::buildViewMenu()
+{
+    QMenu* menu = menuBar()->addMenu(tr("&View"));
+    int digit = 0;
+    for (ViewDock* dock : m_workbench->docks()) {
+        auto* action = menu->addAction(dock->windowTitle(), QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + digit++)), this, [dock] {
+            dock->show();
+            dock->raise();
+            dock->view()->setFocus();
+        });
+        action->setToolTip(tr("Show %1").arg(dock->windowTitle()));
+    }
+    menu->addSeparator();
+    menu->addAction(tr("&Reset the arrangement"), m_workbench, &Workbench::resetArrangement);
+    QMenu* themes = menu->addMenu(tr("&Theme"));
+    auto* group = new QActionGroup(themes);
+    const std::pair<ThemeChoice, QString> choices[]
+        = {{ThemeChoice::System, tr("As the system")}, {ThemeChoice::Light, tr("Light")}, {ThemeChoice::Dark, tr("Dark")}};
+    for (const auto& [choice, name] : choices) {
+        QAction* action = themes->addAction(name);
+        action->setCheckable(true);
+        action->setChecked(m_settings.value(kThemeKey, 0).toInt() == static_cast<int>(choice));
+        group->addAction(action);
+        connect(action, &QAction::triggered, this, [this, choice = choice] {
+            m_settings.setValue(kThemeKey, static_cast<int>(choice));
+            applyTheme(*qApp, choice);
+        });
+    }
+}
+
+void MainWindow::buildRunMenu()
+{
+    QMenu* menu = menuBar()->addMenu(tr("&Run"));
+    TrainingView& training = m_workbench->training();
+    menu->addAction(tr("&Train"), QKeySequence(Qt::CTRL | Qt::Key_R), this, [this, &training] {
+        ViewDock* dock = m_workbench->findDock(QStringLiteral("training"));
+        dock->show();
+        dock->raise();
+        training.train();
+    });
+    menu->addAction(tr("&Pause or resume"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), this, [&job = training.job()] {
+        job.snapshot().state == sim::TrainingState::Paused ? job.resume() : job.pause();
+    });
+    menu->addAction(tr("&Cancel"), QKeySequence(Qt::CTRL | Qt::Key_Period), &training.job(), &TrainingJob::cancel);
+}
+
+void MainWindow::buildHelpMenu()
+{
+    QMenu* menu = menuBar()->addMenu(tr("&Help"));
+    menu->addAction(tr("&Manual"), QKeySequence::HelpContents, this,
+        [this] { (new ManualDialog(filesFolder() + QStringLiteral("/manual"), this))->show(); });
+    menu->addAction(tr("&Shortcuts"), QKeySequence(Qt::Key_Question), this, &MainWindow::showShortcuts);
+    menu->addAction(tr("&About"), this, [this] {
+        QMessageBox::about(this, tr("About Meshwright"),
+            tr("<b>Meshwright %1</b><p>Plans, runs and simulates sharded training.</p><p>Free software under the GNU General "
+               "Public License, version 3 or later. What it is built with is named in THIRD_PARTY.md.</p>")
+                .arg(QString::fromUtf8(kVersion)));
+    });
+}
+
+void MainWindow::showWorkbench()
+{
+    m_pages->setCurrentWidget(m_workbench);
+    updateTitle();
+}
+
+void MainWindow::openExample(const QString& path)
+{
+    if (!mayDiscard())
+        return;
+    m_workbench->beginStudy();
+    if (const auto opened = m_document.open(path, true); !opened)
+        return report(tr("The example cannot be opened."), opened.error());
+    showWorkbench();
+}
+
+bool MainWindow::openFile(const QString& path)
+{
+    if (!mayDiscard())
+        return false;
+    if (isReport(path))
+        return openReport(path);
+    m_workbench->beginStudy();
+    if (const auto opened = m_document.open(path); !opened) {
+        report(tr("The study cannot be opened."), opened.error());
+        return false;
+    }
+    remember(path);
+    showWorkbench();
+    return true;
+}
+
+bool MainWindow::openReport(const QString& path)
+{
+    const auto text = readFile(path.toStdString());
+    const auto read = text ? sim::readReport(*text, path.toStdString()) : Result<sim::Report>(text.error());
+    if (!read) {
+        report(tr("The report cannot be opened."), read.error());
+        return false;
+    }
+    m_workbench->beginStudy();
+    m_document.adopt({read->study.text, read->study.file, read->study.settings}, {});
+    remember(path);
+    showWorkbench();
+    return true;
+}
+
+void MainWindow::offerRecovery()
+{
+    for (const RecoveredStudy& study : Recovery::takeLeftBehind(m_places.recovery)) {
+        const QString name = study.path.isEmpty() ? tr("a study without a name") : QFileInfo(study.path).fileName();
+        const auto answer = QMessageBox::question(this, tr("Unsaved edits were found"),
+            tr("Meshwright did not end properly. Go on with the unsaved edits of %1?").arg(name));
+        if (answer != QMessageBox::Yes || !mayDiscard())
+            continue;
+        m_workbench->beginStudy();
+        m_document.adopt(study.source, study.path);
+        showWorkbench();
+    }
+}
+
+void MainWindow::askForFile()
+{
+    const QString path = QFileDialog::getOpenFileName(
+        this, tr("Open a study"), m_settings.value(kRecentKey).toStringList().value(0), tr("Studies and reports (*.yaml *.yml *.json *.html);;All files (*)"));
+    if (!path.isEmpty())
+        openFile(path);
+}
+
+bool MainWindow::save()
+{
+    if (m_document.path().isEmpty())
+        return saveAs();
+    if (const auto saved = m_document.save(); !saved) {
+        report(tr("The study cannot be saved."), saved.error());
+        return false;
+    }
+    remember(m_document.path());
+    return true;
+}
+
+bool MainWindow::saveAs()
+{
+    const QString suggested = m_document.path().isEmpty() ? QStringLiteral("study.yaml") : m_document.path();
+    const QString path = QFileDialog::getSaveFileName(this, tr("Save the study"), suggested, tr("Studies (*.yaml *.yml)"));
+    if (path.isEmpty())
+        return false;
+    if (const auto saved = m_document.save(path); !saved) {
+        report(tr("The study cannot be saved."), saved.error());
+        return false;
+    }
+    remember(path);
+    return true;
+}
+
+bool MainWindow::mayDiscard()
+{
+    if (!m_document.isModified())
+        return true;
+    const auto answer = QMessageBox::question(this, tr("Unsaved edits"), tr("Save the edits of %1?").arg(m_document.title()),
+        QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel);
+    return answer == QMessageBox::Discard || (answer == QMessageBox::Save && save());
+}
+
+void MainWindow::remember(const QString& path)
+{
+    QStringList recent = m_settings.value(kRecentKey).toStringList();
+    const QString absolute = QFileInfo(path).absoluteFilePath();
+    recent.removeAll(absolute);
+    recent.prepend(absolute);
+    m_settings.setValue(kRecentKey, recent.mid(0, kMostRecent));
+    updateRecent();
+}
+
+void MainWindow::updateRecent()
+{
+    const QStringList recent = m_settings.value(kRecentKey).toStringList();
+    m_start->setRecentFiles(recent);
+    m_recentMenu->clear();
+    m_recentMenu->setEnabled(!recent.isEmpty());
+    for (const QString& path : recent)
+        m_recentMenu->addAction(QDir::toNativeSeparators(path), this, [this, path] { openFile(path); });
+}
+
+void MainWindow::updateTitle()
+{
+    const bool atStart = m_pages->currentWidget() == m_start;
+    setWindowTitle(atStart ? tr("Meshwright") : tr("%1[*] – Meshwright").arg(m_document.title()));
+    setWindowModified(!atStart && m_document.isModified());
+}
+
+void MainWindow::showCommand(View* view)
+{
+    CommandDialog(view->command(), m_document.isModified() && m_document.path().isEmpty(), this).exec();
+}
+
+void MainWindow::exportView(View* view)
+{
+    const QString path = QFileDialog::getSaveFileName(this, tr("Export %1").arg(view->accessibleName()),
+        view->accessibleName().toLower() + QStringLiteral(".svg"), tr("Pictures (*.svg *.png *.pdf)"));
+    if (path.isEmpty())
+        return;
+    if (const auto written = exportPicture(view->picture(), themeOf(palette()), path); !written)
+        return report(tr("The picture cannot be written."), written.error());
+    statusBar()->showMessage(tr("Written: %1").arg(QDir::toNativeSeparators(path)), 6000);
+}
+
+void MainWindow::saveReport()
+{
+    const QString path = QFileDialog::getSaveFileName(this, tr("Save the report"),
+        QFileInfo(m_document.title()).completeBaseName() + QStringLiteral(".html"), tr("Reports (*.html *.md *.csv *.json *.pdf)"));
+    if (path.isEmpty())
+        return;
+    if (const auto written = writeReport(m_workbench->currentReport(), path); !written)
+        return report(tr("The report cannot be written."), written.error());
+    statusBar()->showMessage(tr("Written: %1").arg(QDir::toNativeSeparators(path)), 6000);
+}
+
+void MainWindow::showShortcuts()
+{
+    ShortcutsDialog(*menuBar(), this).exec();
+}
+
+void MainWindow::report(const QString& what, const Problems& problems)
+{
+    QMessageBox::warning(this, tr("Meshwright"), what + QStringLiteral("\n\n") + QString::fromStdString(describe(problems)));
+}
+
+void MainWindow::closeEvent(QCloseEvent* event)
+{
+    if (!mayDiscard())
+        return event->ignore();
+    m_settings.setValue(kGeometryKey, saveGeometry());
+    m_settings.setValue(kArrangementKey, m_workbench->arrangement());
+    event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event)
+{
+    if (!draggedFile(event->mimeData()).isEmpty())
+        event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event)
+{
+    event->acceptProposedAction();
+    openFile(draggedFile(event->mimeData()));
+}
+
+} // namespace meshwright::ui

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "ui/models/recovery.h"
+#include "ui/models/study_document.h"
+#include "ui/theme/theme.h"
+
+#include <QMainWindow>
+#include <QSettings>
+
+#include <memory>
+
+class QMenu;
+class QStackedWidget;
+
+namespace meshwright::ui {
+
+class StartPage;
+class View;
+class Workbench;
+
+/// The program's window: a start page, then the workbench of one study; files, undo, themes, exports.
+class MainWindow : public QMainWindow {
+    Q_OBJECT
+
+public:
+    struct Places {
+        QString examples; ///< folder of the example studies
+        QString recovery; ///< folder of copies of unsaved edits
+        QString settings; ///< file of what the program remembers of its user: recent files, arrangement, theme
+    };
+
+    /// The folders of this installation and user.
+    static Places defaultPlaces();
+
+    MainWindow(std::shared_ptr<sim::Session> session, const Places& places, QWidget* parent = nullptr);
+    ~MainWindow() override;
+
+    /// Opens a study (YAML), or the study inside a report that Meshwright wrote (HTML). What cannot be read is said in a message.
+    bool openFile(const QString& path);
+    void openExample(const QString& path);
+
+    /// Offers what a program that was killed left behind. Call once the window is shown.
+    void offerRecovery();
+
+    Workbench& workbench() { return *m_workbench; }
+    StudyDocument& document() { return m_document; }
+
+protected:
+    void closeEvent(QCloseEvent* event) override;
+    void dragEnterEvent(QDragEnterEvent* event) override;
+    void dropEvent(QDropEvent* event) override;
+
+private:
+    void buildFileMenu();
+    void buildEditMenu();
+    void buildViewMenu();
+    void buildRunMenu();
+    void buildHelpMenu();
+    void showWorkbench();
+    bool openReport(const QString& path);
+    bool save();
+    bool saveAs();
+    bool mayDiscard();
+    void askForFile();
+    void remember(const QString& path);
+    void updateRecent();
+    void updateTitle();
+    void showCommand(View* view);
+    void exportView(View* view);
+    void saveReport();
+    void showShortcuts();
+    void report(const QString& what, const Problems& problems);
+
+    StudyDocument m_document;
+    Recovery m_recovery;
+    Places m_places;
+    QSettings m_settings;
+    QStackedWidget* m_pages;
+    StartPage* m_start;
+    Workbench* m_workbench;
+    QMenu* m_recentMenu = nullptr;
+};
+
+} // namespace meshwright::ui

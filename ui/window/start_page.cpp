@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/start_page.h"
+
+#include "core/study/study.h"
+#include "core/support/file.h"
+#include "core/support/text.h"
+#include "ui/theme/theme.h"
+
+#include <QAbstractButton>
+#include <QBoxLayout>
+#include <QDir>
+#include <QFileInfo>
+#include <QGridLayout>
+#include <QLabel>
+#include <QPainter>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QStyleOption>
+#include <QTextLayout>
+
+namespace meshwright::ui {
+
+namespace {
+
+constexpr int kCardWidth = 300;
+constexpr int kCardHeight = 128;
+constexpr int kGap = 12;
+constexpr qsizetype kMostRecent = 4; ///< on this page; the menu has them all
+
+/// The examples that people meet first; the rest follows by name.
+const QStringList kFirst = {"notebook_mlp.yaml", "digits.yaml", "tensor_parallel.yaml", "fsdp.yaml"};
+
+/// What a card says of an example.
+struct ExampleText {
+    QString title;
+    QString description; ///< the comment that the file begins with
+    QString facts; ///< "data=4 x model=2 on v5e"
+};
+
+/// The comment at the beginning of a file, as one paragraph.
+QString leadingComment(const std::string& text)
+{
+    QStringList words;
+    for (const QString& line : QString::fromStdString(text).split(QLatin1Char('\n'))) {
+        if (!line.startsWith(QLatin1Char('#')))
+            break;
+        words << line.mid(1).trimmed();
+    }
+    return words.join(QLatin1Char(' '));
+}
+
+std::optional<ExampleText> readExample(const QString& path)
+{
+    const auto text = readFile(path.toStdString());
+    if (!text)
+        return std::nullopt;
+    const auto study = readStudy(*text, path.toStdString());
+    if (!study)
+        return std::nullopt;
+    std::vector<std::string> axes;
+    for (const MeshAxis& axis : study->mesh)
+        axes.push_back(fmt::format("{}={}", axis.name, axis.size));
+    std::string facts = axes.empty() ? std::string("one device") : "mesh " + join(axes, ", ");
+    if (study->hardware && !study->hardware->chip.empty())
+        facts += ", " + study->hardware->chip;
+    return ExampleText{QString::fromStdString(study->name), leadingComment(*text), QString::fromStdString(facts)};
+}
+
+/// A large button with a title, a paragraph and a line of facts.
+class Card : public QAbstractButton {
+public:
+    Card(const ExampleText& text, bool first, QWidget* parent)
+        : QAbstractButton(parent)
+        , m_text(text)
+        , m_first(first)
+    {
+        setText(text.title);
+        setAccessibleName(text.title);
+        setAccessibleDescription(text.description);
+        setToolTip(QStringLiteral("<p>%1</p>").arg(text.description.toHtmlEscaped()));
+        setFocusPolicy(Qt::StrongFocus);
+        setCursor(Qt::PointingHandCursor);
+        setAttribute(Qt::WA_Hover);
+        setFixedHeight(kCardHeight);
+        setMinimumWidth(200);
+        setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    }
+
+    QSize sizeHint() const override { return {kCardWidth, kCardHeight}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override
+    {
+        const Theme theme = themeOf(palette());
+        QPainter painter(this);
+        painter.setRenderHint(QPainter::Antialiasing);
+        const bool lit = underMouse() || hasFocus();
+        painter.setPen(QPen(qtColour(lit || m_first ? ColourRole::Accent : ColourRole::Grid, theme), lit ? 2.0 : 1.0));
+        painter.setBrush(palette().color(isDown() ? QPalette::AlternateBase : QPalette::Base));
+        painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 6, 6);
+
+        const QRect inside = rect().adjusted(14, 12, -14, -12);
+        QFont bold = font();
+        bold.setBold(true);
+        bold.setPointSizeF(font().pointSizeF() * 1.1);
+        painter.setFont(bold);
+        painter.setPen(palette().color(QPalette::Text));
+        const QFontMetrics title(bold);
+        painter.drawText(inside, Qt::AlignTop | Qt::AlignLeft, title.elidedText(m_text.title, Qt::ElideRight, inside.width()));
+        painter.setFont(font());
+        painter.setPen(palette().color(QPalette::PlaceholderText));
+        const int facts = fontMetrics().height();
+        drawParagraph(painter, inside.adjusted(0, title.height() + 4, 0, -facts - 6));
+        painter.setPen(qtColour(ColourRole::Accent, theme));
+        painter.drawText(inside, Qt::AlignBottom | Qt::AlignLeft, fontMetrics().elidedText(m_text.facts, Qt::ElideRight, inside.width()));
+    }
+
+private:
+    /// As many lines as fit, the last one elided.
+    void drawParagraph(QPainter& painter, const QRect& frame) const
+    {
+        QTextLayout layout(m_text.description, font());
+        layout.beginLayout();
+        const int height = fontMetrics().lineSpacing();
+        for (int y = frame.top(); y + height <= frame.bottom() + 1; y += height) {
+            QTextLine line = layout.createLine();
+            if (!line.isValid())
+                break;
+            line.setLineWidth(frame.width());
+            const bool last = y + 2 * height > frame.bottom() + 1;
+            const QString rest = m_text.description.mid(line.textStart());
+            painter.drawText(frame.left(), y + fontMetrics().ascent(),
+                last ? fontMetrics().elidedText(rest, Qt::ElideRight, frame.width()) : rest.left(line.textLength()));
+        }
+        layout.endLayout();
+    }
+
+    ExampleText m_text;
+    bool m_first;
+};
+
+QLabel* heading(const QString& text, QWidget* parent)
+{
+    auto* label = new QLabel(text, parent);
+    QFont font = label->font();
+    font.setBold(true);
+    font.setPointSizeF(font.pointSizeF() * 1.15);
+    label->setFont(font);
+    return label;
+}
+
+QStringList orderedExamples(const QString& folder)
+{
+    QStringList names = QDir(folder).entryList({QStringLiteral("*.yaml")}, QDir::Files, QDir::Name);
+    for (auto first = kFirst.rbegin(); first != kFirst.rend(); ++first) {
+        if (names.removeOne(*first))
+            names.prepend(*first);
+    }
+    return names;
+}
+
+} // namespace
+
+StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
+    : QWidget(parent)
+    , m_grid(new QGridLayout)
+    , m_recent(new QVBoxLayout)
+    , m_recentHeading(heading(tr("Recent studies"), this))
+{
+    auto* title = new QLabel(tr("Meshwright"), this);
+    QFont large = title->font();
+    large.setPointSizeF(large.pointSizeF() * 2.2);
+    large.setBold(true);
+    title->setFont(large);
+    auto* subtitle = new QLabel(tr("Describe a model, a mesh and PartitionSpecs; see every layout and collective, predict the step, train it for real."), this);
+    subtitle->setWordWrap(true);
+    subtitle->setForegroundRole(QPalette::PlaceholderText);
+    auto* open = new QPushButton(tr("Open a study…"), this);
+    open->setToolTip(tr("A study (YAML) or a report of Meshwright; files can also be dropped on the window"));
+    connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
+
+    for (const QString& name : orderedExamples(examplesFolder)) {
+        const QString path = QDir(examplesFolder).filePath(name);
+        const auto text = readExample(path);
+        if (!text)
+            continue;
+        auto* card = new Card(*text, m_examples.isEmpty(), this);
+        connect(card, &QAbstractButton::clicked, this, [this, path] { Q_EMIT exampleChosen(path); });
+        m_examples << path;
+        m_cards << card;
+    }
+    m_grid->setSpacing(kGap);
+    m_recent->setSpacing(2);
+
+    auto* content = new QWidget;
+    auto* column = new QVBoxLayout(content);
+    column->setContentsMargins(32, 28, 32, 28);
+    column->setSpacing(10);
+    auto* top = new QHBoxLayout;
+    auto* words = new QVBoxLayout;
+    words->addWidget(title);
+    words->addWidget(subtitle);
+    top->addLayout(words, 1);
+    top->addWidget(open, 0, Qt::AlignVCenter);
+    column->addLayout(top);
+    column->addSpacing(12);
+    column->addWidget(m_recentHeading);
+    column->addLayout(m_recent);
+    column->addWidget(heading(tr("Examples"), this));
+    column->addLayout(m_grid);
+    column->addStretch();
+
+    auto* scroll = new QScrollArea(this);
+    scroll->setWidget(content);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    auto* all = new QVBoxLayout(this);
+    all->setContentsMargins(0, 0, 0, 0);
+    all->addWidget(scroll);
+    setRecentFiles({});
+    arrange();
+}
+
+void StartPage::setRecentFiles(const QStringList& paths)
+{
+    while (QLayoutItem* item = m_recent->takeAt(0)) {
+        item->widget()->deleteLater();
+        delete item;
+    }
+    m_recentHeading->setVisible(!paths.isEmpty());
+    for (const QString& path : paths.mid(0, kMostRecent)) {
+        auto* button = new QPushButton(QStringLiteral("%1   %2").arg(QFileInfo(path).fileName(), QDir::toNativeSeparators(QFileInfo(path).path())), this);
+        button->setFlat(true);
+        button->setStyleSheet(QStringLiteral("text-align: left; padding: 4px;"));
+        connect(button, &QPushButton::clicked, this, [this, path] { Q_EMIT fileChosen(path); });
+        m_recent->addWidget(button);
+    }
+}
+
+void StartPage::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    arrange();
+}
+
+void StartPage::arrange()
+{
+    const int columns = std::clamp((width() - 64 + kGap) / (kCardWidth + kGap), 1, 4);
+    if (columns == m_columns)
+        return;
+    for (int column = 0; column < 4; ++column)
+        m_grid->setColumnStretch(column, column < columns ? 1 : 0);
+    m_columns = columns;
+    for (qsizetype i = 0; i < m_cards.size(); ++i)
+        m_grid->addWidget(m_cards[i], static_cast<int>(i) / columns, static_cast<int>(i) % columns);
+}
+
+} // namespace meshwright::ui

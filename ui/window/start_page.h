@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <QStringList>
+#include <QWidget>
+
+class QGridLayout;
+class QLabel;
+class QVBoxLayout;
+
+namespace meshwright::ui {
+
+/// What the program opens with: the example studies, recent files, and the way to a file of one's own.
+class StartPage : public QWidget {
+    Q_OBJECT
+
+public:
+    /// Shows the example studies (*.yaml) of a folder; the one to begin with comes first.
+    explicit StartPage(const QString& examplesFolder, QWidget* parent = nullptr);
+
+    void setRecentFiles(const QStringList& paths);
+
+    /// The paths of the examples, in the order shown.
+    const QStringList& examples() const { return m_examples; }
+
+Q_SIGNALS:
+    void exampleChosen(const QString& path);
+    void fileChosen(const QString& path);
+    void openRequested();
+
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
+private:
+    void arrange();
+
+    QStringList m_examples;
+    QList<QWidget*> m_cards;
+    QGridLayout* m_grid;
+    QVBoxLayout* m_recent;
+    QLabel* m_recentHeading;
+    int m_columns = 0;
+};
+
+} // namespace meshwright::ui
