@@ -42,7 +42,8 @@ QImage minimapImage(const TimelineModel& model, const TimeAxis& axis, Theme them
         const std::size_t index = y * places.size() / lines;
         auto* line = reinterpret_cast<QRgb*>(image.scanLine(static_cast<int>(y)));
         if (index == shown) {
-            std::memcpy(line, image.constScanLine(static_cast<int>(y) - 1), static_cast<std::size_t>(pixels.width()) * sizeof(QRgb));
+            std::memcpy(
+                line, image.constScanLine(static_cast<int>(y) - 1), static_cast<std::size_t>(pixels.width()) * sizeof(QRgb));
             continue;
         }
         const bool beginsGroup = shown < places.size() && places[shown].group != places[index].group;

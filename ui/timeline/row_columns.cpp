@@ -142,8 +142,7 @@ private:
         if (m_added == 0 || isSolid(m_column))
             return;
         const bool isFolded = m_added > 1 && m_narrow > 0;
-        m_into.columns[static_cast<std::size_t>(m_column)]
-            = m_sum.column(isFolded ? ColumnKind::Folded : ColumnKind::Partial);
+        m_into.columns[static_cast<std::size_t>(m_column)] = m_sum.column(isFolded ? ColumnKind::Folded : ColumnKind::Partial);
     }
 
     /// The last slice that begins in the current column, those before it having been added from the pyramid's buckets.

@@ -56,8 +56,8 @@ RowLayout::RowLayout(
 
 std::pair<std::size_t, std::size_t> RowLayout::linesIn(double top, double bottom) const
 {
-    const auto first = std::partition_point(
-        m_lines.begin(), m_lines.end(), [&](const LayoutLine& line) { return line.bottom() <= top; });
+    const auto first
+        = std::partition_point(m_lines.begin(), m_lines.end(), [&](const LayoutLine& line) { return line.bottom() <= top; });
     const auto last = std::partition_point(first, m_lines.end(), [&](const LayoutLine& line) { return line.top < bottom; });
     return {static_cast<std::size_t>(first - m_lines.begin()), static_cast<std::size_t>(last - m_lines.begin())};
 }

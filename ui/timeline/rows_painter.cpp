@@ -267,8 +267,8 @@ int RowsScene::columns() const
 
 const DrawnRow* RowsPicture::rowOf(std::size_t line) const
 {
-    const auto at
-        = std::lower_bound(rows.begin(), rows.end(), line, [](const DrawnRow& row, std::size_t wanted) { return row.line < wanted; });
+    const auto at = std::lower_bound(
+        rows.begin(), rows.end(), line, [](const DrawnRow& row, std::size_t wanted) { return row.line < wanted; });
     return at != rows.end() && at->line == line ? &*at : nullptr;
 }
 
@@ -393,8 +393,7 @@ std::vector<std::string> labelTexts(const std::string& name)
     return texts;
 }
 
-const RowsPainter::Labels* RowsPainter::labelsOf(
-    std::uint32_t group, std::uint32_t name, const TimelinePart& part, int& budget)
+const RowsPainter::Labels* RowsPainter::labelsOf(std::uint32_t group, std::uint32_t name, const TimelinePart& part, int& budget)
 {
     auto& known = m_labels[group];
     const auto found = known.find(name);
@@ -425,7 +424,8 @@ void RowsPainter::keepFittingLabels(const RowsScene& scene, RowsPicture& picture
         picture.hasAllLabels = picture.hasAllLabels && labels != nullptr;
         if (labels == nullptr)
             continue;
-        const auto fitting = std::find_if(labels->begin(), labels->end(), [&](const Label& label) { return label.width <= room; });
+        const auto fitting
+            = std::find_if(labels->begin(), labels->end(), [&](const Label& label) { return label.width <= room; });
         if (fitting == labels->end())
             continue;
         candidate.label = &*fitting;
@@ -459,7 +459,8 @@ void RowsPainter::paintLabels(QPainter& painter, const RowsScene& scene, RowsPic
         const bool drawsSecond = hasSecond && secondWidth <= candidate.width - 2.0 * kLabelPadding;
         if (sliceLook(category).hatch != Hatch::None) {
             const double width = std::max<double>(candidate.label->width, drawsSecond ? secondWidth : 0.0);
-            painter.fillRect(QRectF(at.x() - 2.0, candidate.top, width + 4.0, candidate.height), QColor(colours.solid[static_cast<std::size_t>(category)]));
+            painter.fillRect(QRectF(at.x() - 2.0, candidate.top, width + 4.0, candidate.height),
+                QColor(colours.solid[static_cast<std::size_t>(category)]));
         }
         painter.setPen(colours.text[static_cast<std::size_t>(category)]);
         painter.drawStaticText(at, candidate.label->text);

@@ -28,7 +28,8 @@ std::string occurrences(const TimelinePart& part, std::uint32_t slice)
         if (other == slice)
             place = count;
     }
-    return count == 1 ? "the only one on this row" : fmt::format("{} of {} on this row, together {}", place, count, formatSeconds(seconds));
+    return count == 1 ? "the only one on this row"
+                      : fmt::format("{} of {} on this row, together {}", place, count, formatSeconds(seconds));
 }
 
 const char* bytesLabel(SliceCategory category)
@@ -90,7 +91,8 @@ SliceFacts factsOf(const TimelineModel& model, SliceId id)
 std::string shortFacts(const TimelineModel& model, SliceId id)
 {
     const Slice& slice = model.slice(id);
-    std::string text = fmt::format("{}\n{}, {}", model.nameOf(id), categoryName(slice.category), formatSeconds(slice.durationSeconds));
+    std::string text
+        = fmt::format("{}\n{}, {}", model.nameOf(id), categoryName(slice.category), formatSeconds(slice.durationSeconds));
     if (slice.bytes > 0)
         text += ", " + formatBytes(static_cast<double>(slice.bytes));
     return text + fmt::format("\nat {} on {}", startText(slice), model.rowOf(id).text());

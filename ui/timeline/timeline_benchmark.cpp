@@ -94,10 +94,8 @@ private:
     {
         timed([&] {
             input();
-            timespec c; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &c); m_inputEnd = (double)c.tv_sec*1e3 + (double)c.tv_nsec/1e6;
             QCoreApplication::sendPostedEvents();
         });
-        m_what = "follow-up";
         // What follows of itself: labels that were too many for one frame, results of workers.
         const int most = 50;
         for (int i = 0, before = -1; i < most && before != m_paints.count; ++i) {
@@ -112,14 +110,10 @@ private:
         const int before = m_paints.count;
         QElapsedTimer timer;
         timer.start();
-        timespec c0, c1; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &c0);
         work();
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &c1); const double cpu = (double)(c1.tv_sec-c0.tv_sec)*1e3 + (double)(c1.tv_nsec-c0.tv_nsec)/1e6;
         const double ms = static_cast<double>(timer.nsecsElapsed()) / 1e6;
-        if (m_paints.count > before) {
+        if (m_paints.count > before)
             m_frames.push_back(ms);
-            if (getenv("MWDBG")) fprintf(stderr, "%8.2f (wall %.2f, input %.2f) %s window %.3g\n", cpu, ms, m_inputEnd - ((double)c0.tv_sec*1e3 + (double)c0.tv_nsec/1e6), m_what, m_canvas.window().length()/m_canvas.axis().end());
-        }
     }
 
     QPointF place(double x, double y) const
@@ -134,7 +128,8 @@ private:
         QCoreApplication::sendEvent(&m_canvas, &event);
     }
 
-    void mouse(QEvent::Type type, QPointF at, Qt::MouseButton button, Qt::MouseButtons buttons, Qt::KeyboardModifiers modifiers = {})
+    void mouse(
+        QEvent::Type type, QPointF at, Qt::MouseButton button, Qt::MouseButtons buttons, Qt::KeyboardModifiers modifiers = {})
     {
         QMouseEvent event(type, at, m_canvas.mapToGlobal(at), button, buttons, modifiers);
         QCoreApplication::sendEvent(&m_canvas, &event);
@@ -143,13 +138,13 @@ private:
     void moveAndSelect()
     {
         for (const int delta : {120, 120, -120, -120})
-            {m_what="pan"; frame([&] { wheel(place(0.6, 0.5), delta, Qt::ShiftModifier); });}
+            frame([&] { wheel(place(0.6, 0.5), delta, Qt::ShiftModifier); });
         for (int i = 0; i < 6; ++i)
-            m_what="hover",frame([&] { mouse(QEvent::MouseMove, place(0.1 + 0.13 * i, 0.1 + 0.12 * i), Qt::NoButton, Qt::NoButton); });
+            frame([&] { mouse(QEvent::MouseMove, place(0.1 + 0.13 * i, 0.1 + 0.12 * i), Qt::NoButton, Qt::NoButton); });
         for (int i = 0; i < 2; ++i) {
             const QPointF at = place(0.3 + 0.3 * i, 0.4 + 0.2 * i);
-            m_what="press";frame([&] { mouse(QEvent::MouseButtonPress, at, Qt::LeftButton, Qt::LeftButton); });
-            m_what="release";frame([&] { mouse(QEvent::MouseButtonRelease, at, Qt::LeftButton, Qt::NoButton); });
+            frame([&] { mouse(QEvent::MouseButtonPress, at, Qt::LeftButton, Qt::LeftButton); });
+            frame([&] { mouse(QEvent::MouseButtonRelease, at, Qt::LeftButton, Qt::NoButton); });
         }
     }
 
@@ -158,7 +153,7 @@ private:
         const QPointF ruler(0.0, TimelineCanvas::kRulerHeight / -2.0);
         frame([&] { mouse(QEvent::MouseButtonPress, place(0.3, 0.0) + ruler, Qt::LeftButton, Qt::LeftButton); });
         for (int i = 1; i < 6; ++i)
-            m_what="area",frame([&] { mouse(QEvent::MouseMove, place(0.3 + 0.05 * i, 0.0) + ruler, Qt::NoButton, Qt::LeftButton); });
+            frame([&] { mouse(QEvent::MouseMove, place(0.3 + 0.05 * i, 0.0) + ruler, Qt::NoButton, Qt::LeftButton); });
         frame([&] { mouse(QEvent::MouseButtonRelease, place(0.55, 0.0) + ruler, Qt::LeftButton, Qt::NoButton); });
     }
 
@@ -170,14 +165,14 @@ private:
         const double shortest = m_canvas.axis().end() * static_cast<double>(kFewSlices * kRows) / static_cast<double>(m_slices);
         int steps = 0;
         for (; m_canvas.window().length() > shortest && steps < 200; ++steps) {
-            m_what="zoomin";frame([&] { wheel(place(0.6, 0.5), 120, Qt::ControlModifier); });
+            frame([&] { wheel(place(0.6, 0.5), 120, Qt::ControlModifier); });
             if (steps % 4 == 0)
                 moveAndSelect();
             if (steps % 12 == 0)
                 selectTime();
         }
         for (; steps > 0; --steps)
-            m_what="zoomout",frame([&] { wheel(place(0.4, 0.5), -120, Qt::ControlModifier); });
+            frame([&] { wheel(place(0.4, 0.5), -120, Qt::ControlModifier); });
     }
 
     Selection m_selection;
@@ -186,7 +181,6 @@ private:
     std::int64_t m_slices;
     Paints m_paints;
     std::vector<double> m_frames; ///< ms
-    const char* m_what = ""; double m_inputEnd = 0;
 };
 
 } // namespace

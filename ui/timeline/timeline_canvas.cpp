@@ -563,7 +563,8 @@ void TimelineCanvas::wheelEvent(QWheelEvent* event)
         const bool movesAlong = event->modifiers() & Qt::ShiftModifier;
         const int along = movesAlong ? (delta.y() != 0 ? delta.y() : delta.x()) : delta.x();
         if (along != 0)
-            show(m_scene.axis.moved(m_scene.window, -along / kNotch * kPixelsOfNotch * m_scene.unitsPerPixel()), ZoomGesture::Wheel);
+            show(m_scene.axis.moved(m_scene.window, -along / kNotch * kPixelsOfNotch * m_scene.unitsPerPixel()),
+                ZoomGesture::Wheel);
         if (!movesAlong)
             m_scroll->setValue(m_scroll->value() - static_cast<int>(std::lround(delta.y() / kNotch * kPixelsOfNotch)));
     }

@@ -211,7 +211,8 @@ void TimelineCanvas::forEachDrawn(Visit visit) const
         const double top = kTop + line.top - m_scene.scrolled;
         for (const DrawnSlice& slice : row.slices) {
             const auto frame = [&] {
-                return QRectF(kGutterWidth + slice.left / m_scene.ratio, top, (slice.right - slice.left) / m_scene.ratio, line.height);
+                return QRectF(
+                    kGutterWidth + slice.left / m_scene.ratio, top, (slice.right - slice.left) / m_scene.ratio, line.height);
             };
             visit(line.group, slice.slice, frame);
         }
@@ -258,7 +259,8 @@ void TimelineCanvas::paintSelection(QPainter& painter) const
     const QRectF frame = rectOf(*m_selected);
     // A slice that is too short to be seen still shows where it is.
     const double widen = std::max(0.0, 3.0 - frame.width()) / 2.0;
-    const QRectF shown = frame.adjusted(-widen, 0.0, widen, 0.0).intersected(QRectF(rowsRect()).adjusted(-20.0, -20.0, 20.0, 20.0));
+    const QRectF shown
+        = frame.adjusted(-widen, 0.0, widen, 0.0).intersected(QRectF(rowsRect()).adjusted(-20.0, -20.0, 20.0, 20.0));
     if (shown.isEmpty())
         return;
     fillFrame(painter, shown, 2.0, accent);
@@ -280,7 +282,8 @@ void TimelineCanvas::paintSelection(QPainter& painter) const
     const QPointF end(x, upwards ? to.bottom() - 2.0 : to.top() + 2.0);
     const double head = upwards ? 6.0 : -6.0;
     painter.setRenderHint(QPainter::Antialiasing, true);
-    for (const auto& [shade, width] : {std::pair(colour(ColourRole::Background), 4.0), std::pair(colour(ColourRole::Text), 2.0)}) {
+    for (const auto& [shade, width] :
+        {std::pair(colour(ColourRole::Background), 4.0), std::pair(colour(ColourRole::Text), 2.0)}) {
         painter.setPen(QPen(shade, width, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
         painter.drawLine(start, end);
         painter.drawPolyline(QPolygonF({end + QPointF(-4.0, head), end, end + QPointF(4.0, head)}));

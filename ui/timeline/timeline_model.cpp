@@ -18,7 +18,8 @@ ModelGroup groupOf(GroupSource source)
     const std::vector<TimelineRow>& rows = source.part->timeline().rows();
     std::vector<std::uint32_t> order(rows.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return rows[a].device < rows[b].device; });
+    std::stable_sort(
+        order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return rows[a].device < rows[b].device; });
 
     ModelGroup group;
     std::set<std::int64_t> devices;

@@ -34,7 +34,8 @@ struct BucketTimes {
         if (sum <= 0.0F)
             return bucket;
         const auto main = std::max_element(seconds.begin(), seconds.end()) - seconds.begin();
-        bucket.busy = static_cast<std::uint8_t>(std::clamp(std::lround(255.0 * static_cast<double>(sum) / bucketSeconds), 1L, 255L));
+        bucket.busy
+            = static_cast<std::uint8_t>(std::clamp(std::lround(255.0 * static_cast<double>(sum) / bucketSeconds), 1L, 255L));
         bucket.main = static_cast<std::uint8_t>(main);
         if (isWhole)
             bucket.main |= Bucket::kWhole;
@@ -232,8 +233,8 @@ std::optional<std::uint32_t> TimelinePart::sliceAt(std::uint32_t row, double sec
 
 std::size_t TimelinePart::byteCount() const
 {
-    std::size_t bytes = m_starts.size() * sizeof(double) + m_durations.size() * sizeof(float) + m_looks.size() * sizeof(std::uint32_t)
-        + m_rowBegin.size() * sizeof(std::uint32_t);
+    std::size_t bytes = m_starts.size() * sizeof(double) + m_durations.size() * sizeof(float)
+        + m_looks.size() * sizeof(std::uint32_t) + m_rowBegin.size() * sizeof(std::uint32_t);
     for (const RowPyramid& pyramid : m_pyramids) {
         bytes += sizeof(RowPyramid);
         for (const std::vector<Bucket>& level : pyramid.levels)

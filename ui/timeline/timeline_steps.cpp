@@ -26,8 +26,7 @@ std::optional<std::uint32_t> nearestOf(const TimelinePart& part, std::uint32_t r
     return part.start(after) - seconds < seconds - part.end(before) ? after : before;
 }
 
-std::optional<SliceId> onNextRow(
-    const TimelineModel& model, const TimeAxis& axis, const RowLayout& layout, SliceId id, int step)
+std::optional<SliceId> onNextRow(const TimelineModel& model, const TimeAxis& axis, const RowLayout& layout, SliceId id, int step)
 {
     const TimelinePart& part = model.partOf(id);
     const double middle = (part.start(id.slice) + part.end(id.slice)) / 2.0 / axis.secondsPerUnit(id.group);

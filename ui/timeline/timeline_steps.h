@@ -14,8 +14,7 @@ namespace meshwright::ui {
 std::optional<SliceId> neighbourOf(const TimelineModel& model, SliceId id, int step);
 
 /// The slice nearest in time on the closest row above (-1) or below (1) that has any, other groups included, collapsed ones left out.
-std::optional<SliceId> onNextRow(
-    const TimelineModel& model, const TimeAxis& axis, const RowLayout& layout, SliceId id, int step);
+std::optional<SliceId> onNextRow(const TimelineModel& model, const TimeAxis& axis, const RowLayout& layout, SliceId id, int step);
 
 /// The slice of a row that is nearest to a moment. Nothing when the row is empty.
 std::optional<std::uint32_t> nearestOf(const TimelinePart& part, std::uint32_t row, double seconds);

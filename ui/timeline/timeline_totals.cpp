@@ -74,9 +74,10 @@ public:
         for (const auto& [look, total] : m_names)
             all.emplace_back(look / kSliceCategoryCount, &total);
         const std::size_t count = std::min(all.size(), GroupTotals::kLongest);
-        std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(), [](const auto& a, const auto& b) {
-            return std::tuple(-a.second->seconds, a.first) < std::tuple(-b.second->seconds, b.first);
-        });
+        std::partial_sort(
+            all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(), [](const auto& a, const auto& b) {
+                return std::tuple(-a.second->seconds, a.first) < std::tuple(-b.second->seconds, b.first);
+            });
         std::vector<NameTotal> found;
         for (std::size_t i = 0; i < count; ++i)
             found.push_back({m_part.timeline().text(static_cast<std::uint32_t>(all[i].first)), *all[i].second});
@@ -112,8 +113,7 @@ private:
         const auto category = static_cast<std::uint32_t>(m_part.category(slice));
         const double seconds = inside(slice);
         const double whole = m_part.end(slice) - m_part.start(slice);
-        const double bytes
-            = static_cast<double>(m_part.timeline().slices()[slice].bytes) * (whole > 0.0 ? seconds / whole : 1.0);
+        const double bytes = static_cast<double>(m_part.timeline().slices()[slice].bytes) * (whole > 0.0 ? seconds / whole : 1.0);
         for (CategoryTotal* total : {&m_totals[category], &m_names[m_part.name(slice) * kSliceCategoryCount + category]}) {
             total->category = m_part.category(slice);
             ++total->slices;

@@ -45,14 +45,14 @@ std::string simulatedTitle(const sim::SimulatedStudy& study)
 {
     const std::int64_t devices = study.mesh.deviceCount();
     const std::string whose = devices == 1 ? "the only device" : fmt::format("each of {} devices", devices);
-    return fmt::format(
-        "simulated on {}: {}, {}", study.simulation.machine, whose, formatSeconds(study.simulation.stepSeconds));
+    return fmt::format("simulated on {}: {}, {}", study.simulation.machine, whose, formatSeconds(study.simulation.stepSeconds));
 }
 
 std::string measuredTitle(const TimelinePart& part)
 {
     const bool isVirtual = part.timeline().clock() == Clock::Virtual;
-    return fmt::format("measured, {}: {}", isVirtual ? "virtual clock, as if every device had a core of its own" : "wall clock, waiting for a core included",
+    return fmt::format("measured, {}: {}",
+        isVirtual ? "virtual clock, as if every device had a core of its own" : "wall clock, waiting for a core included",
         formatSeconds(part.endSeconds()));
 }
 
@@ -138,7 +138,8 @@ QWidget* TimelineView::makeToolBar()
     m_search = new QLineEdit(bar);
     m_search->setPlaceholderText(tr("Search slices (Ctrl+F)"));
     m_search->setAccessibleName(tr("Search the names of all slices"));
-    m_search->setToolTip(tr("Searches the names of all slices of the whole trace; Enter goes to the next, Shift+Enter to the one before"));
+    m_search->setToolTip(
+        tr("Searches the names of all slices of the whole trace; Enter goes to the next, Shift+Enter to the one before"));
     m_search->setClearButtonEnabled(true);
     m_search->setMinimumWidth(180);
     m_search->setMaximumWidth(320);
@@ -150,7 +151,8 @@ QWidget* TimelineView::makeToolBar()
     m_count = new QLabel(bar);
     m_count->setAccessibleName(tr("Matches"));
     m_clockButton = makeButton({}, {});
-    m_scaleButton = makeButton(tr("Same length"), tr("Every step over the whole width, with a ruler of its own; or one ruler for all (T)"));
+    m_scaleButton
+        = makeButton(tr("Same length"), tr("Every step over the whole width, with a ruler of its own; or one ruler for all (T)"));
     m_scaleButton->setCheckable(true);
     QToolButton* out = makeButton(QStringLiteral("\u2212"), tr("Zoom out (S)"));
     QToolButton* in = makeButton(QStringLiteral("+"), tr("Zoom in (W)"));
@@ -283,7 +285,8 @@ void TimelineView::showModel()
     m_clockButton->setVisible(hasClocks);
     m_clockButton->setText(m_showsWall ? tr("Measured: wall clock") : tr("Measured: virtual clock"));
     m_clockButton->setToolTip(m_showsWall
-            ? tr("Shown: what happened, waiting for a core included. Click for the virtual clock, as if every device had a core of its own (V)")
+            ? tr("Shown: what happened, waiting for a core included. Click for the virtual clock, as if every device had a core "
+                 "of its own (V)")
             : tr("Shown: CPU times as if every device had a core of its own. Click for the wall clock, what happened (V)"));
     m_clockButton->setAccessibleName(m_clockButton->text());
     m_scaleButton->setVisible(m_canvas->model().groups().size() > 1);
@@ -330,7 +333,8 @@ void TimelineView::showProblem(const sim::Analysis& analysis)
         ? tr("The study names no hardware, so no step is simulated.")
         : tr("The study cannot be simulated: %1").arg(QString::fromStdString(error->message));
     if (m_simulatedPart)
-        m_notice->setText(tr("%1 Shown is the last step that could be.").arg(why.endsWith(QLatin1Char('.')) ? why : why + QLatin1Char('.')));
+        m_notice->setText(
+            tr("%1 Shown is the last step that could be.").arg(why.endsWith(QLatin1Char('.')) ? why : why + QLatin1Char('.')));
     else if (m_canvas->model().isEmpty())
         m_canvas->setMessage(why);
     setColour(*m_notice, colour(ColourRole::Error));
@@ -480,8 +484,8 @@ void TimelineView::startTotals()
     const TimelineArea area = m_canvas->area().value_or(TimelineArea{axis.whole(), {}});
     QString heading = tr("Whole step");
     if (!isWhole) {
-        const std::string length = axis.isStretched() ? shareText(area.window.length()) + " of each step"
-                                                      : formatSeconds(area.window.length());
+        const std::string length
+            = axis.isStretched() ? shareText(area.window.length()) + " of each step" : formatSeconds(area.window.length());
         heading = area.rows.empty() ? tr("Selected: %1 of all rows").arg(QString::fromStdString(length))
             : area.rows.size() == 1 ? tr("Selected: %1 of one row").arg(QString::fromStdString(length))
                                     : tr("Selected: %1 of %2 rows").arg(QString::fromStdString(length)).arg(area.rows.size());
@@ -557,7 +561,8 @@ QString TimelineView::help()
     };
     QString html = QStringLiteral("<table cellspacing='0' cellpadding='2'>");
     for (const auto& [keys, what] : kKeys)
-        html += QStringLiteral("<tr><td style='padding-right:14px; white-space:pre'><b>%1</b></td><td style='white-space:pre'>%2</td></tr>")
+        html += QStringLiteral(
+            "<tr><td style='padding-right:14px; white-space:pre'><b>%1</b></td><td style='white-space:pre'>%2</td></tr>")
                     .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
     return html + QStringLiteral("</table>");
 }

@@ -57,8 +57,7 @@ struct OneSlice {
 };
 
 /// Rows go in pairs: compute and collectives of each device.
-inline std::shared_ptr<const Timeline> timelineOf(
-    Clock clock, std::uint32_t rows, const std::vector<OneSlice>& slices)
+inline std::shared_ptr<const Timeline> timelineOf(Clock clock, std::uint32_t rows, const std::vector<OneSlice>& slices)
 {
     auto timeline = std::make_shared<Timeline>(clock);
     for (std::uint32_t row = 0; row < rows; ++row)

@@ -55,8 +55,7 @@ RowsPicture pictureOf(const RowsScene& scene, int newLabels = RowsPainter::kNewL
 QRgb pixelAt(const RowsScene& scene, const RowsPicture& picture, std::size_t line, double seconds, double fromBottom = 2.5)
 {
     const double y = scene.layout.lines()[line].bottom() - scene.scrolled - fromBottom;
-    return picture.image.pixel(
-        static_cast<int>(scene.x(seconds) * scene.ratio), static_cast<int>(std::floor(y * scene.ratio)));
+    return picture.image.pixel(static_cast<int>(scene.x(seconds) * scene.ratio), static_cast<int>(std::floor(y * scene.ratio)));
 }
 
 QRgb colour(ColourRole role, Theme theme)
@@ -159,7 +158,8 @@ void TestRowsPainter::foldedSlicesAreStriped()
 void TestRowsPainter::namesOnlyWhereTheyFit()
 {
     const auto model = test::modelOf({test::timelineOf(Clock::Wall, 2,
-        {{0, 0.0, 200.0, SliceCategory::Compute, "short"}, {0, 200.0, 50.0, SliceCategory::Compute, "a_very_long_name_that_does_not_fit"},
+        {{0, 0.0, 200.0, SliceCategory::Compute, "short"},
+            {0, 200.0, 50.0, SliceCategory::Compute, "a_very_long_name_that_does_not_fit"},
             {1, 0.0, 400.0, SliceCategory::Compute, "x"}})});
     const RowsScene scene = sceneOf(model);
     const RowsPicture picture = pictureOf(scene);
@@ -228,8 +228,9 @@ void TestRowsPainter::equalScenesGiveEqualPictures()
 void TestRowsPainter::minimapShowsEveryGroup()
 {
     const auto model = test::modelOf({test::timelineOf(Clock::Simulated, 2, {{0, 0.0, 10.0, SliceCategory::Compute}}),
-        test::timelineOf(Clock::Wall, 128, {{4, 0.0, 20.0, SliceCategory::AllGather}, {5, 0.0, 20.0, SliceCategory::AllGather},
-            {6, 0.0, 20.0, SliceCategory::AllGather}, {7, 0.0, 20.0, SliceCategory::AllGather}})});
+        test::timelineOf(Clock::Wall, 128,
+            {{4, 0.0, 20.0, SliceCategory::AllGather}, {5, 0.0, 20.0, SliceCategory::AllGather},
+                {6, 0.0, 20.0, SliceCategory::AllGather}, {7, 0.0, 20.0, SliceCategory::AllGather}})});
     const ui::TimeAxis axis(*model, false);
     const QImage image = ui::minimapImage(*model, axis, Theme::Dark, QSize(200, 65));
     QVERIFY(inked(image, QRect(0, 0, 100, 65), colour(ColourRole::Compute, Theme::Dark)) >= 99);

@@ -163,7 +163,13 @@ void TestTimelinePart::columnsOfFewSlices_data()
 
     // Slices: 0 to 4 compute (0), 4 to 6 all-reduce (1), 7.25 to 7.375 and 7.5 to 7.75 all-gather (2), 8.875 to 12 compute (0).
     QTest::newRow("a column a second") << "000011.fp000" << 0.0 << 12.0;
-    QTest::newRow("half a second") << "00000000" "1111" ".." "pp" ".p" "00" << 0.0 << 10.0;
+    QTest::newRow("half a second") << "00000000"
+                                      "1111"
+                                      ".."
+                                      "pp"
+                                      ".p"
+                                      "00"
+                                   << 0.0 << 10.0;
     QTest::newRow("an eighth") << "2.22" << 7.25 << 7.75;
     QTest::newRow("beyond the end") << "0...." << 11.0 << 16.0;
     QTest::newRow("all in one column") << "f" << 0.0 << 100.0;
@@ -175,8 +181,9 @@ void TestTimelinePart::columnsOfFewSlices()
     QFETCH(double, begin);
     QFETCH(double, end);
     const auto part = TimelinePart::build(test::timelineOf(Clock::Wall, 1,
-        {{0, 0.0, 4.0, SliceCategory::Compute}, {0, 4.0, 2.0, SliceCategory::AllReduce}, {0, 7.25, 0.125, SliceCategory::AllGather},
-            {0, 7.5, 0.25, SliceCategory::AllGather}, {0, 8.875, 3.125, SliceCategory::Compute}}));
+        {{0, 0.0, 4.0, SliceCategory::Compute}, {0, 4.0, 2.0, SliceCategory::AllReduce},
+            {0, 7.25, 0.125, SliceCategory::AllGather}, {0, 7.5, 0.25, SliceCategory::AllGather},
+            {0, 8.875, 3.125, SliceCategory::Compute}}));
     RowColumns row;
     row.fill(*part, 0, {begin, end}, static_cast<int>(expected.size()));
     QString text;

@@ -36,15 +36,15 @@ namespace {
 
 std::shared_ptr<const TimelineModel> smallModel()
 {
-    return test::modelOf({test::timelineOf(Clock::Simulated, 2,
-                              {{0, 0.0, 4.0, SliceCategory::Compute, "dot_general h"},
-                                  {0, 4.0, 2.0, SliceCategory::Wait, "wait for grad.w"},
-                                  {0, 6.0, 2.0, SliceCategory::Compute, "update w"},
-                                  {1, 3.0, 3.0, SliceCategory::AllReduce, "all_reduce grad.w", 6'000'000, "ring: 2(n-1)/n * B / w"}}),
-        test::timelineOf(Clock::Wall, 4,
-            {{0, 0.0, 2.0, SliceCategory::Compute, "dot_general h"}, {2, 1.0, 2.0, SliceCategory::Compute, "dot_general h"},
-                {1, 2.0, 3.0, SliceCategory::AllReduce, "all_reduce grad.w", 3'000'000},
-                {3, 3.0, 2.0, SliceCategory::AllReduce, "all_reduce grad.w", 3'000'000}})});
+    return test::modelOf(
+        {test::timelineOf(Clock::Simulated, 2,
+             {{0, 0.0, 4.0, SliceCategory::Compute, "dot_general h"}, {0, 4.0, 2.0, SliceCategory::Wait, "wait for grad.w"},
+                 {0, 6.0, 2.0, SliceCategory::Compute, "update w"},
+                 {1, 3.0, 3.0, SliceCategory::AllReduce, "all_reduce grad.w", 6'000'000, "ring: 2(n-1)/n * B / w"}}),
+            test::timelineOf(Clock::Wall, 4,
+                {{0, 0.0, 2.0, SliceCategory::Compute, "dot_general h"}, {2, 1.0, 2.0, SliceCategory::Compute, "dot_general h"},
+                    {1, 2.0, 3.0, SliceCategory::AllReduce, "all_reduce grad.w", 3'000'000},
+                    {3, 3.0, 2.0, SliceCategory::AllReduce, "all_reduce grad.w", 3'000'000}})});
 }
 
 SearchMatches find(const TimelineModel& model, const QString& text, bool isRegularExpression)
@@ -113,8 +113,8 @@ void TestTimelineSearch::badPatterns()
     const auto pattern = ui::searchPattern({"all(reduce", true});
     QVERIFY(!pattern);
     QCOMPARE(pattern.error().front().id, std::string("MW1840"));
-    QVERIFY2(pattern.error().front().message.find("at character 11") != std::string::npos,
-        pattern.error().front().message.c_str());
+    QVERIFY2(
+        pattern.error().front().message.find("at character 11") != std::string::npos, pattern.error().front().message.c_str());
     QVERIFY(ui::searchPattern({"all(reduce", false}));
 }
 
@@ -124,7 +124,8 @@ void TestTimelineSearch::rowsAreByDevice()
     timeline.addRow(1, "compute");
     timeline.addRow(0, "compute");
     timeline.addRow(1, "collectives");
-    const TimelineModel model({{"measured", "measured", ui::TimelinePart::build(std::make_shared<const Timeline>(timeline)), false}});
+    const TimelineModel model(
+        {{"measured", "measured", ui::TimelinePart::build(std::make_shared<const Timeline>(timeline)), false}});
     QStringList rows;
     for (const ui::ModelRow& row : model.groups()[0].rows)
         rows << QString("%1 %2%3").arg(QString::fromStdString(row.text())).arg(row.row).arg(row.isFirstOfDevice ? "!" : "");
@@ -143,8 +144,7 @@ void TestTimelineSearch::namesInEveryGroup()
     QCOMPARE(*model->firstNamed("update w"), (SliceId{0, 2}));
     QVERIFY(!model->firstNamed("no such"));
     QVERIFY(!model->firstNamed(""));
-    QCOMPARE(model->categories(),
-        (std::vector{SliceCategory::Compute, SliceCategory::AllReduce, SliceCategory::Wait}));
+    QCOMPARE(model->categories(), (std::vector{SliceCategory::Compute, SliceCategory::AllReduce, SliceCategory::Wait}));
 }
 
 void TestTimelineSearch::factsOfACollective()

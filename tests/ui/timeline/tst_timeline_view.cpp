@@ -391,8 +391,9 @@ void TestTimelineView::rulerDragAddsUp()
     for (int row = 0; row < totals.rowCount(); ++row)
         cells << totals.index(row, ui::TotalsModel::What).data().toString() + " "
                 + totals.index(row, ui::TotalsModel::Time).data().toString();
-    QCOMPARE(cells, (QStringList{"compute 1.00 ms", "all-reduce 2.00 ms", "idle 0 s", "hidden exchange 1.00 ms",
-                        "exposed exchange 1.00 ms", "longest operations ", "all_reduce g 2.00 ms", "first 1.00 ms"}));
+    QCOMPARE(cells,
+        (QStringList{"compute 1.00 ms", "all-reduce 2.00 ms", "idle 0 s", "hidden exchange 1.00 ms", "exposed exchange 1.00 ms",
+            "longest operations ", "all_reduce g 2.00 ms", "first 1.00 ms"}));
     QTest::mouseClick(&shown.canvas(), Qt::LeftButton, {}, ruler.center());
     QVERIFY(!shown.canvas().area());
     QCOMPARE(shown.view.details().totalsHeading(), QString("Whole step"));
@@ -576,7 +577,8 @@ void TestTimelineView::tooltips()
     Shown many(test::randomTimeline({.rows = 2, .slices = 20000, .gapShare = 0.0}));
     many.pixel({0, 0});
     const QPoint at(many.canvas().rowsRect().center().x(), static_cast<int>(many.canvas().rectOf({0, 0}).center().y()));
-    QVERIFY2(QRegularExpression("^\\d+ slices in .* too short to draw").match(tip(many, at)).hasMatch(), qPrintable(tip(many, at)));
+    QVERIFY2(
+        QRegularExpression("^\\d+ slices in .* too short to draw").match(tip(many, at)).hasMatch(), qPrintable(tip(many, at)));
     // A click takes one of them.
     many.click(at);
     QVERIFY(many.canvas().selected());
