@@ -153,7 +153,7 @@ int runPartition(const PartitionVerbOptions& options, Output& output)
     if (!program)
         return fail(program.error(), output);
     if (program->meshes.empty())
-        return fail({Problem{"MW1923", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>",
+        return fail({Problem{"MW1222", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>",
                         Place{options.file}}},
             output);
     const auto partitioned = runPass(*std::move(program), static_cast<Pass>(pass), options.shardy);

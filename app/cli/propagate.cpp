@@ -106,7 +106,7 @@ Problem noSuchValue(const Propagated& propagated, const std::string& wanted)
         }
     }
     const auto near = nearestName(wanted, names);
-    return {"MW1924", fmt::format("the program has no value \"{}\"", wanted),
+    return {"MW1923", fmt::format("the program has no value \"{}\"", wanted),
         near ? fmt::format("did you mean \"{}\"?", *near) : "name one as the written program does: %arg0, %3, or by its name"};
 }
 
