@@ -184,7 +184,8 @@ Json valueJson(const Propagated& propagated, std::size_t f, ValueId value)
 }
 
 /// All functions, or what concerns one value.
-std::string propagationJson(const Propagated& propagated, const std::string& strategy, bool stepsOnly, const std::optional<Found>& only)
+std::string propagationJson(
+    const Propagated& propagated, const std::string& strategy, bool stepsOnly, const std::optional<Found>& only)
 {
     Json functions = Json::array();
     for (std::size_t f = 0; f < propagated.program.functions.size(); ++f) {

@@ -265,8 +265,7 @@ void TestPartition::asShardyPlacesThem_data()
                          << "" << QStringList{"all_reduce b 4096 forward the result of dot_general"};
     QTest::newRow("sum and slice") << "P(None, 'b')"
                                    << "P('b', None)"
-                                   << "P('b', None)"
-                                   << QStringList{"reduce_scatter b 4096 forward the result of dot_general"};
+                                   << "P('b', None)" << QStringList{"reduce_scatter b 4096 forward the result of dot_general"};
     QTest::newRow("gathered operand") << "P('a', None)"
                                       << "P('a', None)"
                                       << "P('a', None)" << QStringList{"all_gather a 2048 forward w"};

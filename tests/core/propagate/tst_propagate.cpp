@@ -476,8 +476,8 @@ void TestPropagate::reasonsLeadBack()
 void TestPropagate::waysBackToTheUser()
 {
     Sketch s("data=4,model=2");
-    const ValueId x = s.arg("x", {8, 16}, "[{\"data\"}, {}]");
-    const ValueId w = s.arg("w", {16, 32}, "[{}, {\"model\"}]");
+    const ValueId x = s.arg("x", {8, 16}, "[{data}, {}]");
+    const ValueId w = s.arg("w", {16, 32}, "[{}, {model}]");
     const ValueId h = s.b.unary(OpKind::Tanh, s.matmul(x, w));
     s.b.setResults({h});
     const PropagationReport report = s.run();

@@ -35,7 +35,8 @@ void TestNetworkCost::secondsOfTheEstimate()
     const MeshPlacement placement = placed("x=4,y=2", "v5e", {4, 2});
     const NetworkCost cost(placement);
     const AxisRefs x = {wholeAxis(placement.mesh(), 0)};
-    for (const OpKind kind : {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllToAll, OpKind::CollectivePermute}) {
+    for (const OpKind kind :
+        {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter, OpKind::AllToAll, OpKind::CollectivePermute}) {
         const double seconds = estimateOn(placement, kind, x, 1 << 20).seconds;
         QVERIFY(seconds > 0.0);
         QVERIFY(qAbs(cost.cost({kind, x, 4, 1 << 20}) - seconds) < 1e-11);
