@@ -81,10 +81,9 @@ Result<Partitioned> runPass(Program program, Pass pass, bool shardy)
     Partitioned result;
     for (Function& function : program.functions) {
         constraintsToReshards(function);
-        function = pass == Pass::InsertReshards
-            ? insertExplicitReshards(function, program.meshes)
-            : reshardsToCollectives(function, program.meshes, BytesThenStepsCost(),
-                {.style = shardy ? ReshardStyle::Shardy : ReshardStyle::Cheapest});
+        function = pass == Pass::InsertReshards ? insertExplicitReshards(function, program.meshes)
+                                                : reshardsToCollectives(function, program.meshes, BytesThenStepsCost(),
+                                                    {.style = shardy ? ReshardStyle::Shardy : ReshardStyle::Cheapest});
         result.collectives.push_back(collectivesOnArrays(function, program.meshes));
     }
     result.program = std::move(program);
@@ -96,7 +95,8 @@ std::string collectivesText(const Partitioned& partitioned)
     using Align = TextTable::Align;
     std::string text;
     for (std::size_t i = 0; i < partitioned.collectives.size(); ++i) {
-        TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
+        TextTable table(
+            {{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
         std::int64_t total = 0;
         for (const CollectiveUse& use : partitioned.collectives[i]) {
             total += use.count * use.bytesPerDevice;
@@ -120,8 +120,8 @@ std::string partitionJson(const Partitioned& partitioned, Pass pass, bool shardy
         std::int64_t total = 0;
         for (const CollectiveUse& use : partitioned.collectives[i]) {
             total += use.count * use.bytesPerDevice;
-            collectives.push_back({{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count},
-                {"bytes_per_device", use.bytesPerDevice}, {"phase", phaseName(use.phase)},
+            collectives.push_back({{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize},
+                {"count", use.count}, {"bytes_per_device", use.bytesPerDevice}, {"phase", phaseName(use.phase)},
                 {"cause",
                     {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
                         {"annotation", use.cause.annotation}}}});
@@ -129,10 +129,10 @@ std::string partitionJson(const Partitioned& partitioned, Pass pass, bool shardy
         functions.push_back({{"name", partitioned.program.functions[i].name}, {"bytes_per_device", total},
             {"collectives", std::move(collectives)}});
     }
-    const Json document = {{"schema", "meshwright.partition/1"}, {"meshwright", kVersion},
-        {"pass", kPassNames[static_cast<std::size_t>(pass)]}, {"style", shardy ? "shardy" : "cheapest"},
-        {"collective_cost", BytesThenStepsCost().id()}, {"functions", std::move(functions)},
-        {"program", writeProgram(partitioned.program)}};
+    const Json document
+        = {{"schema", "meshwright.partition/1"}, {"meshwright", kVersion}, {"pass", kPassNames[static_cast<std::size_t>(pass)]},
+            {"style", shardy ? "shardy" : "cheapest"}, {"collective_cost", BytesThenStepsCost().id()},
+            {"functions", std::move(functions)}, {"program", writeProgram(partitioned.program)}};
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -153,7 +153,7 @@ int runPartition(const PartitionVerbOptions& options, Output& output)
     if (!program)
         return fail(program.error(), output);
     if (program->meshes.empty())
-        return fail({Problem{"MW1923", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>",
+        return fail({Problem{"MW1222", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>",
                         Place{options.file}}},
             output);
     const auto partitioned = runPass(*std::move(program), static_cast<Pass>(pass), options.shardy);

@@ -106,7 +106,7 @@ Problem noSuchValue(const Propagated& propagated, const std::string& wanted)
         }
     }
     const auto near = nearestName(wanted, names);
-    return {"MW1924", fmt::format("the program has no value \"{}\"", wanted),
+    return {"MW1923", fmt::format("the program has no value \"{}\"", wanted),
         near ? fmt::format("did you mean \"{}\"?", *near) : "name one as the written program does: %arg0, %3, or by its name"};
 }
 
@@ -184,7 +184,8 @@ Json valueJson(const Propagated& propagated, std::size_t f, ValueId value)
 }
 
 /// All functions, or what concerns one value.
-std::string propagationJson(const Propagated& propagated, const std::string& strategy, bool stepsOnly, const std::optional<Found>& only)
+std::string propagationJson(
+    const Propagated& propagated, const std::string& strategy, bool stepsOnly, const std::optional<Found>& only)
 {
     Json functions = Json::array();
     for (std::size_t f = 0; f < propagated.program.functions.size(); ++f) {

@@ -250,8 +250,9 @@ std::string reshardText(
 {
     const Mesh& mesh = request.from.mesh;
     using Align = TextTable::Align;
-    std::string text = fmt::format("{} on {}: {} to {}\n", typeText({request.dtype, request.shape}), mesh.text(),
-        layoutText(request.from.sharding, mesh), layoutText(request.to.sharding, request.to.mesh));
+    std::string text = fmt::format("{} on {}: {} to {}{}\n", typeText({request.dtype, request.shape}), mesh.text(),
+        layoutText(request.from.sharding, mesh), layoutText(request.to.sharding, request.to.mesh),
+        mesh == request.to.mesh ? "" : " in another order of devices");
     if (plan.steps.empty())
         return text + "  nothing to do: every device has its part already\n";
     std::vector<TextTable::Column> columns

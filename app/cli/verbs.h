@@ -152,7 +152,7 @@ struct PropagateOptions {
     std::string result; ///< where the result goes; empty or `-`: standard output
 };
 /// A program with the sharding of every value, or why they are so (`meshwright.propagation/1`).
-/// Problems: MW1903 no such strategy, MW1924 no such value; those of `readProgram` and `propagate`.
+/// Problems: MW1903 no such strategy, MW1923 no such value; those of `readProgram` and `propagate`.
 int runPropagate(const PropagateOptions& options, Output& output);
 std::vector<std::string> strategyNames();
 
@@ -163,7 +163,7 @@ struct PartitionVerbOptions {
     std::string result; ///< where the result goes; empty or `-`: standard output
 };
 /// A program on shards with its collectives, which are narrated with their causes or listed (`meshwright.partition/1`).
-/// Problems: MW1903 no such pass, MW1923 the program has no mesh; those of `readProgram`, `propagate` and `partition`.
+/// Problems: MW1903 no such pass, MW1222 the program has no mesh; those of `readProgram`, `propagate` and `partition`.
 int runPartition(const PartitionVerbOptions& options, Output& output);
 
 /// The main job on the built-in examples: trains, verifies, simulates, and sums it up.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/json_schema.h"
+#include "tests/app/cli/program_process.h"
 
-#include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -11,37 +10,13 @@ using namespace meshwright;
 
 namespace {
 
-struct Outcome {
-    int code = -1;
-    QByteArray out;
-    QByteArray err;
-};
+using tests::errorsAgainst;
+using tests::example;
+using tests::Outcome;
 
 Outcome run(const QStringList& arguments, const QByteArray& input = {})
 {
-    QProcess process;
-    process.start(MESHWRIGHT_PROGRAM, arguments);
-    process.write(input);
-    process.closeWriteChannel();
-    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
-}
-
-QString example(const QString& name)
-{
-    return QString(MESHWRIGHT_SOURCE_DIR) + "/resources/examples/" + name;
-}
-
-QStringList errorsAgainst(const QString& schema, const QByteArray& json)
-{
-    QFile file(QString(MESHWRIGHT_SOURCE_DIR) + "/resources/schemas/" + schema);
-    if (!file.open(QIODevice::ReadOnly))
-        return {"no schema"};
-    const QJsonDocument document = QJsonDocument::fromJson(json);
-    if (document.isNull())
-        return {"no JSON"};
-    return tests::schemaErrors(document.object(), QJsonDocument::fromJson(file.readAll()).object());
+    return tests::runProgram(MESHWRIGHT_PROGRAM, arguments, input);
 }
 
 } // namespace

@@ -83,6 +83,11 @@ private Q_SLOTS:
     void refusesUnevenArguments();
     void refusesWhatIsNotPropagated();
     void refusesAChangeOfMesh();
+    void asShardyPlacesThem_data();
+    void asShardyPlacesThem();
+    void collectivesOfTheProgramItself();
+    void onlyLocal();
+    void refusesToMakePartialSums();
 };
 
 void TestPartition::matmul_data()
@@ -241,6 +246,102 @@ void TestPartition::refusesAChangeOfMesh()
     const auto device = f.run();
     QVERIFY(!device);
     QCOMPARE(device.error().front().id, std::string("MW1212"));
+}
+
+/// With Shardy's placement every change of layout is made for one use, and a slice after a sum becomes a reduce-scatter.
+void TestPartition::asShardyPlacesThem_data()
+{
+    QTest::addColumn<QString>("lhs");
+    QTest::addColumn<QString>("rhs");
+    QTest::addColumn<QString>("result");
+    QTest::addColumn<QStringList>("expected");
+
+    // [64, 32] x [32, 16] on a=4, b=2; payloads in bytes of f32
+    QTest::newRow("nothing to do") << "P('a', None)"
+                                   << "P(None, 'b')"
+                                   << "" << QStringList{};
+    QTest::newRow("sum") << "P(None, 'b')"
+                         << "P('b', None)"
+                         << "" << QStringList{"all_reduce b 4096 forward the result of dot_general"};
+    QTest::newRow("sum and slice") << "P(None, 'b')"
+                                   << "P('b', None)"
+                                   << "P('b', None)" << QStringList{"reduce_scatter b 4096 forward the result of dot_general"};
+    QTest::newRow("gathered operand") << "P('a', None)"
+                                      << "P('a', None)"
+                                      << "P('a', None)" << QStringList{"all_gather a 2048 forward w"};
+}
+
+void TestPartition::asShardyPlacesThem()
+{
+    QFETCH(QString, lhs);
+    QFETCH(QString, rhs);
+    QFETCH(QString, result);
+    QFETCH(QStringList, expected);
+    Fixture f("a=4,b=2");
+    const ValueId x = f.argument("x", {64, 32}, lhs.toStdString());
+    const ValueId w = f.argument("w", {32, 16}, rhs.toStdString());
+    const ValueId y = f.builder.matmul(x, w, DType::F32);
+    if (!result.isEmpty())
+        f.ask(y, result.toStdString());
+    f.builder.setResults({y});
+    QVERIFY(propagate(f.function, f.meshes));
+    const auto device = partition(f.function, f.meshes, {.style = ReshardStyle::Shardy});
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    QStringList found = collectives(*device, f.meshes.front().mesh);
+    QCOMPARE(found, expected);
+    QVERIFY2(verify(device->function, f.meshes).empty(), describe(verify(device->function, f.meshes)).c_str());
+}
+
+/// Reshards and collectives on whole arrays, as Shardy writes them, are what is done.
+void TestPartition::collectivesOfTheProgramItself()
+{
+    Fixture f("a=4,b=2");
+    const Mesh& mesh = f.meshes.front().mesh;
+    const ValueId x = f.argument("x", {64, 32}, "P(None, 'b')");
+    const ValueId w = f.argument("w", {32, 16}, "P('b', None)");
+    const ValueId y = f.builder.matmul(x, w, DType::F32);
+    f.function[y].sharding = closed("P()", 2, mesh);
+    CollectiveAttributes sum;
+    sum.axes = {wholeAxis(mesh, 1)};
+    const ValueId added = f.builder.add(OpKind::AllReduce, {y}, sum);
+    f.function[added].sharding = closed("P()", 2, mesh);
+    CollectiveAttributes reshard;
+    reshard.resultShape = {64, 16};
+    const ValueId moved = f.builder.add(OpKind::Reshard, {added}, reshard);
+    f.function[moved].sharding = closed("P('a')", 2, mesh);
+    // Nothing is partial any more: adding up again changes nothing.
+    const ValueId again = f.builder.add(OpKind::AllReduce, {moved}, sum);
+    f.function[again].sharding = closed("P('a')", 2, mesh);
+    f.builder.setResults({again});
+    const auto device = partition(f.function, f.meshes, {.localOnly = true});
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    QCOMPARE(collectives(*device, mesh), QStringList{"all_reduce b 4096 forward "});
+    QCOMPARE(device->function[device->function.results().front()].type.shape, (Shape{16, 16}));
+}
+
+void TestPartition::onlyLocal()
+{
+    Fixture f("a=4,b=2");
+    const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
+    const ValueId w = f.argument("w", {32, 16}, "P('a', None)");
+    f.builder.setResults({f.builder.matmul(x, w, DType::F32)});
+    QVERIFY(propagate(f.function, f.meshes));
+    const auto device = partition(f.function, f.meshes, {.localOnly = true});
+    QVERIFY(!device);
+    QCOMPARE(QString::fromStdString(device.error().front().id), QString("MW1221"));
+    QVERIFY(device.error().front().message.find("dot_general needs w as P()") != std::string::npos);
+}
+
+void TestPartition::refusesToMakePartialSums()
+{
+    Fixture f("a=4,b=2");
+    const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
+    TensorSharding partial = closed("P('a')", 2, f.meshes.front().mesh);
+    partial.unreduced = {wholeAxis(f.meshes.front().mesh, 1)};
+    f.builder.setResults({f.builder.constrain(x, partial, "sharding.y")});
+    const auto device = f.run();
+    QVERIFY(!device);
+    QCOMPARE(QString::fromStdString(device.error().front().id), QString("MW1220"));
 }
 
 QTEST_APPLESS_MAIN(TestPartition)

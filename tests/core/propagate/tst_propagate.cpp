@@ -2,6 +2,7 @@
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 #include "core/program/verify.h"
+#include "core/propagate/explain.h"
 #include "core/propagate/propagate.h"
 #include "tests/core/propagate/sharding_text.h"
 
@@ -68,6 +69,7 @@ class TestPropagate : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void waysBackToTheUser();
     void vectors_data();
     void vectors();
     void megatron();
@@ -468,6 +470,26 @@ void TestPropagate::reasonsLeadBack()
     QCOMPARE(report.reasonsOf(h)[1].step, std::string("dot_general, factor j, basic, pass-through"));
     QCOMPARE(report.reasonsOf(x).front().step, std::string("by the user"));
     QVERIFY(report.rounds > 0);
+}
+
+/// The way back to the annotation link by link, for every axis.
+void TestPropagate::waysBackToTheUser()
+{
+    Sketch s("data=4,model=2");
+    const ValueId x = s.arg("x", {8, 16}, "[{data}, {}]");
+    const ValueId w = s.arg("w", {16, 32}, "[{}, {model}]");
+    const ValueId h = s.b.unary(OpKind::Tanh, s.matmul(x, w));
+    s.b.setResults({h});
+    const PropagationReport report = s.run();
+    const auto ways = shardingWays(s.function, report, h);
+    QCOMPARE(ways.size(), std::size_t{2});
+    QCOMPARE(ways[0].size(), std::size_t{3});
+    QCOMPARE(ways[0].back().value, x);
+    QVERIFY(!ways[0].back().from.valid());
+    QCOMPARE(ways[1].back().value, w);
+    QCOMPARE(ways[1].front().value, h);
+    QCOMPARE(ways[1].front().from, ways[1][1].value);
+    QVERIFY(shardingWays(s.function, report, x).front().size() == 1);
 }
 
 QTEST_APPLESS_MAIN(TestPropagate)

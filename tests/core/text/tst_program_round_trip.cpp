@@ -220,6 +220,13 @@ private:
                 made.resultShape[0] += 4;
             if (kind == OpKind::CollectivePermute)
                 made.sources = {1, 0, 3, 2, 5, 4, 7, 6};
+            else if (chance(3)) // a partial sum made of replicas, or of pieces
+                made.axes = {y, x};
+            else if (rank > 0 && chance(3)) {
+                made.perDim.resize(rank);
+                made.perDim.back() = {x, y};
+                made.axes = {x, y};
+            }
         } else {
             made.perDim.resize(rank);
             if (rank > 0) {

@@ -21,6 +21,7 @@ private Q_SLOTS:
     void op();
     void wholeModule();
     void repeat();
+    void namesOfValues();
 };
 
 namespace {
@@ -324,6 +325,22 @@ void TestProgramWriter::op_data()
             return collective(b, OpKind::Reshard, {{}, {}, {}, ReduceKind::Sum, {16, 2}, {}, {}}, sharded({{}, {kX}}));
         },
         "%0 = sdy.reshard %arg0 <@mesh, [{}, {\"x\"}]> : (tensor<8x4xf32>) -> tensor<16x2xf32>");
+    row(
+        "replicas become partial sums",
+        [](Builder& b) {
+            TensorSharding sharding = sharded({{}, {}});
+            sharding.unreduced = {kX};
+            return collective(b, OpKind::Reshard, {{kX}, {}, {}, ReduceKind::Sum, {8, 4}, {}, {}}, sharding);
+        },
+        "%0 = sdy.replicated_to_unreduced {\"x\"} %arg0 out_sharding=<@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x4xf32>");
+    row(
+        "pieces become partial sums",
+        [](Builder& b) {
+            TensorSharding sharding = sharded({{}, {}});
+            sharding.unreduced = {kX};
+            return collective(b, OpKind::Reshard, {{kX}, {{kX}, {}}, {}, ReduceKind::Sum, {8, 4}, {}, {}}, sharding);
+        },
+        "%0 = sdy.sharded_to_unreduced [{\"x\"}, {}] %arg0 out_sharding=<@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x4xf32>");
 }
 
 void TestProgramWriter::op()
@@ -421,6 +438,26 @@ void TestProgramWriter::repeat()
 }
 )";
     QCOMPARE(QString::fromStdString(writeProgram(program)), QString(expected));
+}
+
+/// What values are called is what stands in the text, constants and dead ops included.
+void TestProgramWriter::namesOfValues()
+{
+    Program program;
+    program.functions.emplace_back();
+    Function& function = program.functions.front();
+    function.name = "f";
+    Builder b(function);
+    const ValueId x = b.argument({DType::F32, {4}}, "x");
+    const ValueId one = b.splat({DType::F32, {4}}, 1.0);
+    const ValueId sum = b.binary(OpKind::Add, x, one);
+    const ValueId total = b.reduce(ReduceKind::Sum, sum, {0});
+    const ValueId last = b.unary(OpKind::Exp, total);
+    b.setResults({last});
+    const std::vector<std::string> names = valueNames(program, function);
+    QCOMPARE(names, (std::vector<std::string>{"%arg0", "%cst", "%0", "%1", "%2"}));
+    QVERIFY(writeProgram(program).find(names[last.at()] + " = stablehlo.exponential " + names[total.at()]) != std::string::npos
+        || writeProgram(program).find(names[last.at()] + " = stablehlo.exp") != std::string::npos);
 }
 
 QTEST_APPLESS_MAIN(TestProgramWriter)
