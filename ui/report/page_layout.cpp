@@ -177,15 +177,10 @@ public:
         answers(report.answers);
         for (const sim::ReportSection& section : report.sections) {
             heading(section.title);
-<<<<<<< HEAD
             for (const sim::ReportBlock& block : section.blocks) {
                 m_isLastBlock = &block == &section.blocks.back();
                 std::visit([this](const auto& one) { write(one); }, block);
             }
-=======
-            for (const sim::ReportBlock& block : section.blocks)
-                std::visit([this](const auto& one) { write(one); }, block);
->>>>>>> 4d40db3 (The report on pages: in the window, printed, in files)
         }
         return std::move(m_pieces);
     }
@@ -209,11 +204,7 @@ private:
         stack.skip(6.0);
         std::string facts;
         for (const sim::ReportInput& fact : report.facts)
-<<<<<<< HEAD
             facts += (facts.empty() ? "" : "      ") + fact.name + ": " + fact.value;
-=======
-            facts += (facts.empty() ? "" : "   ·   ") + fact.name + ": " + fact.value;
->>>>>>> 4d40db3 (The report on pages: in the window, printed, in files)
         stack.add(facts, kTableSize, ColourRole::MutedText);
         addPiece(stack, 0.0);
     }
@@ -291,12 +282,8 @@ private:
         Stack stack(m_text, indent, m_width - indent - (marked ? kPadding : 0.0), marked ? 5.0 : 0.0);
         stack.add(paragraph.text, kBodySize);
         if (!marked) {
-<<<<<<< HEAD
             const bool opensSection = !m_pieces.empty() && m_pieces.back().withNext;
             addPiece(stack, 6.0).withNext = opensSection && !m_isLastBlock;
-=======
-            addPiece(stack, 6.0);
->>>>>>> 4d40db3 (The report on pages: in the window, printed, in files)
             return;
         }
         stack.skip(5.0);
@@ -486,10 +473,7 @@ private:
     double m_width;
     double m_pageHeight;
     PageText m_text;
-<<<<<<< HEAD
     bool m_isLastBlock = false; ///< of its section
-=======
->>>>>>> 4d40db3 (The report on pages: in the window, printed, in files)
     std::vector<Piece> m_pieces;
 };
 
