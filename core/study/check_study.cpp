@@ -410,8 +410,9 @@ void Checker::checkNames(const std::vector<StudyArray>& arrays)
         const bool otherLayer = near && withoutDigits(*near) == withoutDigits(entry.name);
         Problem& problem = report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
             otherLayer ? fmt::format("the model has the layers 0 to {}: remove the spec", layers - 1)
-                : near ? fmt::format("did you mean \"{}\"?", *near)
-                       : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
+                : near
+                ? fmt::format("did you mean \"{}\"?", *near)
+                : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
             entry.path);
         const auto& entries = m_study.sharding.entries;
         const bool isFree

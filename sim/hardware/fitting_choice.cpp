@@ -35,7 +35,9 @@ private:
     void search(std::int64_t left, std::size_t rank, std::int64_t most, std::vector<std::int64_t>& sizes)
     {
         if (rank == 0) {
-            const auto sum = [](const std::vector<std::int64_t>& list) { return std::accumulate(list.begin(), list.end(), std::int64_t{0}); };
+            const auto sum = [](const std::vector<std::int64_t>& list) {
+                return std::accumulate(list.begin(), list.end(), std::int64_t{0});
+            };
             if (left == 1 && (!m_best || sum(sizes) < sum(*m_best)) && buildMachine(m_catalogue, {m_chip, sizes, 0, 0}))
                 m_best = sizes;
             return;
@@ -54,7 +56,8 @@ private:
     std::optional<std::vector<std::int64_t>> m_best;
 };
 
-std::optional<HardwareChoice> torusChoice(const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t devices)
+std::optional<HardwareChoice> torusChoice(
+    const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t devices)
 {
     constexpr std::int64_t kMostChips = 16'384; // no slice is larger
     CompactTopology compact(catalogue, name);
@@ -66,7 +69,8 @@ std::optional<HardwareChoice> torusChoice(const Catalogue& catalogue, const Chip
     return std::nullopt;
 }
 
-std::optional<HardwareChoice> hostsChoice(const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t devices)
+std::optional<HardwareChoice> hostsChoice(
+    const Catalogue& catalogue, const Chip& chip, const std::string& name, std::int64_t devices)
 {
     constexpr std::int64_t kPcieSlots = 8; // of a common host
     const std::int64_t chips = ceilDiv(devices, chip.devicesPerChip);

@@ -84,7 +84,8 @@ HardwareSection::HardwareSection(const sim::Catalogue& catalogue, QWidget* paren
     for (QWidget* field : std::initializer_list<QWidget*>{m_chipField, m_topologyField, m_hostsField, m_profile})
         body().addWidget(field);
 
-    connect(m_chip, &QComboBox::activated, this, [this](int index) { chooseChip(m_chip->itemData(index, kNameRole).toString()); });
+    connect(
+        m_chip, &QComboBox::activated, this, [this](int index) { chooseChip(m_chip->itemData(index, kNameRole).toString()); });
     connect(m_chip->lineEdit(), &QLineEdit::editingFinished, this, &HardwareSection::finishTyping);
     connect(m_topology, &ValueEdit::problemChanged, m_topologyField, &Field::setTyped);
     connect(m_topology, &ValueEdit::committed, this, &HardwareSection::commitTopology);
@@ -103,8 +104,7 @@ void HardwareSection::fillChips()
         const auto match = m_catalogue.find(name);
         if (!match)
             continue;
-        auto* item = new QStandardItem(
-            QString::fromStdString(fmt::format("{}  ({})", name, match->chip->name)));
+        auto* item = new QStandardItem(QString::fromStdString(fmt::format("{}  ({})", name, match->chip->name)));
         item->setData(QString::fromStdString(name), kNameRole);
         m_names->appendRow(item);
     }
@@ -130,7 +130,8 @@ void HardwareSection::show(const std::shared_ptr<const StudyFacts>& facts)
     m_facts = facts;
     const bool isProfile = facts->study.hardware && !facts->study.hardware->profile.empty();
     m_chipField->setVisible(!isProfile);
-    m_profile->setNote(isProfile ? tr("Measured machine: %1").arg(QString::fromStdString(facts->study.hardware->profile)) : QString(),
+    m_profile->setNote(
+        isProfile ? tr("Measured machine: %1").arg(QString::fromStdString(facts->study.hardware->profile)) : QString(),
         ColourRole::MutedText);
     showChip();
     showCounts();
@@ -230,8 +231,8 @@ void HardwareSection::finishTyping()
     else if (match)
         chooseChip(typed);
     else
-        m_chipField->setTyped(QString::fromStdString(
-            fmt::format("{}. {}", match.error().front().message, match.error().front().fix)));
+        m_chipField->setTyped(
+            QString::fromStdString(fmt::format("{}. {}", match.error().front().message, match.error().front().fix)));
 }
 
 QString HardwareSection::topologyProblem(const QString& text) const

@@ -123,6 +123,7 @@ void LegalSpinBox::finish()
     if (m_check && !m_check(typed).allowed)
         return;
     m_typed = false;
+    forgetTyping(*lineEdit());
     Q_EMIT committed(typed);
 }
 

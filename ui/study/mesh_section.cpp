@@ -93,7 +93,7 @@ public:
         m_remove->setAccessibleName(tr("Remove axis %1").arg(name));
         m_remove->setToolTip(tr("Remove axis %1 from the mesh and all specs").arg(name));
         m_size->setLegal(facts->sizesAreSound ? legalAxisSizes(facts->shown, axis.name, facts->hardwareDevices())
-                                                       : std::vector<std::int64_t>{1});
+                                              : std::vector<std::int64_t>{1});
         m_size->setDocumentValue(static_cast<int>(std::clamp<std::int64_t>(axis.size, 1, kLargestMesh)));
         setEnabled(facts->readable);
     }
@@ -215,10 +215,6 @@ void MeshSection::showAxes()
         connect(row, &AxisRow::edited, this, &Section::edited);
         m_rows.push_back(row);
         m_axes->addWidget(row);
-        QWidget* before = m_rows.size() > 1 ? static_cast<QWidget*>(m_rows[m_rows.size() - 2]) : nullptr;
-        if (before != nullptr)
-            setTabOrder(before, row);
-        setTabOrder(row, m_add);
     }
     for (std::size_t i = 0; i < axes.size(); ++i) {
         m_rows[i]->show(m_facts, axes[i]);
@@ -268,14 +264,15 @@ void MeshSection::showProduct()
     const std::int64_t perChip = m_facts->machine->chip.devicesPerChip;
     const std::int64_t chips = hardware / std::max<std::int64_t>(1, perChip);
     const QString has = perChip > 1 ? tr("%1 chips (%2 each)").arg(chips).arg(perChip)
-        : chips == 1               ? tr("1 chip")
-                                   : tr("%1 chips").arg(chips);
+        : chips == 1                ? tr("1 chip")
+                                    : tr("%1 chips").arg(chips);
     if (devices == hardware) {
         m_product->setNote(tr("%1%2 of %3").arg(sizes, devicesText(devices), has), ColourRole::Text);
         return;
     }
-    m_product->setNote(devices > hardware ? tr("%1%2, but the hardware has %3").arg(sizes, devicesText(devices), has)
-                                          : tr("%1%2 of %3: %4 left idle").arg(sizes, devicesText(devices), has).arg(hardware - devices),
+    m_product->setNote(devices > hardware
+            ? tr("%1%2, but the hardware has %3").arg(sizes, devicesText(devices), has)
+            : tr("%1%2 of %3: %4 left idle").arg(sizes, devicesText(devices), has).arg(hardware - devices),
         ColourRole::Error);
     const auto right = m_facts->sizesAreSound ? nearestMesh(m_facts->shown, hardware) : std::nullopt;
     m_fix->setVisible(right.has_value());

@@ -161,7 +161,8 @@ ModelSection::ModelSection(QWidget* parent)
     addText("optimizer.sgd.momentum", m_momentum, m_rateLine);
 
     connect(m_layers, &ValueEdit::committed, this, [this](const QString& text) {
-        Q_EMIT edited({setting(QStringLiteral("model.mlp.layers"), QLatin1Char('[') + listText(*sizesOf(text)) + QLatin1Char(']'))});
+        Q_EMIT edited(
+            {setting(QStringLiteral("model.mlp.layers"), QLatin1Char('[') + listText(*sizesOf(text)) + QLatin1Char(']'))});
     });
     connect(m_batch, &ValueEdit::committed, this,
         [this](const QString& text) { Q_EMIT edited({setting(QStringLiteral("batch"), text.trimmed())}); });
@@ -298,8 +299,7 @@ void ModelSection::setOptimizer(const Optimizer& optimizer)
 {
     QString value = QStringLiteral("none");
     if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer)) {
-        const QString momentum
-            = sgd->momentum != 0.0 ? QStringLiteral(", momentum: ") + numberText(sgd->momentum) : QString();
+        const QString momentum = sgd->momentum != 0.0 ? QStringLiteral(", momentum: ") + numberText(sgd->momentum) : QString();
         value = QStringLiteral("{sgd: {learning_rate: %1%2}}").arg(numberText(sgd->learningRate), momentum);
     } else if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer)) {
         const AdamOptimizer standard;

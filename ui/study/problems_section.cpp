@@ -20,7 +20,7 @@ constexpr std::size_t kMostRows = 30;
 
 ColourRole toneOf(Severity severity)
 {
-    return severity == Severity::Error ? ColourRole::Error
+    return severity == Severity::Error  ? ColourRole::Error
         : severity == Severity::Warning ? ColourRole::Warning
                                         : ColourRole::Accent;
 }
@@ -199,9 +199,6 @@ void ProblemsSection::show(const std::shared_ptr<const StudyFacts>& facts)
         connect(row, &ProblemRow::jumpRequested, this, &ProblemsSection::jumpRequested);
         connect(row, &ProblemRow::fixRequested, this, &Section::edited);
         body().insertWidget(static_cast<int>(m_rows.size()) + 1, row); // behind the heading
-        QWidget* before = m_rows.empty() ? nullptr : m_rows.back();
-        if (before != nullptr)
-            setTabOrder(before, row);
         m_rows.push_back(row);
     }
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
@@ -209,7 +206,7 @@ void ProblemsSection::show(const std::shared_ptr<const StudyFacts>& facts)
             m_rows[i]->show(problems[i], facts->readable);
         m_rows[i]->setVisible(i < shown);
     }
-    m_more->setNote(problems.empty()          ? tr("Nothing is wrong.")
+    m_more->setNote(problems.empty()      ? tr("Nothing is wrong.")
             : problems.size() > kMostRows ? tr("and %1 more").arg(problems.size() - kMostRows)
                                           : QString(),
         ColourRole::MutedText);

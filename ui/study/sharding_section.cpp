@@ -19,10 +19,11 @@ QString meaningOf(const ArrayFacts& array, std::int64_t devices)
     const auto bytes = array.bytesPerDevice();
     if (!bytes)
         return QString::fromStdString(type);
-    const std::string piece = *array.shard == array.array.shape ? std::string("all of it")
-                                                                : "a piece of " + shapeText(*array.shard);
-    const std::string copies = array.copies == 1 || array.copies == devices ? std::string()
-                                                                           : fmt::format(" Each piece is on {} devices.", array.copies);
+    const std::string piece
+        = *array.shard == array.array.shape ? std::string("all of it") : "a piece of " + shapeText(*array.shard);
+    const std::string copies = array.copies == 1 || array.copies == devices
+        ? std::string()
+        : fmt::format(" Each piece is on {} devices.", array.copies);
     return QString::fromStdString(
         fmt::format("{}: every device holds {}, {}.{}", type, piece, formatBytes(static_cast<double>(*bytes)), copies));
 }

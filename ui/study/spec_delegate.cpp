@@ -38,8 +38,8 @@ protected:
 };
 
 /// One line of text, drawn from the left, with formats; what does not fit is cut off.
-void drawLine(QPainter& painter, const QRect& rect, const QString& text, const QFont& font,
-    const QList<QTextLayout::FormatRange>& formats)
+void drawLine(
+    QPainter& painter, const QRect& rect, const QString& text, const QFont& font, const QList<QTextLayout::FormatRange>& formats)
 {
     QTextLayout layout(text, font, painter.device());
     layout.setFormats(formats);

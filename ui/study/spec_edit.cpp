@@ -12,12 +12,12 @@
 
 namespace meshwright::ui {
 
-QList<QTextLayout::FormatRange> problemFormats(const QString& text, const std::vector<SpecProblem>& problems, const QColor& colour)
+QList<QTextLayout::FormatRange> problemFormats(
+    const QString& text, const std::vector<SpecProblem>& problems, const QColor& colour)
 {
     const QByteArray utf8 = text.toUtf8();
-    const auto characters = [&](std::size_t bytes) {
-        return static_cast<int>(QString::fromUtf8(utf8.left(static_cast<qsizetype>(bytes))).size());
-    };
+    const auto characters
+        = [&](std::size_t bytes) { return static_cast<int>(QString::fromUtf8(utf8.left(static_cast<qsizetype>(bytes))).size()); };
     QList<QTextLayout::FormatRange> formats;
     for (const SpecProblem& problem : problems) {
         QTextLayout::FormatRange range;
@@ -76,8 +76,7 @@ void SpecEdit::check()
     QList<QInputMethodEvent::Attribute> attributes;
     const QColor colour = qtColour(ColourRole::Error, themeOf(palette()));
     for (const QTextLayout::FormatRange& range : problemFormats(text(), m_problems, colour))
-        attributes.append(
-            {QInputMethodEvent::TextFormat, range.start - cursorPosition(), range.length, QVariant(range.format)});
+        attributes.append({QInputMethodEvent::TextFormat, range.start - cursorPosition(), range.length, QVariant(range.format)});
     QInputMethodEvent event(QString(), attributes);
     QCoreApplication::sendEvent(this, &event);
     Q_EMIT problemsChanged();
@@ -86,7 +85,8 @@ void SpecEdit::check()
 SpecEdit::Word SpecEdit::wordAtCursor() const
 {
     const QString all = text();
-    const auto isLetter = [&](int at) { return at >= 0 && at < all.size() && (all[at].isLetterOrNumber() || all[at] == QLatin1Char('_')); };
+    const auto isLetter
+        = [&](int at) { return at >= 0 && at < all.size() && (all[at].isLetterOrNumber() || all[at] == QLatin1Char('_')); };
     Word word{cursorPosition(), cursorPosition()};
     while (isLetter(word.begin - 1))
         --word.begin;

@@ -54,6 +54,7 @@ private:
 };
 
 /// Underlines as of a spelling mistake, in the colour of errors, for a text that is laid out by hand. Offsets are bytes of its UTF-8.
-QList<QTextLayout::FormatRange> problemFormats(const QString& text, const std::vector<SpecProblem>& problems, const QColor& colour);
+QList<QTextLayout::FormatRange> problemFormats(
+    const QString& text, const std::vector<SpecProblem>& problems, const QColor& colour);
 
 } // namespace meshwright::ui

@@ -114,7 +114,8 @@ QModelIndex SpecModel::indexOf(const QString& array, Column column) const
     const std::string name = array.toStdString();
     for (std::size_t g = 0; g < m_groups.size(); ++g) {
         const auto& rows = m_groups[g].arrays;
-        const auto row = std::find_if(rows.begin(), rows.end(), [&](std::size_t i) { return m_facts->arrays[i].array.name == name; });
+        const auto row
+            = std::find_if(rows.begin(), rows.end(), [&](std::size_t i) { return m_facts->arrays[i].array.name == name; });
         if (row != rows.end())
             return index(static_cast<int>(row - rows.begin()), column, index(static_cast<int>(g), 0));
     }
@@ -165,7 +166,8 @@ QVariant SpecModel::data(const QModelIndex& index, int role) const
         return {};
     }
     if (role == Qt::TextAlignmentRole)
-        return QVariant::fromValue(Qt::Alignment(Qt::AlignVCenter | (index.column() == PerDevice ? Qt::AlignRight : Qt::AlignLeft)));
+        return QVariant::fromValue(
+            Qt::Alignment(Qt::AlignVCenter | (index.column() == PerDevice ? Qt::AlignRight : Qt::AlignLeft)));
     if (role == Qt::ToolTipRole)
         return tooltipOf(*m_facts, *array);
     if (role != Qt::DisplayRole && role != Qt::EditRole && role != Qt::AccessibleTextRole)

@@ -194,7 +194,7 @@ void SpecTree::contextMenuEvent(QContextMenuEvent* event)
     menu.addAction(tr("Remove its own spec"), this, [&] { removeOwnSpec(index); })->setEnabled(array->isOwn);
     menu.addAction(tr("Copy spec"), this, [&] { QApplication::clipboard()->setText(spec); })->setEnabled(!spec.isEmpty());
     menu.exec(event->reason() == QContextMenuEvent::Keyboard ? viewport()->mapToGlobal(visualRect(index).bottomLeft())
-                                                            : event->globalPos());
+                                                             : event->globalPos());
 }
 
 void SpecTree::resizeEvent(QResizeEvent* event)

@@ -132,7 +132,8 @@ bool hasSoundSizes(const StudyFacts& facts)
     const auto isSound = [](const ArrayFacts& one) {
         const Shape& shape = one.array.shape;
         const auto count = checkedProduct(shape);
-        return count && *count <= kMostElements && std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 1; });
+        return count && *count <= kMostElements
+            && std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 1; });
     };
     return meshOf(facts.shown) && std::all_of(facts.arrays.begin(), facts.arrays.end(), isSound);
 }

@@ -20,6 +20,20 @@ namespace {
 constexpr int kMargin = 8;
 constexpr int kSectionGap = 16;
 
+/// What Tab reaches in a layout, in the order in which it is laid out.
+void collectFocus(const QLayout& layout, std::vector<QWidget*>& order)
+{
+    for (int i = 0; i < layout.count(); ++i) {
+        const QLayoutItem* item = layout.itemAt(i);
+        QWidget* widget = item->widget();
+        if (widget != nullptr && (widget->focusPolicy() & Qt::TabFocus) != 0)
+            order.push_back(widget);
+        const QLayout* inside = widget != nullptr ? widget->layout() : const_cast<QLayoutItem*>(item)->layout();
+        if (inside != nullptr)
+            collectFocus(*inside, order);
+    }
+}
+
 } // namespace
 
 StudyPanel::StudyPanel(Selection& selection, const sim::Catalogue& catalogue, QWidget* parent)
@@ -30,7 +44,8 @@ StudyPanel::StudyPanel(Selection& selection, const sim::Catalogue& catalogue, QW
     , m_problems(new ProblemsSection)
 {
     setMinimumWidth(300);
-    m_sections = {new MeshSection(selection), new HardwareSection(catalogue), new ModelSection, new ShardingSection(selection), m_problems};
+    m_sections = {
+        new MeshSection(selection), new HardwareSection(catalogue), new ModelSection, new ShardingSection(selection), m_problems};
 
     m_name->setAccessibleName(tr("Name of the study"));
     m_name->setPlaceholderText(tr("a study without a name"));
@@ -56,7 +71,8 @@ StudyPanel::StudyPanel(Selection& selection, const sim::Catalogue& catalogue, QW
     around->addWidget(m_scroll);
 
     connect(m_name, &ValueEdit::committed, this, [this](const QString& name) {
-        Q_EMIT settingsChanged({setting(QStringLiteral("name"), name.isEmpty() ? QString() : QString::fromStdString(settingText(name.toStdString())))});
+        Q_EMIT settingsChanged({setting(
+            QStringLiteral("name"), name.isEmpty() ? QString() : QString::fromStdString(settingText(name.toStdString())))});
     });
     for (Section* section : m_sections)
         connect(section, &Section::edited, this, &StudyPanel::settingsChanged);
@@ -99,6 +115,19 @@ void StudyPanel::refresh()
     m_name->setEnabled(m_facts->readable);
     for (Section* section : m_sections)
         section->show(m_facts);
+    orderKeyboard();
+}
+
+/// Rows come and go: Tab goes from the top to the bottom all the same.
+void StudyPanel::orderKeyboard()
+{
+    std::vector<QWidget*> order;
+    collectFocus(*m_scroll->widget()->layout(), order);
+    if (std::equal(order.begin(), order.end(), m_order.begin(), m_order.end()))
+        return;
+    for (std::size_t i = 1; i < order.size(); ++i)
+        setTabOrder(order[i - 1], order[i]);
+    m_order.assign(order.begin(), order.end());
 }
 
 bool StudyPanel::showField(const QString& path)

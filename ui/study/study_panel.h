@@ -47,6 +47,7 @@ Q_SIGNALS:
 
 private:
     void refresh();
+    void orderKeyboard();
 
     const sim::Catalogue& m_catalogue;
     std::optional<sim::StudySource> m_source;
@@ -57,6 +58,7 @@ private:
     ValueEdit* m_name;
     QScrollArea* m_scroll;
     std::vector<Section*> m_sections;
+    std::vector<const QWidget*> m_order; ///< in which Tab goes, as it was set last
     ProblemsSection* m_problems;
 };
 

@@ -14,6 +14,13 @@ bool leavesUndoToWindow(QEvent* event, const QLineEdit& line)
         || (key->matches(QKeySequence::Redo) && !line.isRedoAvailable());
 }
 
+void forgetTyping(QLineEdit& line)
+{
+    const int cursor = line.cursorPosition();
+    line.setText(line.text()); // the same text, without what led to it
+    line.setCursorPosition(cursor);
+}
+
 ValueEdit::ValueEdit(QWidget* parent)
     : QLineEdit(parent)
 {
@@ -55,7 +62,7 @@ void ValueEdit::finish()
     check();
     if (!m_problem.isEmpty() || text() == m_value)
         return;
-    setModified(false);
+    forgetTyping(*this);
     Q_EMIT committed(text());
 }
 

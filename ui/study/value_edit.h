@@ -11,6 +11,9 @@ namespace meshwright::ui {
 /// must not take.
 bool leavesUndoToWindow(QEvent* event, const QLineEdit& line);
 
+/// What was typed is the document's now: the line has nothing to undo by itself.
+void forgetTyping(QLineEdit& line);
+
 /// A line that edits one value of the document.
 ///
 /// What is typed is checked at once; Return and leaving the line commit it when it is right, Escape goes back to the document's value. A wrong text stays

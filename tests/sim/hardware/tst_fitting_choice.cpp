@@ -50,9 +50,12 @@ void TestFittingChoice::choices_data()
     QTest::newRow("a name that is like none") << HardwareChoice{"abacus", {4, 2}} << 8 << "-";
     QTest::newRow("a torus of three axes") << HardwareChoice{"v4", {4, 2}} << 8 << "hardware.topology=[2, 2, 2]";
     QTest::newRow("two devices a chip") << HardwareChoice{"v3", {}} << 8 << "hardware.topology=[2, 2]";
-    QTest::newRow("GPUs for a torus") << HardwareChoice{"h100", {4, 2}} << 8 << "hardware.topology= hardware.hosts=1 hardware.per_host=8";
-    QTest::newRow("GPUs of many hosts") << HardwareChoice{"h100", {8, 8}} << 64 << "hardware.topology= hardware.hosts=8 hardware.per_host=8";
-    QTest::newRow("fewer than a host") << HardwareChoice{"h100", {2, 2}} << 4 << "hardware.topology= hardware.hosts=1 hardware.per_host=4";
+    QTest::newRow("GPUs for a torus") << HardwareChoice{"h100", {4, 2}} << 8
+                                      << "hardware.topology= hardware.hosts=1 hardware.per_host=8";
+    QTest::newRow("GPUs of many hosts") << HardwareChoice{"h100", {8, 8}} << 64
+                                        << "hardware.topology= hardware.hosts=8 hardware.per_host=8";
+    QTest::newRow("fewer than a host") << HardwareChoice{"h100", {2, 2}} << 4
+                                       << "hardware.topology= hardware.hosts=1 hardware.per_host=4";
     QTest::newRow("a torus for GPUs") << HardwareChoice{"v5e", {}, 2, 8} << 16
                                       << "hardware.topology=[4, 4] hardware.hosts= hardware.per_host=";
     QTest::newRow("no size below 1") << HardwareChoice{"v5e", {4, 0}} << 8 << "hardware.topology=[4, 2]";

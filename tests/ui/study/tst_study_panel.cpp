@@ -181,6 +181,7 @@ void finishSpec(const Bench& bench)
 {
     QTest::keyClick(bench.tree().findChild<SpecEdit*>(), Qt::Key_Return);
     QCoreApplication::processEvents();
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
 }
 
 void retype(QLineEdit* line, const QString& text)
@@ -403,7 +404,8 @@ void TestStudyPanel::anotherKindOfChipBringsItsOwnCounts()
     QVERIFY(h100 >= 0);
     chip->setCurrentIndex(h100);
     Q_EMIT chip->activated(h100);
-    QCOMPARE(bench.edits, QStringList("hardware.chip=nvidia-h100-sxm-80gb; hardware.topology=; hardware.hosts=1; hardware.per_host=8"));
+    QCOMPARE(bench.edits,
+        QStringList("hardware.chip=nvidia-h100-sxm-80gb; hardware.topology=; hardware.hosts=1; hardware.per_host=8"));
     QVERIFY(bench.find<QLineEdit>("Topology") == nullptr || !bench.find<QLineEdit>("Topology")->isVisible());
     auto* hosts = bench.find<QSpinBox>("Hosts");
     QVERIFY(hosts != nullptr && hosts->isVisible());
@@ -476,7 +478,8 @@ void TestStudyPanel::choicesOfTheModel()
     retype(bench.find<QLineEdit>("Learning rate"), "0.5");
     QTest::keyClick(bench.find<QLineEdit>("Learning rate"), Qt::Key_Return);
     QCOMPARE(bench.edits.last(), "optimizer={adam: {learning_rate: 0.5}}");
-    QTest::mouseClick(bench.find<QCheckBox>("Bias of each layer"), Qt::LeftButton, {}, {8, bench.find<QCheckBox>("Bias of each layer")->height() / 2});
+    QTest::mouseClick(bench.find<QCheckBox>("Bias of each layer"), Qt::LeftButton, {},
+        {8, bench.find<QCheckBox>("Bias of each layer")->height() / 2});
     QCOMPARE(bench.edits.last(), "model.mlp.bias=false");
     bench.document.undoStack().undo(); // a bias has a spec
     QVERIFY(bench.find<QCheckBox>("Bias of each layer")->isChecked());
@@ -533,10 +536,18 @@ void TestStudyPanel::aBadSpecIsUnderlinedAtItsToken_data()
     QTest::addColumn<QString>("token");
     QTest::addColumn<QString>("message");
 
-    QTest::newRow("unknown") << "P('data', 'modle')" << "modle" << "unknown axis name: \"modle\"";
-    QTest::newRow("twice") << "P('model', 'model')" << "model')" << "axis \"model\" is used twice";
-    QTest::newRow("too long") << "P('data', None, None)" << "None)" << "has rank 2 (inputs of layer 1, outputs of layer 1)";
-    QTest::newRow("no spec") << "P('data' 'model')" << "'model" << "is not a PartitionSpec";
+    QTest::newRow("unknown") << "P('data', 'modle')"
+                             << "modle"
+                             << "unknown axis name: \"modle\"";
+    QTest::newRow("twice") << "P('model', 'model')"
+                           << "model')"
+                           << "axis \"model\" is used twice";
+    QTest::newRow("too long") << "P('data', None, None)"
+                              << "None)"
+                              << "has rank 2 (inputs of layer 1, outputs of layer 1)";
+    QTest::newRow("no spec") << "P('data' 'model')"
+                             << "'model"
+                             << "is not a PartitionSpec";
 }
 
 /// Red pixels at the token, none elsewhere in the line, and the words below.
@@ -661,7 +672,8 @@ void TestStudyPanel::aSpecSaysWhatItMeans()
 {
     Bench bench(kNotebook);
     bench.selection.setArray("layers.1.w");
-    QVERIFY2(bench.notes().contains("f32[8192,8192]: every device holds a piece of 8192x4096, 128 MiB. Each piece is on 4 devices."),
+    QVERIFY2(
+        bench.notes().contains("f32[8192,8192]: every device holds a piece of 8192x4096, 128 MiB. Each piece is on 4 devices."),
         qPrintable(bench.notes()));
     QVERIFY(bench.notes().contains("The study says so: sharding.layers.1.w."));
     QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::PerDevice).data().toString(), "128 MiB");
@@ -690,7 +702,8 @@ void TestStudyPanel::specsThatFollowAreGrey()
         }
         return least;
     };
-    QVERIFY2(darkest("layers.1.w") + 30 < darkest("layers.0.w"), qPrintable(QString("%1 %2").arg(darkest("layers.1.w")).arg(darkest("layers.0.w"))));
+    QVERIFY2(darkest("layers.1.w") + 30 < darkest("layers.0.w"),
+        qPrintable(QString("%1 %2").arg(darkest("layers.1.w")).arg(darkest("layers.0.w"))));
     const QString why = bench.model().indexOf("act.layers.1", SpecModel::Spec).data(Qt::ToolTipRole).toString();
     QVERIFY2(why.contains("It follows from other arrays.") && why.contains("sharding."), qPrintable(why));
 }
@@ -718,7 +731,8 @@ void TestStudyPanel::arraysAreAModel()
     SpecModel model;
     const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
     QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
-    for (const char* setting : {"batch=8192", "mesh.data=2", "model.mlp.layers=[784, 10]", "optimizer=adam", "sharding.x=P('dta')", "mesh=[", "model.mlp=3"}) {
+    for (const char* setting : {"batch=8192", "mesh.data=2", "model.mlp.layers=[784, 10]", "optimizer=adam",
+             "sharding.x=P('dta')", "mesh=[", "model.mlp=3"}) {
         const auto path = Bench::pathOf(kNotebook);
         const sim::StudySource source{valueOf(readFile(path)), path.string(), {setting}};
         const auto analysis = Bench::session().analyse(source);
@@ -746,7 +760,8 @@ void TestStudyPanel::fixesAreAppliedOnAClick()
 
     // Each of several steps in one edit.
     Bench names(kNotebook, {"sharding.layer.0.w=P('data', None)"});
-    QTest::mouseClick(names.find<QPushButton>("Apply the fix of MW1429: sharding.layer.0.w=, sharding.layers.0.w=P('data', None)"),
+    QTest::mouseClick(
+        names.find<QPushButton>("Apply the fix of MW1429: sharding.layer.0.w=, sharding.layers.0.w=P('data', None)"),
         Qt::LeftButton);
     QCOMPARE(names.edits, QStringList("sharding.layer.0.w=; sharding.layers.0.w=P('data', None)"));
     QVERIFY(names.notes().contains("Nothing is wrong."));
@@ -762,15 +777,24 @@ void TestStudyPanel::problemsLeadToTheirFields_data()
     QTest::addColumn<QString>("setting");
     QTest::addColumn<QString>("field");
 
-    QTest::newRow("batch") << "batch=0" << "Batch";
-    QTest::newRow("layers") << "model.mlp.layers=[784, 8192, 0, 8192, 10]" << "Layers";
-    QTest::newRow("loss") << "model.mlp.loss=hinge" << "Loss";
-    QTest::newRow("rate") << "optimizer={sgd: {learning_rate: -1}}" << "Learning rate";
-    QTest::newRow("axis") << "mesh.model=0" << "Size of axis model";
-    QTest::newRow("chip") << "hardware.chip=abacus" << "Chip";
-    QTest::newRow("topology") << "hardware.topology=[4, 4, 4]" << "Topology";
-    QTest::newRow("a spec") << "sharding.layers.2.w=P('expert')" << "Spec of layers.2.w";
-    QTest::newRow("a spec that is none") << "sharding.x=data" << "Spec of x";
+    QTest::newRow("batch") << "batch=0"
+                           << "Batch";
+    QTest::newRow("layers") << "model.mlp.layers=[784, 8192, 0, 8192, 10]"
+                            << "Layers";
+    QTest::newRow("loss") << "model.mlp.loss=hinge"
+                          << "Loss";
+    QTest::newRow("rate") << "optimizer={sgd: {learning_rate: -1}}"
+                          << "Learning rate";
+    QTest::newRow("axis") << "mesh.model=0"
+                          << "Size of axis model";
+    QTest::newRow("chip") << "hardware.chip=abacus"
+                          << "Chip";
+    QTest::newRow("topology") << "hardware.topology=[4, 4, 4]"
+                              << "Topology";
+    QTest::newRow("a spec") << "sharding.layers.2.w=P('expert')"
+                            << "Spec of layers.2.w";
+    QTest::newRow("a spec that is none") << "sharding.x=data"
+                                         << "Spec of x";
 }
 
 void TestStudyPanel::problemsLeadToTheirFields()
@@ -899,16 +923,18 @@ void TestStudyPanel::keyboardOrder()
     QStringList order;
     for (int i = 0; i < 40; ++i) {
         QWidget* focused = QApplication::focusWidget();
-        const QString name = focused->accessibleName().isEmpty() ? static_cast<QPushButton*>(focused)->text() : focused->accessibleName();
+        const QString name
+            = focused->accessibleName().isEmpty() ? static_cast<QPushButton*>(focused)->text() : focused->accessibleName();
         if (!order.isEmpty() && name == order.first())
             break;
         order << name;
         QTest::keyClick(focused, Qt::Key_Tab);
     }
     const QStringList expected = {"Name of the study", "Name of axis data", "Size of axis data", "Remove axis data",
-        "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", "Topology", "Layers", "Activation",
-        "Bias of each layer", "Loss", "Batch", "Type of parameters", "Type of products", "Optimizer", "Learning rate", "Momentum",
-        "Arrays and their specs", "error MW1401: steps must be at least 0, got -3", "Apply the fix of MW1401: train.steps=0"};
+        "Name of axis model", "Size of axis model", "Remove axis model", "Add axis", "Mesh", "Chip", "Topology", "Layers",
+        "Activation", "Bias of each layer", "Loss", "Batch", "Type of parameters", "Type of products", "Optimizer",
+        "Learning rate", "Momentum", "Arrays and their specs", "error MW1401: steps must be at least 0, got -3",
+        "Apply the fix of MW1401: train.steps=0"};
     QCOMPARE(order, expected);
 }
 
