@@ -22,19 +22,6 @@ Place ofFlag(const char* flag)
     return Place{flag};
 }
 
-Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
-{
-    std::vector<std::int64_t> sizes;
-    for (const std::string& part : split(text, 'x')) {
-        const auto size = parseInteger(trimmed(part));
-        if (!size)
-            return Problem{"MW1910", fmt::format("\"{}\" is not a topology: \"{}\" is no number of chips", text, trimmed(part)),
-                "write the chips along each axis with an x between them, such as 4x4", ofFlag("--topology")};
-        sizes.push_back(*size);
-    }
-    return sizes;
-}
-
 /// The mesh of --mesh, or of --ici and --dcn: axes of --dcn that --ici lacks come first, as the most major.
 Result<sim::MeshRequest> requestOf(const MeshOptions& options)
 {
@@ -153,6 +140,19 @@ std::string meshJson(const sim::MeshPlan& plan, const sim::Machine& machine)
 }
 
 } // namespace
+
+Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
+{
+    std::vector<std::int64_t> sizes;
+    for (const std::string& part : split(text, 'x')) {
+        const auto size = parseInteger(trimmed(part));
+        if (!size)
+            return Problem{"MW1910", fmt::format("\"{}\" is not a topology: \"{}\" is no number of chips", text, trimmed(part)),
+                "write the chips along each axis with an x between them, such as 4x4", ofFlag("--topology")};
+        sizes.push_back(*size);
+    }
+    return sizes;
+}
 
 int runMesh(const MeshOptions& options, Output& output)
 {

@@ -50,8 +50,9 @@ void take(Result<T> result, const char* flag, Problems& problems, std::optional<
 void checkDivides(const Shape& shape, const TensorSharding& sharding, const char* flag, Problems& problems)
 {
     if (sharding.dims.size() != shape.size()) {
-        problems.push_back({"MW1145", fmt::format("the sharding has {} dimensions, the array {}", sharding.dims.size(), shape.size()),
-            "write one entry for each dimension", Place{flag}});
+        problems.push_back(
+            {"MW1145", fmt::format("the sharding has {} dimensions, the array {}", sharding.dims.size(), shape.size()),
+                "write one entry for each dimension", Place{flag}});
         return;
     }
     for (std::size_t dim = 0; dim < shape.size(); ++dim) {
@@ -72,7 +73,8 @@ void checkPartialSums(const Request& request, Problems& problems)
         });
         if (!partial)
             problems.push_back({"MW1220",
-                fmt::format("the array is not a partial sum over {} before, and cannot become one", axisText(axis, request.to.mesh)),
+                fmt::format(
+                    "the array is not a partial sum over {} before, and cannot become one", axisText(axis, request.to.mesh)),
                 "leave the unreduced axes out", Place{"--to"}});
     }
 }
@@ -124,10 +126,9 @@ Result<std::optional<Hardware>> hardwareOf(const ReshardOptions& options, const 
     }
     sim::HardwareChoice choice{options.hardware, {}, options.hosts, 0};
     if (!options.topology.empty()) {
-        const auto sizes = parseShape(options.topology);
+        const auto sizes = parseTopology(options.topology);
         if (!sizes)
-            return Problem{"MW1922", fmt::format("\"{}\" is no topology", options.topology),
-                "write the chips along each axis, such as 4x2", Place{"--topology"}};
+            return sizes.error();
         choice.topology = *sizes;
     }
     const auto catalogue = sim::defaultCatalogue();

@@ -30,6 +30,9 @@ int runShow(const ShowOptions& options, Output& output);
 /// Reads `8192x8192`; `scalar` has no dimensions. Problems: MW1906 it is no shape, MW1401 a size out of range.
 Result<Shape> parseShape(const std::string& text);
 
+/// Reads the chips along each axis of a slice, `4x2`. Problems: MW1910 it is no topology.
+Result<std::vector<std::int64_t>> parseTopology(const std::string& text);
+
 struct MeshOptions {
     std::string chip; ///< a key or alias of the catalogue
     std::string topology; ///< chips of a TPU slice: "2x2"
@@ -139,7 +142,7 @@ struct ReshardOptions {
     bool shardy = false; ///< Shardy's sequence instead of the cheapest
 };
 /// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`).
-/// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1922 no topology, MW1903 no element
+/// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1910 no topology, MW1903 no element
 /// type, MW1904 a topology without a chip, MW1906 no shape; MW1104, MW1145, MW1220 layouts that do not fit; those of meshes, notations and
 /// machines.
 int runReshard(const ReshardOptions& options, Output& output);

@@ -104,7 +104,7 @@ void TestPartitionVerbs::exitCodes_data()
     QTest::newRow("too many devices") << reshard({"--mesh", "x=1048576", "--shape", "1048576x1048576"}) << 2 << "MW1921";
     QTest::newRow("becomes partial") << reshard(usual, "P()", "[{}, {}], unreduced={\"x\"}") << 3 << "MW1220";
     QTest::newRow("topology without a chip") << reshard(usual + QStringList{"--topology", "4x2"}) << 2 << "--hw is missing";
-    QTest::newRow("wrong topology") << reshard(usual + QStringList{"--hw", "v5e", "--topology", "4by2"}) << 2 << "MW1922";
+    QTest::newRow("wrong topology") << reshard(usual + QStringList{"--hw", "v5e", "--topology", "4by2"}) << 2 << "MW1910";
     QTest::newRow("no topology") << reshard(usual + QStringList{"--hw", "v5e"}) << 3 << "MW1703";
     QTest::newRow("unknown chip") << reshard(usual + QStringList{"--hw", "v55", "--topology", "4x2"}) << 3 << "MW1701";
     QTest::newRow("slice too small") << reshard(usual + QStringList{"--hw", "v5e", "--topology", "2x2"}) << 4 << "MW1720";
