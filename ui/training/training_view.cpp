@@ -16,7 +16,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSpinBox>
-#include <QStackedLayout>
+#include <QStackedWidget>
 
 #include <cmath>
 #include <numeric>
@@ -134,6 +134,7 @@ TrainingView::TrainingView(Selection&, QWidget* parent)
     , m_train(new QPushButton(tr("Train"), this))
     , m_pause(new QPushButton(tr("Pause"), this))
     , m_resume(new QPushButton(tr("Resume"), this))
+    , m_pauseOrResume(new QStackedWidget(this))
     , m_cancel(new QPushButton(tr("Cancel"), this))
     , m_steps(new QSpinBox(this))
     , m_beside(new QCheckBox(tr("Beside one device"), this))
@@ -225,11 +226,12 @@ QLayout* TrainingView::makeControls()
     stepsLabel->setBuddy(m_steps);
     auto* row = new QHBoxLayout;
     row->setSpacing(6);
-    m_pauseOrResume = new QStackedLayout;
+    m_pauseOrResume->setMinimumWidth(m_pause->minimumWidth()); // a stack asks its pages for their hints only
+    m_pauseOrResume->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
     m_pauseOrResume->addWidget(m_pause);
     m_pauseOrResume->addWidget(m_resume);
     row->addWidget(m_train);
-    row->addLayout(m_pauseOrResume);
+    row->addWidget(m_pauseOrResume);
     row->addWidget(m_cancel);
     row->addSpacing(10);
     row->addWidget(stepsLabel);
@@ -429,15 +431,14 @@ void TrainingView::showCurves()
             : isTrainable() ? tr("Train to see the loss of the sharded run beside that of the same training on one device")
                             : tr("Nothing to train"));
     m_curvesTook = m_sinceCurves.elapsed();
-    if (m_plot->markedStep() >= 0)
-        showMarkedStep(m_plot->markedStep());
+    showMarkedStep(m_plot->markedStep());
 }
 
 void TrainingView::showMarkedStep(qint64 step)
 {
+    m_marked->setVisible(!m_job.curves().loss.empty());
     if (step < 0) {
-        m_marked->setText(
-            m_job.curves().loss.empty() ? QString() : tr("Point at a step to read its values. The wheel zooms, 0 shows all."));
+        m_marked->setText(tr("Point at a step to read its values. The wheel zooms, 0 shows all."));
         return;
     }
     const sim::TrainingCurves& curves = m_job.curves();

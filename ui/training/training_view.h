@@ -12,7 +12,7 @@ class QLabel;
 class QProgressBar;
 class QPushButton;
 class QSpinBox;
-class QStackedLayout;
+class QStackedWidget;
 
 namespace meshwright::ui {
 
@@ -75,8 +75,8 @@ private:
     QPushButton* m_train;
     QPushButton* m_pause;
     QPushButton* m_resume;
+    QStackedWidget* m_pauseOrResume;
     QPushButton* m_cancel;
-    QStackedLayout* m_pauseOrResume = nullptr;
     QSpinBox* m_steps;
     QCheckBox* m_beside;
     QCheckBox* m_verify;
