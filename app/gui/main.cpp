@@ -110,7 +110,8 @@ void savePictureWhenShown(ui::MainWindow& window, const Options& options)
     QObject::connect(&window.workbench(), &ui::Workbench::shown, &window, [&window, options] {
         if (ui::ViewDock* dock = window.workbench().findDock(options.view))
             dock->raise();
-        QTimer::singleShot(400, &window, [&window, options] { QApplication::exit(window.grab().save(options.picture) ? kOk : kInvalid); });
+        QTimer::singleShot(
+            400, &window, [&window, options] { QApplication::exit(window.grab().save(options.picture) ? kOk : kInvalid); });
     });
 }
 
@@ -121,8 +122,9 @@ int main(int argc, char** argv)
     if (needsNoDisplay(argc, argv) && !hasDisplay())
         qputenv("QT_QPA_PLATFORM", "offscreen");
     if (!hasDisplay()) {
-        std::fprintf(stderr, "there is no display: start the program on a desktop, use `meshwright` for everything on the command line, "
-                             "or set QT_QPA_PLATFORM=offscreen\n");
+        std::fprintf(stderr,
+            "there is no display: start the program on a desktop, use `meshwright` for everything on the command line, "
+            "or set QT_QPA_PLATFORM=offscreen\n");
         return kUsage;
     }
     QApplication application(argc, argv);
@@ -134,7 +136,8 @@ int main(int argc, char** argv)
         std::fprintf(stderr, "no font has letters: install one, such as the package fonts-dejavu-core\n");
 
     if (!options.print.isEmpty()) {
-        const auto printed = ui::printReport(options.print, options.output.isEmpty() ? QStringLiteral("report.pdf") : options.output);
+        const auto printed
+            = ui::printReport(options.print, options.output.isEmpty() ? QStringLiteral("report.pdf") : options.output);
         return printed ? kOk : fail(printed.error());
     }
     ui::MainWindow::Places places = ui::MainWindow::defaultPlaces();

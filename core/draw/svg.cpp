@@ -62,7 +62,8 @@ public:
 
     std::string document(const DisplayList& list)
     {
-        return written(list, "xmlns=\"http://www.w3.org/2000/svg\"", "font-family=\"DejaVu Sans, Verdana, sans-serif\"", "<title>");
+        return written(
+            list, "xmlns=\"http://www.w3.org/2000/svg\"", "font-family=\"DejaVu Sans, Verdana, sans-serif\"", "<title>");
     }
 
     std::string fragment(const DisplayList& list)
@@ -150,8 +151,8 @@ private:
     {
         if (line.paint.index() == 0)
             return {};
-        return fmt::format("<polyline points=\"{}\"{} stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n", pointList(line.points),
-            painted({}, line.paint), number(line.width), line.dashed ? kDashes : "");
+        return fmt::format("<polyline points=\"{}\"{} stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n",
+            pointList(line.points), painted({}, line.paint), number(line.width), line.dashed ? kDashes : "");
     }
 
     std::string drawn(const LineShape& line)

@@ -243,6 +243,7 @@ private:
     void addGathersAndMoves(const State& state, Edges& edges) const
     {
         for (std::size_t dim = 0; dim < rank(); ++dim) {
+            const bool inPlace = isPrefix(state.dims[dim], m_goal.dims[dim]);
             for (std::size_t keep = 0; keep < state.dims[dim].size(); ++keep) {
                 const auto cut = state.dims[dim].begin() + static_cast<std::ptrdiff_t>(keep);
                 const std::vector<int> suffix(cut, state.dims[dim].end());
@@ -254,7 +255,7 @@ private:
                 for (std::size_t to = 0; to < rank(); ++to) {
                     State next = without;
                     next.dims[to].insert(next.dims[to].end(), suffix.begin(), suffix.end());
-                    if (to == dim || !isWorthMoving(suffix, to) || !divides(next, to))
+                    if (to == dim || (inPlace && !isWorthMoving(suffix, to)) || !divides(next, to))
                         continue;
                     Edge move = edgeOn(OpKind::AllToAll);
                     move.perDim[dim] = suffix;
@@ -266,7 +267,12 @@ private:
         }
     }
 
-    /// All of the atoms are wanted there, or none of them anywhere: then moving them away can uncover others.
+    static bool isPrefix(const std::vector<int>& atoms, const std::vector<int>& of)
+    {
+        return atoms.size() <= of.size() && std::equal(atoms.begin(), atoms.end(), of.begin());
+    }
+
+    /// For atoms that are in their places: all of them are wanted there too, or none of them anywhere, so that moving them away can uncover others.
     bool isWorthMoving(const std::vector<int>& atoms, std::size_t to) const
     {
         const auto& home = m_goal.dims[to];
@@ -499,8 +505,7 @@ ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const Ten
         return shardy;
 
     Search search(array, from, to, mesh, *std::move(parts), cost);
-    const std::int64_t byteLimit
-        = std::max(localBytes(shape, elementBytes, from), localBytes(shape, elementBytes, to));
+    const std::int64_t byteLimit = std::max(localBytes(shape, elementBytes, from), localBytes(shape, elementBytes, to));
     if (largestLayout(shardy, array) <= byteLimit) {
         auto best = search.cheapest(shardy.cost, byteLimit);
         return best ? cheaperOf(*std::move(best), std::move(shardy)) : std::move(shardy);
@@ -526,8 +531,8 @@ ReshardPlan planByFullGather(const Shape& shape, std::int64_t elementBytes, cons
     return planOf(std::move(steps), {shape, elementBytes}, from, mesh, cost);
 }
 
-const ReshardPlan& ReshardPlanner::plan(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from,
-    const TensorSharding& to, const Mesh& mesh)
+const ReshardPlan& ReshardPlanner::plan(
+    const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
 {
     std::vector<std::int64_t> key = shape;
     key.push_back(elementBytes);

@@ -19,7 +19,8 @@ constexpr std::size_t kMostSpecs = 2; ///< causes of waiting that are tried with
 constexpr int kMostHalvings = 24;
 
 /// All ways to write `devices` as a product of as many sizes as there are axes.
-void addFactorings(std::int64_t devices, std::size_t axes, std::vector<std::int64_t>& sizes, std::vector<std::vector<std::int64_t>>& all)
+void addFactorings(
+    std::int64_t devices, std::size_t axes, std::vector<std::int64_t>& sizes, std::vector<std::vector<std::int64_t>>& all)
 {
     constexpr std::size_t kMost = 4096;
     if (all.size() >= kMost)
@@ -184,10 +185,12 @@ private:
         if (settings.empty())
             return;
         const std::vector<std::string> axes(axesAdded.begin(), axesAdded.end());
-        m_trials.push_back(simulated(ReportTrial::Kind::Spec, "weights split over " + join(axes, " and ") + " too", std::move(settings)));
+        m_trials.push_back(
+            simulated(ReportTrial::Kind::Spec, "weights split over " + join(axes, " and ") + " too", std::move(settings)));
     }
 
-    static std::optional<std::size_t> bestDim(const Shape& shape, const PartitionSpec& spec, const Mesh& mesh, std::int64_t pieces)
+    static std::optional<std::size_t> bestDim(
+        const Shape& shape, const PartitionSpec& spec, const Mesh& mesh, std::int64_t pieces)
     {
         std::optional<std::size_t> best;
         std::int64_t largest = 0;
@@ -233,7 +236,8 @@ private:
 
     void tryProductType()
     {
-        if (full() || m_phase.mlp() == nullptr || m_phase.matmulType != DType::F32 || m_analysis.machine->chip.chipClass == ChipClass::Cpu)
+        if (full() || m_phase.mlp() == nullptr || m_phase.matmulType != DType::F32
+            || m_analysis.machine->chip.chipClass == ChipClass::Cpu)
             return;
         m_trials.push_back(simulated(ReportTrial::Kind::ProductType, "products of bf16", {"dtype.matmul=bf16"}));
     }

@@ -24,8 +24,8 @@ std::vector<ProgramArray> arraysOf(const BuiltPhase& built)
     const auto add = [&](ValueId id) {
         const Value& value = function[id];
         if (!value.name.empty() && value.sharding)
-            arrays.push_back({value.name, value.role, value.type, *value.sharding, layoutText(*value.sharding, mesh),
-                value.annotation, id});
+            arrays.push_back(
+                {value.name, value.role, value.type, *value.sharding, layoutText(*value.sharding, mesh), value.annotation, id});
     };
     for (const Block& block : function.blocks) {
         for (const ValueId id : block.arguments)

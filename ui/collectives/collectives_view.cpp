@@ -29,7 +29,8 @@ public:
         if (!share.isValid())
             return;
         const QRectF cell = option.rect.adjusted(4, 0, -4, -3);
-        const QRectF bar(cell.right() - cell.width() * share.toDouble(), cell.bottom() - 2.0, cell.width() * share.toDouble(), 3.0);
+        const QRectF bar(
+            cell.right() - cell.width() * share.toDouble(), cell.bottom() - 2.0, cell.width() * share.toDouble(), 3.0);
         painter->fillRect(bar, qtColour(ColourRole::AllReduce, themeOf(option.palette)));
     }
 };
@@ -101,7 +102,8 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
         if (const int row = currentRow(); row >= 0) {
             const CollectiveUse& use = m_model->collective(row).use;
             m_selection.setArray(QString::fromStdString(use.cause.value));
-            m_selection.setOperation(QString::fromUtf8(opName(use.kind)) + QLatin1Char(' ') + QString::fromStdString(use.cause.value));
+            m_selection.setOperation(
+                QString::fromUtf8(opName(use.kind)) + QLatin1Char(' ') + QString::fromStdString(use.cause.value));
         }
         showDetails();
     });
@@ -137,7 +139,8 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         m_table->setEnabled(false);
         return;
     }
-    const QString kept = currentRow() >= 0 ? QString::fromStdString(m_model->collective(currentRow()).use.cause.value) : QString();
+    const QString kept
+        = currentRow() >= 0 ? QString::fromStdString(m_model->collective(currentRow()).use.cause.value) : QString();
     m_model->setAnalysis(m_analysis);
     m_table->setEnabled(true);
     m_table->resizeColumnsToContents();
@@ -189,7 +192,8 @@ void CollectivesView::showDetails()
         lines << tr("You asked for it at %1.").arg(QString::fromStdString(use.cause.annotation));
     if (!collective.formula.empty())
         lines << tr("Time of a call: %1 = %2 (%3); each device sends %4.")
-                     .arg(QString::fromStdString(collective.formula), QString::fromStdString(formatSeconds(collective.secondsPerCall)),
+                     .arg(QString::fromStdString(collective.formula),
+                         QString::fromStdString(formatSeconds(collective.secondsPerCall)),
                          QString::fromStdString(collective.algorithm),
                          QString::fromStdString(formatBytes(static_cast<double>(collective.wireBytesPerDevice))));
     m_details->setText(lines.join(QLatin1Char('\n')));

@@ -39,7 +39,8 @@ std::optional<RecoveredStudy> read(const QString& file)
     const QJsonObject json = QJsonDocument::fromJson(QByteArray::fromStdString(*bytes)).object();
     if (!json["text"].isString())
         return std::nullopt;
-    RecoveredStudy study{{json["text"].toString().toStdString(), json["file"].toString().toStdString(), {}}, json["path"].toString()};
+    RecoveredStudy study{
+        {json["text"].toString().toStdString(), json["file"].toString().toStdString(), {}}, json["path"].toString()};
     for (const QJsonValue& setting : json["settings"].toArray())
         study.source.settings.push_back(setting.toString().toStdString());
     return study;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/study/spec_delegate.h"
 
-#include "ui/study/spec_model.h"
 #include "ui/study/spec_edit.h"
+#include "ui/study/spec_model.h"
 #include "ui/study/tone_label.h"
 #include "ui/theme/theme.h"
 

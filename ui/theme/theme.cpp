@@ -75,8 +75,7 @@ QPalette paletteOf(Theme theme)
     palette.setColor(QPalette::Mid, grid);
     palette.setColor(QPalette::Dark, mixed(grid, muted, 0.4));
     palette.setColor(QPalette::Shadow, mixed(grid, text, 0.7));
-    for (const QPalette::ColorRole role :
-        {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::HighlightedText})
+    for (const QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText, QPalette::HighlightedText})
         palette.setColor(QPalette::Disabled, role, mixed(muted, surface, 0.3));
     palette.setColor(QPalette::Disabled, QPalette::Highlight, grid);
     palette.setColor(QPalette::Disabled, QPalette::Base, surface);
@@ -91,8 +90,8 @@ Theme themeOf(const QPalette& palette)
 void applyTheme(QApplication& application, ThemeChoice choice)
 {
     const Theme theme = choice == ThemeChoice::Light ? Theme::Light
-        : choice == ThemeChoice::Dark               ? Theme::Dark
-                                                    : themeOf(startPalette());
+        : choice == ThemeChoice::Dark                ? Theme::Dark
+                                                     : themeOf(startPalette());
     if (application.style()->objectName().compare(QLatin1String("fusion"), Qt::CaseInsensitive) != 0)
         application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
     application.setPalette(paletteOf(theme));

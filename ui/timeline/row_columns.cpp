@@ -10,6 +10,10 @@ namespace meshwright::ui {
 
 namespace {
 
+/// A bucket of the pyramid may stand for so many columns before the slices themselves are added up, which takes far longer.
+constexpr double kCoarsest = 2.0;
+
+
 /// In one column this many slices are added up one by one; the rest comes from the pyramid.
 constexpr std::uint32_t kAddedOneByOne = 8;
 
@@ -230,7 +234,7 @@ void RowColumns::fill(const TimelinePart& part, std::uint32_t row, TimeWindow wi
     const auto stride = static_cast<std::int32_t>(coarseness);
     const double strideSeconds = stride * window.length() / width;
     const bool isDense = beyond > first && beyond - first > static_cast<std::uint32_t>(width);
-    if (!isDense || pyramid.levels.empty() || pyramid.baseSeconds > strideSeconds)
+    if (!isDense || pyramid.levels.empty() || pyramid.baseSeconds > kCoarsest * strideSeconds)
         return filler.fromSlices(first);
     std::size_t level = 0;
     while (level + 1 < pyramid.levels.size() && pyramid.bucketSeconds(level + 1) <= strideSeconds)

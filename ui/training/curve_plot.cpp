@@ -251,6 +251,7 @@ private:
         panel.rect = new QCPAxisRect(m_plot);
         panel.rect->setMarginGroup(QCP::msLeft | QCP::msRight, left);
         panel.rect->setMinimumMargins(QMargins(8, 6, 12, 4));
+        panel.rect->setMinimumSize(60, 26); // three of them fit half a window of 700 pixels
         panel.rect->setRangeDrag(Qt::Horizontal);
         panel.rect->setRangeZoom(Qt::Horizontal);
         const int row = m_plot->plotLayout()->rowCount();

@@ -3,8 +3,8 @@
 
 #include "ui/theme/theme.h"
 
-#include <QPainter>
 #include <QPaintEngine>
+#include <QPainter>
 #include <QPainterPath>
 
 #include <cmath>
@@ -133,8 +133,10 @@ private:
                 m_painter.drawLine(QPointF(sum - frame.bottom(), frame.bottom()), QPointF(sum - frame.top(), frame.top()));
         }
         if (hatch != Hatch::Rising) { // x - y is
-            for (double difference = from(frame.left() - frame.bottom()); difference < frame.right() - frame.top(); difference += kSpacing)
-                m_painter.drawLine(QPointF(difference + frame.top(), frame.top()), QPointF(difference + frame.bottom(), frame.bottom()));
+            for (double difference = from(frame.left() - frame.bottom()); difference < frame.right() - frame.top();
+                 difference += kSpacing)
+                m_painter.drawLine(
+                    QPointF(difference + frame.top(), frame.top()), QPointF(difference + frame.bottom(), frame.bottom()));
         }
         m_painter.restore();
     }

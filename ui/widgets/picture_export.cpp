@@ -21,8 +21,9 @@ constexpr double kPointsPerPixel = 0.75;
 
 Problem tooLarge(const DisplayList& picture)
 {
-    return {"MW1802", fmt::format("the picture is {:.0f} x {:.0f} pixels; at most {:.0f} each way can be drawn", picture.width,
-                          picture.height, kLargestSide),
+    return {"MW1802",
+        fmt::format("the picture is {:.0f} x {:.0f} pixels; at most {:.0f} each way can be drawn", picture.width, picture.height,
+            kLargestSide),
         "export a part of it, or SVG, which has no such limit"};
 }
 

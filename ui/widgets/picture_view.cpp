@@ -203,7 +203,8 @@ bool PictureView::event(QEvent* event)
     const auto* help = static_cast<QHelpEvent*>(event);
     const DisplayItem* item = m_picture.itemAt(toPicture(help->pos()));
     if (item && !item->tooltip.empty())
-        QToolTip::showText(help->globalPos(), QString::fromStdString(item->tooltip), this, (frameOf(*item).translated(origin())).toAlignedRect());
+        QToolTip::showText(help->globalPos(), QString::fromStdString(item->tooltip), this,
+            (frameOf(*item).translated(origin())).toAlignedRect());
     else
         QToolTip::hideText();
     return true;

@@ -21,7 +21,8 @@ namespace {
 /// No two edits lead to the same study, so that nothing is answered from memory.
 QStringList editNumber(std::int64_t number)
 {
-    static const char* const kMeshes[] = {"{data: 8, model: 1}", "{data: 4, model: 2}", "{data: 2, model: 4}", "{data: 1, model: 8}"};
+    static const char* const kMeshes[]
+        = {"{data: 8, model: 1}", "{data: 4, model: 2}", "{data: 2, model: 4}", "{data: 1, model: 8}"};
     static const char* const kSpecs[] = {"P(None, 'model')", "P('model', None)", "P()", "P('data', 'model')"};
     switch (number % 4) {
     case 0:

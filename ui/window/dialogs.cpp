@@ -40,7 +40,8 @@ CommandDialog::CommandDialog(const QString& command, bool unsaved, QWidget* pare
     all->addWidget(new QLabel(tr("In a terminal this gives what the view shows:"), this));
     all->addWidget(text);
     if (unsaved) {
-        auto* note = new QLabel(tr("The study is in no file of yours yet: the command takes the example and sets what you changed."), this);
+        auto* note = new QLabel(
+            tr("The study is in no file of yours yet: the command takes the example and sets what you changed."), this);
         note->setWordWrap(true);
         all->addWidget(note);
     }

@@ -106,15 +106,15 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
     const auto errors = std::count_if(analysis->problems.begin(), analysis->problems.end(),
         [](const Problem& problem) { return problem.severity == Severity::Error; });
     const auto others = static_cast<std::ptrdiff_t>(analysis->problems.size()) - errors;
-    const auto counted = [](std::ptrdiff_t count, const QString& one, const QString& many) {
-        return count == 1 ? one : many.arg(count);
-    };
+    const auto counted
+        = [](std::ptrdiff_t count, const QString& one, const QString& many) { return count == 1 ? one : many.arg(count); };
     QStringList found;
     if (errors > 0)
         found << counted(errors, tr("1 error"), tr("%1 errors"));
     if (others > 0)
         found << counted(others, tr("1 warning"), tr("%1 warnings"));
-    m_problems->setText(found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
+    m_problems->setText(
+        found.isEmpty() ? QString() : QStringLiteral("<a href=\"problems\">%1</a>").arg(found.join(QStringLiteral(", "))));
 
     for (const Figure& figure : {m_step, m_compute, m_waiting, m_memory}) {
         figure.value->setEnabled(analysis->simulated != nullptr);
@@ -143,16 +143,18 @@ void Headline::showSimulation(const sim::Simulation& simulation)
 {
     const std::int64_t usable = simulation.capacityBytes - simulation.reserveBytes;
     m_step.value->setText(seconds(simulation.stepSeconds));
-    m_step.note->setText(tr("bound by %1").arg(QString::fromStdString(simulation.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'))));
+    m_step.note->setText(
+        tr("bound by %1").arg(QString::fromStdString(simulation.boundBy).replace(QLatin1Char('_'), QLatin1Char('-'))));
     m_compute.value->setText(seconds(simulation.computeSeconds));
-    m_compute.note->setText(tr("%1 of the step, MFU %2")
-                                .arg(percent(simulation.computeSeconds / simulation.stepSeconds), percent(simulation.mfu)));
+    m_compute.note->setText(
+        tr("%1 of the step, MFU %2").arg(percent(simulation.computeSeconds / simulation.stepSeconds), percent(simulation.mfu)));
     m_waiting.value->setText(seconds(simulation.exposedSeconds));
-    m_waiting.note->setText(tr("%1 of the step; %2 in all")
-                                .arg(percent(simulation.exposedSeconds / simulation.stepSeconds), seconds(simulation.collectiveSeconds)));
+    m_waiting.note->setText(
+        tr("%1 of the step; %2 in all")
+            .arg(percent(simulation.exposedSeconds / simulation.stepSeconds), seconds(simulation.collectiveSeconds)));
     m_memory.value->setText(bytes(simulation.peakBytes));
-    m_memory.note->setText(simulation.fits ? tr("fits: %1 usable").arg(bytes(usable))
-                                           : tr("does not fit: only %1 usable").arg(bytes(usable)));
+    m_memory.note->setText(
+        simulation.fits ? tr("fits: %1 usable").arg(bytes(usable)) : tr("does not fit: only %1 usable").arg(bytes(usable)));
     colourText(m_memory.note, simulation.fits ? ColourRole::MutedText : ColourRole::Error);
 }
 

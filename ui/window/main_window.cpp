@@ -58,7 +58,8 @@ bool isReport(const QString& path)
 MainWindow::Places MainWindow::defaultPlaces()
 {
     const QString config = qEnvironmentVariable("XDG_CONFIG_HOME", QDir::homePath() + QStringLiteral("/.config"));
-    return {filesFolder() + QStringLiteral("/examples"), Recovery::defaultFolder(), config + QStringLiteral("/meshwright/desktop.ini")};
+    return {filesFolder() + QStringLiteral("/examples"), Recovery::defaultFolder(),
+        config + QStringLiteral("/meshwright/desktop.ini")};
 }
 
 MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& places, QWidget* parent)
@@ -132,11 +133,12 @@ void MainWindow::buildViewMenu()
     QMenu* menu = menuBar()->addMenu(tr("&View"));
     int digit = 0;
     for (ViewDock* dock : m_workbench->docks()) {
-        auto* action = menu->addAction(dock->windowTitle(), QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + digit++)), this, [dock] {
-            dock->show();
-            dock->raise();
-            dock->view()->setFocus();
-        });
+        auto* action = menu->addAction(
+            dock->windowTitle(), QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + digit++)), this, [dock] {
+                dock->show();
+                dock->raise();
+                dock->view()->setFocus();
+            });
         action->setToolTip(tr("Show %1").arg(dock->windowTitle()));
     }
     menu->addSeparator();
@@ -167,9 +169,8 @@ void MainWindow::buildRunMenu()
         dock->raise();
         training.train();
     });
-    menu->addAction(tr("&Pause or resume"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), this, [&job = training.job()] {
-        job.snapshot().state == sim::TrainingState::Paused ? job.resume() : job.pause();
-    });
+    menu->addAction(tr("&Pause or resume"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), this,
+        [&job = training.job()] { job.snapshot().state == sim::TrainingState::Paused ? job.resume() : job.pause(); });
     menu->addAction(tr("&Cancel"), QKeySequence(Qt::CTRL | Qt::Key_Period), &training.job(), &TrainingJob::cancel);
 }
 
@@ -250,8 +251,9 @@ void MainWindow::offerRecovery()
 
 void MainWindow::askForFile()
 {
-    const QString path = QFileDialog::getOpenFileName(
-        this, tr("Open a study"), m_settings.value(kRecentKey).toStringList().value(0), tr("Studies and reports (*.yaml *.yml *.json *.html);;All files (*)"));
+    const QString path
+        = QFileDialog::getOpenFileName(this, tr("Open a study"), m_settings.value(kRecentKey).toStringList().value(0),
+            tr("Studies and reports (*.yaml *.yml *.json *.html);;All files (*)"));
     if (!path.isEmpty())
         openFile(path);
 }
@@ -337,7 +339,8 @@ void MainWindow::exportView(View* view)
 void MainWindow::saveReport()
 {
     const QString path = QFileDialog::getSaveFileName(this, tr("Save the report"),
-        QFileInfo(m_document.title()).completeBaseName() + QStringLiteral(".html"), tr("Reports (*.html *.md *.csv *.json *.pdf)"));
+        QFileInfo(m_document.title()).completeBaseName() + QStringLiteral(".html"),
+        tr("Reports (*.html *.md *.csv *.json *.pdf)"));
     if (path.isEmpty())
         return;
     if (const auto written = writeReport(m_workbench->currentReport(), path); !written)

@@ -112,7 +112,8 @@ protected:
         const int facts = fontMetrics().height();
         drawParagraph(painter, inside.adjusted(0, title.height() + 4, 0, -facts - 6));
         painter.setPen(qtColour(ColourRole::Accent, theme));
-        painter.drawText(inside, Qt::AlignBottom | Qt::AlignLeft, fontMetrics().elidedText(m_text.facts, Qt::ElideRight, inside.width()));
+        painter.drawText(
+            inside, Qt::AlignBottom | Qt::AlignLeft, fontMetrics().elidedText(m_text.facts, Qt::ElideRight, inside.width()));
     }
 
 private:
@@ -172,7 +173,9 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     large.setPointSizeF(large.pointSizeF() * 2.2);
     large.setBold(true);
     title->setFont(large);
-    auto* subtitle = new QLabel(tr("Describe a model, a mesh and PartitionSpecs; see every layout and collective, predict the step, train it for real."), this);
+    auto* subtitle = new QLabel(
+        tr("Describe a model, a mesh and PartitionSpecs; see every layout and collective, predict the step, train it for real."),
+        this);
     subtitle->setWordWrap(true);
     subtitle->setForegroundRole(QPalette::PlaceholderText);
     auto* open = new QPushButton(tr("Open a study…"), this);
@@ -230,7 +233,8 @@ void StartPage::setRecentFiles(const QStringList& paths)
     }
     m_recentHeading->setVisible(!paths.isEmpty());
     for (const QString& path : paths.mid(0, kMostRecent)) {
-        auto* button = new QPushButton(QStringLiteral("%1   %2").arg(QFileInfo(path).fileName(), QDir::toNativeSeparators(QFileInfo(path).path())), this);
+        auto* button = new QPushButton(
+            QStringLiteral("%1   %2").arg(QFileInfo(path).fileName(), QDir::toNativeSeparators(QFileInfo(path).path())), this);
         button->setFlat(true);
         button->setStyleSheet(QStringLiteral("text-align: left; padding: 4px;"));
         connect(button, &QPushButton::clicked, this, [this, path] { Q_EMIT fileChosen(path); });

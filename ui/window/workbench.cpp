@@ -14,6 +14,21 @@
 
 namespace meshwright::ui {
 
+namespace {
+
+/// Two views stand above each other in a window of 700 pixels.
+constexpr int kLeastViewHeight = 150;
+
+/// What to look at first: an array that the specs do something to.
+QString firstSplitArray(const sim::Analysis& analysis)
+{
+    const auto found = std::find_if(analysis.arrays.begin(), analysis.arrays.end(),
+        [](const sim::ProgramArray& array) { return !array.sharding.isReplicated(); });
+    return found == analysis.arrays.end() ? QString() : QString::fromStdString(found->name);
+}
+
+} // namespace
+
 Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> session, QWidget* parent)
     : QMainWindow(parent)
     , m_document(document)
@@ -29,7 +44,7 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     , m_report(new ReportView(m_selection, this))
 {
     setWindowFlags(Qt::Widget);
-    setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
+    setDockOptions(AllowNestedDocks | AllowTabbedDocks);
     setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
     setMenuWidget(m_headline);
 
@@ -48,8 +63,9 @@ Workbench::Workbench(StudyDocument& document, std::shared_ptr<sim::Session> sess
     connect(&m_document, &StudyDocument::sourceChanged, this, &Workbench::analyse);
     connect(&m_job, &AnalysisJob::finished, this, &Workbench::show);
     connect(&m_document, &StudyDocument::sourceChanged, m_panel, [this] { m_panel->setSource(m_document.source()); });
-    connect(m_panel, &StudyPanel::settingsChanged, this,
-        [this](const QStringList& settings) { m_document.change(settings, tr("Edit %1").arg(settings.front().section(QLatin1Char('='), 0, 0))); });
+    connect(m_panel, &StudyPanel::settingsChanged, this, [this](const QStringList& settings) {
+        m_document.change(settings, tr("Edit %1").arg(settings.front().section(QLatin1Char('='), 0, 0)));
+    });
     connect(m_headline, &Headline::problemsRequested, this, [this] {
         m_panelDock->show();
         m_panel->showProblems();
@@ -76,13 +92,15 @@ ViewDock* Workbench::addView(const QString& title, const QString& id, View* view
     auto* dock = new ViewDock(title, id, view, this);
     connect(dock, &ViewDock::commandRequested, this, [this, view] { Q_EMIT commandRequested(view); });
     connect(dock, &ViewDock::exportRequested, this, [this, view] { Q_EMIT exportRequested(view); });
+    view->setMinimumHeight(kLeastViewHeight);
     m_docks.push_back(dock);
     return dock;
 }
 
 ViewDock* Workbench::findDock(const QString& id) const
 {
-    const auto found = std::find_if(m_docks.begin(), m_docks.end(), [&](const ViewDock* dock) { return dock->objectName() == id; });
+    const auto found
+        = std::find_if(m_docks.begin(), m_docks.end(), [&](const ViewDock* dock) { return dock->objectName() == id; });
     return found == m_docks.end() ? nullptr : *found;
 }
 
@@ -111,7 +129,7 @@ void Workbench::shareSpace()
     constexpr int kPanelWidth = 340;
     ViewDock* layout = findDock(QStringLiteral("layout"));
     resizeDocks({m_panelDock, layout}, {kPanelWidth, std::max(1, width() - kPanelWidth)}, Qt::Horizontal);
-    resizeDocks({layout, findDock(QStringLiteral("timeline"))}, {1, 1}, Qt::Vertical);
+    resizeDocks({layout, findDock(QStringLiteral("timeline"))}, {9, 11}, Qt::Vertical);
 }
 
 bool Workbench::restoreArrangement(const QByteArray& state)
@@ -136,6 +154,9 @@ sim::Report Workbench::currentReport() const
 void Workbench::beginStudy()
 {
     m_analysis.reset();
+    m_selection.setArray({});
+    m_selection.setOperation({});
+    m_selection.setDevices({});
     m_headline->forget();
 }
 
@@ -147,6 +168,8 @@ void Workbench::analyse()
 void Workbench::show(const std::shared_ptr<const sim::Analysis>& analysis)
 {
     m_analysis = analysis;
+    if (m_selection.array().isEmpty())
+        m_selection.setArray(firstSplitArray(*analysis));
     m_headline->setAnalysis(analysis);
     m_panel->setAnalysis(analysis);
     for (ViewDock* dock : m_docks)

@@ -42,12 +42,24 @@ void TestSession::goesAsFarAsTheStudyAllows_data()
     QTest::addColumn<QString>("parts"); ///< what is there: study, machine, built, placed, simulated
     QTest::addColumn<QString>("problem");
 
-    QTest::newRow("all is well") << "batch=8192" << "smbpt" << "";
-    QTest::newRow("no study") << "batch=none" << "" << "MW1422";
-    QTest::newRow("no hardware") << "hardware=" << "sb" << "";
-    QTest::newRow("unknown chip") << "hardware.chip=v99" << "sb" << "MW1701";
-    QTest::newRow("mesh larger than the machine") << "mesh.data=64" << "smb" << "MW1430";
-    QTest::newRow("a spec that does not divide") << "sharding.layers.3.w=P(None, 'data')" << "" << "MW1104";
+    QTest::newRow("all is well") << "batch=8192"
+                                 << "smbpt"
+                                 << "";
+    QTest::newRow("no study") << "batch=none"
+                              << ""
+                              << "MW1422";
+    QTest::newRow("no hardware") << "hardware="
+                                 << "sb"
+                                 << "";
+    QTest::newRow("unknown chip") << "hardware.chip=v99"
+                                  << "sb"
+                                  << "MW1701";
+    QTest::newRow("mesh larger than the machine") << "mesh.data=64"
+                                                  << "smb"
+                                                  << "MW1430";
+    QTest::newRow("a spec that does not divide") << "sharding.layers.3.w=P(None, 'data')"
+                                                 << ""
+                                                 << "MW1104";
 }
 
 void TestSession::goesAsFarAsTheStudyAllows()
@@ -100,9 +112,7 @@ void TestSession::remembersByContent()
 void TestSession::forgetsTheOldest()
 {
     sim::Session session(valueOf(sim::defaultCatalogue()));
-    const auto numbered = [](std::size_t number) {
-        return sim::StudySource{"nothing " + std::to_string(number), "f.yaml", {}};
-    };
+    const auto numbered = [](std::size_t number) { return sim::StudySource{"nothing " + std::to_string(number), "f.yaml", {}}; };
     const auto first = session.analyse(numbered(0));
     const auto second = session.analyse(numbered(1));
     for (std::size_t i = 2; i < sim::Session::kRememberedAnalyses; ++i)
@@ -128,7 +138,8 @@ void TestSession::answersManyThreads()
         std::vector<std::jthread> threads;
         for (std::size_t i = 0; i < seconds.size(); ++i)
             threads.emplace_back([&, i] {
-                const auto analysis = m_session.analyse(example("two_d.yaml", {"batch=" + std::to_string(i % 2 == 0 ? 64 : 65536)}));
+                const auto analysis
+                    = m_session.analyse(example("two_d.yaml", {"batch=" + std::to_string(i % 2 == 0 ? 64 : 65536)}));
                 seconds[i] = analysis->simulated->simulation.stepSeconds;
             });
     }

@@ -52,9 +52,8 @@ void TestAnalysisJob::theLatestRequestWins()
 {
     ui::AnalysisJob job(newSession());
     QList<int> answered;
-    connect(&job, &ui::AnalysisJob::finished, this, [&](const std::shared_ptr<const sim::Analysis>& analysis) {
-        answered << static_cast<int>(analysis->study->batch);
-    });
+    connect(&job, &ui::AnalysisJob::finished, this,
+        [&](const std::shared_ptr<const sim::Analysis>& analysis) { answered << static_cast<int>(analysis->study->batch); });
     for (int batch = 8; batch <= 8 * 40; batch += 8)
         job.request(notebook(batch));
     QTRY_COMPARE(answered, QList<int>{320});

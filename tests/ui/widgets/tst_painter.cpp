@@ -139,8 +139,8 @@ void TestPainter::themesDiffer()
 void TestPainter::wordsAreQuoted()
 {
     const sim::StudySource source{"", "my study.yaml", {"mesh.data=8", "sharding.x=P('data', None)"}};
-    QCOMPARE(ui::studyArguments(source),
-        QStringLiteral("'my study.yaml' --set mesh.data=8 --set \"sharding.x=P('data', None)\""));
+    QCOMPARE(
+        ui::studyArguments(source), QStringLiteral("'my study.yaml' --set mesh.data=8 --set \"sharding.x=P('data', None)\""));
     QCOMPARE(ui::shellQuoted("it's $5"), QStringLiteral("'it'\\''s $5'"));
 }
 

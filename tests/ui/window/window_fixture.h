@@ -12,8 +12,8 @@ namespace meshwright::tests {
 /// A window whose settings and copies lie in a folder of its own.
 struct WindowFixture {
     QTemporaryDir folder;
-    ui::MainWindow::Places places{QString::fromStdString((resourcesDirectory() / "examples").string()), folder.filePath("recovery"),
-        folder.filePath("desktop.ini")};
+    ui::MainWindow::Places places{QString::fromStdString((resourcesDirectory() / "examples").string()),
+        folder.filePath("recovery"), folder.filePath("desktop.ini")};
     ui::MainWindow window{std::make_shared<sim::Session>(valueOf(sim::defaultCatalogue())), places};
 
     QString example(const QString& name) const { return places.examples + QLatin1Char('/') + name; }
