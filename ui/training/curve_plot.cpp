@@ -27,9 +27,10 @@ constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 class DecadeTicker : public QCPAxisTicker {
 public:
     int equalAt = std::numeric_limits<int>::min(); ///< the exponent that stands for zero; none
+    int most = 6; ///< ticks
 
 protected:
-    double getTickStep(const QCPRange& range) override { return std::max(1.0, std::ceil(range.size() / 6.0)); }
+    double getTickStep(const QCPRange& range) override { return std::max(1.0, std::ceil(range.size() / most)); }
     int getSubTickCount(double) override { return 0; }
     QString getTickLabel(double tick, const QLocale&, QChar, int) override
     {
@@ -116,6 +117,26 @@ public:
         const QRect inside = m_owner.rect().adjusted(kFrame, kFrame, -kFrame, -kFrame);
         m_plot->setGeometry(inside);
         m_message->setGeometry(inside.adjusted(40, 0, -40, 0));
+        fitScales(inside.height());
+    }
+
+    /// Titles and numbers of the y axes, as many as the charts are high enough for.
+    void fitScales(int height)
+    {
+        const QFontMetrics metrics(m_owner.font());
+        const double forStepAxis = 3.2 * metrics.height();
+        double shares = 0.0;
+        for (const Panel& panel : m_panels)
+            shares += panel.what.share;
+        for (Panel& panel : m_panels) {
+            const double room = (height - forStepAxis) * panel.what.share / shares - 0.6 * metrics.height();
+            const int numbers = std::clamp(static_cast<int>(room / (1.3 * metrics.height())), 1, 6);
+            if (panel.decades)
+                panel.decades->most = numbers;
+            else
+                panel.y()->ticker()->setTickCount(std::min(numbers, 4));
+            panel.y()->setLabel(metrics.elidedText(panel.what.title, Qt::ElideRight, std::max(0, static_cast<int>(room))));
+        }
     }
 
     void setSteps(std::int64_t steps)

@@ -63,7 +63,8 @@ Headline::Headline(QWidget* parent)
 
     m_change->setTextFormat(Qt::PlainText);
     m_change->setAccessibleName(tr("Why the step time changed"));
-    m_change->setWordWrap(true);
+    m_change->setMinimumWidth(1);
+    m_change->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_problems->setTextFormat(Qt::RichText);
     m_problems->setAccessibleName(tr("Problems of the study"));
     connect(m_problems, &QLabel::linkActivated, this, &Headline::problemsRequested);
@@ -93,12 +94,12 @@ Headline::Figure Headline::addFigure(const QString& caption)
 void Headline::forget()
 {
     m_last.reset();
-    m_change->setText(tr("Change the mesh or a spec: this line says what it does to the step."));
+    setChange(tr("Change the mesh or a spec: this line says what it does to the step."));
 }
 
 QString Headline::changeText() const
 {
-    return m_change->text();
+    return m_sentence;
 }
 
 void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
@@ -127,9 +128,9 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
         return;
     }
     if (!analysis->problems.empty())
-        m_change->setText(QString::fromStdString(analysis->problems.front().message));
+        setChange(QString::fromStdString(analysis->problems.front().message));
     else
-        m_change->setText(tr("No hardware is chosen: there is nothing to predict times for."));
+        setChange(tr("No hardware is chosen: there is nothing to predict times for."));
 }
 
 void Headline::changeEvent(QEvent* event)
@@ -137,6 +138,26 @@ void Headline::changeEvent(QEvent* event)
     QWidget::changeEvent(event);
     if (event->type() == QEvent::PaletteChange && m_last)
         showSimulation(m_last->simulated->simulation);
+}
+
+void Headline::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    fitChange();
+}
+
+void Headline::setChange(const QString& sentence)
+{
+    m_sentence = sentence;
+    m_change->setToolTip(sentence);
+    m_change->setAccessibleDescription(sentence);
+    fitChange();
+}
+
+void Headline::fitChange()
+{
+    layout()->activate();
+    m_change->setText(m_change->fontMetrics().elidedText(m_sentence, Qt::ElideRight, std::max(1, m_change->width())));
 }
 
 void Headline::showSimulation(const sim::Simulation& simulation)
@@ -161,7 +182,7 @@ void Headline::showSimulation(const sim::Simulation& simulation)
 void Headline::showChange(const sim::Analysis& analysis)
 {
     if (m_last && m_last->source != analysis.source)
-        m_change->setText(QString::fromStdString(
+        setChange(QString::fromStdString(
             sim::explainStepChange(m_last->simulated->simulation, analysis.simulated->simulation).sentence));
 }
 

@@ -33,6 +33,7 @@ Q_SIGNALS:
 
 protected:
     void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     struct Figure {
@@ -43,6 +44,8 @@ private:
     Figure addFigure(const QString& caption);
     void showSimulation(const sim::Simulation& simulation);
     void showChange(const sim::Analysis& analysis);
+    void setChange(const QString& sentence);
+    void fitChange();
 
     std::shared_ptr<const sim::Analysis> m_last; ///< the last one that was simulated
     Figure m_step;
@@ -50,6 +53,7 @@ private:
     Figure m_waiting;
     Figure m_memory;
     QLabel* m_change;
+    QString m_sentence; ///< m_change shows as much of it as fits in a line, its tool tip all
     QLabel* m_problems;
 };
 
