@@ -407,9 +407,10 @@ void Canvas::addHead(DisplayList& list) const
         const std::string text = fitted(meshAxisText(axis), m_drawing.width - 2.0 * kMargin - 34.0, kSmallSize);
         const double right = kMargin + 34.0 + estimatedWidth(text, kSmallSize);
         RectShape plate{{kMargin - 4.0, y}, right - kMargin + 4.0, kLegendLine - 2.0, {}, 4.0};
-        if (isHovered)
+        if (isHovered) {
             plate.style.fill = ColourRole::Surface;
-        plate.style.outline = isHovered ? Paint(ColourRole::Accent) : Paint();
+            plate.style.outline = ColourRole::Accent;
+        }
         list.items.push_back({plate, "axis:" + axis.name, meshAxisTooltip(axis)});
         const double middle = y + (kLegendLine - 2.0) / 2.0;
         const bool isUsed = axis.bytesPerSecond > 0.0;
