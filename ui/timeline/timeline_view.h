@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ui/models/selection.h"
-#include "ui/timeline/latest_worker.h"
+#include "ui/jobs/latest_worker.h"
 #include "ui/timeline/timeline_canvas.h"
 #include "ui/widgets/view.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/ui/timeline/timelines.h"
-#include "ui/timeline/latest_worker.h"
+#include "ui/jobs/latest_worker.h"
 #include "ui/timeline/slice_facts.h"
 #include "ui/timeline/timeline_search.h"
 #include "ui/timeline/timeline_totals.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/timeline/latest_worker.h"
+#include "ui/jobs/latest_worker.h"
 
 #include <QMetaObject>
 
