@@ -70,6 +70,10 @@ public:
                 product();
             break;
         case OpClass::Constraint:
+            if (m_op.kind == OpKind::PropagationBarrier) {
+                m_result[0] = m_ct;
+                break;
+            }
             m_result[0] = m_b.constrain(m_ct, m_op.as<ConstraintAttributes>().sharding, m_op.as<ConstraintAttributes>().origin);
             break;
         default:
@@ -384,10 +388,14 @@ ValueId Derivative::productCotangent(std::size_t operand)
 
 Differentiability differentiability(const Function& function, const Op& op)
 {
-    for (const ValueId result : op.results) {
-        if (op.kind != OpKind::Repeat && !isFloating(function[result].type.dtype))
-            return Differentiability::Flat;
-    }
+    const auto hasResult = [&](bool (*isThat)(DType)) {
+        return std::any_of(
+            op.results.begin(), op.results.end(), [&](ValueId result) { return isThat(function[result].type.dtype); });
+    };
+    if (op.kind != OpKind::Repeat && hasResult(isComplex))
+        return Differentiability::Unknown;
+    if (op.kind != OpKind::Repeat && !hasResult(isFloating))
+        return Differentiability::Flat;
     switch (op.kind) {
     case OpKind::Constant:
     case OpKind::Iota:
@@ -403,9 +411,20 @@ Differentiability differentiability(const Function& function, const Op& op)
     default:
         break;
     }
-    const OpClass opClass = opInfo(op.kind).opClass;
-    return opClass == OpClass::Collective || opClass == OpClass::Transfer ? Differentiability::Unknown
-                                                                          : Differentiability::Smooth;
+    switch (opInfo(op.kind).opClass) {
+    case OpClass::Parts:
+    case OpClass::Barrier:
+    case OpClass::Collective:
+    case OpClass::Transfer:
+    case OpClass::Other:
+        return Differentiability::Unknown;
+    case OpClass::Ternary:
+        return op.kind == OpKind::Select ? Differentiability::Smooth : Differentiability::Unknown;
+    case OpClass::Control:
+        return op.kind == OpKind::Repeat ? Differentiability::Smooth : Differentiability::Unknown;
+    default:
+        return Differentiability::Smooth;
+    }
 }
 
 std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent)

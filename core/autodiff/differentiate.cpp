@@ -386,14 +386,15 @@ Problems problemsOf(const Function& function, const std::vector<std::size_t>& wr
 Problems unknownDerivatives(const Function& function, const Activity& active)
 {
     Problems problems;
-    std::set<OpKind> reported;
+    std::set<std::string> reported;
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
         const bool isOnTheWay = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId value) { return active(value); })
             && std::any_of(op.results.begin(), op.results.end(), [&](ValueId value) { return active(value); });
-        if (isOnTheWay && differentiability(function, op) == Differentiability::Unknown && reported.insert(op.kind).second)
+        if (isOnTheWay && differentiability(function, op) == Differentiability::Unknown
+            && reported.insert(std::string(opName(op))).second)
             problems.push_back({"MW1310",
-                fmt::format("no derivative is known for {}, which makes {} in \"{}\"", opName(op.kind),
+                fmt::format("no derivative is known for {}, which makes {} in \"{}\"", opName(op),
                     valueText(function, op.results.front()), function.name),
                 "keep it out of what the loss depends on, or differentiate before the program is partitioned"});
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/device_program.h"
 
+#include "core/program/transform.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::vector<CollectiveUse> collectivesOf(const DeviceFunction& device, const Mes
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
             for (const BlockId body : op.bodies)
-                self(self, body, times * op.as<RepeatAttributes>().count);
+                self(self, body, times * blockRuns(op));
             if (!isCollective(op.kind) || op.kind == OpKind::AllSlice)
                 continue;
             const auto& attributes = op.as<CollectiveAttributes>();

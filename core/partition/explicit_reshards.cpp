@@ -276,7 +276,7 @@ private:
     void insertAround(OpId id)
     {
         const Op& op = m_source[id];
-        if (isCollective(op.kind) && op.kind != OpKind::Reshard)
+        if ((isCollective(op.kind) && op.kind != OpKind::Reshard) || !op.bodies.empty())
             return copyOp(m_builder, m_source, id, m_now);
         std::vector<ValueId> operands;
         const AxisRefs leftPartial = op.results.empty() ? AxisRefs{} : unreducedOf(m_source[op.results.front()].sharding);

@@ -6,6 +6,7 @@
 #include "core/partition/reshard_passes.h"
 #include "core/partition/reshard_steps.h"
 #include "core/program/builder.h"
+#include "core/program/other_op.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
@@ -68,7 +69,29 @@ std::optional<ReduceKind> reductionOf(const Op& op)
         return ReduceKind::Sum;
     if (op.kind == OpKind::Reduce)
         return op.as<ReduceAttributes>().kind;
+    if (op.kind == OpKind::Other && baseName(op.as<OtherAttributes>().name) == "convolution")
+        return ReduceKind::Sum;
     return std::nullopt;
+}
+
+/// The rule by which an op can be computed on pieces: what needs elements of a neighbour, or a sum that the op is not part of, is whole.
+std::optional<OpShardingRule> computableRule(const Function& function, OpId id)
+{
+    auto rule = shardingRule(function, id);
+    const bool reduces = reductionOf(function[id]).has_value();
+    for (std::size_t f = 0; rule && f < rule->factors.size(); ++f) {
+        FactorKind& kind = rule->factors[f].kind;
+        if (kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !reduces))
+            kind = FactorKind::NeedReplication;
+    }
+    // Indices count from the first element of the whole operand.
+    if (rule && function[id].kind == OpKind::Scatter) {
+        for (const std::size_t dim : function[id].as<ScatterAttributes>().dims.indexMap) {
+            for (const std::size_t factor : rule->operands.front()[dim])
+                rule->factors[factor].kind = FactorKind::NeedReplication;
+        }
+    }
+    return rule;
 }
 
 class Partitioner {
@@ -281,8 +304,8 @@ private:
                 operand, TensorSharding::replicatedOf(globalShape(operand).size()), phase, opName(m_source[producer].kind)));
         const Phase before = m_builder.phase();
         m_builder.setPhase(phase);
-        const ValueId local
-            = m_builder.add(m_source[producer].kind, std::move(operands), localAttributes(m_source[producer], wanted));
+        const OpAttributes attributes = localAttributes(m_source[producer], operands, {wanted});
+        const ValueId local = m_builder.add(m_source[producer].kind, std::move(operands), attributes);
         m_builder.setPhase(before);
         describe(local, wanted, globalShape(value));
         m_versions[value.at()].push_back({wanted, local, phase, true});
@@ -321,7 +344,7 @@ private:
         cause.value = m_source[value].name.empty() ? describeUnnamed(value) : m_source[value].name;
         const OpId producer = m_source[value].producer;
         const bool reduces = from.unreduced != to.unreduced;
-        cause.op = reduces && producer.valid() ? opName(m_source[producer].kind) : consumer;
+        cause.op = reduces && producer.valid() ? std::string(opName(m_source[producer])) : consumer;
         if (reduces)
             cause.reason = fmt::format("{} sums over a dimension that {} splits, so every device holds a partial sum", cause.op,
                 axesText(from.unreduced, mesh));
@@ -341,9 +364,9 @@ private:
             return "a loop's value";
         for (const ValueId operand : m_source[producer].operands) {
             if (!m_source[operand].name.empty())
-                return fmt::format("{}({}, ..)", opName(m_source[producer].kind), m_source[operand].name);
+                return fmt::format("{}({}, ..)", opName(m_source[producer]), m_source[operand].name);
         }
-        return fmt::format("the result of {}", opName(m_source[producer].kind));
+        return fmt::format("the result of {}", opName(m_source[producer]));
     }
 
     static AxisRefs movedAxes(const TensorSharding& from, const TensorSharding& to)
@@ -394,6 +417,10 @@ private:
                 partitionConstraint(op, "reshard", {});
             else if (isCollective(op.kind))
                 partitionCollective(op);
+            else if (op.kind == OpKind::PropagationBarrier || op.kind == OpKind::OptimizationBarrier)
+                partitionBarrier(op);
+            else if (op.kind == OpKind::Computation)
+                partitionComputation(op);
             else if (!op.results.empty() && (isLeaf(op.results.front()) || isBroadcastScalar(op.results.front())))
                 continue; // made where it is needed
             else if (!keepPartial(op))
@@ -408,11 +435,12 @@ private:
         alias(op, obtain(op.operands.front(), layout, op.phase, consumer, origin, true), layout);
     }
 
-    /// The op's result is this value of the device function.
-    void alias(const Op& op, ValueId local, const TensorSharding& layout)
+    void alias(const Op& op, ValueId local, const TensorSharding& layout) { alias(op.results.front(), op.phase, local, layout); }
+
+    /// A result is this value of the device function.
+    void alias(ValueId result, Phase phase, ValueId local, const TensorSharding& layout)
     {
-        const ValueId result = op.results.front();
-        m_versions[result.at()].push_back({layout, local, op.phase, true});
+        m_versions[result.at()].push_back({layout, local, phase, true});
         if (m_device.function[local].name.empty())
             m_device.function[local].name = m_source[result].name;
     }
@@ -437,16 +465,52 @@ private:
             if (attributes.axes.empty())
                 return alias(op, from.local, from.layout); // the whole value is the sum already
         }
-        ReshardStep step = reshardStep(op.kind, std::move(attributes), {globalShape(operand), byteSize(m_source[operand].type.dtype)},
-            from.layout, meshOf(from.layout), to, meshOf(to));
+        ReshardStep step = reshardStep(op.kind, std::move(attributes),
+            {globalShape(operand), byteSize(m_source[operand].type.dtype)}, from.layout, meshOf(from.layout), to, meshOf(to));
         step.attributes.kind = op.as<CollectiveAttributes>().kind;
         define(result, to, m_builder.add(op.kind, {from.local}, std::move(step.attributes)));
+    }
+
+    /// Barriers are for compilers: on devices nothing is left of them but the layouts of their results.
+    void partitionBarrier(const Op& op)
+    {
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            pass(op.operands[i], op.results[i], op);
+    }
+
+    /// A value takes the place of another one, in the layout of the latter.
+    void pass(ValueId from, ValueId to, const Op& op)
+    {
+        const TensorSharding layout = declared(to);
+        alias(to, op.phase, obtain(from, layout, op.phase, opName(op.kind)), layout);
+    }
+
+    /// A named computation is its ops.
+    void partitionComputation(const Op& op)
+    {
+        const Block& body = m_source[op.bodies.front()];
+        if (!op.as<ComputationAttributes>().manualAxes.empty()) {
+            m_problems.push_back({"MW1240",
+                fmt::format(
+                    "{} in \"{}\" says itself what each device does; it is not partitioned", opName(op.kind), m_source.name),
+                "write the program without manual axes"});
+            for (const ValueId result : op.results)
+                m_versions[result.at()].push_back(
+                    {declared(result), m_builder.splat(localType(result, declared(result)), 0.0), op.phase, true});
+            return;
+        }
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            pass(op.operands[i], body.arguments[i], op);
+        partitionBlock(body);
+        m_builder.setPhase(op.phase);
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            pass(body.results[i], op.results[i], op);
     }
 
     void partitionByRule(OpId id)
     {
         const Op& op = m_source[id];
-        const auto rule = shardingRule(m_source, id);
+        const auto rule = computableRule(m_source, id);
         if (!rule) {
             partitionWhole(op);
             return;
@@ -455,7 +519,7 @@ private:
         std::vector<ValueId> operands;
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             const TensorSharding wanted = layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh);
-            operands.push_back(obtain(op.operands[i], wanted, op.phase, opName(op.kind), layout.reason));
+            operands.push_back(obtain(op.operands[i], wanted, op.phase, std::string(opName(op)), layout.reason));
         }
         std::vector<TensorSharding> layouts;
         for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -479,7 +543,8 @@ private:
             return layout;
         };
         for (const ValueId operand : op.operands)
-            operands.push_back(obtain(operand, whole(operand), op.phase, opName(op.kind), "it is computed on whole arrays only"));
+            operands.push_back(
+                obtain(operand, whole(operand), op.phase, std::string(opName(op)), "it is computed on whole arrays only"));
         std::vector<TensorSharding> layouts;
         for (const ValueId result : op.results)
             layouts.push_back(whole(result));
@@ -489,19 +554,49 @@ private:
     void emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts)
     {
         m_builder.setPhase(op.phase);
-        const OpAttributes attributes = layouts.empty() ? op.attributes : localAttributes(op, layouts.front());
-        const std::vector<ValueId> results = m_builder.addMany(op.kind, std::move(operands), attributes);
+        const std::vector<ValueId> results = op.bodies.empty()
+            ? m_builder.addMany(op.kind, operands, localAttributes(op, operands, layouts))
+            : emitWithBodies(op, operands, layouts);
         for (std::size_t i = 0; i < results.size(); ++i)
             define(op.results[i], layouts[i], results[i]);
     }
 
-    /// Attributes that name a shape name the local one on shards.
-    OpAttributes localAttributes(const Op& op, const TensorSharding& result) const
+    /// Blocks are copied as they are: what they compute on is whole, or single elements.
+    std::vector<ValueId> emitWithBodies(
+        const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts)
     {
-        const Shape shape = localShape(globalShape(op.results.front()), result);
+        const OpId id = m_builder.beginOp(op.kind, operands, localAttributes(op, operands, layouts));
+        std::vector<ValueId> mapping(m_source.values.size());
+        for (const BlockId body : op.bodies)
+            copyBody(m_builder, m_source, body, id, mapping);
+        for (std::size_t value = 0; value < mapping.size(); ++value) {
+            if (!mapping[value].valid())
+                continue;
+            TensorSharding layout = TensorSharding::replicatedOf(m_source.values[value].type.shape.size());
+            layout.mesh = m_source.values[value].sharding ? m_source.values[value].sharding->mesh : 0;
+            describe(mapping[value], layout, m_source.values[value].type.shape);
+        }
+        std::vector<TensorType> types;
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            types.push_back(localType(op.results[i], layouts[i]));
+        return m_builder.endOp(id, types);
+    }
+
+    /// Attributes that name a shape name the local one on shards.
+    OpAttributes localAttributes(
+        const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts) const
+    {
         OpAttributes attributes = op.attributes;
+        if (auto* other = std::get_if<OtherAttributes>(&attributes)) {
+            for (std::size_t i = 0; i < op.results.size(); ++i)
+                other->results[i] = localType(op.results[i], layouts[i]);
+            return attributes;
+        }
+        if (layouts.size() != 1)
+            return attributes;
+        const Shape shape = localShape(globalShape(op.results.front()), layouts.front());
         if (auto* constant = std::get_if<ConstantAttributes>(&attributes)) {
-            assert(constant->data.isSplat() || result.isReplicated());
+            assert(constant->data.isSplat() || layouts.front().isReplicated());
             constant->type.shape = shape;
         } else if (auto* iota = std::get_if<IotaAttributes>(&attributes)) {
             iota->type.shape = shape;
@@ -511,6 +606,17 @@ private:
             broadcast->shape = shape;
         } else if (auto* reshape = std::get_if<ReshapeAttributes>(&attributes)) {
             reshape->shape = shape;
+        } else if (auto* slice = std::get_if<SliceAttributes>(&attributes)) {
+            for (std::size_t dim = 0; dim < shape.size(); ++dim) { // what is split is not cut
+                if (shape[dim] != globalShape(op.results.front())[dim])
+                    slice->limits[dim] = shape[dim];
+            }
+        } else if (auto* dynamic = std::get_if<DynamicSliceAttributes>(&attributes)) {
+            dynamic->sizes = shape;
+        } else if (auto* gather = std::get_if<GatherAttributes>(&attributes)) {
+            const Shape& from = m_device.function[operands.front()].type.shape;
+            for (std::size_t dim = 0; dim < from.size(); ++dim)
+                gather->sliceSizes[dim] = std::min(gather->sliceSizes[dim], from[dim]);
         }
         return attributes;
     }

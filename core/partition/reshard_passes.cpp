@@ -165,7 +165,7 @@ std::vector<CollectiveUse> collectivesOnArrays(const Function& function, const s
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
             for (const BlockId body : op.bodies)
-                self(self, body, times * op.as<RepeatAttributes>().count);
+                self(self, body, times * blockRuns(op));
             if (!isCollective(op.kind) || op.kind == OpKind::AllSlice || makesPartialSum(op))
                 continue;
             const Value& result = function[op.results.front()];

@@ -161,6 +161,29 @@ ValueId Builder::constrain(ValueId operand, TensorSharding sharding, std::string
     return result;
 }
 
+OpId Builder::beginOp(OpKind kind, std::vector<ValueId> operands, OpAttributes attributes)
+{
+    return append(kind, std::move(operands), std::move(attributes));
+}
+
+std::vector<ValueId> Builder::beginBody(OpId op, std::span<const TensorType> arguments)
+{
+    m_block = BlockId(m_function.blocks.size());
+    m_function.blocks.emplace_back();
+    m_function[op].bodies.push_back(m_block);
+    for (const TensorType& each : arguments)
+        argument(each);
+    return m_function[m_block].arguments;
+}
+
+std::vector<ValueId> Builder::endOp(OpId op, const std::vector<TensorType>& results)
+{
+    m_block = m_function[op].block;
+    for (const TensorType& result : results)
+        addResult(op, result);
+    return m_function[op].results;
+}
+
 OpId Builder::beginRepeat(RepeatAttributes attributes, std::vector<ValueId> operands)
 {
     std::vector<TensorType> types;
@@ -168,17 +191,10 @@ OpId Builder::beginRepeat(RepeatAttributes attributes, std::vector<ValueId> oper
         types.push_back(type(operand));
     assert(resultTypes(OpKind::Repeat, attributes, types).has_value());
 
-    const OpId op = append(OpKind::Repeat, std::move(operands), attributes);
-    const BlockId body(m_function.blocks.size());
-    m_function.blocks.emplace_back();
-    m_function[op].bodies = {body};
-    m_block = body;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-        const bool isSlice = i >= attributes.carries && i < attributes.carries + attributes.stacked;
-        if (isSlice)
-            types[i].shape.erase(types[i].shape.begin());
-        argument(types[i]);
-    }
+    const OpId op = beginOp(OpKind::Repeat, std::move(operands), attributes);
+    for (std::size_t i = attributes.carries; i < attributes.carries + attributes.stacked; ++i)
+        types[i].shape.erase(types[i].shape.begin());
+    beginBody(op, types);
     return op;
 }
 
@@ -187,14 +203,13 @@ std::vector<ValueId> Builder::endRepeat(OpId repeat)
     const auto attributes = m_function[repeat].as<RepeatAttributes>();
     const std::vector<ValueId> yielded = m_function[m_function[repeat].bodies.front()].results;
     assert(yielded.size() >= attributes.carries);
-    m_block = m_function[repeat].block;
+    std::vector<TensorType> results;
     for (std::size_t i = 0; i < yielded.size(); ++i) {
-        TensorType result = type(yielded[i]);
+        results.push_back(type(yielded[i]));
         if (i >= attributes.carries)
-            result.shape.insert(result.shape.begin(), attributes.count);
-        addResult(repeat, std::move(result));
+            results.back().shape.insert(results.back().shape.begin(), attributes.count);
     }
-    return m_function[repeat].results;
+    return endOp(repeat, results);
 }
 
 ValueId Builder::named(ValueId value, std::string name)

@@ -3,6 +3,7 @@
 
 #include "core/program/program.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,12 @@ public:
     ValueId matmul(ValueId lhs, ValueId rhs, DType operandType);
     ValueId dot(ValueId lhs, ValueId rhs, DotAttributes attributes);
     ValueId constrain(ValueId operand, TensorSharding sharding, std::string origin);
+
+    /// An op with blocks, still without results: then `beginBody` for each block, to be filled through `setResults`, and `endOp`,
+    /// which gives the op results of these types and continues the block that holds it. Returns the arguments of the block.
+    OpId beginOp(OpKind kind, std::vector<ValueId> operands, OpAttributes attributes);
+    std::vector<ValueId> beginBody(OpId op, std::span<const TensorType> arguments);
+    std::vector<ValueId> endOp(OpId op, const std::vector<TensorType>& results);
 
     /// A Repeat op; its body is an empty block with the right arguments, to be filled through `setBlock` and `setResults`, and
     /// closed by `endRepeat`, which gives the op its results and continues the block that holds it.

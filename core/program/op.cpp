@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/op.h"
 
+#include <algorithm>
 #include <array>
 
 namespace meshwright {
@@ -43,13 +44,27 @@ constexpr std::array<OpInfo, kOpKindCount> kOps = {{
     {OpKind::ShiftRightLogical, "shift_right_logical", OpClass::Binary},
     {OpKind::Compare, "compare", OpClass::Binary},
     {OpKind::Select, "select", OpClass::Ternary},
+    {OpKind::Clamp, "clamp", OpClass::Ternary},
     {OpKind::BroadcastInDim, "broadcast_in_dim", OpClass::Shaping},
     {OpKind::Reshape, "reshape", OpClass::Shaping},
     {OpKind::Transpose, "transpose", OpClass::Shaping},
+    {OpKind::Slice, "slice", OpClass::Parts},
+    {OpKind::Pad, "pad", OpClass::Parts},
+    {OpKind::Concatenate, "concatenate", OpClass::Parts},
+    {OpKind::Reverse, "reverse", OpClass::Parts},
+    {OpKind::DynamicSlice, "dynamic_slice", OpClass::Parts},
+    {OpKind::DynamicUpdateSlice, "dynamic_update_slice", OpClass::Parts},
+    {OpKind::Gather, "gather", OpClass::Parts},
+    {OpKind::Scatter, "scatter", OpClass::Parts},
     {OpKind::Reduce, "reduce", OpClass::Contraction},
     {OpKind::DotGeneral, "dot_general", OpClass::Contraction},
     {OpKind::ShardingConstraint, "sharding_constraint", OpClass::Constraint},
+    {OpKind::PropagationBarrier, "propagation_barrier", OpClass::Constraint},
+    {OpKind::OptimizationBarrier, "optimization_barrier", OpClass::Barrier},
     {OpKind::Repeat, "repeat", OpClass::Control},
+    {OpKind::While, "while", OpClass::Control},
+    {OpKind::Case, "case", OpClass::Control},
+    {OpKind::Computation, "manual_computation", OpClass::Control},
     {OpKind::AllReduce, "all_reduce", OpClass::Collective},
     {OpKind::AllGather, "all_gather", OpClass::Collective},
     {OpKind::AllSlice, "all_slice", OpClass::Collective},
@@ -59,6 +74,7 @@ constexpr std::array<OpInfo, kOpKindCount> kOps = {{
     {OpKind::Reshard, "reshard", OpClass::Collective},
     {OpKind::Send, "send", OpClass::Transfer},
     {OpKind::Receive, "recv", OpClass::Transfer},
+    {OpKind::Other, "other", OpClass::Other},
 }};
 
 } // namespace
@@ -94,6 +110,12 @@ bool isElementwise(OpKind kind)
 bool isCollective(OpKind kind)
 {
     return opInfo(kind).opClass == OpClass::Collective;
+}
+
+const KeptAttribute* findAttribute(const KeptAttributes& attributes, std::string_view name)
+{
+    const auto found = std::find_if(attributes.begin(), attributes.end(), [&](const KeptAttribute& a) { return a.name == name; });
+    return found == attributes.end() ? nullptr : &*found;
 }
 
 const char* phaseName(Phase phase)

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -52,18 +53,34 @@ enum class OpKind : std::uint8_t {
     ShiftLeft,
     ShiftRightLogical,
     Compare,
-    Select, ///< element-wise, three operands: predicate, on true, on false; all of one shape
+    // element-wise, three operands, all of one shape
+    Select, ///< predicate, on true, on false
+    Clamp, ///< lower bound, value, upper bound
     // shape
     BroadcastInDim,
     Reshape,
     Transpose,
+    // parts of arrays, put together and taken out; start indices are one scalar operand for each dimension
+    Slice,
+    Pad,
+    Concatenate,
+    Reverse,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Gather,
+    Scatter, ///< of one array: operand, indices, updates
     // contractions
     Reduce, ///< one operand; the initial value is the kind's identity
     DotGeneral,
     // layout
     ShardingConstraint, ///< the identity, whose result has the given sharding
-    // control
+    PropagationBarrier, ///< the identity, through which shardings go in the given direction only
+    OptimizationBarrier, ///< the identity of each operand
+    // control: ops with blocks. What a block uses of the outside is an operand and an argument of the block
     Repeat,
+    While, ///< condition and body; operands: the carries, then what stays the same
+    Case, ///< a block for each branch; operands: which one (or a truth value, for the first or the second), then what they use
+    Computation, ///< sdy.manual_computation, sdy.named_computation: a block with the shardings of its operands and results
     // collectives; only in programs on shards
     AllReduce,
     AllGather,
@@ -75,9 +92,11 @@ enum class OpKind : std::uint8_t {
     // between pipeline stages
     Send,
     Receive,
+    // everything else
+    Other, ///< kept as it is: nothing is known of it but its types, its text and, by its name, its sharding rule
 };
 
-inline constexpr std::size_t kOpKindCount = static_cast<std::size_t>(OpKind::Receive) + 1;
+inline constexpr std::size_t kOpKindCount = static_cast<std::size_t>(OpKind::Other) + 1;
 
 /// What kind of rule an op follows in most places.
 enum class OpClass : std::uint8_t {
@@ -86,11 +105,14 @@ enum class OpClass : std::uint8_t {
     Binary,
     Ternary,
     Shaping,
+    Parts, ///< Slice .. Scatter
     Contraction,
-    Constraint,
+    Constraint, ///< ShardingConstraint, PropagationBarrier
+    Barrier,
     Control,
     Collective,
-    Transfer
+    Transfer,
+    Other
 };
 
 struct OpInfo {
@@ -114,10 +136,12 @@ const char* phaseName(Phase phase);
 /// One value repeated, or the elements themselves. Never expanded by analysis.
 struct ConstantData {
     /// A splat (floating values as double, everything else as integer; truth values 0 and 1), or a shared blob of the elements'
-    /// bytes, row-major, in the machine's byte order.
+    /// bytes, row-major, in the machine's byte order. A splat of complex numbers is a blob of one element. No blob: the text left
+    /// the elements out.
     std::variant<double, std::int64_t, std::shared_ptr<const std::string>> value;
 
     bool isSplat() const { return value.index() != 2; }
+    bool isElided() const { return value.index() == 2 && std::get<2>(value) == nullptr; }
     friend bool operator==(const ConstantData&, const ConstantData&) = default;
 };
 
@@ -173,6 +197,66 @@ struct TransposeAttributes {
     friend bool operator==(const TransposeAttributes&, const TransposeAttributes&) = default;
 };
 
+/// Along each dimension the elements start, start + stride and so on, below limit.
+struct SliceAttributes {
+    Shape starts;
+    Shape limits;
+    Shape strides; ///< >= 1
+    friend bool operator==(const SliceAttributes&, const SliceAttributes&) = default;
+};
+
+/// How many elements of operand 1, a scalar, come before, behind and between those of operand 0 along each dimension; before and
+/// behind may be negative.
+struct PadAttributes {
+    Shape low;
+    Shape high;
+    Shape interior; ///< >= 0
+    friend bool operator==(const PadAttributes&, const PadAttributes&) = default;
+};
+
+struct ConcatenateAttributes {
+    std::size_t dim = 0;
+    friend bool operator==(const ConcatenateAttributes&, const ConcatenateAttributes&) = default;
+};
+
+struct ReverseAttributes {
+    std::vector<std::size_t> dims;
+    friend bool operator==(const ReverseAttributes&, const ReverseAttributes&) = default;
+};
+
+struct DynamicSliceAttributes {
+    Shape sizes;
+    friend bool operator==(const DynamicSliceAttributes&, const DynamicSliceAttributes&) = default;
+};
+
+/// How slices of an array, one for each index vector, lie in another array: the result of Gather, the updates of Scatter.
+/// Source: openxla/stablehlo, docs/spec.md (gather, scatter).
+struct IndexingDims {
+    std::vector<std::size_t>
+        window; ///< dimensions of the slices' array that run along the operand; all others run along the indices
+    std::vector<std::size_t> collapsed; ///< dimensions of the operand that the slices lack
+    std::vector<std::size_t> operandBatch; ///< dimensions of the operand that go with ..
+    std::vector<std::size_t> indicesBatch; ///< .. these of the indices
+    std::vector<std::size_t> indexMap; ///< the dimension of the operand that each entry of an index vector counts along
+    std::size_t indexVectorDim = 0; ///< of the indices; their rank: each index is a vector of its own
+    friend bool operator==(const IndexingDims&, const IndexingDims&) = default;
+};
+
+struct GatherAttributes {
+    IndexingDims dims;
+    Shape sliceSizes;
+    bool sorted = false;
+    friend bool operator==(const GatherAttributes&, const GatherAttributes&) = default;
+};
+
+struct ScatterAttributes {
+    IndexingDims dims;
+    std::optional<ReduceKind> combiner; ///< none: an update takes the place of what was there
+    bool sorted = false;
+    bool unique = false;
+    friend bool operator==(const ScatterAttributes&, const ScatterAttributes&) = default;
+};
+
 struct ReduceAttributes {
     ReduceKind kind = ReduceKind::Sum;
     std::vector<std::size_t> dims; ///< ascending; removed from the shape
@@ -196,6 +280,13 @@ struct ConstraintAttributes {
     friend bool operator==(const ConstraintAttributes&, const ConstraintAttributes&) = default;
 };
 
+/// Where PropagationBarrier lets shardings through.
+struct BarrierAttributes {
+    bool forward = false; ///< from the operand to the result
+    bool backward = false;
+    friend bool operator==(const BarrierAttributes&, const BarrierAttributes&) = default;
+};
+
 /// `count` times: the body's arguments are the carries, then one slice (along dimension 0) of each stacked operand, then the
 /// operands that stay the same; it yields the next carries, then one slice of each stacked result.
 /// Operands: initial carries, stacked operands, invariants. Results: final carries, stacked results.
@@ -205,6 +296,21 @@ struct RepeatAttributes {
     std::size_t stacked = 0; ///< stacked operands
     bool reversed = false; ///< slices are taken and put from the last to the first
     friend bool operator==(const RepeatAttributes&, const RepeatAttributes&) = default;
+};
+
+/// While: the condition's and the body's arguments are the operands; the body yields the next carries, which are the results.
+struct WhileAttributes {
+    std::size_t carries = 0; ///< the first operands
+    friend bool operator==(const WhileAttributes&, const WhileAttributes&) = default;
+};
+
+/// The body's arguments and results are pieces over the manual axes of the operands and results, which lie as the shardings say.
+struct ComputationAttributes {
+    std::string name; ///< of a named computation; empty: a manual one
+    std::vector<TensorSharding> inShardings; ///< one for each operand; none: nothing is said (a named computation)
+    std::vector<TensorSharding> outShardings; ///< likewise of the results
+    std::vector<std::int32_t> manualAxes; ///< of the mesh of the shardings, ascending
+    friend bool operator==(const ComputationAttributes&, const ComputationAttributes&) = default;
 };
 
 /// Why a collective exists.
@@ -244,8 +350,42 @@ struct TransferAttributes {
     friend bool operator==(const TransferAttributes&, const TransferAttributes&) = default;
 };
 
+/// An attribute as it stands in the text, with the integers and the entries in it, where it is made of such.
+struct KeptAttribute {
+    std::string name;
+    std::string text; ///< `array<i64: 1, 2>`, `"a"`, `#stablehlo.gather<..>`; empty: the name says it all
+    bool isProperty = false; ///< between <{ and }> in the generic form
+    std::vector<std::int64_t> integers; ///< of an integer, a truth value, or lists and constants of these, row-major
+    std::vector<KeptAttribute> entries; ///< of a dictionary, and of what stands in < and > of an attribute like #stablehlo.gather
+
+    friend bool operator==(const KeptAttribute& a, const KeptAttribute& b) { return a.name == b.name && a.text == b.text; }
+};
+using KeptAttributes = std::vector<KeptAttribute>;
+
+/// The attribute of this name, or none.
+const KeptAttribute* findAttribute(const KeptAttributes& attributes, std::string_view name);
+
+/// What a text says that Meshwright keeps for whoever reads it next, and does not use.
+struct KeptText {
+    KeptAttributes attributes;
+    std::string location; ///< `loc("a.py":3:4)`
+    friend bool operator==(const KeptText&, const KeptText&) = default;
+};
+
+/// Other: what the text says. Its blocks may compute anything; what they use of the outside are the last operands, which stand in
+/// the text at no other place, and the last arguments of every block.
+struct OtherAttributes {
+    std::string name; ///< with its dialect: "stablehlo.sort"
+    KeptAttributes attributes;
+    std::vector<TensorType> results;
+    std::size_t captures = 0; ///< how many operands are used by blocks only
+    friend bool operator==(const OtherAttributes&, const OtherAttributes&) = default;
+};
+
 using OpAttributes = std::variant<std::monostate, ConstantAttributes, IotaAttributes, RandomBitsAttributes, ConvertAttributes,
     CompareAttributes, BroadcastAttributes, ReshapeAttributes, TransposeAttributes, ReduceAttributes, DotAttributes,
-    ConstraintAttributes, RepeatAttributes, CollectiveAttributes, TransferAttributes>;
+    ConstraintAttributes, RepeatAttributes, CollectiveAttributes, TransferAttributes, SliceAttributes, PadAttributes,
+    ConcatenateAttributes, ReverseAttributes, DynamicSliceAttributes, GatherAttributes, ScatterAttributes, BarrierAttributes,
+    WhileAttributes, ComputationAttributes, OtherAttributes>;
 
 } // namespace meshwright

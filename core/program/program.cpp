@@ -23,6 +23,11 @@ std::optional<ValueId> Function::findValue(std::string_view wanted) const
     return std::nullopt;
 }
 
+std::string_view opName(const Op& op)
+{
+    return op.kind == OpKind::Other ? std::string_view(op.as<OtherAttributes>().name) : std::string_view(opName(op.kind));
+}
+
 std::string valueText(const Function& function, ValueId value)
 {
     const std::string& name = function[value].name;

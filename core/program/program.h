@@ -5,6 +5,7 @@
 #include "core/program/op.h"
 #include "core/support/id.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct Value {
     BlockId block; ///< where it is defined
     OpId producer; ///< invalid for an argument
     std::size_t index = 0; ///< among the arguments or results
+    std::shared_ptr<const KeptText> kept; ///< of an argument of a function
 };
 
 struct Op {
@@ -39,8 +41,9 @@ struct Op {
     std::vector<ValueId> operands;
     std::vector<ValueId> results;
     OpAttributes attributes;
-    std::vector<BlockId> bodies; ///< Repeat: one
+    std::vector<BlockId> bodies; ///< Repeat, Computation: one; While: condition and body; Case: the branches; Other: any
     BlockId block;
+    std::shared_ptr<const KeptText> kept; ///< often none
 
     /// The attributes of the type that this kind has. Precondition: it has them.
     template <typename T>
@@ -81,6 +84,8 @@ struct Function {
     std::vector<std::optional<TensorSharding>> resultShardings; ///< asked of each result; empty: none
     std::vector<std::vector<ValueId>> shardingGroups; ///< members always have the same sharding
     std::vector<Donation> donations;
+    KeptAttributes kept; ///< attributes of the function that are not used
+    std::vector<KeptAttributes> resultsKept; ///< of each result; empty: none
 
     const Block& body() const { return blocks.front(); }
     Block& body() { return blocks.front(); }
@@ -98,18 +103,27 @@ struct Function {
     std::optional<ValueId> findValue(std::string_view wanted) const;
 };
 
+/// The name of the op's kind, "dot_general"; of one that is kept as it is, its own: "stablehlo.sort".
+std::string_view opName(const Op& op);
+
 /// The name of a value, or "%12" when it has none.
 std::string valueText(const Function& function, ValueId value);
 
 struct NamedMesh {
     std::string name;
     Mesh mesh;
+    bool isMaximal = false; ///< stands for its one device, on which a value lies as a whole
 };
 
 /// Functions of ops on whole tensors, and the meshes that their shardings speak of.
 struct Program {
     std::vector<NamedMesh> meshes; ///< TensorSharding::mesh is an index into these
     std::vector<Function> functions;
+    std::string moduleName; ///< often none
+    KeptAttributes kept; ///< attributes of the module that are not used
+    std::string aliases; ///< lines before the module that name attributes which kept text mentions
+    std::string rest; ///< what else is in the module, as it stands: functions that kept ops call
+    std::string trailer; ///< lines behind the module, which name locations and hold data
 
     const Function* find(std::string_view name) const;
     Function* find(std::string_view name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/shape_rules.h"
 
+#include "core/program/other_op.h"
+#include "core/program/shape_problems.h"
 #include "core/support/checked.h"
 
 #include <fmt/format.h>
@@ -11,24 +13,61 @@
 
 namespace meshwright {
 
+Problem wrongCount(std::string_view name, const std::string& needed, std::size_t given)
+{
+    return {"MW1301", fmt::format("{}: needs {}, got {}", name, needed, given)};
+}
+
+Problem wrongShape(std::string_view name, const std::string& what)
+{
+    return {"MW1302", fmt::format("{}: {}", name, what)};
+}
+
+Problem wrongType(std::string_view name, const std::string& what)
+{
+    return {"MW1303", fmt::format("{}: {}", name, what)};
+}
+
+Problem wrongAttribute(std::string_view name, const std::string& what)
+{
+    return {"MW1304", fmt::format("{}: {}", name, what)};
+}
+
+bool areDims(const std::vector<std::size_t>& dims, std::size_t rank)
+{
+    const std::set<std::size_t> distinct(dims.begin(), dims.end());
+    return distinct.size() == dims.size() && (distinct.empty() || *distinct.rbegin() < rank);
+}
+
+Result<ResultTypes> checkedType(std::string_view name, const TensorType& type)
+{
+    if (std::any_of(type.shape.begin(), type.shape.end(), [](std::int64_t size) { return size < 0; }))
+        return wrongAttribute(name, fmt::format("{} has a negative size", typeText(type)));
+    const auto elements = checkedProduct(type.shape);
+    if (!elements || !checkedMultiply(*elements, byteSize(type.dtype)))
+        return wrongAttribute(name, fmt::format("{} does not fit 64 bits", typeText(type)));
+    return ResultTypes{type};
+}
+
 namespace {
 
-using Types = std::vector<TensorType>;
-using Operands = std::span<const TensorType>;
+using Types = ResultTypes;
+using Operands = OperandTypes;
 
-Problem wrongShape(OpKind kind, const std::string& what)
+std::optional<std::size_t> partsOperandCount(OpKind kind)
 {
-    return {"MW1302", fmt::format("{}: {}", opName(kind), what)};
-}
-
-Problem wrongType(OpKind kind, const std::string& what)
-{
-    return {"MW1303", fmt::format("{}: {}", opName(kind), what)};
-}
-
-Problem wrongAttribute(OpKind kind, const std::string& what)
-{
-    return {"MW1304", fmt::format("{}: {}", opName(kind), what)};
+    switch (kind) {
+    case OpKind::Slice:
+    case OpKind::Reverse:
+        return 1U;
+    case OpKind::Pad:
+    case OpKind::Gather:
+        return 2U;
+    case OpKind::Scatter:
+        return 3U;
+    default:
+        return std::nullopt;
+    }
 }
 
 std::optional<std::size_t> operandCount(OpKind kind)
@@ -41,13 +80,17 @@ std::optional<std::size_t> operandCount(OpKind kind)
     case OpClass::Constraint:
     case OpClass::Collective:
         return 1U;
+    case OpClass::Parts:
+        return partsOperandCount(kind);
     case OpClass::Binary:
         return 2U;
     case OpClass::Ternary:
         return 3U;
     case OpClass::Contraction:
         return kind == OpKind::DotGeneral ? 2U : 1U;
+    case OpClass::Barrier:
     case OpClass::Control:
+    case OpClass::Other:
         return std::nullopt;
     case OpClass::Transfer:
         return kind == OpKind::Send ? 1U : 0U;
@@ -55,30 +98,15 @@ std::optional<std::size_t> operandCount(OpKind kind)
     return std::nullopt;
 }
 
-/// Distinct and each below `rank`.
-bool areDims(const std::vector<std::size_t>& dims, std::size_t rank)
-{
-    const std::set<std::size_t> distinct(dims.begin(), dims.end());
-    return distinct.size() == dims.size() && (distinct.empty() || *distinct.rbegin() < rank);
-}
-
-Result<Types> checkedType(OpKind kind, const TensorType& type)
-{
-    if (std::any_of(type.shape.begin(), type.shape.end(), [](std::int64_t size) { return size < 0; }))
-        return wrongAttribute(kind, fmt::format("{} has a negative size", typeText(type)));
-    const auto elements = checkedProduct(type.shape);
-    if (!elements || !checkedMultiply(*elements, byteSize(type.dtype)))
-        return wrongAttribute(kind, fmt::format("{} does not fit 64 bits", typeText(type)));
-    return Types{type};
-}
-
 Result<Types> constantTypes(const ConstantAttributes& attributes)
 {
-    auto types = checkedType(OpKind::Constant, attributes.type);
+    auto types = checkedType(opName(OpKind::Constant), attributes.type);
     const auto* blob = std::get_if<std::shared_ptr<const std::string>>(&attributes.data.value);
-    if (types && blob != nullptr && (*blob == nullptr || static_cast<std::int64_t>((*blob)->size()) != attributes.type.bytes()))
-        return wrongAttribute(
-            OpKind::Constant, fmt::format("{} needs {} bytes of data", typeText(attributes.type), attributes.type.bytes()));
+    const std::int64_t given = blob != nullptr && *blob != nullptr ? static_cast<std::int64_t>((*blob)->size()) : -1;
+    const bool isComplexSplat = isComplex(attributes.type.dtype) && given == byteSize(attributes.type.dtype);
+    if (types && given >= 0 && given != attributes.type.bytes() && !isComplexSplat)
+        return wrongAttribute(opName(OpKind::Constant),
+            fmt::format("{} needs {} bytes of data", typeText(attributes.type), attributes.type.bytes()));
     return types;
 }
 
@@ -87,61 +115,78 @@ Result<Types> unaryTypes(OpKind kind, const OpAttributes& attributes, const Tens
     if (kind == OpKind::Convert || kind == OpKind::BitcastConvert) {
         const DType dtype = std::get<ConvertAttributes>(attributes).dtype;
         if (kind == OpKind::BitcastConvert && byteSize(dtype) != byteSize(operand.dtype))
-            return wrongType(kind, fmt::format("{} and {} differ in size", dtypeName(operand.dtype), dtypeName(dtype)));
+            return wrongType(opName(kind), fmt::format("{} and {} differ in size", dtypeName(operand.dtype), dtypeName(dtype)));
         return Types{TensorType{dtype, operand.shape}};
     }
     const bool anyType = kind == OpKind::Negate || kind == OpKind::Abs || kind == OpKind::Sign;
-    const bool fits
-        = kind == OpKind::Not ? !isFloating(operand.dtype) : isFloating(operand.dtype) || (anyType && isInteger(operand.dtype));
+    const bool onReals = kind == OpKind::Floor || kind == OpKind::ErfInv;
+    const bool fits = kind == OpKind::Not
+        ? isInteger(operand.dtype) || operand.dtype == DType::Pred
+        : isFloating(operand.dtype) || (anyType && isInteger(operand.dtype)) || (!onReals && isComplex(operand.dtype));
     if (!fits)
-        return wrongType(kind, fmt::format("not for elements of type {}", dtypeName(operand.dtype)));
-    return Types{operand};
+        return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(operand.dtype)));
+    return Types{TensorType{kind == OpKind::Abs ? realType(operand.dtype) : operand.dtype, operand.shape}};
 }
 
 Result<Types> binaryTypes(OpKind kind, const TensorType& lhs, const TensorType& rhs)
 {
     if (lhs.shape != rhs.shape)
-        return wrongShape(kind, fmt::format("the operands' shapes differ: {} and {}", typeText(lhs), typeText(rhs)));
+        return wrongShape(opName(kind), fmt::format("the operands' shapes differ: {} and {}", typeText(lhs), typeText(rhs)));
     if (lhs.dtype != rhs.dtype)
-        return wrongType(kind, fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
+        return wrongType(
+            opName(kind), fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
     const bool isLogic = kind == OpKind::And || kind == OpKind::Or || kind == OpKind::Xor;
     const bool isShift = kind == OpKind::ShiftLeft || kind == OpKind::ShiftRightLogical;
-    if ((isLogic && isFloating(lhs.dtype)) || (isShift && !isInteger(lhs.dtype))
-        || (!isLogic && kind != OpKind::Compare && lhs.dtype == DType::Pred))
-        return wrongType(kind, fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
+    const bool isOrdered = kind == OpKind::Maximum || kind == OpKind::Minimum || kind == OpKind::Remainder;
+    if ((isLogic && !isInteger(lhs.dtype) && lhs.dtype != DType::Pred) || (isShift && !isInteger(lhs.dtype))
+        || (!isLogic && kind != OpKind::Compare && lhs.dtype == DType::Pred) || (isOrdered && isComplex(lhs.dtype))
+        || lhs.dtype == DType::Token)
+        return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
     return Types{kind == OpKind::Compare ? TensorType{DType::Pred, lhs.shape} : lhs};
 }
 
 Result<Types> selectTypes(Operands operands)
 {
     if (operands[0].dtype != DType::Pred)
-        return wrongType(OpKind::Select, fmt::format("the predicate is {}, not i1", typeText(operands[0])));
+        return wrongType(opName(OpKind::Select), fmt::format("the predicate is {}, not i1", typeText(operands[0])));
     if (operands[0].shape != operands[1].shape || operands[1] != operands[2])
-        return wrongShape(OpKind::Select,
+        return wrongShape(opName(OpKind::Select),
             fmt::format(
                 "the operands differ: {}, {} and {}", typeText(operands[0]), typeText(operands[1]), typeText(operands[2])));
     return Types{operands[1]};
 }
 
+Result<Types> clampTypes(Operands operands)
+{
+    const TensorType& type = operands[1];
+    if (operands[0] != type || operands[2] != type)
+        return wrongShape(opName(OpKind::Clamp),
+            fmt::format("the operands differ: {}, {} and {}", typeText(operands[0]), typeText(type), typeText(operands[2])));
+    if (!isFloating(type.dtype) && !isInteger(type.dtype))
+        return wrongType(opName(OpKind::Clamp), fmt::format("not for elements of type {}", dtypeName(type.dtype)));
+    return Types{type};
+}
+
 Result<Types> broadcastTypes(const BroadcastAttributes& attributes, const TensorType& operand)
 {
     if (attributes.dims.size() != operand.shape.size() || !areDims(attributes.dims, attributes.shape.size()))
-        return wrongAttribute(OpKind::BroadcastInDim,
+        return wrongAttribute(opName(OpKind::BroadcastInDim),
             fmt::format("dims [{}] do not place {} in a shape of rank {}", fmt::join(attributes.dims, ", "), typeText(operand),
                 attributes.shape.size()));
     for (std::size_t i = 0; i < attributes.dims.size(); ++i) {
         const std::int64_t target = attributes.shape[attributes.dims[i]];
         if (operand.shape[i] != 1 && operand.shape[i] != target)
-            return wrongShape(OpKind::BroadcastInDim, fmt::format("dim {} of {} cannot become {}", i, typeText(operand), target));
+            return wrongShape(
+                opName(OpKind::BroadcastInDim), fmt::format("dim {} of {} cannot become {}", i, typeText(operand), target));
     }
-    return checkedType(OpKind::BroadcastInDim, {operand.dtype, attributes.shape});
+    return checkedType(opName(OpKind::BroadcastInDim), {operand.dtype, attributes.shape});
 }
 
 Result<Types> reshapeTypes(const ReshapeAttributes& attributes, const TensorType& operand)
 {
-    auto types = checkedType(OpKind::Reshape, {operand.dtype, attributes.shape});
+    auto types = checkedType(opName(OpKind::Reshape), {operand.dtype, attributes.shape});
     if (types && elementCount(attributes.shape) != operand.elements())
-        return wrongShape(OpKind::Reshape,
+        return wrongShape(opName(OpKind::Reshape),
             fmt::format("{} has {} elements, {} has {}", typeText(operand), operand.elements(), shapeText(attributes.shape),
                 elementCount(attributes.shape)));
     return types;
@@ -151,7 +196,7 @@ Result<Types> transposeTypes(const TransposeAttributes& attributes, const Tensor
 {
     const auto& permutation = attributes.permutation;
     if (permutation.size() != operand.shape.size() || !areDims(permutation, operand.shape.size()))
-        return wrongAttribute(OpKind::Transpose,
+        return wrongAttribute(opName(OpKind::Transpose),
             fmt::format("[{}] is no permutation of the dimensions of {}", fmt::join(permutation, ", "), typeText(operand)));
     TensorType result{operand.dtype, {}};
     for (const std::size_t dim : permutation)
@@ -162,11 +207,13 @@ Result<Types> transposeTypes(const TransposeAttributes& attributes, const Tensor
 Result<Types> reduceTypes(const ReduceAttributes& attributes, const TensorType& operand)
 {
     if (!areDims(attributes.dims, operand.shape.size()) || !std::is_sorted(attributes.dims.begin(), attributes.dims.end()))
-        return wrongAttribute(OpKind::Reduce,
+        return wrongAttribute(opName(OpKind::Reduce),
             fmt::format("[{}] are no ascending dimensions of {}", fmt::join(attributes.dims, ", "), typeText(operand)));
     const bool isLogic = attributes.kind == ReduceKind::And || attributes.kind == ReduceKind::Or;
-    if ((isLogic && isFloating(operand.dtype)) || (!isLogic && operand.dtype == DType::Pred))
-        return wrongType(OpKind::Reduce,
+    const bool isOrdered = attributes.kind == ReduceKind::Max || attributes.kind == ReduceKind::Min;
+    if ((isLogic && !isInteger(operand.dtype) && operand.dtype != DType::Pred) || (!isLogic && operand.dtype == DType::Pred)
+        || (isOrdered && isComplex(operand.dtype)) || operand.dtype == DType::Token)
+        return wrongType(opName(OpKind::Reduce),
             fmt::format("{} is not for elements of type {}", reduceKindName(attributes.kind), dtypeName(operand.dtype)));
     TensorType result{operand.dtype, {}};
     for (std::size_t dim = 0; dim < operand.shape.size(); ++dim) {
@@ -187,18 +234,18 @@ Result<Types> dotTypes(const DotAttributes& attributes, const TensorType& lhs, c
     if (!areDims(lhsUsed, lhs.shape.size()) || !areDims(rhsUsed, rhs.shape.size())
         || attributes.lhsBatch.size() != attributes.rhsBatch.size()
         || attributes.lhsContracting.size() != attributes.rhsContracting.size())
-        return wrongAttribute(OpKind::DotGeneral,
+        return wrongAttribute(opName(OpKind::DotGeneral),
             fmt::format("the batch and contracting dimensions do not fit {} and {}", typeText(lhs), typeText(rhs)));
-    if (!isFloating(lhs.dtype) && !isInteger(lhs.dtype))
-        return wrongType(OpKind::DotGeneral, fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
+    if (!isFloating(lhs.dtype) && !isInteger(lhs.dtype) && !isComplex(lhs.dtype))
+        return wrongType(opName(OpKind::DotGeneral), fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
     if (lhs.dtype != rhs.dtype)
-        return wrongType(
-            OpKind::DotGeneral, fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
+        return wrongType(opName(OpKind::DotGeneral),
+            fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
 
     TensorType result{attributes.resultType, {}};
     for (std::size_t i = 0; i < lhsUsed.size(); ++i) {
         if (lhs.shape[lhsUsed[i]] != rhs.shape[rhsUsed[i]])
-            return wrongShape(OpKind::DotGeneral,
+            return wrongShape(opName(OpKind::DotGeneral),
                 fmt::format("dim {} of {} and dim {} of {} differ", lhsUsed[i], typeText(lhs), rhsUsed[i], typeText(rhs)));
         if (i < attributes.lhsBatch.size())
             result.shape.push_back(lhs.shape[lhsUsed[i]]);
@@ -211,7 +258,7 @@ Result<Types> dotTypes(const DotAttributes& attributes, const TensorType& lhs, c
     };
     addFree(lhs, lhsUsed);
     addFree(rhs, rhsUsed);
-    return checkedType(OpKind::DotGeneral, result);
+    return checkedType(opName(OpKind::DotGeneral), result);
 }
 
 Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attributes, const TensorType& operand)
@@ -223,8 +270,8 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     case OpKind::AllSlice:
     case OpKind::ReduceScatter:
         if (attributes.perDim.size() != rank)
-            return wrongAttribute(
-                kind, fmt::format("axes for {} dimensions, {} has {}", attributes.perDim.size(), typeText(operand), rank));
+            return wrongAttribute(opName(kind),
+                fmt::format("axes for {} dimensions, {} has {}", attributes.perDim.size(), typeText(operand), rank));
         for (std::size_t dim = 0; dim < rank; ++dim) {
             const std::int64_t count = shardCount(attributes.perDim[dim]);
             result.shape[dim] = kind == OpKind::AllGather ? result.shape[dim] * count : ceilDiv(result.shape[dim], count);
@@ -233,8 +280,8 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     case OpKind::AllToAll:
         for (const AxisMove& move : attributes.moves) {
             if (move.from >= rank || move.to >= rank || move.from == move.to)
-                return wrongAttribute(
-                    kind, fmt::format("cannot move axes from dim {} to dim {} of {}", move.from, move.to, typeText(operand)));
+                return wrongAttribute(opName(kind),
+                    fmt::format("cannot move axes from dim {} to dim {} of {}", move.from, move.to, typeText(operand)));
             result.shape[move.from] *= shardCount(move.axes);
             result.shape[move.to] = ceilDiv(result.shape[move.to], shardCount(move.axes));
         }
@@ -243,7 +290,7 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     case OpKind::Reshard:
         if (attributes.resultShape.size() != rank)
             return wrongAttribute(
-                kind, fmt::format("a result of rank {} from {}", attributes.resultShape.size(), typeText(operand)));
+                opName(kind), fmt::format("a result of rank {} from {}", attributes.resultShape.size(), typeText(operand)));
         result.shape = attributes.resultShape;
         break;
     default:
@@ -252,17 +299,44 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
     return Types{result};
 }
 
+/// Of ops with blocks only what does not need the blocks is checked; their results follow from the blocks.
+Result<Types> controlTypes(OpKind kind, const OpAttributes& attributes, Operands operands)
+{
+    if (kind == OpKind::While && std::get<WhileAttributes>(attributes).carries > operands.size())
+        return wrongCount(
+            opName(kind), fmt::format("{} carries", std::get<WhileAttributes>(attributes).carries), operands.size());
+    if (kind == OpKind::Case) {
+        if (operands.empty())
+            return wrongCount(opName(kind), "at least one operand", 0);
+        if (operands[0] != TensorType{DType::S32, {}} && operands[0] != TensorType{DType::Pred, {}})
+            return wrongType(opName(kind), fmt::format("the branch is chosen by {}, not i32[] or i1[]", typeText(operands[0])));
+    }
+    if (kind == OpKind::Computation) {
+        const auto& computation = std::get<ComputationAttributes>(attributes);
+        if (!computation.inShardings.empty() && computation.inShardings.size() != operands.size())
+            return wrongCount(opName(kind), fmt::format("{} operands, as it has in_shardings", computation.inShardings.size()),
+                operands.size());
+        for (std::size_t i = 0; i < computation.inShardings.size(); ++i) {
+            if (computation.inShardings[i].dims.size() != operands[i].shape.size())
+                return wrongAttribute(opName(kind),
+                    fmt::format("in_sharding {} has {} dimensions for {}", i, computation.inShardings[i].dims.size(),
+                        typeText(operands[i])));
+        }
+    }
+    return Types{};
+}
+
 Result<Types> repeatTypes(const RepeatAttributes& attributes, Operands operands)
 {
     if (attributes.count < 1)
-        return wrongAttribute(OpKind::Repeat, fmt::format("the count must be at least 1, got {}", attributes.count));
+        return wrongAttribute(opName(OpKind::Repeat), fmt::format("the count must be at least 1, got {}", attributes.count));
     if (attributes.carries + attributes.stacked > operands.size())
         return Problem{"MW1301",
             fmt::format("repeat: {} carries and {} stacked operands, but {} operands", attributes.carries, attributes.stacked,
                 operands.size())};
     for (std::size_t i = attributes.carries; i < attributes.carries + attributes.stacked; ++i) {
         if (operands[i].shape.empty() || operands[i].shape.front() != attributes.count)
-            return wrongShape(OpKind::Repeat,
+            return wrongShape(opName(OpKind::Repeat),
                 fmt::format("stacked operand {} is {}: dim 0 must be the count {}", i, typeText(operands[i]), attributes.count));
     }
     return Types{};
@@ -270,10 +344,25 @@ Result<Types> repeatTypes(const RepeatAttributes& attributes, Operands operands)
 
 } // namespace
 
+std::optional<TensorType> manualPiece(
+    TensorType type, const TensorSharding& sharding, const std::vector<std::int32_t>& manualAxes)
+{
+    for (std::size_t dim = 0; dim < type.shape.size(); ++dim) {
+        for (const AxisRef& axis : sharding.dims[dim].axes) {
+            if (!std::binary_search(manualAxes.begin(), manualAxes.end(), axis.axis))
+                continue;
+            if (type.shape[dim] % axis.size != 0)
+                return std::nullopt;
+            type.shape[dim] /= axis.size;
+        }
+    }
+    return type;
+}
+
 Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands operands)
 {
     if (const auto count = operandCount(kind); count && *count != operands.size())
-        return Problem{"MW1301", fmt::format("{}: needs {} operands, got {}", opName(kind), *count, operands.size())};
+        return wrongCount(opName(kind), fmt::format("{} operands", *count), operands.size());
 
     switch (opInfo(kind).opClass) {
     case OpClass::Leaf:
@@ -282,20 +371,22 @@ Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands 
         if (kind == OpKind::Iota) {
             const auto& iota = std::get<IotaAttributes>(attributes);
             if (iota.dim >= iota.type.shape.size())
-                return wrongAttribute(kind, fmt::format("{} has no dim {}", typeText(iota.type), iota.dim));
-            return checkedType(kind, iota.type);
+                return wrongAttribute(opName(kind), fmt::format("{} has no dim {}", typeText(iota.type), iota.dim));
+            return checkedType(opName(kind), iota.type);
         }
         if (operands[0] != TensorType{DType::U32, {2}})
-            return wrongType(kind, fmt::format("the key is {}, not ui32[2]", typeText(operands[0])));
+            return wrongType(opName(kind), fmt::format("the key is {}, not ui32[2]", typeText(operands[0])));
         if (const TensorType& type = std::get<RandomBitsAttributes>(attributes).type; type.dtype != DType::U32)
-            return wrongType(kind, fmt::format("makes ui32, not {}", typeText(type)));
-        return checkedType(kind, std::get<RandomBitsAttributes>(attributes).type);
+            return wrongType(opName(kind), fmt::format("makes ui32, not {}", typeText(type)));
+        return checkedType(opName(kind), std::get<RandomBitsAttributes>(attributes).type);
     case OpClass::Unary:
         return unaryTypes(kind, attributes, operands[0]);
     case OpClass::Binary:
         return binaryTypes(kind, operands[0], operands[1]);
     case OpClass::Ternary:
-        return selectTypes(operands);
+        return kind == OpKind::Select ? selectTypes(operands) : clampTypes(operands);
+    case OpClass::Parts:
+        return partsTypes(kind, attributes, operands);
     case OpClass::Shaping:
         if (kind == OpKind::BroadcastInDim)
             return broadcastTypes(std::get<BroadcastAttributes>(attributes), operands[0]);
@@ -308,12 +399,21 @@ Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands 
         return dotTypes(std::get<DotAttributes>(attributes), operands[0], operands[1]);
     case OpClass::Constraint:
         return Types{operands[0]};
+    case OpClass::Barrier:
+        return Types(operands.begin(), operands.end());
     case OpClass::Control:
-        return repeatTypes(std::get<RepeatAttributes>(attributes), operands);
+        return kind == OpKind::Repeat ? repeatTypes(std::get<RepeatAttributes>(attributes), operands)
+                                      : controlTypes(kind, attributes, operands);
     case OpClass::Collective:
         return collectiveTypes(kind, std::get<CollectiveAttributes>(attributes), operands[0]);
     case OpClass::Transfer:
         return kind == OpKind::Send ? Types{} : Types{std::get<TransferAttributes>(attributes).type};
+    case OpClass::Other: {
+        const auto& other = std::get<OtherAttributes>(attributes);
+        if (auto problem = otherProblem(other, operands))
+            return *std::move(problem);
+        return other.results;
+    }
     }
     return Types{};
 }

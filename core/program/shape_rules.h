@@ -4,6 +4,7 @@
 #include "core/program/op.h"
 #include "core/support/result.h"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,5 +16,10 @@ namespace meshwright {
 /// Problems: MW1301 the number of operands, MW1302 shapes that do not go together, MW1303 element types that do not go together,
 /// MW1304 attributes that do not fit (a dimension out of range or named twice, a permutation that is none, wrong element counts).
 Result<std::vector<TensorType>> resultTypes(OpKind kind, const OpAttributes& attributes, std::span<const TensorType> operands);
+
+/// The piece of a value that one device has inside a Computation: split by the manual axes (indices, ascending) of its sharding. Nothing
+/// when they do not divide it. Precondition: the sharding has as many dimensions.
+std::optional<TensorType> manualPiece(
+    TensorType type, const TensorSharding& sharding, const std::vector<std::int32_t>& manualAxes);
 
 } // namespace meshwright

@@ -35,7 +35,7 @@ private:
 
     bool mayCopy(const Op& op)
     {
-        if (op.results.size() != 1 || op.kind == OpKind::ShardingConstraint)
+        if (op.results.size() != 1 || opInfo(op.kind).opClass == OpClass::Constraint)
             return false;
         const ValueId result = op.results.front();
         if (m_pinned[result.at()] || m_function[result].sharding)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/transform.h"
 
+#include "core/program/other_op.h"
+
 #include <algorithm>
 
 namespace meshwright {
@@ -13,12 +15,21 @@ void copyValueNotes(const Value& from, Value& to)
     to.role = from.role;
     to.sharding = from.sharding;
     to.annotation = from.annotation;
+    to.kept = from.kept;
 }
 
 void copyBlockInto(Builder& builder, const Function& source, BlockId from, std::vector<ValueId>& mapping)
 {
     for (const OpId op : source[from].ops)
         copyOp(builder, source, op, mapping);
+}
+
+std::vector<TensorType> typesOf(const Function& function, const std::vector<ValueId>& values)
+{
+    std::vector<TensorType> types;
+    for (const ValueId value : values)
+        types.push_back(function[value].type);
+    return types;
 }
 
 std::vector<ValueId> mapped(const std::vector<ValueId>& values, const std::vector<ValueId>& mapping)
@@ -33,6 +44,19 @@ std::vector<ValueId> mapped(const std::vector<ValueId>& values, const std::vecto
 
 } // namespace
 
+void copyBody(Builder& builder, const Function& source, BlockId body, OpId op, std::vector<ValueId>& mapping)
+{
+    Function& target = builder.function();
+    const std::vector<ValueId> arguments = builder.beginBody(op, typesOf(source, source[body].arguments));
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        copyValueNotes(source[source[body].arguments[i]], target[arguments[i]]);
+        mapping[source[body].arguments[i].at()] = arguments[i];
+    }
+    copyBlockInto(builder, source, body, mapping);
+    builder.setResults(mapped(source[body].results, mapping));
+    builder.setBlock(target[op].block);
+}
+
 void copyOp(Builder& builder, const Function& source, OpId id, std::vector<ValueId>& mapping)
 {
     const Op& op = source[id];
@@ -41,20 +65,16 @@ void copyOp(Builder& builder, const Function& source, OpId id, std::vector<Value
     builder.setPhase(op.phase);
 
     std::vector<ValueId> results;
-    if (op.kind == OpKind::Repeat) {
-        const OpId copy = builder.beginRepeat(op.as<RepeatAttributes>(), mapped(op.operands, mapping));
-        const BlockId body = op.bodies.front();
-        for (std::size_t i = 0; i < source[body].arguments.size(); ++i) {
-            const ValueId argument = target[builder.block()].arguments[i];
-            copyValueNotes(source[source[body].arguments[i]], target[argument]);
-            mapping[source[body].arguments[i].at()] = argument;
-        }
-        copyBlockInto(builder, source, body, mapping);
-        builder.setResults(mapped(source[body].results, mapping));
-        results = builder.endRepeat(copy);
-    } else {
+    const OpId copy(target.ops.size());
+    if (op.bodies.empty()) {
         results = builder.addMany(op.kind, mapped(op.operands, mapping), op.attributes);
+    } else {
+        builder.beginOp(op.kind, mapped(op.operands, mapping), op.attributes);
+        for (const BlockId body : op.bodies)
+            copyBody(builder, source, body, copy, mapping);
+        results = builder.endOp(copy, typesOf(source, op.results));
     }
+    target[copy].kept = op.kept;
     for (std::size_t i = 0; i < results.size(); ++i) {
         copyValueNotes(source[op.results[i]], target[results[i]]);
         mapping[op.results[i].at()] = results[i];
@@ -81,6 +101,11 @@ std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const 
     return mapped(callee.results(), mapping);
 }
 
+std::int64_t blockRuns(const Op& op)
+{
+    return op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().count : 1;
+}
+
 std::vector<std::size_t> useCounts(const Function& function)
 {
     std::vector<std::size_t> counts(function.values.size(), 0);
@@ -101,12 +126,13 @@ std::vector<std::size_t> useCounts(const Function& function)
 
 namespace {
 
-/// True when the op, or one in it, sends.
-bool isSend(const Function& function, const Op& op)
+/// True when the op, or one in it, does something besides making its results.
+bool isNeededAnyway(const Function& function, const Op& op)
 {
-    return op.kind == OpKind::Send || std::any_of(op.bodies.begin(), op.bodies.end(), [&](BlockId body) {
-        return std::any_of(
-            function[body].ops.begin(), function[body].ops.end(), [&](OpId inner) { return isSend(function, function[inner]); });
+    const bool own = op.kind == OpKind::Send || (op.kind == OpKind::Other && hasEffect(op.as<OtherAttributes>()));
+    return own || std::any_of(op.bodies.begin(), op.bodies.end(), [&](BlockId body) {
+        return std::any_of(function[body].ops.begin(), function[body].ops.end(),
+            [&](OpId inner) { return isNeededAnyway(function, function[inner]); });
     });
 }
 
@@ -138,7 +164,7 @@ void markNeeded(const Function& function, BlockId block, std::vector<bool>& need
     const auto isNeeded = [&](ValueId value) { return bool{needed[value.at()]}; };
     for (auto at = function[block].ops.rbegin(); at != function[block].ops.rend(); ++at) {
         const Op& op = function[*at];
-        if (!isSend(function, op) && std::none_of(op.results.begin(), op.results.end(), isNeeded))
+        if (!isNeededAnyway(function, op) && std::none_of(op.results.begin(), op.results.end(), isNeeded))
             continue;
         if (op.kind != OpKind::Repeat) {
             std::for_each(op.operands.begin(), op.operands.end(), mark);
@@ -231,7 +257,7 @@ bool eraseDeadIn(Function& function, BlockId block, std::vector<std::size_t>& us
     std::vector<OpId> kept;
     for (auto at = function[block].ops.rbegin(); at != function[block].ops.rend(); ++at) {
         const Op& op = function[*at];
-        bool live = isSend(function, op);
+        bool live = isNeededAnyway(function, op);
         for (const ValueId result : op.results)
             live = live || uses[result.at()] > 0;
         if (live) {
@@ -277,6 +303,8 @@ Function compacted(const Function& function)
     result.resultNames = function.resultNames;
     result.resultShardings = function.resultShardings;
     result.donations = function.donations;
+    result.kept = function.kept;
+    result.resultsKept = function.resultsKept;
 
     Builder builder(result);
     std::vector<ValueId> mapping(function.values.size());
@@ -305,6 +333,7 @@ Function restrictedTo(const Function& function, const std::vector<std::size_t>& 
     restricted.body().results.clear();
     restricted.resultNames.clear();
     restricted.resultShardings.clear();
+    restricted.resultsKept.clear();
     restricted.donations.clear();
     for (const std::size_t index : results) {
         restricted.body().results.push_back(function.results()[index]);
@@ -312,6 +341,8 @@ Function restrictedTo(const Function& function, const std::vector<std::size_t>& 
             restricted.resultNames.push_back(function.resultNames[index]);
         if (!function.resultShardings.empty())
             restricted.resultShardings.push_back(function.resultShardings[index]);
+        if (!function.resultsKept.empty())
+            restricted.resultsKept.push_back(function.resultsKept[index]);
         for (const Donation& donation : function.donations) {
             if (donation.result == index)
                 restricted.donations.push_back({donation.argument, restricted.body().results.size() - 1});

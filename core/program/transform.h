@@ -18,8 +18,11 @@ std::vector<ValueId> inlineCall(Builder& builder, const Function& callee, const 
 /// (indexed by the source's values), which is extended by the copy's results. Phase, names and shardings are kept.
 void copyOp(Builder& builder, const Function& source, OpId op, std::vector<ValueId>& mapping);
 
+/// Copies a block as the next body of `op`, which `Builder::beginOp` made; likewise.
+void copyBody(Builder& builder, const Function& source, BlockId body, OpId op, std::vector<ValueId>& mapping);
+
 /// Removes ops from the blocks whose results nobody uses, inner blocks included; a Repeat loses the carries, operands and stacked
-/// results that nobody needs. Sends stay. Returns how many ops it removed.
+/// results that nobody needs. Sends and kept ops with effects stay. Returns how many ops it removed.
 std::size_t eraseDeadOps(Function& function);
 
 /// Replaces every use of `from` (operands and block results) by `to`.
@@ -33,6 +36,9 @@ Function restrictedTo(const Function& function, const std::vector<std::size_t>& 
 
 /// Calls `visit` for every live op in program order, the ops of a body right after the op that holds it.
 void forEachOp(const Function& function, const std::function<void(OpId)>& visit);
+
+/// How often the blocks of an op run for one run of the op: a Repeat's count; of other ops it is not known, and once is assumed.
+std::int64_t blockRuns(const Op& op);
 
 /// How often each value is used: as an operand, or as a result of a block.
 std::vector<std::size_t> useCounts(const Function& function);

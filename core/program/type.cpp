@@ -31,6 +31,13 @@ constexpr std::array kDTypes = {
     DTypeInfo{DType::BF16, "bf16", "bfloat16", 2},
     DTypeInfo{DType::F32, "f32", "float32", 4},
     DTypeInfo{DType::F64, "f64", "float64", 8},
+    DTypeInfo{DType::F8E4M3FN, "f8E4M3FN", "float8_e4m3fn", 1},
+    DTypeInfo{DType::F8E5M2, "f8E5M2", "float8_e5m2", 1},
+    DTypeInfo{DType::S4, "i4", "int4", 1},
+    DTypeInfo{DType::U4, "ui4", "uint4", 1},
+    DTypeInfo{DType::C64, "complex<f32>", "complex64", 8},
+    DTypeInfo{DType::C128, "complex<f64>", "complex128", 16},
+    DTypeInfo{DType::Token, "token", "token", 0},
 };
 
 const DTypeInfo& infoOf(DType dtype)
@@ -50,7 +57,7 @@ const char* dtypeName(DType dtype)
 std::optional<DType> parseDType(std::string_view name)
 {
     for (const DTypeInfo& info : kDTypes) {
-        if (name == info.name || name == info.jaxName)
+        if ((name == info.name || name == info.jaxName) && info.bytes > 0)
             return info.dtype;
     }
     return std::nullopt;
@@ -63,17 +70,32 @@ std::int64_t byteSize(DType dtype)
 
 bool isFloating(DType dtype)
 {
-    return dtype >= DType::F16;
+    return dtype >= DType::F16 && dtype <= DType::F8E5M2;
 }
 
 bool isInteger(DType dtype)
 {
-    return dtype >= DType::S8 && dtype <= DType::U64;
+    return (dtype >= DType::S8 && dtype <= DType::U64) || dtype == DType::S4 || dtype == DType::U4;
 }
 
 bool isUnsigned(DType dtype)
 {
-    return dtype >= DType::U8 && dtype <= DType::U64;
+    return (dtype >= DType::U8 && dtype <= DType::U64) || dtype == DType::U4;
+}
+
+bool isComplex(DType dtype)
+{
+    return dtype == DType::C64 || dtype == DType::C128;
+}
+
+bool isComputable(DType dtype)
+{
+    return dtype <= DType::F64;
+}
+
+DType realType(DType dtype)
+{
+    return dtype == DType::C64 ? DType::F32 : dtype == DType::C128 ? DType::F64 : dtype;
 }
 
 std::string typeText(const TensorType& type)

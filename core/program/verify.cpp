@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 
 namespace meshwright {
 
@@ -81,7 +83,7 @@ private:
     {
         const std::size_t before = m_problems.size();
         for (const ValueId operand : op.operands)
-            verifyUse(operand, opName(op.kind));
+            verifyUse(operand, std::string(opName(op)));
         if (m_problems.size() != before)
             return;
 
@@ -93,10 +95,24 @@ private:
             append(m_problems, expected.error());
             return;
         }
-        if (op.kind == OpKind::Repeat)
-            verifyRepeat(op);
-        else
-            compareResults(op, *expected);
+        switch (op.kind) {
+        case OpKind::Repeat:
+            return verifyRepeat(op);
+        case OpKind::While:
+            return verifyWhile(op);
+        case OpKind::Case:
+            return verifyCase(op);
+        case OpKind::Computation:
+            return verifyComputation(op);
+        case OpKind::Other:
+            verifyOther(op);
+            break;
+        default:
+            if (!op.bodies.empty())
+                report("MW1307", fmt::format("{}: takes no blocks", opName(op)));
+            break;
+        }
+        compareResults(op, *expected);
     }
 
     void compareResults(const Op& op, const std::vector<TensorType>& expected)
@@ -105,7 +121,102 @@ private:
         for (std::size_t i = 0; same && i < expected.size(); ++i)
             same = m_function[op.results[i]].type == expected[i];
         if (!same)
-            report("MW1306", fmt::format("{}: the results' types are not what the op makes", opName(op.kind)));
+            report("MW1306", fmt::format("{}: the results' types are not what the op makes", opName(op)));
+    }
+
+    std::vector<TensorType> typesOf(std::span<const ValueId> values) const
+    {
+        std::vector<TensorType> types;
+        for (const ValueId value : values)
+            types.push_back(m_function[value].type);
+        return types;
+    }
+
+    /// The block's results; its arguments must be of these types.
+    std::vector<TensorType> verifyBody(const Op& op, BlockId id, const std::vector<TensorType>& arguments)
+    {
+        verifyBlockFresh(id);
+        if (typesOf(m_function[id].arguments) != arguments)
+            report("MW1307", fmt::format("{}: the arguments of a block are not its operands", opName(op)));
+        return typesOf(m_function[id].results);
+    }
+
+    void verifyWhile(const Op& op)
+    {
+        const std::vector<TensorType> operands = typesOf(op.operands);
+        const auto carries = static_cast<std::ptrdiff_t>(op.as<WhileAttributes>().carries);
+        const std::vector<TensorType> carried(operands.begin(), operands.begin() + carries);
+        if (op.bodies.size() != 2)
+            return report("MW1307", "while: needs a condition and a body");
+        if (verifyBody(op, op.bodies[0], operands) != std::vector<TensorType>{{DType::Pred, {}}})
+            report("MW1307", "while: the condition yields no truth value");
+        if (verifyBody(op, op.bodies[1], operands) != carried)
+            report("MW1307", "while: the body does not yield the carries");
+        compareResults(op, carried);
+    }
+
+    void verifyCase(const Op& op)
+    {
+        const std::vector<TensorType> operands = typesOf(op.operands);
+        const std::size_t branches = operands.front().dtype == DType::Pred ? 2 : 1;
+        if (op.bodies.size() < branches || (branches == 2 && op.bodies.size() > 2))
+            return report("MW1307", fmt::format("case: {} branches", op.bodies.size()));
+        const std::vector<TensorType> arguments(operands.begin() + 1, operands.end());
+        for (const BlockId body : op.bodies)
+            compareResults(op, verifyBody(op, body, arguments));
+    }
+
+    /// One value inside a computation is one device's piece, over the manual axes, of the value outside.
+    bool isPiece(const ComputationAttributes& computation, const TensorSharding* sharding, ValueId whole, ValueId piece) const
+    {
+        const TensorType& type = m_function[whole].type;
+        const auto local = sharding != nullptr ? manualPiece(type, *sharding, computation.manualAxes) : type;
+        return local == m_function[piece].type;
+    }
+
+    void verifyComputation(const Op& op)
+    {
+        const auto& computation = op.as<ComputationAttributes>();
+        if (op.bodies.size() != 1)
+            return report("MW1307", fmt::format("{}: needs one block", opName(op)));
+        const Block& body = m_function[op.bodies.front()];
+        bool fits = body.arguments.size() == op.operands.size() && body.results.size() == op.results.size()
+            && (computation.outShardings.empty() || computation.outShardings.size() == op.results.size())
+            && std::is_sorted(computation.manualAxes.begin(), computation.manualAxes.end());
+        for (std::size_t i = 0; fits && i < computation.outShardings.size(); ++i)
+            fits = computation.outShardings[i].dims.size() == m_function[op.results[i]].type.shape.size();
+        if (!fits)
+            return report("MW1307", fmt::format("{}: the block's arguments or results do not fit the op", opName(op)));
+        verifyBlockFresh(op.bodies.front());
+        const auto shardingAt = [](const std::vector<TensorSharding>& shardings, std::size_t i) {
+            return shardings.empty() ? nullptr : &shardings[i];
+        };
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (!isPiece(computation, shardingAt(computation.inShardings, i), op.operands[i], body.arguments[i]))
+                report("MW1307",
+                    fmt::format("{}: argument {} of its block is no piece of {}", opName(op), i,
+                        typeText(m_function[op.operands[i]].type)));
+        }
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            if (!isPiece(computation, shardingAt(computation.outShardings, i), op.results[i], body.results[i]))
+                report("MW1307",
+                    fmt::format(
+                        "{}: result {} of its block is no piece of {}", opName(op), i, typeText(m_function[op.results[i]].type)));
+        }
+    }
+
+    /// Blocks of kept ops may be anything, but what they use of the outside comes last among their arguments.
+    void verifyOther(const Op& op)
+    {
+        const std::size_t captures = op.as<OtherAttributes>().captures;
+        const std::vector<TensorType> captured = typesOf(std::span(op.operands).last(captures));
+        for (const BlockId body : op.bodies) {
+            verifyBlockFresh(body);
+            const auto& arguments = m_function[body].arguments;
+            if (arguments.size() < captures || typesOf(std::span(arguments).last(captures)) != captured)
+                report(
+                    "MW1307", fmt::format("{}: the arguments of a block do not end in what it uses of the outside", opName(op)));
+        }
     }
 
     void verifyRepeat(const Op& op)

@@ -81,7 +81,7 @@ std::string originText(const Function& function, const ReasonIndex& index, const
     std::vector<std::string> way;
     for (auto link = links.rbegin(); link != links.rend(); ++link) {
         if ((*link)->from.valid())
-            way.push_back((*link)->through.valid() ? opName(function[(*link)->through].kind) : (*link)->step);
+            way.push_back((*link)->through.valid() ? std::string(opName(function[(*link)->through])) : (*link)->step);
     }
     if (origin->step == "function result")
         return way.empty() ? fmt::format("asked of {}", reason.annotation)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/propagate/flow_graph.h"
 
+#include "core/program/other_op.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
@@ -40,8 +41,9 @@ private:
 
 class GraphBuilder {
 public:
-    explicit GraphBuilder(const Function& function)
+    GraphBuilder(const Function& function, bool conservative)
         : m_function(function)
+        , m_conservative(conservative)
         , m_uses(useCounts(function))
         , m_unions(function.values.size())
     {
@@ -51,7 +53,7 @@ public:
     {
         if (auto problems = joinGroups(); !problems.empty())
             return problems;
-        joinCarries(BlockId(std::int32_t{0}));
+        joinBlocks(BlockId(std::int32_t{0}));
         makeSlots();
         addBlock(BlockId(std::int32_t{0}));
         addResults();
@@ -87,21 +89,45 @@ private:
         return problems;
     }
 
-    void joinCarries(BlockId block)
+    void join(ValueId a, ValueId b, const char* bond)
+    {
+        m_unions.join(a, b);
+        for (const ValueId member : {a, b}) {
+            if (m_bond[member.at()][0] == '\0')
+                m_bond[member.at()] = bond;
+        }
+    }
+
+    /// What a block uses of the outside is the same value inside.
+    void joinCaptures(const Op& op, std::size_t count)
+    {
+        for (const BlockId body : op.bodies) {
+            const auto& arguments = m_function[body].arguments;
+            for (std::size_t i = 1; i <= count; ++i)
+                join(op.operands[op.operands.size() - i], arguments[arguments.size() - i], "use in a block");
+        }
+    }
+
+    void joinBlocks(BlockId block)
     {
         for (const OpId id : m_function[block].ops) {
             const Op& op = m_function[id];
-            if (op.kind != OpKind::Repeat)
-                continue;
-            const Block& body = m_function[op.bodies.front()];
-            for (std::size_t i = 0; i < op.as<RepeatAttributes>().carries; ++i) {
-                m_unions.join(body.arguments[i], op.results[i]);
-                for (const ValueId member : {body.arguments[i], op.results[i]}) {
-                    if (m_bond[member.at()][0] == '\0')
-                        m_bond[member.at()] = "loop carry";
+            if (op.kind == OpKind::Repeat || op.kind == OpKind::While) {
+                const std::size_t carries
+                    = op.kind == OpKind::Repeat ? op.as<RepeatAttributes>().carries : op.as<WhileAttributes>().carries;
+                for (const BlockId body : op.bodies) {
+                    for (std::size_t i = 0; i < carries; ++i)
+                        join(m_function[body].arguments[i], op.results[i], "loop carry");
                 }
+                if (op.kind == OpKind::While)
+                    joinCaptures(op, op.operands.size() - carries);
+            } else if (op.kind == OpKind::Case) {
+                joinCaptures(op, op.operands.size() - 1);
+            } else if (op.kind == OpKind::Other) {
+                joinCaptures(op, op.as<OtherAttributes>().captures);
             }
-            joinCarries(op.bodies.front());
+            for (const BlockId body : op.bodies)
+                joinBlocks(body);
         }
     }
 
@@ -161,22 +187,56 @@ private:
     {
         for (const OpId id : m_function[block].ops) {
             const Op& op = m_function[id];
-            if (op.kind == OpKind::Repeat) {
+            switch (op.kind) {
+            case OpKind::Repeat:
                 addRepeat(op);
-                continue;
+                break;
+            case OpKind::While:
+                addWhile(op);
+                break;
+            case OpKind::Case:
+                addCase(op);
+                break;
+            case OpKind::Computation:
+                addComputation(id);
+                break;
+            case OpKind::OptimizationBarrier:
+                for (std::size_t i = 0; i < op.operands.size(); ++i)
+                    addEdge(edgeRule(m_function[op.operands[i]].type.shape, 1, false, false, 0), {op.operands[i]}, op.results[i],
+                        "optimization barrier");
+                break;
+            default:
+                addOp(id);
+                break;
             }
-            auto rule = shardingRule(m_function, id);
-            if (!rule || rule->factors.empty())
-                continue;
+        }
+    }
+
+    void addOp(OpId id)
+    {
+        const Op& op = m_function[id];
+        auto rule = shardingRule(m_function, id, m_conservative);
+        if (rule && !rule->factors.empty()) {
             FlowNode made = node(*std::move(rule), op.operands, op.results);
             made.op = id;
-            made.elementwise = isElementwise(op.kind);
+            made.elementwise = isElementwise(op);
             if (made.elementwise || op.kind == OpKind::Reshape || op.kind == OpKind::Transpose)
                 made.flowClass = FlowClass::PassThrough;
+            else if (op.kind == OpKind::DynamicSlice || op.kind == OpKind::DynamicUpdateSlice)
+                made.flowClass = FlowClass::DynamicSlice;
             else if (op.kind == OpKind::BroadcastInDim)
                 made.flowClass = FlowClass::Broadcast;
+            if (op.kind == OpKind::PropagationBarrier) {
+                const auto& barrier = op.as<BarrierAttributes>();
+                made.allowed = barrier.forward && barrier.backward ? FactorDirection::Both
+                    : barrier.forward                              ? FactorDirection::Forward
+                    : barrier.backward                             ? FactorDirection::Backward
+                                                                   : FactorDirection::None;
+            }
             m_graph.nodes.push_back(std::move(made));
         }
+        for (const BlockId body : op.bodies)
+            addBlock(body);
     }
 
     /// The rule of an edge: the operands' dimensions are the results', but for dimension 0 of the stacked side.
@@ -233,24 +293,102 @@ private:
         }
     }
 
+    void addWhile(const Op& op)
+    {
+        const std::size_t carries = op.as<WhileAttributes>().carries;
+        const Block& body = m_function[op.bodies.back()];
+        for (std::size_t i = 0; i < carries; ++i)
+            addEdge(edgeRule(m_function[op.results[i]].type.shape, 2, false, false, 0), {op.operands[i], body.results[i]},
+                body.arguments[i], "loop carry");
+        for (const BlockId block : op.bodies)
+            addBlock(block);
+    }
+
+    void addCase(const Op& op)
+    {
+        for (const BlockId body : op.bodies)
+            addBlock(body);
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            std::vector<ValueId> yielded;
+            for (const BlockId body : op.bodies)
+                yielded.push_back(m_function[body].results[i]);
+            const Shape& shape = m_function[op.results[i]].type.shape;
+            addEdge(edgeRule(shape, yielded.size(), false, false, 0), std::move(yielded), op.results[i], "branch result");
+        }
+    }
+
+    /// A node between a value and a slot without members, which has its type.
+    FlowNode nodeToSlot(ValueId value, const char* title)
+    {
+        FlowNode made;
+        made.rule = edgeRule(m_function[value].type.shape, 1, false, false, 0);
+        made.operandCount = 1;
+        made.values = {value, ValueId()};
+        made.slots = {m_graph.slotOf[value.at()], static_cast<std::uint32_t>(m_graph.slots.size())};
+        made.elements.assign(2, m_function[value].type.elements());
+        made.usedOnce = m_function[value].type.shape.empty() || m_uses[value.at()] == 1;
+        made.flowClass = FlowClass::PassThrough;
+        made.edge = title;
+        finish(made);
+        m_graph.slots.emplace_back();
+        return made;
+    }
+
+    /// From the sharding that is asked of an operand, over the border of the manual axes, to the block; and back out.
+    void addComputation(OpId id)
+    {
+        const Op& op = m_function[id];
+        const auto& computation = op.as<ComputationAttributes>();
+        const Block& body = m_function[op.bodies.front()];
+        const auto border = [&](ValueId inside, const char* title) {
+            FlowNode made;
+            made.rule = edgeRule(m_function[inside].type.shape, 1, false, false, 0);
+            made.operandCount = 1;
+            made.elements.assign(2, m_function[inside].type.elements());
+            made.usedOnce = true;
+            made.flowClass = FlowClass::PassThrough;
+            made.edge = title;
+            made.manualAxes = computation.manualAxes;
+            return made;
+        };
+        ComputationSlots slots{id, {}};
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            FlowNode outside = nodeToSlot(op.operands[i], "computation operand");
+            slots.operands.push_back(outside.slots.back());
+            if (!outside.rule.factors.empty())
+                m_graph.nodes.push_back(std::move(outside));
+            FlowNode made = border(body.arguments[i], "computation argument");
+            made.values = {ValueId(), body.arguments[i]};
+            made.slots = {slots.operands.back(), m_graph.slotOf[body.arguments[i].at()]};
+            made.outer = 0;
+            finish(made);
+            if (!made.rule.factors.empty())
+                m_graph.nodes.push_back(std::move(made));
+        }
+        m_graph.computations.push_back(std::move(slots));
+        addBlock(op.bodies.front());
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            FlowNode made = border(body.results[i], "computation result");
+            made.values = {body.results[i], op.results[i]};
+            made.slots = {m_graph.slotOf[body.results[i].at()], m_graph.slotOf[op.results[i].at()]};
+            made.outer = 1;
+            finish(made);
+            if (!made.rule.factors.empty())
+                m_graph.nodes.push_back(std::move(made));
+        }
+    }
+
     void addResults()
     {
         for (const ValueId value : m_function.results()) {
-            FlowNode made;
-            made.rule = edgeRule(m_function[value].type.shape, 1, false, false, 0);
-            made.operandCount = 1;
-            made.values = {value, ValueId()};
-            made.slots = {m_graph.slotOf[value.at()], static_cast<std::uint32_t>(m_graph.slots.size())};
-            made.elements.assign(2, m_function[value].type.elements());
-            made.edge = "function result";
-            finish(made);
+            FlowNode made = nodeToSlot(value, "function result");
             m_graph.resultSlots.push_back(made.slots.back());
-            m_graph.slots.emplace_back();
             m_graph.resultNodes.push_back(std::move(made));
         }
     }
 
     const Function& m_function;
+    bool m_conservative;
     std::vector<std::size_t> m_uses;
     Unions m_unions;
     std::vector<const char*> m_bond;
@@ -259,9 +397,9 @@ private:
 
 } // namespace
 
-Result<FlowGraph> flowGraph(const Function& function)
+Result<FlowGraph> flowGraph(const Function& function, bool conservative)
 {
-    return GraphBuilder(function).run();
+    return GraphBuilder(function, conservative).run();
 }
 
 } // namespace meshwright

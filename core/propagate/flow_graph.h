@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/program/program.h"
-#include "core/propagate/rule.h"
+#include "core/propagate/factor_propagation.h"
 #include "core/support/result.h"
 
 #include <array>
@@ -12,7 +12,7 @@ namespace meshwright {
 
 /// Values that always have the same sharding: one value, a sharding group, or a loop's carry with the loop's result.
 struct FlowSlot {
-    std::vector<ValueId> members; ///< none for what is asked of a result of the function
+    std::vector<ValueId> members; ///< none for what is asked of a result of the function, or of an operand of a computation
     std::vector<std::uint32_t> nodes; ///< where it takes part
     const char* bond = ""; ///< "sharding group" or "loop carry", when there are several members
 };
@@ -20,6 +20,7 @@ struct FlowSlot {
 /// How shardings pass through an op, as far as the order of propagation goes (semantics.md 2.7).
 enum class FlowClass : std::uint8_t {
     PassThrough, ///< element-wise ops, reshape, transpose, the edges of loops
+    DynamicSlice, ///< and DynamicUpdateSlice: at first only forward
     Broadcast,
     Other,
 };
@@ -39,6 +40,16 @@ struct FlowNode {
     bool usedOnce = false; ///< every operand that is no scalar has this one use only
     bool allPassThrough = false; ///< no factor is anything else
     bool anyBlocked = false;
+    FactorDirection allowed = FactorDirection::Both; ///< of a barrier
+    std::size_t outer
+        = 0; ///< with manual axes: the tensor outside of the computation, which has them and shows the node only the rest
+    std::vector<std::int32_t> manualAxes;
+};
+
+/// The shardings that a Computation asks of its operands; those of its results are the results' own.
+struct ComputationSlots {
+    OpId op;
+    std::vector<std::uint32_t> operands;
 };
 
 /// A function as slots and the nodes that join them, in program order.
@@ -48,10 +59,12 @@ struct FlowGraph {
     std::vector<std::uint32_t> resultSlots; ///< what is asked of each result of the function
     std::vector<FlowNode> nodes;
     std::vector<FlowNode> resultNodes; ///< the returned value, and what is asked of it
+    std::vector<ComputationSlots> computations;
     std::vector<ValueId> stacked; ///< their dimension 0 stays whole: stacked operands and results of loops
 };
 
+/// `conservative`: rules are those of the mode that splits no axes.
 /// Problems: MW1202 members of one sharding group have different shapes.
-Result<FlowGraph> flowGraph(const Function& function);
+Result<FlowGraph> flowGraph(const Function& function, bool conservative);
 
 } // namespace meshwright

@@ -16,7 +16,7 @@ namespace meshwright {
 namespace {
 
 /// What of a node's factors may be propagated at the current level.
-enum class Reach : std::uint8_t { Nothing, PassThroughBackward, PassThroughBoth, AllBackward, AllBoth };
+enum class Reach : std::uint8_t { Nothing, PassThroughBackward, PassThroughBoth, AllForward, AllBackward, AllBoth };
 
 constexpr int kAllLevels = 4; ///< the last of the op priorities: everything, both ways
 
@@ -78,6 +78,19 @@ bool collidesWithAny(const AxisRef& axis, const AxisRefs& others)
         others.begin(), others.end(), [&](const AxisRef& other) { return other == axis || overlaps(other, axis); });
 }
 
+/// The sharding without the axes of the mesh that are given by their indices, ascending.
+TensorSharding withoutAxes(TensorSharding sharding, const std::vector<std::int32_t>& axes)
+{
+    const auto drop = [&](AxisRefs& refs) {
+        std::erase_if(refs, [&](const AxisRef& ref) { return std::binary_search(axes.begin(), axes.end(), ref.axis); });
+    };
+    for (DimSharding& dim : sharding.dims)
+        drop(dim.axes);
+    drop(sharding.replicated);
+    drop(sharding.unreduced);
+    return sharding;
+}
+
 class Propagator {
 public:
     Propagator(Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy)
@@ -98,11 +111,12 @@ public:
     Result<PropagationReport> run()
     {
         adoptConstraints();
+        adoptComputations();
         auto problems = checkShardings();
         if (!problems.empty())
             return problems;
         const auto copies = splitConstantsPerUse(m_function);
-        auto graph = flowGraph(m_function);
+        auto graph = flowGraph(m_function, m_strategy == PropagationStrategy::BasicConservative);
         if (!graph)
             return graph.error();
         m_graph = *std::move(graph);
@@ -153,6 +167,28 @@ private:
                 input.annotation = wanted.origin;
             }
         }
+    }
+
+    /// The arguments of a computation's block and its results have the shardings that it names, the former without the manual axes.
+    void adoptComputations()
+    {
+        forEachOp(m_function, [&](OpId id) {
+            const Op& op = m_function[id];
+            if (op.kind != OpKind::Computation)
+                return;
+            const auto& computation = op.as<ComputationAttributes>();
+            const auto adopt = [&](ValueId value, TensorSharding sharding, std::string origin) {
+                if (m_function[value].sharding)
+                    return;
+                m_function[value].sharding = std::move(sharding);
+                m_function[value].annotation = std::move(origin);
+            };
+            for (std::size_t i = 0; i < computation.inShardings.size(); ++i)
+                adopt(m_function[op.bodies.front()].arguments[i], withoutAxes(computation.inShardings[i], computation.manualAxes),
+                    fmt::format("in_sharding {}", i));
+            for (std::size_t i = 0; i < computation.outShardings.size(); ++i)
+                adopt(op.results[i], computation.outShardings[i], fmt::format("out_sharding {}", i));
+        });
     }
 
     /// Uses of the input of a chain of constraints that come after the chain use its end instead.
@@ -257,6 +293,13 @@ private:
             const bool named = i < m_function.resultNames.size() && !m_function.resultNames[i].empty();
             addUserSteps(
                 slot, ValueId(), named ? fmt::format("result {}", m_function.resultNames[i]) : fmt::format("result {}", i));
+        }
+        for (const ComputationSlots& slots : m_graph.computations) {
+            const auto& shardings = m_function[slots.op].as<ComputationAttributes>().inShardings;
+            for (std::size_t i = 0; i < shardings.size(); ++i) {
+                m_slots[slots.operands[i]].sharding = shardings[i];
+                addUserSteps(slots.operands[i], ValueId(), fmt::format("in_sharding {}", i));
+            }
         }
         for (const ValueId value : m_graph.stacked) {
             auto& sharding = m_slots[m_graph.slotOf[value.at()]].sharding;
@@ -387,6 +430,8 @@ private:
             return Reach::AllBoth;
         if (node.flowClass == FlowClass::PassThrough)
             return level > 0 || node.usedOnce ? Reach::AllBoth : Reach::Nothing;
+        if (node.flowClass == FlowClass::DynamicSlice && level < 2)
+            return level > 0 || node.usedOnce ? Reach::AllForward : Reach::Nothing;
         if (level < 2)
             return Reach::Nothing;
         if (broadcast)
@@ -469,12 +514,22 @@ private:
         return tensor < node.operandCount ? node.rule.operands[tensor] : node.rule.results[tensor - node.operandCount];
     }
 
+    /// What a node sees of a tensor's sharding; valid until the next call.
+    const std::optional<TensorSharding>& seen(const FlowNode& node, std::size_t tensor) const
+    {
+        const auto& sharding = m_slots[node.slots[tensor]].sharding;
+        if (node.manualAxes.empty() || tensor != node.outer || !sharding)
+            return sharding;
+        m_seen = withoutAxes(*sharding, node.manualAxes);
+        return m_seen;
+    }
+
     void projectNode(const FlowNode& node)
     {
         if (m_tensors.size() < node.slots.size())
             m_tensors.resize(node.slots.size());
         for (std::size_t t = 0; t < node.slots.size(); ++t)
-            projectInto(m_tensors[t], m_slots[node.slots[t]].sharding, dimsOf(node, t), node.rule, MissingSharding::Open);
+            projectInto(m_tensors[t], seen(node, t), dimsOf(node, t), node.rule, MissingSharding::Open);
     }
 
     bool anyAxesAt(const FlowNode& node) const
@@ -492,8 +547,13 @@ private:
         projectNode(node);
         const bool passThroughOnly = reach == Reach::PassThroughBackward || reach == Reach::PassThroughBoth;
         const FactorDirection way = reach == Reach::PassThroughBackward || reach == Reach::AllBackward ? FactorDirection::Backward
+            : reach == Reach::AllForward                                                               ? FactorDirection::Forward
                                                                                                        : FactorDirection::Both;
-        m_directions.assign(node.rule.factors.size(), way);
+        const bool both = way == FactorDirection::Both || node.allowed == way;
+        m_directions.assign(node.rule.factors.size(),
+            both                                        ? node.allowed
+                : node.allowed == FactorDirection::Both ? way
+                                                        : FactorDirection::None);
         if (passThroughOnly || node.anyBlocked) {
             for (std::size_t f = 0; f < m_directions.size(); ++f) {
                 const Factor& factor = node.rule.factors[f];
@@ -526,7 +586,7 @@ private:
         m_updates.clear();
         const std::size_t factors = node.rule.factors.size();
         for (std::size_t t = 0; t < node.slots.size(); ++t) {
-            const auto& current = m_slots[node.slots[t]].sharding;
+            const auto& current = seen(node, t);
             const DimFactors& dims = dimsOf(node, t);
             for (std::size_t dim = 0; dim < dims.size(); ++dim) {
                 if (std::none_of(dims[dim].begin(), dims[dim].end(),
@@ -590,8 +650,17 @@ private:
             state.sharding = TensorSharding::openOf(dimsOf(node, update.tensor).size());
             state.sharding->mesh = mesh;
         }
+        AxisRefs& held = state.sharding->dims[update.dim].axes;
+        AxisRefs axes = update.axes;
+        if (!node.manualAxes.empty() && update.tensor == node.outer) { // manual axes come first
+            AxisRefs manual = held;
+            std::erase_if(manual, [&](const AxisRef& ref) {
+                return !std::binary_search(node.manualAxes.begin(), node.manualAxes.end(), ref.axis);
+            });
+            axes.insert(axes.begin(), manual.begin(), manual.end());
+        }
         // A value that is used twice by the op can get both updates only if they go together.
-        if (!isStrictPrefix(state.sharding->dims[update.dim].axes, update.axes))
+        if (!isStrictPrefix(held, axes))
             return;
         for (const Step& step : update.steps) {
             if (collidesWithAny(step.axis, state.sharding->replicated) || collidesWithAny(step.axis, state.sharding->unreduced))
@@ -603,7 +672,7 @@ private:
         }
         if (state.sharding->mesh < 0 || m_meshClass[static_cast<std::size_t>(state.sharding->mesh)] < 0)
             state.sharding->mesh = mesh;
-        state.sharding->dims[update.dim].axes = update.axes;
+        held = std::move(axes);
         state.hasAxes = true;
         state.changed = ++m_clock;
         for (const Step& step : update.steps)
@@ -719,6 +788,19 @@ private:
         for (std::size_t value = 0; value < m_function.values.size(); ++value)
             m_function.values[value].sharding
                 = finalSharding(m_slots[m_graph.slotOf[value]].sharding, m_function.values[value].type.shape.size());
+        for (const ComputationSlots& slots : m_graph.computations) {
+            const OpId id = slots.op;
+            auto& computation = m_function[id].as<ComputationAttributes>();
+            for (std::size_t i = 0; i < computation.inShardings.size(); ++i) {
+                if (const auto sharding
+                    = finalSharding(m_slots[slots.operands[i]].sharding, computation.inShardings[i].dims.size()))
+                    computation.inShardings[i] = *sharding;
+            }
+            for (std::size_t i = 0; i < computation.outShardings.size(); ++i) {
+                if (const auto& sharding = m_function[m_function[id].results[i]].sharding)
+                    computation.outShardings[i] = *sharding;
+            }
+        }
         m_function.resultShardings.resize(m_graph.resultSlots.size());
         for (std::size_t i = 0; i < m_graph.resultSlots.size(); ++i)
             m_function.resultShardings[i]
@@ -736,8 +818,8 @@ private:
         const std::string factor
             = step.factor < 18 ? std::string(1, static_cast<char>('i' + step.factor)) : fmt::format("z_{}", step.factor - 17);
         constexpr std::array kKinds = {"pass-through", "reduction", "permutation", "need-replication"};
-        return fmt::format("{}, factor {}, {}, {}", opName(m_function[node.op].kind), factor,
-            step.aggressive ? "aggressive" : "basic", kKinds[static_cast<std::size_t>(node.rule.factors[step.factor].kind)]);
+        return fmt::format("{}, factor {}, {}, {}", opName(m_function[node.op]), factor, step.aggressive ? "aggressive" : "basic",
+            kKinds[static_cast<std::size_t>(node.rule.factors[step.factor].kind)]);
     }
 
     void materialise(const std::vector<std::pair<ValueId, ValueId>>& merged)
@@ -794,6 +876,7 @@ private:
     std::uint64_t m_clock = 1;
     std::vector<Step> m_steps;
     std::vector<std::string> m_labels;
+    mutable std::optional<TensorSharding> m_seen;
     std::vector<TensorFactorShardings> m_tensors;
     std::vector<FactorDirection> m_directions;
     FactorScratch m_scratch;

@@ -53,7 +53,7 @@ struct PropagationReport {
 std::string explainSharding(const Function& function, const PropagationReport& report, const Mesh& mesh, ValueId value);
 
 /// Gives every value of `function` a sharding, from the annotations that its values carry (Value::sharding, ShardingConstraint ops,
-/// result shardings, groups); writes Value::sharding. Repeat bodies are propagated through carries, stacked slices (dimension 0 of a
+/// result shardings, groups, the in and out shardings of computations); writes Value::sharding. Repeat bodies are propagated through carries, stacked slices (dimension 0 of a
 /// stacked tensor stays whole) and invariants. A carry's body argument and the loop's result have one sharding; its initial operand
 /// and what the body yields can differ from it where the user says so.
 ///

@@ -1,47 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/propagate/rule.h"
 
+#include "core/program/other_op.h"
+#include "core/propagate/rule_builder.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
+#include <set>
 
 namespace meshwright {
 
 namespace {
 
 using Types = std::span<const TensorType>;
-
-/// Collects the factors of one rule.
-class RuleBuilder {
-public:
-    RuleBuilder(Types operands, Types results)
-    {
-        for (const TensorType& type : operands)
-            m_rule.operands.emplace_back(type.shape.size());
-        for (const TensorType& type : results)
-            m_rule.results.emplace_back(type.shape.size());
-    }
-
-    std::size_t factor(std::int64_t size, FactorKind kind = FactorKind::PassThrough, bool blocked = false)
-    {
-        m_rule.factors.push_back({size, kind, blocked});
-        return m_rule.factors.size() - 1;
-    }
-
-    void addToOperand(std::size_t operand, std::size_t dim, std::size_t factor)
-    {
-        m_rule.operands[operand][dim].push_back(factor);
-    }
-    void addToResult(std::size_t dim, std::size_t factor) { m_rule.results.front()[dim].push_back(factor); }
-
-    OpShardingRule finish() { return std::move(m_rule); }
-
-private:
-    OpShardingRule m_rule;
-};
 
 OpShardingRule elementwiseRule(Types operands, Types results)
 {
@@ -62,10 +38,8 @@ OpShardingRule elementwiseRule(Types operands, Types results)
 OpShardingRule leafRule(Types operands, Types results)
 {
     RuleBuilder builder(operands, results);
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-        for (std::size_t dim = 0; dim < operands[i].shape.size(); ++dim)
-            builder.addToOperand(i, dim, builder.factor(operands[i].shape[dim], FactorKind::NeedReplication, true));
-    }
+    for (std::size_t i = 0; i < operands.size(); ++i)
+        builder.needWhole(i, operands[i].shape);
     const Shape& shape = results.front().shape;
     for (std::size_t dim = 0; dim < shape.size(); ++dim)
         builder.addToResult(dim, builder.factor(shape[dim]));
@@ -233,6 +207,20 @@ OpShardingRule dotRule(const DotAttributes& attributes, Types operands, Types re
     return builder.finish();
 }
 
+/// Each operand with its result.
+OpShardingRule barrierRule(Types operands, Types results)
+{
+    RuleBuilder builder(operands, results);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        for (std::size_t dim = 0; dim < operands[i].shape.size(); ++dim) {
+            const std::size_t factor = builder.factor(operands[i].shape[dim]);
+            builder.addToOperand(i, dim, factor);
+            builder.addToResult(i, dim, factor);
+        }
+    }
+    return builder.finish();
+}
+
 /// `i` to `z`, then `z_1` and so on.
 std::string factorName(std::size_t factor)
 {
@@ -284,7 +272,159 @@ std::string ruleText(const OpShardingRule& rule)
     return text;
 }
 
-std::optional<OpShardingRule> shardingRule(OpKind kind, const OpAttributes& attributes, Types operands, Types results)
+namespace {
+
+/// Reads a rule's text, one sign after the other.
+class RuleReader {
+public:
+    explicit RuleReader(std::string_view text)
+        : m_text(text)
+    {
+        if (constexpr std::string_view kAttribute = "#sdy.op_sharding_rule<";
+            m_text.starts_with(kAttribute) && m_text.ends_with('>'))
+            m_text = m_text.substr(kAttribute.size(), m_text.size() - kAttribute.size() - 1);
+    }
+
+    std::optional<OpShardingRule> read()
+    {
+        bool good = tensors(m_rule.operands) && accept("->") && tensors(m_rule.results);
+        if (good && accept("{"))
+            good = sizes();
+        while (good && !atEnd()) {
+            if (accept(","))
+                good = accept("custom") && atEnd();
+            else
+                good = kind();
+        }
+        const bool sized = std::all_of(m_sized.begin(), m_sized.end(), [](bool known) { return known; });
+        return good && sized && isOnce(m_rule.operands) && isOnce(m_rule.results) ? std::optional(std::move(m_rule))
+                                                                                  : std::nullopt;
+    }
+
+private:
+    /// True when no tensor has a factor twice.
+    static bool isOnce(const std::vector<DimFactors>& tensors)
+    {
+        return std::all_of(tensors.begin(), tensors.end(), [](const DimFactors& dims) {
+            std::set<std::size_t> seen;
+            return std::all_of(dims.begin(), dims.end(), [&](const auto& factors) {
+                return std::all_of(factors.begin(), factors.end(), [&](std::size_t f) { return seen.insert(f).second; });
+            });
+        });
+    }
+    void skipBlank() { m_at = std::min(m_text.find_first_not_of(" \t\n\r", m_at), m_text.size()); }
+    bool atEnd()
+    {
+        skipBlank();
+        return m_at == m_text.size();
+    }
+    bool accept(std::string_view sign)
+    {
+        skipBlank();
+        if (!m_text.substr(m_at).starts_with(sign))
+            return false;
+        m_at += sign.size();
+        return true;
+    }
+    std::optional<std::int64_t> number()
+    {
+        skipBlank();
+        const std::size_t end = std::min(m_text.find_first_not_of("0123456789", m_at), m_text.size());
+        const auto value = parseInteger(m_text.substr(m_at, end - m_at));
+        m_at = end;
+        return value;
+    }
+    /// `i`, or `z_2`.
+    std::optional<std::size_t> factor(bool isNew)
+    {
+        skipBlank();
+        std::size_t end = m_at;
+        if (end == m_text.size() || m_text[end] < 'i' || m_text[end] > 'z')
+            return std::nullopt;
+        if (++end < m_text.size() && m_text[end] == '_')
+            end = std::min(m_text.find_first_not_of("0123456789", end + 1), m_text.size());
+        const std::string name(m_text.substr(m_at, end - m_at));
+        m_at = end;
+        const auto known = m_names.find(name);
+        if (known != m_names.end())
+            return known->second;
+        if (!isNew)
+            return std::nullopt;
+        m_rule.factors.emplace_back();
+        m_sized.push_back(false);
+        return m_names[name] = m_rule.factors.size() - 1;
+    }
+    bool tensors(std::vector<DimFactors>& list)
+    {
+        if (!accept("("))
+            return false;
+        while (!accept(")")) {
+            if (!list.empty() && !accept(","))
+                return false;
+            DimFactors& dims = list.emplace_back();
+            if (!accept("["))
+                return false;
+            while (!accept("]")) {
+                if (!dims.empty() && !accept(","))
+                    return false;
+                auto& factors = dims.emplace_back();
+                while (const auto found = factor(true))
+                    factors.push_back(*found);
+                if (factors.empty())
+                    return false;
+            }
+        }
+        return true;
+    }
+    bool sizes()
+    {
+        for (bool first = true; !accept("}"); first = false) {
+            if (!first && !accept(","))
+                return false;
+            const auto found = factor(false);
+            if (!found || !accept("="))
+                return false;
+            const auto size = number();
+            if (!size || *size < 0)
+                return false;
+            m_rule.factors[*found].size = *size;
+            m_sized[*found] = true;
+        }
+        return true;
+    }
+    bool kind()
+    {
+        constexpr std::array kTitles
+            = {std::pair{"reduction", FactorKind::Reduction}, std::pair{"need_replication", FactorKind::NeedReplication},
+                std::pair{"permutation", FactorKind::Permutation}, std::pair{"blocked_propagation", FactorKind::PassThrough}};
+        for (const auto& [title, factorKind] : kTitles) {
+            if (!accept(title))
+                continue;
+            if (!accept("=") || !accept("{"))
+                return false;
+            for (bool first = true; !accept("}"); first = false) {
+                const auto found = first || accept(",") ? factor(false) : std::nullopt;
+                if (!found)
+                    return false;
+                if (factorKind == FactorKind::PassThrough)
+                    m_rule.factors[*found].blocked = true;
+                else
+                    m_rule.factors[*found].kind = factorKind;
+            }
+            return true;
+        }
+        return false;
+    }
+
+    std::string_view m_text;
+    std::size_t m_at = 0;
+    OpShardingRule m_rule;
+    std::vector<bool> m_sized;
+    std::map<std::string, std::size_t> m_names;
+};
+
+std::optional<OpShardingRule> ruleIn(
+    OpKind kind, const OpAttributes& attributes, Types operands, Types results, const RuleContext& context)
 {
     switch (opInfo(kind).opClass) {
     case OpClass::Leaf:
@@ -302,10 +442,16 @@ std::optional<OpShardingRule> shardingRule(OpKind kind, const OpAttributes& attr
         if (kind == OpKind::Reshape)
             return reshapeRule(operands, results);
         return transposeRule(std::get<TransposeAttributes>(attributes), operands, results);
+    case OpClass::Parts:
+        return partsRule(kind, attributes, operands, results, context);
     case OpClass::Contraction:
         if (kind == OpKind::Reduce)
             return reduceRule(std::get<ReduceAttributes>(attributes), operands, results);
         return dotRule(std::get<DotAttributes>(attributes), operands, results);
+    case OpClass::Barrier:
+        return barrierRule(operands, results);
+    case OpClass::Other:
+        return otherRule(std::get<OtherAttributes>(attributes), operands, results, context);
     case OpClass::Control:
     case OpClass::Collective:
     case OpClass::Transfer:
@@ -314,15 +460,85 @@ std::optional<OpShardingRule> shardingRule(OpKind kind, const OpAttributes& attr
     return std::nullopt;
 }
 
-std::optional<OpShardingRule> shardingRule(const Function& function, OpId op)
+/// The array that a slice is taken from, or the value itself.
+ValueId unsliced(const Function& function, ValueId value)
 {
+    const OpId producer = function[value].producer;
+    return producer.valid() && function[producer].kind == OpKind::Slice ? function[producer].operands.front() : value;
+}
+
+RuleContext contextOf(const Function& function, const Op& op, bool conservative)
+{
+    RuleContext context;
+    context.conservative = conservative;
+    if (op.kind == OpKind::Concatenate) {
+        const auto all = [&](const auto& holds) { return std::all_of(op.operands.begin(), op.operands.end(), holds); };
+        const ValueId first = unsliced(function, op.operands.front());
+        context.joinsSlices = all([&](ValueId operand) { return unsliced(function, operand) != operand; })
+            || all([&](ValueId operand) { return unsliced(function, operand) == first; });
+        // One array with itself is joined, not cut.
+        context.joinsSlices = context.joinsSlices && std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) {
+            return unsliced(function, operand) != operand;
+        });
+    }
+    if (op.kind == OpKind::Other) {
+        const auto& other = op.as<OtherAttributes>();
+        if (!op.bodies.empty())
+            context.combiner = combinerIn(function, op.bodies.back());
+        if (callTarget(other) == "X64Combine") {
+            for (const OpId user : function[op.block].ops) {
+                const auto* kept = std::get_if<OtherAttributes>(&function[user].attributes);
+                const auto& operands = function[user].operands;
+                context.feedsRandomBits = context.feedsRandomBits
+                    || (kept != nullptr && baseName(kept->name) == "rng_bit_generator"
+                        && std::find(operands.begin(), operands.end(), op.results.front()) != operands.end());
+            }
+        }
+    }
+    return context;
+}
+
+bool fits(const std::vector<DimFactors>& tensors, const std::vector<TensorType>& types)
+{
+    return std::equal(tensors.begin(), tensors.end(), types.begin(), types.end(),
+        [](const DimFactors& dims, const TensorType& type) { return dims.size() == type.shape.size(); });
+}
+
+/// The rule that the user attached to the op.
+std::optional<OpShardingRule> attachedRule(
+    const Op& op, const std::vector<TensorType>& operands, const std::vector<TensorType>& results)
+{
+    const KeptAttribute* attribute = op.kept != nullptr ? findAttribute(op.kept->attributes, "sdy.sharding_rule") : nullptr;
+    if (const auto* other = std::get_if<OtherAttributes>(&op.attributes); other != nullptr && attribute == nullptr)
+        attribute = findAttribute(other->attributes, "sdy.sharding_rule");
+    auto rule = attribute == nullptr ? std::nullopt : parseRule(attribute->text);
+    return rule && fits(rule->operands, operands) && fits(rule->results, results) ? rule : std::nullopt;
+}
+
+} // namespace
+
+std::optional<OpShardingRule> parseRule(std::string_view text)
+{
+    return RuleReader(text).read();
+}
+
+std::optional<OpShardingRule> shardingRule(OpKind kind, const OpAttributes& attributes, Types operands, Types results)
+{
+    return ruleIn(kind, attributes, operands, results, {});
+}
+
+std::optional<OpShardingRule> shardingRule(const Function& function, OpId id, bool conservative)
+{
+    const Op& op = function[id];
     std::vector<TensorType> operands;
     std::vector<TensorType> results;
-    for (const ValueId operand : function[op].operands)
+    for (const ValueId operand : op.operands)
         operands.push_back(function[operand].type);
-    for (const ValueId result : function[op].results)
+    for (const ValueId result : op.results)
         results.push_back(function[result].type);
-    return shardingRule(function[op].kind, function[op].attributes, operands, results);
+    if (auto rule = attachedRule(op, operands, results))
+        return rule;
+    return ruleIn(op.kind, op.attributes, operands, results, contextOf(function, op, conservative));
 }
 
 } // namespace meshwright

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright {
@@ -42,10 +43,17 @@ struct OpShardingRule {
 /// As Shardy writes it: `([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}`.
 std::string ruleText(const OpShardingRule& rule);
 
+/// Reads what `ruleText` writes, also with `, custom` behind it and in `#sdy.op_sharding_rule<..>`. Nothing when it is not of that form,
+/// when a factor has no size, or a kind or a tensor names an unknown factor.
+std::optional<OpShardingRule> parseRule(std::string_view text);
+
 /// The rule of an op from its kind, attributes and types; the one place that knows them. Nothing for ops that propagation does not
-/// pass through by a rule (constants without dimensions, Repeat, collectives).
+/// pass through by a rule (constants without dimensions, ops with blocks, collectives, ops that are not known).
 std::optional<OpShardingRule> shardingRule(
     OpKind kind, const OpAttributes& attributes, std::span<const TensorType> operands, std::span<const TensorType> results);
-std::optional<OpShardingRule> shardingRule(const Function& function, OpId op);
+
+/// The same where the op stands, whose neighbours can matter; a rule that the user attached to it (`sdy.sharding_rule`) is its rule.
+/// `conservative`: nothing goes along dimensions whose sizes change.
+std::optional<OpShardingRule> shardingRule(const Function& function, OpId op, bool conservative = false);
 
 } // namespace meshwright

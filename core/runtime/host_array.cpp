@@ -56,6 +56,8 @@ double loadElement(DType dtype, const std::byte* at)
         return static_cast<double>(loadAs<float>(at));
     case DType::F64:
         return loadAs<double>(at);
+    default: // not computed with
+        break;
     }
     return 0.0;
 }
@@ -89,6 +91,8 @@ void storeElement(DType dtype, std::byte* at, double value)
         return storeAs(at, static_cast<float>(value));
     case DType::F64:
         return storeAs(at, value);
+    default: // not computed with
+        break;
     }
 }
 
@@ -123,6 +127,8 @@ void withType(DType dtype, Body body)
         return body(std::integral_constant<DType, DType::F32>{});
     case DType::F64:
         return body(std::integral_constant<DType, DType::F64>{});
+    default: // not computed with
+        break;
     }
 }
 

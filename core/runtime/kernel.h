@@ -51,8 +51,9 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
     const std::function<bool(ValueId)>& isInMemory);
 
 /// Nothing, or why the runtime cannot run a function.
-/// Problems: MW1501 an op between pipeline stages, or one that a pass should have replaced, MW1502 legacy random bits for 2^32 or
-/// more elements. All are reported.
+/// Problems: MW1501 an op between pipeline stages, one that a pass should have replaced, one that is analysed only, elements of a type
+/// that is not computed with, a constant whose elements are not known; MW1502 legacy random bits for 2^32 or more elements. All are
+/// reported, each op and type once.
 Problems checkRunnable(const Function& function);
 
 // The makers behind makeKernel, one for each kind of loop.
@@ -61,6 +62,7 @@ std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<c
 std::unique_ptr<const Kernel> makeDotKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId op);
+std::unique_ptr<const Kernel> makePartsKernel(const Function& function, OpId op); ///< Slice .. Scatter, OptimizationBarrier
 std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, OpId op);
 
 } // namespace meshwright

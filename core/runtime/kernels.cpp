@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <set>
 
 namespace meshwright {
 
@@ -282,6 +283,16 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
         return makeTransposeKernel(site.function, ops.front());
     case OpKind::RandomBits:
         return makeRandomBitsKernel(site, ops.front());
+    case OpKind::Slice:
+    case OpKind::Pad:
+    case OpKind::Concatenate:
+    case OpKind::Reverse:
+    case OpKind::DynamicSlice:
+    case OpKind::DynamicUpdateSlice:
+    case OpKind::Gather:
+    case OpKind::Scatter:
+    case OpKind::OptimizationBarrier:
+        return makePartsKernel(site.function, ops.front());
     case OpKind::Reshape:
         return std::make_unique<CopyKernel>(op.operands[0], op.results[0], site.function[op.results[0]].type.bytes());
     default:
@@ -290,14 +301,46 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
     }
 }
 
+namespace {
+
+/// Why an op cannot be run; empty when it can.
+std::string obstacle(const Function& function, const Op& op)
+{
+    switch (op.kind) {
+    case OpKind::Send:
+    case OpKind::Receive:
+    case OpKind::Reshard:
+    case OpKind::While:
+    case OpKind::Case:
+    case OpKind::Computation:
+    case OpKind::Other:
+        return std::string(opName(op));
+    case OpKind::Constant:
+        if (op.as<ConstantAttributes>().data.isElided())
+            return "a constant whose elements the program's text left out";
+        break;
+    default:
+        break;
+    }
+    for (const auto* values : {&op.operands, &op.results}) {
+        for (const ValueId value : *values) {
+            if (!isComputable(function[value].type.dtype))
+                return fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype));
+        }
+    }
+    return {};
+}
+
+} // namespace
+
 Problems checkRunnable(const Function& function)
 {
     Problems problems;
+    std::set<std::string> reported;
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
-        if (op.kind == OpKind::Send || op.kind == OpKind::Receive || op.kind == OpKind::Reshard)
-            problems.push_back(
-                {"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", opName(op.kind), function.name)});
+        if (const std::string what = obstacle(function, op); !what.empty() && reported.insert(what).second)
+            problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name)});
         if (op.kind != OpKind::RandomBits)
             return;
         const auto& attributes = op.as<RandomBitsAttributes>();

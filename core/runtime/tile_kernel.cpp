@@ -665,7 +665,12 @@ private:
         const Lane lane = laneOf(operandType);
         switch (op.kind) {
         case OpKind::ShardingConstraint:
+        case OpKind::PropagationBarrier:
             return in[0];
+        case OpKind::Clamp: {
+            const std::size_t raised = addStep(stage, table.op(OpKind::Maximum, lane), laneOf(dtype), {in[0], in[1], kNone});
+            return rounded(stage, dtype, addStep(stage, table.op(OpKind::Minimum, lane), laneOf(dtype), {raised, in[2], kNone}));
+        }
         case OpKind::Convert:
             return converted(stage, operandType, dtype, in[0]);
         case OpKind::BitcastConvert:

@@ -34,6 +34,8 @@ inline Lane laneOf(DType dtype)
         return Lane::F32;
     case DType::F64:
         return Lane::F64;
+    default: // not computed with
+        break;
     }
     return Lane::F32;
 }

@@ -33,10 +33,10 @@ public:
             return readHex(data);
         if (m_body[m_at] == '[')
             return readList(data);
-        std::uint64_t bits = 0;
-        if (!readElement(bits))
+        std::string bytes;
+        if (!readElement(bytes))
             return false;
-        setSplat(data, bits);
+        setSplat(data, std::move(bytes));
         skipBlank();
         return m_at == m_body.size() || fail("more than one value; a list stands in brackets");
     }
@@ -54,8 +54,15 @@ private:
             ++m_at;
     }
 
-    void setSplat(ConstantData& data, std::uint64_t bits) const
+    void setSplat(ConstantData& data, std::string element) const
     {
+        if (isComplex(m_type.dtype)) {
+            data.value = std::make_shared<const std::string>(std::move(element));
+            return;
+        }
+        std::uint64_t bits = 0;
+        for (std::size_t i = m_bytes; i-- > 0;)
+            bits = bits << 8 | static_cast<unsigned char>(element[i]);
         if (isFloating(m_type.dtype)) {
             data.value = floatFromBits(bits, m_type.dtype);
             return;
@@ -79,10 +86,10 @@ private:
     {
         const std::string_view digits = m_body.substr(m_at + 1, m_body.find('"', m_at + 1) - m_at - 1);
         if (!digits.starts_with("0x") || digits.size() % 2 != 0) {
-            const bool elided = digits.find("elided") != std::string_view::npos;
-            return fail(
-                elided ? "the data of the constant were left out of the text" : "expected hexadecimal digits in pairs behind 0x",
-                elided ? "write the program without eliding large constants" : "");
+            if (digits.find("elided") == std::string_view::npos)
+                return fail("expected hexadecimal digits in pairs behind 0x");
+            data.value = std::shared_ptr<const std::string>(); // left out of the text
+            return true;
         }
         std::string bytes;
         bytes.reserve(digits.size() / 2);
@@ -103,10 +110,7 @@ private:
                     += static_cast<char>((static_cast<unsigned char>(bytes[static_cast<std::size_t>(i / 8)]) >> (i % 8)) & 1);
             bytes = std::move(unpacked);
         } else if (bytes.size() == m_bytes && elements != 1) {
-            std::uint64_t bits = 0;
-            for (std::size_t i = m_bytes; i-- > 0;)
-                bits = bits << 8 | static_cast<unsigned char>(bytes[i]);
-            setSplat(data, bits);
+            setSplat(data, std::move(bytes));
             return true;
         }
         const std::size_t given = bytes.size() / m_bytes;
@@ -139,10 +143,8 @@ private:
             } else {
                 if (counts.size() != rank)
                     return fail(fmt::format("the list is less deep than {} has dimensions", typeText(m_type)));
-                std::uint64_t bits = 0;
-                if (!readElement(bits))
+                if (!readElement(bytes))
                     return false;
-                bytes.append(reinterpret_cast<const char*>(&bits), m_bytes);
                 ++elements;
             }
             if (counts.empty())
@@ -160,26 +162,55 @@ private:
         return wrongCount(elements, data, std::move(bytes));
     }
 
-    bool readElement(std::uint64_t& bits)
+    /// Appends the bytes of one element.
+    bool readElement(std::string& bytes)
     {
-        const std::size_t end = std::min(m_body.find_first_of(",] \n\t\r", m_at), m_body.size());
+        if (!isComplex(m_type.dtype))
+            return readNumber(bytes, m_type.dtype);
+        if (m_body[m_at] != '(')
+            return fail("expected a complex number: (1.0,2.0)");
+        ++m_at;
+        skipBlank();
+        if (!readNumber(bytes, realType(m_type.dtype)))
+            return false;
+        skipBlank();
+        if (m_at == m_body.size() || m_body[m_at] != ',')
+            return fail("expected ',' and the imaginary part");
+        ++m_at;
+        skipBlank();
+        if (!readNumber(bytes, realType(m_type.dtype)))
+            return false;
+        skipBlank();
+        if (m_at == m_body.size() || m_body[m_at] != ')')
+            return fail("expected ')'");
+        ++m_at;
+        return true;
+    }
+
+    bool readNumber(std::string& bytes, DType dtype)
+    {
+        const std::size_t end = std::min(m_body.find_first_of(",)] \n\t\r", m_at), m_body.size());
         const std::string_view word = m_body.substr(m_at, end - m_at);
         if (word.starts_with("..."))
             return fail(
                 "the data of the constant were left out of the text", "write the program without eliding large constants");
-        const bool good = isFloating(m_type.dtype) ? readFloat(word, bits) : readInteger(word, bits);
+        std::uint64_t bits = 0;
+        const auto size = static_cast<std::size_t>(byteSize(dtype));
+        const bool good = isFloating(dtype) ? readFloat(word, bits, dtype) : readInteger(word, bits);
         if (!good)
-            return fail(fmt::format("{} is no {}", word.substr(0, 40), dtypeName(m_type.dtype)));
+            return fail(fmt::format("{} is no {}", word.substr(0, 40), dtypeName(dtype)));
+        bytes.append(reinterpret_cast<const char*>(&bits), size);
         m_at = end;
         return true;
     }
 
-    bool readFloat(std::string_view word, std::uint64_t& bits) const
+    static bool readFloat(std::string_view word, std::uint64_t& bits, DType dtype)
     {
+        const std::int64_t size = byteSize(dtype);
         const char* last = word.data() + word.size();
         if (word.starts_with("0x")) {
             const auto [end, error] = std::from_chars(word.data() + 2, last, bits, 16);
-            return error == std::errc() && end == last && (m_bytes == 8 || bits >> (8 * m_bytes) == 0);
+            return error == std::errc() && end == last && (size == 8 || bits >> (8 * size) == 0);
         }
         double value = 0.0;
         const auto [end, error] = std::from_chars(word.data(), last, value);
@@ -188,7 +219,7 @@ private:
             return false;
         if (error == std::errc::result_out_of_range)
             return false;
-        bits = floatBits(value, m_type.dtype);
+        bits = floatBits(value, dtype);
         return true;
     }
 

@@ -6,7 +6,9 @@
 #include "core/text/syntax.h"
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,14 +53,24 @@ public:
     /// The function; what is wrong with it goes to the problems.
     Function read(const SyntaxFunction& syntax);
 
+    /// An op of which nothing is known: where it stands first, and how often there are such.
+    struct UnknownOp {
+        std::size_t offset = 0;
+        std::size_t count = 0;
+    };
+    const std::map<std::string, UnknownOp>& unknownOps() const { return m_unknown; }
+
 private:
     using Bindings = std::vector<Binding>; ///< of the values of one syntax function, in one of its calls
 
-    /// A loop whose body is being read.
+    /// A block that is being read: the body of a counted loop, or a block of another op.
     struct Frame {
         BlockId outer;
         BlockId body;
-        std::int64_t count = 1;
+        std::int64_t count = 0; ///< of a counted loop; 0: none
+        bool isIsolated = false; ///< nothing from outside is seen in it
+        bool mustCarry = false; ///< what seemed to be a stacked result is used otherwise
+        std::size_t offset = 0;
         std::optional<bool> reversed;
         std::map<ValueId, ValueId> invariants; ///< from outside to the body's argument, or to a copy of a constant
         std::map<ValueId, ValueId> slices;
@@ -81,6 +93,14 @@ private:
         std::vector<std::int64_t> steps; ///< of indices
     };
 
+    /// A block of an op, as it was read.
+    struct BlockRead {
+        BlockId block;
+        std::vector<ValueId> yielded;
+        std::vector<ValueId> captured; ///< values outside, and ..
+        std::vector<ValueId> arguments; ///< .. the block's arguments that stand for them
+    };
+
     // Functions, regions, calls (reader.cpp)
     void readArguments(const SyntaxFunction& syntax, Bindings& bindings);
     void readResults(const SyntaxFunction& syntax, const std::optional<Bindings>& results);
@@ -90,7 +110,8 @@ private:
     void readCall(const SyntaxOp& op, Bindings& bindings);
     void eraseConsumed();
     void readNotes(const SyntaxAttribute& notes, ValueId value);
-    void setSharding(ValueId value, const TensorSharding& sharding, std::size_t offset);
+    void setSharding(ValueId value, TensorSharding sharding, std::size_t offset);
+    void fillMaximal(TensorSharding& sharding, const TensorType& type) const;
     std::string_view textOf(const SyntaxUse& use) const { return m_text.substr(use.offset, use.length); }
 
     // Values (reader.cpp)
@@ -116,12 +137,36 @@ private:
     void readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective);
     void readReduce(const SyntaxOp& op, Bindings& bindings);
     std::optional<ReduceKind> reduceKindOf(const SyntaxOp& op);
-    void readCustomCall(const SyntaxOp& op, Bindings& bindings);
+    bool readCustomCall(const SyntaxOp& op, Bindings& bindings);
     void readGroup(const SyntaxOp& op, Bindings& bindings);
     bool add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, Bindings& bindings);
-    void finish(const SyntaxOp& op, OpKind kind, ValueId result);
+    void finish(const SyntaxOp& op, OpKind kind, const std::vector<ValueId>& results);
+    void finishOne(const SyntaxOp& op, OpKind kind, ValueId result);
+    void setShardings(const SyntaxOp& op, const std::vector<ValueId>& values, const char* what);
+    std::shared_ptr<const KeptText> keptText(const SyntaxOp& op, OpKind kind) const;
+    bool useOperands(
+        const SyntaxOp& op, const Bindings& bindings, std::vector<ValueId>& operands, std::vector<TensorType>& types);
     bool fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, const std::vector<ValueId>& operands,
         std::vector<TensorType>& results);
+
+    // Ops that are kept, parts of arrays, ops with blocks (read_other.cpp)
+    KeptAttribute keptAttribute(const SyntaxEntry& entry) const;
+    KeptAttributes ownAttributes(const SyntaxOp& op) const;
+    bool makeParts(const SyntaxOp& op, OpKind kind, OpAttributes& attributes);
+    void readOther(const SyntaxOp& op, Bindings& bindings);
+    std::string verbatimText(const SyntaxOp& op) const;
+    std::optional<std::vector<TensorType>> declaredResults(const SyntaxOp& op);
+    bool readBlock(const SyntaxOp& op, const SyntaxRegion& region, OpId id, const std::vector<TensorType>& arguments,
+        bool isIsolated, Bindings& bindings, BlockRead& read);
+    std::size_t shareCaptures(OpId op, std::vector<BlockRead>& blocks);
+    void finishBlocks(const SyntaxOp& op, OpId id, const std::vector<TensorType>& results, Bindings& bindings);
+    void drop(OpId op);
+    void readPlainWhile(const SyntaxOp& op, Bindings& bindings);
+    void readCase(const SyntaxOp& op, Bindings& bindings);
+    void readComputation(const SyntaxOp& op, Bindings& bindings);
+    bool makeComputation(const SyntaxOp& op, const std::vector<TensorType>& operands, const std::vector<TensorType>& results,
+        ComputationAttributes& attributes);
+    void readScatter(const SyntaxOp& op, Bindings& bindings);
 
     // Loops (read_loop.cpp)
     using Definitions = std::unordered_map<std::int32_t, const SyntaxOp*>;
@@ -133,8 +178,10 @@ private:
     const SyntaxFunction* calleeOf(const SyntaxOp& op) const;
     std::optional<std::int64_t> limitOf(const SyntaxOp& op, const Bindings& bindings, std::size_t& counter);
     void planRoles(const SyntaxOp& op, const Bindings& bindings, LoopPlan& plan);
+    bool isWellFormed(const SyntaxOp& op);
     std::optional<LoopPlan> planOf(const SyntaxOp& op, const Bindings& bindings);
     void readWhile(const SyntaxOp& op, Bindings& bindings);
+    bool readCounted(const SyntaxOp& op, const LoopPlan& plan, const std::vector<TensorType>& types, Bindings& bindings);
     void bindLoopArguments(const SyntaxOp& op, const LoopPlan& plan, const std::vector<ValueId>& initial, Bindings& bindings);
     bool yieldLoop(const SyntaxOp& op, const LoopPlan& plan, const Bindings& yielded);
     void closeLoop(const SyntaxOp& op, OpId repeat);
@@ -144,7 +191,7 @@ private:
     void readSlice(const SyntaxOp& op, Bindings& bindings);
     void readUpdate(const SyntaxOp& op, Bindings& bindings);
     bool isStepIndex(const SyntaxOp& op, const Bindings& bindings, std::size_t first, bool& reversed);
-    bool direct(const SyntaxOp& op, bool reversed);
+    bool direct(bool reversed);
     struct Affine {
         std::int64_t scale = 0;
         std::int64_t offset = 0;
@@ -166,6 +213,8 @@ private:
     std::vector<ValueId> m_consumed; ///< read for what they say; not kept unless something else uses them
     std::map<std::int64_t, std::vector<ValueId>> m_groups;
     std::unordered_map<const SyntaxRegion*, Definitions> m_definitions;
+    std::set<const SyntaxOp*> m_carryAll; ///< loops without stacked results
+    std::map<std::string, UnknownOp> m_unknown;
     std::size_t m_opsRead = 0;
 };
 

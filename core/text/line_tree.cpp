@@ -14,6 +14,7 @@ namespace {
 struct Counters {
     std::uint32_t value = 0;
     std::uint32_t conflict = 0;
+    std::size_t argument = 0;
     std::array<bool, 3> used = {}; ///< c, cst, iterArg
 
     std::string unique(std::size_t index)
@@ -44,10 +45,54 @@ void nameLines(const LineRegion& region, Counters counters, std::vector<std::str
         for (const LineRegion& inner : line.regions) {
             Counters own = counters;
             for (const TextValue argument : inner.arguments)
-                names[argument] = own.unique(2);
+                names[argument] = inner.isLoop ? own.unique(2) : fmt::format("%arg{}", own.argument++);
             nameLines(inner, own, names);
         }
     }
+}
+
+void printRegion(std::string& out, const LineRegion& region, std::size_t indent, const std::vector<std::string>& names);
+
+/// `{`, the label with its arguments if it is shown, the lines, and `}` under the op.
+void printBlock(
+    std::string& out, const LineRegion& region, bool hasLabel, std::size_t indent, const std::vector<std::string>& names)
+{
+    out += "{\n";
+    if (hasLabel && !region.arguments.empty()) {
+        out.append(indent, ' ');
+        out += "^bb0(";
+        for (std::size_t i = 0; i < region.arguments.size(); ++i)
+            fmt::format_to(std::back_inserter(out), "{}{}: {}", i == 0 ? "" : ", ", names[region.arguments[i]], region.types[i]);
+        out += "):\n";
+    }
+    printRegion(out, region, indent + 2, names);
+    out.append(indent, ' ');
+    out += '}';
+}
+
+void printLine(std::string& out, const Line& line, std::size_t indent, const std::vector<std::string>& names)
+{
+    std::size_t operand = 0;
+    std::size_t region = 0;
+    for (const char c : line.text) {
+        switch (c) {
+        case kOperandMark:
+            out += names[line.operands[operand++]];
+            break;
+        case kRegionMark:
+        case kLabelMark:
+            printBlock(out, line.regions[region++], c == kLabelMark, indent, names);
+            break;
+        case '\n':
+            out += c;
+            out.append(indent, ' ');
+            break;
+        default:
+            out += c;
+        }
+    }
+    assert(operand == line.operands.size() && region == line.regions.size());
+    out += '\n';
 }
 
 void printRegion(std::string& out, const LineRegion& region, std::size_t indent, const std::vector<std::string>& names)
@@ -60,32 +105,7 @@ void printRegion(std::string& out, const LineRegion& region, std::size_t indent,
             fmt::format_to(std::back_inserter(out),
                 "{}:{} = ", std::string_view(names[line.firstResult]).substr(0, names[line.firstResult].size() - 2),
                 line.resultCount);
-        if (line.regions.empty()) {
-            std::size_t next = 0;
-            for (const char c : line.text) {
-                if (c == kOperandMark)
-                    out += names[line.operands[next++]];
-                else
-                    out += c;
-            }
-            assert(next == line.operands.size());
-            out += '\n';
-            continue;
-        }
-        const std::vector<TextValue>& arguments = line.regions.front().arguments;
-        out += "stablehlo.while(";
-        for (std::size_t i = 0; i < arguments.size(); ++i)
-            fmt::format_to(
-                std::back_inserter(out), "{}{} = {}", i == 0 ? "" : ", ", names[arguments[i]], names[line.operands[i]]);
-        out += ')';
-        out += line.text;
-        out += '\n';
-        const std::string margin(indent, ' ');
-        out += margin + "cond {\n";
-        printRegion(out, line.regions[0], indent + 2, names);
-        out += margin + "} do {\n";
-        printRegion(out, line.regions[1], indent + 2, names);
-        out += margin + "}\n";
+        printLine(out, line, indent, names);
     }
 }
 
@@ -95,7 +115,9 @@ void printLines(std::string& out, const LineRegion& body, std::size_t indent, st
 {
     for (std::size_t i = 0; i < body.arguments.size(); ++i)
         names[body.arguments[i]] = fmt::format("%arg{}", i);
-    nameLines(body, Counters(), names);
+    Counters counters;
+    counters.argument = body.arguments.size();
+    nameLines(body, counters, names);
     printRegion(out, body, indent, names);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/text/notation.h"
 
+#include "core/support/text.h"
 #include "core/text/number.h"
 
 #include <fmt/format.h>
@@ -43,6 +44,8 @@ std::string symbolText(std::string_view name)
 
 std::string tensorText(const TensorType& type)
 {
+    if (type.dtype == DType::Token)
+        return "!stablehlo.token";
     std::string out = "tensor<";
     for (const std::int64_t size : type.shape)
         out += fmt::format("{}x", size);
@@ -60,6 +63,8 @@ std::string axisListText(const AxisRefs& axes, const Mesh& mesh)
 std::string shardingText(const TensorSharding& sharding, const std::vector<NamedMesh>& meshes)
 {
     const NamedMesh& named = meshes.at(static_cast<std::size_t>(sharding.mesh));
+    if (named.isMaximal)
+        return fmt::format("<{}, []>", symbolText(named.name));
     if (sharding.unreduced.empty() || sharding.unreducedKind == ReduceKind::Sum)
         return fmt::format("<{}, {}>", symbolText(named.name), shardyText(sharding, named.mesh));
     TensorSharding rest = sharding;
@@ -102,11 +107,29 @@ std::int64_t withSign(std::uint64_t bits, DType dtype)
     return static_cast<std::int64_t>(bits << shift) >> shift;
 }
 
+void appendElement(std::string& out, const std::string& data, std::size_t index, DType dtype)
+{
+    if (isComplex(dtype)) {
+        const DType real = realType(dtype);
+        const auto half = static_cast<std::size_t>(byteSize(real));
+        out += fmt::format("({},{})", floatText(floatFromBits(elementBits(data, 2 * index, half), real), real),
+            floatText(floatFromBits(elementBits(data, 2 * index + 1, half), real), real));
+        return;
+    }
+    const std::uint64_t bits = elementBits(data, index, static_cast<std::size_t>(byteSize(dtype)));
+    if (isFloating(dtype))
+        out += floatText(floatFromBits(bits, dtype), dtype);
+    else
+        appendIntegerText(out, withSign(bits, dtype), dtype);
+}
+
 } // namespace
 
 std::string denseText(const ConstantAttributes& constant)
 {
     const TensorType& type = constant.type;
+    if (constant.data.isElided())
+        return "dense_resource<__elided__>";
     std::string out = "dense<";
     if (const auto* value = std::get_if<double>(&constant.data.value)) {
         out += floatText(*value, type.dtype);
@@ -122,7 +145,9 @@ std::string denseText(const ConstantAttributes& constant)
         constexpr std::size_t kLongestList = 100; // MLIR's default
         if (count == 0)
             return "dense<>";
-        if ((count > kLongestList && type.dtype != DType::Pred) || type.shape.empty()) {
+        if (isComplex(type.dtype) && count == 1) { // a splat
+            appendElement(out, data, 0, type.dtype);
+        } else if ((count > kLongestList && type.dtype != DType::Pred) || type.shape.empty()) {
             constexpr std::string_view kDigits = "0123456789ABCDEF";
             out.reserve(out.size() + 2 * data.size() + 8);
             out += "\"0x";
@@ -133,16 +158,56 @@ std::string denseText(const ConstantAttributes& constant)
             out += '"';
         } else {
             std::size_t next = 0;
-            appendNested(out, type.shape, 0, next, [&](std::string& to, std::size_t index) {
-                const std::uint64_t bits = elementBits(data, index, bytes);
-                if (isFloating(type.dtype))
-                    to += floatText(floatFromBits(bits, type.dtype), type.dtype);
-                else
-                    appendIntegerText(to, withSign(bits, type.dtype), type.dtype);
-            });
+            appendNested(out, type.shape, 0, next,
+                [&](std::string& to, std::size_t index) { appendElement(to, data, index, type.dtype); });
         }
     }
     return out + ">";
+}
+
+void appendSingleLine(std::string& out, std::string_view text)
+{
+    bool inString = false;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char c = text[at];
+        const bool isBlank = static_cast<unsigned char>(c) < 0x20;
+        const bool isComment = !inString && text.substr(at).starts_with("//");
+        if (!isBlank && !isComment) {
+            const bool isEscaped
+                = inString && c == '\\' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0x20;
+            inString = inString != (c == '"');
+            out += c;
+            if (isEscaped)
+                out += text[++at];
+            continue;
+        }
+        if (isComment)
+            at = std::min(text.find('\n', at), text.size());
+        while (at + 1 < text.size() && !inString && (text[at + 1] == ' ' || static_cast<unsigned char>(text[at + 1]) < 0x20))
+            ++at;
+        out += ' ';
+    }
+}
+
+std::string singleLine(std::string_view text)
+{
+    std::string out;
+    appendSingleLine(out, trimmed(text));
+    return std::string(trimmed(out));
+}
+
+std::string attributeKey(std::string_view name)
+{
+    const bool bare = !name.empty() && (std::isalpha(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_')
+        && std::all_of(name.begin(), name.end(),
+            [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.'; });
+    return bare ? std::string(name) : fmt::format("\"{}\"", name); // as it stood between its quotes
+}
+
+void AttributeList::add(const KeptAttributes& kept)
+{
+    for (const KeptAttribute& attribute : kept)
+        add(attribute.name, attribute.text);
 }
 
 std::string AttributeList::text() const
@@ -153,7 +218,7 @@ std::string AttributeList::text() const
     for (const auto& [name, value] : entries) {
         if (out.size() > 1)
             out += ", ";
-        out += name;
+        out += attributeKey(name);
         if (!value.empty())
             out += " = " + value;
     }
@@ -270,9 +335,15 @@ std::string dialectName(OpKind kind)
     case OpKind::Send:
     case OpKind::Receive:
     case OpKind::Repeat:
+    case OpKind::While:
+    case OpKind::Case:
+    case OpKind::Computation:
+    case OpKind::Other:
         return {};
-    default:
-        return fmt::format("{}.{}", kind == OpKind::ShardingConstraint || isCollective(kind) ? "sdy" : "stablehlo", opName(kind));
+    default: {
+        const bool isShardy = opInfo(kind).opClass == OpClass::Constraint || isCollective(kind);
+        return fmt::format("{}.{}", isShardy ? "sdy" : "stablehlo", opName(kind));
+    }
     }
 }
 

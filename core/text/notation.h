@@ -31,10 +31,19 @@ std::string axisListText(const AxisRefs& axes, const Mesh& mesh);
 /// The literal of a constant: `dense<0.000000e+00>`, a nested list, or for many elements a string of hexadecimal digits.
 std::string denseText(const ConstantAttributes& constant);
 
+/// Text that is kept, on one line, without comments and control characters.
+std::string singleLine(std::string_view text);
+/// The same, appended; blanks at the ends stay.
+void appendSingleLine(std::string& out, std::string_view text);
+
+/// The name of an attribute, in quotes when it is no bare word.
+std::string attributeKey(std::string_view name);
+
 /// A dictionary of attributes; MLIR prints them ordered by their names.
 class AttributeList {
 public:
     void add(std::string name, std::string value) { m_entries.emplace_back(std::move(name), std::move(value)); }
+    void add(const KeptAttributes& kept);
     /// An attribute without a value.
     void addUnit(std::string name) { m_entries.emplace_back(std::move(name), std::string()); }
     bool empty() const { return m_entries.empty(); }

@@ -16,6 +16,7 @@ struct FloatFormat {
     int width; ///< bits altogether
     int precision; ///< bits of the significand, the implied one included
     int maxExponent; ///< of a finite value 1.x * 2^e; the smallest normal one has 1 - maxExponent
+    bool isFinite = false; ///< has no infinity: all ones are NaN, the largest exponent is as any other
 };
 
 FloatFormat formatOf(DType dtype)
@@ -27,6 +28,10 @@ FloatFormat formatOf(DType dtype)
         return {16, 8, 127};
     case DType::F32:
         return {32, 24, 127};
+    case DType::F8E4M3FN:
+        return {8, 4, 7, true};
+    case DType::F8E5M2:
+        return {8, 3, 15};
     default:
         return {64, 53, 1023};
     }
@@ -41,7 +46,9 @@ std::uint64_t floatBits(double value, DType dtype)
     const FloatFormat format = formatOf(dtype);
     const int fractionBits = format.precision - 1;
     const std::uint64_t sign = std::signbit(value) ? std::uint64_t{1} << (format.width - 1) : 0;
-    const std::uint64_t infinity = ((std::uint64_t{1} << (format.width - format.precision)) - 1) << fractionBits;
+    const std::uint64_t infinity = format.isFinite
+        ? (std::uint64_t{1} << (format.width - 1)) - 1
+        : ((std::uint64_t{1} << (format.width - format.precision)) - 1) << fractionBits;
     if (std::isnan(value))
         return sign | infinity | (std::uint64_t{1} << (fractionBits - 1));
     const double magnitude = std::fabs(value);
@@ -73,7 +80,9 @@ double floatFromBits(std::uint64_t bits, DType dtype)
     const std::uint64_t exponent = (bits >> fractionBits) & exponentMask;
     const bool negative = ((bits >> (format.width - 1)) & 1) != 0;
     double magnitude = 0.0;
-    if (exponent == exponentMask)
+    if (format.isFinite && exponent == exponentMask && fraction + 1 == std::uint64_t{1} << fractionBits)
+        magnitude = std::nan("");
+    else if (exponent == exponentMask && !format.isFinite)
         magnitude = fraction == 0 ? HUGE_VAL : std::nan("");
     else if (exponent == 0)
         magnitude = std::ldexp(static_cast<double>(fraction), 1 - format.maxExponent - fractionBits);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/text/op_table.h"
 
+#include "core/program/other_op.h"
 #include "core/text/notation.h"
 
 #include <algorithm>
@@ -33,10 +34,11 @@ std::unordered_map<std::string, Row> makeTable()
         table[name] = {OpSyntax::Collective, OpKind::Reshard};
     table["stablehlo.reduce"].syntax = OpSyntax::Reduce;
     table["stablehlo.while"] = {OpSyntax::While, std::nullopt};
-    for (const char* name : {"return", "func.return", "stablehlo.return"})
-        table[name] = {OpSyntax::Return, std::nullopt};
-    for (const char* name : {"call", "func.call", "stablehlo.custom_call", "stablehlo.dynamic_slice",
-             "stablehlo.dynamic_update_slice", "sdy.sharding_group"})
+    table["stablehlo.dot"] = {OpSyntax::Items, OpKind::DotGeneral};
+    for (const char* name : {"sdy.manual_computation", "sdy.named_computation"})
+        table[name] = {OpSyntax::Computation, std::nullopt};
+    table["return"] = {OpSyntax::Return, std::nullopt};
+    for (const char* name : {"call", "func.call", "sdy.sharding_group", "stablehlo.case", "stablehlo.composite", "stablehlo.if"})
         table[name] = {OpSyntax::Items, std::nullopt};
     return table;
 }
@@ -49,6 +51,9 @@ const std::unordered_map<std::string, Row>& table()
 
 const Row* find(std::string_view name)
 {
+    static const Row kReturn{OpSyntax::Return, std::nullopt};
+    if (name.ends_with(".return"))
+        return &kReturn;
     const auto found = table().find(std::string(name));
     return found == table().end() ? nullptr : &found->second;
 }
@@ -57,7 +62,12 @@ const Row* find(std::string_view name)
 
 bool isReadableOp(std::string_view name)
 {
-    return find(name) != nullptr;
+    if (find(name) != nullptr)
+        return true;
+    OtherAttributes other;
+    other.name = name;
+    const OtherClass known = name.starts_with("sdy.") ? OtherClass::Unknown : otherClass(other);
+    return known == OtherClass::Elementwise || known == OtherClass::Named;
 }
 
 std::vector<std::string> readableOps()
@@ -81,16 +91,21 @@ std::optional<OpKind> opKindOf(std::string_view name)
     return row == nullptr ? std::nullopt : row->kind;
 }
 
-std::string_view attributeName(std::string_view name)
+bool isReadAttribute(std::string_view name)
 {
     // With the names that the generic form uses.
-    static const std::unordered_set<std::string_view> kNames = {"mw.annotation", "mw.arguments", "mw.axes", "mw.carries",
-        "mw.cause", "mw.channel", "mw.name", "mw.no_sharding", "mw.origin", "mw.partitionable", "mw.phase", "mw.reduction",
-        "mw.results", "mw.reversed", "mw.role", "mw.sources", "mw.stacked", "mw.stage", "sdy.sharding", "broadcast_dimensions",
-        "call_target_name", "callee", "compare_type", "comparison_direction", "dimensions", "dot_dimension_numbers", "algorithm",
-        "group_id", "iota_dimension", "permutation", "sharding", "slice_sizes", "value"};
-    const auto found = kNames.find(name);
-    return found == kNames.end() ? std::string_view() : *found;
+    static const std::unordered_set<std::string_view> kNames
+        = {"algorithm", "allowed_direction", "broadcast_dimensions", "callee", "compare_type", "comparison_direction",
+            "dimension", "dimension_numbers", "dimensions", "dot_dimension_numbers", "edge_padding_high", "edge_padding_low",
+            "group_id", "has_side_effect", "in_shardings", "indices_are_sorted", "interior_padding", "iota_dimension",
+            "limit_indices", "manual_axes", "out_sharding", "out_shardings", "permutation", "precision_config",
+            "scatter_dimension_numbers", "sharding", "slice_sizes", "start_indices", "strides", "unique_indices", "value"};
+    return kNames.contains(name) || isNote(name);
+}
+
+bool isNote(std::string_view name)
+{
+    return name.starts_with("mw.") || name == "sdy.sharding";
 }
 
 } // namespace meshwright

@@ -11,9 +11,9 @@
 namespace meshwright {
 
 /// How an op of the text is written, where it is not in the generic form.
-enum class OpSyntax : std::uint8_t { Items, Constant, Reduce, While, Return, Collective };
+enum class OpSyntax : std::uint8_t { Items, Constant, Reduce, While, Return, Collective, Computation };
 
-/// True for the ops that can be read, under their full names.
+/// True for the ops whose own form can be read, under their full names. All others are kept as they stand.
 bool isReadableOp(std::string_view name);
 std::vector<std::string> readableOps();
 
@@ -22,7 +22,10 @@ OpSyntax opSyntax(std::string_view name);
 /// The kind that a name stands for when the op is one of ours: `stablehlo.add`, `chlo.erf_inv`, `sdy.all_gather`.
 std::optional<OpKind> opKindOf(std::string_view name);
 
-/// The name of an attribute that is read somewhere, as a view that lives for ever; empty for all others, which are skipped.
-std::string_view attributeName(std::string_view name);
+/// True for attributes that are read from the ops that have a kind of their own; their others are kept as they stand.
+bool isReadAttribute(std::string_view name);
+
+/// True for attributes that belong to values and phases, whatever op they stand at.
+bool isNote(std::string_view name);
 
 } // namespace meshwright

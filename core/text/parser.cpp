@@ -9,6 +9,16 @@
 
 namespace meshwright {
 
+namespace {
+
+/// `ml_program.global` rather than a misspelt `func.fun`: not of a dialect whose ops are known at this place.
+bool isDialect(std::string_view name)
+{
+    return !name.starts_with("func.") && !name.starts_with("sdy.") && !name.starts_with("stablehlo.");
+}
+
+} // namespace
+
 const SyntaxAttribute* SyntaxAttribute::find(std::string_view key) const
 {
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -20,9 +30,9 @@ const SyntaxAttribute* SyntaxAttribute::find(std::string_view key) const
 
 const SyntaxAttribute* SyntaxOp::find(std::string_view key) const
 {
-    for (const auto& [known, attribute] : attributes) {
-        if (known == key)
-            return &attribute;
+    for (const SyntaxEntry& entry : attributes) {
+        if (entry.name == key)
+            return &entry.value;
     }
     return nullptr;
 }
@@ -139,10 +149,32 @@ void Parser::recover(std::size_t start)
     jump(std::min(at, text.size()));
 }
 
-bool Parser::parseLocation(std::string* name)
+/// What stands between `start` and the current token.
+std::string_view Parser::textFrom(std::size_t start) const
+{
+    return trimmed(m_lexer.text().substr(start, std::max(m_previousEnd, start) - start));
+}
+
+/// The end of the line, not looking into brackets and strings; of the text, when something has no end.
+std::size_t Parser::lineEnd(std::size_t from) const
+{
+    const std::string_view text = m_lexer.text();
+    std::size_t at = from;
+    while (at < text.size() && text[at] != '\n') {
+        const bool opens = text[at] == '(' || text[at] == '[' || text[at] == '{' || text[at] == '<';
+        if (text[at] == '"')
+            at = std::min(text.find_first_of("\"\n", at + 1), text.size());
+        at = opens ? balancedEnd(at) : at + 1;
+    }
+    return std::min(at, text.size());
+}
+
+/// `loc(..)`, if there is one.
+bool Parser::parseLocation(std::string_view* location)
 {
     if (!m_token.isWord("loc"))
         return true;
+    const std::size_t start = m_token.offset;
     advance();
     if (!m_token.is('('))
         return expected("'('");
@@ -151,9 +183,8 @@ bool Parser::parseLocation(std::string* name)
         jump(m_lexer.text().size());
         return expected("')'");
     }
-    advance();
-    if (name != nullptr && m_token.kind == TokenKind::String)
-        *name = unescaped(m_token.text);
+    if (location != nullptr)
+        *location = m_lexer.text().substr(start, end - start);
     jump(end);
     return true;
 }
@@ -182,20 +213,21 @@ bool Parser::parseInteger(std::int64_t& value)
 SyntaxModule Parser::parseModule()
 {
     advance();
-    while (m_token.kind == TokenKind::Hash) // aliases before the module
-        parseTopLevel();
+    while (m_token.kind == TokenKind::Hash)
+        keepLines(m_module.aliases);
     bool braced = false;
     if (!parseModuleHeader(braced))
         return std::move(m_module);
     while (m_token.kind != TokenKind::End && !(braced && m_token.is('}')) && !m_problems.full()) {
         const std::size_t start = m_token.offset;
-        if (!parseTopLevel() && m_token.offset <= start && m_token.kind != TokenKind::End)
+        if (!parseTopLevel(braced ? m_module.rest : m_module.trailer) && m_token.offset <= start
+            && m_token.kind != TokenKind::End)
             jump(start + 1);
     }
     if (braced && expect('}'))
         parseLocation();
-    while (m_token.kind == TokenKind::Hash)
-        parseTopLevel();
+    while (m_token.kind == TokenKind::Hash || m_lexer.text().substr(m_token.offset).starts_with("{-#"))
+        keepLines(m_module.trailer);
     if (m_token.kind != TokenKind::End && m_problems.empty())
         expected("the end of the text");
     return std::move(m_module);
@@ -206,39 +238,56 @@ bool Parser::parseModuleHeader(bool& braced)
     if (!m_token.isWord("module") && !m_token.isWord("builtin.module"))
         return true;
     advance();
-    if (m_token.kind == TokenKind::Symbol)
-        advance();
+    if (m_token.kind == TokenKind::Symbol && !parseSymbol(m_module.name))
+        return false;
     if (acceptWord("attributes")) {
-        SyntaxAttribute attributes;
-        if (!parseAttribute(attributes, true))
+        if (!parseAttribute(m_module.attributes, true))
             return false;
-        m_module.isOurs = attributes.find("mw.version") != nullptr;
+        m_module.isOurs = m_module.attributes.find("mw.version") != nullptr;
     }
     braced = true;
     return expect('{');
 }
 
-bool Parser::parseTopLevel()
+/// Keeps an alias, a resource or an op that is no function, with its line end.
+void Parser::keepLines(std::string& into)
+{
+    const std::string_view text = m_lexer.text();
+    const std::size_t start = m_token.offset;
+    std::size_t end = lineEnd(start);
+    if (text.substr(start).starts_with("{-#")) {
+        const std::size_t close = text.find("#-}", start);
+        end = close == std::string_view::npos ? text.size() : close + 3;
+    } else if (m_token.kind == TokenKind::Hash) {
+        const std::size_t value = text.find('=', start);
+        m_aliases.emplace(m_token.text, value == std::string_view::npos ? end : std::min(value + 1, end));
+    }
+    into += trimmed(text.substr(start, end - start));
+    into += '\n';
+    jump(end);
+}
+
+bool Parser::parseTopLevel(std::string& aliases)
 {
     const std::size_t start = m_token.offset;
-    if (m_token.kind == TokenKind::Hash) { // an alias: nothing that is read here uses one
-        const std::string_view text = m_lexer.text();
-        std::size_t at = start;
-        while (at < text.size() && text[at] != '\n') {
-            const bool opens = text[at] == '(' || text[at] == '[' || text[at] == '{';
-            at = opens ? balancedEnd(at) : at + 1;
-        }
-        jump(std::min(at, text.size()));
+    bool good = false;
+    if (m_token.kind == TokenKind::Hash) {
+        keepLines(aliases);
         return true;
     }
-    bool good = false;
     if (m_token.isWord("sdy.mesh")) {
         good = parseMeshOp();
     } else if (m_token.isWord("func.func")) {
         SyntaxFunction function;
         good = parseFunction(function);
-        if (good)
+        function.end = m_previousEnd;
+        if (good && function.isDeclaration)
+            m_module.rest += std::string(m_lexer.text().substr(function.start, function.end - function.start)) + "\n";
+        else if (good)
             m_module.functions.push_back(std::move(function));
+    } else if (m_token.kind == TokenKind::Word && m_token.text.find('.') != std::string_view::npos && isDialect(m_token.text)) {
+        keepLines(m_module.rest);
+        return true;
     } else {
         expected("'func.func' or 'sdy.mesh'");
     }
@@ -264,6 +313,7 @@ bool Parser::parseMeshOp()
 
 bool Parser::parseFunction(SyntaxFunction& function)
 {
+    function.start = m_token.offset;
     advance();
     if (m_token.isWord("public") || m_token.isWord("private") || m_token.isWord("nested")) {
         function.isPrivate = !m_token.isWord("public");
@@ -283,6 +333,10 @@ bool Parser::parseFunction(SyntaxFunction& function)
         return false;
     if (acceptWord("attributes") && !parseAttribute(function.attributes, true))
         return false;
+    if (!m_token.is('{') && function.isPrivate) {
+        function.isDeclaration = true;
+        return true;
+    }
     if (!expect('{') || !parseOps(function.body) || !expect('}'))
         return false;
     function.valueCount = m_valueCount;
@@ -291,9 +345,18 @@ bool Parser::parseFunction(SyntaxFunction& function)
 
 bool Parser::parseArguments(SyntaxFunction& function)
 {
+    const std::size_t open = m_token.offset;
     if (!expect('('))
         return false;
     while (!m_token.is(')')) {
+        if (m_token.kind != TokenKind::Value && function.isPrivate
+            && function.arguments.empty()) { // of a declaration: types only
+            const std::size_t end = balancedEnd(open);
+            if (end == std::string_view::npos)
+                return expected("')'");
+            jump(end);
+            return true;
+        }
         if (m_token.kind != TokenKind::Value)
             return expected("an argument with '%'");
         SyntaxFunction::Argument argument;
@@ -306,8 +369,11 @@ bool Parser::parseArguments(SyntaxFunction& function)
             return false;
         if (m_token.is('{') && !parseAttribute(argument.attributes, true))
             return false;
-        if (!parseLocation(&argument.location))
+        std::string_view location;
+        if (!parseLocation(&location))
             return false;
+        if (const std::size_t quote = location.find('"'); quote != std::string_view::npos && quote == location.find('(') + 1)
+            argument.location = unescaped(location.substr(quote, location.find('"', quote + 1) - quote + 1));
         function.body.argumentTypes.push_back(std::move(type));
         function.arguments.push_back(std::move(argument));
         if (!accept(','))

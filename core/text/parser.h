@@ -33,7 +33,12 @@ private:
     };
 
     // Tokens (parser.cpp)
-    void advance() { m_token = m_lexer.next(); }
+    void advance()
+    {
+        m_previousEnd = m_lexer.position();
+        m_token = m_lexer.next();
+    }
+    std::string_view textFrom(std::size_t start) const;
     bool expected(std::string_view what);
     bool expect(char punctuation);
     bool expectWord(std::string_view word);
@@ -42,13 +47,15 @@ private:
     void jump(std::size_t position);
     std::size_t balancedEnd(std::size_t open) const;
     void recover(std::size_t start);
-    bool parseLocation(std::string* name = nullptr);
+    std::size_t lineEnd(std::size_t from) const;
+    bool parseLocation(std::string_view* location = nullptr);
     bool parseSymbol(std::string& name);
     bool parseInteger(std::int64_t& value);
 
     // The module and its functions (parser.cpp)
     bool parseModuleHeader(bool& braced);
-    bool parseTopLevel();
+    bool parseTopLevel(std::string& aliases);
+    void keepLines(std::string& into);
     bool parseMeshOp();
     bool parseFunction(SyntaxFunction& function);
     bool parseArguments(SyntaxFunction& function);
@@ -66,17 +73,24 @@ private:
     bool parseGeneric(SyntaxOp& op);
     bool parseRegionArguments(SyntaxRegion& region);
     bool parseRegion(SyntaxRegion& region);
+    bool parseBlock(SyntaxRegion& region, std::size_t mark);
     bool parsePretty(SyntaxOp& op);
+    bool parseVerbatim(SyntaxOp& op);
+    bool findVerbatimEnd(SyntaxOp& op, std::size_t& types, std::size_t& end);
     bool parseItem(SyntaxOp& op);
     bool parseItems(SyntaxOp& op);
     bool parseKeyword(SyntaxOp& op);
+    bool parseRanges(SyntaxOp& op);
+    bool parseConvolution(SyntaxOp& op);
+    bool parseComputation(SyntaxOp& op);
     bool parseConstant(SyntaxOp& op);
     bool parseReduce(SyntaxOp& op);
     bool parseReducer(SyntaxOp& op);
     bool parseWhile(SyntaxOp& op);
     bool parseReturn(SyntaxOp& op);
     bool parseCollectiveAxes(SyntaxOp& op);
-    bool parseOpAttributes(SyntaxOp& op);
+    bool parseOpAttributes(SyntaxOp& op, bool areProperties = false);
+    SyntaxAttribute& addAttribute(SyntaxOp& op, std::string_view name);
     bool parseTypes(SyntaxOp& op);
     bool parseTypeList(std::vector<SyntaxType>& types, char close);
 
@@ -84,6 +98,8 @@ private:
     bool parseType(SyntaxType& type);
     bool parseTensor(SyntaxType& type);
     bool parseAttribute(SyntaxAttribute& attribute, bool typed);
+    bool parseAttributeValue(SyntaxAttribute& attribute, bool typed);
+    bool parseAlias(SyntaxAttribute& attribute, std::string_view name);
     bool parseNumber(SyntaxAttribute& attribute, bool typed);
     bool parseWordAttribute(SyntaxAttribute& attribute);
     bool parseHashAttribute(SyntaxAttribute& attribute);
@@ -98,11 +114,14 @@ private:
 
     Lexer m_lexer;
     Token m_token;
+    std::size_t m_previousEnd = 0; ///< behind the token before
     TextProblems& m_problems;
     SyntaxModule m_module;
 
     std::unordered_map<std::string_view, Definition> m_names; ///< what the current function has defined so far, in open regions
     std::vector<std::string_view> m_defined; ///< the same names in order, so that a region's can be dropped
+    std::unordered_map<std::string_view, std::size_t> m_aliases; ///< where `#name = ..` says what it stands for
+    bool m_inAlias = false; ///< reading what one stands for, in which others stand for nothing
     std::int32_t m_valueCount = 0;
     int m_depth = 0; ///< of regions and attributes within one another
 };

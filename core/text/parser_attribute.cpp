@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace meshwright {
@@ -51,6 +52,11 @@ bool Parser::parseType(SyntaxType& type)
     type.offset = m_token.offset;
     if (m_token.isWord("tensor") && m_lexer.peek() == '<')
         return parseTensor(type);
+    if (m_token.kind == TokenKind::Type && m_token.text == "stablehlo.token") {
+        type.type.dtype = DType::Token;
+        advance();
+        return true;
+    }
     if (m_token.kind != TokenKind::Word && m_token.kind != TokenKind::Type)
         return expected("a type");
     std::size_t end = m_lexer.position();
@@ -85,8 +91,15 @@ bool Parser::parseTensor(SyntaxType& type)
         ++at;
     }
     const char* word = at;
-    while (at != last && ((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9')))
+    const auto isNamePart = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+    while (at != last && isNamePart(*at))
         ++at;
+    if (at != last && *at == '<' && std::string_view(word, static_cast<std::size_t>(at - word)) == "complex") {
+        ++at;
+        while (at != last && isNamePart(*at))
+            ++at;
+        at += at != last && *at == '>' ? 1 : 0;
+    }
     const std::string_view name(word, static_cast<std::size_t>(at - word));
     const auto dtype = parseDType(name);
     known = dtype && dtypeName(*dtype) == name && at != last && *at == '>';
@@ -109,6 +122,15 @@ bool Parser::parseTensor(SyntaxType& type)
 }
 
 bool Parser::parseAttribute(SyntaxAttribute& attribute, bool typed)
+{
+    const std::size_t start = m_token.offset;
+    const bool good = parseAttributeValue(attribute, typed);
+    attribute.offset = start;
+    attribute.end = m_previousEnd;
+    return good;
+}
+
+bool Parser::parseAttributeValue(SyntaxAttribute& attribute, bool typed)
 {
     attribute.offset = m_token.offset;
     if (m_depth >= kDeepest)
@@ -142,7 +164,7 @@ bool Parser::parseAttribute(SyntaxAttribute& attribute, bool typed)
     if (m_token.is('{'))
         return parseDictionary(attribute, '}');
     if (m_token.is('<')) {
-        if (m_lexer.peek() != '@')
+        if (m_lexer.peek() != '@' && !m_lexer.text().substr(m_lexer.position()).starts_with("mesh<"))
             return parseDictionary(attribute, '>');
         attribute.kind = Kind::Shardings;
         return parseSharding(attribute.shardings);
@@ -169,8 +191,7 @@ bool Parser::parseWordAttribute(SyntaxAttribute& attribute)
     if (m_token.isWord("dense"))
         return parseDense(attribute);
     if (m_token.isWord("dense_resource"))
-        return m_problems.report("MW1327", m_token.offset, "the data of the constant is not in the text (dense_resource)",
-            "write the program without resources for large constants");
+        return parseDense(attribute);
     if (m_token.isWord("array") && m_lexer.peek() == '<') { // array<i64: 1, 2>
         advance();
         advance();
@@ -202,10 +223,9 @@ bool Parser::parseWordAttribute(SyntaxAttribute& attribute)
 bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
 {
     const Token name = m_token;
-    if (m_lexer.peek() != '<') { // an alias
-        attribute.kind = Kind::Other;
+    if (m_lexer.peek() != '<') {
         advance();
-        return true;
+        return parseAlias(attribute, name.text);
     }
     advance();
     if (name.text == "sdy.sharding") {
@@ -225,8 +245,6 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
         }
         return expect(']') && expect('>');
     }
-    if (name.text == "stablehlo.dot" || name.text == "stablehlo.dot_algorithm")
-        return parseDictionary(attribute, '>');
     const std::size_t open = m_token.offset;
     const std::size_t end = balancedEnd(open);
     if (end == std::string_view::npos) {
@@ -234,8 +252,12 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
         return expected("'>'");
     }
     advance();
-    const bool isList = m_token.isWord("axis_ref_list");
+    const bool isList = m_token.isWord("axis_ref_list") || m_token.isWord("manual_axes");
     const bool isEnumerator = name.text == "stablehlo" && m_token.kind == TokenKind::Word;
+    if (name.text.starts_with("stablehlo.") && m_token.kind == TokenKind::Word && m_lexer.peek() == '=') {
+        jump(open); // #stablehlo.gather<offset_dims = [1], ..>
+        return parseDictionary(attribute, '>');
+    }
     advance();
     if (isList)
         return parseAxes(attribute) && expect('>');
@@ -246,6 +268,22 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
     }
     jump(end);
     return true;
+}
+
+/// What an alias before the module stands for; of others (`#loc`) nothing but the name matters.
+bool Parser::parseAlias(SyntaxAttribute& attribute, std::string_view name)
+{
+    attribute.kind = Kind::Other;
+    const auto found = m_aliases.find(name);
+    if (found == m_aliases.end() || m_inAlias)
+        return true;
+    const std::size_t after = m_previousEnd;
+    m_inAlias = true;
+    jump(found->second);
+    const bool good = parseAttributeValue(attribute, true);
+    m_inAlias = false;
+    jump(after);
+    return good;
 }
 
 bool Parser::parseList(SyntaxAttribute& attribute, char close)
@@ -284,10 +322,11 @@ bool Parser::parseDictionary(SyntaxAttribute& attribute, char close)
     return expect(close);
 }
 
-/// `dense<..> : tensor<..>`; the data are read when the type is known.
+/// `dense<..> : tensor<..>`; the data are read when the type is known. Those of `dense_resource<..>` are not in the text.
 bool Parser::parseDense(SyntaxAttribute& attribute)
 {
     const std::string_view text = m_lexer.text();
+    const bool isElsewhere = m_token.isWord("dense_resource");
     attribute.kind = Kind::Dense;
     if (m_lexer.peek() != '<') {
         advance();
@@ -306,9 +345,13 @@ bool Parser::parseDense(SyntaxAttribute& attribute)
     SyntaxType type;
     if (!expect(':') || !parseType(type))
         return false;
-    if (!type.unsupported.empty())
+    if (!type.unsupported.empty() || type.type.dtype == DType::Token)
         return m_problems.report("MW1322", type.offset, fmt::format("constants of type {} are not supported", type.unsupported));
     attribute.constant.type = std::move(type.type);
+    if (isElsewhere) {
+        attribute.constant.data.value = std::shared_ptr<const std::string>();
+        return true;
+    }
     return parseDenseBody(text.substr(start, end - start), start, attribute.constant.type, attribute.constant.data, m_problems);
 }
 
@@ -379,6 +422,7 @@ bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index
     }
     if (!expect(']'))
         return false;
+    const bool isMaximal = axes.empty() && m_token.is(','); // the ids of the one device
     if (accept(',')) {
         if (!expectWord("device_ids") || !expect('=') || !expect('['))
             return false;
@@ -398,7 +442,7 @@ bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index
         return m_problems.report(mesh.error(), offset);
     if (name.empty()) { // written where it is used: one of the meshes, or a new one
         for (std::size_t i = 0; i < m_module.meshes.size(); ++i) {
-            if (m_module.meshes[i].mesh == *mesh) {
+            if (m_module.meshes[i].mesh == *mesh && m_module.meshes[i].isMaximal == isMaximal) {
                 index = static_cast<std::int32_t>(i);
                 return true;
             }
@@ -406,7 +450,7 @@ bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index
         name = fmt::format("inlined_mesh_{}", m_module.meshes.size());
     }
     index = static_cast<std::int32_t>(m_module.meshes.size());
-    m_module.meshes.push_back({std::move(name), *std::move(mesh)});
+    m_module.meshes.push_back({std::move(name), *std::move(mesh), isMaximal});
     return true;
 }
 

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 namespace meshwright {
 
 namespace {
@@ -141,13 +144,21 @@ bool Parser::parseOpBody(SyntaxOp& op)
     if (m_token.kind != TokenKind::Word && !generic)
         return expected("an op");
     op.name = generic ? m_token.text.substr(1, m_token.text.size() - 2) : m_token.text;
-    if (!isReadableOp(op.name)) {
+    const bool isKnown = isReadableOp(op.name);
+    const bool isName = std::all_of(op.name.begin(), op.name.end(),
+        [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-' || c == '$'; });
+    if (!isName)
+        return expected("the name of an op");
+    if (!isKnown && op.name.find('.') == std::string_view::npos) {
         const std::vector<std::string> names = readableOps();
-        return m_problems.report("MW1321", op.offset, fmt::format("{} is not supported", op.name.substr(0, 80)),
-            suggestion(op.name, names).substr(0, 80));
+        return m_problems.report(
+            "MW1321", op.offset, fmt::format("{} is no op", op.name.substr(0, 80)), suggestion(op.name, names).substr(0, 80));
     }
     advance();
-    return (generic ? parseGeneric(op) : parsePretty(op)) && parseLocation();
+    if (!(generic ? parseGeneric(op) : isKnown ? parsePretty(op) : parseVerbatim(op)))
+        return false;
+    op.end = m_previousEnd;
+    return parseLocation(&op.location);
 }
 
 bool Parser::parseGeneric(SyntaxOp& op)
@@ -156,7 +167,7 @@ bool Parser::parseGeneric(SyntaxOp& op)
         return false;
     if (m_token.is('<')) { // properties: <{..}>
         advance();
-        if (!parseOpAttributes(op) || !expect('>'))
+        if (!parseOpAttributes(op, true) || !expect('>'))
             return false;
     }
     if (accept('(')) {
@@ -171,6 +182,67 @@ bool Parser::parseGeneric(SyntaxOp& op)
     if (m_token.is('{') && !parseOpAttributes(op))
         return false;
     return parseTypes(op);
+}
+
+/// An op of a form of its own that is not known: its operands are the values in it, its types stand behind the last colon.
+bool Parser::parseVerbatim(SyntaxOp& op)
+{
+    op.isVerbatim = true;
+    std::size_t types = 0;
+    std::size_t end = 0;
+    if (!findVerbatimEnd(op, types, end))
+        return false;
+    if (types == 0)
+        return m_problems.report("MW1321", op.offset, fmt::format("{} is not known, and shows no types", op.name.substr(0, 80)),
+            "write it in the generic form: \"op\"(%a) : (type) -> type");
+    jump(types);
+    if (!parseTypes(op))
+        return false;
+    if (m_previousEnd > end || (m_token.kind != TokenKind::End && m_token.offset < end))
+        return m_problems.report("MW1321", op.offset, fmt::format("{} is not known, nor are its types", op.name.substr(0, 80)),
+            "write it in the generic form: \"op\"(%a) : (type) -> type");
+    return true;
+}
+
+/// Walks to the end of the op: of its line, outside of brackets. `types` is where its last colon outside of brackets is, 0 for none.
+bool Parser::findVerbatimEnd(SyntaxOp& op, std::size_t& types, std::size_t& end)
+{
+    const std::string_view text = m_lexer.text();
+    std::size_t depth = 0;
+    end = m_previousEnd;
+    while (m_token.kind != TokenKind::End) {
+        const bool onNewLine = text.substr(m_previousEnd, m_token.offset - m_previousEnd).find('\n') != std::string_view::npos;
+        if (depth == 0 && (onNewLine || m_token.is('}') || m_token.isWord("loc")))
+            return true;
+        if (m_token.kind == TokenKind::Bad)
+            return expected("the rest of the op");
+        if (m_token.kind == TokenKind::Label)
+            return m_problems.report("MW1321", op.offset, fmt::format("{} is not known, and has blocks", op.name.substr(0, 80)),
+                "write it in the generic form: \"op\"(%a) ({ blocks }) : (type) -> type");
+        if (m_token.kind == TokenKind::Value) {
+            op.operands.emplace_back();
+            if (!parseUse(op.operands.back()))
+                return false;
+            if (m_token.is('=') || (depth > 0 && m_token.is(':')))
+                return m_problems.report("MW1321", op.offset,
+                    fmt::format("{} is not known, and has blocks", op.name.substr(0, 80)),
+                    "write it in the generic form: \"op\"(%a) ({ blocks }) : (type) -> type");
+            end = m_previousEnd;
+            continue;
+        }
+        if (m_token.is('(') || m_token.is('[') || m_token.is('{') || m_token.is('<'))
+            ++depth;
+        if (m_token.is(')') || m_token.is(']') || m_token.is('}') || m_token.is('>')) {
+            if (depth == 0)
+                return expected("the end of the op");
+            --depth;
+        }
+        if (depth == 0 && m_token.is(':'))
+            types = m_token.offset;
+        advance();
+        end = m_previousEnd;
+    }
+    return true;
 }
 
 /// `%a: type, %b: type)` behind an open parenthesis: arguments that the region defines.
@@ -204,6 +276,12 @@ bool Parser::parseRegion(SyntaxRegion& region)
         if (!expect(':'))
             return false;
     }
+    return parseBlock(region, mark);
+}
+
+/// The ops of a region; what was defined since `mark` is forgotten behind it.
+bool Parser::parseBlock(SyntaxRegion& region, std::size_t mark)
+{
     const bool good = parseOps(region);
     closeScope(mark);
     return good;
@@ -220,6 +298,8 @@ bool Parser::parsePretty(SyntaxOp& op)
         return parseWhile(op);
     case OpSyntax::Return:
         return parseReturn(op);
+    case OpSyntax::Computation:
+        return parseComputation(op);
     case OpSyntax::Collective:
         return parseCollectiveAxes(op) && parseItems(op) && parseTypes(op);
     case OpSyntax::Items:
@@ -252,23 +332,64 @@ bool Parser::parseItem(SyntaxOp& op)
         return parseKeyword(op);
     if (m_token.is('{'))
         return parseOpAttributes(op);
-    if (accept('('))
-        return parseUses(op.operands, ')');
-    if (m_token.kind == TokenKind::Symbol) {
-        SyntaxAttribute callee;
-        const bool good = parseAttribute(callee, false);
-        op.attributes.emplace_back("callee", std::move(callee));
-        return good;
+    if (accept('(')) {
+        while (!m_token.is(')')) {
+            if (m_token.is(','))
+                advance();
+            else if (!parseItem(op))
+                return false;
+        }
+        return expect(')');
     }
+    if (const char next = m_token.is('[') ? m_lexer.peek() : ' '; next == ']' || (next >= '0' && next <= '9'))
+        return parseRanges(op);
+    if (m_token.kind == TokenKind::Symbol)
+        return parseAttribute(addAttribute(op, "callee"), false);
+    if (m_token.kind == TokenKind::String)
+        return parseAttribute(addAttribute(op, "name"), false);
     if (m_token.is('<')) {
-        SyntaxAttribute sharding;
+        SyntaxAttribute& sharding = addAttribute(op, "sharding");
         sharding.kind = SyntaxAttribute::Kind::Shardings;
         sharding.offset = m_token.offset;
-        const bool good = parseSharding(sharding.shardings);
-        op.attributes.emplace_back("sharding", std::move(sharding));
-        return good;
+        return parseSharding(sharding.shardings);
     }
     return expected("an operand, an attribute or ':'");
+}
+
+SyntaxAttribute& Parser::addAttribute(SyntaxOp& op, std::string_view name)
+{
+    SyntaxEntry& entry = op.attributes.emplace_back();
+    entry.name = name;
+    entry.isKeyword = true;
+    return entry.value;
+}
+
+/// What a slice takes: `[0:4, 0:8:2]`.
+bool Parser::parseRanges(SyntaxOp& op)
+{
+    SyntaxAttribute& ranges = addAttribute(op, "ranges");
+    ranges.kind = SyntaxAttribute::Kind::Ranges;
+    ranges.offset = m_token.offset;
+    advance();
+    while (!m_token.is(']')) {
+        SyntaxAttribute& range = ranges.items.emplace_back();
+        range.kind = SyntaxAttribute::Kind::List;
+        for (int i = 0; i < 3; ++i) {
+            SyntaxAttribute& bound = range.items.emplace_back();
+            bound.kind = SyntaxAttribute::Kind::Integer;
+            bound.integer = 1; // the stride that need not be there
+            if (i > 0 && !accept(':')) {
+                if (i == 2)
+                    break;
+                return expected("':'");
+            }
+            if (!parseInteger(bound.integer))
+                return false;
+        }
+        if (!accept(','))
+            break;
+    }
+    return expect(']');
 }
 
 /// `LT`, `dim = 0`, `contracting_dims = [1] x [0]`.
@@ -280,6 +401,8 @@ bool Parser::parseKeyword(SyntaxOp& op)
         op.words.push_back(word.text);
         return true;
     }
+    if (word.text == "dim_numbers")
+        return parseConvolution(op);
     SyntaxAttribute value;
     if (!parseAttribute(value, false))
         return false;
@@ -291,10 +414,80 @@ bool Parser::parseKeyword(SyntaxOp& op)
         both.items.emplace_back();
         if (!parseAttribute(both.items.back(), false))
             return false;
+        both.end = both.items.back().end;
         value = std::move(both);
     }
-    op.attributes.emplace_back(word.text, std::move(value));
+    addAttribute(op, word.text) = std::move(value);
     return true;
+}
+
+/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, which is no sequence of tokens.
+bool Parser::parseConvolution(SyntaxOp& op)
+{
+    const std::string_view text = m_lexer.text();
+    SyntaxAttribute& numbers = addAttribute(op, "dim_numbers");
+    numbers.kind = SyntaxAttribute::Kind::Word;
+    numbers.offset = m_token.offset;
+    std::size_t end = m_token.offset;
+    for (int i = 0; i < 3 && end != std::string_view::npos; ++i) {
+        const std::size_t open = text.find_first_not_of(" \n\tx->", end);
+        end = open == std::string_view::npos || text[open] != '[' ? std::string_view::npos : balancedEnd(open);
+    }
+    if (end == std::string_view::npos)
+        return expected("dimension numbers: [..]x[..]->[..]");
+    numbers.text = text.substr(numbers.offset, end - numbers.offset);
+    jump(end);
+    numbers.end = end;
+    return true;
+}
+
+/// `(%arg0) in_shardings=[..] out_shardings=[..] manual_axes={..} (%arg1: tensor<..>) { .. } : (tensor<..>) -> tensor<..>`; a named
+/// one has its name in <> first.
+bool Parser::parseComputation(SyntaxOp& op)
+{
+    if (accept('<')) {
+        if (m_token.kind != TokenKind::String)
+            return expected("the computation's name in quotes");
+        if (!parseAttribute(addAttribute(op, "name"), false) || !expect('>'))
+            return false;
+    }
+    if (!expect('(') || !parseUses(op.operands, ')'))
+        return false;
+    while (m_token.kind == TokenKind::Word) {
+        const Token word = m_token;
+        const bool areAxes = word.text == "manual_axes";
+        if (!areAxes && word.text != "in_shardings" && word.text != "out_shardings")
+            return expected("in_shardings, out_shardings or manual_axes");
+        advance();
+        SyntaxAttribute& value = addAttribute(op, word.text);
+        value.offset = m_token.offset;
+        if (!expect('='))
+            return false;
+        if (areAxes) {
+            if (!parseAxes(value))
+                return false;
+            continue;
+        }
+        value.kind = SyntaxAttribute::Kind::Shardings;
+        if (!expect('['))
+            return false;
+        while (!m_token.is(']')) {
+            if (!parseSharding(value.shardings))
+                return false;
+            if (!accept(','))
+                break;
+        }
+        if (!expect(']'))
+            return false;
+    }
+    op.regions.emplace_back();
+    SyntaxRegion& region = op.regions.back();
+    const std::size_t mark = m_defined.size();
+    if (!expect('(') || !parseRegionArguments(region) || !expect('{') || !parseBlock(region, mark) || !expect('}'))
+        return false;
+    if (m_token.is('{') && !parseOpAttributes(op))
+        return false;
+    return parseTypes(op);
 }
 
 bool Parser::parseConstant(SyntaxOp& op)
@@ -306,7 +499,7 @@ bool Parser::parseConstant(SyntaxOp& op)
         return false;
     if (value.kind != SyntaxAttribute::Kind::Dense)
         return m_problems.report("MW1327", value.offset, "expected a constant: dense<..>");
-    op.attributes.emplace_back("value", std::move(value));
+    addAttribute(op, "value") = std::move(value);
     return true;
 }
 
@@ -322,6 +515,7 @@ bool Parser::parseReduce(SyntaxOp& op)
             return false;
     } while (accept(','));
     op.operands.insert(op.operands.end(), initial.begin(), initial.end());
+    const std::size_t pairs = op.operands.size() / 2;
     const bool applies = acceptWord("applies");
     if (applies) {
         if (m_token.kind != TokenKind::Word)
@@ -333,7 +527,23 @@ bool Parser::parseReduce(SyntaxOp& op)
         return expected("'across dimensions'");
     if (!parseKeyword(op) || (m_token.is('{') && !parseOpAttributes(op)) || !parseTypes(op))
         return false;
-    return applies || !m_token.isWord("reducer") || parseReducer(op);
+    if (applies || !m_token.isWord("reducer"))
+        return true;
+    if (!parseReducer(op))
+        return false;
+    // The text has a pair of arguments for each operand; the block has first all left ones, then all right ones.
+    SyntaxRegion& region = op.regions.back();
+    if (region.arguments.size() == 2 * pairs && pairs > 1) {
+        const std::vector<std::int32_t> arguments = region.arguments;
+        const std::vector<SyntaxType> types = region.argumentTypes;
+        for (std::size_t i = 0; i < pairs; ++i) {
+            for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+                region.arguments[side * pairs + i] = arguments[2 * i + side];
+                region.argumentTypes[side * pairs + i] = types[2 * i + side];
+            }
+        }
+    }
+    return true;
 }
 
 /// `reducer(%arg1: tensor<f32>, %arg2: tensor<f32>) { .. }`; of several operands each has its own pair of arguments.
@@ -347,9 +557,7 @@ bool Parser::parseReducer(SyntaxOp& op)
         if (!parseRegionArguments(region))
             return false;
     }
-    const bool good = expect('{') && parseOps(region) && expect('}');
-    closeScope(mark);
-    return good;
+    return expect('{') && parseBlock(region, mark) && expect('}');
 }
 
 bool Parser::parseWhile(SyntaxOp& op)
@@ -385,9 +593,7 @@ bool Parser::parseWhile(SyntaxOp& op)
             region.arguments.push_back(m_valueCount++);
         }
         region.argumentTypes = op.operandTypes;
-        const bool good = parseOps(region);
-        closeScope(mark);
-        if (!good || !expect('}'))
+        if (!parseBlock(region, mark) || !expect('}'))
             return false;
     }
     return true;
@@ -442,23 +648,37 @@ bool Parser::parseCollectiveAxes(SyntaxOp& op)
         if (!expect(']'))
             return false;
     }
-    op.attributes.emplace_back("axes", std::move(axes));
+    addAttribute(op, "axes") = std::move(axes);
     return true;
 }
 
-bool Parser::parseOpAttributes(SyntaxOp& op)
+/// `{name = value, name}`. What is not read anywhere is kept as its place in the text.
+bool Parser::parseOpAttributes(SyntaxOp& op, bool areProperties)
 {
-    SyntaxAttribute dictionary;
-    if (!parseAttribute(dictionary, true))
+    const bool keepsAll = !opKindOf(op.name);
+    if (!expect('{'))
         return false;
-    if (dictionary.kind != SyntaxAttribute::Kind::Dictionary)
-        return m_problems.report("MW1320", dictionary.offset, "expected '{'");
-    for (std::size_t i = 0; i < dictionary.items.size(); ++i) {
-        const std::string_view known = attributeName(dictionary.keys[i]);
-        if (!known.empty())
-            op.attributes.emplace_back(known, std::move(dictionary.items[i]));
+    while (!m_token.is('}')) {
+        if (m_token.kind != TokenKind::Word && m_token.kind != TokenKind::String)
+            return expected("an attribute's name");
+        SyntaxEntry& entry = op.attributes.emplace_back();
+        entry.name = m_token.kind == TokenKind::String ? m_token.text.substr(1, m_token.text.size() - 2) : m_token.text;
+        entry.isProperty = areProperties;
+        entry.value.offset = m_token.offset;
+        advance();
+        if (accept('=') && !parseAttribute(entry.value, true))
+            return false;
+        if (!keepsAll && !isReadAttribute(entry.name)) {
+            SyntaxAttribute place;
+            place.kind = entry.value.kind == SyntaxAttribute::Kind::Unit ? entry.value.kind : SyntaxAttribute::Kind::Other;
+            place.offset = entry.value.offset;
+            place.end = entry.value.end;
+            entry.value = std::move(place);
+        }
+        if (!accept(','))
+            break;
     }
-    return true;
+    return expect('}');
 }
 
 bool Parser::parseTypes(SyntaxOp& op)

@@ -171,33 +171,32 @@ std::optional<std::int64_t> FunctionReader::limitOf(const SyntaxOp& op, const Bi
     return limit && inclusive ? checkedMultiplyAdd(*limit, 1, 1) : limit;
 }
 
+/// False, and a problem, when the values of the loop, its results and what its blocks take and give differ in number.
+bool FunctionReader::isWellFormed(const SyntaxOp& op)
+{
+    const std::size_t count = op.operands.size();
+    const bool good = op.regions.size() == 2 && op.regions[0].arguments.size() == count && op.regions[1].arguments.size() == count
+        && !op.regions[0].ops.empty() && !op.regions[1].ops.empty() && op.regions[1].ops.back().operands.size() == count
+        && op.resultCount == static_cast<std::int32_t>(count) && opSyntax(op.regions[1].ops.back().name) == OpSyntax::Return;
+    return good
+        || m_problems.report("MW1328", op.offset, "the loop's values, its results and what its body returns differ in number");
+}
+
+/// What the loop does, when it is a counted one.
 std::optional<FunctionReader::LoopPlan> FunctionReader::planOf(const SyntaxOp& op, const Bindings& bindings)
 {
-    const auto notCounted = [&](const std::string& why) {
-        m_problems.report("MW1328", op.offset, fmt::format("the loop is not a counted one: {}", why),
-            "loops must run from a constant up to a constant");
-        return std::nullopt;
-    };
-    const std::size_t count = op.operands.size();
-    if (op.regions.size() != 2 || op.regions[0].arguments.size() != count || op.regions[1].arguments.size() != count
-        || op.regions[1].ops.empty() || op.regions[1].ops.back().operands.size() != count
-        || op.resultCount != static_cast<std::int32_t>(count) || opSyntax(op.regions[1].ops.back().name) != OpSyntax::Return)
-        return notCounted("its values, its results and what its body returns differ in number");
-
     std::size_t counter = 0;
     const auto limit = limitOf(op, bindings, counter);
     if (!limit)
-        return notCounted("the condition does not compare one of its values with a constant");
+        return std::nullopt;
     const SyntaxRegion& body = op.regions[1];
     const auto first = affineOf(bindings[static_cast<std::size_t>(op.operands[counter].value)], false);
     const auto step = stepOf(body, body.ops.back().operands[counter], body.arguments[counter], &bindings, 0);
-    if (!first || first->scale != 0)
-        return notCounted("the counter does not start at a constant");
-    if (!step || *step < 1)
-        return notCounted("the body does not add a constant to the counter");
+    if (!first || first->scale != 0 || !step || *step < 1)
+        return std::nullopt;
     const auto distance = checkedMultiplyAdd(*limit, -1, first->offset);
     if (!distance)
-        return notCounted("its bounds are too far apart");
+        return std::nullopt;
 
     LoopPlan plan;
     plan.count = *distance <= 0 ? 0 : ceilDiv(*distance, *step);
@@ -231,7 +230,7 @@ void FunctionReader::planRoles(const SyntaxOp& op, const Bindings& bindings, Loo
             role = LoopRole::Index;
         else if (step && *step == 0)
             role = LoopRole::Invariant;
-        else if (isWritten(body, next, body.arguments[i], 0))
+        else if (!m_carryAll.contains(&op) && isWritten(body, next, body.arguments[i], 0))
             role = LoopRole::Output;
         plan.roles.push_back(role);
     }
@@ -256,57 +255,70 @@ void FunctionReader::readWhile(const SyntaxOp& op, Bindings& bindings)
         if (!checkType(op.operandTypes[i], types[i], textOf(op.operands[i])))
             return;
     }
-    const auto plan = planOf(op, bindings);
-    if (!plan)
+    if (!isWellFormed(op))
         return;
-    if (plan->count < 1) {
-        for (std::size_t i = 0; i < plan->initial.size(); ++i)
-            bindings[static_cast<std::size_t>(op.firstResult) + i] = plan->initial[i];
-        return;
+    const std::size_t before = m_problems.size();
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        const auto plan = planOf(op, bindings);
+        if (!plan)
+            return readPlainWhile(op, bindings);
+        if (plan->count < 1) {
+            for (std::size_t i = 0; i < plan->initial.size(); ++i)
+                bindings[static_cast<std::size_t>(op.firstResult) + i] = plan->initial[i];
+            return;
+        }
+        if (readCounted(op, *plan, types, bindings) || !m_carryAll.contains(&op))
+            return;
+        m_problems.forgetFrom(before);
     }
+}
 
-    std::vector<ValueId> initial(plan->initial.size());
+/// False when the loop has to be read again without stacked results.
+bool FunctionReader::readCounted(
+    const SyntaxOp& op, const LoopPlan& plan, const std::vector<TensorType>& types, Bindings& bindings)
+{
+    std::vector<ValueId> initial(plan.initial.size());
     RepeatAttributes attributes;
-    attributes.count = plan->count;
+    attributes.count = plan.count;
     std::vector<ValueId> carries;
     for (std::size_t i = 0; i < initial.size(); ++i) {
-        const LoopRole role = plan->roles[i];
-        if (role == LoopRole::Carry || role == LoopRole::Stacked || (role == LoopRole::Invariant && plan->isExplicit)) {
-            initial[i] = use(plan->initial[i], op.operands[i].offset);
+        const LoopRole role = plan.roles[i];
+        if (role == LoopRole::Carry || role == LoopRole::Stacked || (role == LoopRole::Invariant && plan.isExplicit)) {
+            initial[i] = use(plan.initial[i], op.operands[i].offset);
             if (!initial[i].valid())
-                return;
-        } else if (plan->initial[i].kind == Binding::Kind::Value) { // kept only if something else uses it
-            consume(plan->initial[i].value);
+                return true;
+        } else if (plan.initial[i].kind == Binding::Kind::Value) { // kept only if something else uses it
+            consume(plan.initial[i].value);
         }
         if (role == LoopRole::Carry)
             carries.push_back(initial[i]);
-        if (role == LoopRole::Stacked && (types[i].shape.empty() || types[i].shape.front() != plan->count)) {
+        if (role == LoopRole::Stacked && (types[i].shape.empty() || types[i].shape.front() != plan.count)) {
             m_problems.report("MW1325", op.operands[i].offset,
-                fmt::format("a stacked operand of {} steps is {}", plan->count, typeText(types[i])));
-            return;
+                fmt::format("a stacked operand of {} steps is {}", plan.count, typeText(types[i])));
+            return true;
         }
     }
     attributes.carries = carries.size();
     Frame frame;
     frame.outer = m_builder.block();
-    frame.count = plan->count;
-    if (plan->isExplicit)
+    frame.count = plan.count;
+    if (plan.isExplicit)
         frame.reversed = op.find("mw.reversed") != nullptr;
     const OpId repeat = m_builder.beginRepeat(attributes, std::move(carries));
     frame.body = m_builder.block();
     m_frames.push_back(std::move(frame));
-    bindLoopArguments(op, *plan, initial, bindings);
+    bindLoopArguments(op, plan, initial, bindings);
 
     const auto yielded = readRegion(op.regions[1], bindings, op.offset);
-    if (!yielded || !yieldLoop(op, *plan, *yielded)) {
-        const BlockId outer = m_frames.back().outer;
+    if (!yielded || !yieldLoop(op, plan, *yielded) || m_frames.back().mustCarry) {
+        const bool again = m_frames.back().mustCarry && m_carryAll.insert(&op).second;
         m_frames.pop_back();
-        m_builder.setBlock(outer);
-        std::erase(m_function[outer].ops, repeat);
-        return;
+        drop(repeat);
+        return !again;
     }
     closeLoop(op, repeat);
-    bindLoopResults(op, *plan, repeat, bindings);
+    bindLoopResults(op, plan, repeat, bindings);
+    return true;
 }
 
 void FunctionReader::bindLoopArguments(
@@ -373,9 +385,10 @@ bool FunctionReader::yieldLoop(const SyntaxOp& op, const LoopPlan& plan, const B
                 return false;
         } else if (plan.roles[i] == LoopRole::Output) {
             if (yielded[i].kind != Binding::Kind::Written || yielded[i].offset != static_cast<std::int64_t>(i)
-                || yielded[i].frame != depth())
-                return m_problems.report(
-                    "MW1328", returned[i].offset, fmt::format("{} is not written once in each step", textOf(returned[i])));
+                || yielded[i].frame != depth()) {
+                m_frames.back().mustCarry = true;
+                return false;
+            }
             outputs.push_back(yielded[i].value);
         }
     }
@@ -408,6 +421,7 @@ void FunctionReader::closeLoop(const SyntaxOp& op, OpId repeat)
     m_builder.endRepeat(repeat);
     readLoopNotes(op, "mw.arguments", m_function[frame.body].arguments);
     readLoopNotes(op, "mw.results", m_function[repeat].results);
+    m_function[repeat].kept = keptText(op, OpKind::Repeat);
 }
 
 /// 0, 1, 2 and so on, or the other way round when slices are taken from the end, made right before the loop.
@@ -447,6 +461,14 @@ void FunctionReader::bindLoopResults(const SyntaxOp& op, const LoopPlan& plan, O
             binding = plan.initial[i];
         }
     }
+    if (plan.isExplicit || op.find("mw.results") != nullptr)
+        return;
+    std::vector<ValueId> values(plan.roles.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (plan.roles[i] == LoopRole::Carry || plan.roles[i] == LoopRole::Output)
+            values[i] = bindings[static_cast<std::size_t>(op.firstResult) + i].value;
+    }
+    setShardings(op, values, "results");
 }
 
 void FunctionReader::readLoopNotes(const SyntaxOp& op, std::string_view key, const std::vector<ValueId>& values)
@@ -490,13 +512,12 @@ bool FunctionReader::isStepIndex(const SyntaxOp& op, const Bindings& bindings, s
     return op.operands.size() > first;
 }
 
-/// All slices of one loop are taken in one direction.
-bool FunctionReader::direct(const SyntaxOp& op, bool reversed)
+/// All slices of one loop are taken in one direction; false for the other one.
+bool FunctionReader::direct(bool reversed)
 {
     std::optional<bool>& direction = m_frames.back().reversed;
     if (direction && *direction != reversed)
-        return m_problems.report(
-            "MW1328", op.offset, "the loop takes some slices from the first to the last and others from the last to the first");
+        return false;
     direction = reversed;
     return true;
 }
@@ -519,21 +540,13 @@ void FunctionReader::readSlice(const SyntaxOp& op, Bindings& bindings)
         part.shape.front() = 1;
     const bool outside = whole.kind == Binding::Kind::Stacked || (whole.kind == Binding::Kind::Value && whole.frame < depth());
     bool reversed = false;
-    if (m_frames.empty() || !outside || type.shape.empty() || type.shape.front() != m_frames.back().count
-        || op.operands.size() != 1 + type.shape.size()
-        || !std::equal(dims->begin(), dims->end(), part.shape.begin(), part.shape.end(),
+    const bool isStep = !m_frames.empty() && m_frames.back().count > 0 && outside && !type.shape.empty()
+        && type.shape.front() == m_frames.back().count && op.operands.size() == 1 + type.shape.size()
+        && std::equal(dims->begin(), dims->end(), part.shape.begin(), part.shape.end(),
             [](std::size_t a, std::int64_t b) { return static_cast<std::int64_t>(a) == b; })
-        || !isStepIndex(op, bindings, 1, reversed)) {
-        m_problems.report("MW1321", op.offset,
-            "stablehlo.dynamic_slice is supported only where it takes the slice of one step along dim 0 in a counted loop");
-        return;
-    }
-    if (*declared != part) {
-        m_problems.report("MW1325", op.offset, fmt::format("the slice is {}, not {}", typeText(part), typeText(*declared)));
-        return;
-    }
-    if (!direct(op, reversed))
-        return;
+        && isStepIndex(op, bindings, 1, reversed) && *declared == part && direct(reversed);
+    if (!isStep)
+        return readKind(op, OpKind::DynamicSlice, bindings);
     Binding slice;
     slice.kind = Binding::Kind::Slice;
     slice.frame = depth();
@@ -541,8 +554,10 @@ void FunctionReader::readSlice(const SyntaxOp& op, Bindings& bindings)
     slice.value = whole.value;
     if (whole.kind == Binding::Kind::Value) {
         ValueId outer = whole.value;
-        for (int frame = whole.frame; frame + 1 < depth(); ++frame)
+        for (int frame = whole.frame; frame + 1 < depth() && outer.valid(); ++frame)
             outer = importInto(m_frames[static_cast<std::size_t>(frame)], outer);
+        if (!outer.valid())
+            return;
         Frame& frame = m_frames.back();
         const auto [at, isNew] = frame.slices.try_emplace(outer);
         if (isNew) {
@@ -565,25 +580,20 @@ void FunctionReader::readUpdate(const SyntaxOp& op, Bindings& bindings)
             return;
     }
     const Binding buffer = op.operands.size() < 2 ? Binding() : bindings[static_cast<std::size_t>(op.operands.front().value)];
+    if (buffer.kind != Binding::Kind::Buffer && buffer.kind != Binding::Kind::Written)
+        return readKind(op, OpKind::DynamicUpdateSlice, bindings);
     bool reversed = false;
-    if (buffer.kind != Binding::Kind::Buffer || buffer.frame != depth() || buffer.type.shape.empty()
-        || buffer.type.shape.front() != m_frames.back().count || op.operands.size() != 2 + buffer.type.shape.size()
-        || !isStepIndex(op, bindings, 2, reversed)) {
-        m_problems.report("MW1321", op.offset,
-            "stablehlo.dynamic_update_slice is supported only where it writes the slice of one step along dim 0 in a counted "
-            "loop");
-        return;
-    }
     TensorType part = buffer.type;
-    part.shape.front() = 1;
+    if (!part.shape.empty())
+        part.shape.front() = 1;
     const Binding& update = bindings[static_cast<std::size_t>(op.operands[1].value)];
-    if (typeOf(update) != part) {
-        m_problems.report("MW1325", op.operands[1].offset,
-            fmt::format("{} is {}, a slice is {}", textOf(op.operands[1]), typeText(typeOf(update)), typeText(part)));
+    const bool isStep = buffer.kind == Binding::Kind::Buffer && buffer.frame == depth() && !buffer.type.shape.empty()
+        && buffer.type.shape.front() == m_frames.back().count && op.operands.size() == 2 + buffer.type.shape.size()
+        && isStepIndex(op, bindings, 2, reversed) && typeOf(update) == part && direct(reversed);
+    if (!isStep) {
+        m_frames[static_cast<std::size_t>(buffer.frame) - 1].mustCarry = true;
         return;
     }
-    if (!direct(op, reversed))
-        return;
     Binding written = buffer;
     written.kind = Binding::Kind::Written;
     if (update.kind == Binding::Kind::Slice) {

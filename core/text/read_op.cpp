@@ -48,6 +48,20 @@ std::optional<std::vector<std::int64_t>> integersOf(const SyntaxAttribute& attri
     return integers;
 }
 
+/// True for forms of the op that its kind does not have: it is then kept as it is.
+bool isBeyondKind(const SyntaxOp& op, OpKind kind)
+{
+    const auto firstShape
+        = [](const std::vector<SyntaxType>& types) { return types.empty() ? Shape() : types.front().type.shape; };
+    if (kind == OpKind::BitcastConvert)
+        return op.hasArrow && firstShape(op.operandTypes) != firstShape(op.resultTypes);
+    if (kind == OpKind::Compare) {
+        const SyntaxAttribute* how = op.find("compare_type");
+        return (how != nullptr && how->text == "TOTALORDER") || (op.words.size() > 1 && op.words[1] == "TOTALORDER");
+    }
+    return false;
+}
+
 const SyntaxAttribute* findEither(const SyntaxOp& op, std::string_view pretty, std::string_view generic)
 {
     const SyntaxAttribute* attribute = op.find(pretty);
@@ -121,26 +135,40 @@ std::optional<std::vector<std::size_t>> FunctionReader::dimsOf(
 
 // Ops --------------------------------------------------------------------------------------------------------------------------
 
+/// The operands in the innermost block and their types; false when one is not known.
+bool FunctionReader::useOperands(
+    const SyntaxOp& op, const Bindings& bindings, std::vector<ValueId>& operands, std::vector<TensorType>& types)
+{
+    for (const SyntaxUse& each : op.operands) {
+        const ValueId value = each.value < 0 ? ValueId() : use(bindings[static_cast<std::size_t>(each.value)], each.offset);
+        if (!value.valid())
+            return false;
+        operands.push_back(value);
+        types.push_back(m_function[value].type);
+    }
+    return true;
+}
+
 void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& bindings)
 {
     if (foldIndex(op, kind, bindings))
         return;
     if (kind == OpKind::Reduce)
         return readReduce(op, bindings);
+    if (isBeyondKind(op, kind))
+        return readOther(op, bindings);
 
     std::vector<ValueId> operands;
     std::vector<TensorType> types;
-    for (const SyntaxUse& each : op.operands) {
-        const ValueId value = each.value < 0 ? ValueId() : use(bindings[static_cast<std::size_t>(each.value)], each.offset);
-        if (!value.valid())
-            return;
-        operands.push_back(value);
-        types.push_back(m_function[value].type);
-    }
-    if (kind != OpKind::Constant && !checkOperandTypes(op, types))
+    if (!useOperands(op, bindings, operands, types) || (kind != OpKind::Constant && !checkOperandTypes(op, types)))
         return;
-    if (kind == OpKind::Select && types.size() == 3 && types[0].shape.empty() && !types[1].shape.empty())
-        operands[0] = m_builder.broadcast(operands[0], types[1].shape, {});
+    // A scalar goes with every element.
+    if ((kind == OpKind::Select || kind == OpKind::Clamp) && types.size() == 3) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (i != 1 && types[i].shape.empty() && !types[1].shape.empty() && (kind == OpKind::Clamp || i == 0))
+                operands[i] = m_builder.broadcast(operands[i], types[1].shape, {});
+        }
+    }
     OpAttributes attributes;
     if (!types.empty() || kind == OpKind::Constant || kind == OpKind::Iota) {
         if (!makeAttributes(op, kind, types, attributes))
@@ -148,7 +176,6 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
     }
     // Shardy's own form keeps the global type: there a collective is the identity with another sharding.
     const TensorType* declared = isCollective(kind) && !types.empty() && kind != OpKind::Reshard ? resultType(op) : nullptr;
-    std::vector<TensorType> made;
     if (declared != nullptr && *declared == types.front()) {
         const auto local = resultTypes(kind, attributes, types);
         const SyntaxAttribute* sharding = findEither(op, "out_sharding", "sharding");
@@ -183,27 +210,60 @@ bool FunctionReader::add(
     std::vector<TensorType> results;
     if (!fits(op, kind, attributes, operands, results))
         return false;
-    if (results.empty()) {
-        m_builder.addMany(kind, std::move(operands), std::move(attributes));
-        return true;
-    }
-    if (const SyntaxAttribute* constant = op.find("value"); kind == OpKind::Constant && !op.hasArrow && constant != nullptr) {
-        // the pretty form has its type in the literal
-    } else {
+    if (results.size() == 1 && (kind != OpKind::Constant || op.hasArrow)) { // a constant's own form has its type in the literal
         const std::vector<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
         if (resultType(op) == nullptr || !checkType(declared.back(), results.front(), fmt::format("the result of {}", op.name)))
             return false;
     }
-    const ValueId result = m_builder.add(kind, std::move(operands), std::move(attributes));
-    finish(op, kind, result);
-    bindings[static_cast<std::size_t>(op.firstResult)] = bind(result);
+    for (std::size_t i = 0; results.size() > 1 && op.hasArrow && i < results.size(); ++i) {
+        if (i >= op.resultTypes.size() || !checkType(op.resultTypes[i], results[i], fmt::format("result {} of {}", i, op.name)))
+            return false;
+    }
+    const OpId id(m_function.ops.size());
+    const std::vector<ValueId> values = m_builder.addMany(kind, std::move(operands), std::move(attributes));
+    m_function[id].kept = keptText(op, kind);
+    finish(op, kind, values);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        bindings[static_cast<std::size_t>(op.firstResult) + i] = bind(values[i]);
     return true;
 }
 
-/// What the text says about the result besides its type.
-void FunctionReader::finish(const SyntaxOp& op, OpKind kind, ValueId result)
+/// The shardings that an op gives its results, to those of `values` (one for each) that have none.
+void FunctionReader::setShardings(const SyntaxOp& op, const std::vector<ValueId>& values, const char* what)
 {
-    for (const auto& [name, attribute] : op.attributes) {
+    const SyntaxAttribute* given = op.find("sdy.sharding");
+    if (given == nullptr || given->kind != Kind::Shardings)
+        return;
+    if (given->shardings.size() != values.size()) {
+        m_problems.report(
+            "MW1330", given->offset, fmt::format("{} shardings for {} {}", given->shardings.size(), values.size(), what));
+        return;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!values[i].valid() || m_function[values[i]].sharding)
+            continue;
+        setSharding(values[i], given->shardings[i], given->offset);
+        if (!m_module.isOurs && m_function[values[i]].annotation.empty())
+            m_function[values[i]].annotation = fmt::format("sdy.sharding of {}", op.name);
+    }
+}
+
+/// What the text says about the results besides their types.
+void FunctionReader::finish(const SyntaxOp& op, OpKind kind, const std::vector<ValueId>& results)
+{
+    if (results.size() == 1)
+        return finishOne(op, kind, results.front());
+    if (results.empty())
+        return;
+    if (op.find("mw.results") != nullptr)
+        readLoopNotes(op, "mw.results", results);
+    else
+        setShardings(op, results, "results");
+}
+
+void FunctionReader::finishOne(const SyntaxOp& op, OpKind kind, ValueId result)
+{
+    for (const auto& [name, attribute, isProperty, isKeyword] : op.attributes) {
         if (name == "mw.name")
             m_function[result].name = attribute.text;
         else if (name == "mw.annotation")
@@ -217,13 +277,8 @@ void FunctionReader::finish(const SyntaxOp& op, OpKind kind, ValueId result)
     }
     const bool namesSharding = kind == OpKind::ShardingConstraint || isCollective(kind);
     const SyntaxAttribute* named = namesSharding ? findEither(op, "out_sharding", "sharding") : nullptr;
-    if (const SyntaxAttribute* sharding = op.find("sdy.sharding")) {
-        if (sharding->shardings.size() == 1)
-            setSharding(result, sharding->shardings.front(), sharding->offset);
-        else
-            m_problems.report("MW1330", sharding->offset, fmt::format("{} shardings for one result", sharding->shardings.size()));
-        if (!m_module.isOurs && m_function[result].annotation.empty())
-            m_function[result].annotation = fmt::format("sdy.sharding of {}", op.name);
+    if (op.find("sdy.sharding") != nullptr) {
+        setShardings(op, {result}, "result");
     } else if (named != nullptr && named->shardings.size() == 1 && op.find("mw.no_sharding") == nullptr) {
         setSharding(result, named->shardings.front(), named->offset);
         if (!m_module.isOurs && kind == OpKind::ShardingConstraint)
@@ -295,20 +350,23 @@ bool FunctionReader::makeAttributes(
         const SyntaxAttribute* sharding = op.find("sharding");
         if (sharding == nullptr || sharding->shardings.size() != 1)
             return m_problems.report("MW1326", op.offset, "a sharding constraint needs its sharding");
-        if (sharding->shardings.front().dims.size() != types.front().shape.size())
+        TensorSharding wanted = sharding->shardings.front();
+        fillMaximal(wanted, types.front());
+        if (wanted.dims.size() != types.front().shape.size())
             return m_problems.report("MW1330", sharding->offset,
-                fmt::format(
-                    "a sharding of {} dimensions for {}", sharding->shardings.front().dims.size(), typeText(types.front())));
+                fmt::format("a sharding of {} dimensions for {}", wanted.dims.size(), typeText(types.front())));
         const SyntaxAttribute* origin = op.find("mw.origin");
         std::string from = origin != nullptr ? origin->text
             : m_module.isOurs                ? std::string()
                                              : fmt::format("sdy.sharding_constraint of {}", textOf(op.operands.front()));
-        attributes = ConstraintAttributes{sharding->shardings.front(), std::move(from)};
+        attributes = ConstraintAttributes{std::move(wanted), std::move(from)};
         return true;
     }
     default:
         break;
     }
+    if (opInfo(kind).opClass == OpClass::Parts || kind == OpKind::PropagationBarrier)
+        return makeParts(op, kind, attributes);
     if (!isCollective(kind))
         return true;
     CollectiveAttributes collective;
@@ -320,13 +378,8 @@ bool FunctionReader::makeAttributes(
 bool FunctionReader::makeCompare(const SyntaxOp& op, CompareAttributes& compare)
 {
     std::string_view direction = op.words.empty() ? std::string_view() : op.words.front();
-    std::string_view how = op.words.size() > 1 ? op.words[1] : std::string_view();
     if (const SyntaxAttribute* attribute = op.find("comparison_direction"))
         direction = attribute->text;
-    if (const SyntaxAttribute* attribute = op.find("compare_type"))
-        how = attribute->text;
-    if (how == "TOTALORDER")
-        return m_problems.report("MW1321", op.offset, "comparing in total order is not supported");
     for (int i = 0; i <= static_cast<int>(CompareDirection::GreaterEqual); ++i) {
         compare.direction = static_cast<CompareDirection>(i);
         if (direction == compareDirectionName(compare.direction))
@@ -368,6 +421,10 @@ bool FunctionReader::makeDot(const SyntaxOp& op, const std::vector<TensorType>& 
     };
     good = good && readPair("batching_dims", dot.lhsBatch, dot.rhsBatch)
         && readPair("contracting_dims", dot.lhsContracting, dot.rhsContracting);
+    if (op.name == "stablehlo.dot" && types.size() == 2 && !types[0].shape.empty()) { // matrices and vectors
+        dot.lhsContracting = {types[0].shape.size() - 1};
+        dot.rhsContracting = {0};
+    }
     if (const SyntaxAttribute* algorithm = op.find("algorithm")) {
         const SyntaxAttribute* precision = algorithm->find("lhs_precision_type");
         const auto dtype = precision != nullptr ? parseDType(precision->text) : std::nullopt;
@@ -470,19 +527,16 @@ std::optional<ReduceKind> FunctionReader::reduceKindOf(const SyntaxOp& op)
         if (combiner == dialectName(combinerOf(kind)))
             return kind;
     }
-    m_problems.report("MW1321", op.offset, "only reductions by one of add, multiply, maximum, minimum, and, or are supported");
     return std::nullopt;
 }
 
 void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
 {
-    if (op.operands.size() != 2) {
-        m_problems.report("MW1321", op.offset, "reductions of several operands together are not supported");
-        return;
-    }
     const auto kind = reduceKindOf(op);
+    if (op.operands.size() != 2 || !kind)
+        return readOther(op, bindings);
     const auto dims = dimsOf(op, op.find("dimensions"), "its dimensions");
-    if (!kind || !dims || op.operands[0].value < 0 || op.operands[1].value < 0)
+    if (!dims || op.operands[0].value < 0 || op.operands[1].value < 0)
         return;
     const Binding& initial = bindings[static_cast<std::size_t>(op.operands[1].value)];
     const ValueId operand = use(bindings[static_cast<std::size_t>(op.operands[0].value)], op.operands[0].offset);
@@ -521,33 +575,23 @@ void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
 
 // Others -----------------------------------------------------------------------------------------------------------------------
 
-void FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
+/// The calls that stand for ops of ours; false for all others.
+bool FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
 {
     const SyntaxAttribute* target = findEither(op, "callee", "call_target_name");
     const std::string name = target == nullptr ? std::string() : target->text;
+    if (name != "meshwright.random_bits" && name != "meshwright.send" && name != "meshwright.recv")
+        return false;
     std::vector<ValueId> operands;
     std::vector<TensorType> types;
-    const bool known = name == "meshwright.random_bits" || name == "meshwright.send" || name == "meshwright.recv";
-    if (!known) {
-        const bool isGspmd = name == "Sharding" || name == "SPMDFullToShardShape" || name == "SPMDShardToFullShape";
-        m_problems.report("MW1321", op.offset, fmt::format("the custom call @{} is not supported", name.substr(0, 80)),
-            isGspmd ? "lower with Shardy: jax.config.update('jax_use_shardy_partitioner', True)" : "");
-        return;
-    }
-    for (const SyntaxUse& each : op.operands) {
-        operands.push_back(each.value < 0 ? ValueId() : use(bindings[static_cast<std::size_t>(each.value)], each.offset));
-        if (!operands.back().valid())
-            return;
-        types.push_back(m_function[operands.back()].type);
-    }
-    if (!checkOperandTypes(op, types))
-        return;
+    if (!useOperands(op, bindings, operands, types) || !checkOperandTypes(op, types))
+        return true;
     if (name == "meshwright.random_bits") {
         const SyntaxAttribute* partitionable = op.find("mw.partitionable");
         if (const TensorType* type = resultType(op))
             add(op, OpKind::RandomBits, std::move(operands),
                 RandomBitsAttributes{*type, partitionable == nullptr || partitionable->integer != 0}, bindings);
-        return;
+        return true;
     }
     TransferAttributes transfer;
     if (const SyntaxAttribute* stage = op.find("mw.stage"))
@@ -558,10 +602,11 @@ void FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
     if (kind == OpKind::Receive) {
         const TensorType* type = resultType(op);
         if (type == nullptr)
-            return;
+            return true;
         transfer.type = *type;
     }
     add(op, kind, std::move(operands), std::move(transfer), bindings);
+    return true;
 }
 
 void FunctionReader::readGroup(const SyntaxOp& op, Bindings& bindings)

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <set>
 
@@ -31,25 +32,105 @@ bool isTelling(std::string_view name)
 
 } // namespace
 
-Result<Program> readProgram(std::string_view text, const std::string& file)
+namespace {
+
+/// The attributes of a dictionary that `isRead` does not name, as they stand.
+template <typename IsRead>
+KeptAttributes keptOf(const SyntaxAttribute& dictionary, std::string_view text, const IsRead& isRead)
+{
+    KeptAttributes kept;
+    for (std::size_t i = 0; i < dictionary.keys.size(); ++i) {
+        if (isRead(dictionary.keys[i]))
+            continue;
+        const SyntaxAttribute& value = dictionary.items[i];
+        KeptAttribute& attribute = kept.emplace_back();
+        attribute.name = dictionary.keys[i];
+        if (value.kind != Kind::Unit)
+            attribute.text = singleLine(text.substr(value.offset, std::max(value.end, value.offset) - value.offset));
+    }
+    return kept;
+}
+
+/// Functions that are called by name only, from what is kept, and those that they call.
+void keepCalled(const SyntaxModule& module, std::string_view text, Program& program)
+{
+    std::vector<std::string_view> texts{program.rest, program.aliases};
+    const auto addTexts = [&](const KeptAttributes& attributes) {
+        for (const KeptAttribute& attribute : attributes)
+            texts.push_back(attribute.text);
+    };
+    for (const Function& function : program.functions) {
+        for (const Op& op : function.ops) {
+            if (const auto* other = std::get_if<OtherAttributes>(&op.attributes))
+                addTexts(other->attributes);
+            if (op.kept != nullptr)
+                addTexts(op.kept->attributes);
+        }
+    }
+    std::set<const SyntaxFunction*> kept;
+    std::string rest;
+    for (std::size_t i = 0; i < texts.size(); ++i) { // grows
+        for (std::size_t at = texts[i].find('@'); at != std::string_view::npos; at = texts[i].find('@', at + 1)) {
+            for (const SyntaxFunction& function : module.functions) {
+                const std::string symbol = symbolText(function.name);
+                const std::string_view found = texts[i].substr(at, symbol.size());
+                const char behind = at + symbol.size() < texts[i].size() ? texts[i][at + symbol.size()] : ' ';
+                const bool ends
+                    = std::isalnum(static_cast<unsigned char>(behind)) == 0 && behind != '_' && behind != '.' && behind != '$';
+                if (!function.isPrivate || found != symbol || !ends || !kept.insert(&function).second)
+                    continue;
+                const std::string_view whole = text.substr(function.start, function.end - function.start);
+                rest += std::string(whole) + "\n";
+                texts.push_back(whole);
+            }
+        }
+    }
+    program.rest += rest;
+}
+
+} // namespace
+
+Result<Program> readProgram(std::string_view text, const std::string& file, Problems* warnings)
 {
     TextProblems problems(text, file);
     if (text.size() >= std::size_t{1} << 31) {
         problems.report("MW1320", 0, "the text is larger than 2 GiB");
         return problems.take();
     }
-    const SyntaxModule module = Parser(text, problems).parseModule();
+    SyntaxModule module = Parser(text, problems).parseModule();
     Program program;
+    program.moduleName = std::move(module.name);
+    program.kept = keptOf(module.attributes, text, [](std::string_view name) { return name == "mw.version"; });
+    program.aliases = std::move(module.aliases);
+    program.rest = std::move(module.rest);
+    program.trailer = std::move(module.trailer);
     program.meshes = module.meshes;
+    std::map<std::string, FunctionReader::UnknownOp> unknown;
     for (const SyntaxFunction& syntax : module.functions) {
-        if (!syntax.isPrivate)
-            program.functions.push_back(FunctionReader(module, text, problems).read(syntax));
+        if (syntax.isPrivate)
+            continue;
+        FunctionReader reader(module, text, problems);
+        program.functions.push_back(reader.read(syntax));
+        for (const auto& [name, op] : reader.unknownOps()) {
+            FunctionReader::UnknownOp& all = unknown[name];
+            all.offset = all.count == 0 ? op.offset : std::min(all.offset, op.offset);
+            all.count += op.count;
+        }
     }
     if (program.functions.empty() && !module.functions.empty())
         problems.report("MW1320", module.functions.front().offset, "all functions are private",
             "write 'func.func public' for what is to be run");
     if (!problems.empty())
         return problems.take();
+    keepCalled(module, text, program);
+    if (warnings != nullptr) {
+        for (const auto& [name, op] : unknown)
+            problems.warn("MW1331", op.offset,
+                fmt::format("{} is not known: it is kept as it is, and no sharding goes through it{}", name,
+                    op.count > 1 ? fmt::format(" ({} times)", op.count) : ""),
+                suggestion(name, readableOps()));
+        append(*warnings, problems.takeWarnings());
+    }
     return program;
 }
 
@@ -61,6 +142,7 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
     readArguments(syntax, bindings);
     readResults(syntax, readRegion(syntax.body, bindings, syntax.offset));
     readDonations(syntax);
+    m_function.kept = keptOf(syntax.attributes, m_text, isNote);
     for (auto& [id, members] : m_groups)
         m_function.shardingGroups.push_back(std::move(members));
     if (!m_problems.empty())
@@ -85,6 +167,10 @@ void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindi
             sharding != nullptr && sharding->shardings.size() == 1)
             setSharding(value, sharding->shardings.front(), sharding->offset);
         readNotes(argument.attributes, value);
+        if (KeptAttributes kept = keptOf(
+                argument.attributes, m_text, [](std::string_view name) { return isNote(name) || name == "tf.aliasing_output"; });
+            !kept.empty())
+            m_function[value].kept = std::make_shared<const KeptText>(KeptText{std::move(kept), {}});
         if (m_module.isOurs)
             continue;
         Value& made = m_function[value];
@@ -113,6 +199,8 @@ void FunctionReader::readResults(const SyntaxFunction& syntax, const std::option
     bool anySharding = false;
     std::vector<std::string> names(results->size());
     std::vector<std::optional<TensorSharding>> shardings(results->size());
+    std::vector<KeptAttributes> kept(results->size());
+    bool anyKept = false;
     for (std::size_t i = 0; i < results->size(); ++i) {
         const ValueId value = use((*results)[i], syntax.resultTypes[i].offset);
         if (!value.valid())
@@ -128,12 +216,18 @@ void FunctionReader::readResults(const SyntaxFunction& syntax, const std::option
             sharding != nullptr && sharding->shardings.size() == 1) {
             anySharding = true;
             shardings[i] = sharding->shardings.front();
+            fillMaximal(*shardings[i], m_function[value].type);
             if (shardings[i]->dims.size() != m_function[value].type.shape.size())
                 m_problems.report("MW1330", sharding->offset,
                     fmt::format(
                         "a sharding of {} dimensions for {}", shardings[i]->dims.size(), typeText(m_function[value].type)));
         }
+        kept[i] = keptOf(
+            syntax.resultAttributes[i], m_text, [](std::string_view name) { return isNote(name) || name == "jax.result_info"; });
+        anyKept = anyKept || !kept[i].empty();
     }
+    if (anyKept)
+        m_function.resultsKept = std::move(kept);
     m_function.body().results = std::move(values);
     if (anyName)
         m_function.resultNames = std::move(names);
@@ -211,24 +305,33 @@ void FunctionReader::readOp(const SyntaxOp& op, Bindings& bindings)
         phase = parsePhaseKeyword(attribute->text).value_or(Phase::Forward);
     m_builder.setPhase(phase);
 
-    if (const auto kind = opKindOf(op.name))
-        return readKind(op, *kind, bindings);
-    if (op.name == "stablehlo.while")
-        return readWhile(op, bindings);
-    if (op.name == "stablehlo.custom_call")
-        return readCustomCall(op, bindings);
+    if (op.isVerbatim)
+        return readOther(op, bindings);
     if (op.name == "stablehlo.dynamic_slice")
         return readSlice(op, bindings);
     if (op.name == "stablehlo.dynamic_update_slice")
         return readUpdate(op, bindings);
+    if (op.name == "stablehlo.scatter")
+        return readScatter(op, bindings);
+    if (const auto kind = opKindOf(op.name))
+        return readKind(op, *kind, bindings);
+    if (op.name == "stablehlo.while")
+        return readWhile(op, bindings);
+    if (op.name == "stablehlo.case" || op.name == "stablehlo.if")
+        return readCase(op, bindings);
+    if (opSyntax(op.name) == OpSyntax::Computation)
+        return readComputation(op, bindings);
     if (op.name == "sdy.sharding_group")
         return readGroup(op, bindings);
-    readCall(op, bindings);
+    if (op.name == "call" || op.name == "func.call" || op.name == "stablehlo.composite")
+        return readCall(op, bindings);
+    if (op.name != "stablehlo.custom_call" || !readCustomCall(op, bindings))
+        readOther(op, bindings);
 }
 
 void FunctionReader::readCall(const SyntaxOp& op, Bindings& bindings)
 {
-    const SyntaxAttribute* name = op.find("callee");
+    const SyntaxAttribute* name = op.find(op.name == "stablehlo.composite" ? "decomposition" : "callee");
     if (name == nullptr || name->kind != Kind::Symbol) {
         m_problems.report("MW1326", op.offset, "the call names no function");
         return;
@@ -276,8 +379,14 @@ void FunctionReader::readCall(const SyntaxOp& op, Bindings& bindings)
     m_calls.push_back(&callee);
     const auto results = readRegion(callee.body, own, callee.offset);
     m_calls.pop_back();
-    for (std::size_t i = 0; results && i < results->size() && i < static_cast<std::size_t>(op.resultCount); ++i)
-        bindings[static_cast<std::size_t>(op.firstResult) + i] = (*results)[i];
+    std::vector<ValueId> values(static_cast<std::size_t>(op.resultCount));
+    for (std::size_t i = 0; results && i < results->size() && i < values.size(); ++i) {
+        const Binding& result = (*results)[i];
+        bindings[static_cast<std::size_t>(op.firstResult) + i] = result;
+        if (result.kind == Binding::Kind::Value && result.frame == depth() && m_function[result.value].producer.valid())
+            values[i] = result.value;
+    }
+    setShardings(op, values, "results");
 }
 
 void FunctionReader::readNotes(const SyntaxAttribute& notes, ValueId value)
@@ -295,14 +404,22 @@ void FunctionReader::readNotes(const SyntaxAttribute& notes, ValueId value)
     }
 }
 
-void FunctionReader::setSharding(ValueId value, const TensorSharding& sharding, std::size_t offset)
+/// On one device, `[]` stands for all dimensions.
+void FunctionReader::fillMaximal(TensorSharding& sharding, const TensorType& type) const
+{
+    if (m_module.meshes[static_cast<std::size_t>(sharding.mesh)].isMaximal && sharding.dims.empty())
+        sharding.dims.resize(type.shape.size());
+}
+
+void FunctionReader::setSharding(ValueId value, TensorSharding sharding, std::size_t offset)
 {
     const TensorType& type = m_function[value].type;
+    fillMaximal(sharding, type);
     if (sharding.dims.size() != type.shape.size())
         m_problems.report(
             "MW1330", offset, fmt::format("a sharding of {} dimensions for {}", sharding.dims.size(), typeText(type)));
     else
-        m_function[value].sharding = sharding;
+        m_function[value].sharding = std::move(sharding);
 }
 
 // Values -----------------------------------------------------------------------------------------------------------------------
@@ -333,11 +450,15 @@ ValueId FunctionReader::use(const Binding& binding, std::size_t offset)
         return useIndex(binding);
     case Binding::Kind::Truth:
         return m_builder.add(OpKind::Constant, {}, ConstantAttributes{{DType::Pred, {}}, {binding.offset}});
-    case Binding::Kind::Slice:
-        return m_builder.reshape(imported(binding.value, binding.frame), binding.type.shape);
-    case Binding::Kind::Stacked:
+    case Binding::Kind::Slice: {
+        const ValueId slice = imported(binding.value, binding.frame);
+        return slice.valid() ? m_builder.reshape(slice, binding.type.shape) : slice;
+    }
     case Binding::Kind::Buffer:
     case Binding::Kind::Written:
+        m_frames[static_cast<std::size_t>(binding.frame) - 1].mustCarry = true; // it is no stacked result after all
+        return {};
+    case Binding::Kind::Stacked:
         break;
     }
     m_problems.report("MW1328", offset, "the loop uses a stacked array other than by the slice of one step");
@@ -363,7 +484,10 @@ ValueId FunctionReader::useIndex(const Binding& binding)
         frame.stackedOperands.emplace_back();
         frame.stackedArguments.push_back(frame.counter);
     }
-    ValueId value = m_builder.convert(imported(frame.counter, binding.frame), type.dtype);
+    ValueId value = imported(frame.counter, binding.frame);
+    if (!value.valid())
+        return value;
+    value = m_builder.convert(value, type.dtype);
     if (binding.scale != 1)
         value = m_builder.binary(OpKind::Multiply, value, constant(binding.scale));
     return binding.offset == 0 ? value : m_builder.binary(OpKind::Add, value, constant(binding.offset));
@@ -387,7 +511,7 @@ ValueId FunctionReader::imported(ValueId value, int frame)
         known.emplace(value, copy);
         return copy;
     }
-    for (int inner = frame; inner < depth(); ++inner)
+    for (int inner = frame; inner < depth() && value.valid(); ++inner)
         value = importInto(m_frames[static_cast<std::size_t>(inner)], value);
     return value;
 }
@@ -396,6 +520,11 @@ ValueId FunctionReader::importInto(Frame& frame, ValueId value)
 {
     if (const auto found = frame.invariants.find(value); found != frame.invariants.end())
         return found->second;
+    if (frame.isIsolated) {
+        m_problems.report("MW1323", frame.offset, "the block uses a value from outside, which it cannot see",
+            "give it to the computation as an operand");
+        return {};
+    }
     const BlockId current = m_builder.block();
     m_builder.setBlock(frame.body);
     const ValueId argument = m_builder.argument(m_function[value].type);

@@ -30,12 +30,32 @@ bool TextProblems::report(Problems problems, std::size_t offset)
     return false;
 }
 
-Problems TextProblems::take()
+void TextProblems::warn(const char* id, std::size_t offset, std::string message, std::string fix)
 {
-    std::stable_sort(m_problems.begin(), m_problems.end(), [](const Problem& a, const Problem& b) {
+    if (m_warnings.size() < kMost)
+        m_warnings.push_back({id, std::move(message), std::move(fix), placeOf(offset), Severity::Warning});
+}
+
+namespace {
+
+Problems inOrder(Problems problems)
+{
+    std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
         return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
     });
-    return std::move(m_problems);
+    return problems;
+}
+
+} // namespace
+
+Problems TextProblems::take()
+{
+    return inOrder(std::move(m_problems));
+}
+
+Problems TextProblems::takeWarnings()
+{
+    return inOrder(std::move(m_warnings));
 }
 
 } // namespace meshwright

@@ -3,6 +3,7 @@
 
 #include "core/support/result.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -23,9 +24,17 @@ public:
     /// The same for problems of other parts, placed here.
     bool report(Problems problems, std::size_t offset);
 
+    /// Something that the user should know, and that spoils nothing; kept apart.
+    void warn(const char* id, std::size_t offset, std::string message, std::string fix = {});
+
+    /// How many problems there are; `forgetFrom` takes back those that came later.
+    std::size_t size() const { return m_problems.size(); }
+    void forgetFrom(std::size_t size) { m_problems.resize(std::min(size, m_problems.size())); }
+
     bool empty() const { return m_problems.empty(); }
     bool full() const { return m_problems.size() >= kMost; }
     Problems take();
+    Problems takeWarnings();
 
 private:
     static constexpr std::size_t kMost = 100;
@@ -34,6 +43,7 @@ private:
     std::string_view m_text;
     std::string m_file;
     Problems m_problems;
+    Problems m_warnings;
 };
 
 } // namespace meshwright

@@ -26,6 +26,7 @@ struct SyntaxAttribute {
         List, ///< [..], array<i64: ..>; `a x b` is a list of two
         Dictionary, ///< {..}, and the parameters in <..> of #stablehlo.dot and the like
         Dense,
+        Ranges, ///< [0:4, 0:8:2]: Lists of three integers
         Axes, ///< {"x", "y":(1)2}, unresolved: String items, integer and second are (pre)size, 0 for whole axes
         Moves, ///< {"x"}: 0->1, ..: Axes items, integer and second are the dimensions
         Shardings, ///< of #sdy.sharding, #sdy.sharding_per_value
@@ -34,6 +35,7 @@ struct SyntaxAttribute {
 
     Kind kind = Kind::Unit;
     std::size_t offset = 0;
+    std::size_t end = 0; ///< behind its last character
     std::int64_t integer = 0;
     std::int64_t second = 0;
     std::string text; ///< of strings (without escapes), symbols and words
@@ -61,6 +63,14 @@ struct SyntaxUse {
 
 struct SyntaxRegion;
 
+/// An attribute of an op.
+struct SyntaxEntry {
+    std::string_view name; ///< as it stands, without quotes
+    SyntaxAttribute value;
+    bool isProperty = false; ///< between <{ and }>
+    bool isKeyword = false; ///< not in a dictionary: of the op's own form
+};
+
 struct SyntaxOp {
     std::string_view name; ///< "stablehlo.add", "call", "return"
     std::size_t offset = 0;
@@ -68,9 +78,12 @@ struct SyntaxOp {
     std::int32_t resultCount = 0;
     bool broken = false; ///< a problem was reported; nothing but name and results is known
     bool hasArrow = false; ///< the types are `(operands) -> results`; else `operandTypes` has what stands there
+    bool isVerbatim = false; ///< of a form that is not known: the text from `offset` to `end` is all there is
+    std::size_t end = 0; ///< behind its last character, the location excluded
+    std::string_view location; ///< `loc(..)`
     std::vector<SyntaxUse> operands;
     std::vector<std::string_view> words; ///< enumerators among the operands: LT, SIGNED; of reduce: the op it applies
-    std::vector<std::pair<std::string_view, SyntaxAttribute>> attributes;
+    std::vector<SyntaxEntry> attributes;
     std::vector<SyntaxType> operandTypes;
     std::vector<SyntaxType> resultTypes;
     std::vector<SyntaxRegion> regions;
@@ -93,7 +106,10 @@ struct SyntaxFunction {
 
     std::string name;
     std::size_t offset = 0;
+    std::size_t start = 0; ///< of the whole function in the text
+    std::size_t end = 0;
     bool isPrivate = false;
+    bool isDeclaration = false; ///< has no body
     std::vector<Argument> arguments;
     std::vector<SyntaxType> resultTypes;
     std::vector<SyntaxAttribute> resultAttributes; ///< dictionaries
@@ -104,6 +120,11 @@ struct SyntaxFunction {
 
 struct SyntaxModule {
     bool isOurs = false; ///< has mw.version
+    std::string name;
+    SyntaxAttribute attributes; ///< a dictionary
+    std::string aliases; ///< lines before the module
+    std::string rest; ///< what is in the module besides meshes and functions
+    std::string trailer; ///< lines behind it
     std::vector<NamedMesh> meshes;
     std::vector<SyntaxFunction> functions;
 };

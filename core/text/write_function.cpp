@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/text/write_function.h"
 
+#include "core/program/other_op.h"
 #include "core/program/transform.h"
 #include "core/text/line_tree.h"
 #include "core/text/notation.h"
@@ -17,7 +18,27 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kUse = "\x01";
-static_assert(kUse.front() == kOperandMark);
+constexpr std::string_view kBlock = "\x02";
+constexpr std::string_view kLabelled = "\x03";
+static_assert(kUse.front() == kOperandMark && kBlock.front() == kRegionMark && kLabelled.front() == kLabelMark);
+
+/// The word of an enumerator: `FFT` of `#stablehlo<fft_type FFT>`.
+std::string wordOf(const KeptAttributes& attributes, std::string_view name)
+{
+    const KeptAttribute* attribute = findAttribute(attributes, name);
+    if (attribute == nullptr)
+        return {};
+    const std::string_view text = attribute->text;
+    const std::size_t close = text.find('>');
+    const std::size_t space = text.rfind(' ', close);
+    return std::string(
+        space == std::string_view::npos || close == std::string_view::npos ? text : text.substr(space + 1, close - space - 1));
+}
+
+std::string uses(std::size_t count)
+{
+    return fmt::format("{}", fmt::join(std::vector<std::string_view>(count, kUse), ", "));
+}
 
 /// Turns one function into lines, then prints them.
 class FunctionWriter {
@@ -91,6 +112,8 @@ private:
             addNotes(attributes, value);
             if (value.sharding)
                 attributes.add("sdy.sharding", "#sdy.sharding" + shardingOf(*value.sharding));
+            if (value.kept != nullptr)
+                attributes.add(value.kept->attributes);
             for (const Donation& donation : m_function.donations) {
                 if (donation.argument == i && donationsAreOrdered())
                     attributes.add("tf.aliasing_output", fmt::format("{} : i32", donation.result));
@@ -110,6 +133,8 @@ private:
                 attributes.add("jax.result_info", quoted(m_function.resultNames[i]));
             if (!m_function.resultShardings.empty() && m_function.resultShardings[i])
                 attributes.add("sdy.sharding", "#sdy.sharding" + shardingOf(*m_function.resultShardings[i]));
+            if (!m_function.resultsKept.empty())
+                attributes.add(m_function.resultsKept[i]);
             plain = plain && attributes.empty();
             texts.push_back(tensorText(type(m_function.results()[i])) + attributes.optionalText());
         }
@@ -120,12 +145,15 @@ private:
 
     std::string functionAttributes() const
     {
-        if (donationsAreOrdered())
-            return {};
-        std::vector<std::size_t> pairs;
-        for (const Donation& donation : m_function.donations)
-            pairs.insert(pairs.end(), {donation.argument, donation.result});
-        return fmt::format(" attributes {{mw.donations = array<i64: {}>}}", fmt::join(pairs, ", "));
+        AttributeList attributes;
+        attributes.add(m_function.kept);
+        if (!donationsAreOrdered()) {
+            std::vector<std::size_t> pairs;
+            for (const Donation& donation : m_function.donations)
+                pairs.insert(pairs.end(), {donation.argument, donation.result});
+            attributes.add("mw.donations", fmt::format("array<i64: {}>", fmt::join(pairs, ", ")));
+        }
+        return attributes.empty() ? std::string() : " attributes " + attributes.text();
     }
 
     // Attributes -----------------------------------------------------------------------------------------------------------
@@ -147,18 +175,50 @@ private:
             attributes.add("mw.phase", quoted(phaseName(op.phase)));
     }
 
-    /// The attributes of an op with at most one result.
+    /// The attributes of an op that say what is known of it and its results, and those that are kept.
     AttributeList attributesOf(const Op& op) const
     {
         AttributeList attributes;
         addPhase(attributes, op);
-        if (!op.results.empty()) {
+        if (op.results.size() == 1) {
             const Value& value = m_function[op.results.front()];
             addNotes(attributes, value);
-            if (value.sharding && !isCollective(op.kind) && op.kind != OpKind::ShardingConstraint)
+            const bool namesIt = isCollective(op.kind) || op.kind == OpKind::ShardingConstraint;
+            if (value.sharding && !namesIt)
                 attributes.add("sdy.sharding", fmt::format("#sdy.sharding_per_value<[{}]>", shardingOf(*value.sharding)));
+        } else if (!op.results.empty()) {
+            if (const std::string notes = notesList(op.results); !notes.empty())
+                attributes.add("mw.results", notes);
+            addShardings(attributes, op.results);
+        }
+        if (op.kept != nullptr) {
+            for (const KeptAttribute& kept : op.kept->attributes) {
+                if (op.kind != OpKind::DotGeneral || (kept.name != "precision" && kept.name != "algorithm"))
+                    attributes.add(kept.name, kept.text);
+            }
         }
         return attributes;
+    }
+
+    /// For Shardy, which wants a sharding for every result when one has it.
+    void addShardings(AttributeList& attributes, const std::vector<ValueId>& values) const
+    {
+        const auto first
+            = std::find_if(values.begin(), values.end(), [&](ValueId value) { return m_function[value].sharding.has_value(); });
+        if (first == values.end())
+            return;
+        std::vector<std::string> shardings;
+        for (const ValueId value : values) {
+            TensorSharding open = TensorSharding::openOf(type(value).shape.size());
+            open.mesh = m_function[*first].sharding->mesh;
+            shardings.push_back(shardingOf(m_function[value].sharding.value_or(open)));
+        }
+        attributes.add("sdy.sharding", fmt::format("#sdy.sharding_per_value<[{}]>", fmt::join(shardings, ", ")));
+    }
+
+    static std::string locationOf(const Op& op)
+    {
+        return op.kept != nullptr && !op.kept->location.empty() ? " " + op.kept->location : std::string();
     }
 
     /// A list of dictionaries, one for each value: all that is known of the values of a loop.
@@ -186,11 +246,12 @@ private:
         return result;
     }
 
-    TextValue addConstant(LineRegion& region, const ConstantAttributes& constant, const std::string& attributes = {})
+    TextValue addConstant(LineRegion& region, const ConstantAttributes& constant, const std::string& attributes = {},
+        const std::string& location = {})
     {
         return add(region,
-            fmt::format("stablehlo.constant{} {} : {}", attributes, denseText(constant), tensorText(constant.type)), {},
-            isFloating(constant.type.dtype) ? NameHint::Float : NameHint::Integer);
+            fmt::format("stablehlo.constant{} {} : {}{}", attributes, denseText(constant), tensorText(constant.type), location),
+            {}, isFloating(constant.type.dtype) ? NameHint::Float : NameHint::Integer);
     }
 
     TextValue addCounter(LineRegion& region, DType dtype, std::int64_t value)
@@ -208,6 +269,10 @@ private:
         for (const OpId op : block.ops) {
             if (m_function[op].kind == OpKind::Repeat)
                 lowerRepeat(m_function[op], region);
+            else if (m_function[op].kind == OpKind::While)
+                lowerWhile(m_function[op], region);
+            else if (m_function[op].kind == OpKind::Other || !m_function[op].bodies.empty())
+                lowerWithBlocks(m_function[op], region);
             else
                 lowerOp(m_function[op], region);
         }
@@ -243,19 +308,27 @@ private:
     }
 
     /// `(tensor<..>, tensor<..>) -> tensor<..>`.
-    std::string functional(const Op& op) const
+    std::string functional(const Op& op) const { return functional(op, op.operands.size()); }
+
+    /// The same of the first `count` operands.
+    std::string functional(const Op& op, std::size_t count) const
     {
-        std::vector<std::string> operands;
-        for (const ValueId operand : op.operands)
-            operands.push_back(tensorText(type(operand)));
-        return fmt::format(
-            "({}) -> {}", fmt::join(operands, ", "), op.results.empty() ? "()" : tensorText(type(op.results.front())));
+        std::vector<TensorType> operands;
+        for (std::size_t i = 0; i < count; ++i)
+            operands.push_back(type(op.operands[i]));
+        std::vector<TensorType> results;
+        for (const ValueId result : op.results)
+            results.push_back(type(result));
+        const std::string made = results.size() == 1 ? typeList(results) : fmt::format("({})", typeList(results));
+        return fmt::format("({}) -> {}", typeList(operands), made);
     }
 
     /// The one type when operand and result have the same, as most element-wise ops print.
     std::string sameOrFunctional(const Op& op) const
     {
-        return type(op.operands.front()) == type(op.results.front()) ? tensorText(type(op.results.front())) : functional(op);
+        const bool same = std::all_of(
+            op.operands.begin(), op.operands.end(), [&](ValueId operand) { return type(operand) == type(op.results.front()); });
+        return same ? tensorText(type(op.results.front())) : functional(op);
     }
 
     void lowerOp(const Op& op, LineRegion& region)
@@ -266,17 +339,42 @@ private:
             operands.push_back(m_textOf[operand.at()]);
 
         if (op.kind == OpKind::Constant) {
-            m_textOf[op.results.front().at()] = addConstant(region, op.as<ConstantAttributes>(), attributes);
+            m_textOf[op.results.front().at()] = addConstant(region, op.as<ConstantAttributes>(), attributes, locationOf(op));
             return;
         }
         if (op.kind == OpKind::Reduce)
             operands.push_back(
                 addConstant(region, reduceIdentity(op.as<ReduceAttributes>().kind, type(op.operands.front()).dtype)));
-        std::string text = isCollective(op.kind) ? collectiveText(op) : opText(op, attributes);
-        if (op.results.empty())
-            addStatement(region, std::move(text), std::move(operands));
-        else
-            m_textOf[op.results.front().at()] = add(region, std::move(text), std::move(operands));
+        std::string text = (isCollective(op.kind) ? collectiveText(op) : opText(op, attributes)) + locationOf(op);
+        Line line{std::move(text), std::move(operands), 0, 0, NameHint::Number, {}};
+        if (op.kind == OpKind::Scatter)
+            line.regions.push_back(combinerRegion(op.as<ScatterAttributes>().combiner, type(op.results.front()).dtype));
+        addLine(region, op, std::move(line));
+    }
+
+    /// Adds the line, which makes the results of the op.
+    void addLine(LineRegion& region, const Op& op, Line line)
+    {
+        line.resultCount = static_cast<std::uint32_t>(op.results.size());
+        line.firstResult = m_nextValue;
+        m_nextValue += line.resultCount;
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            m_textOf[op.results[i].at()] = line.firstResult + static_cast<TextValue>(i);
+        region.lines.push_back(std::move(line));
+    }
+
+    /// A block that combines two elements, or takes the second one.
+    LineRegion combinerRegion(std::optional<ReduceKind> kind, DType dtype)
+    {
+        LineRegion region;
+        region.arguments = newArguments(2);
+        region.types.assign(2, tensorText({dtype, {}}));
+        TextValue result = region.arguments[1];
+        if (kind)
+            result = add(region, fmt::format("stablehlo.{} {} : {}", opName(combinerOf(*kind)), uses(2), tensorText({dtype, {}})),
+                {region.arguments[0], region.arguments[1]});
+        addReturn("stablehlo.return", {result}, {{dtype, {}}}, region);
+        return region;
     }
 
     std::string opText(const Op& op, const std::string& attributes) const
@@ -327,10 +425,82 @@ private:
         case OpKind::Send:
         case OpKind::Receive:
             return transferText(op);
-        default: {
-            const std::vector<std::string_view> uses(op.operands.size(), kUse);
-            return fmt::format("{} {}{} : {}", name, fmt::join(uses, ", "), attributes, sameOrFunctional(op));
+        case OpKind::PropagationBarrier: {
+            const auto& barrier = op.as<BarrierAttributes>();
+            const char* way = barrier.forward ? (barrier.backward ? "BOTH" : "FORWARD") : barrier.backward ? "BACKWARD" : "NONE";
+            return fmt::format(
+                "{} {} allowed_direction={}{} : {}", name, kUse, way, attributes, tensorText(type(op.results.front())));
         }
+        case OpKind::OptimizationBarrier: {
+            std::vector<TensorType> types;
+            for (const ValueId result : op.results)
+                types.push_back(type(result));
+            return op.results.empty() ? fmt::format("\"{}\"(){} : () -> ()", name, attributes)
+                                      : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, typeList(types));
+        }
+        default:
+            return opInfo(op.kind).opClass == OpClass::Parts
+                ? partsText(op, name, attributes)
+                : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, sameOrFunctional(op));
+        }
+    }
+
+    /// `name = [1, 2]`, left out when the list is empty.
+    static std::string numbersText(const char* name, const std::vector<std::size_t>& numbers)
+    {
+        return numbers.empty() ? std::string() : fmt::format("{} = [{}], ", name, fmt::join(numbers, ", "));
+    }
+
+    std::string partsText(const Op& op, const std::string& name, const std::string& attributes) const
+    {
+        switch (op.kind) {
+        case OpKind::Slice: {
+            const auto& slice = op.as<SliceAttributes>();
+            std::vector<std::string> ranges;
+            for (std::size_t i = 0; i < slice.starts.size(); ++i)
+                ranges.push_back(slice.strides[i] == 1
+                        ? fmt::format("{}:{}", slice.starts[i], slice.limits[i])
+                        : fmt::format("{}:{}:{}", slice.starts[i], slice.limits[i], slice.strides[i]));
+            return fmt::format("{} {} [{}]{} : {}", name, kUse, fmt::join(ranges, ", "), attributes, functional(op));
+        }
+        case OpKind::Pad: {
+            const auto& pad = op.as<PadAttributes>();
+            return fmt::format("{} {}, low = [{}], high = [{}], interior = [{}]{} : {}", name, uses(2), fmt::join(pad.low, ", "),
+                fmt::join(pad.high, ", "), fmt::join(pad.interior, ", "), attributes, functional(op));
+        }
+        case OpKind::Concatenate:
+            return fmt::format("{} {}, dim = {}{} : {}", name, uses(op.operands.size()), op.as<ConcatenateAttributes>().dim,
+                attributes, functional(op));
+        case OpKind::Reverse:
+            return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<ReverseAttributes>().dims, ", "),
+                attributes, tensorText(type(op.results.front())));
+        case OpKind::DynamicSlice:
+            return fmt::format("{} {}, sizes = [{}]{} : {}", name, uses(op.operands.size()),
+                fmt::join(op.as<DynamicSliceAttributes>().sizes, ", "), attributes, functional(op));
+        case OpKind::Gather: {
+            const auto& gather = op.as<GatherAttributes>();
+            const IndexingDims& dims = gather.dims;
+            return fmt::format("\"{}\"({}) <{{dimension_numbers = #stablehlo.gather<{}{}{}{}{}index_vector_dim = {}>, "
+                               "indices_are_sorted = {}, slice_sizes = array<i64{}{}>}}>{} : {}",
+                name, uses(2), numbersText("offset_dims", dims.window), numbersText("collapsed_slice_dims", dims.collapsed),
+                numbersText("operand_batching_dims", dims.operandBatch),
+                numbersText("start_indices_batching_dims", dims.indicesBatch), numbersText("start_index_map", dims.indexMap),
+                dims.indexVectorDim, gather.sorted, gather.sliceSizes.empty() ? "" : ": ", fmt::join(gather.sliceSizes, ", "),
+                attributes, functional(op));
+        }
+        case OpKind::Scatter: {
+            const auto& scatter = op.as<ScatterAttributes>();
+            const IndexingDims& dims = scatter.dims;
+            return fmt::format("\"{}\"({}) <{{indices_are_sorted = {}, scatter_dimension_numbers = "
+                               "#stablehlo.scatter<{}{}{}{}{}index_vector_dim = {}>, unique_indices = {}}}> ({}){} : {}",
+                name, uses(3), scatter.sorted, numbersText("update_window_dims", dims.window),
+                numbersText("inserted_window_dims", dims.collapsed), numbersText("input_batching_dims", dims.operandBatch),
+                numbersText("scatter_indices_batching_dims", dims.indicesBatch),
+                numbersText("scatter_dims_to_operand_dims", dims.indexMap), dims.indexVectorDim, scatter.unique, kLabelled,
+                attributes, functional(op));
+        }
+        default: // DynamicUpdateSlice
+            return fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, functional(op));
         }
     }
 
@@ -340,9 +510,12 @@ private:
         std::string text = fmt::format("stablehlo.dot_general {}, {}", kUse, kUse);
         if (!dot.lhsBatch.empty())
             text += fmt::format(", batching_dims = [{}] x [{}]", fmt::join(dot.lhsBatch, ", "), fmt::join(dot.rhsBatch, ", "));
-        text += fmt::format(", contracting_dims = [{}] x [{}], precision = [DEFAULT, DEFAULT]",
-            fmt::join(dot.lhsContracting, ", "), fmt::join(dot.rhsContracting, ", "));
-        if (dot.operandType != type(op.operands.front()).dtype)
+        const auto kept = [&](const char* key) { return op.kept == nullptr ? nullptr : findAttribute(op.kept->attributes, key); };
+        text += fmt::format(", contracting_dims = [{}] x [{}], precision = {}", fmt::join(dot.lhsContracting, ", "),
+            fmt::join(dot.rhsContracting, ", "), kept("precision") != nullptr ? kept("precision")->text : "[DEFAULT, DEFAULT]");
+        if (const KeptAttribute* algorithm = kept("algorithm"))
+            text += ", algorithm = " + algorithm->text;
+        else if (dot.operandType != type(op.operands.front()).dtype)
             text += fmt::format(", algorithm = <lhs_precision_type = {0}, rhs_precision_type = {0}, accumulation_type = {1}, "
                                 "lhs_component_count = 1, "
                                 "rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false>",
@@ -472,18 +645,34 @@ private:
         }
 
         Line line;
-        line.text = fmt::format(" : {}{}", typeList(types), repeatAttributes(op, types));
-        line.operands = std::move(initial);
+        line.text = whileText(types, repeatAttributes(op, types)) + locationOf(op);
         line.resultCount = static_cast<std::uint32_t>(types.size());
         line.firstResult = m_nextValue;
         m_nextValue += line.resultCount;
         line.regions.push_back(conditionOf(types, repeat.count));
         line.regions.push_back(bodyOf(op, block, types));
+        line.operands = interleaved(line.regions.front().arguments, initial);
         for (std::size_t i = 0; i < op.results.size(); ++i) {
             const std::size_t position = i < repeat.carries ? 1 + i : 1 + op.operands.size() + (i - repeat.carries);
             m_textOf[op.results[i].at()] = line.firstResult + static_cast<TextValue>(position);
         }
         region.lines.push_back(std::move(line));
+    }
+
+    /// `stablehlo.while(%iterArg = %0) : type attributes {..}` and its two blocks.
+    static std::string whileText(const std::vector<TensorType>& types, const std::string& attributes)
+    {
+        const std::vector<std::string> pairs(types.size(), fmt::format("{0} = {0}", kUse));
+        return fmt::format("stablehlo.while({}){}{}{}\ncond {} do {}", fmt::join(pairs, ", "), types.empty() ? "" : " : ",
+            typeList(types), attributes, kBlock, kBlock);
+    }
+
+    static std::vector<TextValue> interleaved(const std::vector<TextValue>& a, const std::vector<TextValue>& b)
+    {
+        std::vector<TextValue> all;
+        for (std::size_t i = 0; i < a.size(); ++i)
+            all.insert(all.end(), {a[i], b[i]});
+        return all;
     }
 
     static std::string typeList(const std::vector<TensorType>& types)
@@ -524,6 +713,8 @@ private:
             }
             attributes.add("sdy.sharding", fmt::format("#sdy.sharding_per_value<[{}]>", fmt::join(shardings, ", ")));
         }
+        if (op.kept != nullptr)
+            attributes.add(op.kept->attributes);
         return " attributes " + attributes.text();
     }
 
@@ -538,6 +729,7 @@ private:
     LineRegion conditionOf(const std::vector<TensorType>& types, std::int64_t count)
     {
         LineRegion region;
+        region.isLoop = true;
         region.arguments = newArguments(types.size());
         const TextValue limit = addCounter(region, types.front().dtype, count);
         const std::string counter = tensorText(types.front());
@@ -552,6 +744,7 @@ private:
     {
         const auto& repeat = op.as<RepeatAttributes>();
         LineRegion region;
+        region.isLoop = true;
         region.arguments = newArguments(types.size());
         const std::string counter = tensorText(types.front());
         const std::size_t outputs = op.results.size() - repeat.carries;
@@ -616,6 +809,284 @@ private:
             {region.arguments.front(), addCounter(region, types.front().dtype, 1)});
         addReturn("stablehlo.return", std::move(next), types, region);
         return region;
+    }
+
+    // Other ops with blocks, and kept ones -----------------------------------------------------------------------------------
+
+    /// A block whose first `own` arguments are its own; the others stand for the last operands of the op.
+    LineRegion lowerBody(const Op& op, BlockId id, std::size_t own, const std::string& returns)
+    {
+        const Block& block = m_function[id];
+        LineRegion region;
+        region.arguments = newArguments(own);
+        for (std::size_t i = 0; i < own; ++i) {
+            m_textOf[block.arguments[i].at()] = region.arguments[i];
+            region.types.push_back(tensorText(type(block.arguments[i])));
+        }
+        const std::size_t captures = block.arguments.size() - own;
+        for (std::size_t i = 0; i < captures; ++i)
+            m_textOf[block.arguments[own + i].at()] = m_textOf[op.operands[op.operands.size() - captures + i].at()];
+        lowerBlock(block, region);
+        lowerReturn(returns.c_str(), block.results, region);
+        return region;
+    }
+
+    std::vector<TextValue> textsOf(const std::vector<ValueId>& values, std::size_t count) const
+    {
+        std::vector<TextValue> texts;
+        for (std::size_t i = 0; i < count; ++i)
+            texts.push_back(m_textOf[values[i].at()]);
+        return texts;
+    }
+
+    void lowerWhile(const Op& op, LineRegion& region)
+    {
+        const std::size_t carries = op.as<WhileAttributes>().carries;
+        std::vector<TensorType> types;
+        for (const ValueId result : op.results)
+            types.push_back(type(result));
+        const AttributeList attributes = attributesOf(op);
+        Line line{whileText(types, attributes.empty() ? std::string() : " attributes " + attributes.text()) + locationOf(op), {},
+            0, 0, NameHint::Number, {}};
+        for (const BlockId body : op.bodies) {
+            line.regions.push_back(lowerBody(op, body, carries, "stablehlo.return"));
+            line.regions.back().isLoop = true;
+        }
+        line.operands = interleaved(line.regions.front().arguments, textsOf(op.operands, carries));
+        addLine(region, op, std::move(line));
+    }
+
+    void lowerWithBlocks(const Op& op, LineRegion& region)
+    {
+        switch (op.kind) {
+        case OpKind::Case:
+            return lowerCase(op, region);
+        case OpKind::Computation:
+            return lowerComputation(op, region);
+        default:
+            return lowerOther(op, region);
+        }
+    }
+
+    void lowerCase(const Op& op, LineRegion& region)
+    {
+        const bool isIf = type(op.operands.front()).dtype == DType::Pred;
+        const std::vector<std::string_view> blocks(op.bodies.size(), kLabelled);
+        Line line{fmt::format("\"stablehlo.{}\"({}) ({}){} : {}{}", isIf ? "if" : "case", kUse, fmt::join(blocks, ", "),
+                      attributesOf(op).optionalText(), functional(op, 1), locationOf(op)),
+            textsOf(op.operands, 1), 0, 0, NameHint::Number, {}};
+        for (const BlockId body : op.bodies)
+            line.regions.push_back(lowerBody(op, body, 0, "stablehlo.return"));
+        addLine(region, op, std::move(line));
+    }
+
+    std::string shardingList(const char* name, const std::vector<TensorSharding>& shardings) const
+    {
+        std::vector<std::string> texts;
+        for (const TensorSharding& sharding : shardings)
+            texts.push_back(shardingOf(sharding));
+        return fmt::format(" {}=[{}]", name, fmt::join(texts, ", "));
+    }
+
+    void lowerComputation(const Op& op, LineRegion& region)
+    {
+        const auto& computation = op.as<ComputationAttributes>();
+        const bool isNamed = !computation.name.empty();
+        const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+        std::string text = isNamed
+            ? fmt::format("sdy.named_computation<{}>({})", quoted(computation.name), uses(op.operands.size()))
+            : fmt::format("sdy.manual_computation({})", uses(op.operands.size()));
+        if (!isNamed || !computation.inShardings.empty())
+            text += shardingList("in_shardings", computation.inShardings);
+        if (!isNamed || !computation.outShardings.empty())
+            text += shardingList("out_shardings", computation.outShardings);
+        if (!isNamed) {
+            AxisRefs axes;
+            for (const std::int32_t axis : computation.manualAxes)
+                axes.push_back(wholeAxis(m_program.meshOf(shardings.front()), static_cast<std::size_t>(axis)));
+            text += " manual_axes=" + (axes.empty() ? "{}" : axisListText(axes, m_program.meshOf(shardings.front())));
+        }
+        Line line{{}, textsOf(op.operands, op.operands.size()), 0, 0, NameHint::Number, {}};
+        line.regions.push_back(lowerBody(op, op.bodies.front(), op.operands.size(), "sdy.return"));
+        std::vector<std::string> arguments;
+        for (const std::string& each : line.regions.front().types)
+            arguments.push_back(fmt::format("{}: {}", kUse, each));
+        line.operands.insert(line.operands.end(), line.regions.front().arguments.begin(), line.regions.front().arguments.end());
+        line.text = fmt::format("{} ({}) {}{} : {}{}", text, fmt::join(arguments, ", "), kBlock, attributesOf(op).optionalText(),
+            functional(op), locationOf(op));
+        addLine(region, op, std::move(line));
+    }
+
+    void lowerOther(const Op& op, LineRegion& region)
+    {
+        const auto& other = op.as<OtherAttributes>();
+        const std::size_t own = op.operands.size() - other.captures;
+        Line line{{}, textsOf(op.operands, own), 0, 0, NameHint::Number, {}};
+        const std::size_t dot = other.name.find('.');
+        const std::string dialect = other.name.substr(0, dot == std::string::npos ? 0 : dot);
+        for (const BlockId body : op.bodies)
+            line.regions.push_back(lowerBody(op, body, m_function[body].arguments.size() - other.captures,
+                dialect.empty() || dialect == "chlo" ? "stablehlo.return" : dialect + ".return"));
+        if (const KeptAttribute* verbatim = findAttribute(other.attributes, {}))
+            line.text = other.name + verbatim->text;
+        else if (auto pretty = otherText(op, other, line))
+            line.text = *std::move(pretty);
+        else
+            line.text = genericText(op, other);
+        line.text += locationOf(op);
+        addLine(region, op, std::move(line));
+    }
+
+    std::string genericText(const Op& op, const OtherAttributes& other) const
+    {
+        AttributeList properties;
+        AttributeList attributes = attributesOf(op);
+        for (const KeptAttribute& attribute : other.attributes)
+            (attribute.isProperty ? properties : attributes).add(attribute.name, attribute.text);
+        const std::size_t own = op.operands.size() - other.captures;
+        std::string text = fmt::format("\"{}\"({})", other.name, uses(own));
+        if (!properties.empty())
+            text += fmt::format(" <{}>", properties.text());
+        if (!op.bodies.empty())
+            text += fmt::format(" ({})", fmt::join(std::vector<std::string_view>(op.bodies.size(), kLabelled), ", "));
+        return fmt::format("{}{} : {}", text, attributes.optionalText(), functional(op, own));
+    }
+
+    /// The form of its own that MLIR prints a kept op in; nothing where that is the generic one.
+    std::optional<std::string> otherText(const Op& op, const OtherAttributes& other, Line& line) const
+    {
+        const std::size_t own = op.operands.size() - other.captures;
+        const std::string_view name = baseName(other.name);
+        const bool isStableHlo = other.name.starts_with("stablehlo.");
+        const OtherClass known = otherClass(other);
+        std::vector<std::string_view> shown; // attributes that the form itself has
+        std::string text;
+        std::string types = functional(op, own);
+        const auto textOf = [&](const char* key) {
+            const KeptAttribute* attribute = findAttribute(other.attributes, key);
+            return attribute == nullptr ? std::string() : attribute->text;
+        };
+        const auto integers
+            = [&](const char* key) { return fmt::format("[{}]", fmt::join(integersAt(other.attributes, key), ", ")); };
+        const auto has = [&](std::initializer_list<const char*> keys) {
+            shown.assign(keys.begin(), keys.end());
+            return std::all_of(
+                keys.begin(), keys.end(), [&](const char* key) { return findAttribute(other.attributes, key) != nullptr; });
+        };
+        if (name == "reduce" && isStableHlo && op.bodies.size() == 1 && has({"dimensions"})) {
+            reduceText(op, other, line, text);
+            return fmt::format("{}{} : {}{}", text, restOf(op, other, shown), types, reducerText(op, line));
+        }
+        if (!op.bodies.empty() || op.results.empty() || (known != OtherClass::Elementwise && !isStableHlo))
+            return std::nullopt;
+        if (name == "custom_call" && has({"call_target_name"})) {
+            text = fmt::format("{} {}({})", other.name, symbolText(callTarget(other)), uses(own));
+        } else if (name == "fft" && has({"fft_type", "fft_length"})) {
+            text = fmt::format(
+                "{} {}, type = {}, length = {}", other.name, kUse, wordOf(other.attributes, "fft_type"), integers("fft_length"));
+        } else if (name == "cholesky" && has({"lower"})) {
+            text = fmt::format("{} {}, lower = {}", other.name, kUse, textOf("lower"));
+            types = tensorText(type(op.results.front()));
+        } else if (name == "rng_bit_generator" && has({"rng_algorithm"})) {
+            text = fmt::format("{} {}, algorithm = {}", other.name, kUse, wordOf(other.attributes, "rng_algorithm"));
+        } else if (name == "rng" && has({"rng_distribution"})) {
+            text = fmt::format("{} {}, distribution = {}", other.name, uses(own), wordOf(other.attributes, "rng_distribution"));
+        } else if (name == "reduce_precision" && has({"exponent_bits", "mantissa_bits"})) {
+            text = fmt::format("{} {}, format = e{}m{}", other.name, kUse,
+                integerAt(other.attributes, "exponent_bits").value_or(0),
+                integerAt(other.attributes, "mantissa_bits").value_or(0));
+            types = sameOrFunctional(op);
+        } else if (name == "compare" && has({"comparison_direction", "compare_type"})) {
+            text = fmt::format("{} {}, {}, {}", other.name, wordOf(other.attributes, "comparison_direction"), uses(own),
+                wordOf(other.attributes, "compare_type"));
+        } else if (name == "convolution" && has({"dimension_numbers"})) {
+            text = convolutionText(other, shown);
+        } else if (name == "bitcast_convert") {
+            text = fmt::format("{} {}", other.name, kUse);
+        } else if (known == OtherClass::Elementwise && other.attributes.empty() && own > 0 && own < 4) {
+            text = fmt::format("{} {}", other.name, uses(own));
+            types = name == "complex" ? tensorText(type(op.results.front()))
+                : isStableHlo         ? sameOrFunctional(op)
+                : own == 1 ? fmt::format("{} -> {}", tensorText(type(op.operands.front())), tensorText(type(op.results.front())))
+                           : types;
+        } else {
+            return std::nullopt;
+        }
+        return fmt::format("{}{} : {}", text, restOf(op, other, shown), types);
+    }
+
+    /// The attributes that a form does not show by itself.
+    std::string restOf(const Op& op, const OtherAttributes& other, const std::vector<std::string_view>& shown) const
+    {
+        AttributeList attributes = attributesOf(op);
+        for (const KeptAttribute& attribute : other.attributes) {
+            if (std::find(shown.begin(), shown.end(), attribute.name) == shown.end())
+                attributes.add(attribute.name, attribute.text);
+        }
+        return attributes.optionalText();
+    }
+
+    /// `stablehlo.reduce(%0 init: %1), (%2 init: %3) across dimensions = [1]`.
+    void reduceText(const Op& op, const OtherAttributes& other, Line& line, std::string& text) const
+    {
+        const std::size_t count = op.results.size();
+        std::vector<std::string> pairs(count, fmt::format("({0} init: {0})", kUse));
+        text = fmt::format("{}{} across dimensions = [{}]", other.name, fmt::join(pairs, ", "),
+            fmt::join(integersAt(other.attributes, "dimensions"), ", "));
+        line.operands = interleaved({line.operands.begin(), line.operands.begin() + static_cast<std::ptrdiff_t>(count)},
+            {line.operands.begin() + static_cast<std::ptrdiff_t>(count), line.operands.end()});
+    }
+
+    /// Its block on a line of its own, with a pair of arguments for each operand.
+    std::string reducerText(const Op& op, Line& line) const
+    {
+        const LineRegion& block = line.regions.front();
+        const std::size_t count = op.results.size();
+        std::string text = "\n  reducer";
+        for (std::size_t i = 0; i < count; ++i) {
+            text += fmt::format("({0}: {1}, {0}: {2}) ", kUse, block.types[i], block.types[count + i]);
+            line.operands.insert(line.operands.end(), {block.arguments[i], block.arguments[count + i]});
+        }
+        return fmt::format("{} {}", text, kBlock);
+    }
+
+    static std::string convolutionText(const OtherAttributes& other, std::vector<std::string_view>& shown)
+    {
+        const std::string numbers = findAttribute(other.attributes, "dimension_numbers")->text;
+        const std::size_t open = numbers.find('<');
+        const std::size_t from = open == std::string::npos ? 0 : open + 1;
+        std::vector<std::string> window;
+        const auto add = [&](const char* key, const char* name, const auto& format) {
+            const auto integers = integersAt(other.attributes, key);
+            if (!integers.empty()) {
+                window.push_back(fmt::format("{} = [{}]", name, fmt::join(format(integers), ", ")));
+                shown.push_back(key);
+            }
+        };
+        const auto plain
+            = [](std::span<const std::int64_t> integers) { return std::vector<std::int64_t>(integers.begin(), integers.end()); };
+        const auto pairs = [](std::span<const std::int64_t> integers) {
+            std::vector<std::string> texts;
+            for (std::size_t i = 0; i + 1 < integers.size(); i += 2)
+                texts.push_back(fmt::format("[{}, {}]", integers[i], integers[i + 1]));
+            return texts;
+        };
+        const auto truths = [](std::span<const std::int64_t> integers) {
+            std::vector<std::string> texts;
+            for (const std::int64_t integer : integers)
+                texts.push_back(integer != 0 ? "true" : "false");
+            return texts;
+        };
+        add("window_strides", "stride", plain);
+        add("padding", "pad", pairs);
+        add("lhs_dilation", "lhs_dilate", plain);
+        add("rhs_dilation", "rhs_dilate", plain);
+        add("window_reversal", "reverse", truths);
+        return fmt::format("{}({}) dim_numbers = {}, window = {{{}}}", other.name, uses(2),
+            numbers.substr(from,
+                numbers.rfind('>') == std::string::npos || open == std::string::npos ? std::string::npos
+                                                                                     : numbers.rfind('>') - from),
+            fmt::join(window, ", "));
     }
 
     const Program& m_program;

@@ -16,7 +16,7 @@ std::string meshLine(const NamedMesh& named)
     for (const MeshAxis& axis : named.mesh.axes())
         axes.push_back(fmt::format("{}={}", quoted(axis.name), axis.size));
     std::string text = fmt::format("  sdy.mesh {} = <[{}]", symbolText(named.name), fmt::join(axes, ", "));
-    if (!named.mesh.hasDefaultOrder())
+    if (!named.mesh.hasDefaultOrder() || named.isMaximal)
         text += fmt::format(", device_ids=[{}]", fmt::join(named.mesh.deviceOrder(), ", "));
     return text + ">\n";
 }
@@ -25,12 +25,19 @@ std::string meshLine(const NamedMesh& named)
 
 std::string writeProgram(const Program& program)
 {
-    std::string out = "module attributes {mw.version = 1 : i64} {\n";
+    AttributeList attributes;
+    attributes.add("mw.version", "1 : i64");
+    attributes.add(program.kept);
+    std::string out = program.aliases;
+    out += fmt::format(
+        "module{} attributes {} {{\n", program.moduleName.empty() ? "" : " " + symbolText(program.moduleName), attributes.text());
     for (const NamedMesh& named : program.meshes)
         out += meshLine(named);
     for (const Function& function : program.functions)
         writeFunction(out, program, function);
-    return out + "}\n";
+    out += program.rest;
+    out += "}\n";
+    return out + program.trailer;
 }
 
 std::vector<std::string> valueNames(const Program& program, const Function& function)

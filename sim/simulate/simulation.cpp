@@ -247,7 +247,7 @@ double productFlops(const Function& function)
                 flops += times
                     * productDims(op.as<DotAttributes>(), function[op.operands[0]].type, function[op.operands[1]].type).flops();
             for (const BlockId body : op.bodies)
-                self(self, body, times * static_cast<double>(op.as<RepeatAttributes>().count));
+                self(self, body, times * static_cast<double>(blockRuns(op)));
         }
     };
     visitBlock(visitBlock, BlockId(std::int32_t{0}), 1.0);

@@ -181,8 +181,8 @@ private:
             std::vector<std::string> operands;
             for (const ValueId operand : op.operands)
                 operands.push_back(valueText(m_output, operand));
-            all += fmt::format("{} = {}({}) {}{}; ", valueText(m_output, op.results.front()), nameOf(op), fmt::join(operands, ", "),
-                isCollective(op.kind) ? axesText(op) + " " : "", layout(op.results.front()));
+            all += fmt::format("{} = {}({}) {}{}; ", valueText(m_output, op.results.front()), nameOf(op),
+                fmt::join(operands, ", "), isCollective(op.kind) ? axesText(op) + " " : "", layout(op.results.front()));
         }
         for (const ValueId result : m_output.results())
             all += " return " + valueText(m_output, result);
@@ -199,19 +199,15 @@ private:
 
 Outcome run(const Json& json)
 {
-    try {
-        CaseReader reader(json);
-        reader.read();
-        if (const Problems problems = verify(reader.function, reader.meshes); !problems.empty())
-            return failed(describe(problems));
-        const Function output = insertExplicitReshards(
-            reader.function, reader.meshes, json.at("full_version").get<bool>() ? ReshardDepth::Full : ReshardDepth::Light);
-        if (const Problems problems = verify(output, reader.meshes); !problems.empty())
-            return failed(describe(problems));
-        return Matcher(reader, output, json).run();
-    } catch (const Unsupported& what) {
-        return unsupported(what.reason);
-    }
+    CaseReader reader(json);
+    reader.read();
+    if (const Problems problems = verify(reader.function, reader.meshes); !problems.empty())
+        return failed(describe(problems));
+    const Function output = insertExplicitReshards(
+        reader.function, reader.meshes, json.at("full_version").get<bool>() ? ReshardDepth::Full : ReshardDepth::Light);
+    if (const Problems problems = verify(output, reader.meshes); !problems.empty())
+        return failed(describe(problems));
+    return Matcher(reader, output, json).run();
 }
 
 } // namespace

@@ -88,6 +88,7 @@ private Q_SLOTS:
     void collectivesOfTheProgramItself();
     void onlyLocal();
     void refusesToMakePartialSums();
+    void manualComputation();
 };
 
 void TestPartition::matmul_data()
@@ -342,6 +343,22 @@ void TestPartition::refusesToMakePartialSums()
     const auto device = f.run();
     QVERIFY(!device);
     QCOMPARE(QString::fromStdString(device.error().front().id), QString("MW1220"));
+}
+
+void TestPartition::manualComputation()
+{
+    Fixture f("a=2");
+    const ValueId x = f.argument("x", {8}, "P('a')");
+    const TensorSharding layout = *f.function[x].sharding;
+    const OpId manual = f.builder.beginOp(OpKind::Computation, {x}, ComputationAttributes{{}, {layout}, {layout}, {0}});
+    const std::vector<TensorType> piece{{DType::F32, {4}}};
+    f.builder.setResults({f.builder.unary(OpKind::Negate, f.builder.beginBody(manual, piece).front())});
+    const std::vector<TensorType> whole{{DType::F32, {8}}};
+    f.builder.setResults(f.builder.endOp(manual, whole));
+    QVERIFY(verify(f.function, f.meshes).empty());
+    const auto device = f.run();
+    QVERIFY(!device);
+    QCOMPARE(device.error().front().id, std::string("MW1240"));
 }
 
 QTEST_APPLESS_MAIN(TestPartition)

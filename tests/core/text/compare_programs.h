@@ -9,11 +9,17 @@
 
 namespace meshwright {
 
+/// True when both keep the same of a text, or nothing.
+inline bool sameKept(const std::shared_ptr<const KeptText>& a, const std::shared_ptr<const KeptText>& b)
+{
+    return (a == nullptr ? KeptText() : *a) == (b == nullptr ? KeptText() : *b);
+}
+
 /// The first difference between two functions in everything that a Function holds, or nothing.
 inline std::string differenceOf(const Function& a, const Function& b)
 {
     if (a.name != b.name || a.resultNames != b.resultNames || a.resultShardings != b.resultShardings
-        || a.shardingGroups != b.shardingGroups)
+        || a.shardingGroups != b.shardingGroups || a.kept != b.kept || a.resultsKept != b.resultsKept)
         return "the name, the results' names or shardings, or the groups of " + a.name;
     if (a.donations.size() != b.donations.size())
         return "the number of donations";
@@ -32,11 +38,15 @@ inline std::string differenceOf(const Function& a, const Function& b)
             return fmt::format("op {}: {} against {}", i, opName(x.kind), opName(y.kind));
         const auto* dataX = std::get_if<ConstantAttributes>(&x.attributes);
         const auto* dataY = std::get_if<ConstantAttributes>(&y.attributes);
-        if (dataX != nullptr && dataY != nullptr && !dataX->data.isSplat() && !dataY->data.isSplat()) {
+        if (!sameKept(x.kept, y.kept))
+            return fmt::format("what is kept of op {}: {}", i, opName(x));
+        const auto isBlob
+            = [](const ConstantAttributes* data) { return data != nullptr && !data->data.isSplat() && !data->data.isElided(); };
+        if (isBlob(dataX) && isBlob(dataY)) {
             if (dataX->type != dataY->type || *std::get<2>(dataX->data.value) != *std::get<2>(dataY->data.value))
                 return fmt::format("the data of constant {}", i);
         } else if (x.attributes != y.attributes) {
-            return fmt::format("the attributes of op {}: {}", i, opName(x.kind));
+            return fmt::format("the attributes of op {}: {}", i, opName(x));
         }
     }
     for (std::size_t i = 0; i < a.values.size(); ++i) {
@@ -44,6 +54,8 @@ inline std::string differenceOf(const Function& a, const Function& b)
         const Value& y = b.values[i];
         if (x.type != y.type || x.block != y.block || x.producer != y.producer || x.index != y.index)
             return fmt::format("value {}: {} against {}", i, typeText(x.type), typeText(y.type));
+        if (!sameKept(x.kept, y.kept))
+            return fmt::format("what is kept of value {}", i);
         if (x.name != y.name || x.role != y.role || x.sharding != y.sharding || x.annotation != y.annotation)
             return fmt::format("the notes of value {}: '{}' against '{}'", i, x.name, y.name);
     }
@@ -60,8 +72,11 @@ inline std::string differenceOf(const Program& a, const Program& b)
 {
     if (a.meshes.size() != b.meshes.size() || a.functions.size() != b.functions.size())
         return "the number of meshes or functions";
+    if (a.moduleName != b.moduleName || a.kept != b.kept || a.aliases != b.aliases || a.rest != b.rest || a.trailer != b.trailer)
+        return "what is kept of the module";
     for (std::size_t i = 0; i < a.meshes.size(); ++i) {
-        if (a.meshes[i].name != b.meshes[i].name || a.meshes[i].mesh != b.meshes[i].mesh)
+        if (a.meshes[i].name != b.meshes[i].name || a.meshes[i].mesh != b.meshes[i].mesh
+            || a.meshes[i].isMaximal != b.meshes[i].isMaximal)
             return "mesh " + a.meshes[i].name;
     }
     for (std::size_t i = 0; i < a.functions.size(); ++i) {
