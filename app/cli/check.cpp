@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/files.h"
 #include "app/cli/verbs.h"
-
+#include "core/partition/partition.h"
 #include "core/study/arrays.h"
 #include "core/study/fix_text.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
+#include "core/text/program_text.h"
 
 #include <fmt/format.h>
 
@@ -42,6 +44,26 @@ std::string fixOne(const std::string& path, std::string text, CheckedFile& check
     return std::move(fixed->text);
 }
 
+/// What is wrong with a program: its text, then what propagation and partitioning find.
+Problems programProblems(const std::string& text, const std::string& name)
+{
+    Problems problems;
+    auto program = readProgram(text, name, &problems);
+    if (!program) {
+        append(problems, program.error());
+        return problems;
+    }
+    if (program->meshes.empty())
+        return problems; // nothing to partition it over
+    if (const auto partitioned = propagateAndPartition(*std::move(program)); !partitioned) {
+        for (Problem problem : partitioned.error()) {
+            problem.place.file = name;
+            problems.push_back(std::move(problem));
+        }
+    }
+    return problems;
+}
+
 CheckedFile checkOne(const std::string& path, const CheckOptions& options, Output& output)
 {
     CheckedFile checked;
@@ -49,6 +71,10 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, Outpu
     auto text = readFile(path);
     if (!text) {
         checked.problems = text.error();
+        return checked;
+    }
+    if (isProgramText(path, *text)) {
+        checked.problems = programProblems(*text, checked.name);
         return checked;
     }
     if (options.fix)

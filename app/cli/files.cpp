@@ -2,16 +2,37 @@
 #include "app/cli/files.h"
 
 #include "core/support/file.h"
+#include "core/support/text.h"
 #include "core/text/program_text.h"
+
+#include <algorithm>
 
 namespace meshwright::cli {
 
-Result<Program> readProgramFile(const std::string& file)
+Result<Program> readProgramFile(const std::string& file, Output& output)
 {
     const auto text = readFile(file);
     if (!text)
         return text.error();
-    return readProgram(*text, file == "-" ? "standard input" : file);
+    Problems warnings;
+    auto program = readProgram(*text, file == "-" ? "standard input" : file, &warnings);
+    for (const Problem& warning : warnings)
+        output.narrate(describe(warning));
+    return program;
+}
+
+bool isProgramText(const std::string& file, std::string_view text)
+{
+    if (file.ends_with(".mlir"))
+        return true;
+    while (!text.empty()) {
+        const std::string_view line = trimmed(text.substr(0, text.find('\n')));
+        if (!line.empty() && !line.starts_with("//") && !line.starts_with('#'))
+            return line.starts_with("module") || line.starts_with("func.func") || line.starts_with("sdy.mesh")
+                || line.starts_with("\"builtin.module\"");
+        text.remove_prefix(std::min(text.size(), text.find('\n') == std::string_view::npos ? text.size() : text.find('\n') + 1));
+    }
+    return false;
 }
 
 int writeResult(const std::string& text, const std::string& file, Output& output)

@@ -5,11 +5,16 @@
 #include "core/program/program.h"
 
 #include <string>
+#include <string_view>
 
 namespace meshwright::cli {
 
-/// Reads a program's text from a file, or from standard input for `-`. Problems: those of `readFile` and `readProgram`.
-Result<Program> readProgramFile(const std::string& file);
+/// Reads a program's text from a file, or from standard input for `-`; warnings go to standard error.
+/// Problems: those of `readFile` and `readProgram`.
+Result<Program> readProgramFile(const std::string& file, Output& output);
+
+/// True when a file holds a program in MLIR's text, not a study: by the end of its name, or by how its text begins.
+bool isProgramText(const std::string& file, std::string_view text);
 
 /// Writes a verb's result to a file; to standard output when `file` is empty or `-`. Returns the exit code.
 int writeResult(const std::string& text, const std::string& file, Output& output);

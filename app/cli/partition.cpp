@@ -149,7 +149,7 @@ int runPartition(const PartitionVerbOptions& options, Output& output)
         return fail({Problem{"MW1903", fmt::format("--only: \"{}\" is not allowed here", options.only),
                         "one of: insert-reshards, reshard-to-collectives, global-to-local"}},
             output);
-    auto program = readProgramFile(options.file);
+    auto program = readProgramFile(options.file, output);
     if (!program)
         return fail(program.error(), output);
     if (program->meshes.empty())

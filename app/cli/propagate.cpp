@@ -241,7 +241,7 @@ int runPropagate(const PropagateOptions& options, Output& output)
         return fail({Problem{"MW1903", fmt::format("--strategy: \"{}\" is not allowed here", options.strategy),
                         "one of: " + join(strategyNames(), ", ")}},
             output);
-    auto program = readProgramFile(options.file);
+    auto program = readProgramFile(options.file, output);
     if (!program)
         return fail(program.error(), output);
     const auto propagated = propagateAll(*std::move(program), strategy->strategy);

@@ -37,7 +37,7 @@ std::string runText(const sim::RunResult& run)
 
 int runRun(const RunOptions& options, Output& output)
 {
-    const auto program = readProgramFile(options.file);
+    const auto program = readProgramFile(options.file, output);
     if (!program)
         return fail(program.error(), output);
     std::vector<std::string> names;

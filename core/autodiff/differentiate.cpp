@@ -454,7 +454,7 @@ Result<Differentiated> differentiate(
         if (!forward.resultShardings.empty())
             forward.resultShardings.emplace_back();
     }
-    return Differentiated{compacted(forward), compacted(backward)};
+    return Differentiated{compacted(std::move(forward)), compacted(std::move(backward))};
 }
 
 } // namespace meshwright

@@ -2,8 +2,10 @@
 #include "core/partition/explicit_reshards.h"
 
 #include "core/partition/factor_choice.h"
+#include "core/partition/op_layout.h"
 #include "core/partition/reshard_steps.h"
 #include "core/program/builder.h"
+#include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
@@ -93,13 +95,25 @@ public:
         }
         m_builder.setResults(std::move(results), m_source.resultNames);
         m_target.resultShardings = m_source.resultShardings;
+        m_target.kept = m_source.kept;
+        m_target.resultsKept = m_source.resultsKept;
         m_target.donations = m_source.donations;
         return std::move(m_target);
     }
 
 private:
     const Mesh& meshOf(const TensorSharding& sharding) const { return m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh; }
-    const MaybeSharding& shardingOf(ValueId value) const { return m_target[value].sharding; }
+
+    /// Where nothing else is said, what comes out of a propagation barrier lies as it went in.
+    const MaybeSharding& shardingOf(ValueId value) const
+    {
+        OpId producer = m_target[value].producer;
+        while (!m_target[value].sharding && producer.valid() && m_target[producer].kind == OpKind::PropagationBarrier) {
+            value = m_target[producer].operands.front();
+            producer = m_target[value].producer;
+        }
+        return m_target[value].sharding;
+    }
 
     void copyNotes(ValueId from, ValueId to)
     {
@@ -109,6 +123,7 @@ private:
         target.role = source.role;
         target.sharding = source.sharding;
         target.annotation = source.annotation;
+        target.kept = source.kept;
     }
 
     /// Both say the same of where elements lie; no sharding is the replicated one.
@@ -151,11 +166,13 @@ private:
         const std::string before = from ? layoutText(*from, meshOf(*from)) : "P()";
         const std::string after = layoutText(to, meshOf(to));
         if (kind == OpKind::AllReduce)
-            cause.reason = asker.makes ? fmt::format("{} adds up over a dimension that is split: every device has a part", asker.op)
-                                       : fmt::format("{} holds partial sums, {} needs them added up", cause.value, asker.op);
+            cause.reason = asker.makes
+                ? fmt::format("{} adds up over a dimension that is split: every device has a part", asker.op)
+                : fmt::format("{} holds partial sums, {} needs them added up", cause.value, asker.op);
         else
-            cause.reason = asker.makes ? fmt::format("{} makes {} as {}, it is wanted as {}", asker.op, cause.value, before, after)
-                                       : fmt::format("{} needs {} as {}, it lies as {}", asker.op, cause.value, after, before);
+            cause.reason = asker.makes
+                ? fmt::format("{} makes {} as {}, it is wanted as {}", asker.op, cause.value, before, after)
+                : fmt::format("{} needs {} as {}, it lies as {}", asker.op, cause.value, after, before);
         return cause;
     }
 
@@ -167,7 +184,7 @@ private:
             if (!producer.valid())
                 return "a loop's value";
             if (!isCollective(m_target[producer].kind))
-                return fmt::format("the result of {}", opName(m_target[producer].kind));
+                return fmt::format("the result of {}", opName(m_target[producer]));
             value = m_target[producer].operands.front();
         }
         return m_target[value].name;
@@ -242,11 +259,50 @@ private:
             value = reduce(value, unreducedOf(target), consumer);
         if (target)
             value = makeUnreduced(value, *target, consumer);
+        value = throughWhole(value, target, consumer);
         if (!m_full || isSameLayout(shardingOf(value), target))
             return value;
-        const TensorSharding wanted
-            = target ? *target : replicated(m_target[value].type.shape.size(), shardingOf(value)->mesh);
+        const TensorSharding wanted = target ? *target : replicated(m_target[value].type.shape.size(), shardingOf(value)->mesh);
         return emit(OpKind::Reshard, value, {}, wanted, {consumer});
+    }
+
+    // ---- values on one device
+
+    bool isOnOneDevice(const MaybeSharding& sharding) const
+    {
+        return sharding && m_meshes[static_cast<std::size_t>(sharding->mesh)].isMaximal;
+    }
+
+    /// Where an op is computed, as far as it matters to values on one device: as its first result that has a sharding.
+    MaybeSharding placeOf(const Op& op) const
+    {
+        for (const ValueId result : op.results) {
+            if (m_source[result].sharding)
+                return m_source[result].sharding;
+        }
+        return std::nullopt;
+    }
+
+    /// The way to one device and back from it goes by the whole array on all devices. The value, on one device when the target is, and not
+    /// on one when it is not.
+    ValueId throughWhole(ValueId value, const MaybeSharding& target, const std::string& consumer)
+    {
+        const MaybeSharding from = shardingOf(value);
+        const bool leaves = isOnOneDevice(from);
+        const bool enters = isOnOneDevice(target);
+        if (!m_full || !target || (!leaves && !enters) || (leaves && enters && from->mesh == target->mesh))
+            return value;
+        const std::size_t rank = m_target[value].type.shape.size();
+        if (leaves || !splitsNothing(from)) {
+            std::int32_t mesh = !leaves ? from->mesh : target->mesh;
+            while (leaves && enters && m_meshes[static_cast<std::size_t>(mesh)].isMaximal) {
+                mesh = (mesh + 1) % static_cast<std::int32_t>(m_meshes.size());
+                if (mesh == target->mesh)
+                    return value; // there is no other mesh
+            }
+            value = emit(OpKind::Reshard, value, {}, replicated(rank, mesh), {consumer});
+        }
+        return enters ? emit(OpKind::Reshard, value, {}, replicated(rank, target->mesh), {consumer}) : value;
     }
 
     // ---- ops
@@ -256,13 +312,29 @@ private:
         for (const OpId id : block.ops) {
             const Op& op = m_source[id];
             m_builder.setPhase(op.phase);
-            if (op.kind == OpKind::Repeat)
+            switch (op.kind) {
+            case OpKind::Repeat:
                 insertInRepeat(op);
-            else if (op.kind == OpKind::Reshard && addsUnreduced(op))
-                m_now[op.results.front().at()] = makeUnreduced(
-                    m_now[op.operands.front().at()], *m_source[op.results.front()].sharding, opName(OpKind::Reshard));
-            else
-                insertAround(id);
+                break;
+            case OpKind::While:
+                insertInWhile(op);
+                break;
+            case OpKind::Case:
+                insertInCase(op);
+                break;
+            case OpKind::Computation:
+                insertInComputation(op);
+                break;
+            case OpKind::OptimizationBarrier:
+                insertInBarrier(op);
+                break;
+            default:
+                if (op.kind == OpKind::Reshard && addsUnreduced(op))
+                    m_now[op.results.front().at()] = makeUnreduced(
+                        m_now[op.operands.front().at()], *m_source[op.results.front()].sharding, opName(OpKind::Reshard));
+                else
+                    insertAround(id);
+            }
         }
     }
 
@@ -276,25 +348,52 @@ private:
     void insertAround(OpId id)
     {
         const Op& op = m_source[id];
-        if ((isCollective(op.kind) && op.kind != OpKind::Reshard) || !op.bodies.empty())
+        if (isCollective(op.kind) && op.kind != OpKind::Reshard)
             return copyOp(m_builder, m_source, id, m_now);
+        const std::string name(opName(op));
         std::vector<ValueId> operands;
         const AxisRefs leftPartial = op.results.empty() ? AxisRefs{} : unreducedOf(m_source[op.results.front()].sharding);
+        const MaybeSharding where = placeOf(op);
         for (const ValueId operand : op.operands)
-            operands.push_back(reduce(m_now[operand.at()], leftPartial, opName(op.kind)));
+            operands.push_back(throughWhole(reduce(m_now[operand.at()], leftPartial, name), where, name));
 
         Placed placed;
-        if (const auto rule = shardingRule(m_source, id))
+        if (const auto rule = shardingRule(m_source, id); rule && !isOnOneDevice(where) && !hasCustomRule(op))
             placed = place(id, *rule, operands);
         for (std::size_t i = 0; i < placed.operands.size(); ++i) {
             if (placed.operands[i])
-                operands[i] = emit(OpKind::Reshard, operands[i], {}, *placed.operands[i], {opName(op.kind)});
+                operands[i] = emit(OpKind::Reshard, operands[i], {}, *placed.operands[i], {name});
         }
-        const std::vector<ValueId> results = m_builder.addMany(op.kind, std::move(operands), op.attributes);
+        const std::vector<ValueId> results = addOp(op, std::move(operands));
         for (std::size_t i = 0; i < results.size(); ++i) {
             copyNotes(op.results[i], results[i]);
             m_now[op.results[i].at()] = finishResult(op, i, results[i], placed);
         }
+    }
+
+    /// The op on these operands. Its blocks, if any, compute on single elements or on what nothing is known of: they stay as they are.
+    std::vector<ValueId> addOp(const Op& op, std::vector<ValueId> operands)
+    {
+        const OpId copy(m_target.ops.size());
+        std::vector<ValueId> results;
+        if (op.bodies.empty()) {
+            results = m_builder.addMany(op.kind, std::move(operands), op.attributes);
+        } else {
+            m_builder.beginOp(op.kind, std::move(operands), op.attributes);
+            for (const BlockId body : op.bodies)
+                copyBody(m_builder, m_source, body, copy, m_now);
+            results = m_builder.endOp(copy, typesOf(op.results));
+        }
+        m_target[copy].kept = op.kept;
+        return results;
+    }
+
+    std::vector<TensorType> typesOf(const std::vector<ValueId>& values) const
+    {
+        std::vector<TensorType> types;
+        for (const ValueId value : values)
+            types.push_back(m_source[value].type);
+        return types;
     }
 
     /// How an op is computed on shards, where that differs from how its tensors lie.
@@ -307,6 +406,7 @@ private:
 
     ValueId finishResult(const Op& op, std::size_t index, ValueId result, const Placed& placed)
     {
+        const std::string name(opName(op));
         const MaybeSharding wanted = shardingOf(result);
         const TensorSharding whole = replicated(m_target[result].type.shape.size(), placed.mesh);
         const bool moves = index < placed.results.size() && placed.results[index];
@@ -316,12 +416,11 @@ private:
         if (!placed.reduced.empty()) {
             CollectiveAttributes attributes;
             attributes.axes = placed.reduced;
-            if (op.kind == OpKind::Reduce)
-                attributes.kind = op.as<ReduceAttributes>().kind;
-            value = emit(OpKind::AllReduce, value, std::move(attributes), shardingOf(result).value_or(whole), {opName(op.kind), true});
+            attributes.kind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
+            value = emit(OpKind::AllReduce, value, std::move(attributes), shardingOf(result).value_or(whole), {name, true});
         }
         if (moves)
-            value = emit(OpKind::Reshard, value, {}, wanted.value_or(whole), {opName(op.kind), true});
+            value = emit(OpKind::Reshard, value, {}, wanted.value_or(whole), {name, true});
         return value;
     }
 
@@ -377,13 +476,15 @@ private:
         if (!mesh)
             return placed;
         placed.mesh = *mesh;
-        if (!m_full) {
+        if (!isFullFor(op)) {
             if (op.kind == OpKind::DotGeneral)
                 preferOperandsOfDot(rule, projection, elements, shardings, placed);
             reduceDeclared(op, rule, projection, placed);
             return placed;
         }
-        const AxesPerFactor axes = hasOverflow(projection) && op.kind == OpKind::Reshape
+        const auto agreed = agreedFactorAxes(projection, rule);
+        const AxesPerFactor axes = agreed ? *agreed
+            : hasOverflow(projection) && op.kind == OpKind::Reshape
             ? redistributed(projection, rule)
             : chooseFactorAxes(projection, rule, elements, m_meshes[static_cast<std::size_t>(*mesh)].mesh);
         for (std::size_t i = 0; i < shardings.size(); ++i) {
@@ -439,6 +540,15 @@ private:
 
     // ---- the light version
 
+    /// Of a concatenation even the light version makes pieces that fit, when it does not lie as one of its operands.
+    bool isFullFor(const Op& op) const
+    {
+        return m_full
+            || (op.kind == OpKind::Concatenate && std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId operand) {
+                   return m_source[operand].sharding != m_source[op.results.front()].sharding;
+               }));
+    }
+
     /// Only a result that is declared partial has what is left of its sum reduced.
     void reduceDeclared(const Op& op, const OpShardingRule& rule, const ShardingProjection& projection, Placed& placed) const
     {
@@ -456,8 +566,8 @@ private:
 
     /// A product whose operands agree keeps their layout when its result, not larger than the operand that it disagrees with, wants the axes of
     /// the sum there: moving the result is less than scattering the sum and gathering an operand.
-    void preferOperandsOfDot(const OpShardingRule& rule, ShardingProjection& projection, const std::vector<std::int64_t>& elements,
-        const std::vector<MaybeSharding>& shardings, Placed& placed) const
+    void preferOperandsOfDot(const OpShardingRule& rule, ShardingProjection& projection,
+        const std::vector<std::int64_t>& elements, const std::vector<MaybeSharding>& shardings, Placed& placed) const
     {
         if (!shardings[2])
             return;
@@ -486,8 +596,7 @@ private:
             }
             if (result[f]->axes == axes)
                 continue;
-            const std::int64_t operandElements
-                = both ? std::max(elements[0], elements[1]) : lhs[f] ? elements[0] : elements[1];
+            const std::int64_t operandElements = both ? std::max(elements[0], elements[1]) : lhs[f] ? elements[0] : elements[1];
             if (axes.empty() || conflict || elements[2] > operandElements)
                 return;
             conflict = f;
@@ -583,23 +692,113 @@ private:
                 isStacked ? stacked(m_source[body.arguments[i]].sharding) : m_source[body.arguments[i]].sharding, "repeat"));
         }
         const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
+        std::vector<MaybeSharding> yielded;
+        for (std::size_t i = 0; i < body.results.size(); ++i)
+            yielded.push_back(
+                i < attributes.carries ? m_source[body.arguments[i]].sharding : sliceOf(m_source[op.results[i]].sharding));
+        fillBody(body, yielded, "the loop");
+        m_builder.endRepeat(repeat);
+        noteResults(op, repeat);
+    }
+
+    /// Fills the builder's current block, whose arguments are there, with what `body` does; what it yields is brought to these layouts.
+    void fillBody(const Block& body, const std::vector<MaybeSharding>& yielded, const std::string& consumer)
+    {
         const std::vector<ValueId> arguments = m_target[m_builder.block()].arguments;
         for (std::size_t i = 0; i < arguments.size(); ++i) {
             copyNotes(body.arguments[i], arguments[i]);
             m_now[body.arguments[i].at()] = arguments[i];
         }
         insertInBlock(body);
-        std::vector<ValueId> yielded;
+        std::vector<ValueId> results;
         for (std::size_t i = 0; i < body.results.size(); ++i)
-            yielded.push_back(bring(m_now[body.results[i].at()],
-                i < attributes.carries ? m_source[body.arguments[i]].sharding : sliceOf(m_source[op.results[i]].sharding),
-                "the loop"));
-        m_builder.setResults(std::move(yielded));
-        const std::vector<ValueId> results = m_builder.endRepeat(repeat);
+            results.push_back(bring(m_now[body.results[i].at()], yielded[i], consumer));
+        m_builder.setResults(std::move(results));
+    }
+
+    void addBody(OpId target, BlockId body, const std::vector<MaybeSharding>& yielded, const std::string& consumer)
+    {
+        m_builder.beginBody(target, typesOf(m_source[body].arguments));
+        fillBody(m_source[body], yielded, consumer);
+        m_builder.setBlock(m_target[target].block);
+    }
+
+    /// Ends an op with blocks, whose results have the types that they had.
+    void finishOp(const Op& op, OpId copy)
+    {
+        m_builder.endOp(copy, typesOf(op.results));
+        noteResults(op, copy);
+    }
+
+    void noteResults(const Op& op, OpId copy)
+    {
+        m_target[copy].kept = op.kept;
+        const std::vector<ValueId>& results = m_target[copy].results;
         for (std::size_t i = 0; i < results.size(); ++i) {
             copyNotes(op.results[i], results[i]);
             m_now[op.results[i].at()] = results[i];
         }
+    }
+
+    std::vector<MaybeSharding> shardingsOf(const std::vector<ValueId>& values) const
+    {
+        std::vector<MaybeSharding> shardings;
+        for (const ValueId value : values)
+            shardings.push_back(m_source[value].sharding);
+        return shardings;
+    }
+
+    void insertInWhile(const Op& op)
+    {
+        const Block& body = m_source[op.bodies.back()];
+        std::vector<ValueId> operands;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            operands.push_back(bring(m_now[op.operands[i].at()], m_source[body.arguments[i]].sharding, "while"));
+        const OpId loop = m_builder.beginOp(op.kind, std::move(operands), op.attributes);
+        addBody(loop, op.bodies.front(), {std::nullopt}, "the loop's condition");
+        addBody(loop, op.bodies.back(), shardingsOf(op.results), "the loop");
+        finishOp(op, loop);
+    }
+
+    /// Its operands come as its results are to lie.
+    void insertInBarrier(const Op& op)
+    {
+        std::vector<ValueId> operands;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            operands.push_back(bring(m_now[op.operands[i].at()], m_source[op.results[i]].sharding, opName(op.kind)));
+        const OpId barrier = m_builder.beginOp(op.kind, std::move(operands), op.attributes);
+        finishOp(op, barrier);
+    }
+
+    void insertInCase(const Op& op)
+    {
+        std::vector<ValueId> operands;
+        for (const ValueId operand : op.operands)
+            operands.push_back(bring(m_now[operand.at()], m_source[operand].sharding, "case"));
+        const OpId branches = m_builder.beginOp(op.kind, std::move(operands), op.attributes);
+        for (const BlockId body : op.bodies)
+            addBody(branches, body, shardingsOf(op.results), "case");
+        finishOp(op, branches);
+    }
+
+    /// What goes into a computation lies as it says; inside, the manual axes split nothing.
+    void insertInComputation(const Op& op)
+    {
+        const auto& computation = op.as<ComputationAttributes>();
+        const Block& body = m_source[op.bodies.front()];
+        const std::string name = computation.name.empty() ? "manual_computation" : computation.name;
+        std::vector<ValueId> operands;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            operands.push_back(bring(m_now[op.operands[i].at()],
+                computation.inShardings.empty() ? m_source[body.arguments[i]].sharding : computation.inShardings[i], name));
+        const OpId block = m_builder.beginOp(op.kind, std::move(operands), op.attributes);
+        std::vector<MaybeSharding> yielded = shardingsOf(op.results);
+        for (MaybeSharding& sharding : yielded) {
+            if (sharding)
+                sharding = withoutManualAxes(*sharding, computation.manualAxes);
+        }
+        addBody(block, op.bodies.front(), yielded, name);
+        finishOp(op, block);
     }
 
     /// The layout of an array whose slices lie so: dimension 0 whole; and back.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace meshwright {
 
@@ -97,7 +98,7 @@ public:
         for (std::size_t tensor = 0; tensor < m_tensors.size(); ++tensor) {
             for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
                 const auto& sharding = m_tensors[tensor]->factors[factor];
-                if (sharding && rule.factors[factor].kind != FactorKind::NeedReplication)
+                if (sharding)
                     addPrefixes(factor, sharding->axes, m_elements[tensor]);
             }
         }
@@ -338,8 +339,8 @@ std::optional<AxesPerFactor> agreedFactorAxes(const ShardingProjection& projecti
     return agreed;
 }
 
-AxesPerFactor chooseFactorAxes(const ShardingProjection& projection, const OpShardingRule& rule,
-    std::span<const std::int64_t> elements, const Mesh& mesh)
+AxesPerFactor chooseFactorAxes(
+    const ShardingProjection& projection, const OpShardingRule& rule, std::span<const std::int64_t> elements, const Mesh& mesh)
 {
     const auto needsWhole = [](const Factor& factor) { return factor.kind == FactorKind::NeedReplication; };
     const auto arrays = arraysOf(rule);
@@ -348,8 +349,11 @@ AxesPerFactor chooseFactorAxes(const ShardingProjection& projection, const OpSha
 
     AxesPerFactor chosen = Competition(projection, rule, elements, mesh).run();
     for (std::size_t f = 0; f < rule.factors.size(); ++f) {
-        if (needsWhole(rule.factors[f]) && isInAllArrays(f, projection, rule))
-            giveToBatch(commonFactorPrefix(projection, f), projection, rule, chosen);
+        if (!needsWhole(rule.factors[f]))
+            continue;
+        const AxisRefs won = std::exchange(chosen[f], {});
+        if (isInAllArrays(f, projection, rule))
+            giveToBatch(won, projection, rule, chosen);
     }
     return chosen;
 }

@@ -20,13 +20,13 @@ std::optional<AxesPerFactor> agreedFactorAxes(const ShardingProjection& projecti
 /// Of exactly two arrays whose dimensions have one factor each, the better one keeps its layout: without split permutation factors, then
 /// the larger, then that in more pieces, then the first. Otherwise the prefixes of all lists compete: the most elements that already lie so,
 /// then pass-through before reduction before permutation, the largest such tensor as it is split so far, the most new pieces; each winner cuts what the
-/// others share with it. A factor is split only when all more major ones of its dimensions are split up. What factors that must be whole had in
-/// common goes to batch dimensions that it divides.
+/// others share with it. A factor is split only when all more major ones of its dimensions are split up. What factors that must be whole have
+/// won goes, where all arrays have them, to batch dimensions that it divides.
 ///
 /// `elements` are those of the operands, then of the results. The mesh names the axes, whose names decide last.
 /// Source: openxla/shardy, shardy/dialect/sdy/transforms/export/explicit_reshards_util.cc (`findCommonAxes`); semantics.md section 3.
-AxesPerFactor chooseFactorAxes(const ShardingProjection& projection, const OpShardingRule& rule,
-    std::span<const std::int64_t> elements, const Mesh& mesh);
+AxesPerFactor chooseFactorAxes(
+    const ShardingProjection& projection, const OpShardingRule& rule, std::span<const std::int64_t> elements, const Mesh& mesh);
 
 /// The longest prefix of a list that overlaps nothing in `taken`; its last axis may be a part of the list's.
 AxisRefs prefixWithout(const AxisRefs& axes, const AxisRefs& taken);

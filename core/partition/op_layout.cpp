@@ -2,6 +2,7 @@
 #include "core/partition/op_layout.h"
 
 #include "core/partition/factor_choice.h"
+#include "core/program/other_op.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -112,6 +113,28 @@ private:
 };
 
 } // namespace
+
+std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
+{
+    switch (op.kind) {
+    case OpKind::DotGeneral:
+    case OpKind::Gather: // of the rows that a device has
+        return ReduceKind::Sum;
+    case OpKind::Reduce:
+        return op.as<ReduceAttributes>().kind;
+    case OpKind::Scatter:
+        return op.as<ScatterAttributes>().combiner;
+    case OpKind::Other: {
+        const std::string_view name = baseName(op.as<OtherAttributes>().name);
+        if (name == "convolution")
+            return ReduceKind::Sum;
+        return (name == "reduce" || name == "scatter") && !op.bodies.empty() ? combinerIn(function, op.bodies.back())
+                                                                             : std::nullopt;
+    }
+    default:
+        return std::nullopt;
+    }
+}
 
 OpLayout chooseOpLayout(const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh)
 {

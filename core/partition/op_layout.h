@@ -4,6 +4,7 @@
 #include "core/program/program.h"
 #include "core/propagate/rule.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ struct OpLayout {
     AxisRefs reduced; ///< axes of reduction factors: over these every result is partial
     std::string reason; ///< when tensors disagreed: which of them kept its layout, and why; otherwise empty
 };
+
+/// How the parts are combined that devices make of an op's results over the axes of its reduction factors; nothing for ops that have no such
+/// factors.
+std::optional<ReduceKind> reductionOf(const Function& function, const Op& op);
 
 /// Chooses the axes of every factor so that the op can be computed on what each device has: as its tensors lie, or where they disagree as
 /// `chooseFactorAxes` says. Axes that do not divide a factor are left out.

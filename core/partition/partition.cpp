@@ -63,22 +63,18 @@ TensorSharding evened(TensorSharding layout, const Shape& shape)
     return layout;
 }
 
-std::optional<ReduceKind> reductionOf(const Op& op)
+/// True when a device's part of the op, computed on its pieces as they are, is a partial result.
+bool sumsLocally(const Op& op)
 {
-    if (op.kind == OpKind::DotGeneral)
-        return ReduceKind::Sum;
-    if (op.kind == OpKind::Reduce)
-        return op.as<ReduceAttributes>().kind;
-    if (op.kind == OpKind::Other && baseName(op.as<OtherAttributes>().name) == "convolution")
-        return ReduceKind::Sum;
-    return std::nullopt;
+    return op.kind == OpKind::DotGeneral || op.kind == OpKind::Reduce
+        || (op.kind == OpKind::Other && baseName(op.as<OtherAttributes>().name) == "convolution");
 }
 
 /// The rule by which an op can be computed on pieces: what needs elements of a neighbour, or a sum that the op is not part of, is whole.
 std::optional<OpShardingRule> computableRule(const Function& function, OpId id)
 {
     auto rule = shardingRule(function, id);
-    const bool reduces = reductionOf(function[id]).has_value();
+    const bool reduces = sumsLocally(function[id]);
     for (std::size_t f = 0; rule && f < rule->factors.size(); ++f) {
         FactorKind& kind = rule->factors[f].kind;
         if (kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !reduces))
@@ -527,7 +523,7 @@ private:
             for (const AxisRef& axis : layout.reduced)
                 result.unreduced.push_back(axis);
             std::sort(result.unreduced.begin(), result.unreduced.end());
-            result.unreducedKind = reductionOf(op).value_or(ReduceKind::Sum);
+            result.unreducedKind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
             layouts.push_back(std::move(result));
         }
         emitOp(op, std::move(operands), layouts);

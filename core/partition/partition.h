@@ -15,7 +15,8 @@ enum class Regather : std::uint8_t { Always, Keep };
 struct PartitionOptions {
     Regather regather = Regather::Always;
     ReshardStyle style = ReshardStyle::Cheapest; ///< Shardy: explicit reshards, reductions and collectives as Shardy makes them
-    bool localOnly = false; ///< every op must be computable on shards as its tensors lie; only constraints and Reshards may move data
+    bool localOnly
+        = false; ///< every op must be computable on shards as its tensors lie; only constraints and Reshards may move data
     const CollectiveCost* cost = nullptr; ///< absent: bytes, then steps
     const PropagationReport* report = nullptr; ///< of the function's propagation: causes then name the user's annotation
 };

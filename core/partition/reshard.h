@@ -66,8 +66,8 @@ public:
     }
 
     /// As `planReshard`, or as `planShardyReshard`. The reference stays good.
-    const ReshardPlan& plan(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to,
-        const Mesh& mesh);
+    const ReshardPlan& plan(
+        const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh);
 
 private:
     const CollectiveCost& m_cost;

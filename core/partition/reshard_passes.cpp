@@ -13,7 +13,8 @@ namespace {
 
 class Converter {
 public:
-    Converter(Function function, const std::vector<NamedMesh>& meshes, const CollectiveCost& cost, const CollectiveChoices& choices)
+    Converter(
+        Function function, const std::vector<NamedMesh>& meshes, const CollectiveCost& cost, const CollectiveChoices& choices)
         : m_function(std::move(function))
         , m_meshes(meshes)
         , m_cost(cost)

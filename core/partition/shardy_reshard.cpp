@@ -102,7 +102,8 @@ private:
     bool isDone() const
     {
         const auto empty = [](const AxisRefs& axes) { return axes.empty(); };
-        return m_reordered && std::all_of(m_difference.in.begin(), m_difference.in.end(), empty) && std::all_of(m_difference.out.begin(), m_difference.out.end(), empty);
+        return m_reordered && std::all_of(m_difference.in.begin(), m_difference.in.end(), empty)
+            && std::all_of(m_difference.out.begin(), m_difference.out.end(), empty);
     }
 
     const Mesh& mesh() const { return m_reordered ? m_toMesh : m_fromMesh; }
@@ -286,7 +287,8 @@ private:
         std::optional<AxisRef> toDrop;
         std::optional<AxisRef> toAdd;
         for (std::size_t dim = 0; dim < rank(); ++dim) {
-            if (!m_difference.in[dim].empty() && !m_difference.out[dim].empty() && sizesDivide(m_difference.in[dim].front(), m_difference.out[dim].front()))
+            if (!m_difference.in[dim].empty() && !m_difference.out[dim].empty()
+                && sizesDivide(m_difference.in[dim].front(), m_difference.out[dim].front()))
                 return true;
             for (const AxisRef& axis : m_difference.out[dim]) {
                 if (!m_difference.held.contains(axis))
@@ -412,8 +414,7 @@ private:
     void moveAll(bool anyOrder)
     {
         for (std::size_t source = 0; source < rank(); ++source) {
-            while (moveFrom(source, anyOrder)) {
-            }
+            while (moveFrom(source, anyOrder)) { }
         }
     }
 
@@ -568,8 +569,7 @@ void fuseReduction(std::vector<ReshardStep>& steps, const ReshardedArray& array,
         more = more || !split->left.empty();
         rest.perDim.push_back(split->left);
     }
-    std::vector<ReshardStep> fused
-        = {reshardStep(OpKind::ReduceScatter, std::move(scatter), array, from, mesh, scattered, mesh)};
+    std::vector<ReshardStep> fused = {reshardStep(OpKind::ReduceScatter, std::move(scatter), array, from, mesh, scattered, mesh)};
     if (more)
         fused.push_back(reshardStep(OpKind::AllSlice, std::move(rest), array, scattered, mesh, steps[1].result, mesh));
     fused.insert(fused.end(), steps.begin() + 2, steps.end());

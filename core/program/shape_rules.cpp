@@ -359,12 +359,31 @@ std::optional<TensorType> manualPiece(
     return type;
 }
 
+TensorSharding withoutManualAxes(TensorSharding sharding, const std::vector<std::int32_t>& manualAxes)
+{
+    const auto drop = [&](AxisRefs& axes) {
+        std::erase_if(
+            axes, [&](const AxisRef& axis) { return std::binary_search(manualAxes.begin(), manualAxes.end(), axis.axis); });
+    };
+    for (DimSharding& dim : sharding.dims)
+        drop(dim.axes);
+    drop(sharding.replicated);
+    drop(sharding.unreduced);
+    return sharding;
+}
+
 Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands operands)
 {
     if (const auto count = operandCount(kind); count && *count != operands.size())
         return wrongCount(opName(kind), fmt::format("{} operands", *count), operands.size());
 
-    switch (opInfo(kind).opClass) {
+    const OpClass opClass = opInfo(kind).opClass;
+    const bool computes = opClass == OpClass::Unary || opClass == OpClass::Binary || opClass == OpClass::Ternary
+        || opClass == OpClass::Shaping || opClass == OpClass::Parts || opClass == OpClass::Contraction;
+    if (computes
+        && std::any_of(operands.begin(), operands.end(), [](const TensorType& type) { return type.dtype == DType::Token; }))
+        return wrongType(opName(kind), "a token is no array");
+    switch (opClass) {
     case OpClass::Leaf:
         if (kind == OpKind::Constant)
             return constantTypes(std::get<ConstantAttributes>(attributes));

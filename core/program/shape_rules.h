@@ -22,4 +22,7 @@ Result<std::vector<TensorType>> resultTypes(OpKind kind, const OpAttributes& att
 std::optional<TensorType> manualPiece(
     TensorType type, const TensorSharding& sharding, const std::vector<std::int32_t>& manualAxes);
 
+/// What is left of a sharding inside a Computation, where the manual axes (ascending) split nothing.
+TensorSharding withoutManualAxes(TensorSharding sharding, const std::vector<std::int32_t>& manualAxes);
+
 } // namespace meshwright

@@ -296,35 +296,116 @@ void replaceUses(Function& function, ValueId from, ValueId to)
         swap(block.results);
 }
 
-Function compacted(const Function& function)
-{
-    Function result;
-    result.name = function.name;
-    result.resultNames = function.resultNames;
-    result.resultShardings = function.resultShardings;
-    result.donations = function.donations;
-    result.kept = function.kept;
-    result.resultsKept = function.resultsKept;
+namespace {
 
-    Builder builder(result);
-    std::vector<ValueId> mapping(function.values.size());
-    for (const ValueId argument : function.arguments()) {
-        const ValueId copy = builder.argument(function[argument].type);
-        copyValueNotes(function[argument], result[copy]);
-        mapping[argument.at()] = copy;
+/// The entries of a function's tables that a block reaches, in program order, and their numbers in that order.
+class Numbering {
+public:
+    explicit Numbering(const Function& function)
+        : m_function(function)
+        , m_valueNumbers(function.values.size())
+        , m_opNumbers(function.ops.size())
+        , m_blockNumbers(function.blocks.size())
+    {
+        values.reserve(function.values.size());
+        ops.reserve(function.ops.size());
+        if (!function.blocks.empty())
+            addBlock(BlockId(std::int32_t{0}));
     }
-    copyBlockInto(builder, function, BlockId(std::int32_t{0}), mapping);
-    result.body().results = mapped(function.results(), mapping);
-    for (const auto& group : function.shardingGroups) {
+
+    /// The new number; invalid for what nothing reaches.
+    ValueId operator[](ValueId value) const { return m_valueNumbers[value.at()]; }
+    OpId operator[](OpId op) const { return op.valid() ? m_opNumbers[op.at()] : op; }
+    BlockId operator[](BlockId block) const { return m_blockNumbers[block.at()]; }
+
+    template <typename Id>
+    void renumber(std::vector<Id>& ids) const
+    {
+        for (Id& id : ids) {
+            id = (*this)[id];
+            assert(id.valid());
+        }
+    }
+
+    std::vector<ValueId> values;
+    std::vector<OpId> ops;
+    std::vector<BlockId> blocks;
+
+private:
+    void addBlock(BlockId block)
+    {
+        m_blockNumbers[block.at()] = BlockId(blocks.size());
+        blocks.push_back(block);
+        addValues(m_function[block].arguments);
+        for (const OpId op : m_function[block].ops) {
+            m_opNumbers[op.at()] = OpId(ops.size());
+            ops.push_back(op);
+            for (const BlockId body : m_function[op].bodies)
+                addBlock(body);
+            addValues(m_function[op].results);
+        }
+    }
+
+    void addValues(const std::vector<ValueId>& more)
+    {
+        for (const ValueId value : more) {
+            m_valueNumbers[value.at()] = ValueId(values.size());
+            values.push_back(value);
+        }
+    }
+
+    const Function& m_function;
+    std::vector<ValueId> m_valueNumbers;
+    std::vector<OpId> m_opNumbers;
+    std::vector<BlockId> m_blockNumbers;
+};
+
+} // namespace
+
+Function compacted(Function function)
+{
+    const Numbering numbering(function);
+    std::vector<Value> values;
+    values.reserve(numbering.values.size());
+    for (const ValueId old : numbering.values) {
+        Value& value = values.emplace_back(std::move(function[old]));
+        value.block = numbering[value.block];
+        value.producer = numbering[value.producer];
+    }
+    std::vector<Op> ops;
+    ops.reserve(numbering.ops.size());
+    for (const OpId old : numbering.ops) {
+        Op& op = ops.emplace_back(std::move(function[old]));
+        numbering.renumber(op.operands);
+        numbering.renumber(op.results);
+        numbering.renumber(op.bodies);
+        op.block = numbering[op.block];
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            values[op.results[i].at()].index = i;
+    }
+    std::vector<Block> blocks;
+    blocks.reserve(numbering.blocks.size());
+    for (const BlockId old : numbering.blocks) {
+        Block& block = blocks.emplace_back(std::move(function[old]));
+        numbering.renumber(block.arguments);
+        numbering.renumber(block.ops);
+        numbering.renumber(block.results);
+        for (std::size_t i = 0; i < block.arguments.size(); ++i)
+            values[block.arguments[i].at()].index = i;
+    }
+    function.values = std::move(values);
+    function.ops = std::move(ops);
+    function.blocks = std::move(blocks);
+    for (auto& group : function.shardingGroups) {
         std::vector<ValueId> members;
         for (const ValueId member : group) {
-            if (mapping[member.at()].valid())
-                members.push_back(mapping[member.at()]);
+            if (const ValueId number = numbering[member]; number.valid())
+                members.push_back(number);
         }
-        if (members.size() > 1)
-            result.shardingGroups.push_back(std::move(members));
+        group = std::move(members);
     }
-    return result;
+    std::erase_if(function.shardingGroups, [](const auto& group) { return group.size() < 2; });
+    return function;
 }
 
 Function restrictedTo(const Function& function, const std::vector<std::size_t>& results)
@@ -349,7 +430,7 @@ Function restrictedTo(const Function& function, const std::vector<std::size_t>& 
         }
     }
     eraseDeadOps(restricted);
-    return compacted(restricted);
+    return compacted(std::move(restricted));
 }
 
 void forEachOp(const Function& function, const std::function<void(OpId)>& visit)

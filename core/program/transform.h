@@ -29,7 +29,7 @@ std::size_t eraseDeadOps(Function& function);
 void replaceUses(Function& function, ValueId from, ValueId to);
 
 /// Drops table entries that no block reaches and renumbers the rest in program order, so that equal programs have equal tables.
-Function compacted(const Function& function);
+Function compacted(Function function);
 
 /// Keeps only the given results of the body (in this order) and what they need; the names of results follow.
 Function restrictedTo(const Function& function, const std::vector<std::size_t>& results);

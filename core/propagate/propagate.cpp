@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/propagate/propagate.h"
 
+#include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 #include "core/propagate/factor_propagation.h"
 #include "core/propagate/flow_graph.h"
@@ -76,19 +77,6 @@ bool collidesWithAny(const AxisRef& axis, const AxisRefs& others)
 {
     return std::any_of(
         others.begin(), others.end(), [&](const AxisRef& other) { return other == axis || overlaps(other, axis); });
-}
-
-/// The sharding without the axes of the mesh that are given by their indices, ascending.
-TensorSharding withoutAxes(TensorSharding sharding, const std::vector<std::int32_t>& axes)
-{
-    const auto drop = [&](AxisRefs& refs) {
-        std::erase_if(refs, [&](const AxisRef& ref) { return std::binary_search(axes.begin(), axes.end(), ref.axis); });
-    };
-    for (DimSharding& dim : sharding.dims)
-        drop(dim.axes);
-    drop(sharding.replicated);
-    drop(sharding.unreduced);
-    return sharding;
 }
 
 class Propagator {
@@ -184,7 +172,7 @@ private:
                 m_function[value].annotation = std::move(origin);
             };
             for (std::size_t i = 0; i < computation.inShardings.size(); ++i)
-                adopt(m_function[op.bodies.front()].arguments[i], withoutAxes(computation.inShardings[i], computation.manualAxes),
+                adopt(m_function[op.bodies.front()].arguments[i], withoutManualAxes(computation.inShardings[i], computation.manualAxes),
                     fmt::format("in_sharding {}", i));
             for (std::size_t i = 0; i < computation.outShardings.size(); ++i)
                 adopt(op.results[i], computation.outShardings[i], fmt::format("out_sharding {}", i));
@@ -520,7 +508,7 @@ private:
         const auto& sharding = m_slots[node.slots[tensor]].sharding;
         if (node.manualAxes.empty() || tensor != node.outer || !sharding)
             return sharding;
-        m_seen = withoutAxes(*sharding, node.manualAxes);
+        m_seen = withoutManualAxes(*sharding, node.manualAxes);
         return m_seen;
     }
 

@@ -504,13 +504,19 @@ bool fits(const std::vector<DimFactors>& tensors, const std::vector<TensorType>&
         [](const DimFactors& dims, const TensorType& type) { return dims.size() == type.shape.size(); });
 }
 
-/// The rule that the user attached to the op.
-std::optional<OpShardingRule> attachedRule(
-    const Op& op, const std::vector<TensorType>& operands, const std::vector<TensorType>& results)
+const KeptAttribute* attachedText(const Op& op)
 {
     const KeptAttribute* attribute = op.kept != nullptr ? findAttribute(op.kept->attributes, "sdy.sharding_rule") : nullptr;
     if (const auto* other = std::get_if<OtherAttributes>(&op.attributes); other != nullptr && attribute == nullptr)
         attribute = findAttribute(other->attributes, "sdy.sharding_rule");
+    return attribute;
+}
+
+/// The rule that the user attached to the op.
+std::optional<OpShardingRule> attachedRule(
+    const Op& op, const std::vector<TensorType>& operands, const std::vector<TensorType>& results)
+{
+    const KeptAttribute* attribute = attachedText(op);
     auto rule = attribute == nullptr ? std::nullopt : parseRule(attribute->text);
     return rule && fits(rule->operands, operands) && fits(rule->results, results) ? rule : std::nullopt;
 }
@@ -539,6 +545,12 @@ std::optional<OpShardingRule> shardingRule(const Function& function, OpId id, bo
     if (auto rule = attachedRule(op, operands, results))
         return rule;
     return ruleIn(op.kind, op.attributes, operands, results, contextOf(function, op, conservative));
+}
+
+bool hasCustomRule(const Op& op)
+{
+    const KeptAttribute* attribute = attachedText(op);
+    return attribute != nullptr && attribute->text.find(", custom") != std::string::npos;
 }
 
 } // namespace meshwright

@@ -56,4 +56,7 @@ std::optional<OpShardingRule> shardingRule(
 /// `conservative`: nothing goes along dimensions whose sizes change.
 std::optional<OpShardingRule> shardingRule(const Function& function, OpId op, bool conservative = false);
 
+/// True for ops to which the user attached a rule of their own (`sdy.sharding_rule = .. custom`).
+bool hasCustomRule(const Op& op);
+
 } // namespace meshwright

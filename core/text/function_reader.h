@@ -126,6 +126,8 @@ private:
 
     // Single ops (read_op.cpp)
     bool checkType(const SyntaxType& type, const TensorType& actual, std::string_view what);
+    bool checkOperandType(const SyntaxType& type, const TensorType& actual, const SyntaxUse& use);
+    bool checkResultType(const SyntaxOp& op, const SyntaxType& type, const TensorType& actual, std::size_t index);
     bool checkOperandTypes(const SyntaxOp& op, const std::vector<TensorType>& types);
     const TensorType* resultType(const SyntaxOp& op);
     std::optional<std::vector<std::size_t>> dimsOf(const SyntaxOp& op, const SyntaxAttribute* attribute, std::string_view what);

@@ -287,6 +287,10 @@ std::int64_t integerLimit(DType dtype, bool largest)
 ConstantAttributes reduceIdentity(ReduceKind kind, DType dtype)
 {
     ConstantAttributes constant{{dtype, {}}, {std::int64_t{0}}};
+    if (isComplex(dtype)) { // of sums; the other kinds have no complex numbers
+        constant.data.value = std::make_shared<const std::string>(std::string(static_cast<std::size_t>(byteSize(dtype)), '\0'));
+        return constant;
+    }
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const bool floating = isFloating(dtype);
     switch (kind) {

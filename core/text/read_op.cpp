@@ -16,6 +16,16 @@ namespace meshwright {
 
 namespace {
 
+/// Equal types and elements, whoever holds them.
+bool sameConstant(const ConstantAttributes& a, const ConstantAttributes& b)
+{
+    const auto* bytesOfA = std::get_if<2>(&a.data.value);
+    const auto* bytesOfB = std::get_if<2>(&b.data.value);
+    if (bytesOfA == nullptr || bytesOfB == nullptr || *bytesOfA == nullptr || *bytesOfB == nullptr)
+        return a == b;
+    return a.type == b.type && **bytesOfA == **bytesOfB;
+}
+
 using Kind = SyntaxAttribute::Kind;
 
 /// The integers of an attribute: a list, or the elements of a dense constant.
@@ -82,11 +92,24 @@ bool FunctionReader::checkType(const SyntaxType& type, const TensorType& actual,
     return true;
 }
 
+bool FunctionReader::checkOperandType(const SyntaxType& type, const TensorType& actual, const SyntaxUse& use)
+{
+    return (type.unsupported.empty() && type.type == actual) || checkType(type, actual, textOf(use));
+}
+
+bool FunctionReader::checkResultType(const SyntaxOp& op, const SyntaxType& type, const TensorType& actual, std::size_t index)
+{
+    if (type.unsupported.empty() && type.type == actual)
+        return true;
+    return checkType(type, actual,
+        op.resultCount == 1 ? fmt::format("the result of {}", op.name) : fmt::format("result {} of {}", index, op.name));
+}
+
 bool FunctionReader::checkOperandTypes(const SyntaxOp& op, const std::vector<TensorType>& types)
 {
     if (!op.hasArrow && op.operandTypes.size() == 1) {
         for (std::size_t i = 0; i < types.size(); ++i) {
-            if (!checkType(op.operandTypes.front(), types[i], textOf(op.operands[i])))
+            if (!checkOperandType(op.operandTypes.front(), types[i], op.operands[i]))
                 return false;
         }
         return true;
@@ -97,7 +120,7 @@ bool FunctionReader::checkOperandTypes(const SyntaxOp& op, const std::vector<Ten
         return m_problems.report("MW1325", op.offset,
             fmt::format("{} has {} operands but {} operand types", op.name, types.size(), op.operandTypes.size()));
     for (std::size_t i = 0; i < types.size(); ++i) {
-        if (!checkType(op.operandTypes[std::min(i, op.operandTypes.size() - 1)], types[i], textOf(op.operands[i])))
+        if (!checkOperandType(op.operandTypes[std::min(i, op.operandTypes.size() - 1)], types[i], op.operands[i]))
             return false;
     }
     return true;
@@ -212,15 +235,15 @@ bool FunctionReader::add(
         return false;
     if (results.size() == 1 && (kind != OpKind::Constant || op.hasArrow)) { // a constant's own form has its type in the literal
         const std::vector<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
-        if (resultType(op) == nullptr || !checkType(declared.back(), results.front(), fmt::format("the result of {}", op.name)))
+        if (resultType(op) == nullptr || !checkResultType(op, declared.back(), results.front(), 0))
             return false;
     }
     for (std::size_t i = 0; results.size() > 1 && op.hasArrow && i < results.size(); ++i) {
-        if (i >= op.resultTypes.size() || !checkType(op.resultTypes[i], results[i], fmt::format("result {} of {}", i, op.name)))
+        if (i >= op.resultTypes.size() || !checkResultType(op, op.resultTypes[i], results[i], i))
             return false;
     }
-    const OpId id(m_function.ops.size());
-    const std::vector<ValueId> values = m_builder.addMany(kind, std::move(operands), std::move(attributes));
+    const OpId id = m_builder.beginOp(kind, std::move(operands), std::move(attributes));
+    const std::vector<ValueId> values = m_builder.endOp(id, results);
     m_function[id].kept = keptText(op, kind);
     finish(op, kind, values);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -556,7 +579,7 @@ void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
     if (initial.kind == Binding::Kind::Value) {
         const OpId producer = m_function[initial.value].producer;
         isIdentity = producer.valid() && m_function[producer].kind == OpKind::Constant
-            && m_function[producer].as<ConstantAttributes>().data == reduceIdentity(*kind, type.dtype).data;
+            && sameConstant(m_function[producer].as<ConstantAttributes>(), reduceIdentity(*kind, type.dtype));
     }
     if (isIdentity) {
         consume(initial.value);

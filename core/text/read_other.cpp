@@ -503,6 +503,7 @@ std::size_t FunctionReader::shareCaptures(OpId op, std::vector<BlockRead>& block
 void FunctionReader::finishBlocks(const SyntaxOp& op, OpId id, const std::vector<TensorType>& results, Bindings& bindings)
 {
     const std::vector<ValueId> values = m_builder.endOp(id, results);
+    m_function[id].kept = keptText(op, m_function[id].kind);
     for (std::size_t i = 0; i < values.size(); ++i)
         bindings[static_cast<std::size_t>(op.firstResult) + i] = bind(values[i]);
     finish(op, m_function[id].kind, values);

@@ -137,6 +137,8 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
 Function FunctionReader::read(const SyntaxFunction& syntax)
 {
     m_function.name = syntax.name;
+    m_function.values.reserve(static_cast<std::size_t>(syntax.valueCount));
+    m_function.ops.reserve(syntax.body.ops.size());
     Bindings bindings(static_cast<std::size_t>(syntax.valueCount));
     m_calls.push_back(&syntax);
     readArguments(syntax, bindings);
@@ -148,7 +150,7 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
     if (!m_problems.empty())
         return std::move(m_function);
     eraseConsumed();
-    return compacted(m_function);
+    return compacted(std::move(m_function));
 }
 
 void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindings)
@@ -493,14 +495,14 @@ ValueId FunctionReader::useIndex(const Binding& binding)
     return binding.offset == 0 ? value : m_builder.binary(OpKind::Add, value, constant(binding.offset));
 }
 
-/// A value of the loop `frame` (0: of the function) inside the innermost loop: small constants are made anew, all else goes in as
-/// an invariant operand.
+/// A value of the loop `frame` (0: of the function) inside the innermost loop: small constants are made anew (in text of others), all else
+/// goes in as an invariant operand.
 ValueId FunctionReader::imported(ValueId value, int frame)
 {
     if (frame == depth())
         return value;
     const OpId producer = m_function[value].producer;
-    if (producer.valid() && m_function[producer].kind == OpKind::Constant
+    if (!m_module.isOurs && producer.valid() && m_function[producer].kind == OpKind::Constant
         && m_function[producer].as<ConstantAttributes>().data.isSplat()) {
         std::map<ValueId, ValueId>& known = m_frames.back().invariants;
         if (const auto found = known.find(value); found != known.end())

@@ -32,7 +32,7 @@ Problems placedIn(const Study& study, Problems problems)
     return problems;
 }
 
-Result<Program> programOf(const Study& study)
+Result<Program> programOf(const Study& study, Problems& warnings)
 {
     if (study.mlp() != nullptr) {
         const auto options = trainingOptions(study);
@@ -45,7 +45,7 @@ Result<Program> programOf(const Study& study)
     const auto text = readFile(path);
     if (!text)
         return text.error();
-    return readProgram(*text, path.string());
+    return readProgram(*text, path.string(), &warnings);
 }
 
 /// The function that one step of the study runs.
@@ -73,7 +73,7 @@ Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
-    auto program = programOf(built.study);
+    auto program = programOf(built.study, built.warnings);
     if (!program)
         return placedIn(study, program.error());
     auto resolved = resolveShardings(built.study, *program);

@@ -20,6 +20,7 @@ struct BuiltPhase {
     Program program; ///< with the study's shardings only
     PartitionedProgram partitioned;
     std::string mainFunction; ///< what one step runs: "step", or the program file's function
+    Problems warnings; ///< about a program file
 };
 
 /// Builds, propagates and partitions one phase (0 for a study without phases).

@@ -81,10 +81,18 @@ public:
 
     TensorSharding shardingOf(const Json& json) const
     {
-        std::size_t mesh = 0;
-        while (meshes[mesh].name != json.at("mesh").get<std::string>())
-            ++mesh;
-        const auto text = json.at("sharding").get<std::string>();
+        auto name = json.at("mesh").get<std::string>();
+        auto text = json.at("sharding").get<std::string>();
+        // Of one op that is written on several lines, some cases have the whole attribute as the mesh: `sdy.sharding<@mesh, [{"x"}]`.
+        if (constexpr std::string_view kWhole = "sdy.sharding<@"; name.starts_with(kWhole)) {
+            const std::size_t comma = name.find(", ");
+            text = name.substr(std::min(comma + 2, name.size()));
+            name = name.substr(kWhole.size(), comma - kWhole.size());
+        }
+        const auto found = std::find_if(meshes.begin(), meshes.end(), [&](const NamedMesh& known) { return known.name == name; });
+        if (found == meshes.end())
+            throw std::runtime_error("there is no mesh " + name);
+        const auto mesh = static_cast<std::size_t>(found - meshes.begin());
         // Without axes there is nothing to name; the reader would take such a mesh for one device's.
         const Mesh any = valueOf(parseMesh("any=2"));
         if (meshes[mesh].isMaximal) {
@@ -118,11 +126,20 @@ private:
         function[value].annotation = "a caller";
     }
 
+    /// On one device, `[]` stands for all dimensions.
+    void setSharding(ValueId value, const Json& json)
+    {
+        TensorSharding sharding = shardingOf(json);
+        if (meshes[static_cast<std::size_t>(sharding.mesh)].isMaximal)
+            sharding.dims.resize(function[value].type.shape.size());
+        function[value].sharding = std::move(sharding);
+    }
+
     void annotate(ValueId value, const Json& holder, const char* key, const std::string& annotation)
     {
         if (!holder.contains(key) || holder.at(key).is_null())
             return;
-        function[value].sharding = shardingOf(holder.at(key));
+        setSharding(value, holder.at(key));
         function[value].annotation = annotation;
     }
 
@@ -185,7 +202,7 @@ private:
             const auto result = op.at("results")[i].get<std::string>();
             names[result] = results.values[i];
             if (op.contains("shardings") && !op.at("shardings")[i].is_null()) {
-                function[results.values[i]].sharding = shardingOf(op.at("shardings")[i]);
+                setSharding(results.values[i], op.at("shardings")[i]);
                 function[results.values[i]].annotation = "op " + result;
             }
         }

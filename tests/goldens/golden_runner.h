@@ -128,7 +128,7 @@ void settleCase(GoldenFile& file, Run run)
     Outcome outcome;
     try {
         outcome = run(file.at(caseIndex));
-    } catch (const Json::exception& error) {
+    } catch (const std::exception& error) {
         outcome = failed(std::string("the case is not of the expected form: ") + error.what());
     }
     if (outcome.kind == Outcome::Kind::Unsupported && outcome.reason.empty())

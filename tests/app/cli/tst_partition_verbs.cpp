@@ -73,6 +73,9 @@ private Q_SLOTS:
     void partitionJson();
     void passByPass();
     void writesFiles();
+    void unknownOpsAreSaid_data();
+    void unknownOpsAreSaid();
+    void checksPrograms();
 };
 
 void TestPartitionVerbs::exitCodes_data()
@@ -337,6 +340,55 @@ void TestPartitionVerbs::writesFiles()
     QFile file(target);
     QVERIFY(file.open(QIODevice::ReadOnly));
     QCOMPARE(file.readAll(), run({"partition", example("mlp.mlir"), "-q"}).out);
+}
+
+namespace {
+
+/// One op that nobody knows, beside one that is.
+const QByteArray kUnknownOp = R"(
+module {
+  sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+    %0 = stablehlo.cosin %arg0 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+)";
+
+} // namespace
+
+void TestPartitionVerbs::unknownOpsAreSaid_data()
+{
+    QTest::addColumn<QString>("verb");
+    for (const char* verb : {"propagate", "partition", "check"})
+        QTest::newRow(verb) << QString(verb);
+}
+
+/// A program with an op that is not known is taken, and the user is told of the op and where it stands.
+void TestPartitionVerbs::unknownOpsAreSaid()
+{
+    QFETCH(QString, verb);
+    const Outcome outcome = run({verb, "-"}, kUnknownOp);
+    QCOMPARE(outcome.code, 0);
+    QVERIFY2(outcome.err.contains("MW1331"), outcome.err);
+    QVERIFY2(outcome.err.contains("stablehlo.cosin"), outcome.err);
+    QVERIFY2(outcome.err.contains("standard input:5:10"), outcome.err);
+}
+
+/// `check` takes programs too: it reads, propagates and partitions them.
+void TestPartitionVerbs::checksPrograms()
+{
+    const Outcome good = run({"check", "-"}, kProduct);
+    QCOMPARE(good.code, 0);
+    QVERIFY2(good.out.contains("no problems"), good.out);
+
+    QByteArray uneven = kProduct;
+    uneven.replace("tensor<8x32xf32>", "tensor<8x33xf32>");
+    uneven.replace("tensor<32x16xf32>", "tensor<33x16xf32>");
+    const Outcome bad = run({"check", "-"}, uneven);
+    QCOMPARE(bad.code, 3);
+    QVERIFY2(bad.err.contains("MW1211"), bad.err);
+    QVERIFY2(bad.err.contains("33 is not divisible by 2"), bad.err);
 }
 
 QTEST_GUILESS_MAIN(TestPartitionVerbs)

@@ -605,9 +605,9 @@ void TestProgramReader::manyErrorsAtOnce()
 void TestProgramReader::unknownOps()
 {
     Problems warnings;
-    const auto program = readProgram(inMain(R"(  %0 = stablehlo.sin %x : tensor<4xf32>
+    const auto program = readProgram(inMain(R"(  %0 = stablehlo.cosin %x : tensor<4xf32>
   %1 = stablehlo.cbrt %0 : tensor<4xf32>
-  %2 = stablehlo.sin %1 : tensor<4xf32>
+  %2 = stablehlo.cosin %1 : tensor<4xf32>
   return %2 : tensor<4xf32>)"),
         "file.mlir", &warnings);
     QVERIFY(program);
@@ -615,9 +615,9 @@ void TestProgramReader::unknownOps()
     const Problem& warning = warnings.front();
     QCOMPARE(warning.id, std::string("MW1331"));
     QCOMPARE(warning.place.line, 2);
-    QVERIFY2(warning.message.find("stablehlo.sin") != std::string::npos && warning.message.find("2 times") != std::string::npos,
+    QVERIFY2(warning.message.find("stablehlo.cosin") != std::string::npos && warning.message.find("2 times") != std::string::npos,
         warning.message.c_str());
-    QVERIFY2(warning.fix.find("sine") != std::string::npos, warning.fix.c_str());
+    QVERIFY2(warning.fix.find("cosine") != std::string::npos, warning.fix.c_str());
 }
 
 void TestProgramReader::deepNesting()
