@@ -65,9 +65,9 @@ std::string restoreText(const CheckpointReader& reader, const Mesh& mesh, const 
             table.addRow({&file == share.files.data() ? std::to_string(share.device) : "", checkpoint.files[file.file].name,
                 std::to_string(file.ranges), formatBytes(static_cast<double>(file.bytes))});
     }
-    std::string text = fmt::format("{} (step {}, {}) to {}\n{}all devices together read {}; the checkpoint has {}\n", reader.path().string(),
-        checkpoint.state.step, checkpoint.state.mesh, mesh.text(), table.text(2), formatBytes(static_cast<double>(totalBytes(shares))),
-        formatBytes(static_cast<double>(storedBytes(checkpoint))));
+    std::string text = fmt::format("{} (step {}, {}) to {}\n{}all devices together read {}; the checkpoint has {}\n",
+        reader.path().string(), checkpoint.state.step, checkpoint.state.mesh, mesh.text(), table.text(2),
+        formatBytes(static_cast<double>(totalBytes(shares))), formatBytes(static_cast<double>(storedBytes(checkpoint))));
     if (written)
         text += fmt::format("written to {}\n", written->string());
     return text;
@@ -84,7 +84,8 @@ bool isCheckpointReshard(const ReshardOptions& options)
 int runCheckpointReshard(const ReshardOptions& options, Output& output)
 {
     if (!options.dryRun && options.result.empty()) {
-        fail({Problem{"MW1904", "where the new checkpoint goes is missing", "name a folder with -o, or only ask who reads what: --dry-run"}},
+        fail({Problem{"MW1904", "where the new checkpoint goes is missing",
+                 "name a folder with -o, or only ask who reads what: --dry-run"}},
             output);
         return kExitUsage;
     }

@@ -41,6 +41,8 @@ int runTrain(const TrainOptions& options, Output& output)
 
     if (!result->warnings.empty())
         output.narrate(describe(result->warnings));
+    if (result->checkpoint)
+        output.narrate(fmt::format("checkpoint: {}", result->checkpoint->string()));
     if (!options.trace.empty()) {
         const std::string trace
             = sim::traceJson({{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}});

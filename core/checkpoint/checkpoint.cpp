@@ -181,7 +181,8 @@ private:
             assert(content->type() == entries[i].type);
             if (auto written = file.write(content->data(), static_cast<std::size_t>(content->bytes())); !written)
                 return written;
-            m_checkpoint.arrays[a].pieces.push_back({piece.box, m_checkpoint.files.size(), entries[i].offset, checksumsOf(*content)});
+            m_checkpoint.arrays[a].pieces.push_back(
+                {piece.box, m_checkpoint.files.size(), entries[i].offset, checksumsOf(*content)});
         }
         m_checkpoint.files.push_back({name, static_cast<std::int64_t>(header.size()) + share.bytes});
         return file.close();

@@ -95,8 +95,8 @@ public:
                 continue;
             if (got <= 0)
                 return Problem{"MW1003",
-                    fmt::format("cannot read \"{}\": {}", m_path.string(), got < 0 ? std::strerror(errno) : "it ends too early"), kFix,
-                    Place{m_path.string()}};
+                    fmt::format("cannot read \"{}\": {}", m_path.string(), got < 0 ? std::strerror(errno) : "it ends too early"),
+                    kFix, Place{m_path.string()}};
             to += got;
             offset += got;
             bytes -= got;
@@ -166,8 +166,7 @@ public:
             forEachStretch(piece.box, box, byteSize(array.type.dtype), [&](const Stretch& stretch) {
                 if (!problems.empty())
                     return;
-                const Result<Done> done
-                    = copy(array, piece, stretch.from, stretch.bytes, result.data() + stretch.to);
+                const Result<Done> done = copy(array, piece, stretch.from, stretch.bytes, result.data() + stretch.to);
                 if (!done)
                     problems = done.error();
                 filled += stretch.bytes;
@@ -206,7 +205,8 @@ public:
 
 private:
     /// Copies a stretch of a piece out of its blocks.
-    Result<Done> copy(const CheckpointArray& array, const CheckpointPiece& piece, std::int64_t from, std::int64_t bytes, std::byte* to)
+    Result<Done> copy(
+        const CheckpointArray& array, const CheckpointPiece& piece, std::int64_t from, std::int64_t bytes, std::byte* to)
     {
         while (bytes > 0) {
             const std::int64_t block = from / kChecksumBlockBytes;
@@ -234,8 +234,8 @@ private:
         if (auto done = m_files[piece.file].read(m_block.bytes.data(), piece.offset + start, count); !done)
             return done;
         m_bytesRead += count;
-        const auto sum = static_cast<std::uint32_t>(
-            crc32_z(0, reinterpret_cast<const Bytef*>(m_block.bytes.data()), m_block.bytes.size()));
+        const auto sum
+            = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(m_block.bytes.data()), m_block.bytes.size()));
         if (sum != piece.checksums[static_cast<std::size_t>(index)]) {
             const std::string file = (m_path / m_checkpoint.files[piece.file].name).string();
             return Problem{"MW1642",
@@ -264,15 +264,16 @@ Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const fs::path&
 {
     std::error_code error;
     if (!fs::exists(path, error))
-        return Problem{"MW1001", fmt::format("there is no checkpoint \"{}\"", path.string()), "check the path", Place{path.string()}};
+        return Problem{
+            "MW1001", fmt::format("there is no checkpoint \"{}\"", path.string()), "check the path", Place{path.string()}};
     const bool isOne = fs::exists(path / kManifestName, error);
     const std::vector<fs::path> candidates = isOne ? std::vector<fs::path>{path} : checkpointsIn(path);
     Problems passedOver;
     for (const fs::path& candidate : candidates) {
         auto checkpoint = readCheckpoint(candidate);
         if (checkpoint)
-            return std::unique_ptr<CheckpointReader>(new CheckpointReader(
-                std::make_unique<Implementation>(candidate, *std::move(checkpoint), std::move(passedOver))));
+            return std::unique_ptr<CheckpointReader>(
+                new CheckpointReader(std::make_unique<Implementation>(candidate, *std::move(checkpoint), std::move(passedOver))));
         if (isOne)
             return checkpoint.error();
         for (Problem problem : checkpoint.error()) {
@@ -305,7 +306,8 @@ const Problems& CheckpointReader::passedOver() const
 std::optional<std::size_t> CheckpointReader::find(std::string_view name) const
 {
     const auto& arrays = checkpoint().arrays;
-    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const CheckpointArray& array) { return array.name == name; });
+    const auto found
+        = std::find_if(arrays.begin(), arrays.end(), [&](const CheckpointArray& array) { return array.name == name; });
     if (found == arrays.end())
         return std::nullopt;
     return static_cast<std::size_t>(found - arrays.begin());

@@ -40,8 +40,8 @@ Json bodyOf(const Checkpoint& checkpoint)
 {
     const TrainingState& state = checkpoint.state;
     Json body;
-    body["state"] = {{"step", state.step}, {"random", {{"generator", "threefry2x32"}, {"seed", state.seed}}}, {"mesh", state.mesh},
-        {"optimizer", state.optimizer}, {"losses", state.losses}, {"accuracies", state.accuracies}};
+    body["state"] = {{"step", state.step}, {"random", {{"generator", "threefry2x32"}, {"seed", state.seed}}},
+        {"mesh", state.mesh}, {"optimizer", state.optimizer}, {"losses", state.losses}, {"accuracies", state.accuracies}};
     body["files"] = Json::array();
     for (const CheckpointFile& file : checkpoint.files)
         body["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
@@ -49,7 +49,8 @@ Json bodyOf(const Checkpoint& checkpoint)
     for (const CheckpointArray& array : checkpoint.arrays) {
         Json pieces = Json::array();
         for (const CheckpointPiece& piece : array.pieces)
-            pieces.push_back({{"index", boxJson(piece.box)}, {"file", piece.file}, {"offset", piece.offset}, {"crc32", piece.checksums}});
+            pieces.push_back(
+                {{"index", boxJson(piece.box)}, {"file", piece.file}, {"offset", piece.offset}, {"crc32", piece.checksums}});
         body["arrays"].push_back({{"name", array.name}, {"dtype", dtypeName(array.type.dtype)}, {"shape", array.type.shape},
             {"sharding", array.sharding}, {"pieces", std::move(pieces)}});
     }
@@ -74,8 +75,7 @@ public:
                 m_reader.wrong(path, fmt::format("\"{}\" names no file of this folder", name));
             m_checkpoint.files.push_back({name, m_reader.integer(file, "bytes", path)});
         });
-        m_reader.list(
-            body, "arrays", "", false, [this](const Json& array, const std::string& path) { readArray(array, path); });
+        m_reader.list(body, "arrays", "", false, [this](const Json& array, const std::string& path) { readArray(array, path); });
         if (!m_reader.problems().empty())
             return m_reader.problems();
         return std::move(m_checkpoint);
@@ -187,7 +187,8 @@ Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
     const Json manifest = Json::parse(text, nullptr, false);
     if (manifest.is_discarded() || !manifest.is_object())
         return Problem{"MW1641", "the manifest is no JSON object: it is damaged or cut off", kFix, place};
-    const std::string schema = manifest.value("schema", Json()).is_string() ? manifest["schema"].get<std::string>() : std::string();
+    const std::string schema
+        = manifest.value("schema", Json()).is_string() ? manifest["schema"].get<std::string>() : std::string();
     if (schema != kSchema) {
         if (schema.starts_with(kSchemaName))
             return Problem{"MW1643", fmt::format("the checkpoint has schema \"{}\", this version reads \"{}\"", schema, kSchema),
@@ -200,8 +201,8 @@ Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
         return Problem{"MW1641", "the manifest lacks \"checkpoint\" or \"crc32\"", kFix, place};
     if (const std::uint32_t found = checksumOf(body->dump()); found != sum->get<std::uint64_t>())
         return Problem{"MW1642",
-            fmt::format("the manifest is damaged: its checksum is {:08x}, it should be {:08x}", found, sum->get<std::uint64_t>()), kFix,
-            place};
+            fmt::format("the manifest is damaged: its checksum is {:08x}, it should be {:08x}", found, sum->get<std::uint64_t>()),
+            kFix, place};
     return BodyReader(file).read(*body);
 }
 

@@ -18,7 +18,8 @@ inline constexpr std::int64_t kChecksumBlockBytes = 1 << 16;
 /// How far the training was.
 struct TrainingState {
     std::int64_t step = 0; ///< updates done
-    std::uint64_t seed = 0; ///< of rows and initial values: what is drawn at a step depends on it and the step's number alone (threefry-2x32)
+    std::uint64_t seed
+        = 0; ///< of rows and initial values: what is drawn at a step depends on it and the step's number alone (threefry-2x32)
     std::string mesh; ///< "data=4,model=2"
     std::string optimizer; ///< "sgd", "adam", ...
     std::vector<double> losses; ///< of the steps so far

@@ -72,9 +72,10 @@ Problems resumeProblems(const std::vector<TrainingPhase>& phases, const TrainerO
             fmt::format("train for more than {} steps", state.step), place});
     if (state.seed != options.seed)
         problems.push_back({"MW1647",
-            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order", state.seed,
-                options.seed),
-            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {}, {fmt::format("train.seed={}", state.seed)}});
+            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
+                state.seed, options.seed),
+            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {},
+            {fmt::format("train.seed={}", state.seed)}});
     return problems;
 }
 
@@ -587,8 +588,10 @@ Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint
         const Mesh& own = stage.meshes[static_cast<std::size_t>(held.sharding->mesh)].mesh;
         for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
             auto& files = shares[static_cast<std::size_t>(position)].files;
-            for (const ReadFromFile& read : checkpoint.needs(*array, shardBox(argument.type.shape, *held.sharding, own, position))) {
-                const auto same = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.file == read.file; });
+            for (const ReadFromFile& read :
+                checkpoint.needs(*array, shardBox(argument.type.shape, *held.sharding, own, position))) {
+                const auto same
+                    = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.file == read.file; });
                 if (same == files.end()) {
                     files.push_back(read);
                 } else {
@@ -600,6 +603,8 @@ Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint
     }
     if (!problems.empty())
         return problems;
+    for (RestoreShare& share : shares)
+        std::sort(share.files.begin(), share.files.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
     return shares;
 }
 
@@ -621,9 +626,8 @@ Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingP
             holders[shardBox(argument.type.shape, sharding, mesh, position)].push_back(position);
         ArrayToSave array{argument.name, argument.type, shardyText(sharding, mesh), {}};
         for (auto& [box, positions] : holders)
-            array.pieces.push_back({box, std::move(positions), [&checkpoint, source, box = box](std::int64_t) {
-                                        return checkpoint.read(source, box);
-                                    }});
+            array.pieces.push_back({box, std::move(positions),
+                [&checkpoint, source, box = box](std::int64_t) { return checkpoint.read(source, box); }});
         arrays.push_back(std::move(array));
     }
     TrainingState state = checkpoint.checkpoint().state;

@@ -101,7 +101,7 @@ struct TrainingResult {
 /// What a device reads of a checkpoint to hold its pieces of a phase's state.
 struct RestoreShare {
     DeviceId device = 0;
-    std::vector<ReadFromFile> files; ///< one entry for each file
+    std::vector<ReadFromFile> files; ///< one entry for each file, in the checkpoint's order
 };
 
 /// Who reads what when a phase goes on from a checkpoint, whatever the layouts are on either side. Devices in mesh order.

@@ -41,7 +41,8 @@ ArrayToSave arrayToSave(const std::string& name, const TensorType& type, const S
     for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
         holders[shardBox(type.shape, sharding, mesh, position)].push_back(position);
     for (auto& [box, devices] : holders)
-        array.pieces.push_back({box, devices, [type, box = box](std::int64_t) -> Result<HostArray> { return counting(type).slice(box); }});
+        array.pieces.push_back(
+            {box, devices, [type, box = box](std::int64_t) -> Result<HostArray> { return counting(type).slice(box); }});
     return array;
 }
 
@@ -215,12 +216,18 @@ void TestCheckpoint::otherLayouts_data()
 {
     QTest::addColumn<QString>("mesh");
     QTest::addColumn<QString>("spec");
-    QTest::newRow("the same") << "a=4,b=2" << "P('a', 'b')";
-    QTest::newRow("transposed") << "a=4,b=2" << "P('b', 'a')";
-    QTest::newRow("columns") << "m=4" << "P(None, 'm')";
-    QTest::newRow("three") << "m=3" << "P('m')";
-    QTest::newRow("both in one") << "a=4,b=3" << "P(('a', 'b'))";
-    QTest::newRow("whole") << "m=1" << "P()";
+    QTest::newRow("the same") << "a=4,b=2"
+                              << "P('a', 'b')";
+    QTest::newRow("transposed") << "a=4,b=2"
+                                << "P('b', 'a')";
+    QTest::newRow("columns") << "m=4"
+                             << "P(None, 'm')";
+    QTest::newRow("three") << "m=3"
+                           << "P('m')";
+    QTest::newRow("both in one") << "a=4,b=3"
+                                 << "P(('a', 'b'))";
+    QTest::newRow("whole") << "m=1"
+                           << "P()";
 }
 
 void TestCheckpoint::otherLayouts()
@@ -246,8 +253,8 @@ void TestCheckpoint::onlyTheBytesThatAreNeeded()
 {
     const QTemporaryDir folder;
     const TensorType type{DType::F32, {4096, 64}}; // 1 MiB: 16 blocks, in two pieces
-    const auto path = valueOf(
-        writeCheckpoint(folder.path().toStdString(), stateOf(0), {arrayToSave("w", type, {"a=2", "P('a')"})}));
+    const auto path
+        = valueOf(writeCheckpoint(folder.path().toStdString(), stateOf(0), {arrayToSave("w", type, {"a=2", "P('a')"})}));
     const auto reader = valueOf(CheckpointReader::open(path));
     QVERIFY(valueOf(reader->read(0, {{0, 256}, {0, 64}})) == counting(type).slice({{0, 256}, {0, 64}}));
     QCOMPARE(reader->bytesRead(), kChecksumBlockBytes);
@@ -284,7 +291,8 @@ void TestCheckpoint::sameStepAgain()
     overwrite(first / kManifestName, [](QByteArray& bytes) { bytes[40] = static_cast<char>(bytes[40] ^ 1); });
     QCOMPARE(written(folder, 3), first);
     QCOMPARE(valueOf(CheckpointReader::open(first))->checkpoint().state.step, std::int64_t{3});
-    QCOMPARE(std::distance(fs::directory_iterator(fs::path(folder.path().toStdString())), fs::directory_iterator()), std::ptrdiff_t{1});
+    QCOMPARE(std::distance(fs::directory_iterator(fs::path(folder.path().toStdString())), fs::directory_iterator()),
+        std::ptrdiff_t{1});
 }
 
 void TestCheckpoint::oldOnesGo()
@@ -343,7 +351,8 @@ void TestCheckpoint::cutOff_data()
     QTest::addColumn<QString>("file");
     QTest::addColumn<QString>("id");
     QTest::newRow("manifest") << kManifestName << "MW1641";
-    QTest::newRow("tensors") << "device-00003.safetensors" << "MW1645";
+    QTest::newRow("tensors") << "device-00003.safetensors"
+                             << "MW1645";
 }
 
 void TestCheckpoint::cutOff()
@@ -398,7 +407,8 @@ void TestCheckpoint::nothingThere()
     QCOMPARE(idsOf(readManifest("[]", "m").error()), QString("MW1641"));
     QCOMPARE(idsOf(readManifest(std::string(100'000, '['), "m").error()), QString("MW1641"));
     QCOMPARE(idsOf(readManifest(R"({"schema": "meshwright.checkpoint/2"})", "m").error()), QString("MW1643"));
-    QCOMPARE(idsOf(readManifest(R"({"schema": "meshwright.checkpoint/1", "crc32": 1, "checkpoint": {}})", "m").error()), QString("MW1642"));
+    QCOMPARE(idsOf(readManifest(R"({"schema": "meshwright.checkpoint/1", "crc32": 1, "checkpoint": {}})", "m").error()),
+        QString("MW1642"));
 }
 
 /// A limit on the size of files stands for a disk that is full: writing fails in the middle of a file.
@@ -417,7 +427,8 @@ void TestCheckpoint::fullDisk()
     std::signal(SIGXFSZ, oldHandler);
     QVERIFY(!path);
     QCOMPARE(idsOf(path.error()), QString("MW1640"));
-    QCOMPARE(std::distance(fs::directory_iterator(fs::path(folder.path().toStdString())), fs::directory_iterator()), std::ptrdiff_t{1});
+    QCOMPARE(std::distance(fs::directory_iterator(fs::path(folder.path().toStdString())), fs::directory_iterator()),
+        std::ptrdiff_t{1});
     QCOMPARE(valueOf(CheckpointReader::open(fs::path(folder.path().toStdString())))->path(), before);
 }
 
