@@ -63,12 +63,15 @@ constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yam
 
 constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
-  meshwright train study.yaml --trace trace.json -o result.json)help";
+  meshwright train study.yaml --trace trace.json -o result.json
+  meshwright train study.yaml --checkpoint checkpoints --every 100 --keep 3
+  meshwright train study.yaml --resume checkpoints --set mesh.data=2 --set mesh.model=4)help";
 
 constexpr const char* kReshardExamples
     = R"help(  meshwright reshard --mesh data=4,model=2 --shape 8192x8192 --from "P('data', None)" --to "P(None, 'model')"
   meshwright reshard --mesh x=4,y=2 --shape 64x64x64 --from "P('y', None, 'x')" --to "P(None, ('x', 'y'), None)" --shardy
-  meshwright reshard --mesh x=4,y=2 --shape 8192x8192 --dtype bf16 --from "P('x')" --to "P(None, 'x')" --hw v5e --topology 4x2)help";
+  meshwright reshard --mesh x=4,y=2 --shape 8192x8192 --dtype bf16 --from "P('x')" --to "P(None, 'x')" --hw v5e --topology 4x2
+  meshwright reshard --from checkpoints/ --to other_mesh.yaml --dry-run)help";
 
 constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
   meshwright propagate program.mlir --explain %3
@@ -247,12 +250,15 @@ private:
             {Format::Text, Format::Json}, [this](Output& output) { return runReshard(m_reshard, output); });
         verb.app->add_option("--mesh", m_reshard.mesh, "Axes with their sizes, where the layouts do not say: data=4,model=2")
             ->type_name("AXES");
+        verb.app->add_option("--shape", m_reshard.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE");
         verb.needed.push_back(
-            verb.app->add_option("--shape", m_reshard.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE"));
+            verb.app->add_option("--from", m_reshard.from, "Sharding before, in any notation; or a folder of checkpoints")
+                ->type_name("SHARDING"));
         verb.needed.push_back(
-            verb.app->add_option("--from", m_reshard.from, "Sharding before, in any notation")->type_name("SHARDING"));
-        verb.needed.push_back(
-            verb.app->add_option("--to", m_reshard.to, "Sharding after, in any notation")->type_name("SHARDING"));
+            verb.app->add_option("--to", m_reshard.to, "Sharding after, in any notation; of checkpoints: the study to restore to")
+                ->type_name("SHARDING"));
+        verb.app->add_flag("--dry-run", m_reshard.dryRun, "Of checkpoints: only say which device reads what");
+        verb.app->add_option("-o,--output", m_reshard.result, "Of checkpoints: folder for the new one")->type_name("FOLDER");
         verb.app->add_option("--dtype", m_reshard.dtype, "Element type (default f32)")->type_name("TYPE");
         verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")->type_name("CHIP");
         verb.app->add_option("--topology", m_reshard.topology, "Chips along each axis of a slice: 4x2")->type_name("SIZES");
@@ -329,6 +335,16 @@ private:
         verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
             ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
+        verb.app->add_option("--checkpoint", m_train.checkpoint, "Folder for checkpoints: parameters, optimizer states, step, random state")
+            ->type_name("FOLDER");
+        verb.app->add_option("--every", m_train.every, "Steps between two checkpoints (default: only after the last step)")
+            ->type_name("N")
+            ->check(CLI::NonNegativeNumber);
+        verb.app->add_option("--keep", m_train.keep, "How many of the newest checkpoints stay (default: all)")
+            ->type_name("N")
+            ->check(CLI::NonNegativeNumber);
+        verb.app->add_option("--resume", m_train.resume, "Go on from a checkpoint, or from the newest complete one in a folder")
+            ->type_name("FOLDER");
     }
 
     void addRun()

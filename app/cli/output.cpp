@@ -115,7 +115,7 @@ int exitCodeOf(const Problems& problems)
             usage = true;
         else if (problem.id == "MW1430" || problem.id == "MW1720")
             infeasible = true;
-        else if (problem.id.starts_with("MW15") || problem.id.starts_with("MW162"))
+        else if (problem.id.starts_with("MW15") || problem.id.starts_with("MW162") || problem.id == "MW1640")
             running = true;
         else
             invalid = true;

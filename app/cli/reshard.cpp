@@ -87,6 +87,8 @@ Result<Request> requestOf(const ReshardOptions& options)
     if (!options.mesh.empty())
         take(parseMesh(options.mesh), "--mesh", problems, mesh);
     std::optional<Shape> shape;
+    if (options.shape.empty())
+        return Problem{"MW1904", "--shape is missing", "give the array's sizes: --shape 8192x8192"};
     take(parseShape(options.shape), "--shape", problems, shape);
     const auto dtype = parseDType(options.dtype);
     if (!dtype)
@@ -292,6 +294,8 @@ bool isMalformed(const Problem& problem)
 
 int runReshard(const ReshardOptions& options, Output& output)
 {
+    if (isCheckpointReshard(options))
+        return runCheckpointReshard(options, output);
     const auto refuse = [&](const Problems& problems) {
         const int code = fail(problems, output);
         return std::any_of(problems.begin(), problems.end(), isMalformed) ? int{kExitUsage} : code;

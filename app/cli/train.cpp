@@ -12,6 +12,19 @@
 
 namespace meshwright::cli {
 
+namespace {
+
+sim::TrainChoices choicesOf(const TrainOptions& options)
+{
+    sim::TrainChoices choices{.verify = options.verify, .record = !options.trace.empty(), .permits = options.permits};
+    if (!options.checkpoint.empty())
+        choices.checkpoints = CheckpointPlan{options.checkpoint, options.every, static_cast<std::size_t>(options.keep)};
+    choices.resume = options.resume;
+    return choices;
+}
+
+} // namespace
+
 int runTrain(const TrainOptions& options, Output& output)
 {
     const auto study = loadStudy(options.study, options.settings);
@@ -21,11 +34,15 @@ int runTrain(const TrainOptions& options, Output& output)
     InterruptWatcher interrupt;
     ProgressLine line(output.quiet);
     const auto result = sim::trainStudy(
-        *study, {.verify = options.verify, .record = !options.trace.empty(), .permits = options.permits},
+        *study, choicesOf(options),
         [&](const TrainingProgress& progress) { line.show(progress); }, interrupt.token());
     if (!result)
         return fail(result.error(), output);
 
+    if (!result->warnings.empty())
+        output.narrate(describe(result->warnings));
+    if (result->checkpoint)
+        output.narrate(fmt::format("checkpoint: {}", result->checkpoint->string()));
     if (!options.trace.empty()) {
         const std::string trace
             = sim::traceJson({{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}});

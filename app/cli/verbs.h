@@ -95,6 +95,10 @@ struct TrainOptions {
     int permits = 0; ///< devices that compute at once; 0: one for each core
     std::string trace; ///< file for the measured timelines; empty: none
     std::string result; ///< file for the result as JSON; empty: none
+    std::string checkpoint; ///< folder for checkpoints; empty: none
+    std::int64_t every = 0; ///< steps between two of them; 0: only after the last
+    std::int64_t keep = 0; ///< newest that stay; 0: all
+    std::string resume; ///< checkpoint or folder of checkpoints to go on from; empty: from the first step
 };
 /// Trains on virtual devices; with `verify` beside one device.
 int runTrain(const TrainOptions& options, Output& output);
@@ -140,12 +144,21 @@ struct ReshardOptions {
     std::string topology; ///< "4x2"
     std::int64_t hosts = 0; ///< of GPUs; 0: one
     bool shardy = false; ///< Shardy's sequence instead of the cheapest
+    bool dryRun = false; ///< of checkpoints: only who reads what
+    std::string result; ///< of checkpoints: folder for the new one
 };
 /// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`).
 /// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1910 no topology, MW1903 no element
 /// type, MW1904 a topology without a chip, MW1906 no shape; MW1104, MW1145, MW1220 layouts that do not fit; those of meshes, notations and
 /// machines.
 int runReshard(const ReshardOptions& options, Output& output);
+
+/// True when `--from` names a folder: checkpoints are brought into the layouts of the study that `--to` names.
+bool isCheckpointReshard(const ReshardOptions& options);
+
+/// Which device reads which bytes of a checkpoint (`meshwright.restore/1`), and, unless it is a dry run, a new checkpoint in the new layouts.
+/// Problems: MW1904 neither a folder for it nor a dry run; those of studies, `CheckpointReader::open`, `restorePlan` and `convertCheckpoint`.
+int runCheckpointReshard(const ReshardOptions& options, Output& output);
 
 struct PropagateOptions {
     std::string file; ///< StableHLO text

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -417,6 +418,13 @@ std::vector<std::pair<std::string, RandomKey>> initKeys(
                 "key." + parameters[i].name, splitKey(layers[1 + i / perLayer], 2, options.partitionableRandom)[i % perLayer]);
     }
     return keys;
+}
+
+const char* optimizerName(const Optimizer& optimizer)
+{
+    constexpr std::array kNames = {"sgd", "adam", "none"};
+    static_assert(kNames.size() == std::variant_size_v<Optimizer>);
+    return kNames[optimizer.index()];
 }
 
 std::vector<std::string> parameterNames(const MlpModel& model)

@@ -54,6 +54,9 @@ struct NoOptimizer {
 };
 using Optimizer = std::variant<SgdOptimizer, AdamOptimizer, NoOptimizer>;
 
+/// "sgd", "adam" or "none", as a study names it.
+const char* optimizerName(const Optimizer& optimizer);
+
 struct TrainingOptions {
     std::int64_t batch = 1;
     DType parameterType = DType::F32;

@@ -102,17 +102,33 @@ public:
             return Problem{"MW1503",
                 fmt::format("argument {} ({}) is {}, got {}", argument, valueText(function(), value), typeText(wanted),
                     typeText(whole.type()))};
-        const std::int64_t width = byteSize(wanted.dtype);
-        const Shape& local = function()[value].type.shape;
-        const Shape origin(local.size(), 0);
-        for (std::int64_t device = 0; device < count(); ++device) {
-            const IndexBox box = boxOf(value, device);
-            std::byte* target = addressOf(value, device);
-            if (boxElements(box) < elementCount(local)) // padding: anything, but always the same
-                std::memset(target, 0, static_cast<std::size_t>(function()[value].type.bytes()));
-            copyBox(target, {local, origin}, whole.data(), {wanted.shape, startsOf(box)}, extentsOf(box), width);
-        }
+        for (std::int64_t device = 0; device < count(); ++device)
+            writeBox(value, device, whole, startsOf(boxOf(value, device)));
         return Done{};
+    }
+
+    /// Puts what a device holds of a value there: a box of `source`, which starts at `start` in it.
+    void writeBox(ValueId value, std::int64_t device, const HostArray& source, const Shape& start)
+    {
+        const TensorType& local = function()[value].type;
+        const IndexBox box = boxOf(value, device);
+        std::byte* target = addressOf(value, device);
+        if (boxElements(box) < local.elements()) // padding: anything, but always the same
+            std::memset(target, 0, static_cast<std::size_t>(local.bytes()));
+        copyBox(target, {local.shape, Shape(local.shape.size(), 0)}, source.data(), {source.type().shape, start}, extentsOf(box),
+            byteSize(local.dtype));
+    }
+
+    void writePiece(ValueId value, std::int64_t device, const HostArray& piece)
+    {
+        writeBox(value, device, piece, Shape(piece.type().shape.size(), 0));
+    }
+
+    HostArray readPiece(ValueId value, std::int64_t device) const
+    {
+        const TensorType& local = function()[value].type;
+        const std::span held(addressOf(value, device), static_cast<std::size_t>(local.bytes()));
+        return HostArray::fromBytes(local, held).slice(wholeBox(extentsOf(boxOf(value, device))));
     }
 
     HostArray read(ValueId value) const
@@ -129,16 +145,10 @@ public:
 
     bool replicasAgree(ValueId value) const
     {
-        const TensorType& type = function()[value].type;
         for (const auto& [box, holders] : holdersOf(value)) {
-            const IndexBox inPiece = wholeBox(extentsOf(box));
-            const auto pieceOf = [&](std::int64_t device) {
-                return HostArray::fromBytes(type, std::span(addressOf(value, device), static_cast<std::size_t>(type.bytes())))
-                    .slice(inPiece);
-            };
-            const HostArray first = pieceOf(holders.front());
+            const HostArray first = readPiece(value, holders.front());
             for (const std::int64_t holder : holders) {
-                if (!(pieceOf(holder) == first))
+                if (!(readPiece(value, holder) == first))
                     return false;
             }
         }
@@ -224,6 +234,25 @@ public:
 
     Timeline measured() const { return measuredTimeline(allRecords(), m_descriptions, m_recordStart); }
     Timeline replayed() const { return replayedTimeline(allRecords(), m_descriptions); }
+
+    IndexBox boxOf(ValueId value, std::int64_t device) const
+    {
+        return m_positions.boxOf(m_scheduled.device.globalShapes[value.at()], *function()[value].sharding, device);
+    }
+
+    std::byte* addressOf(ValueId value, std::int64_t device) const
+    {
+        return m_devices[static_cast<std::size_t>(device)].addresses[value.at()];
+    }
+
+    /// The distinct pieces of a value and the devices that hold each.
+    std::map<IndexBox, std::vector<std::int64_t>> holdersOf(ValueId value) const
+    {
+        std::map<IndexBox, std::vector<std::int64_t>> holders;
+        for (std::int64_t device = 0; device < count(); ++device)
+            holders[boxOf(value, device)].push_back(device);
+        return holders;
+    }
 
 private:
     /// Runs the instructions of one device.
@@ -410,25 +439,6 @@ private:
         const StopFlag& m_stop;
         Scratch* m_scratch = nullptr; ///< while it has a permit
     };
-
-    IndexBox boxOf(ValueId value, std::int64_t device) const
-    {
-        return m_positions.boxOf(m_scheduled.device.globalShapes[value.at()], *function()[value].sharding, device);
-    }
-
-    std::byte* addressOf(ValueId value, std::int64_t device) const
-    {
-        return m_devices[static_cast<std::size_t>(device)].addresses[value.at()];
-    }
-
-    /// The distinct pieces of a value and the devices that hold each.
-    std::map<IndexBox, std::vector<std::int64_t>> holdersOf(ValueId value) const
-    {
-        std::map<IndexBox, std::vector<std::int64_t>> holders;
-        for (std::int64_t device = 0; device < count(); ++device)
-            holders[boxOf(value, device)].push_back(device);
-        return holders;
-    }
 
     static Shape startsOf(const IndexBox& box)
     {
@@ -653,6 +663,26 @@ HostArray LoadedFunction::readResult(std::size_t result) const
 {
     assert(replicasAgree(result));
     return m_implementation->read(function().results()[result]);
+}
+
+std::map<IndexBox, std::vector<std::int64_t>> LoadedFunction::piecesOfArgument(std::size_t argument) const
+{
+    return m_implementation->holdersOf(function().arguments()[argument]);
+}
+
+IndexBox LoadedFunction::boxOfArgument(std::size_t argument, std::int64_t device) const
+{
+    return m_implementation->boxOf(function().arguments()[argument], device);
+}
+
+HostArray LoadedFunction::readArgumentPiece(std::size_t argument, std::int64_t device) const
+{
+    return m_implementation->readPiece(function().arguments()[argument], device);
+}
+
+void LoadedFunction::writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece)
+{
+    m_implementation->writePiece(function().arguments()[argument], device, piece);
 }
 
 bool LoadedFunction::replicasAgree(std::size_t result) const

@@ -6,6 +6,7 @@
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
 
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -48,6 +49,15 @@ public:
     /// Puts the whole array together again. Values of arguments and results only.
     HostArray readArgument(std::size_t argument) const;
     HostArray readResult(std::size_t result) const;
+
+    /// The distinct pieces of an argument, and for each the devices that hold it.
+    std::map<IndexBox, std::vector<std::int64_t>> piecesOfArgument(std::size_t argument) const;
+
+    /// The piece of an argument that a device is to hold; `writeArgumentPiece` puts it there.
+    /// Preconditions: the device is below deviceCount(), the piece has the box's shape and the argument's element type.
+    IndexBox boxOfArgument(std::size_t argument, std::int64_t device) const;
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const;
+    void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece);
 
     /// True when all devices that hold the same piece of a result hold the same bits.
     bool replicasAgree(std::size_t result) const;

@@ -72,4 +72,8 @@ constexpr RandomKey foldIn(const RandomKey& key, std::uint32_t data)
     return threefry2x32(key, {0, data});
 }
 
+/// The numbers 0 .. count - 1 as `jax.random.permutation(key, count)` has them: sorted by random words, as often as makes equal words harmless.
+/// Precondition: 0 <= count < 2^32. Source: jax/_src/random.py, `_shuffle`.
+std::vector<std::int64_t> randomPermutation(const RandomKey& key, std::int64_t count, bool partitionable);
+
 } // namespace meshwright

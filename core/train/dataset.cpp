@@ -223,7 +223,7 @@ Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetO
             fmt::format("hold out 0 to {} rows", rows - 1), Place{path.string()}};
     dataset.trainingRows = rows - options.heldOut;
     if (options.shuffleSeed)
-        reorderRows(dataset, shuffledOrder(rows, keyOfSeed(*options.shuffleSeed)));
+        reorderRows(dataset, randomPermutation(keyOfSeed(*options.shuffleSeed), rows, true));
     return dataset;
 }
 
@@ -255,20 +255,6 @@ Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t out
     return dataset;
 }
 
-std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key)
-{
-    std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    for (std::uint64_t left = order.size(); left > 1; --left) {
-        // 64 random bits scaled to [0, left): biased by less than left / 2^64.
-        const RandomKey words = threefry2x32(key, {static_cast<std::uint32_t>(left >> 32), static_cast<std::uint32_t>(left)});
-        const std::uint64_t high = words[0] * left;
-        const std::uint64_t low = (words[1] * left) >> 32;
-        std::swap(order[left - 1], order[(high + low) >> 32]);
-    }
-    return order;
-}
-
 Result<BatchPlan> BatchPlan::make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed)
 {
     if (batch < 1 || batch > trainingRows)
@@ -289,7 +275,7 @@ std::span<const std::int64_t> BatchPlan::rowsOf(std::int64_t step)
     if (m_epoch != epoch) {
         m_epoch = epoch;
         if (m_batch < m_trainingRows) {
-            m_order = shuffledOrder(m_trainingRows, foldIn(keyOfSeed(m_seed), static_cast<std::uint32_t>(epoch)));
+            m_order = randomPermutation(foldIn(keyOfSeed(m_seed), static_cast<std::uint32_t>(epoch)), m_trainingRows, true);
         } else {
             m_order.resize(static_cast<std::size_t>(m_trainingRows));
             std::iota(m_order.begin(), m_order.end(), std::int64_t{0});

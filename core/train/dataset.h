@@ -56,11 +56,8 @@ Result<Dataset> readDigits(const std::filesystem::path& path);
 Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable,
     const std::stop_token& stop = {});
 
-/// The numbers 0 .. count - 1 in an order that depends on the key only (Fisher-Yates with threefry words).
-std::vector<std::int64_t> shuffledOrder(std::int64_t count, const RandomKey& key);
-
 /// Which rows each training step takes: every epoch goes once through the training rows in an order of its own, in whole batches (the
-/// rows that are left over wait for the next epoch's order). A step's rows depend on the seed and the step's number alone. A batch of
+/// rows that are left over wait for the next epoch's order, `randomPermutation(foldIn(key(seed), epoch))`). A step's rows depend on the seed and the step's number alone. A batch of
 /// all rows has them in their own order.
 class BatchPlan {
 public:

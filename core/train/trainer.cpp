@@ -3,6 +3,7 @@
 
 #include "core/runtime/executor.h"
 #include "core/runtime/virtual_devices.h"
+#include "core/sharding/shardy_text.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +11,12 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace meshwright {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -52,6 +56,29 @@ std::size_t stateCount(const Function& function)
     return indexOf(function, "x");
 }
 
+/// Why a run cannot go on from a checkpoint; empty when it can.
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const TrainerOptions& options)
+{
+    const TrainingState& state = options.resumed->checkpoint().state;
+    const Place place{options.resumed->path().string()};
+    Problems problems;
+    if (const auto plan = restorePlan(*options.resumed, phases.front()); !plan)
+        problems = plan.error();
+    std::int64_t steps = 0;
+    for (const TrainingPhase& phase : phases)
+        steps += phase.steps;
+    if (state.step > steps)
+        problems.push_back({"MW1647", fmt::format("the checkpoint is of step {}, the training has {} steps", state.step, steps),
+            fmt::format("train for more than {} steps", state.step), place});
+    if (state.seed != options.seed)
+        problems.push_back({"MW1647",
+            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
+                state.seed, options.seed),
+            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {},
+            {fmt::format("train.seed={}", state.seed)}});
+    return problems;
+}
+
 double scalarResult(const LoadedFunction& loaded, const Function& function, std::string_view name)
 {
     return loaded.readResult(resultIndexOf(function, name)).at(0);
@@ -83,6 +110,13 @@ public:
         m_inputType = step[step.arguments()[indexOf(step, "x")]].type;
         m_targetType = step[step.arguments()[indexOf(step, "y")]].type;
         m_result.devices = m_devices->count();
+        if (m_options.resumed != nullptr) {
+            const TrainingState& state = m_options.resumed->checkpoint().state;
+            m_step = m_result.firstStep = m_lastSaved = state.step;
+            m_result.losses = state.losses;
+            m_result.accuracies = state.accuracies;
+            m_result.warnings = m_options.resumed->passedOver();
+        }
         if (m_options.verify)
             m_result.verification.emplace();
     }
@@ -99,8 +133,14 @@ public:
             done = runStep(stop);
         if (!done && !stop.stop_requested())
             return done.error();
-        m_interrupted = !done;
-        return !m_interrupted;
+        m_interrupted = m_stateIsLost = !done;
+        if (m_interrupted)
+            return false;
+        if (m_options.checkpoints && m_options.checkpoints->every > 0 && m_step % m_options.checkpoints->every == 0) {
+            if (auto saved = save(); !saved)
+                return saved.error();
+        }
+        return true;
     }
 
     TrainingProgress progress() const
@@ -120,6 +160,10 @@ public:
                 return done.error();
             m_interrupted = !done;
         }
+        if (m_options.checkpoints && m_function != nullptr && !m_stateIsLost && m_step > m_lastSaved) {
+            if (auto saved = save(); !saved)
+                return saved.error();
+        }
         if (m_function != nullptr)
             closePhase();
         m_result.interrupted = m_interrupted;
@@ -134,7 +178,8 @@ private:
 
     double samplesPerSecond() const
     {
-        return m_step == 0 ? 0.0 : static_cast<double>(m_step * m_inputType.shape.front()) / std::max(m_trainingSeconds, 1e-9);
+        const std::int64_t steps = m_step - m_result.firstStep;
+        return steps == 0 ? 0.0 : static_cast<double>(steps * m_inputType.shape.front()) / std::max(m_trainingSeconds, 1e-9);
     }
 
     Result<std::unique_ptr<LoadedFunction>> load(std::size_t phase, std::string_view name) const
@@ -147,7 +192,7 @@ private:
     Result<Done> openPhases(const std::stop_token& stop)
     {
         while (m_function == nullptr || (m_phaseSteps == m_phases[m_phase].steps && m_phase + 1 < m_phases.size())) {
-            const std::size_t next = m_function == nullptr ? 0 : m_phase + 1;
+            const auto [next, stepsDone] = m_function == nullptr ? firstPhase() : PhaseStart{m_phase + 1, 0};
             auto loaded = load(next, "step");
             if (!loaded)
                 return loaded.error();
@@ -158,7 +203,7 @@ private:
                 closePhase();
             m_function = *std::move(loaded);
             m_phase = next;
-            m_phaseSteps = 0;
+            m_phaseSteps = m_phaseFirst = stepsDone;
             m_movedBytes = *moved;
             m_toCheck = stepsToCheck(m_phases[next].steps);
             m_result.peakBytesPerDevice = std::max(m_result.peakBytesPerDevice, m_function->arenaBytes());
@@ -166,7 +211,73 @@ private:
         return Done{};
     }
 
-    /// Fills the state of the first phase from "init", that of a later one from the phase before. Returns the bytes that changed device.
+    struct PhaseStart {
+        std::size_t phase = 0;
+        std::int64_t stepsDone = 0; ///< of the phase
+    };
+
+    /// Where a run begins: a resumed one in the phase that takes its next step.
+    PhaseStart firstPhase() const
+    {
+        if (m_options.resumed == nullptr)
+            return {};
+        std::int64_t step = m_step;
+        std::size_t phase = 0;
+        while (phase + 1 < m_phases.size() && step >= m_phases[phase].steps)
+            step -= m_phases[phase++].steps;
+        return {phase, step};
+    }
+
+    /// Gives every device its pieces of a checkpoint's arrays.
+    Result<Done> restore(const Function& function, LoadedFunction& step, const std::stop_token& stop)
+    {
+        CheckpointReader& from = *m_options.resumed;
+        for (std::size_t i = 0; i < stateCount(function); ++i) {
+            const auto array = from.find(function[function.arguments()[i]].name);
+            assert(array); // restorePlan looked
+            for (const auto& [box, holders] : step.piecesOfArgument(i)) {
+                if (stop.stop_requested())
+                    return VirtualDevices::interrupted();
+                const auto piece = from.read(*array, box);
+                if (!piece)
+                    return piece.error();
+                for (const std::int64_t holder : holders)
+                    step.writeArgumentPiece(i, holder, *piece);
+            }
+        }
+        return Done{};
+    }
+
+    /// Writes the state of the open phase.
+    Result<Done> save()
+    {
+        const CheckpointPlan& plan = *m_options.checkpoints;
+        const Function& function = stepOf(m_phase);
+        const Mesh& mesh = stageOf(m_phase).mesh();
+        std::vector<ArrayToSave> arrays;
+        for (std::size_t i = 0; i < stateCount(function); ++i) {
+            const Value& argument = function[function.arguments()[i]];
+            const Value& held = m_function->function()[m_function->function().arguments()[i]];
+            ArrayToSave array{argument.name, argument.type, shardyText(*held.sharding, mesh), {}};
+            for (auto& [box, holders] : m_function->piecesOfArgument(i))
+                array.pieces.push_back({box, holders,
+                    [this, i](std::int64_t holder) -> Result<HostArray> { return m_function->readArgumentPiece(i, holder); }});
+            arrays.push_back(std::move(array));
+        }
+        TrainingState state{m_step, m_options.seed, mesh.text(), m_options.optimizer, m_result.losses, m_result.accuracies};
+        state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
+        const auto path = writeCheckpoint(plan.folder, state, arrays);
+        if (!path)
+            return path.error();
+        m_lastSaved = m_step;
+        m_result.checkpoint = *path;
+        if (plan.kept > 0)
+            removeOldCheckpoints(plan.folder, plan.kept);
+        return Done{};
+    }
+
+    /// Fills the state of the first phase from "init" or a checkpoint, that of a later one from the phase before. Returns the bytes that changed
+    /// device.
     Result<std::int64_t> fillState(std::size_t phase, LoadedFunction& step, const std::stop_token& stop)
     {
         std::int64_t moved = 0;
@@ -179,6 +290,11 @@ private:
                 moved += *bytes;
             }
             return moved;
+        }
+        if (m_options.resumed != nullptr) {
+            if (auto restored = restore(stepOf(phase), step, stop); !restored)
+                return restored.error();
+            return std::int64_t{0};
         }
         const auto init = load(phase, "init");
         if (!init)
@@ -204,7 +320,7 @@ private:
         const ScheduledStage& stage = stageOf(m_phase);
         PhaseResult result;
         result.mesh = stage.mesh().text();
-        result.steps = m_phaseSteps;
+        result.steps = m_phaseSteps - m_phaseFirst;
         result.movedBytes = m_movedBytes;
         result.arenaBytes = m_function->arenaBytes();
         const std::vector<CountedCalls> counted = m_function->countedCalls();
@@ -215,16 +331,15 @@ private:
                 result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
         }
         m_result.phases.push_back(std::move(result));
-        if (m_options.record && m_phaseSteps > 0) {
+        if (m_options.record && m_phaseSteps > m_phaseFirst) {
             m_result.wall = m_function->measured();
             m_result.virtualTime = m_function->virtualTimeline();
         }
     }
 
-    /// The rows of the next step.
-    void takeBatch()
+    void takeBatch(std::int64_t step)
     {
-        const auto rows = m_plan.rowsOf(m_step);
+        const auto rows = m_plan.rowsOf(step);
         m_inputs = arrayOf(m_inputType, inputsOf(m_data, rows));
         m_targets = arrayOf(m_targetType, targetsOf(m_data, rows));
     }
@@ -246,7 +361,7 @@ private:
     Result<Done> runStep(const std::stop_token& stop)
     {
         const Function& function = stepOf(m_phase);
-        takeBatch();
+        takeBatch(m_step);
         const std::size_t x = indexOf(function, "x");
         std::vector<HostArray> arguments;
         const bool check = m_toCheck.contains(m_phaseSteps);
@@ -307,8 +422,8 @@ private:
     /// The loss of the last batch after the last update, the accuracy on held-out rows, the parameters.
     Result<Done> evaluate(const std::stop_token& stop)
     {
-        if (m_step == 0)
-            takeBatch();
+        if (m_step == m_result.firstStep)
+            takeBatch(std::max<std::int64_t>(m_step - 1, 0));
         const Function& function = *m_phases[m_phase].program.find("evaluate");
         const auto loaded = load(m_phase, "evaluate");
         if (!loaded)
@@ -381,10 +496,13 @@ private:
     std::vector<double> m_stepSeconds;
     double m_trainingSeconds = 0.0;
     bool m_interrupted = false;
+    bool m_stateIsLost = false; ///< a step was stopped in its middle
+    std::int64_t m_lastSaved = 0; ///< step of the last checkpoint
 
     std::unique_ptr<LoadedFunction> m_function; ///< "step" of the open phase; none before the first
     std::size_t m_phase = 0;
     std::int64_t m_phaseSteps = 0; ///< done in it
+    std::int64_t m_phaseFirst = 0; ///< of these, done before this run
     std::int64_t m_movedBytes = 0; ///< to open it
     std::set<std::int64_t> m_toCheck; ///< steps of it
 };
@@ -404,6 +522,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     auto plan = BatchPlan::make(data.trainingRows, batch, options.seed);
     if (!plan)
         return plan.error();
+    if (options.resumed != nullptr) {
+        if (Problems problems = resumeProblems(phases, options); !problems.empty())
+            return problems;
+    }
     auto devices
         = VirtualDevices::create(phases.front().scheduled.stages.front().mesh().deviceCount(), {.permits = options.permits});
     if (!devices)
@@ -440,6 +562,77 @@ const TrainingResult& Trainer::result() const
 Result<TrainingResult> Trainer::finish(const std::stop_token& stop)
 {
     return m_implementation->finish(stop);
+}
+
+Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase)
+{
+    const Function& function = *phase.program.find("step");
+    const ScheduledStage& stage = phase.scheduled.stages.front();
+    const DeviceFunction& device = stage.find("step")->device;
+    const Mesh& mesh = stage.mesh();
+    std::vector<RestoreShare> shares;
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+        shares.push_back({mesh.deviceAt(position), {}});
+    Problems problems;
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const Value& argument = function[function.arguments()[i]];
+        const auto array = checkpoint.find(argument.name);
+        if (!array || checkpoint.checkpoint().arrays[*array].type != argument.type) {
+            problems.push_back({"MW1646",
+                fmt::format("the study has {} as {}, the checkpoint {}", argument.name, typeText(argument.type),
+                    array ? "as " + typeText(checkpoint.checkpoint().arrays[*array].type) : std::string("does not have it")),
+                "use the model, optimizer and types that the checkpoint was made with", Place{checkpoint.path().string()}});
+            continue;
+        }
+        const Value& held = device.function[device.function.arguments()[i]];
+        const Mesh& own = stage.meshes[static_cast<std::size_t>(held.sharding->mesh)].mesh;
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
+            auto& files = shares[static_cast<std::size_t>(position)].files;
+            for (const ReadFromFile& read :
+                checkpoint.needs(*array, shardBox(argument.type.shape, *held.sharding, own, position))) {
+                const auto same
+                    = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.file == read.file; });
+                if (same == files.end()) {
+                    files.push_back(read);
+                } else {
+                    same->ranges += read.ranges;
+                    same->bytes += read.bytes;
+                }
+            }
+        }
+    }
+    if (!problems.empty())
+        return problems;
+    for (RestoreShare& share : shares)
+        std::sort(share.files.begin(), share.files.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+    return shares;
+}
+
+Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingPhase& phase, const fs::path& folder)
+{
+    if (const auto plan = restorePlan(checkpoint, phase); !plan)
+        return plan.error();
+    const Function& function = *phase.program.find("step");
+    const ScheduledStage& stage = phase.scheduled.stages.front();
+    const Function& device = stage.find("step")->device.function;
+    std::vector<ArrayToSave> arrays;
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const Value& argument = function[function.arguments()[i]];
+        const TensorSharding& sharding = *device[device.arguments()[i]].sharding;
+        const Mesh& mesh = stage.meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+        const std::size_t source = checkpoint.find(argument.name).value();
+        std::map<IndexBox, std::vector<std::int64_t>> holders;
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+            holders[shardBox(argument.type.shape, sharding, mesh, position)].push_back(position);
+        ArrayToSave array{argument.name, argument.type, shardyText(sharding, mesh), {}};
+        for (auto& [box, positions] : holders)
+            array.pieces.push_back({box, std::move(positions),
+                [&checkpoint, source, box = box](std::int64_t) { return checkpoint.read(source, box); }});
+        arrays.push_back(std::move(array));
+    }
+    TrainingState state = checkpoint.checkpoint().state;
+    state.mesh = stage.mesh().text();
+    return writeCheckpoint(folder, state, arrays);
 }
 
 std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases)

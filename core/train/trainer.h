@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/models/training.h"
 #include "core/partition/partition.h"
 #include "core/schedule/schedule.h"
@@ -9,6 +10,7 @@
 #include "core/train/dataset.h"
 #include "core/train/verify.h"
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +27,13 @@ struct TrainingPhase {
     ScheduledProgram scheduled; ///< the same, on shards
 };
 
+/// When parameters and optimiser states go to the disk.
+struct CheckpointPlan {
+    std::filesystem::path folder;
+    std::int64_t every = 0; ///< steps between two of them; 0: only after the last step
+    std::size_t kept = 0; ///< newest that stay; 0: all
+};
+
 struct TrainerOptions {
     std::uint64_t seed = 0; ///< fixes the order of the rows
     std::vector<RandomKey> initKeys; ///< one for each argument of "init"
@@ -33,6 +42,9 @@ struct TrainerOptions {
         = false; ///< keep timelines. Recording slows small steps down, so only steps 1, 2, 4, 8 .. and each phase's last are recorded
     bool keepParameters = false; ///< read the parameters back at the end
     int permits = 0; ///< devices that compute at once; 0: one for each core
+    std::optional<CheckpointPlan> checkpoints = {};
+    std::shared_ptr<CheckpointReader> resumed = {}; ///< goes on from here, to the same bits; null: from the first step
+    std::string optimizer = {}; ///< as checkpoints describe it
 };
 
 struct TrainingProgress {
@@ -40,7 +52,7 @@ struct TrainingProgress {
     std::int64_t steps = 0; ///< in all
     double loss = 0.0; ///< of the last step's batch, before its update
     double accuracy = 0.0; ///< the same
-    double samplesPerSecond = 0.0; ///< since training began
+    double samplesPerSecond = 0.0; ///< since training began or went on
 };
 
 struct Spread {
@@ -77,11 +89,29 @@ struct TrainingResult {
     std::optional<double> heldOutAccuracy; ///< absent also when interrupted
     std::int64_t heldOutExamples = 0;
     std::optional<Verification> verification;
+    std::int64_t firstStep = 0; ///< steps that a resumed run found done; losses and accuracies have them too
+    std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
+    Problems warnings; ///< checkpoints that a resumed run passed over
     std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments; empty unless asked for
     Timeline wall{Clock::Wall}; ///< of the last recorded step; empty unless asked for
     Timeline virtualTime{Clock::Virtual};
     bool interrupted = false;
 };
+
+/// What a device reads of a checkpoint to hold its pieces of a phase's state.
+struct RestoreShare {
+    DeviceId device = 0;
+    std::vector<ReadFromFile> files; ///< one entry for each file, in the checkpoint's order
+};
+
+/// Who reads what when a phase goes on from a checkpoint, whatever the layouts are on either side. Devices in mesh order.
+/// Problems: MW1646 the checkpoint lacks an array of the phase, or has it in another type or shape.
+Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase);
+
+/// Writes a checkpoint's arrays anew, in the layouts of a phase, to a folder of checkpoints. Returns the new one's path.
+/// Problems: those of `restorePlan`, `CheckpointReader::read` and `writeCheckpoint`.
+Result<std::filesystem::path> convertCheckpoint(
+    CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder);
 
 /// Trains phase after phase, step by step: initialises on the devices of the first, takes batches from the data in an order that the seed
 /// fixes, carries parameters and optimiser states from phase to phase. Verification checks the first and the last step of every phase, and
@@ -92,7 +122,8 @@ struct TrainingResult {
 class Trainer {
 public:
     /// `phases` and `data` must outlive the trainer. Preconditions: at least one phase; all on as many devices.
-    /// Problems: those of `BatchPlan` and `VirtualDevices::create`.
+    /// Problems: those of `BatchPlan` and `VirtualDevices::create`; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
+    /// seed or more steps than the training.
     static Result<std::unique_ptr<Trainer>> create(
         const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options);
     ~Trainer();
@@ -105,7 +136,7 @@ public:
     /// One step; before the first, and where a phase begins, also what it needs. False: stopped before the step was complete, which leaves
     /// nothing to do but `finish`. Precondition: stepsDone() < steps(), and no call before this one failed or was stopped.
     ///
-    /// Problems: those of the runtime; MW1620 the loss is not finite.
+    /// Problems: those of the runtime; MW1620 the loss is not finite; those of `writeCheckpoint` and `CheckpointReader::read`.
     Result<bool> step(const std::stop_token& stop);
 
     /// After the last step.

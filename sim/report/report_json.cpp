@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "sim/report/json_reader.h"
+#include "core/support/json_reader.h"
 #include "sim/report/report.h"
 
 #include "core/draw/svg.h"

@@ -221,6 +221,8 @@ std::string trainingJson(const TrainingResult& result)
     json["devices"] = result.devices;
     json["peak_bytes_per_device"] = result.peakBytesPerDevice;
     json["interrupted"] = result.interrupted;
+    json["first_step"] = result.firstStep;
+    json["checkpoint"] = result.checkpoint ? Json(result.checkpoint->string()) : Json(nullptr);
     json["collectives"] = Json::array();
     json["phases"] = Json::array();
     for (const PhaseResult& phase : result.phases) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/training_result.h"
 
-#include "sim/report/json_reader.h"
+#include "core/support/json_reader.h"
 #include "sim/report/report.h"
 
 #include <fmt/format.h>

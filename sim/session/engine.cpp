@@ -221,6 +221,14 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.permits = choices.permits;
     for (const auto& [name, key] : initKeys(*study.mlp(), *options, keyOfSeed(trainer.seed)))
         trainer.initKeys.push_back(key);
+    trainer.checkpoints = choices.checkpoints;
+    trainer.optimizer = optimizerName(study.optimizer);
+    if (!choices.resume.empty()) {
+        auto reader = CheckpointReader::open(choices.resume);
+        if (!reader)
+            return reader.error();
+        trainer.resumed = *std::move(reader);
+    }
     return trainer;
 }
 

@@ -7,6 +7,7 @@
 #include "sim/hardware/catalogue.h"
 #include "sim/report/results.h"
 
+#include <filesystem>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -51,12 +52,15 @@ struct TrainChoices {
     bool keepParameters = false;
     int permits = 0;
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free
+    std::optional<CheckpointPlan> checkpoints = {};
+    std::filesystem::path resume = {}; ///< a checkpoint, or a folder of them, to go on from; empty: from the first step
 };
 
 /// The phases of a study, ready for a Trainer. Problems: those of `buildPhase`; MW1733 the model is a program file, which has no training.
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study);
 
-/// The seed, the keys of the initial values and the choices. Problems: those of `trainingOptions`.
+/// The seed, the keys of the initial values, the checkpoint to go on from and the choices. Problems: those of `trainingOptions` and
+/// `CheckpointReader::open`.
 Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& choices);
 
 /// Whether planned arenas leave a tenth of the memory that there is (nothing: unknown) for all else. Problems: MW1630.

@@ -3,6 +3,10 @@
 
 #include <QtTest>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+
 using namespace meshwright;
 
 class TestThreefry : public QObject {
@@ -15,6 +19,8 @@ private Q_SLOTS:
     void legacyWords();
     void partitionable();
     void fold();
+    void permutation();
+    void permutationSortsByWords();
 };
 
 // The known answers of Random123 (kat_vectors) for threefry2x32 with 20 rounds.
@@ -74,6 +80,52 @@ void TestThreefry::partitionable()
 void TestThreefry::fold()
 {
     QCOMPARE(foldIn(keyOfSeed(0), 4), (RandomKey{2285895361, 433833334}));
+}
+
+void TestThreefry::permutation()
+{
+    const auto order = randomPermutation(keyOfSeed(5), 1000, true);
+    std::vector<std::int64_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::int64_t i = 0; i < 1000; ++i)
+        QCOMPARE(sorted[static_cast<std::size_t>(i)], i);
+    QVERIFY(order != sorted);
+    QVERIFY(order != randomPermutation(keyOfSeed(6), 1000, true));
+    QVERIFY(order != randomPermutation(keyOfSeed(5), 1000, false));
+    QCOMPARE(randomPermutation(keyOfSeed(0), 1, true), std::vector<std::int64_t>{0});
+    QVERIFY(randomPermutation(keyOfSeed(0), 0, true).empty());
+
+    // Every place is about equally likely: element 0 of 4 over 4000 keys.
+    std::array<int, 4> counts = {};
+    for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+        const auto four = randomPermutation(keyOfSeed(seed), 4, seed % 2 == 0);
+        ++counts[static_cast<std::size_t>(std::find(four.begin(), four.end(), 0) - four.begin())];
+    }
+    for (const int count : counts)
+        QVERIFY(count > 850 && count < 1150);
+}
+
+/// One round sorts up to 1625 numbers (3 ln n <= ln(2^32 - 1)), two rounds more.
+void TestThreefry::permutationSortsByWords()
+{
+    for (const bool partitionable : {false, true}) {
+        for (const std::int64_t count : {5LL, 1625LL, 1626LL}) {
+            std::vector<std::int64_t> expected(static_cast<std::size_t>(count));
+            std::iota(expected.begin(), expected.end(), 0);
+            RandomKey key = keyOfSeed(42);
+            for (int round = 0; round < (count > 1625 ? 2 : 1); ++round) {
+                const auto keys = splitKey(key, 2, partitionable);
+                key = keys[0];
+                std::multimap<std::uint32_t, std::int64_t> byWord; // equal words keep their order
+                for (std::size_t i = 0; i < expected.size(); ++i)
+                    byWord.emplace(randomWord(keys[1], i, expected.size(), partitionable), expected[i]);
+                std::size_t next = 0;
+                for (const auto& [word, number] : byWord)
+                    expected[next++] = number;
+            }
+            QCOMPARE(randomPermutation(keyOfSeed(42), count, partitionable), expected);
+        }
+    }
 }
 
 QTEST_APPLESS_MAIN(TestThreefry)

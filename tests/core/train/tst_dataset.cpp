@@ -49,7 +49,6 @@ private Q_SLOTS:
     void shuffledSplit();
     void random();
     void randomIsNormal();
-    void order();
     void batches();
     void batchErrors();
     void oneHot();
@@ -252,29 +251,6 @@ void TestDataset::randomIsNormal()
     // erf(x / sqrt 2) = 2 u - 1
     QVERIFY(
         std::abs(std::erf(static_cast<double>(data.inputs[0]) / std::sqrt(2.0)) - (2.0 * static_cast<double>(u) - 1.0)) < 1e-6);
-}
-
-void TestDataset::order()
-{
-    const auto order = shuffledOrder(1000, keyOfSeed(5));
-    std::vector<std::int64_t> sorted = order;
-    std::sort(sorted.begin(), sorted.end());
-    for (std::int64_t i = 0; i < 1000; ++i)
-        QCOMPARE(sorted[static_cast<std::size_t>(i)], i);
-    QVERIFY(order != sorted);
-    QCOMPARE(order, shuffledOrder(1000, keyOfSeed(5)));
-    QVERIFY(order != shuffledOrder(1000, keyOfSeed(6)));
-    QCOMPARE(shuffledOrder(1, keyOfSeed(0)), std::vector<std::int64_t>{0});
-    QVERIFY(shuffledOrder(0, keyOfSeed(0)).empty());
-
-    // Every place is about equally likely: element 0 of 4 over 4000 keys.
-    std::array<int, 4> counts = {};
-    for (std::uint64_t seed = 0; seed < 4000; ++seed) {
-        const auto four = shuffledOrder(4, keyOfSeed(seed));
-        ++counts[static_cast<std::size_t>(std::find(four.begin(), four.end(), 0) - four.begin())];
-    }
-    for (const int count : counts)
-        QVERIFY(count > 850 && count < 1150);
 }
 
 void TestDataset::batches()

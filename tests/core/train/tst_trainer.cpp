@@ -4,6 +4,7 @@
 #include "core/schedule/schedule.h"
 #include "core/train/trainer.h"
 
+#include <QTemporaryDir>
 #include <QtTest>
 
 #include <limits>
@@ -91,6 +92,12 @@ private Q_SLOTS:
     void noSteps();
     void lossThatIsNoNumber();
     void plannedBytes();
+    void resumed_data();
+    void resumed();
+    void checkpointsAsPlanned();
+    void resumedElsewhere();
+    void whatCannotBeResumed_data();
+    void whatCannotBeResumed();
 };
 
 void TestTrainer::stopTokenChangesNoBits()
@@ -227,6 +234,129 @@ void TestTrainer::plannedBytes()
     QCOMPARE(
         plannedTrainingBytes({split}), bytesOf(split, "step") + std::max(bytesOf(split, "init"), bytesOf(split, "evaluate")));
     QCOMPARE(plannedTrainingBytes({split, whole}), bytesOf(split, "step") + bytesOf(whole, "step"));
+}
+
+void TestTrainer::resumed_data()
+{
+    QTest::addColumn<int>("step");
+    for (const int step : {0, 1, 2, 4, 6})
+        QTest::addRow("step %d", step) << step;
+}
+
+/// Stopped after any step and resumed in another process' stead: the same bits as without a break.
+void TestTrainer::resumed()
+{
+    QFETCH(int, step);
+    const std::vector<TrainingPhase> phases = {phaseOf(2, 4), phaseOf(4, 2)};
+    const Dataset data = rowsToLearn();
+    const TrainingResult whole = trained(phases, {});
+    const QTemporaryDir folder;
+    TrainerOptions options = optionsOf();
+    options.checkpoints = CheckpointPlan{folder.path().toStdString(), 0, 0};
+    if (step == 0) {
+        options.checkpoints->every = 1; // a checkpoint is of what was trained
+        QVERIFY(train(phases, data, options, {}, {}).has_value());
+        QCOMPARE(checkpointsIn(folder.path().toStdString()).size(), std::size_t{6});
+        options.checkpoints->every = 0;
+    } else {
+        const auto first = valueOf(Trainer::create(phases, data, options));
+        for (int i = 0; i < step; ++i)
+            QVERIFY(valueOf(first->step({})));
+        std::stop_source stop;
+        stop.request_stop();
+        const TrainingResult stopped = valueOf(first->finish(stop.get_token()));
+        QVERIFY(stopped.interrupted);
+        QVERIFY(stopped.checkpoint.has_value());
+    }
+    options.resumed = valueOf(CheckpointReader::open(std::filesystem::path(folder.path().toStdString())));
+    const std::int64_t done = options.resumed->checkpoint().state.step;
+    QCOMPARE(done, step == 0 ? 6 : step);
+    const TrainingResult result = valueOf(train(phases, data, options, {}, {}));
+    QCOMPARE(result.firstStep, done);
+    QCOMPARE(result.losses, whole.losses);
+    QCOMPARE(result.accuracies, whole.accuracies);
+    QVERIFY(result.parameters == whole.parameters);
+    QCOMPARE(result.heldOutAccuracy, whole.heldOutAccuracy);
+    std::int64_t steps = 0;
+    for (const PhaseResult& phase : result.phases) {
+        steps += phase.steps;
+        for (const CountedCollective& counted : phase.collectives)
+            QCOMPARE(counted.calls, phase.steps * counted.use.count);
+    }
+    QCOMPARE(steps, 6 - done);
+}
+
+void TestTrainer::checkpointsAsPlanned()
+{
+    const QTemporaryDir folder;
+    TrainerOptions options = optionsOf();
+    options.checkpoints = CheckpointPlan{folder.path().toStdString(), 3, 2};
+    const TrainingResult result = valueOf(train({phaseOf(10, 4)}, rowsToLearn(), options, {}, {}));
+    QStringList names;
+    for (const auto& path : checkpointsIn(folder.path().toStdString()))
+        names << QString::fromStdString(path.filename().string());
+    QCOMPARE(names, (QStringList{"step-000000010", "step-000000009"}));
+    QCOMPARE(*result.checkpoint, checkpointsIn(folder.path().toStdString()).front());
+    for (const auto& path : checkpointsIn(folder.path().toStdString()))
+        QVERIFY(CheckpointReader::open(path).has_value());
+    QVERIFY(result.losses == trained({phaseOf(10, 4)}, {}).losses);
+}
+
+/// On another mesh the sums come in another order, but what is restored is what was written.
+void TestTrainer::resumedElsewhere()
+{
+    const QTemporaryDir folder;
+    TrainerOptions options = optionsOf();
+    options.checkpoints = CheckpointPlan{folder.path().toStdString(), 0, 0};
+    const TrainingResult first = valueOf(train({phaseOf(5, 4)}, rowsToLearn(), options, {}, {}));
+    const TrainingPhase other = phaseOf(5, 1);
+    const auto reader = valueOf(CheckpointReader::open(*first.checkpoint));
+    const auto plan = restorePlan(*reader, other);
+    QVERIFY2(plan, plan ? "" : describe(plan.error()).c_str());
+    const auto& shares = *plan;
+    QCOMPARE(shares.size(), std::size_t{4});
+    for (const RestoreShare& share : shares) {
+        std::int64_t bytes = 0;
+        for (const ReadFromFile& file : share.files)
+            bytes += file.bytes;
+        QCOMPARE(bytes, 2 * 4 * (8 * 12 + 12 + 12 * 4 + 4)); // replicated: parameters and momentum, whole
+    }
+    const auto made = convertCheckpoint(*reader, other, folder.path().toStdString() + "/converted");
+    QVERIFY2(made, made ? "" : describe(made.error()).c_str());
+    const auto& converted = *made;
+    for (const auto& path : {*first.checkpoint, converted}) {
+        options.checkpoints.reset();
+        options.resumed = valueOf(CheckpointReader::open(path));
+        const auto trainedOn = train({other}, rowsToLearn(), options, {}, {});
+        QVERIFY2(trainedOn, trainedOn ? "" : describe(trainedOn.error()).c_str());
+        const TrainingResult& result = *trainedOn;
+        QVERIFY(result.parameters == first.parameters);
+        QCOMPARE(result.losses.size(), std::size_t{6});
+    }
+}
+
+void TestTrainer::whatCannotBeResumed_data()
+{
+    QTest::addColumn<QString>("what");
+    QTest::addColumn<QString>("id");
+    QTest::newRow("another width") << "width" << "MW1646";
+    QTest::newRow("another seed") << "seed" << "MW1647";
+    QTest::newRow("fewer steps") << "steps" << "MW1647";
+}
+
+void TestTrainer::whatCannotBeResumed()
+{
+    QFETCH(QString, what);
+    QFETCH(QString, id);
+    const QTemporaryDir folder;
+    TrainerOptions options = optionsOf();
+    options.checkpoints = CheckpointPlan{folder.path().toStdString(), 0, 0};
+    QVERIFY(train({phaseOf(3, 4)}, rowsToLearn(), options, {}, {}).has_value());
+    options.resumed = valueOf(CheckpointReader::open(std::filesystem::path(folder.path().toStdString())));
+    options.seed = what == "seed" ? 1 : 0;
+    const auto result = train({phaseOf(what == "steps" ? 2 : 5, 4, what == "width" ? 16 : 12)}, rowsToLearn(), options, {}, {});
+    QVERIFY(!result);
+    QCOMPARE(QString::fromStdString(result.error().front().id), id);
 }
 
 QTEST_APPLESS_MAIN(TestTrainer)

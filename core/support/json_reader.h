@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace meshwright::sim {
+namespace meshwright {
 
 /// The deepest nesting of lists and objects that is read.
 inline constexpr int kDeepestJson = 32;
@@ -184,4 +184,4 @@ private:
     Problems m_problems;
 };
 
-} // namespace meshwright::sim
+} // namespace meshwright

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/app/cli/program_process.h"
+
+#include <QDir>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <csignal>
+#include <random>
+
+namespace {
+
+using meshwright::tests::errorsAgainst;
+using meshwright::tests::example;
+using meshwright::tests::Outcome;
+
+Outcome run(const QStringList& arguments)
+{
+    return meshwright::tests::runProgram(MESHWRIGHT_PROGRAM, arguments);
+}
+
+QStringList training(int steps, const QStringList& more)
+{
+    return QStringList{
+               "train", example("tensor_parallel.yaml"), "-q", "--format", "json", "--set", QString("train.steps=%1").arg(steps)}
+    + more;
+}
+
+QJsonObject object(const Outcome& outcome)
+{
+    return QJsonDocument::fromJson(outcome.out).object();
+}
+
+QStringList checkpoints(const QString& folder)
+{
+    return QDir(folder).entryList({"step-?????????"}, QDir::Dirs, QDir::Name); // none that is being written
+}
+
+} // namespace
+
+/// Checkpoints as a user makes and uses them: `train --checkpoint`, `train --resume`, `reshard --from FOLDER`.
+class TestCheckpointVerbs : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void resumedRunIsTheWholeOne();
+    void killedAtAnyMoment();
+    void otherMesh();
+    void exitCodes_data();
+    void exitCodes();
+};
+
+void TestCheckpointVerbs::resumedRunIsTheWholeOne()
+{
+    const QTemporaryDir folder;
+    const Outcome whole = run(training(6, {}));
+    QCOMPARE(whole.code, 0);
+    QCOMPARE(run(training(4, {"--checkpoint", folder.path(), "--every", "1", "--keep", "2"})).code, 0);
+    QCOMPARE(checkpoints(folder.path()), (QStringList{"step-000000003", "step-000000004"}));
+    const Outcome resumed = run(training(6, {"--resume", folder.path()}));
+    QCOMPARE(resumed.code, 0);
+    QCOMPARE(errorsAgainst("training-1.json", resumed.out), QStringList());
+    QCOMPARE(object(resumed)["losses"], object(whole)["losses"]);
+    QCOMPARE(object(resumed)["metrics"], object(whole)["metrics"]);
+    QCOMPARE(object(resumed)["first_step"].toInt(), 4);
+}
+
+/// Whenever the process dies, the folder's newest complete checkpoint can be gone on from, to the losses of the run that nobody killed.
+/// MESHWRIGHT_KILLS=100 in the environment for a long run.
+void TestCheckpointVerbs::killedAtAnyMoment()
+{
+    const int kills = qEnvironmentVariableIsSet("MESHWRIGHT_KILLS") ? qEnvironmentVariableIntValue("MESHWRIGHT_KILLS") : 6;
+    const QJsonArray losses = object(run(training(40, {})))["losses"].toArray();
+    QCOMPARE(losses.size(), 41);
+    const QTemporaryDir folder;
+    std::mt19937 random(11);
+    int lastStep = 0;
+    for (int kill = 0; kill < kills; ++kill) {
+        QProcess process;
+        QStringList more = {"--checkpoint", folder.path(), "--every", "1", "--set", "train.steps=1000000"};
+        if (lastStep > 0)
+            more += {"--resume", folder.path()};
+        process.start(MESHWRIGHT_PROGRAM, training(1, more));
+        QVERIFY(process.waitForStarted());
+        const int before = lastStep;
+        QTRY_VERIFY_WITH_TIMEOUT(!checkpoints(folder.path()).isEmpty()
+                && checkpoints(folder.path()).last() > QString("step-%1").arg(before, 9, 10, QChar('0')),
+            20'000);
+        QTest::qWait(static_cast<int>(random() % 60));
+        ::kill(static_cast<pid_t>(process.processId()), SIGKILL);
+        QVERIFY(process.waitForFinished());
+        QCOMPARE(process.exitStatus(), QProcess::CrashExit);
+
+        const Outcome dryRun = run(
+            {"reshard", "--from", folder.path(), "--to", example("tensor_parallel.yaml"), "--dry-run", "--format", "json", "-q"});
+        QCOMPARE(dryRun.code, 0);
+        lastStep = object(dryRun)["step"].toInt();
+        QVERIFY(lastStep > before);
+        if (kill % 50 == 49) { // begin anew: steps that are far on take no longer, but their list of losses does
+            QVERIFY(QDir(folder.path()).removeRecursively() && QDir().mkpath(folder.path()));
+            lastStep = 0;
+        }
+    }
+    if (lastStep > 0 && lastStep <= 40) {
+        const Outcome resumed = run(training(40, {"--resume", folder.path()}));
+        QCOMPARE(object(resumed)["losses"].toArray(), losses);
+    } else if (lastStep > 40) {
+        const Outcome resumed = run(training(lastStep, {"--resume", folder.path()}));
+        const QJsonArray found = object(resumed)["losses"].toArray();
+        for (int i = 0; i < 40; ++i)
+            QCOMPARE(found[i], losses[i]);
+    }
+}
+
+void TestCheckpointVerbs::otherMesh()
+{
+    const QTemporaryDir folder;
+    QCOMPARE(run(training(2, {"--checkpoint", folder.path() + "/a"})).code, 0);
+    const Outcome converted = run({"reshard", "--from", folder.path() + "/a", "--to", example("tensor_parallel.yaml"), "-o",
+        folder.path() + "/b", "--format", "json"});
+    QVERIFY2(converted.code == 0, converted.err);
+    QCOMPARE(errorsAgainst("restore-1.json", converted.out), QStringList());
+    QCOMPARE(checkpoints(folder.path() + "/b"), QStringList{"step-000000002"});
+    // The same study: every device reads just what it holds, and the new checkpoint has the same bytes.
+    QFile before(folder.path() + "/a/step-000000002/device-00000.safetensors");
+    QFile after(folder.path() + "/b/step-000000002/device-00000.safetensors");
+    QVERIFY(before.open(QIODevice::ReadOnly) && after.open(QIODevice::ReadOnly));
+    QCOMPARE(after.readAll(), before.readAll());
+
+    const QStringList resumed = training(4, {"--resume", folder.path() + "/a", "--set", "mesh.data=2", "--set", "mesh.model=4"});
+    const Outcome elsewhere = run(resumed);
+    QVERIFY2(elsewhere.code == 0, elsewhere.err);
+    const QJsonArray here = object(run(training(4, {})))["losses"].toArray();
+    const QJsonArray there = object(elsewhere)["losses"].toArray();
+    QCOMPARE(there.size(), here.size());
+    for (int i = 0; i < here.size(); ++i)
+        QVERIFY(std::abs(here[i].toDouble() - there[i].toDouble()) < 1e-5);
+}
+
+void TestCheckpointVerbs::exitCodes_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said");
+    const QString study = example("tensor_parallel.yaml");
+    QTest::newRow("no checkpoint") << QStringList{"train", study, "--resume", "nowhere"} << 3 << "MW1001";
+    QTest::newRow("none in it") << QStringList{"train", study, "--resume", QDir::tempPath() + "/.."} << 3 << "MW1644";
+    QTest::newRow("cannot write") << QStringList{"train", study, "--set", "train.steps=1", "--checkpoint", "/proc/nowhere"} << 6
+                                  << "MW1640";
+    QTest::newRow("no output") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study} << 2 << "MW1904";
+    QTest::newRow("not every minus one") << QStringList{"train", study, "--every", "-1"} << 2 << "--every";
+    QTest::newRow("no shape") << QStringList{"reshard", "--mesh", "a=2", "--from", "P('a')", "--to", "P()"} << 2 << "--shape";
+}
+
+void TestCheckpointVerbs::exitCodes()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QString, said);
+    const Outcome outcome = run(arguments);
+    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    QCOMPARE(outcome.code, code);
+}
+
+QTEST_GUILESS_MAIN(TestCheckpointVerbs)
+#include "tst_checkpoint_verbs.moc"
