@@ -221,7 +221,8 @@ private:
             const std::size_t rank = activations[static_cast<std::size_t>(found - names.begin())].shape.size();
             if (constraint.sharding.dims.size() != rank)
                 problems.push_back({"MW1308",
-                    fmt::format("the sharding of {}: {} dimensions for a value of rank {}", name, constraint.sharding.dims.size(), rank),
+                    fmt::format(
+                        "the sharding of {}: {} dimensions for a value of rank {}", name, constraint.sharding.dims.size(), rank),
                     {}, place});
         }
         return problems;
@@ -263,11 +264,17 @@ private:
 
     ValueId times(ValueId a, ValueId b) { return m_builder.binary(OpKind::Multiply, a, b); }
     ValueId plus(ValueId a, ValueId b) { return m_builder.binary(OpKind::Add, a, b); }
-    ValueId scaled(ValueId value, double factor) { return times(value, m_builder.splat(TensorType(m_builder.type(value)), factor)); }
+    ValueId scaled(ValueId value, double factor)
+    {
+        return times(value, m_builder.splat(TensorType(m_builder.type(value)), factor));
+    }
     const Shape& shape(ValueId value) const { return m_builder.type(value).shape; }
 
     /// `value` along the dimensions `dims` of something of the shape of `like`.
-    ValueId along(ValueId value, ValueId like, Dims dims) { return m_builder.broadcast(value, Shape(shape(like)), std::move(dims)); }
+    ValueId along(ValueId value, ValueId like, Dims dims)
+    {
+        return m_builder.broadcast(value, Shape(shape(like)), std::move(dims));
+    }
 
     /// Adds a bias along the last dimensions.
     ValueId biased(ValueId value, const Parameters& parameters, const std::string& name)
@@ -301,8 +308,8 @@ private:
     }
     ValueId dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {})
     {
-        return m_builder.convert(wideDot(lhs, rhs, std::move(lhsContracting), std::move(rhsContracting), std::move(lhsBatch),
-                                     std::move(rhsBatch)),
+        return m_builder.convert(
+            wideDot(lhs, rhs, std::move(lhsContracting), std::move(rhsContracting), std::move(lhsBatch), std::move(rhsBatch)),
             m_activation);
     }
 
@@ -319,8 +326,8 @@ private:
         if (kind == NormKind::LayerNorm)
             x = m_builder.binary(OpKind::Subtract, x, along(mean(x), x, rows));
         const ValueId square = mean(times(x, x));
-        const ValueId root = m_builder.unary(
-            OpKind::Rsqrt, plus(square, m_builder.splat(TensorType(m_builder.type(square)), m_c.normEpsilon)));
+        const ValueId root
+            = m_builder.unary(OpKind::Rsqrt, plus(square, m_builder.splat(TensorType(m_builder.type(square)), m_c.normEpsilon)));
         ValueId result = times(times(x, along(root, x, rows)), along(m_builder.convert(scale, m_wide), x, {last}));
         if (bias.valid())
             result = plus(result, along(m_builder.convert(bias, m_wide), x, {last}));
@@ -380,8 +387,8 @@ private:
         const ValueId rows = m_builder.convert(table, m_activation);
         if (m_model.lookup == TokenLookup::Product) {
             const Shape spread = {m_options.batch, m_model.sequence, m_c.vocabulary};
-            const ValueId isToken = m_builder.compare(CompareDirection::Equal, m_builder.broadcast(tokens, spread, {0, 1}),
-                m_builder.iota({DType::S32, spread}, 2));
+            const ValueId isToken = m_builder.compare(
+                CompareDirection::Equal, m_builder.broadcast(tokens, spread, {0, 1}), m_builder.iota({DType::S32, spread}, 2));
             return dot(m_builder.convert(isToken, m_activation), rows, {2}, {0});
         }
         GatherAttributes attributes;
@@ -507,7 +514,8 @@ private:
     {
         ValueId chosen;
         const ValueId gate = gates(x, p, chosen);
-        ValueId result = m_model.capacityFactor > 0.0 ? dispatched(x, p, gate, chosen, hiddenName) : everyExpert(x, p, gate, hiddenName);
+        ValueId result
+            = m_model.capacityFactor > 0.0 ? dispatched(x, p, gate, chosen, hiddenName) : everyExpert(x, p, gate, hiddenName);
         if (m_c.sharedExperts > 0)
             result = plus(result, ffn(x, p, "experts.shared", {}));
         return result;
@@ -543,7 +551,8 @@ private:
         counting.lhsContracting = {1};
         counting.rhsContracting = {0};
         counting.resultType = counting.operandType = m_wide;
-        const ValueId count = m_builder.dot(m_builder.convert(chosen, m_wide), upTo, std::move(counting)); // [b, experts, s], from 1
+        const ValueId count
+            = m_builder.dot(m_builder.convert(chosen, m_wide), upTo, std::move(counting)); // [b, experts, s], from 1
         const Shape slots = {m_options.batch, m_c.experts, m_model.sequence, capacity};
         const ValueId slot = m_builder.convert(count, DType::S32);
         const ValueId isSlot = m_builder.compare(CompareDirection::Equal, m_builder.broadcast(slot, slots, {0, 1, 2}),
@@ -598,7 +607,8 @@ private:
             return windows;
         const std::int64_t windowed = m_c.slidingWindowLayers > 0 ? m_c.slidingWindowLayers : m_c.layers;
         for (std::int64_t i = 0; i < run.count; ++i)
-            windows.push_back(isWindowed(run.first + i, windowed, m_c.layers) ? std::min(m_c.slidingWindow, m_model.sequence) : m_model.sequence);
+            windows.push_back(isWindowed(run.first + i, windowed, m_c.layers) ? std::min(m_c.slidingWindow, m_model.sequence)
+                                                                              : m_model.sequence);
         if (*std::min_element(windows.begin(), windows.end()) == m_model.sequence)
             windows.clear();
         return windows;
@@ -616,7 +626,8 @@ private:
                 {std::make_shared<const std::string>(std::move(bytes))}});
     }
 
-    ValueId unrolledRun(ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
+    ValueId unrolledRun(
+        ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
     {
         const std::vector<ModelArray> arrays = LayerArrays(m_c).of(run.hasExperts);
         const std::vector<std::int64_t> windows = windowsOf(run);
@@ -633,7 +644,8 @@ private:
     }
 
     /// A loop over the stacked parameters, which carries the residual stream.
-    ValueId loopedRun(ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
+    ValueId loopedRun(
+        ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
     {
         const std::vector<ModelArray> arrays = LayerArrays(m_c).of(run.hasExperts);
         const std::vector<std::int64_t> windows = windowsOf(run);
@@ -726,11 +738,13 @@ private:
         const TensorType type = builder.type(logits);
         const std::size_t last = type.shape.size() - 1;
         const ValueId lowest = builder.splat(TensorType(type), -std::numeric_limits<double>::infinity());
-        const ValueId right = builder.reduce(ReduceKind::Max, builder.select(atLabel(builder, logits, y), logits, lowest), {last});
+        const ValueId right
+            = builder.reduce(ReduceKind::Max, builder.select(atLabel(builder, logits, y), logits, lowest), {last});
         const ValueId isRight = builder.compare(CompareDirection::Equal, right, builder.reduce(ReduceKind::Max, logits, {last}));
         Dims all(last);
         std::iota(all.begin(), all.end(), std::size_t{0});
-        const ValueId count = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_wide), all), "accuracy.count");
+        const ValueId count
+            = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_wide), all), "accuracy.count");
         const ValueId fraction = builder.binary(OpKind::Divide, count, builder.splat({m_wide, {}}, predictedTokens()));
         builder.function()[fraction].role = Role::Metric;
         return builder.named(fraction, "accuracy");
@@ -814,8 +828,9 @@ Problems buildProblems(const TransformerModel& model)
         problems.push_back(
             {"MW1352", fmt::format("sequence must be 1 to 2^30, got: {}", model.sequence), {}, {.path = "sequence"}});
     else if (c.position == PositionKind::Learned && model.sequence > c.maxPositions)
-        problems.push_back({"MW1355", fmt::format("a sequence of {} tokens, but only {} positions are learned", model.sequence, c.maxPositions),
-            fmt::format("use a sequence of at most {}", c.maxPositions), {.path = "sequence"}});
+        problems.push_back(
+            {"MW1355", fmt::format("a sequence of {} tokens, but only {} positions are learned", model.sequence, c.maxPositions),
+                fmt::format("use a sequence of at most {}", c.maxPositions), {.path = "sequence"}});
     if (!std::isfinite(model.capacityFactor) || model.capacityFactor < 0.0)
         problems.push_back({"MW1352", fmt::format("capacityFactor must be at least 0, got: {}", model.capacityFactor), {},
             {.path = "capacityFactor"}});
@@ -827,7 +842,8 @@ Problems buildProblems(const TransformerModel& model)
 
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options)
 {
-    assert(buildProblems(model).empty() && options.batch >= 1 && isFloating(options.parameterType) && isFloating(options.activationType));
+    assert(buildProblems(model).empty() && options.batch >= 1 && isFloating(options.parameterType)
+        && isFloating(options.activationType));
     return TransformerTraining(model, options).build();
 }
 
