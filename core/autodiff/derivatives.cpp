@@ -69,6 +69,9 @@ public:
             else
                 product();
             break;
+        case OpClass::Parts:
+            parts();
+            break;
         case OpClass::Constraint:
             if (m_op.kind == OpKind::PropagationBarrier) {
                 m_result[0] = m_ct;
@@ -106,6 +109,8 @@ private:
     ValueId reduction();
     void product();
     ValueId productCotangent(std::size_t operand);
+    void parts();
+    ValueId unsliced();
 
     const DerivativeContext& m_context;
     const Op& m_op;
@@ -299,6 +304,44 @@ ValueId Derivative::reduction()
     return m_b.select(reached, spread(over(m_ct, count)), splat(x, 0.0));
 }
 
+void Derivative::parts()
+{
+    if (m_op.kind == OpKind::Slice) {
+        m_result[0] = unsliced();
+    } else if (m_op.kind == OpKind::Gather) { // rows that were taken twice get the sum
+        const auto& attributes = m_op.as<GatherAttributes>();
+        ScatterAttributes scatter{attributes.dims, ReduceKind::Sum, attributes.sorted, false};
+        m_result[0]
+            = m_b.add(OpKind::Scatter, {m_b.splat(operandType(0), 0.0), primal(1), m_ct}, OpAttributes(std::move(scatter)));
+    } else {
+        const std::size_t dim = m_op.as<ConcatenateAttributes>().dim;
+        const Shape& whole = m_b.type(m_ct).shape;
+        SliceAttributes slice{Shape(whole.size(), 0), whole, Shape(whole.size(), 1)};
+        for (std::size_t i = 0; i < m_op.operands.size(); ++i) {
+            slice.limits[dim] = slice.starts[dim] + operandType(i).shape[dim];
+            if (wants(i))
+                m_result[i] = m_b.add(OpKind::Slice, {m_ct}, slice);
+            slice.starts[dim] = slice.limits[dim];
+        }
+    }
+}
+
+/// Zeros around and between what was taken.
+ValueId Derivative::unsliced()
+{
+    const auto& slice = m_op.as<SliceAttributes>();
+    const Shape& whole = operandType(0).shape;
+    const Shape& part = m_b.type(m_ct).shape;
+    PadAttributes pad;
+    for (std::size_t dim = 0; dim < whole.size(); ++dim) {
+        const std::int64_t covered = part[dim] == 0 ? 0 : (part[dim] - 1) * slice.strides[dim] + 1;
+        pad.low.push_back(slice.starts[dim]);
+        pad.high.push_back(whole[dim] - slice.starts[dim] - covered);
+        pad.interior.push_back(slice.strides[dim] - 1);
+    }
+    return m_b.add(OpKind::Pad, {m_ct, m_b.splat({m_b.type(m_ct).dtype, {}}, 0.0)}, std::move(pad));
+}
+
 void Derivative::product()
 {
     for (std::size_t operand = 0; operand < 2; ++operand) {
@@ -413,6 +456,8 @@ Differentiability differentiability(const Function& function, const Op& op)
     }
     switch (opInfo(op.kind).opClass) {
     case OpClass::Parts:
+        return op.kind == OpKind::Slice || op.kind == OpKind::Concatenate || op.kind == OpKind::Gather ? Differentiability::Smooth
+                                                                                                       : Differentiability::Unknown;
     case OpClass::Barrier:
     case OpClass::Collective:
     case OpClass::Transfer:

@@ -104,9 +104,11 @@ private:
 class BlockReverse {
 public:
     /// `forward` is given further stacked results where a backward Repeat needs values from inside a forward one.
-    BlockReverse(Function& forward, const Activity& active, BlockId block, const std::vector<std::size_t>& seeds)
+    BlockReverse(Function& forward, const Activity& active, const CarriedOutAgain& again, BlockId block,
+        const std::vector<std::size_t>& seeds)
         : m_forward(forward)
         , m_active(active)
+        , m_again(again)
         , m_block(block)
         , m_builder(m_backward)
         , m_cotangents(forward.values.size())
@@ -205,12 +207,19 @@ private:
         return m_forward[m_forward[producer].operands.front()].type.elements() < m_forward[value].type.elements();
     }
 
+    bool isCarriedOutAgain(ValueId value) const
+    {
+        const OpId producer = m_forward[value].producer;
+        return m_again && producer.valid() && m_forward[producer].results.size() == 1 && m_forward[producer].bodies.empty()
+            && m_again(producer);
+    }
+
     ValueId primal(ValueId value)
     {
         if (const auto known = m_primals.find(value); known != m_primals.end())
             return known->second;
         ValueId here;
-        if (isFromNothing(value) || isSpreading(value)) {
+        if (isFromNothing(value) || isSpreading(value) || isCarriedOutAgain(value)) {
             const Op op = m_forward[m_forward[value].producer];
             std::vector<ValueId> operands;
             for (const ValueId operand : op.operands)
@@ -232,6 +241,7 @@ private:
 
     Function& m_forward;
     const Activity& m_active;
+    const CarriedOutAgain& m_again;
     BlockId m_block;
     Function m_backward;
     Builder m_builder;
@@ -294,7 +304,7 @@ void BlockReverse::reverseRepeat(OpId id)
             (i < firstInvariant ? stacked : invariants).push_back(i);
     }
 
-    BlockReverse inner(m_forward, m_active, op.bodies.front(), seeds);
+    BlockReverse inner(m_forward, m_active, m_again, op.bodies.front(), seeds);
     std::vector<ValueId> innerResults;
     const auto innerCotangent = [&](std::size_t argument) {
         const ValueId known = inner.cotangent(body.arguments[argument]);
@@ -408,8 +418,8 @@ std::string nameOr(const std::string& name, const std::string& other, std::size_
 
 } // namespace
 
-Result<Differentiated> differentiate(
-    const Function& function, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds)
+Result<Differentiated> differentiate(const Function& function, const std::vector<std::size_t>& wrt,
+    const std::vector<std::size_t>& seeds, const CarriedOutAgain& again)
 {
     if (Problems problems = problemsOf(function, wrt, seeds); !problems.empty())
         return problems;
@@ -418,7 +428,7 @@ Result<Differentiated> differentiate(
     if (Problems problems = unknownDerivatives(function, active); !problems.empty())
         return problems;
 
-    BlockReverse reverse(forward, active, kBody, seeds);
+    BlockReverse reverse(forward, active, again, kBody, seeds);
     Builder& builder = reverse.builder();
     for (std::size_t i = 0; i < seeds.size(); ++i) {
         const std::string name = function.resultNames.empty() ? std::string() : function.resultNames[seeds[i]];

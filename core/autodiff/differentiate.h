@@ -4,6 +4,7 @@
 #include "core/program/program.h"
 #include "core/support/result.h"
 
+#include <functional>
 #include <vector>
 
 namespace meshwright {
@@ -28,8 +29,12 @@ struct Differentiated {
 /// Where a derivative does not exist the rules are JAX's (derivatives.h). All ops have one but BitcastConvert between floating types and
 /// those of programs on shards (collectives, Send, Receive).
 ///
+/// Ops of which `again` says so are carried out a second time in the backward run, from their operands, so that their results are no
+/// residuals (recomputation; constraints on them are repeated too). It is asked about ops of `function` with one result and no blocks.
+///
 /// Problems: MW1310 no derivative is known for an op on the way (named), MW1311 an argument or result is not floating.
-Result<Differentiated> differentiate(
-    const Function& function, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds);
+using CarriedOutAgain = std::function<bool(OpId)>;
+Result<Differentiated> differentiate(const Function& function, const std::vector<std::size_t>& wrt,
+    const std::vector<std::size_t>& seeds, const CarriedOutAgain& again = {});
 
 } // namespace meshwright

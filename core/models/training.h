@@ -61,6 +61,7 @@ struct TrainingOptions {
     std::int64_t batch = 1;
     DType parameterType = DType::F32;
     DType matmulType = DType::F32; ///< operands of products are rounded to this
+    DType activationType = DType::F32; ///< of transformers; an MLP's activations have the parameter type
     Initializer weightInit = Initializer::LecunNormal;
     Initializer biasInit = Initializer::Zeros;
     bool partitionableRandom = true; ///< JAX's threefry mode

@@ -18,7 +18,12 @@ enum class PositionKind : std::uint8_t {
     Learned, ///< a table of maxPositions x hidden (GPT-2)
     Rotary, ///< rotations of queries and keys (Su et al. 2021)
 };
-enum class TransformerActivation : std::uint8_t { Gelu, Silu, Relu };
+enum class TransformerActivation : std::uint8_t {
+    Gelu, ///< x Phi(x)
+    Silu,
+    Relu,
+    GeluTanh, ///< Gelu by tanh (Hendrycks and Gimpel 2016; GPT-2 and Gemma)
+};
 
 /// A decoder-only transformer. Sizes count elements; those of a layer are equal in all layers, but for experts (see denseLayers).
 struct TransformerConfig {
@@ -49,6 +54,19 @@ struct TransformerConfig {
     std::int64_t expertFfn = 0; ///< width of one expert
     std::int64_t sharedExperts = 0; ///< always active, each expertFfn wide
     std::int64_t denseLayers = 0; ///< the first of a model with experts that have none
+    std::int64_t slidingWindowLayers = 0; ///< layers that have the window; 0: all of them, where there is a window
+    bool queryKeyNorm = false; ///< each head's queries and keys are normalised (Qwen3)
+    bool postNorms = false; ///< norms after attention and feed-forward as well as before them (Gemma 2)
+    bool embeddingScale = false; ///< embeddings are multiplied by sqrt(hidden) (Gemma)
+    double queryScale = 0.0; ///< attention scores are divided by its root; 0: by that of headDim
+    double attentionSoftcap = 0.0; ///< scores are c tanh(score / c) (Gemma 2); 0: as they are
+    double logitSoftcap = 0.0; ///< the same of the logits
+    /// Latent attention (DeepSeek-V2, section 2.1): queries and keys of headDim + latentRotaryDim, made from latents of these ranks.
+    /// keyValueRank 0: none of it; queryRank 0: queries straight from the residual.
+    std::int64_t queryRank = 0;
+    std::int64_t keyValueRank = 0;
+    std::int64_t latentRotaryDim = 0;
+    std::int64_t valueHeadDim = 0; ///< 0: headDim
 
     friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
@@ -64,22 +82,37 @@ struct ParameterCounts {
     std::int64_t finalNorm = 0;
     std::int64_t total = 0;
     std::int64_t active = 0; ///< that one token passes: expertsPerToken of the routed experts
+    std::int64_t matrices
+        = 0; ///< of the total, in the token table, the head and the matrices: no norms, biases or learned positions
+    std::int64_t activeMatrices = 0; ///< the same of `active`
 };
+/// Everything that is wrong with the sizes; empty when they make a model. Places have the paths of TransformerConfig's members.
+/// Problems: MW1352 a size out of range (sizes are 1 to 2^40, counts that may be absent from 0; at most 2^53 parameters), MW1353 sizes
+/// that do not go together.
+Problems transformerProblems(const TransformerConfig& config);
+
+/// How many dims of a head rotary positions turn. Precondition: headDim and rotaryFraction are in range.
+std::int64_t rotaryDims(const TransformerConfig& config);
+
+/// Precondition of this and of modelFlopsPerToken: no transformerProblems.
 ParameterCounts parameterCounts(const TransformerConfig& config);
 
 /// How a source counts attention's products.
 enum class AttentionCount : std::uint8_t {
     Full, ///< every query meets every key: 12 L a hd s a token, forward and backward
-    Causal, ///< half of it
+    Causal, ///< half of it; with a window of w keys, the less of w and half the sequence
     None, ///< 6 x parameters only
 };
 /// Model FLOPs of one token, forward and backward, without recomputation: 6 x (active parameters in products, the head among them,
-/// without look-ups in tables) + attention by `count` at this length of sequence.
+/// without look-ups in tables) + attention by `count` at this length of sequence. A layer with a window has no more keys than it.
+/// Source: Narayanan et al. 2021 (arXiv:2104.04473, section 3.4), Chowdhery et al. 2022 (arXiv:2204.02311, appendix B).
+/// Precondition: sequence >= 1.
 double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence, AttentionCount count);
 
 /// The `config.json` of a Hugging Face model: model_type gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral. Fields that it
-/// leaves out have that library's defaults.
-/// Problems: MW1350 no JSON, MW1351 a model_type that is not known, MW1352 a field missing, of the wrong type or out of range.
+/// leaves out (or that are null) have that library's defaults. Sizes only: scaled rotary positions, dropout and initialisers are not
+/// read. All problems are reported. Problems: MW1350 no JSON, MW1351 a model_type that is not known, MW1352 a field missing, of the wrong
+/// type or out of range, MW1353 sizes that do not go together.
 Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file);
 
 } // namespace meshwright

@@ -104,6 +104,11 @@ public:
         , m_accumulates(source.values.size(), false)
     {
         m_device.function.name = source.name;
+        if (options.report != nullptr) {
+            m_reasons.resize(source.values.size());
+            for (const ShardingReason& reason : options.report->reasons)
+                m_reasons[reason.value.at()].push_back(&reason);
+        }
     }
 
     Result<DeviceFunction> run()
@@ -388,12 +393,15 @@ private:
         if (const OpId producer = m_source[value].producer; producer.valid())
             suspects.insert(suspects.end(), m_source[producer].operands.begin(), m_source[producer].operands.end());
         for (const ValueId suspect : suspects) {
-            for (const ShardingReason& reason : m_options.report->reasonsOf(suspect)) {
+            const ShardingReason* first = nullptr; // in order of dimension
+            for (const ShardingReason* reason : m_reasons[suspect.at()]) {
                 const bool meant
-                    = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& axis) { return overlaps(axis, reason.axis); });
-                if (meant && !reason.annotation.empty())
-                    return reason.annotation;
+                    = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& axis) { return overlaps(axis, reason->axis); });
+                if (meant && !reason->annotation.empty() && (first == nullptr || reason->dim < first->dim))
+                    first = reason;
             }
+            if (first != nullptr)
+                return first->annotation;
         }
         return {};
     }
@@ -742,6 +750,7 @@ private:
     Builder m_builder;
     std::vector<std::vector<Version>> m_versions; ///< by value of the source
     std::vector<std::size_t> m_uses;
+    std::vector<std::vector<const ShardingReason*>> m_reasons; ///< by value of the source, as they came; empty without a report
     std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
     Problems m_problems;
 };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/buffers.h"
 
+#include "core/schedule/free_space.h"
 #include "core/schedule/fusion.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace meshwright {
 
@@ -57,6 +59,8 @@ private:
     void collectUses()
     {
         for (std::size_t i = 0; i < m_instructions.size(); ++i) {
+            if (m_instructions[i].kind == InstructionKind::CollectiveStart)
+                m_started[m_instructions[i].ops.front()] = i;
             for (const ValueId value : m_instructions[i].reads)
                 m_lastRead[value] = i;
             // The operand of a collective is in use until it is done.
@@ -185,12 +189,8 @@ private:
     {
         if (m_instructions[at].kind != InstructionKind::CollectiveDone)
             return at;
-        const OpId op = m_function[value].producer;
-        for (std::size_t i = at; i-- > 0;) {
-            if (m_instructions[i].kind == InstructionKind::CollectiveStart && m_instructions[i].ops.front() == op)
-                return i;
-        }
-        return at;
+        const auto start = m_started.find(m_function[value].producer);
+        return start == m_started.end() ? at : start->second;
     }
 
     /// An operand of this instruction that nothing reads later, and in whose place the result may be made.
@@ -260,9 +260,12 @@ private:
         std::stable_sort(
             order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
         std::int64_t total = 0;
+        FreeSpace space(end() + 1);
         for (const std::size_t index : order) {
-            placeInterval(intervals, index);
-            total = std::max(total, intervals[index].offset + intervals[index].bytes);
+            Interval& interval = intervals[index];
+            interval.offset = space.lowestFit(interval.bytes, interval.first, interval.last);
+            space.take(interval.offset, interval.bytes, interval.first, interval.last);
+            total = std::max(total, interval.offset + interval.bytes);
         }
 
         for (std::size_t i = 0; i < m_own.size(); ++i)
@@ -277,24 +280,6 @@ private:
         }
         findPeak(intervals);
         return total;
-    }
-
-    static void placeInterval(std::vector<Interval>& intervals, std::size_t index)
-    {
-        Interval& wanted = intervals[index];
-        std::vector<const Interval*> beside;
-        for (const Interval& other : intervals) {
-            if (other.offset >= 0 && other.bytes > 0 && other.first <= wanted.last && wanted.first <= other.last)
-                beside.push_back(&other);
-        }
-        std::sort(beside.begin(), beside.end(), [](const Interval* a, const Interval* b) { return a->offset < b->offset; });
-        std::int64_t offset = 0;
-        for (const Interval* other : beside) {
-            if (other->offset - offset >= wanted.bytes)
-                break;
-            offset = std::max(offset, other->offset + other->bytes);
-        }
-        wanted.offset = offset;
     }
 
     void findPeak(const std::vector<Interval>& intervals)
@@ -321,9 +306,10 @@ private:
     const Block& m_block;
     bool m_isBody;
     BufferPlan& m_plan;
-    std::map<ValueId, std::size_t> m_lastRead;
-    std::map<ValueId, std::size_t> m_written;
-    std::set<ValueId> m_taken; ///< operands whose memory a result took over
+    std::unordered_map<ValueId, std::size_t> m_lastRead;
+    std::unordered_map<ValueId, std::size_t> m_written;
+    std::unordered_map<OpId, std::size_t> m_started; ///< where each collective starts
+    std::unordered_set<ValueId> m_taken; ///< operands whose memory a result took over
     std::vector<std::int32_t> m_own; ///< buffers of this block, not of its loops
     std::vector<LoopBuffers> m_loops;
 };
@@ -344,10 +330,19 @@ std::vector<MemoryMoment> memoryOverTime(const ScheduledFunction& function)
 {
     constexpr std::size_t kKinds = static_cast<std::size_t>(MemoryKind::Temporary) + 1;
     std::vector<MemoryMoment> moments(function.instructions.size() + 1, MemoryMoment{std::vector<std::int64_t>(kKinds, 0), 0});
-    for (const Buffer& buffer : function.buffers.buffers) {
-        for (std::size_t i = buffer.inLoop ? moments.size() : buffer.first; i <= buffer.last && i < moments.size(); ++i) {
-            moments[i].bytesByKind[static_cast<std::size_t>(buffer.kind)] += buffer.bytes;
-            moments[i].total += buffer.bytes;
+    for (const Buffer& buffer : function.buffers.buffers) { // first what changes from one moment to the next
+        if (buffer.inLoop || buffer.first >= moments.size() || buffer.last < buffer.first)
+            continue;
+        const auto kind = static_cast<std::size_t>(buffer.kind);
+        moments[buffer.first].bytesByKind[kind] += buffer.bytes;
+        if (buffer.last + 1 < moments.size())
+            moments[buffer.last + 1].bytesByKind[kind] -= buffer.bytes;
+    }
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+        for (std::size_t kind = 0; kind < kKinds; ++kind) {
+            if (i > 0)
+                moments[i].bytesByKind[kind] += moments[i - 1].bytesByKind[kind];
+            moments[i].total += moments[i].bytesByKind[kind];
         }
     }
     return moments;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/autodiff/differentiate.h"
+#include "core/models/training.h"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// A parameter of a model, and how it begins.
+struct ModelParameter {
+    std::string name;
+    TensorType type;
+    std::int64_t fanIn = 1;
+    Initializer initializer = Initializer::Zeros;
+};
+
+/// What a model adds to the functions that all trainings have.
+struct TrainedModel {
+    std::vector<ModelParameter> parameters;
+    TensorType x;
+    TensorType y;
+    Function loss; ///< "loss": (parameters.., x, y) -> loss, predictions
+    DType lossType = DType::F32;
+    std::function<ValueId(Builder&, ValueId predictions, ValueId y)> accuracy; ///< a scalar of the loss' type
+    std::function<ValueId(Builder&, ValueId predictions)> shown; ///< what "evaluate" gives of the predictions; none: all
+    std::function<bool(OpId)> again; ///< ops of "loss" that the backward run carries out again; none: no op
+};
+
+/// Arguments for the parameters, in their order.
+std::vector<ValueId> parameterArguments(Builder& builder, std::span<const ModelParameter> parameters);
+
+/// The arguments x and y.
+std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x, const TensorType& y);
+
+/// The names of optimiser states for parameters of these names, in the order of the functions' arguments.
+std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer);
+
+/// log of the softmax over the last dimension. It is shifted by the maximum rounded down, which keeps exp in range as the maximum itself
+/// does; and as floor is flat, no gradient flows through the shift (in exact arithmetic it has none).
+ValueId logSoftmax(Builder& builder, ValueId values);
+
+/// The functions "init", "loss", "loss.fwd", "loss.bwd", "step" and "evaluate" of a training, as training.h describes them.
+/// Problems: those of `differentiate`.
+Result<Program> trainingProgram(const TrainedModel& model, const Optimizer& optimizer, bool partitionableRandom);
+
+} // namespace meshwright

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/models/training.h"
+#include "core/models/transformer_config.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Which values of a layer the backward run makes again, so that they are not kept (the layer's input always is).
+enum class Recompute : std::uint8_t {
+    None, ///< all that the backward run reads is kept (JAX: everything_saveable)
+    Selective, ///< scores and probabilities of attention are made again (Korthikanti et al. 2022, arXiv:2205.05198, section 5)
+    Full, ///< the whole layer, from its input (JAX: nothing_saveable)
+    Dots, ///< all but products of matrices (JAX: dots_saveable)
+    DotsWithoutBatch, ///< all but products without batch dimensions, so attention's too (JAX: dots_with_no_batch_dims_saveable)
+};
+
+enum class TokenLookup : std::uint8_t {
+    Gather, ///< rows of the table; the gradient adds rows up
+    Product, ///< a one-hot matrix times the table, which may be split over the vocabulary (MaxText: use_iota_embed)
+};
+
+enum class Prediction : std::uint8_t {
+    EveryToken, ///< y[b, s]: the loss is the mean over all positions
+    LastToken, ///< y[b]: what follows the sequence
+};
+
+/// A transformer, and how its training is written as a program.
+struct TransformerModel {
+    TransformerConfig config;
+    std::int64_t sequence = 0; ///< tokens in a row of x
+    Prediction predict = Prediction::EveryToken;
+    TokenLookup lookup = TokenLookup::Gather;
+    Recompute recompute = Recompute::None;
+    bool unrolled = false; ///< a copy of the ops for each layer in place of one loop
+    /// Experts take at most this times sequence * expertsPerToken / experts tokens of a row, in the order of the row; the others pass by.
+    double capacityFactor = 1.0; ///< 0: each expert computes every token
+
+    friend bool operator==(const TransformerModel&, const TransformerModel&) = default;
+};
+
+/// An array of a model that has a name.
+struct ModelArray {
+    enum class Kind : std::uint8_t { Weight, Bias, Scale, Activation };
+    std::string name;
+    Shape shape;
+    std::vector<std::string> meaning; ///< of each dimension: "heads", "hidden"
+    std::int64_t fanIn = 1;
+    Kind kind = Kind::Weight;
+};
+
+/// The parameters, in the order of the program's arguments. Layers are stacked along dimension 0 ("layers.attention.q.w" is [layers, hidden,
+/// heads, headDim]); unrolled ones have their number in the name ("layers.3.attention.q.w"). Layers without experts of a model that has
+/// some are "dense_layers". Names:
+/// - "embedding.w" [vocabulary, hidden], "positions.w" [maxPositions, hidden] where learned, "head.w" [hidden, vocabulary] unless tied
+/// - "layers.attention.": "norm.scale", "q.w" [hidden, heads, headDim], "k.w", "v.w" (key and value heads), "o.w" [heads, headDim, hidden],
+///   biases "q.b" .., "q_norm.scale", "k_norm.scale", "post_norm.scale"
+/// - "layers.ffn.": "norm.scale", "up.w" [hidden, ffn], "gate.w", "down.w" [ffn, hidden], biases "up.b" .., "post_norm.scale"
+/// - "layers.experts.": "router.w" [hidden, experts], "up.w" [experts, hidden, expertFfn], "gate.w", "down.w", "shared.up.w" ..
+/// - "norm.scale", "norm.bias": before the head
+/// Precondition: no transformerProblems and no buildProblems.
+std::vector<ModelArray> transformerParameters(const TransformerModel& model);
+
+/// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
+/// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention", "act.layers.ffn.input",
+/// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits".
+std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
+
+/// What stands in the way of a program. Places have the paths of the members.
+/// Problems: those of transformerProblems; MW1354 latent attention is counted, not built; MW1355 a sequence longer than maxPositions where
+/// positions are learned; MW1352 sequence or capacityFactor out of range.
+Problems buildProblems(const TransformerModel& model);
+
+/// The training of a transformer: the functions of buildMlpTraining, where x is i32[batch, sequence] and y i32[batch, sequence] or
+/// i32[batch], all of them tokens. "predictions" of "evaluate" are the logits behind the last token, [batch, vocabulary].
+///
+/// Equal layers are one Repeat over stacked parameters, its carry the residual stream; with `unrolled` they are copies. Parameters and
+/// moments have the parameter type; activations `options.activationType`; products round their operands to the matmul type, and
+/// accumulate, like norms, softmax and loss, in f32 at least. Experts are one-hot products (GShard, Lepikhin et al. 2020,
+/// arXiv:2006.16668, section 3.2). Windows that not all layers have are spread evenly, the first layer having one (Gemma 2). Gelu is
+/// computed by tanh. Softmax and cross entropy as in training_program.h.
+///
+/// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no buildProblems,
+/// batch >= 1, floating types.
+Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
+
+/// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.
+std::vector<std::pair<std::string, RandomKey>> initKeys(
+    const TransformerModel& model, const TrainingOptions& options, const RandomKey& key);
+
+} // namespace meshwright

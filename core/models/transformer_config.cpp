@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/transformer_config.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+namespace meshwright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 40;
+constexpr double kMostParameters = 9007199254740992.0; // 2^53: such counts are exact as a double too
+
+/// The counts in any arithmetic: in doubles to see whether they are in range, then in integers.
+template <typename T>
+struct Counts {
+    T tokenTable = 0;
+    T positions = 0;
+    T attentionMatrices = 0;
+    T attentionBiases = 0;
+    T ffnMatrices = 0;
+    T ffnBiases = 0;
+    T expertMatrices = 0; // of one expert
+    T expertBiases = 0;
+    T router = 0;
+    T normsPerLayer = 0;
+    T finalNorm = 0;
+
+    T expertsMatrices(T active, const TransformerConfig& c) const
+    {
+        return router + (active + static_cast<T>(c.sharedExperts)) * expertMatrices;
+    }
+    T expertsBiases(T active, const TransformerConfig& c) const
+    {
+        return (active + static_cast<T>(c.sharedExperts)) * expertBiases;
+    }
+
+    /// Of all layers, with this many routed experts.
+    T matricesOfLayers(T experts, const TransformerConfig& c) const
+    {
+        const T dense = static_cast<T>(c.experts == 0 ? c.layers : c.denseLayers);
+        const T layers = static_cast<T>(c.layers);
+        return layers * attentionMatrices + dense * ffnMatrices + (layers - dense) * expertsMatrices(experts, c);
+    }
+    T othersOfLayers(T experts, const TransformerConfig& c) const
+    {
+        const T dense = static_cast<T>(c.experts == 0 ? c.layers : c.denseLayers);
+        const T layers = static_cast<T>(c.layers);
+        return layers * (attentionBiases + normsPerLayer) + dense * ffnBiases + (layers - dense) * expertsBiases(experts, c);
+    }
+    T total(T experts, const TransformerConfig& c) const
+    {
+        const T tables = tokenTable * (c.tiedEmbeddings ? 1 : 2) + positions;
+        return tables + matricesOfLayers(experts, c) + othersOfLayers(experts, c) + finalNorm;
+    }
+};
+
+template <typename T>
+void countAttention(const TransformerConfig& c, Counts<T>& counts)
+{
+    const T h = static_cast<T>(c.hidden);
+    const T heads = static_cast<T>(c.heads);
+    const T keyHeads = static_cast<T>(c.keyValueHeads);
+    const T d = static_cast<T>(c.headDim);
+    const T values = c.valueHeadDim > 0 ? static_cast<T>(c.valueHeadDim) : d;
+    if (c.keyValueRank > 0) {
+        const T rotary = static_cast<T>(c.latentRotaryDim);
+        const T keyRank = static_cast<T>(c.keyValueRank);
+        const T queryRank = static_cast<T>(c.queryRank);
+        const T queries = heads * (d + rotary);
+        counts.attentionMatrices = (c.queryRank > 0 ? h * queryRank + queryRank * queries : h * queries) + h * (keyRank + rotary)
+            + keyRank * heads * (d + values) + heads * values * h;
+        counts.normsPerLayer += queryRank + keyRank;
+    } else {
+        counts.attentionMatrices = h * d * (heads + keyHeads) + h * values * (heads + keyHeads);
+    }
+    if (c.attentionBias)
+        counts.attentionBiases += d * (heads + keyHeads) + values * keyHeads;
+    if (c.outputBias)
+        counts.attentionBiases += h;
+    if (c.queryKeyNorm)
+        counts.normsPerLayer += 2 * d;
+}
+
+template <typename T>
+Counts<T> countsOf(const TransformerConfig& c)
+{
+    const T h = static_cast<T>(c.hidden);
+    const T projections = c.gatedFfn ? 2 : 1; // into the block; one more leads out
+    const T norm = c.norm == NormKind::LayerNorm ? 2 * h : h;
+    const auto biases = [&](T width) { return c.ffnBias ? projections * width + h : T{0}; };
+    Counts<T> counts;
+    counts.tokenTable = static_cast<T>(c.vocabulary) * h;
+    counts.positions = c.position == PositionKind::Learned ? static_cast<T>(c.maxPositions) * h : T{0};
+    countAttention(c, counts);
+    counts.ffnMatrices = (projections + 1) * h * static_cast<T>(c.ffn);
+    counts.ffnBiases = biases(static_cast<T>(c.ffn));
+    counts.expertMatrices = (projections + 1) * h * static_cast<T>(c.expertFfn);
+    counts.expertBiases = biases(static_cast<T>(c.expertFfn));
+    counts.router = h * static_cast<T>(c.experts);
+    counts.normsPerLayer += norm * (c.postNorms ? 4 : 2);
+    counts.finalNorm = norm;
+    return counts;
+}
+
+/// One of a configuration's sizes, under the name of its member.
+struct NamedSize {
+    const char* name;
+    std::int64_t value;
+    std::int64_t least;
+};
+
+std::vector<NamedSize> sizesOf(const TransformerConfig& c)
+{
+    const bool hasExperts = c.experts > 0;
+    const bool hasDense = !hasExperts || c.denseLayers > 0;
+    return {{"layers", c.layers, 1}, {"hidden", c.hidden, 1}, {"heads", c.heads, 1}, {"keyValueHeads", c.keyValueHeads, 1},
+        {"headDim", c.headDim, 1}, {"ffn", c.ffn, hasDense ? 1 : 0}, {"vocabulary", c.vocabulary, 1},
+        {"maxPositions", c.maxPositions, c.position == PositionKind::Learned ? 1 : 0}, {"slidingWindow", c.slidingWindow, 0},
+        {"slidingWindowLayers", c.slidingWindowLayers, 0}, {"experts", c.experts, 0},
+        {"expertsPerToken", c.expertsPerToken, hasExperts ? 1 : 0}, {"expertFfn", c.expertFfn, hasExperts ? 1 : 0},
+        {"sharedExperts", c.sharedExperts, 0}, {"denseLayers", c.denseLayers, 0}, {"queryRank", c.queryRank, 0},
+        {"keyValueRank", c.keyValueRank, 0}, {"latentRotaryDim", c.latentRotaryDim, 0}, {"valueHeadDim", c.valueHeadDim, 0}};
+}
+
+void addRangeProblems(const TransformerConfig& c, Problems& problems)
+{
+    for (const NamedSize& size : sizesOf(c)) {
+        if (size.value < size.least || size.value > kLargestSize)
+            problems.push_back({"MW1352", fmt::format("{} must be {} to 2^40, got: {}", size.name, size.least, size.value), {},
+                {.path = size.name}});
+    }
+    const auto number = [&](const char* name, double value, bool good, const char* range) {
+        if (!std::isfinite(value) || !good)
+            problems.push_back({"MW1352", fmt::format("{} must be {}, got: {}", name, range, value), {}, {.path = name}});
+    };
+    number("normEpsilon", c.normEpsilon, c.normEpsilon >= 0.0, "at least 0");
+    number("rotaryBase", c.rotaryBase, c.rotaryBase > 0.0, "above 0");
+    number("rotaryFraction", c.rotaryFraction, c.rotaryFraction >= 0.0 && c.rotaryFraction <= 1.0, "0 to 1");
+    number("queryScale", c.queryScale, c.queryScale >= 0.0, "at least 0");
+    number("attentionSoftcap", c.attentionSoftcap, c.attentionSoftcap >= 0.0, "at least 0");
+    number("logitSoftcap", c.logitSoftcap, c.logitSoftcap >= 0.0, "at least 0");
+}
+
+void addFitProblems(const TransformerConfig& c, Problems& problems)
+{
+    const auto add = [&](const char* path, std::string message) {
+        problems.push_back({"MW1353", std::move(message), {}, {.path = path}});
+    };
+    if (c.heads % c.keyValueHeads != 0)
+        add("keyValueHeads",
+            fmt::format("{} query heads cannot be shared evenly by {} key and value heads", c.heads, c.keyValueHeads));
+    if (c.position == PositionKind::Rotary && c.keyValueRank == 0 && rotaryDims(c) % 2 != 0)
+        add("headDim", fmt::format("rotary positions turn pairs, but {} dims of a head are rotated", rotaryDims(c)));
+    if (c.expertsPerToken > c.experts)
+        add("expertsPerToken", fmt::format("a token cannot pass {} of {} experts", c.expertsPerToken, c.experts));
+    if (c.denseLayers > c.layers)
+        add("denseLayers", fmt::format("{} dense layers in a model of {} layers", c.denseLayers, c.layers));
+    if (c.slidingWindowLayers > c.layers)
+        add("slidingWindowLayers",
+            fmt::format("{} layers with a window in a model of {} layers", c.slidingWindowLayers, c.layers));
+    const double total = countsOf<double>(c).total(static_cast<double>(c.experts), c);
+    if (!(total <= kMostParameters))
+        add("layers", fmt::format("the model has {} parameters, more than 2^53", formatCount(total)));
+}
+
+} // namespace
+
+std::int64_t rotaryDims(const TransformerConfig& config)
+{
+    return static_cast<std::int64_t>(static_cast<double>(config.headDim) * config.rotaryFraction);
+}
+
+Problems transformerProblems(const TransformerConfig& config)
+{
+    Problems problems;
+    addRangeProblems(config, problems);
+    if (problems.empty())
+        addFitProblems(config, problems);
+    return problems;
+}
+
+ParameterCounts parameterCounts(const TransformerConfig& config)
+{
+    const auto counts = countsOf<std::int64_t>(config);
+    ParameterCounts result;
+    result.embedding = counts.tokenTable + counts.positions;
+    result.head = config.tiedEmbeddings ? 0 : counts.tokenTable;
+    result.attentionPerLayer = counts.attentionMatrices + counts.attentionBiases;
+    result.ffnPerLayer = counts.ffnMatrices + counts.ffnBiases;
+    if (config.experts > 0)
+        result.expertsPerLayer = counts.expertsMatrices(config.experts, config) + counts.expertsBiases(config.experts, config);
+    result.normsPerLayer = counts.normsPerLayer;
+    result.finalNorm = counts.finalNorm;
+    result.total = counts.total(config.experts, config);
+    result.active = counts.total(config.expertsPerToken, config);
+    const std::int64_t tables = counts.tokenTable + result.head;
+    result.matrices = tables + counts.matricesOfLayers(config.experts, config);
+    result.activeMatrices = tables + counts.matricesOfLayers(config.expertsPerToken, config);
+    return result;
+}
+
+double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence, AttentionCount count)
+{
+    assert(sequence >= 1);
+    const ParameterCounts counts = parameterCounts(config);
+    const std::int64_t lookedUp = config.tiedEmbeddings ? 0 : counts.head; // one of the two equal tables is only looked up in
+    const double products = 6.0 * static_cast<double>(counts.activeMatrices - lookedUp);
+    if (count == AttentionCount::None)
+        return products;
+    const double keys = static_cast<double>(sequence) / (count == AttentionCount::Causal ? 2.0 : 1.0);
+    const std::int64_t windowed = config.slidingWindow == 0 ? 0
+        : config.slidingWindowLayers > 0                    ? config.slidingWindowLayers
+                                                            : config.layers;
+    const double seen = std::min(keys, static_cast<double>(config.slidingWindow));
+    const double keysOfLayers = static_cast<double>(config.layers - windowed) * keys + static_cast<double>(windowed) * seen;
+    const std::int64_t scoreDim = config.headDim + (config.keyValueRank > 0 ? config.latentRotaryDim : 0);
+    const std::int64_t valueDim = config.valueHeadDim > 0 ? config.valueHeadDim : config.headDim;
+    return products + 6.0 * keysOfLayers * static_cast<double>(config.heads) * static_cast<double>(scoreDim + valueDim);
+}
+
+// The reader of config.json.
+namespace {
+
+/// Takes fields out of one JSON object and notes all that is wrong.
+class FieldReader {
+public:
+    FieldReader(const Json& json, Problems& problems)
+        : m_json(json)
+        , m_problems(problems)
+    {
+    }
+
+    bool has(const std::string& name) const { return m_json.contains(name); }
+
+    /// The field, if it is there and not null.
+    const Json* find(const std::string& name) const
+    {
+        const auto found = m_json.find(name);
+        return found == m_json.end() || found->is_null() ? nullptr : &*found;
+    }
+
+    std::int64_t size(const std::string& name, std::int64_t absent, std::int64_t least = 1)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_number_unsigned() || field->is_number_integer()) {
+            const bool tooLarge
+                = field->is_number_unsigned() && field->get<std::uint64_t>() > static_cast<std::uint64_t>(kLargestSize);
+            if (!tooLarge && field->get<std::int64_t>() >= least && field->get<std::int64_t>() <= kLargestSize)
+                return field->get<std::int64_t>();
+        }
+        complain(name, fmt::format("a whole number from {} to 2^40", least), *field);
+        return absent;
+    }
+
+    double number(const std::string& name, double absent)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_number() && std::isfinite(field->get<double>()))
+            return field->get<double>();
+        complain(name, "a number", *field);
+        return absent;
+    }
+
+    bool flag(const std::string& name, bool absent)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_boolean())
+            return field->get<bool>();
+        complain(name, "true or false", *field);
+        return absent;
+    }
+
+    std::string word(const std::string& name, const std::string& absent)
+    {
+        const Json* field = find(name);
+        if (!field)
+            return absent;
+        if (field->is_string())
+            return field->get<std::string>();
+        complain(name, "a text", *field);
+        return absent;
+    }
+
+    void complain(const std::string& name, const std::string& wanted, const Json& field)
+    {
+        std::string got = field.dump(-1, ' ', true, Json::error_handler_t::replace);
+        constexpr std::size_t kShown = 40;
+        if (got.size() > kShown)
+            got = got.substr(0, kShown) + "…";
+        m_problems.push_back({"MW1352", fmt::format("\"{}\" must be {}, got: {}", name, wanted, got), {}, {.path = name}});
+    }
+
+private:
+    const Json& m_json;
+    Problems& m_problems;
+};
+
+TransformerActivation activationOf(FieldReader& reader, const std::string& field, const std::string& absent)
+{
+    const std::string name = reader.word(field, absent);
+    if (name == "gelu")
+        return TransformerActivation::Gelu;
+    if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
+        return TransformerActivation::GeluTanh;
+    if (name == "silu" || name == "swish")
+        return TransformerActivation::Silu;
+    if (name == "relu")
+        return TransformerActivation::Relu;
+    reader.complain(field, "gelu, gelu_new, gelu_pytorch_tanh, silu or relu", name);
+    return TransformerActivation::Gelu;
+}
+
+/// hidden / heads where the library insists that it divides.
+std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& c)
+{
+    if (c.hidden % c.heads != 0)
+        problems.push_back(
+            {"MW1353", fmt::format("hidden size {} does not divide by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
+    return c.hidden / c.heads;
+}
+
+/// A number that older files have at the top and newer ones in "rope_parameters".
+double rotaryNumber(
+    FieldReader& reader, Problems& problems, const std::string& topName, const std::string& innerName, double absent)
+{
+    const double top = reader.number(topName, absent);
+    const Json* inner = reader.find("rope_parameters");
+    return inner && inner->is_object() ? FieldReader(*inner, problems).number(innerName, top) : top;
+}
+
+void readGpt2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    c.layers = reader.size("n_layer", 12);
+    c.hidden = reader.size("n_embd", 768);
+    c.heads = c.keyValueHeads = reader.size("n_head", 12);
+    c.headDim = evenHeadDim(problems, c);
+    c.ffn = reader.size("n_inner", std::min(4 * c.hidden, kLargestSize));
+    c.vocabulary = reader.size("vocab_size", 50257);
+    c.maxPositions = reader.size("n_positions", 1024);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", true);
+    c.norm = NormKind::LayerNorm;
+    c.normEpsilon = reader.number("layer_norm_epsilon", 1e-5);
+    c.position = PositionKind::Learned;
+    c.activation = activationOf(reader, "activation_function", "gelu_new");
+    c.attentionBias = c.outputBias = c.ffnBias = true;
+}
+
+void readNeoX(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    c.layers = reader.size("num_hidden_layers", 44);
+    c.hidden = reader.size("hidden_size", 6144);
+    c.heads = c.keyValueHeads = reader.size("num_attention_heads", 64);
+    c.headDim = evenHeadDim(problems, c);
+    c.ffn = reader.size("intermediate_size", 24576);
+    c.vocabulary = reader.size("vocab_size", 50432);
+    c.maxPositions = reader.size("max_position_embeddings", 2048);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", false);
+    c.norm = NormKind::LayerNorm;
+    c.normEpsilon = reader.number("layer_norm_eps", 1e-5);
+    c.position = PositionKind::Rotary;
+    c.rotaryFraction = rotaryNumber(reader, problems, "rotary_pct", "partial_rotary_factor", 0.25);
+    c.rotaryBase = rotaryNumber(reader, problems, "rotary_emb_base", "rope_theta", 10000.0);
+    c.activation = activationOf(reader, "hidden_act", "gelu");
+    c.parallelBlock = reader.flag("use_parallel_residual", true);
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", true);
+    c.ffnBias = true;
+}
+
+/// The defaults in which the models of LLaMA's form differ.
+struct LlamaForm {
+    std::int64_t layers = 32;
+    std::int64_t hidden = 4096;
+    std::int64_t heads = 32;
+    std::int64_t keyValueHeads = 0; ///< 0: as heads
+    std::int64_t headDim = 0; ///< 0: hidden / heads
+    std::int64_t ffn = 11008;
+    std::int64_t vocabulary = 32000;
+    std::int64_t maxPositions = 2048;
+    double epsilon = 1e-6;
+    double rotaryBase = 10000.0;
+    const char* activation = "silu";
+    bool tied = false;
+};
+
+void readLlamaForm(FieldReader& reader, Problems& problems, const LlamaForm& form, TransformerConfig& c)
+{
+    c.layers = reader.size("num_hidden_layers", form.layers);
+    c.hidden = reader.size("hidden_size", form.hidden);
+    c.heads = reader.size("num_attention_heads", form.heads);
+    c.keyValueHeads = reader.size("num_key_value_heads", form.keyValueHeads > 0 ? form.keyValueHeads : c.heads);
+    c.headDim = reader.size("head_dim", form.headDim > 0 ? form.headDim : c.hidden / c.heads);
+    c.ffn = reader.size("intermediate_size", form.ffn);
+    c.gatedFfn = true;
+    c.vocabulary = reader.size("vocab_size", form.vocabulary);
+    c.maxPositions = reader.size("max_position_embeddings", form.maxPositions);
+    c.tiedEmbeddings = reader.flag("tie_word_embeddings", form.tied);
+    c.norm = NormKind::RmsNorm;
+    c.normEpsilon = reader.number("rms_norm_eps", form.epsilon);
+    c.position = PositionKind::Rotary;
+    c.rotaryBase = rotaryNumber(reader, problems, "rope_theta", "rope_theta", form.rotaryBase);
+    const char* activationField = reader.find("hidden_activation") ? "hidden_activation" : "hidden_act";
+    c.activation = activationOf(reader, activationField, form.activation);
+}
+
+void readLlama(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {}, c);
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.ffnBias = reader.flag("mlp_bias", false);
+}
+
+void readMistral(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {.keyValueHeads = 8, .ffn = 14336, .maxPositions = 131072}, c);
+    // A null here is a choice (no window), not a field that is left out.
+    c.slidingWindow = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+}
+
+void readMixtral(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(
+        reader, problems, {.keyValueHeads = 8, .ffn = 14336, .maxPositions = 131072, .epsilon = 1e-5, .rotaryBase = 1e6}, c);
+    c.slidingWindow = reader.size("sliding_window", 0);
+    c.experts = reader.size("num_local_experts", 8);
+    c.expertsPerToken = reader.size("num_experts_per_tok", 2);
+    c.expertFfn = c.ffn;
+}
+
+/// Qwen's windows start after max_window_layers layers, and only where use_sliding_window says so.
+void readQwenWindow(FieldReader& reader, TransformerConfig& c)
+{
+    const bool used = reader.flag("use_sliding_window", false);
+    const std::int64_t window = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+    const std::int64_t whole = reader.size("max_window_layers", 28, 0);
+    if (!used || whole >= c.layers)
+        return;
+    c.slidingWindow = window;
+    c.slidingWindowLayers = window > 0 ? c.layers - whole : 0;
+}
+
+void readQwen2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {.ffn = 22016, .vocabulary = 151936, .maxPositions = 32768}, c);
+    readQwenWindow(reader, c);
+    c.attentionBias = true;
+}
+
+void readQwen3(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, {.headDim = 128, .ffn = 22016, .vocabulary = 151936, .maxPositions = 32768}, c);
+    readQwenWindow(reader, c);
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.queryKeyNorm = true;
+}
+
+void readGemma(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems,
+        {.layers = 28,
+            .hidden = 3072,
+            .heads = 16,
+            .keyValueHeads = 16,
+            .headDim = 256,
+            .ffn = 24576,
+            .vocabulary = 256000,
+            .maxPositions = 8192,
+            .activation = "gelu_pytorch_tanh",
+            .tied = true},
+        c);
+    // The library takes hidden_activation, and where that is missing the tanh form, whatever the older hidden_act says.
+    if (!reader.find("hidden_activation"))
+        c.activation = TransformerActivation::GeluTanh;
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.embeddingScale = true;
+}
+
+void readGemma2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems,
+        {.layers = 26,
+            .hidden = 2304,
+            .heads = 8,
+            .keyValueHeads = 4,
+            .headDim = 256,
+            .ffn = 9216,
+            .vocabulary = 256000,
+            .maxPositions = 8192,
+            .activation = "gelu_pytorch_tanh",
+            .tied = true},
+        c);
+    if (!reader.find("hidden_activation"))
+        c.activation = TransformerActivation::GeluTanh;
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.embeddingScale = true;
+    c.postNorms = true;
+    c.slidingWindow = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
+    c.slidingWindowLayers = c.slidingWindow > 0 ? (c.layers + 1) / 2 : 0; // every other layer, from the first
+    c.queryScale = reader.number("query_pre_attn_scalar", 256.0);
+    c.attentionSoftcap = reader.has("attn_logit_softcapping") ? reader.number("attn_logit_softcapping", 0.0) : 50.0;
+    c.logitSoftcap = reader.has("final_logit_softcapping") ? reader.number("final_logit_softcapping", 0.0) : 30.0;
+}
+
+struct Family {
+    const char* modelType;
+    void (*read)(FieldReader&, Problems&, TransformerConfig&);
+};
+constexpr std::array<Family, 9> kFamilies{
+    {{"gpt2", readGpt2}, {"gpt_neox", readNeoX}, {"llama", readLlama}, {"mistral", readMistral}, {"mixtral", readMixtral},
+        {"qwen2", readQwen2}, {"qwen3", readQwen3}, {"gemma", readGemma}, {"gemma2", readGemma2}}};
+
+Place placeOfByte(std::string_view text, std::size_t byte)
+{
+    Place place{.line = 1, .column = 1};
+    for (std::size_t i = 0; i < std::min(byte, text.size()); ++i) {
+        ++place.column;
+        if (text[i] == '\n') {
+            ++place.line;
+            place.column = 1;
+        }
+    }
+    return place;
+}
+
+Result<Json> parsed(std::string_view text)
+{
+    try {
+        return Json::parse(text);
+    } catch (const Json::parse_error& error) {
+        const std::size_t byte = error.byte > 0 ? error.byte - 1 : 0;
+        return Problem{"MW1350", byte >= text.size() ? "the text ends in the middle of JSON" : "this is not JSON", {},
+            placeOfByte(text, byte)};
+    } catch (const Json::exception&) {
+        return Problem{"MW1350", "this is not JSON"};
+    }
+}
+
+Result<const Family*> familyOf(const std::string& modelType)
+{
+    std::vector<std::string> names;
+    for (const Family& family : kFamilies) {
+        if (family.modelType == modelType)
+            return &family;
+        names.emplace_back(family.modelType);
+    }
+    return Problem{
+        "MW1351", fmt::format("unknown model_type: \"{}\"", modelType), suggestion(modelType, names), {.path = "model_type"}};
+}
+
+Result<TransformerConfig> configOf(const Json& json)
+{
+    if (!json.is_object())
+        return Problem{"MW1350", "a model's configuration is a JSON object"};
+    Problems problems;
+    FieldReader reader(json, problems);
+    const std::string modelType = reader.word("model_type", "");
+    if (!problems.empty())
+        return problems;
+    if (modelType.empty())
+        return Problem{"MW1352", "\"model_type\" is missing", "Name the kind of model, such as llama.", {.path = "model_type"}};
+    const auto family = familyOf(modelType);
+    if (!family)
+        return family.error();
+    TransformerConfig config;
+    config.name = reader.word("name", reader.word("_name_or_path", modelType));
+    (*family)->read(reader, problems, config);
+    if (problems.empty())
+        append(problems, transformerProblems(config));
+    if (!problems.empty())
+        return problems;
+    return config;
+}
+
+} // namespace
+
+Result<TransformerConfig> readTransformerConfig(std::string_view json, std::string_view file)
+{
+    const auto document = parsed(json);
+    if (!document)
+        return inFile(document.error(), std::string(file));
+    auto config = configOf(*document);
+    if (!config)
+        return inFile(config.error(), std::string(file));
+    return config;
+}
+
+} // namespace meshwright

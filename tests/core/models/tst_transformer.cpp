@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/transformer.h"
+#include "core/program/transform.h"
+#include "core/program/verify.h"
+#include "core/runtime/evaluate.h"
+
+#include "tests/values.h"
+
+#include <QtTest>
+
+#include <cmath>
+#include <random>
+
+using namespace meshwright;
+using namespace meshwright::tests;
+
+namespace {
+
+/// Two layers that a test can afford.
+TransformerConfig smallConfig()
+{
+    TransformerConfig c;
+    c.name = "small";
+    c.layers = 2;
+    c.hidden = 8;
+    c.heads = c.keyValueHeads = 2;
+    c.headDim = 4;
+    c.ffn = 12;
+    c.vocabulary = 7;
+    c.maxPositions = 6;
+    return c;
+}
+
+struct Case {
+    const char* name;
+    void (*change)(TransformerModel&);
+};
+
+/// Every part that a model may have, in few models.
+const std::vector<Case>& cases()
+{
+    static const std::vector<Case> all = {
+        {"llama", [](TransformerModel& m) { m.config.gatedFfn = true; }},
+        {"grouped queries", [](TransformerModel& m) { m.config.keyValueHeads = 1; }},
+        {"gpt2",
+            [](TransformerModel& m) {
+                m.config.norm = NormKind::LayerNorm;
+                m.config.position = PositionKind::Learned;
+                m.config.activation = TransformerActivation::GeluTanh;
+                m.config.attentionBias = m.config.outputBias = m.config.ffnBias = m.config.tiedEmbeddings = true;
+            }},
+        {"neox",
+            [](TransformerModel& m) {
+                m.config.norm = NormKind::LayerNorm;
+                m.config.parallelBlock = true;
+                m.config.rotaryFraction = 0.5;
+                m.config.activation = TransformerActivation::Relu;
+            }},
+        {"gemma2",
+            [](TransformerModel& m) {
+                m.config.gatedFfn = m.config.postNorms = m.config.embeddingScale = m.config.tiedEmbeddings = true;
+                m.config.attentionSoftcap = 5.0;
+                m.config.logitSoftcap = 3.0;
+                m.config.queryScale = 9.0;
+                m.config.slidingWindow = 2;
+                m.config.slidingWindowLayers = 1;
+            }},
+        {"qwen3, one-hot look-up",
+            [](TransformerModel& m) {
+                m.config.queryKeyNorm = true;
+                m.lookup = TokenLookup::Product;
+            }},
+        {"last token", [](TransformerModel& m) { m.predict = Prediction::LastToken; }},
+        {"experts",
+            [](TransformerModel& m) {
+                m.config.experts = 3;
+                m.config.expertsPerToken = 2;
+                m.config.expertFfn = 5;
+                m.config.gatedFfn = true;
+                m.config.sharedExperts = 1;
+                m.config.denseLayers = 1;
+            }},
+        {"every expert",
+            [](TransformerModel& m) {
+                m.config.experts = 3;
+                m.config.expertsPerToken = 1;
+                m.config.expertFfn = 5;
+                m.config.ffnBias = true;
+                m.capacityFactor = 0.0;
+            }},
+        {"expert biases",
+            [](TransformerModel& m) {
+                m.config.experts = 2;
+                m.config.expertsPerToken = 1;
+                m.config.expertFfn = 5;
+                m.config.ffnBias = true;
+            }},
+    };
+    return all;
+}
+
+TransformerModel modelOf(const char* name)
+{
+    TransformerModel model;
+    model.config = smallConfig();
+    model.sequence = 5;
+    for (const Case& each : cases()) {
+        if (std::string_view(each.name) == name)
+            each.change(model);
+    }
+    return model;
+}
+
+TrainingOptions optionsOf(Optimizer optimizer = SgdOptimizer{})
+{
+    TrainingOptions options;
+    options.batch = 3;
+    options.optimizer = std::move(optimizer);
+    return options;
+}
+
+Program programOf(const TransformerModel& model, const TrainingOptions& options = optionsOf())
+{
+    return valueOf(buildTransformerTraining(model, options));
+}
+
+/// Parameters and tokens drawn from a seed; states are zero.
+std::vector<HostArray> argumentsOf(const Function& f, std::int64_t vocabulary, unsigned seed = 1)
+{
+    std::mt19937 engine(seed);
+    std::normal_distribution<double> normal(0.0, 0.5);
+    std::vector<HostArray> arguments;
+    for (const ValueId id : f.arguments()) {
+        const Value& value = f[id];
+        std::vector<double> values(static_cast<std::size_t>(value.type.elements()), 0.0);
+        for (double& number : values) {
+            if (value.role == Role::Input)
+                number = static_cast<double>(engine() % static_cast<unsigned>(vocabulary));
+            else if (value.role == Role::Parameter)
+                number = normal(engine) + (value.name.ends_with("scale") ? 1.0 : 0.0);
+        }
+        arguments.push_back(HostArray::of(value.type, values));
+    }
+    return arguments;
+}
+
+std::vector<HostArray> evaluated(const Function& f, const std::vector<HostArray>& arguments)
+{
+    return valueOf(evaluate(f, arguments, {.inDouble = true}));
+}
+
+/// The gradients by all parameters, of "loss.fwd" and "loss.bwd".
+std::vector<HostArray> gradientsOf(const Program& program, const std::vector<HostArray>& arguments)
+{
+    std::vector<HostArray> inputs = evaluated(*program.find("loss.fwd"), arguments);
+    inputs.erase(inputs.begin(), inputs.begin() + 2);
+    inputs.push_back(HostArray::filled({DType::F32, {}}, 1.0));
+    return evaluated(*program.find("loss.bwd"), inputs);
+}
+
+double lossOf(const Program& program, const std::vector<HostArray>& arguments)
+{
+    return evaluated(*program.find("loss"), arguments).front().at(0);
+}
+
+double difference(const HostArray& a, const HostArray& b)
+{
+    double most = 0.0;
+    for (std::int64_t i = 0; i < a.type().elements(); ++i)
+        most = std::max(most, std::abs(a.at(i) - b.at(i)));
+    return most;
+}
+
+std::int64_t residualBytes(const Program& program)
+{
+    const Function& forward = *program.find("loss.fwd");
+    std::int64_t bytes = 0;
+    for (std::size_t i = 2; i < forward.results().size(); ++i) {
+        const ValueId result = forward.results()[i];
+        if (forward[result].producer.valid())
+            bytes += forward[result].type.bytes();
+    }
+    return bytes;
+}
+
+int dotsOf(const Function& f)
+{
+    int count = 0;
+    forEachOp(f, [&](OpId id) { count += f[id].kind == OpKind::DotGeneral ? 1 : 0; });
+    return count;
+}
+
+} // namespace
+
+class TestTransformer : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void wellFormed_data();
+    void wellFormed();
+    void parameters_data();
+    void parameters();
+    void gradients_data();
+    void gradients();
+    void unrolledEqualsLoop_data();
+    void unrolledEqualsLoop();
+    void recomputation_data();
+    void recomputation();
+    void causal();
+    void windows();
+    void groupedQueriesShareKeys();
+    void expertsWithRoom();
+    void rotaryIsRelative();
+    void mixedPrecision();
+    void untrainedLoss();
+    void learns();
+    void constraints();
+    void problems_data();
+    void problems();
+};
+
+void TestTransformer::wellFormed_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<bool>("unrolled");
+    for (const Case& each : cases()) {
+        for (const bool unrolled : {false, true})
+            QTest::newRow(qPrintable(QString("%1%2").arg(each.name, unrolled ? ", unrolled" : "")))
+                << QString(each.name) << unrolled;
+    }
+}
+
+void TestTransformer::wellFormed()
+{
+    QFETCH(QString, name);
+    QFETCH(bool, unrolled);
+    TransformerModel model = modelOf(qPrintable(name));
+    model.unrolled = unrolled;
+    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+        model.recompute = recompute;
+        Program program = programOf(model, optionsOf(AdamOptimizer{}));
+        for (Function& function : program.functions) {
+            const Problems found = verify(function, {});
+            QVERIFY2(found.empty(), found.empty() ? "" : describe(found).c_str());
+            QVERIFY2(eraseDeadOps(function) == 0 || function.name == "loss.fwd", function.name.c_str());
+        }
+    }
+}
+
+void TestTransformer::parameters_data()
+{
+    wellFormed_data();
+}
+
+// The arrays hold what the counts say; init draws each random one from a key of its own.
+void TestTransformer::parameters()
+{
+    QFETCH(QString, name);
+    QFETCH(bool, unrolled);
+    TransformerModel model = modelOf(qPrintable(name));
+    model.unrolled = unrolled;
+    std::int64_t elements = 0;
+    std::size_t random = 0;
+    for (const ModelArray& array : transformerParameters(model)) {
+        elements += elementCount(array.shape);
+        random += array.kind == ModelArray::Kind::Weight ? 1 : 0;
+        QCOMPARE(array.meaning.size(), array.shape.size());
+    }
+    QCOMPARE(elements, parameterCounts(model.config).total);
+    const auto keys = initKeys(model, optionsOf(), keyOfSeed(0));
+    QCOMPARE(keys.size(), random);
+    const Program program = programOf(model);
+    const Function& init = *program.find("init");
+    QCOMPARE(init.arguments().size(), random);
+    for (std::size_t i = 0; i < random; ++i)
+        QCOMPARE(text(init[init.arguments()[i]].name), text(keys[i].first));
+}
+
+void TestTransformer::gradients_data()
+{
+    QTest::addColumn<QString>("name");
+    for (const Case& each : cases())
+        QTest::newRow(each.name) << QString(each.name);
+}
+
+// Along one direction for each parameter, against central differences.
+void TestTransformer::gradients()
+{
+    QFETCH(QString, name);
+    const TransformerModel model = modelOf(qPrintable(name));
+    const Program program = programOf(model);
+    const Function& loss = *program.find("loss");
+    const std::vector<HostArray> arguments = argumentsOf(loss, model.config.vocabulary);
+    const std::vector<HostArray> gradients = gradientsOf(program, arguments);
+    std::mt19937 engine(5);
+    for (std::size_t p = 0; p < gradients.size(); ++p) {
+        std::vector<double> direction(static_cast<std::size_t>(gradients[p].type().elements()));
+        double along = 0.0;
+        for (std::size_t i = 0; i < direction.size(); ++i) {
+            direction[i] = engine() % 2 == 0 ? 1.0 : -1.0;
+            along += direction[i] * gradients[p].at(static_cast<std::int64_t>(i));
+        }
+        constexpr double kStep = 1e-6;
+        const auto moved = [&](double step) {
+            std::vector<double> values = arguments[p].values();
+            for (std::size_t i = 0; i < values.size(); ++i)
+                values[i] += step * direction[i];
+            std::vector<HostArray> changed = arguments;
+            changed[p] = HostArray::of({DType::F64, arguments[p].type().shape}, values);
+            return lossOf(program, changed);
+        };
+        const double expected = (moved(kStep) - moved(-kStep)) / (2.0 * kStep);
+        const std::string& parameter = loss[loss.arguments()[p]].name;
+        QVERIFY2(std::abs(along - expected) < 1e-6 * (1.0 + std::abs(expected)),
+            qPrintable(QString("%1: %2, differences %3").arg(text(parameter)).arg(along).arg(expected)));
+    }
+}
+
+void TestTransformer::unrolledEqualsLoop_data()
+{
+    gradients_data();
+}
+
+void TestTransformer::unrolledEqualsLoop()
+{
+    QFETCH(QString, name);
+    TransformerModel model = modelOf(qPrintable(name));
+    const Program looped = programOf(model);
+    const std::vector<HostArray> stacked = argumentsOf(*looped.find("loss"), model.config.vocabulary);
+    model.unrolled = true;
+    const Program unrolled = programOf(model);
+    const Function& loss = *unrolled.find("loss");
+    const Function& loopedLoss = *looped.find("loss");
+    std::vector<HostArray> single;
+    for (const ValueId id : loss.arguments()) {
+        // "layers.1.ffn.up.w" is slice 1 of "layers.ffn.up.w"
+        std::string wanted = loss[id].name;
+        std::int64_t index = -1;
+        for (const std::string run : {"layers.", "dense_layers."}) {
+            if (wanted.starts_with(run)) {
+                index = wanted[run.size()] - '0';
+                wanted.erase(run.size(), 2);
+            }
+        }
+        for (std::size_t i = 0; i < stacked.size(); ++i) {
+            if (loopedLoss[loopedLoss.arguments()[i]].name != wanted)
+                continue;
+            const std::vector<double> all = stacked[i].values();
+            const auto count = static_cast<std::ptrdiff_t>(loss[id].type.elements());
+            const auto from = all.begin() + (index < 0 ? 0 : index * count);
+            single.push_back(HostArray::of(loss[id].type, std::vector<double>(from, from + count)));
+        }
+    }
+    QCOMPARE(single.size(), loss.arguments().size());
+    QVERIFY(std::abs(lossOf(looped, stacked) - lossOf(unrolled, single)) < 1e-12);
+}
+
+void TestTransformer::recomputation_data()
+{
+    QTest::addColumn<Recompute>("recompute");
+    QTest::addColumn<bool>("unrolled");
+    for (const bool unrolled : {false, true}) {
+        const char* form = unrolled ? ", unrolled" : "";
+        QTest::newRow(qPrintable(QString("selective%1").arg(form))) << Recompute::Selective << unrolled;
+        QTest::newRow(qPrintable(QString("full%1").arg(form))) << Recompute::Full << unrolled;
+        QTest::newRow(qPrintable(QString("dots%1").arg(form))) << Recompute::Dots << unrolled;
+        QTest::newRow(qPrintable(QString("dots without batch%1").arg(form))) << Recompute::DotsWithoutBatch << unrolled;
+    }
+}
+
+// The same gradients from fewer residuals, for more products in the backward run.
+void TestTransformer::recomputation()
+{
+    QFETCH(Recompute, recompute);
+    QFETCH(bool, unrolled);
+    TransformerModel model = modelOf("llama");
+    model.unrolled = unrolled;
+    const Program all = programOf(model);
+    model.recompute = recompute;
+    const Program program = programOf(model);
+    const std::vector<HostArray> arguments = argumentsOf(*all.find("loss"), model.config.vocabulary);
+    const std::vector<HostArray> expected = gradientsOf(all, arguments);
+    const std::vector<HostArray> gradients = gradientsOf(program, arguments);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        QVERIFY(difference(expected[i], gradients[i]) < 1e-12);
+    QVERIFY(residualBytes(program) < residualBytes(all));
+    const int dots = dotsOf(*program.find("loss.bwd"));
+    const int without = dotsOf(*all.find("loss.bwd"));
+    if (recompute == Recompute::Dots)
+        QCOMPARE(dots, without);
+    else
+        QVERIFY(dots > without);
+    if (recompute != Recompute::Full)
+        return;
+    // Of a layer only its input is left.
+    const std::int64_t stream = 3 * 5 * 8 * 4;
+    const Function& forward = *program.find("loss.fwd");
+    std::int64_t kept = 0;
+    for (const ValueId result : forward.results()) {
+        if (forward[result].producer.valid() && forward[forward[result].producer].kind == OpKind::Repeat)
+            kept += forward[result].type.bytes();
+    }
+    if (!unrolled)
+        QCOMPARE(kept, 3 * stream); // two layers' inputs, and what leaves the last
+}
+
+/// "predictions" of "loss": the logits [batch, sequence, vocabulary].
+HostArray logitsOf(const TransformerModel& model, const std::vector<HostArray>& arguments)
+{
+    return evaluated(*programOf(model).find("loss"), arguments)[1];
+}
+
+/// The largest change of the logits at each position when the token at `changed` is another.
+std::vector<double> changesOf(const TransformerModel& model, std::int64_t changed)
+{
+    const Program program = programOf(model);
+    const Function& loss = *program.find("loss");
+    std::vector<HostArray> arguments = argumentsOf(loss, model.config.vocabulary);
+    const HostArray before = logitsOf(model, arguments);
+    std::vector<double> tokens = arguments[arguments.size() - 2].values();
+    double& token = tokens[static_cast<std::size_t>(changed)]; // of the first row
+    token = token == 0.0 ? 1.0 : 0.0;
+    arguments[arguments.size() - 2] = HostArray::of({DType::S32, {3, model.sequence}}, tokens);
+    const HostArray after = logitsOf(model, arguments);
+    std::vector<double> changes;
+    for (std::int64_t position = 0; position < model.sequence; ++position) {
+        double most = 0.0;
+        for (std::int64_t v = 0; v < model.config.vocabulary; ++v) {
+            const std::int64_t at = position * model.config.vocabulary + v;
+            most = std::max(most, std::abs(after.at(at) - before.at(at)));
+        }
+        changes.push_back(most);
+    }
+    return changes;
+}
+
+void TestTransformer::causal()
+{
+    for (const char* name : {"llama", "gpt2", "neox", "experts"}) {
+        const std::vector<double> changes = changesOf(modelOf(name), 2);
+        QVERIFY2(changes[0] == 0.0 && changes[1] == 0.0, name);
+        QVERIFY2(changes[2] > 1e-6 && changes[3] > 1e-9 && changes[4] > 1e-9, name);
+    }
+}
+
+// A query that sees two keys in each of two layers is reached by a token two places before it, not by one three places before.
+void TestTransformer::windows()
+{
+    TransformerModel model = modelOf("llama");
+    model.config.slidingWindow = 2;
+    const std::vector<double> changes = changesOf(model, 0);
+    QVERIFY(changes[1] > 1e-9 && changes[2] > 1e-9);
+    QVERIFY(changes[3] == 0.0 && changes[4] == 0.0);
+    model.config.slidingWindowLayers = 1; // the other layer sees all
+    QVERIFY(changesOf(model, 0)[4] > 1e-9);
+}
+
+// One key and value head for two query heads is the same as two equal ones.
+void TestTransformer::groupedQueriesShareKeys()
+{
+    const TransformerModel grouped = modelOf("grouped queries");
+    TransformerModel full = grouped;
+    full.config.keyValueHeads = 2;
+    const Program groupedProgram = programOf(grouped);
+    const Program fullProgram = programOf(full);
+    std::vector<HostArray> arguments = argumentsOf(*groupedProgram.find("loss"), grouped.config.vocabulary);
+    const double expected = lossOf(groupedProgram, arguments);
+    const Function& loss = *fullProgram.find("loss");
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const Value& value = loss[loss.arguments()[i]];
+        if (value.type.shape == arguments[i].type().shape)
+            continue;
+        QCOMPARE(value.type.shape, (Shape{2, 8, 2, 4}));
+        std::vector<double> doubled;
+        const std::vector<double> once = arguments[i].values();
+        for (std::size_t at = 0; at < once.size(); at += 4) {
+            for (int copy = 0; copy < 2; ++copy)
+                doubled.insert(doubled.end(), once.begin() + static_cast<std::ptrdiff_t>(at),
+                    once.begin() + static_cast<std::ptrdiff_t>(at) + 4);
+        }
+        arguments[i] = HostArray::of(value.type, doubled);
+    }
+    QVERIFY(std::abs(lossOf(fullProgram, arguments) - expected) < 1e-12);
+}
+
+// With room for every token, sending tokens to experts equals computing all of them everywhere.
+void TestTransformer::expertsWithRoom()
+{
+    for (const char* name : {"experts", "every expert", "expert biases"}) {
+        TransformerModel model = modelOf(name);
+        model.capacityFactor = 0.0;
+        const Program everywhere = programOf(model);
+        model.capacityFactor = 100.0;
+        const Program sent = programOf(model);
+        const std::vector<HostArray> arguments = argumentsOf(*sent.find("loss"), model.config.vocabulary);
+        QVERIFY2(std::abs(lossOf(everywhere, arguments) - lossOf(sent, arguments)) < 1e-12, name);
+    }
+}
+
+// Rotary positions see distances only: with one token in all places, every position that sees all-equal keys gives the same logits.
+void TestTransformer::rotaryIsRelative()
+{
+    const TransformerModel model = modelOf("llama");
+    std::vector<HostArray> arguments = argumentsOf(*programOf(model).find("loss"), model.config.vocabulary);
+    arguments[arguments.size() - 2] = HostArray::filled({DType::S32, {3, 5}}, 4.0);
+    const HostArray logits = logitsOf(model, arguments);
+    for (std::int64_t i = 0; i < 7; ++i)
+        QVERIFY(std::abs(logits.at(i) - logits.at(4 * 7 + i)) < 1e-12);
+}
+
+void TestTransformer::mixedPrecision()
+{
+    TrainingOptions options = optionsOf(AdamOptimizer{});
+    options.activationType = options.matmulType = DType::BF16;
+    TransformerModel model = modelOf("llama");
+    const Program program = programOf(model, options);
+    const Function& loss = *program.find("loss");
+    QVERIFY(verify(*program.find("step"), {}).empty());
+    const auto stream = loss.findValue("act.layers");
+    QVERIFY(stream);
+    QVERIFY(loss[*stream].type.dtype == DType::BF16);
+    QVERIFY(loss[*loss.findValue("act.logits")].type.dtype == DType::F32);
+    QVERIFY(loss[loss.arguments().front()].type.dtype == DType::F32);
+    const std::vector<HostArray> arguments = argumentsOf(loss, model.config.vocabulary);
+    const double exact = lossOf(programOf(model), arguments);
+    const double rounded = valueOf(evaluate(loss, arguments)).front().at(0);
+    QVERIFY(std::abs(rounded - exact) < 0.05 * exact && rounded != exact);
+}
+
+// With all weights zero every token is as likely as any other.
+void TestTransformer::untrainedLoss()
+{
+    for (const char* name : {"llama", "last token", "experts"}) {
+        const TransformerModel model = modelOf(name);
+        const Program program = programOf(model);
+        std::vector<HostArray> arguments = argumentsOf(*program.find("loss"), 7);
+        for (HostArray& argument : arguments) {
+            if (argument.type().dtype == DType::F32)
+                argument = HostArray::filled(argument.type(), 0.0);
+        }
+        QVERIFY2(std::abs(lossOf(program, arguments) - std::log(7.0)) < 1e-12, name);
+    }
+}
+
+// A few steps on one batch bring the loss down, also through the optimiser's states and in f32.
+void TestTransformer::learns()
+{
+    const TransformerModel model = modelOf("llama");
+    const Program program = programOf(model, optionsOf(AdamOptimizer{0.01, 0.9, 0.999, 1e-8}));
+    const Function& step = *program.find("step");
+    std::vector<HostArray> arguments = argumentsOf(step, 7);
+    double first = 0.0;
+    double last = 0.0;
+    for (int i = 0; i < 30; ++i) {
+        const std::vector<HostArray> results = valueOf(evaluate(step, arguments));
+        last = results[results.size() - 2].at(0);
+        first = i == 0 ? last : first;
+        std::copy(results.begin(), results.end() - 2, arguments.begin());
+    }
+    QVERIFY2(last < 0.5 * first, qPrintable(QString("%1 to %2").arg(first).arg(last)));
+}
+
+void TestTransformer::constraints()
+{
+    const Mesh mesh = meshOf("data=2,model=2");
+    TrainingOptions options = optionsOf();
+    const TransformerModel model = modelOf("llama");
+    for (const ModelArray& array : transformerActivations(model, options.batch))
+        options.constraints[array.name] = {TensorSharding::replicatedOf(array.shape.size()), "sharding." + array.name};
+    const auto program = buildTransformerTraining(model, options);
+    QVERIFY2(program, qPrintable(described(program)));
+    int found = 0;
+    forEachOp(*program->find("loss"),
+        [&](OpId id) { found += (*program->find("loss"))[id].kind == OpKind::ShardingConstraint ? 1 : 0; });
+    QCOMPARE(found, static_cast<int>(options.constraints.size()));
+
+    options.constraints = {{"act.layers.atention", {TensorSharding::replicatedOf(3), "sharding.a"}},
+        {"act.logits", {TensorSharding::replicatedOf(2), "sharding.b"}}};
+    const auto wrong = buildTransformerTraining(model, options);
+    QCOMPARE(idsOf(wrong), QString("MW1312 MW1308"));
+    QVERIFY(described(wrong).contains("did you mean \"act.layers.attention\"?"));
+}
+
+void TestTransformer::problems_data()
+{
+    QTest::addColumn<TransformerModel>("model");
+    QTest::addColumn<QString>("expected");
+    const auto row = [](const char* name, auto change, const char* expected) {
+        TransformerModel model = modelOf("gpt2");
+        change(model);
+        QTest::newRow(name) << model << QString(expected);
+    };
+    row(
+        "good", [](TransformerModel&) {}, "");
+    row(
+        "no sequence", [](TransformerModel& m) { m.sequence = 0; }, "MW1352: sequence must be 1 to 2^30, got: 0");
+    row(
+        "positions", [](TransformerModel& m) { m.sequence = 7; },
+        "MW1355: a sequence of 7 tokens, but only 6 positions are learned");
+    row(
+        "capacity", [](TransformerModel& m) { m.capacityFactor = -1.0; }, "MW1352: capacityFactor must be at least 0");
+    row(
+        "latent", [](TransformerModel& m) { m.config.keyValueRank = 4; },
+        "MW1354: attention over latent keys and values has no program yet");
+    row(
+        "sizes", [](TransformerModel& m) { m.config.heads = 0; }, "MW1352: heads must be 1 to 2^40, got: 0");
+}
+
+void TestTransformer::problems()
+{
+    QFETCH(TransformerModel, model);
+    QFETCH(QString, expected);
+    const Problems found = buildProblems(model);
+    const QString words = found.empty() ? QString() : text(describe(found));
+    QVERIFY2(expected.isEmpty() ? words.isEmpty() : words.contains(expected), qPrintable(words));
+}
+
+QTEST_APPLESS_MAIN(TestTransformer)
+#include "tst_transformer.moc"

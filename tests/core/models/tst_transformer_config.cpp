@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/transformer_config.h"
+#include "core/support/file.h"
+#include "core/support/resources.h"
+
+#include "tests/values.h"
+
+#include <nlohmann/json.hpp>
+
+#include <QtTest>
+
+#include <cmath>
+#include <filesystem>
+
+using namespace meshwright;
+using namespace meshwright::tests;
+
+namespace {
+
+using Json = nlohmann::json;
+
+TransformerConfig shipped(const std::string& name)
+{
+    const auto path = findResource("models/" + name + ".json");
+    if (!path)
+        return {};
+    return valueOf(readTransformerConfig(valueOf(readFile(path->string())), path->string()));
+}
+
+TransformerConfig configOf(const char* json)
+{
+    return valueOf(readTransformerConfig(json, "config.json"));
+}
+
+/// The model of a record of published measurements (kind training_step), whose fields have names of their own.
+TransformerConfig recorded(const Json& m)
+{
+    const auto size = [&](const char* name) { return m.contains(name) && m[name].is_number() ? m[name].get<std::int64_t>() : 0; };
+    TransformerConfig c;
+    c.position = PositionKind::None; // the records do not say, and these counts do not ask
+    c.layers = size("layers");
+    c.hidden = size("hidden");
+    c.heads = size("heads");
+    c.keyValueHeads = size("kv_heads");
+    c.headDim = size("head_dim");
+    c.ffn = size("ffn");
+    c.gatedFfn = m.value("gated_mlp", false);
+    c.vocabulary = size("vocab");
+    c.tiedEmbeddings = m.value("tied_embeddings", false);
+    c.slidingWindow = size("window");
+    c.slidingWindowLayers = size("window_layers");
+    c.experts = size("experts");
+    c.expertsPerToken = size("experts_per_token");
+    c.expertFfn = size("moe_ffn");
+    if (c.experts > 0) {
+        c.denseLayers = c.layers - size("moe_layers");
+        c.sharedExperts
+            = size("shared_ffn") > 0 ? size("shared_experts") * size("shared_ffn") / c.expertFfn : size("shared_experts");
+    }
+    c.queryRank = size("q_lora_rank");
+    c.keyValueRank = size("kv_lora_rank");
+    c.latentRotaryDim = size("qk_rope_head_dim");
+    c.valueHeadDim = size("v_head_dim");
+    return c;
+}
+
+/// Equal as far as a file prints it, to six figures.
+bool equalToSix(double a, double b)
+{
+    return std::abs(a - b) <= 0.5000001e-5 * std::pow(10.0, std::floor(std::log10(std::abs(b))));
+}
+
+} // namespace
+
+class TestTransformerConfig : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void published_data();
+    void published();
+    void parts();
+    void flops_data();
+    void flops();
+    void records();
+    void defaults_data();
+    void defaults();
+    void problems_data();
+    void problems();
+    void brokenOff();
+    void sizeProblems_data();
+    void sizeProblems();
+};
+
+// Parameters as the models' repositories count them (sum of the elements of all tensors in the checkpoint).
+void TestTransformerConfig::published_data()
+{
+    QTest::addColumn<TransformerConfig>("config");
+    QTest::addColumn<qint64>("total");
+
+    QTest::newRow("GPT-2") << shipped("gpt2") << qint64{124439808};
+    QTest::newRow("GPT-2 XL") << configOf(R"({"model_type": "gpt2", "n_layer": 48, "n_embd": 1600, "n_head": 25})")
+                              << qint64{1557611200};
+    QTest::newRow("GPT-NeoX-20B") << shipped("gpt_neox_20b") << qint64{20554567680};
+    QTest::newRow("Llama 2 7B") << shipped("llama2_7b") << qint64{6738415616};
+    QTest::newRow("Llama 3 8B") << shipped("llama3_8b") << qint64{8030261248};
+    QTest::newRow("Llama 3 70B") << shipped("llama3_70b") << qint64{70553706496};
+    QTest::newRow("Llama 3.1 405B") << shipped("llama3_405b") << qint64{405853388800};
+    QTest::newRow("Mistral 7B") << shipped("mistral_7b") << qint64{7241732096};
+    QTest::newRow("Qwen2 7B") << shipped("qwen2_7b") << qint64{7615616512};
+    QTest::newRow("Gemma 7B") << shipped("gemma_7b") << qint64{8537680896};
+    QTest::newRow("Mixtral 8x7B") << shipped("mixtral_8x7b") << qint64{46702792704};
+    QTest::newRow("Gemma 2 2B") << configOf(R"({"model_type": "gemma2"})") << qint64{2614341888};
+    QTest::newRow("Qwen3 8B") << configOf(R"({"model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 4096,
+        "intermediate_size": 12288, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936})")
+                              << qint64{8190735360};
+    QTest::newRow("Qwen2 0.5B, tied") << configOf(R"({"model_type": "qwen2", "num_hidden_layers": 24, "hidden_size": 896,
+        "intermediate_size": 4864, "num_attention_heads": 14, "num_key_value_heads": 2, "vocab_size": 151936, "tie_word_embeddings": true})")
+                                      << qint64{494032768};
+}
+
+void TestTransformerConfig::published()
+{
+    QFETCH(TransformerConfig, config);
+    QFETCH(qint64, total);
+    const ParameterCounts counts = parameterCounts(config);
+    QCOMPARE(qint64{counts.total}, total);
+    if (config.experts == 0)
+        QCOMPARE(counts.active, counts.total);
+    else
+        QVERIFY(counts.active < counts.total);
+    // The parts add up to the whole.
+    const std::int64_t dense = config.experts == 0 ? config.layers : config.denseLayers;
+    const std::int64_t parts = counts.embedding + counts.head + counts.finalNorm
+        + config.layers * (counts.attentionPerLayer + counts.normsPerLayer) + dense * counts.ffnPerLayer
+        + (config.layers - dense) * counts.expertsPerLayer;
+    QCOMPARE(parts, counts.total);
+}
+
+// GPT-2, by hand: h = 768, 12 h^2 + 13 h a layer of which 4 h are norms.
+void TestTransformerConfig::parts()
+{
+    const ParameterCounts counts = parameterCounts(shipped("gpt2"));
+    QCOMPARE(counts.embedding, std::int64_t{(50257 + 1024) * 768});
+    QCOMPARE(counts.head, std::int64_t{0});
+    QCOMPARE(counts.attentionPerLayer, std::int64_t{4 * 768 * 768 + 4 * 768});
+    QCOMPARE(counts.ffnPerLayer, std::int64_t{8 * 768 * 768 + 5 * 768});
+    QCOMPARE(counts.normsPerLayer, std::int64_t{4 * 768});
+    QCOMPARE(counts.finalNorm, std::int64_t{2 * 768});
+    QCOMPARE(counts.expertsPerLayer, std::int64_t{0});
+    QCOMPARE(counts.matrices, std::int64_t{50257 * 768 + 12 * 12 * 768 * 768});
+    // 12.9 billion of Mixtral's are active: two of eight experts
+    QCOMPARE(parameterCounts(shipped("mixtral_8x7b")).active, std::int64_t{12879925248});
+}
+
+// FLOPs of a token as records of the open-source projects' runs have them.
+void TestTransformerConfig::flops_data()
+{
+    QTest::addColumn<TransformerConfig>("config");
+    QTest::addColumn<qint64>("sequence");
+    QTest::addColumn<double>("full");
+    QTest::addColumn<double>("causal"); // printed with six figures
+
+    QTest::newRow("Llama 3.1 405B") << shipped("llama3_405b") << qint64{8192} << 2625424588800.0 << 2523960000000.0;
+    QTest::newRow("Llama 3 8B") << shipped("llama3_8b") << qint64{8192} << 57912852480.0 << 51470400000.0;
+    TransformerConfig mixtral = shipped("mixtral_8x7b");
+    QTest::newRow("Mixtral 8x7B") << mixtral << qint64{4096} << 82933972992.0 << 79712700000.0;
+    TransformerConfig oss; // windows of 128 keys in half the layers
+    oss.layers = 36;
+    oss.hidden = oss.ffn = oss.expertFfn = 2880;
+    oss.heads = oss.headDim = 64;
+    oss.keyValueHeads = 8;
+    oss.gatedFfn = true;
+    oss.vocabulary = 201088;
+    oss.experts = 128;
+    oss.expertsPerToken = 4;
+    oss.slidingWindow = 128;
+    oss.slidingWindowLayers = 18;
+    QTest::newRow("GPT-OSS 120B") << oss << qint64{4096} << 34523725824.0 << 32711800000.0;
+    TransformerConfig deepseek;
+    deepseek.layers = 61;
+    deepseek.hidden = 7168;
+    deepseek.heads = deepseek.keyValueHeads = deepseek.headDim = deepseek.valueHeadDim = 128;
+    deepseek.ffn = 18432;
+    deepseek.gatedFfn = true;
+    deepseek.vocabulary = 129280;
+    deepseek.experts = 256;
+    deepseek.expertsPerToken = 8;
+    deepseek.expertFfn = 2048;
+    deepseek.sharedExperts = 1;
+    deepseek.denseLayers = 3;
+    deepseek.queryRank = 1536;
+    deepseek.keyValueRank = 512;
+    deepseek.latentRotaryDim = 64;
+    QTest::newRow("DeepSeek-V3") << deepseek << qint64{4096} << 281152000000.0 << 250450000000.0;
+}
+
+void TestTransformerConfig::flops()
+{
+    QFETCH(TransformerConfig, config);
+    QFETCH(qint64, sequence);
+    QFETCH(double, full);
+    QFETCH(double, causal);
+    QVERIFY(equalToSix(modelFlopsPerToken(config, sequence, AttentionCount::Full), full));
+    QVERIFY(equalToSix(modelFlopsPerToken(config, sequence, AttentionCount::Causal), causal));
+    const ParameterCounts counts = parameterCounts(config);
+    QCOMPARE(modelFlopsPerToken(config, sequence, AttentionCount::None),
+        6.0 * static_cast<double>(counts.activeMatrices - counts.head)); // one table is only looked up in
+}
+
+// Every record in the folder that MESHWRIGHT_PUBLISHED names: parameters in matrices, FLOPs of a token.
+void TestTransformerConfig::records()
+{
+    const QByteArray folder = qgetenv("MESHWRIGHT_PUBLISHED");
+    if (folder.isEmpty())
+        QSKIP("MESHWRIGHT_PUBLISHED names no folder of records");
+    int judged = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.toStdString())) {
+        if (entry.path().extension() != ".json")
+            continue;
+        const Json records = Json::parse(valueOf(readFile(entry.path().string())));
+        for (const Json& record : records) {
+            if (!record.is_object() || !record.contains("derived") || !record["derived"].contains("params_computed"))
+                continue;
+            const TransformerConfig config = recorded(record["model"]);
+            const std::int64_t sequence = record["model"]["seq"];
+            const Json& derived = record["derived"];
+            const std::string id = record["id"];
+            QVERIFY2(transformerProblems(config).empty(), id.c_str());
+            QVERIFY2(parameterCounts(config).matrices == derived["params_computed"].get<std::int64_t>(), id.c_str());
+            const auto& full = derived["model_flops_per_token_full_attention"];
+            const double ours = modelFlopsPerToken(config, sequence, AttentionCount::Full);
+            QVERIFY2(full.is_number_integer() ? ours == full.get<double>() : equalToSix(ours, full.get<double>()), id.c_str());
+            QVERIFY2(equalToSix(modelFlopsPerToken(config, sequence, AttentionCount::Causal),
+                         derived["model_flops_per_token_causal_attention"].get<double>()),
+                id.c_str());
+            ++judged;
+        }
+    }
+    qInfo("%d records agree", judged);
+    QVERIFY(judged > 0);
+}
+
+// What that library's configuration classes have where the file says nothing: the total tells most of them.
+void TestTransformerConfig::defaults_data()
+{
+    QTest::addColumn<QString>("type");
+    QTest::addColumn<qint64>("layers");
+    QTest::addColumn<qint64>("hidden");
+    QTest::addColumn<qint64>("keyValueHeads");
+    QTest::addColumn<qint64>("headDim");
+    QTest::addColumn<qint64>("ffn");
+    QTest::addColumn<qint64>("vocabulary");
+    QTest::addColumn<qint64>("window");
+    QTest::addColumn<bool>("tied");
+
+    const auto row = [](const char* type, std::array<qint64, 7> sizes, bool tied) {
+        QTest::newRow(type) << QString(type) << sizes[0] << sizes[1] << sizes[2] << sizes[3] << sizes[4] << sizes[5] << sizes[6]
+                            << tied;
+    };
+    row("gpt2", {12, 768, 12, 64, 3072, 50257, 0}, true);
+    row("gpt_neox", {44, 6144, 64, 96, 24576, 50432, 0}, false);
+    row("llama", {32, 4096, 32, 128, 11008, 32000, 0}, false);
+    row("mistral", {32, 4096, 8, 128, 14336, 32000, 4096}, false);
+    row("mixtral", {32, 4096, 8, 128, 14336, 32000, 0}, false);
+    row("qwen2", {32, 4096, 32, 128, 22016, 151936, 0}, false);
+    row("qwen3", {32, 4096, 32, 128, 22016, 151936, 0}, false);
+    row("gemma", {28, 3072, 16, 256, 24576, 256000, 0}, true);
+    row("gemma2", {26, 2304, 4, 256, 9216, 256000, 4096}, true);
+}
+
+void TestTransformerConfig::defaults()
+{
+    QFETCH(QString, type);
+    const TransformerConfig c
+        = valueOf(readTransformerConfig(("{\"model_type\": \"" + type + "\"}").toStdString(), "config.json"));
+    QTEST(qint64{c.layers}, "layers");
+    QTEST(qint64{c.hidden}, "hidden");
+    QTEST(qint64{c.keyValueHeads}, "keyValueHeads");
+    QTEST(qint64{c.headDim}, "headDim");
+    QTEST(qint64{c.ffn}, "ffn");
+    QTEST(qint64{c.vocabulary}, "vocabulary");
+    QTEST(qint64{c.slidingWindow}, "window");
+    QTEST(c.tiedEmbeddings, "tied");
+    QCOMPARE(c.name, type.toStdString());
+}
+
+void TestTransformerConfig::problems_data()
+{
+    QTest::addColumn<QByteArray>("json");
+    QTest::addColumn<QString>("expected");
+
+    const auto row = [](const char* name, const char* json, const char* expected) {
+        QTest::newRow(name) << QByteArray(json) << QString(expected);
+    };
+    row("empty", "", "config.json:1:1: error MW1350: the text ends in the middle of JSON");
+    row("no JSON", "{\n  model_type: llama}", "config.json:2:3: error MW1350: this is not JSON");
+    row("a list", "[1]", "config.json: error MW1350: a model's configuration is a JSON object");
+    row("no kind", "{}", "config.json: error MW1352: \"model_type\" is missing");
+    row("kind is a number", R"({"model_type": 3})", "\"model_type\" must be a text, got: 3");
+    row("unknown kind", R"({"model_type": "lama"})", "MW1351: unknown model_type: \"lama\"");
+    row("near kind", R"({"model_type": "lama"})", "did you mean \"llama\"?");
+    row("wrong type", R"({"model_type": "gpt2", "n_layer": "twelve"})",
+        "MW1352: \"n_layer\" must be a whole number from 1 to 2^40, got: \"twelve\"");
+    row("fraction", R"({"model_type": "gpt2", "n_layer": 1.5})", "got: 1.5");
+    row("negative", R"({"model_type": "llama", "num_attention_heads": -1})",
+        "\"num_attention_heads\" must be a whole number from 1 to 2^40, got: -1");
+    row("zero heads", R"({"model_type": "llama", "num_attention_heads": 0})", "got: 0");
+    row("too large", R"({"model_type": "llama", "vocab_size": 18446744073709551615})", "got: 18446744073709551615");
+    row("too many parameters", R"({"model_type": "llama", "hidden_size": 1000000000000, "intermediate_size": 1000000000000})",
+        "parameters, more than 2^53");
+    row("activation", R"({"model_type": "llama", "hidden_act": "mish"})",
+        "\"hidden_act\" must be gelu, gelu_new, gelu_pytorch_tanh, silu or relu, got: \"mish\"");
+    row("flag", R"({"model_type": "llama", "tie_word_embeddings": "no"})",
+        "\"tie_word_embeddings\" must be true or false, got: \"no\"");
+    row("uneven heads", R"({"model_type": "llama", "num_key_value_heads": 5})",
+        "MW1353: 32 query heads cannot be shared evenly by 5 key and value heads");
+    row("head size", R"({"model_type": "gpt2", "n_embd": 770})", "MW1353: hidden size 770 does not divide by 12 heads");
+    row("no head left", R"({"model_type": "llama", "hidden_size": 16})", "MW1352: headDim must be 1 to 2^40, got: 0");
+    row("odd rotation", R"({"model_type": "llama", "head_dim": 7})",
+        "MW1353: rotary positions turn pairs, but 7 dims of a head are rotated");
+    row("experts", R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "MW1353: a token cannot pass 9 of 8 experts");
+    row("infinite", R"({"model_type": "llama", "rope_theta": 1e999})", "MW1350");
+    row("fraction of a head", R"({"model_type": "gpt_neox", "rotary_pct": 2})", "rotaryFraction must be 0 to 1, got: 2");
+    row("two at once", R"({"model_type": "gpt2", "n_layer": 0, "n_head": []})", "\"n_head\" must be");
+    row("deep", "[[[[[[[[[[[[[[[[[[[[", "MW1350");
+}
+
+void TestTransformerConfig::problems()
+{
+    QFETCH(QByteArray, json);
+    QFETCH(QString, expected);
+    const auto config = readTransformerConfig(json.toStdString(), "config.json");
+    QVERIFY(!config);
+    QVERIFY2(described(config).contains(expected), qPrintable(described(config)));
+}
+
+// A text that breaks off anywhere is a problem with a place, or a smaller whole; never a crash.
+void TestTransformerConfig::brokenOff()
+{
+    const auto path = findResource("models/mixtral_8x7b.json");
+    QVERIFY(path);
+    const std::string whole = valueOf(readFile(path->string()));
+    for (std::size_t length = 0; length + 2 < whole.size(); ++length)
+        QCOMPARE(idsOf(readTransformerConfig(whole.substr(0, length), "config.json")), QString("MW1350"));
+}
+
+void TestTransformerConfig::sizeProblems_data()
+{
+    QTest::addColumn<TransformerConfig>("config");
+    QTest::addColumn<QString>("expected");
+
+    const auto row = [](const char* name, auto change, const char* expected) {
+        TransformerConfig config = shipped("mixtral_8x7b");
+        change(config);
+        QTest::newRow(name) << config << QString(expected);
+    };
+    row(
+        "good", [](TransformerConfig&) {}, "");
+    row(
+        "no layers", [](TransformerConfig& c) { c.layers = 0; }, "MW1352: layers must be 1 to 2^40, got: 0");
+    row(
+        "no vocabulary", [](TransformerConfig& c) { c.vocabulary = 0; }, "MW1352: vocabulary must be 1 to 2^40, got: 0");
+    row(
+        "dense layers", [](TransformerConfig& c) { c.denseLayers = 33; }, "MW1353: 33 dense layers in a model of 32 layers");
+    row(
+        "windows", [](TransformerConfig& c) { c.slidingWindowLayers = 40; },
+        "MW1353: 40 layers with a window in a model of 32 layers");
+    row(
+        "epsilon", [](TransformerConfig& c) { c.normEpsilon = std::nan(""); }, "MW1352: normEpsilon must be at least 0");
+    row(
+        "all experts, no dense block", [](TransformerConfig& c) { c.ffn = 0; }, "");
+}
+
+void TestTransformerConfig::sizeProblems()
+{
+    QFETCH(TransformerConfig, config);
+    QFETCH(QString, expected);
+    const Problems found = transformerProblems(config);
+    const QString words = found.empty() ? QString() : text(describe(found));
+    QVERIFY2(expected.isEmpty() ? words.isEmpty() : words.contains(expected), qPrintable(words));
+}
+
+QTEST_APPLESS_MAIN(TestTransformerConfig)
+#include "tst_transformer_config.moc"
