@@ -32,18 +32,22 @@ struct RandomLimits {
     bool replicated = true; ///< explicitly
     bool sizesOfOne = false; ///< mesh axes of size 1
     bool ownOrder = false; ///< the mesh may have a device order of its own
+    bool twelves = false; ///< mesh axes of 3, 6 and 12 devices too, often
 };
 
-/// 1 to 4 axes named x, y, z, w of sizes 2 to 8 (or 1), at most 96 devices.
+/// 1 to 4 axes named x, y, z, w of sizes 2 to 8 (or 1, or 12), at most 192 devices.
 inline Mesh randomMesh(Random& random, const RandomLimits& limits)
 {
     const char* names[] = {"x", "y", "z", "w"};
     const std::int64_t sizes[] = {2, 2, 2, 3, 4, 4, 5, 6, 8};
+    const std::int64_t oddSizes[] = {3, 6, 12};
     std::vector<MeshAxis> axes;
     std::int64_t count = 1;
     const std::int64_t rank = pick(random, 1, 4);
     for (std::int64_t i = 0; i < rank; ++i) {
         std::int64_t size = limits.sizesOfOne && chance(random, 15) ? 1 : sizes[pick(random, 0, 8)];
+        if (limits.twelves && chance(random, 50))
+            size = oddSizes[pick(random, 0, 2)];
         if (count * size > 96)
             size = 2;
         count *= size;

@@ -103,6 +103,13 @@ std::string rulesText(const Study& study)
         text += fmt::format("  rule \"{}\" catches {}\n", study.sharding.match[i].glob,
             caught.empty() ? std::string("nothing") : join(caught, ", "));
     }
+    for (const AssignedSpec& one : assigned) {
+        if (one.trace.empty())
+            continue;
+        text += fmt::format("  {} {}\n", one.array.name, specText(one.spec));
+        for (const LogicalStep& step : one.trace)
+            text += "    " + step.text + "\n";
+    }
     return text;
 }
 

@@ -2,6 +2,7 @@
 #include "app/cli/command_line.h"
 
 #include "app/cli/verbs.h"
+#include "core/sharding/logical_axes.h"
 #include "core/sharding/notation.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -39,6 +40,7 @@ constexpr const char* kShowExamples = R"help(  meshwright show --mesh a=4,b=2 --
 constexpr const char* kMeshExamples = R"help(  meshwright mesh --hw v3 --topology 2x2 --mesh a=8
   meshwright mesh --hw v5e --topology 4x4 --mesh data=4,model=4 --format json
   meshwright mesh --hw h100 --hosts 4 --mesh data=4,model=8
+  meshwright mesh --hw v5e --topology 4x4 --mesh data=4,model=4 --format svg
   meshwright mesh --hw v4 --topology 2x2x2 --ici data=4,model=2 --dcn data=2)help";
 
 constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
@@ -49,7 +51,8 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
 
 constexpr const char* kConvertExamples = R"help(  meshwright convert "P('data', None)" --mesh data=4,model=2 --to hlo
   meshwright convert "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"
-  meshwright convert "A[I_X, J]" --mesh X=4 --shape 8x8)help";
+  meshwright convert "A[I_X, J]" --mesh X=4 --shape 8x8
+  meshwright convert --logical "embed,mlp" --stacked layers@1 --rules maxtext --mesh data=2,fsdp=4,tensor=2 --to jax)help";
 
 constexpr const char* kExplainExamples = "  meshwright explain MW1104";
 
@@ -187,7 +190,8 @@ private:
         verb.needed.push_back(
             verb.app->add_option("--shape", m_show.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE"));
         verb.needed.push_back(
-            verb.app->add_option("--spec", m_show.spec, "PartitionSpec: \"P('data', None)\"")->type_name("SPEC"));
+            verb.app->add_option("--spec", m_show.spec, "PartitionSpec: \"P('data', None)\", or a sharding in any notation")
+                ->type_name("SPEC"));
         verb.app->add_option("--device-order", m_show.deviceOrder, "Device ids in mesh order: 0,1,3,2 (default 0,1,2,...)")
             ->type_name("IDS");
         verb.app->add_option("--platform", m_show.platform, "The word before device ids (default TPU)")->type_name("WORD");
@@ -202,7 +206,7 @@ private:
     void addMesh()
     {
         Verb& verb = addVerb("mesh", "Order the devices of a machine for a logical mesh, and say what each axis gets.",
-            kMeshExamples, {Format::Text, Format::Json}, [this](Output& output) { return runMesh(m_mesh, output); });
+            kMeshExamples, {Format::Text, Format::Json, Format::Svg}, [this](Output& output) { return runMesh(m_mesh, output); });
         verb.needed.push_back(verb.app->add_option("--hw", m_mesh.chip, "The chip: v3, v5e, h100, ...")->type_name("CHIP"));
         verb.app->add_option("--topology", m_mesh.topology, "Chips of a TPU slice along x, y and z: 4x4")->type_name("SIZES");
         verb.app->add_option("--hosts", m_mesh.hosts, "Hosts of GPUs (default 1)")->type_name("N");
@@ -214,6 +218,10 @@ private:
         verb.app->add_option("--dcn", m_mesh.outer, "Axes over slices (or hosts)")->type_name("AXES");
         verb.app->add_option("--order", m_mesh.order, "jax: as create_device_mesh (default); axes: along the physical axes")
             ->type_name("ORDER");
+        verb.app->add_flag("--whole-axes", m_mesh.wholeAxes,
+            "Refuse a mesh that needs parts of physical axes (create_device_mesh without allow_split_physical_axes)");
+        verb.app->add_flag(
+            "--contiguous-submeshes", m_mesh.contiguousSubmeshes, "Every host owns a contiguous part of the mesh (TPU v4, v5p)");
         verb.app->add_option("-o,--output", m_mesh.file, "File to write instead of standard output")->type_name("FILE");
     }
 
@@ -232,11 +240,25 @@ private:
     {
         Verb& verb = addVerb("convert", "Write a sharding in another notation, or in all of them.", kConvertExamples,
             {Format::Text, Format::Json}, [this](Output& output) { return runConvert(m_convert, output); });
-        verb.needed.push_back(
-            verb.app->add_option("SHARDING", m_convert.text, "In any notation; the text tells which")->type_name(""));
-        verb.app->add_option("--mesh", m_convert.mesh, "Axes with their sizes, where the text does not say: data=4,model=2")
+        verb.app->add_option("SHARDING", m_convert.text, "In any notation; the text tells which")->type_name("");
+        verb.app
+            ->add_option("--mesh", m_convert.mesh,
+                "Axes with their sizes, where the text does not say: data=4,model=2, or a printed Mesh(..)")
             ->type_name("AXES");
+        verb.app->add_option("--device-order", m_convert.deviceOrder, "Device ids in mesh order: 0,1,3,2 (default 0,1,2,...)")
+            ->type_name("IDS");
         verb.app->add_option("--shape", m_convert.shape, "Sizes of the array, where a notation needs them")->type_name("SHAPE");
+        verb.app
+            ->add_option("--logical", m_convert.logical,
+                "Instead of a sharding: logical names of the dimensions, for --rules: batch,embed")
+            ->type_name("NAMES");
+        verb.app
+            ->add_option("--rules", m_convert.rules,
+                "Logical axis rules: " + join(logicalRuleListNames(), ", ")
+                    + ", [['batch', 'data'], ...], or a YAML file that has them")
+            ->type_name("RULES");
+        verb.app->add_option("--semantics", m_convert.semantics, "How rules apply: linen (default) or nnx")->type_name("NAME");
+        verb.app->add_option("--stacked", m_convert.stacked, "The array is stacked over layers: layers@1")->type_name("NAME@DIM");
         std::vector<std::string> names;
         for (const Notation notation : allNotations())
             names.emplace_back(notationName(notation));
@@ -246,8 +268,8 @@ private:
 
     void addReshard()
     {
-        Verb& verb = addVerb("reshard", "Find the cheapest collectives that bring an array into another layout.", kReshardExamples,
-            {Format::Text, Format::Json}, [this](Output& output) { return runReshard(m_reshard, output); });
+        Verb& verb = addVerb("reshard", "Find the cheapest collectives that bring an array into another layout.",
+            kReshardExamples, {Format::Text, Format::Json}, [this](Output& output) { return runReshard(m_reshard, output); });
         verb.app->add_option("--mesh", m_reshard.mesh, "Axes with their sizes, where the layouts do not say: data=4,model=2")
             ->type_name("AXES");
         verb.app->add_option("--shape", m_reshard.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE");
@@ -260,7 +282,8 @@ private:
         verb.app->add_flag("--dry-run", m_reshard.dryRun, "Of checkpoints: only say which device reads what");
         verb.app->add_option("-o,--output", m_reshard.result, "Of checkpoints: folder for the new one")->type_name("FOLDER");
         verb.app->add_option("--dtype", m_reshard.dtype, "Element type (default f32)")->type_name("TYPE");
-        verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")->type_name("CHIP");
+        verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")
+            ->type_name("CHIP");
         verb.app->add_option("--topology", m_reshard.topology, "Chips along each axis of a slice: 4x2")->type_name("SIZES");
         verb.app->add_option("--hosts", m_reshard.hosts, "Hosts of GPUs (default 1)")->type_name("N");
         verb.app->add_flag("--shardy", m_reshard.shardy, "The sequence that Shardy takes, instead of the cheapest");
@@ -268,13 +291,13 @@ private:
 
     void addPropagate()
     {
-        Verb& verb = addVerb("propagate", "Give every value of a StableHLO program its sharding, and say why.", kPropagateExamples,
-            {Format::Text, Format::Json}, [this](Output& output) { return runPropagate(m_propagate, output); });
+        Verb& verb
+            = addVerb("propagate", "Give every value of a StableHLO program its sharding, and say why.", kPropagateExamples,
+                {Format::Text, Format::Json}, [this](Output& output) { return runPropagate(m_propagate, output); });
         verb.needed.push_back(
             verb.app->add_option("FILE", m_propagate.file, "StableHLO text with Shardy's shardings; - is standard input")
                 ->type_name(""));
-        verb.app
-            ->add_option("--strategy", m_propagate.strategy, "How far to go: " + join(strategyNames(), ", "))
+        verb.app->add_option("--strategy", m_propagate.strategy, "How far to go: " + join(strategyNames(), ", "))
             ->type_name("NAME");
         verb.app->add_option("--explain", m_propagate.explain, "Only why this value lies as it does: a name, %arg0, %3")
             ->type_name("VALUE");
@@ -363,16 +386,18 @@ private:
 
     void addReport()
     {
-        Verb& verb = addVerb("report", "Write what is known of a study: does it fit, how fast, bound by what, what to do next.", kReportExamples,
-            {Format::Html, Format::Markdown, Format::Csv, Format::Json}, [this](Output& output) {
+        Verb& verb = addVerb("report", "Write what is known of a study: does it fit, how fast, bound by what, what to do next.",
+            kReportExamples, {Format::Html, Format::Markdown, Format::Csv, Format::Json}, [this](Output& output) {
                 m_report.formatGiven = !m_common.format.empty();
                 return runReport(m_report, output);
             });
         verb.needed.push_back(
-            verb.app->add_option("STUDY", m_report.study, "Study file, or a report to be written again; - is standard input")->type_name(""));
+            verb.app->add_option("STUDY", m_report.study, "Study file, or a report to be written again; - is standard input")
+                ->type_name(""));
         addSettings(*verb.app, m_report.settings);
         verb.app->add_flag("--train", m_report.train, "Really train, verified against one device, and add what was measured");
-        verb.app->add_option("--result", m_report.result, "Add what an earlier training measured (train -o RESULT.json)")->type_name("RESULT.json");
+        verb.app->add_option("--result", m_report.result, "Add what an earlier training measured (train -o RESULT.json)")
+            ->type_name("RESULT.json");
         verb.app->add_option("-o,--output", m_report.file, "File to write instead of standard output; its ending says the format")
             ->type_name("FILE");
     }
@@ -386,8 +411,8 @@ private:
 
     void addTour()
     {
-        Verb& verb = addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples, {Format::Text},
-            [this](Output& output) { return runTour(m_tour, output); });
+        Verb& verb = addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples,
+            {Format::Text}, [this](Output& output) { return runTour(m_tour, output); });
         verb.app->add_option("--report", m_tour.report, "File for the report of the trained example, as HTML")->type_name("FILE");
     }
 

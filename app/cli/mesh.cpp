@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/files.h"
 #include "app/cli/verbs.h"
 
-#include "core/support/file.h"
+#include "core/draw/svg.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/network/mesh_plan.h"
+#include "sim/report/machine_picture.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -33,6 +35,8 @@ Result<sim::MeshRequest> requestOf(const MeshOptions& options)
         return mesh ? *std::move(mesh) : Mesh();
     };
     sim::MeshRequest request;
+    request.allowSplit = !options.wholeAxes;
+    request.contiguousSubmeshes = options.contiguousSubmeshes;
     if (options.order == "axes")
         request.order = sim::DeviceOrderBy::Axes;
     else if (options.order != "jax")
@@ -139,6 +143,30 @@ std::string meshJson(const sim::MeshPlan& plan, const sim::Machine& machine)
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// One slice with its links, and where the mesh's axes lie on it.
+Result<std::string> meshSvg(const sim::MeshPlan& plan, const sim::MeshRequest& request, const sim::Machine& machine)
+{
+    const auto placement = sim::placementOf(plan, request, machine);
+    if (!placement)
+        return placement.error();
+    auto drawing = sim::machinePicture(machine, &*placement);
+    if (!drawing)
+        return drawing.error();
+    drawing->title += ": mesh " + placement->mesh().text();
+    if (plan.slices > 1)
+        drawing->title += fmt::format(", one of {} such", plan.slices);
+    drawing->deviceColours = DeviceColours(placement->mesh());
+    return svgText(drawTopology(*drawing), Theme::Light);
+}
+
+Result<std::string> writtenMesh(
+    const sim::MeshPlan& plan, const sim::MeshRequest& request, const sim::Machine& machine, Format format)
+{
+    if (format == Format::Svg)
+        return meshSvg(plan, request, machine);
+    return format == Format::Json ? meshJson(plan, machine) : meshText(plan, machine);
+}
+
 } // namespace
 
 Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
@@ -185,15 +213,10 @@ int runMesh(const MeshOptions& options, Output& output)
     const auto plan = sim::planMesh(*request, *machine);
     if (!plan)
         return fail(plan.error(), output);
-    const std::string text = output.format == Format::Json ? meshJson(*plan, *machine) : meshText(*plan, *machine);
-    if (options.file.empty() || options.file == "-") {
-        output.result(text);
-        return kExitOk;
-    }
-    if (const auto written = writeFileAtomically(options.file, text); !written)
-        return fail(written.error(), output);
-    output.narrate("wrote " + options.file);
-    return kExitOk;
+    const auto text = writtenMesh(*plan, *request, *machine, output.format);
+    if (!text)
+        return fail(text.error(), output);
+    return writeResult(*text, options.file, output);
 }
 
 } // namespace meshwright::cli

@@ -6,6 +6,7 @@
 #include "core/draw/svg.h"
 #include "core/program/type.h"
 #include "core/sharding/named_sharding.h"
+#include "core/sharding/notation.h"
 #include "core/study/study.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -37,7 +38,28 @@ const T* valueOrProblems(const Result<T>& result, const char* flag, Problems& pr
     return nullptr;
 }
 
-std::string layoutJson(const Layout& layout, const NamedSharding& sharding, DType dtype)
+/// What is drawn: a spec of JAX's, or a sharding that was written in another notation.
+struct ShownSharding {
+    Mesh mesh;
+    std::optional<PartitionSpec> spec; ///< as it was written; nothing: another notation
+    TensorSharding sharding; ///< of the other notation
+    std::string text; ///< for people
+};
+
+/// Reads a sharding in any notation. Specs stay as they were written: what is wrong with them is found when they are placed.
+Result<ShownSharding> readShown(const std::string& text, const Mesh& mesh, std::size_t rank)
+{
+    const auto spec = parseSpec(text);
+    if (spec)
+        return ShownSharding{mesh, *spec, {}, specText(*spec)};
+    auto parsed = parseSharding(text, {mesh, rank});
+    if (!parsed)
+        return parsed.error().front().id == "MW1158" ? spec.error() : parsed.error();
+    std::string shown = layoutText(parsed->sharding, parsed->mesh);
+    return ShownSharding{std::move(parsed->mesh), std::nullopt, std::move(parsed->sharding), std::move(shown)};
+}
+
+std::string layoutJson(const Layout& layout, const ShownSharding& sharding, DType dtype)
 {
     using Json = nlohmann::ordered_json;
     Json axes = Json::array();
@@ -52,7 +74,7 @@ std::string layoutJson(const Layout& layout, const NamedSharding& sharding, DTyp
     }
     const Json document
         = {{"schema", "meshwright.layout/1"}, {"meshwright", kVersion}, {"shape", layout.shape}, {"dtype", dtypeName(dtype)},
-            {"mesh", {{"axes", std::move(axes)}, {"device_ids", sharding.mesh.deviceOrder()}}}, {"spec", specText(sharding.spec)},
+            {"mesh", {{"axes", std::move(axes)}, {"device_ids", sharding.mesh.deviceOrder()}}}, {"spec", sharding.text},
             {"shard_shape", layout.shardShape}, {"fully_replicated", layout.fullyReplicated}, {"shards", std::move(shards)}};
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -64,14 +86,14 @@ bool isMalformed(const Problem& problem)
 }
 
 std::string drawn(
-    const Layout& layout, const NamedSharding& sharding, DType dtype, const ShowOptions& options, const Output& output)
+    const Layout& layout, const ShownSharding& sharding, DType dtype, const ShowOptions& options, const Output& output)
 {
     if (output.format == Format::Json)
         return layoutJson(layout, sharding, dtype);
     if (output.format == Format::Svg) {
         LayoutDrawing drawing;
         drawing.arrayName = options.name;
-        drawing.caption = specText(sharding.spec);
+        drawing.caption = sharding.text;
         drawing.platform = options.platform;
         drawing.deviceColours = DeviceColours(sharding.mesh);
         drawing.elementBytes = byteSize(dtype);
@@ -86,13 +108,18 @@ std::string drawn(
     return drawingText(layout, drawing);
 }
 
-/// As values inside a program lie: the last pieces of a dimension that does not divide are short.
-Result<Layout> paddedLayout(const Shape& shape, const NamedSharding& sharding)
+/// Placed by a user, or (`pad`) as values inside a program lie: the last pieces of a dimension that does not divide are short.
+Result<Layout> layoutOfShown(const Shape& shape, const ShownSharding& shown, bool pad)
 {
-    const auto tensor = toTensorSharding(sharding.spec, shape.size(), sharding.mesh);
+    if (shown.spec && !pad)
+        return placedLayout(shape, NamedSharding{shown.mesh, *shown.spec});
+    if (!shown.spec)
+        return pad ? Result<Layout>(layoutOf(shape, shown.sharding, shown.mesh))
+                   : placedLayout(shape, shown.sharding, shown.mesh);
+    const auto tensor = toTensorSharding(*shown.spec, shape.size(), shown.mesh);
     if (!tensor)
         return tensor.error();
-    return layoutOf(shape, *tensor, sharding.mesh);
+    return layoutOf(shape, *tensor, shown.mesh);
 }
 
 } // namespace
@@ -144,8 +171,9 @@ int runShow(const ShowOptions& options, Output& output)
     valueOrProblems(mesh, "--mesh", problems);
     const auto shape = parseShape(options.shape);
     valueOrProblems(shape, "--shape", problems);
-    const auto spec = parseSpec(options.spec);
-    valueOrProblems(spec, "--spec", problems);
+    const auto shown = readShown(options.spec, mesh ? *mesh : Mesh(), shape ? shape->size() : 0);
+    if (mesh && shape)
+        valueOrProblems(shown, "--spec", problems);
     const auto dtype = parseDType(options.dtype);
     if (!dtype)
         problems.push_back({"MW1903", fmt::format("\"{}\" is no element type", options.dtype),
@@ -156,16 +184,15 @@ int runShow(const ShowOptions& options, Output& output)
     if (mesh && mesh->deviceCount() > kMostShownDevices)
         problems.push_back({"MW1907", fmt::format("{} devices are too many to draw", mesh->deviceCount()),
             fmt::format("use a mesh of at most {} devices", kMostShownDevices), ofFlag("--mesh")});
-    if (!problems.empty() || !mesh || !shape || !spec || !dtype) {
+    if (!problems.empty() || !mesh || !shape || !shown || !dtype) {
         const int code = fail(problems, output);
         return std::any_of(problems.begin(), problems.end(), isMalformed) ? int{kExitUsage} : code;
     }
 
-    const NamedSharding sharding{*mesh, *spec};
-    const auto layout = options.pad ? paddedLayout(*shape, sharding) : placedLayout(*shape, sharding);
+    const auto layout = layoutOfShown(*shape, *shown, options.pad);
     if (!layout)
         return fail(inFile(layout.error(), "--spec"), output);
-    return writeResult(drawn(*layout, sharding, *dtype, options, output), options.file, output);
+    return writeResult(drawn(*layout, *shown, *dtype, options, output), options.file, output);
 }
 
 } // namespace meshwright::cli

@@ -14,7 +14,7 @@ struct ShowOptions {
     std::string mesh; ///< "data=4,model=2"
     std::string deviceOrder; ///< "0,1,3,2"; empty: the default order
     std::string shape; ///< "8192x8192"
-    std::string spec; ///< "P('data', None)"
+    std::string spec; ///< "P('data', None)", or a sharding in any other notation
     std::string dtype = "f32";
     std::string platform = "TPU";
     std::string name = "x"; ///< of the array, for headings
@@ -42,20 +42,30 @@ struct MeshOptions {
     std::string inner; ///< within each slice (TPU) or host (GPU)
     std::string outer; ///< over slices or hosts
     std::string order = "jax"; ///< or "axes"
+    bool wholeAxes = false; ///< no physical axis serves several axes of the mesh
+    bool contiguousSubmeshes = false;
     std::string file; ///< where the result goes; empty or `-`: standard output
 };
-/// The device order of a logical mesh on a machine: text or JSON (`meshwright.mesh/1`).
+/// The device order of a logical mesh on a machine: text, JSON (`meshwright.mesh/1`) or a picture of one slice as SVG.
 /// Problems: MW1910 no topology, MW1911 neither or both of --mesh and --ici with --dcn, MW1903 no such order; those of meshes, `buildMachine`
 /// and `planMesh`; MW1005.
 int runMesh(const MeshOptions& options, Output& output);
 
 struct ConvertOptions {
-    std::string text; ///< a sharding in any notation
-    std::string mesh; ///< "data=4,model=2"; empty: the text names its own, or needs none
+    std::string text; ///< a sharding in any notation; empty with `logical`
+    std::string mesh; ///< "data=4,model=2", or as JAX or PyTorch print meshes; empty: the text names its own, or needs none
+    std::string deviceOrder; ///< "0,1,3,2"; empty: the mesh's own
     std::string shape; ///< "8192x8192"; empty: not known
     std::string to; ///< name of a notation; empty: all
+    std::string logical; ///< names of an array's dimensions, "batch,embed", which `rules` turn into a spec
+    std::string rules; ///< a built-in list ("maxtext"), rules written out, or a YAML file that has them
+    std::string semantics = "linen"; ///< or "nnx"
+    std::string stacked; ///< "layers@1": the array is stacked over layers along a new dimension 1
 };
-/// Writes a sharding in another notation. Problems: MW1159 no such notation; those of `parseSharding` and `printSharding`.
+/// Writes a sharding in another notation, or what logical axis rules make of an array, with their decisions.
+/// Problems: MW1159 no such notation, MW1184 not exactly one of a sharding and logical names, MW1185 rules that are no list, built-in or file, MW1903
+/// no such semantics, MW1186 no place for the stacked dimension; those of meshes, of `parseSharding` and `printSharding`, of `linenAxes`
+/// and `nnxAxes`.
 int runConvert(const ConvertOptions& options, Output& output);
 
 struct CheckOptions {

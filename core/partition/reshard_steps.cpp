@@ -30,7 +30,7 @@ std::optional<AxisRefs> commonParts(std::span<const AxisRef> axes)
             const std::int64_t end = *std::next(cut);
             const AxisRef part{axis, start, end / start};
             const bool used = std::any_of(axes.begin(), axes.end(),
-                [&](const AxisRef& a) { return a.axis == axis && a.pre <= start && end <= a.pre * a.size; });
+                [&, axis = axis](const AxisRef& a) { return a.axis == axis && a.pre <= start && end <= a.pre * a.size; });
             if (!used)
                 continue;
             if (end % start != 0)

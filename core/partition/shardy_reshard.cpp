@@ -516,7 +516,7 @@ TensorSharding withoutClashes(const TensorSharding& from, const TensorSharding& 
     for (const auto& [axis, refs] : byAxis) {
         if (commonParts(refs))
             continue;
-        const auto clashes = [&](const AxisRef& ref) { return ref.axis == axis; };
+        const auto clashes = [axis = axis](const AxisRef& ref) { return ref.axis == axis; };
         for (DimSharding& dim : middle.dims)
             dim.axes.erase(std::find_if(dim.axes.begin(), dim.axes.end(), clashes), dim.axes.end());
         std::erase_if(middle.unreduced, [&](const AxisRef& ref) {

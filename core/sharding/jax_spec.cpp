@@ -336,7 +336,7 @@ Result<JaxSpec> jaxSpecOf(const TensorSharding& sharding, const AxisRefs& reduce
 
 namespace {
 
-constexpr std::array kAxisTypeNames = {"Auto", "Explicit", "Manual"};
+constexpr std::array<std::string_view, 3> kAxisTypeNames = {"Auto", "Explicit", "Manual"};
 
 } // namespace
 
@@ -363,12 +363,26 @@ public:
     {
     }
 
-    Result<Mesh> read()
+    Result<TypedMesh> read()
     {
         m_cursor.take("jax.sharding.");
         m_cursor.take("Abstract");
-        if (!m_cursor.take("Mesh") || !m_cursor.take("(") || !readArguments() || !m_cursor.atEnd())
+        const bool isTorch = m_cursor.take("DeviceMesh(");
+        const bool good = isTorch ? readTorch() : m_cursor.take("Mesh") && m_cursor.take("(") && readArguments();
+        if (!good || !m_cursor.atEnd())
             return problem();
+        auto mesh = made();
+        if (!mesh)
+            return mesh.error();
+        if (!m_types.empty() && m_types.size() != mesh->axes().size())
+            return Problem{"MW1119", fmt::format("the mesh has {} axes and {} axis types", mesh->axes().size(), m_types.size()),
+                "give one of Auto, Explicit and Manual for each axis"};
+        return TypedMesh{*std::move(mesh), std::move(m_types)};
+    }
+
+private:
+    Result<Mesh> made()
+    {
         std::vector<MeshAxis> axes = std::move(m_axes);
         if (axes.empty() && m_names.size() == m_sizes.size()) {
             for (std::size_t i = 0; i < m_names.size(); ++i)
@@ -379,10 +393,61 @@ public:
         return Mesh::create(std::move(axes), std::move(m_devices));
     }
 
-private:
     Problem problem()
     {
         return m_cursor.expected("MW1119", "mesh", "an entry such as 'x': 2", "write Mesh('x': 2, 'y': 4), or x=2,y=4");
+    }
+
+    /// What stands in the brackets of PyTorch's `DeviceMesh(..)`: the kind of device and an array of ranks with the names of its dimensions, or
+    /// `(x=2, y=4)` with or without names.
+    bool readTorch()
+    {
+        m_cursor.quoted(); // the kind of device
+        m_cursor.take(",");
+        const bool isTensor = m_cursor.take("tensor(");
+        if (m_cursor.peek("[")) {
+            if (!readDevices() || (isTensor && !m_cursor.take(")")))
+                return false;
+        } else if (!m_cursor.take("(") || !readTorchSizes()) {
+            return false;
+        }
+        while (m_cursor.take(",")) {
+            if (m_cursor.take("mesh_dim_names=")) {
+                if (!readNames())
+                    return false;
+            } else if (m_cursor.quoted()) {
+                continue; // the kind of device
+            } else {
+                m_cursor.word(); // device, stride and whatever else
+                if (!m_cursor.take("=") && !m_cursor.take(":"))
+                    return false;
+                if (m_cursor.take("(") ? !m_cursor.untilClosed() : !m_cursor.quoted() && m_cursor.word().empty())
+                    return false;
+            }
+        }
+        if (m_axes.empty() && m_names.empty()) {
+            for (std::size_t i = 0; i < m_sizes.size(); ++i)
+                m_names.push_back(fmt::format("dim_{}", i));
+        }
+        return m_cursor.take(")");
+    }
+
+    /// `x=2, y=4)` or `2, 4)`.
+    bool readTorchSizes()
+    {
+        while (!m_cursor.take(")")) {
+            if (const auto size = m_cursor.integer()) {
+                m_sizes.push_back(*size);
+            } else {
+                const auto quoted = m_cursor.quoted();
+                std::string name = quoted ? *quoted : std::string(m_cursor.word());
+                if ((!m_cursor.take("=") && !m_cursor.take(":")) || !readAxis(std::move(name)))
+                    return false;
+            }
+            if (!m_cursor.take(",") && !m_cursor.peek(")"))
+                return false;
+        }
+        return m_axes.empty() || m_sizes.empty();
     }
 
     bool readArguments()
@@ -441,16 +506,38 @@ private:
             return readNested(m_sizes, depth);
         }
         if (word == "device_ids" || word == "devices") {
-            m_cursor.take("array(");
-            return readDevices();
+            const bool isArray = m_cursor.take("array(");
+            return readDevices() && (!isArray || m_cursor.take(")"));
         }
-        if (word != "axis_types" && word != "abstract_device") {
+        if (word == "axis_types" && m_cursor.take("("))
+            return readTypes();
+        if (word != "axis_types" && word != "abstract_device" && word != "device_kind" && word != "num_cores") {
             m_cursor.goTo(at);
             return false;
         }
-        if (m_cursor.take("(") || m_cursor.take("{"))
+        if (m_cursor.take("{"))
             return m_cursor.untilClosed().has_value();
-        return !m_cursor.word().empty();
+        if (m_cursor.quoted())
+            return true;
+        if (m_cursor.word().empty())
+            return false;
+        return !m_cursor.take("(") || m_cursor.untilClosed();
+    }
+
+    /// `Auto, AxisType.Explicit)`.
+    bool readTypes()
+    {
+        while (!m_cursor.take(")")) {
+            std::string_view name = m_cursor.name();
+            name.remove_prefix(std::min(name.rfind('.') + 1, name.size()));
+            const auto type = std::find(kAxisTypeNames.begin(), kAxisTypeNames.end(), name);
+            if (type == kAxisTypeNames.end())
+                return false;
+            m_types.push_back(static_cast<AxisType>(type - kAxisTypeNames.begin()));
+            if (!m_cursor.take(",") && !m_cursor.peek(")"))
+                return false;
+        }
+        return true;
     }
 
     bool readNames()
@@ -500,7 +587,6 @@ private:
                 return false;
             }
         } while (depth > 0);
-        m_cursor.take(")"); // of array(..)
         lists.push_back(static_cast<std::int64_t>(m_devices.size()));
         m_sizes.clear();
         for (std::size_t i = 0; i + 1 < lists.size(); ++i)
@@ -513,16 +599,28 @@ private:
     std::vector<std::string> m_names;
     std::vector<std::int64_t> m_sizes;
     std::vector<DeviceId> m_devices;
+    std::vector<AxisType> m_types;
 };
 
 } // namespace
 
-Result<Mesh> parseJaxMesh(std::string_view text)
+Result<TypedMesh> parseTypedMesh(std::string_view text)
 {
     const std::string_view inside = trimmed(text);
-    if (inside.find('(') == std::string_view::npos)
-        return parseMesh(inside);
-    return JaxMeshReader(inside).read();
+    if (inside.find('(') != std::string_view::npos)
+        return JaxMeshReader(inside).read();
+    auto mesh = parseMesh(inside);
+    if (!mesh)
+        return mesh.error();
+    return TypedMesh{*std::move(mesh), {}};
+}
+
+Result<Mesh> parseJaxMesh(std::string_view text)
+{
+    auto mesh = parseTypedMesh(text);
+    if (!mesh)
+        return mesh.error();
+    return std::move(mesh->mesh);
 }
 
 JaxSpec specInType(const JaxSpec& spec, const Mesh& mesh, std::span<const AxisType> types, std::size_t rank)
@@ -587,7 +685,8 @@ std::string jaxTypeText(const JaxType& type)
     add(type.spec.unreducedKind == ReduceKind::Sum ? "U" : fmt::format("U_{}", reduceKindName(type.spec.unreducedKind)),
         type.spec.unreduced);
     add("R", type.spec.reduced);
-    return fmt::format("{}[{}]{}", type.dtype, join(dims, ","), sets.empty() ? "" : "{" + join(sets, ", ") + "}");
+    return fmt::format("{}{}[{}]{}", type.dtype, type.memorySpace.empty() ? "" : "<" + type.memorySpace + ">", join(dims, ","),
+        sets.empty() ? "" : "{" + join(sets, ", ") + "}");
 }
 
 namespace {
@@ -637,7 +736,7 @@ private:
             return fail("an element type such as f32");
         }
         if (m_cursor.take("<")) { // the memory space
-            m_cursor.word();
+            type.memorySpace = std::string(m_cursor.word());
             if (!m_cursor.take(">"))
                 return fail("\">\"");
         }

@@ -60,9 +60,20 @@ enum class AxisType : std::uint8_t { Auto, Explicit, Manual };
 /// `Mesh('x': 2, 'y': 4, axis_types=(Auto, Auto))`; missing types are Auto.
 std::string jaxMeshText(const Mesh& mesh, std::span<const AxisType> types = {});
 
+/// A mesh and what its text says of the types of its axes.
+struct TypedMesh {
+    Mesh mesh;
+    std::vector<AxisType> types; ///< empty: not said
+};
+
 /// Reads what versions of JAX print: the form of `jaxMeshText`, `Mesh(axis_sizes=(2, 4), axis_names=('x', 'y'), axis_types=(..))`,
-/// `Mesh(device_ids=[[0 1] [2 3]], axis_names=('x', 'y'))`, `AbstractMesh(..)`, `OrderedDict([('x', 2)])` inside any of them, and `x=2,y=4`.
+/// `Mesh(device_ids=[[0 1] [2 3]], axis_names=('x', 'y'))`, `AbstractMesh(..)`, `OrderedDict([('x', 2)])` inside any of them, and `x=2,y=4`;
+/// and PyTorch's `DeviceMesh('cuda', [[0, 1], [2, 3]], mesh_dim_names=('x', 'y'))` (dimensions without names are dim_0, dim_1 and so on) and
+/// `DeviceMesh((x=2, y=4), ..)`.
 /// Problems: MW1119 the text is no mesh; those of `Mesh::create`.
+Result<TypedMesh> parseTypedMesh(std::string_view text);
+
+/// The same without the types.
 Result<Mesh> parseJaxMesh(std::string_view text);
 
 /// What remains of a spec in a value's type: only axes of type Explicit, padded to `rank`. Missing types are Auto.
@@ -78,6 +89,7 @@ struct JaxType {
     Shape shape;
     JaxSpec spec;
     std::vector<std::string> varying; ///< manual axes over which the value differs
+    std::string memorySpace = {}; ///< "host" of `f32<host>[8]`; empty: the device's
 
     friend bool operator==(const JaxType&, const JaxType&) = default;
 };

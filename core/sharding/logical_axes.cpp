@@ -327,4 +327,18 @@ LogicalRules rulesOnMesh(const LogicalRules& rules, const Mesh& mesh)
     return kept;
 }
 
+std::vector<std::string> dropAbsentAxes(JaxSpec& spec, const Mesh& mesh)
+{
+    std::vector<std::string> dropped;
+    for (JaxSpec::Entry& entry : spec.dims) {
+        std::erase_if(entry.axes, [&](const std::string& axis) {
+            const bool absent = !mesh.findAxis(axis);
+            if (absent)
+                dropped.push_back(axis);
+            return absent;
+        });
+    }
+    return dropped;
+}
+
 } // namespace meshwright

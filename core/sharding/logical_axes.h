@@ -115,4 +115,20 @@ std::vector<std::string> axesNotInMesh(const LogicalRules& rules, const Mesh& me
 /// The rules without the mesh axes that the mesh has not: for rule lists that serve many meshes.
 LogicalRules rulesOnMesh(const LogicalRules& rules, const Mesh& mesh);
 
+/// Takes the axes that the mesh has not out of a spec, as if they were of size 1, and gives them back. A decision comes first: rules that share such an
+/// axis still exclude each other, as they do on the mesh that has all of them.
+std::vector<std::string> dropAbsentAxes(JaxSpec& spec, const Mesh& mesh);
+
+/// The rules of a program that many use, by a name.
+struct LogicalRuleList {
+    std::string name; ///< "maxtext"
+    std::string title; ///< "MaxText's base.yml"
+    std::vector<std::string> meshAxes; ///< all axes of the meshes that the rules are for, those that are not used having size 1
+    LogicalRules rules;
+};
+
+/// The list of this name ("maxtext"); null when there is none. It lives as long as the program.
+const LogicalRuleList* findLogicalRuleList(std::string_view name);
+std::vector<std::string> logicalRuleListNames();
+
 } // namespace meshwright

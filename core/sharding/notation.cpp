@@ -270,25 +270,67 @@ private:
         std::string_view specText = inside->substr(specAt);
         specText.remove_prefix(specText.starts_with("spec=") ? 5 : 1);
         specText = trimmed(specText);
+        std::string_view keywords;
         if (const std::size_t open = specText.find('('); open != std::string_view::npos) {
             TextCursor spec(specText);
             spec.goTo(open + 1);
-            if (spec.untilClosed())
-                specText = specText.substr(0, spec.at()); // what follows, such as memory_kind, places no pieces
+            if (spec.untilClosed()) {
+                keywords = specText.substr(spec.at());
+                specText = specText.substr(0, spec.at());
+            }
         }
-        const auto mesh
-            = meshText.find('=') == std::string_view::npos && meshText.find('(') == std::string_view::npos && m_context.mesh
-            ? Result<Mesh>(*m_context.mesh) // a name such as `mesh`
-            : parseJaxMesh(meshText);
+        auto mesh = meshText.find('=') == std::string_view::npos && meshText.find('(') == std::string_view::npos && m_context.mesh
+            ? Result<TypedMesh>(TypedMesh{*m_context.mesh, {}}) // a name such as `mesh`
+            : parseTypedMesh(meshText);
         if (!mesh)
             return mesh.error();
+        m_parsed.axisTypes = std::move(mesh->types);
         // The printed mesh has no device order: that of the known mesh, if it is the same otherwise.
-        m_parsed.mesh
-            = m_context.mesh && m_context.mesh->axes() == mesh->axes() && mesh->hasDefaultOrder() ? *m_context.mesh : *mesh;
+        m_parsed.mesh = m_context.mesh && m_context.mesh->axes() == mesh->mesh.axes() && mesh->mesh.hasDefaultOrder()
+            ? *m_context.mesh
+            : std::move(mesh->mesh);
+        if (Problems problems = readKeywords(keywords); !problems.empty())
+            return problems;
         const auto spec = parseJaxSpec(specText);
         if (!spec)
             return spec.error();
         return settleSpec(*spec);
+    }
+
+    /// `, memory_kind=device, logical_device_ids=(0, 2, 1, 3)` behind a spec.
+    Problems readKeywords(std::string_view text)
+    {
+        TextCursor cursor(text);
+        while (cursor.take(",") && !cursor.atEnd()) {
+            const std::string_view name = cursor.word();
+            const bool isIds = name == "logical_device_ids" || name == "_logical_device_ids";
+            if (!cursor.take("="))
+                return {cursor.expected("MW1105", "NamedSharding", "\"=\" after a keyword", "write memory_kind=device")};
+            if (name == "memory_kind") {
+                const auto quoted = cursor.quoted();
+                const std::string kind = quoted ? *quoted : std::string(cursor.word());
+                m_parsed.memoryKind = kind == "None" ? "" : kind;
+            } else if (isIds && cursor.take("(")) {
+                const auto inside = cursor.untilClosed();
+                std::string_view list = inside ? trimmed(*inside) : std::string_view();
+                if (list.ends_with(','))
+                    list.remove_suffix(1);
+                auto order = parseDeviceOrder(list);
+                if (!order)
+                    return order.error();
+                auto mesh = Mesh::create(m_parsed.mesh.axes(), *std::move(order));
+                if (!mesh)
+                    return mesh.error();
+                m_parsed.mesh = *std::move(mesh);
+            } else if (cursor.take("(") || cursor.take("[") || cursor.take("{")) {
+                cursor.untilClosed();
+            } else if (!cursor.quoted() && cursor.word().empty()) {
+                return {cursor.expected("MW1105", "NamedSharding", "a value", "write memory_kind=device")};
+            }
+        }
+        if (!cursor.atEnd())
+            return {cursor.expected("MW1105", "NamedSharding", "\",\" or \")\"", "write memory_kind=device")};
+        return {};
     }
 
     Problems readType()
@@ -300,6 +342,7 @@ private:
             return problems;
         m_parsed.shape = type->shape;
         m_parsed.dtype = type->dtype;
+        m_parsed.memoryKind = type->memorySpace == "host" ? "pinned_host" : type->memorySpace;
         Problems problems = settleSpec(type->spec);
         for (const std::string& name : type->varying) {
             if (const auto index = m_parsed.mesh.findAxis(name))
@@ -340,7 +383,13 @@ private:
         if (const std::size_t open = text.find("GSPMDSharding("); open != std::string_view::npos) {
             text = text.substr(open + 14);
             const std::size_t end = text.rfind('}');
+            const std::string_view rest = end == std::string_view::npos ? std::string_view() : trimmed(text.substr(end + 1));
             text = text.substr(0, end == std::string_view::npos ? text.size() : end + 1);
+            if (!rest.ends_with(')'))
+                return {
+                    TextCursor(m_text).expected("MW1150", "sharding with tiles", "\")\" at the end", "write {devices=[2]<=[2]}")};
+            if (Problems problems = readKeywords(rest.substr(0, rest.size() - 1)); !problems.empty())
+                return problems;
         }
         const auto tiles = parseTileSharding(text);
         return tiles ? settleTiles(*tiles) : tiles.error();
@@ -374,10 +423,10 @@ private:
                 const std::size_t end = text.find('>');
                 if (end == std::string_view::npos)
                     return wrong();
-                const auto mesh = inlinedMesh(text.substr(5, end - 5));
-                if (!mesh)
-                    return mesh.error();
-                ownMesh = *mesh;
+                const auto inlined = parseShardyMesh(text.substr(5, end - 5));
+                if (!inlined)
+                    return inlined.error();
+                ownMesh = inlined->mesh;
                 text = text.substr(end + 1);
             } else if (!text.starts_with('@')) {
                 return wrong();
@@ -407,40 +456,6 @@ private:
             return shardingProblems(m_parsed.sharding, m_parsed.mesh, m_context.rank);
         }
         return {};
-    }
-
-    /// `["a"=2, "b"=4], device_ids=[0, 2, ..]`
-    static Result<Mesh> inlinedMesh(std::string_view text)
-    {
-        TextCursor cursor(text);
-        std::vector<MeshAxis> axes;
-        std::vector<DeviceId> order;
-        const auto wrong
-            = [&](const char* wanted) { return cursor.expected("MW1119", "mesh", wanted, "write mesh<[\"a\"=2, \"b\"=4]>"); };
-        if (!cursor.take("["))
-            return wrong("\"[\"");
-        while (!cursor.take("]")) {
-            auto name = cursor.quoted();
-            if (!name || !cursor.take("="))
-                return wrong("an axis such as \"a\"=2");
-            const auto size = cursor.integer();
-            if (!size)
-                return wrong("the size of the axis");
-            axes.push_back({*std::move(name), *size});
-            cursor.take(",");
-        }
-        if (cursor.take(",")) {
-            if (!cursor.take("device_ids=["))
-                return wrong("\"device_ids=[\"");
-            while (!cursor.take("]")) {
-                const auto id = cursor.integer();
-                if (!id)
-                    return wrong("a device id");
-                order.push_back(*id);
-                cursor.take(",");
-            }
-        }
-        return Mesh::create(std::move(axes), std::move(order));
     }
 
     Problems readPlacements()
@@ -615,6 +630,9 @@ private:
         if (!m_parsed.reduced.empty() && !spec && notation != Notation::JaxType)
             m_notes.push_back(
                 fmt::format("that {} are reduced in the cotangent is not said", axisList(m_parsed.reduced, m_mesh)));
+        const bool host = m_parsed.memoryKind.ends_with("host") && notation == Notation::JaxType;
+        if (!m_parsed.memoryKind.empty() && m_parsed.memoryKind != "device" && notation != Notation::JaxNamed && !host)
+            m_notes.push_back(fmt::format("the memory kind {} is not said", m_parsed.memoryKind));
         if (notation == Notation::Shardy || notation == Notation::HloNamed)
             return;
         for (std::size_t dim = 0; dim < m_sharding.dims.size(); ++dim) {
@@ -636,7 +654,8 @@ private:
             return spec.error();
         text = notation == Notation::Jax
             ? jaxSpecText(*spec)
-            : fmt::format("NamedSharding(mesh={}, spec={})", jaxMeshText(m_mesh), jaxSpecText(*spec));
+            : fmt::format("NamedSharding(mesh={}, spec={}{})", jaxMeshText(m_mesh, m_parsed.axisTypes), jaxSpecText(*spec),
+                m_parsed.memoryKind.empty() ? "" : ", memory_kind=" + m_parsed.memoryKind);
         noteManual(notation);
         noteOrder(notation);
         return {};
@@ -649,7 +668,14 @@ private:
         const auto spec = jaxSpecOf(m_sharding, m_parsed.reduced, m_mesh);
         if (!spec)
             return spec.error();
-        JaxType type{m_parsed.dtype.empty() ? "f32" : m_parsed.dtype, *m_parsed.shape, *spec, {}};
+        JaxType type{m_parsed.dtype.empty() ? "f32" : m_parsed.dtype, *m_parsed.shape, *spec, {},
+            m_parsed.memoryKind.ends_with("host") ? "host" : ""};
+        const auto& types = m_parsed.axisTypes;
+        if (std::find(types.begin(), types.end(), AxisType::Explicit) != types.end()) {
+            type.spec = specInType(*spec, m_mesh, types, m_parsed.shape->size());
+            if (type.spec.dims != spec->dims)
+                m_notes.emplace_back("axes that are not Explicit are not in the type");
+        }
         for (const AxisRef& axis : m_parsed.manual) {
             const auto index = static_cast<std::size_t>(axis.axis);
             if (axis != wholeAxis(m_mesh, index))

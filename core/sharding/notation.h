@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/sharding/jax_spec.h"
 #include "core/sharding/positional_sharding.h"
 #include "core/sharding/tensor_sharding.h"
 #include "core/sharding/tile_assignment.h"
@@ -48,6 +49,8 @@ struct ParsedSharding {
     Mesh mesh = {};
     bool meshInvented = false; ///< no mesh was given: it has the axes that the tiles need, named axis_0 and so on
     TensorSharding sharding = {};
+    std::vector<AxisType> axisTypes = {}; ///< of the mesh's axes; empty: not said, as if all were Auto
+    std::string memoryKind = {}; ///< "device", "pinned_host"; empty: not said
     AxisRefs manual = {}; ///< axes over which the program itself distributes
     AxisRefs reduced = {}; ///< JAX's reduced axes: replicated, with cotangents that are partial sums
     std::optional<Shape> shape = {}; ///< of the array, where the notation states it

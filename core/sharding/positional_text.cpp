@@ -99,6 +99,8 @@ private:
                 }
             }
         } while (depth > 0);
+        if (m_cursor.take(", memory_kind="))
+            m_cursor.word();
         if (!m_cursor.take(",") || !m_cursor.take("shape=(")) {
             fail("\", shape=(..)\"");
             return std::nullopt;

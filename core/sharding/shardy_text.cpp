@@ -298,6 +298,49 @@ Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh)
     return ShardyReader(text, mesh).read();
 }
 
+Result<ShardyMesh> parseShardyMesh(std::string_view text)
+{
+    TextCursor cursor(text);
+    std::vector<MeshAxis> axes;
+    std::vector<DeviceId> order;
+    const auto wrong
+        = [&](const char* wanted) { return cursor.expected("MW1119", "mesh", wanted, "write mesh<[\"a\"=2, \"b\"=4]>"); };
+    const auto closes = [&] { return cursor.take(",") || cursor.peek("]"); };
+    if (!cursor.take("["))
+        return wrong("\"[\"");
+    while (!cursor.take("]")) {
+        auto name = cursor.quoted();
+        if (!name || !cursor.take("="))
+            return wrong("an axis such as \"a\"=2");
+        const auto size = cursor.integer();
+        if (!size)
+            return wrong("the size of the axis");
+        axes.push_back({*std::move(name), *size});
+        if (!closes())
+            return wrong("\",\" or \"]\"");
+    }
+    const bool hasIds = cursor.take(",");
+    if (hasIds) {
+        if (!cursor.take("device_ids") || !cursor.take("=") || !cursor.take("["))
+            return wrong("\"device_ids=[\"");
+        while (!cursor.take("]")) {
+            const auto id = cursor.integer();
+            if (!id)
+                return wrong("a device id");
+            order.push_back(*id);
+            if (!closes())
+                return wrong("\",\" or \"]\"");
+        }
+    }
+    if (!cursor.atEnd())
+        return wrong("the end of the mesh");
+    const bool isMaximal = axes.empty() && hasIds;
+    auto mesh = Mesh::create(std::move(axes), std::move(order));
+    if (!mesh)
+        return mesh.error();
+    return ShardyMesh{*std::move(mesh), isMaximal};
+}
+
 std::string xlaNamedText(const TensorSharding& sharding, const Mesh& mesh)
 {
     if (mesh.axes().empty())

@@ -16,6 +16,16 @@ namespace meshwright {
 /// Source: openxla/shardy, docs/sharding_representation.md.
 Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh);
 
+/// A mesh as Shardy writes it, and whether it is one device by its id, for maximal shardings.
+struct ShardyMesh {
+    Mesh mesh;
+    bool isMaximal = false;
+};
+
+/// Reads what stands in the brackets of `mesh<..>` and `sdy.mesh @name = <..>`: `["a"=2, "b"=4], device_ids=[0, 2, 1, 3]`.
+/// Problems: MW1119 the text is not of that form, with its column; those of `Mesh::create`.
+Result<ShardyMesh> parseShardyMesh(std::string_view text);
+
 /// What is wrong with a sharding on a mesh, by Shardy's rules; empty when it is sound. With a `rank`, that of the array.
 ///
 /// Problems: MW1103 an axis occurs twice, MW1141 a part of an axis is none (`pre` < 1, `size` < 2, pre * size does not divide the axis,

@@ -72,8 +72,8 @@ std::vector<std::string> settingsOf(const Study& study, const Renaming& renaming
         addSpec(entry.path, entry.spec);
     for (std::size_t i = 0; i < study.sharding.match.size(); ++i)
         addSpec(fmt::format("sharding.match[{}].spec", i), study.sharding.match[i].spec);
-    for (std::size_t i = 0; i < study.sharding.rules.size(); ++i) {
-        const std::vector<std::string>& axes = study.sharding.rules[i].axes;
+    for (std::size_t i = 0; study.sharding.ruleList.empty() && i < study.sharding.rules.size(); ++i) {
+        const std::vector<std::string>& axes = study.sharding.rules[i].target.axes;
         if (const auto changed = renamed(axes, renaming); changed != axes)
             settings.push_back(fmt::format("sharding.rules[{}].1={}", i, namesText(changed)));
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/check_spec.h"
 
+#include "core/sharding/notation.h"
 #include "core/study/spec_findings.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -52,13 +54,46 @@ TextRange rangeOf(const LocatedSpec& located, const SpecFinding& finding)
 
 } // namespace
 
+Result<PartitionSpec> parseTypedSpec(std::string_view text, const std::vector<MeshAxis>& mesh, const std::vector<DeviceId>& order)
+{
+    auto spec = parseSpec(text);
+    if (spec)
+        return spec;
+    SpellingContext context;
+    if (auto known = Mesh::create(mesh, order))
+        context.mesh = *std::move(known);
+    const auto parsed = parseSharding(text, context);
+    if (!parsed) {
+        // A text that begins as JAX's specs do is one with a mistake.
+        const bool isSpec = trimmed(text).empty() || trimmed(text).starts_with('P') || trimmed(text).starts_with('(')
+            || parsed.error().front().id == "MW1158";
+        return isSpec ? spec.error() : parsed.error();
+    }
+    if (!parsed->sharding.unreduced.empty() || !parsed->manual.empty())
+        return Problem{"MW1161", "a study's spec places whole values, and this sharding has partial or manual axes",
+            "give the sharding of the whole value", Place{{}, 1, 1, {}}};
+    const auto jax = jaxSpecOf(parsed->sharding, {}, parsed->mesh);
+    if (!jax)
+        return jax.error();
+    PartitionSpec plain;
+    for (const JaxSpec::Entry& entry : jax->dims)
+        plain.dims.push_back(entry.axes);
+    return plain;
+}
+
 std::vector<SpecProblem> checkSpecText(std::string_view text, const StudyArray& array, const std::vector<MeshAxis>& mesh)
 {
     const auto located = parseLocatedSpec(text);
     std::vector<SpecProblem> problems;
     if (!located) {
-        for (const Problem& problem : located.error())
-            problems.push_back({problem, tokenAt(text, static_cast<std::size_t>(std::max(0, problem.place.column - 1)))});
+        const auto typed = parseTypedSpec(text, mesh);
+        if (!typed) {
+            for (const Problem& problem : typed.error())
+                problems.push_back({problem, tokenAt(text, static_cast<std::size_t>(std::max(0, problem.place.column - 1)))});
+        } else if (Mesh::create(mesh)) {
+            for (SpecFinding& finding : fitFindings(*typed, array, mesh))
+                problems.push_back({std::move(finding.problem), {0, text.size()}});
+        }
         return problems;
     }
     std::vector<SpecFinding> findings = axisFindings(located->spec, namesOf(mesh));
@@ -73,7 +108,7 @@ std::vector<SpecProblem> checkSpecText(std::string_view text, const StudyArray& 
 
 std::optional<std::string> correctedSpec(std::string_view text, const StudyArray& array, const std::vector<MeshAxis>& mesh)
 {
-    const auto spec = parseSpec(text);
+    const auto spec = parseTypedSpec(text, mesh);
     if (!spec)
         return std::nullopt;
     const std::vector<std::string> names = namesOf(mesh);

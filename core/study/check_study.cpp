@@ -366,9 +366,10 @@ void Checker::checkSharding()
             continue;
         badSpecs.insert(path);
     }
-    for (std::size_t i = 0; i < m_study.sharding.rules.size(); ++i) {
+    for (std::size_t i = 0; m_study.sharding.ruleList.empty() && i < m_study.sharding.rules.size(); ++i) {
         const LogicalRule& rule = m_study.sharding.rules[i];
-        checkAxes(PartitionSpec{{rule.axes}}, fmt::format("sharding.rules[{}]", i));
+        if (!checkAxes(PartitionSpec{{rule.target.axes}}, fmt::format("sharding.rules[{}]", i)))
+            badSpecs.insert("sharding.rules");
     }
 
     const std::vector<StudyArray> arrays = studyArrays(m_study);
@@ -434,6 +435,17 @@ void Checker::checkRuleUse(const std::vector<AssignedSpec>& assigned)
         report("MW1431", fmt::format("the rule for \"{}\" catches nothing", glob),
             "remove it, or put it before the rule that takes its arrays", fmt::format("sharding.match[{}]", i),
             "the first rule that catches an array decides; specs by name come before all rules", Severity::Warning);
+    }
+    for (std::size_t i = 0; m_study.sharding.ruleList.empty() && i < m_study.sharding.rules.size(); ++i) {
+        const bool applied = std::any_of(assigned.begin(), assigned.end(), [&](const AssignedSpec& one) {
+            return std::any_of(one.trace.begin(), one.trace.end(),
+                [&](const LogicalStep& step) { return step.rule == i && step.verdict == LogicalVerdict::Applied; });
+        });
+        if (!applied)
+            report("MW1431", fmt::format("the rule for the logical axis {} applies to nothing", m_study.sharding.rules[i].name),
+                "remove it, or put it before the rule that takes its dimension or its axes", fmt::format("sharding.rules[{}]", i),
+                "logical axis rules apply in order, each dimension and each mesh axis once, to arrays that nothing above caught",
+                Severity::Warning);
     }
 }
 

@@ -31,7 +31,7 @@ struct DocNode {
     int line = 0; ///< from 1; 0 when nobody wrote it
     int column = 0;
     std::string text = {}; ///< of a scalar, without quotes and escapes
-    std::vector<DocEntry> entries = {}; ///< of a list (keys are empty) or a mapping, in file order; keys are unique
+    std::vector<DocEntry> entries; ///< of a list (keys are empty) or a mapping, in file order; keys are unique
     std::shared_ptr<const std::string> file = {}; ///< the document, or the setting that the node comes from
 
     const DocNode* find(std::string_view key) const; ///< the value of a key of a mapping; null when there is none

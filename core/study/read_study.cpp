@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
+#include "core/study/check_spec.h"
 #include "core/study/document.h"
 #include "core/study/study_parts.h"
 #include "core/support/file.h"
@@ -324,11 +325,11 @@ std::optional<PartitionSpec> StudyReader::spec(const DocNode& node, const std::s
 {
     study.places.at[path] = node.place(path);
     if (node.kind == DocNode::Kind::Scalar) {
-        auto parsed = parseSpec(node.text);
+        auto parsed = parseTypedSpec(node.text, study.mesh, study.deviceOrder);
         if (parsed)
             return *std::move(parsed);
         for (Problem problem : parsed.error()) {
-            const int inside = problem.place.column - 1 + (node.quoted ? 1 : 0);
+            const int inside = std::max(0, problem.place.column - 1) + (node.quoted ? 1 : 0);
             problem.place = node.place(path);
             if (problem.place.line > 0)
                 problem.place.column += inside;
@@ -666,8 +667,19 @@ void StudyReader::readMatch(const DocNode& node)
 void StudyReader::readRules(const DocNode& node)
 {
     const auto refuse = [&](const DocNode& wrong, const std::string& path) {
-        wrongKind(wrong, path, "a list of pairs", "write rules: [[batch, data], [embed, null]]");
+        wrongKind(wrong, path, "a list of pairs", "write rules: [[batch, data], [embed, null]], or rules: maxtext");
     };
+    if (node.kind == DocNode::Kind::Scalar) {
+        study.places.at["sharding.rules"] = node.place("sharding.rules");
+        if (const LogicalRuleList* list = findLogicalRuleList(node.text)) {
+            study.sharding.rules = list->rules;
+            study.sharding.ruleList = list->name;
+        } else {
+            report("MW1423", fmt::format("there is no list of rules \"{}\"", node.text),
+                suggestion(node.text, logicalRuleListNames()), node.place("sharding.rules"));
+        }
+        return;
+    }
     if (node.kind != DocNode::Kind::List) {
         refuse(node, "sharding.rules");
         return;
@@ -681,7 +693,7 @@ void StudyReader::readRules(const DocNode& node)
             continue;
         }
         if (auto axes = axesOf(rule.entries[1].value, path))
-            study.sharding.rules.push_back({rule.entries[0].value.text, *std::move(axes)});
+            study.sharding.rules.push_back({rule.entries[0].value.text, {*std::move(axes)}});
     }
 }
 

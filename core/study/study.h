@@ -3,6 +3,7 @@
 
 #include "core/mesh/mesh.h"
 #include "core/models/training.h"
+#include "core/sharding/logical_axes.h"
 #include "core/sharding/partition_spec.h"
 #include "core/support/result.h"
 
@@ -66,18 +67,11 @@ struct MatchRule {
     friend bool operator==(const MatchRule&, const MatchRule&) = default;
 };
 
-/// A logical axis name and the mesh axes that it stands for; none: whole.
-struct LogicalRule {
-    std::string name = {};
-    std::vector<std::string> axes = {};
-
-    friend bool operator==(const LogicalRule&, const LogicalRule&) = default;
-};
-
 struct StudySharding {
     std::vector<ShardingEntry> entries = {}; ///< in file order; they come before all rules
     std::vector<MatchRule> match = {};
-    std::vector<LogicalRule> rules = {};
+    LogicalRules rules = {}; ///< for what neither an entry nor a rule above caught, by the names of the arrays' dimensions
+    std::string ruleList = {}; ///< the built-in list that the rules are ("maxtext"); empty: they are written out
 
     friend bool operator==(const StudySharding&, const StudySharding&) = default;
 };

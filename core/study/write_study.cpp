@@ -66,10 +66,13 @@ std::string shardingText(const StudySharding& sharding)
             text += ", divisible: largest_dim";
         text += fmt::format(", spec: {}}}\n", inQuotes(specText(rule.spec)));
     }
-    if (!sharding.rules.empty())
+    if (!sharding.ruleList.empty()) {
+        text += fmt::format("  rules: {}\n", sharding.ruleList);
+    } else if (!sharding.rules.empty()) {
         text += "  rules:\n";
-    for (const LogicalRule& rule : sharding.rules)
-        text += fmt::format("    - [{}, {}]\n", keyText(rule.name), namesText(rule.axes));
+        for (const LogicalRule& rule : sharding.rules)
+            text += fmt::format("    - [{}, {}]\n", keyText(rule.name), namesText(rule.target.axes));
+    }
     return text.empty() ? text : "sharding:\n" + text;
 }
 

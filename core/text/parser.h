@@ -109,7 +109,8 @@ private:
     bool parseSharding(std::vector<TensorSharding>& shardings);
     bool parseShardingMesh(std::int32_t& mesh);
     bool parseMesh(std::string name, std::size_t offset, std::int32_t& index);
-    bool parseDimSharding(DimSharding& dim, const Mesh& mesh);
+    bool parseAngles(std::string_view& inside);
+    bool reportPart(const Problems& problems, std::size_t start, std::size_t offset);
     bool parseAxes(SyntaxAttribute& axes);
 
     Lexer m_lexer;

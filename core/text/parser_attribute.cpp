@@ -403,46 +403,28 @@ AxisRefs resolvedAxes(const SyntaxAttribute& axes, const Mesh& mesh, TextProblem
     return refs;
 }
 
+/// Problems of a part of the text that begins at `start`; those without a column are of the whole, at `offset`.
+bool Parser::reportPart(const Problems& problems, std::size_t start, std::size_t offset)
+{
+    for (const Problem& problem : problems) {
+        const int column = problem.place.column;
+        m_problems.report(Problems{problem}, column > 1 ? start + static_cast<std::size_t>(column - 1) : offset);
+    }
+    return false;
+}
+
 bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index)
 {
-    std::vector<MeshAxis> axes;
-    std::vector<DeviceId> order;
-    if (!expect('<') || !expect('['))
+    std::string_view inside;
+    if (!parseAngles(inside))
         return false;
-    while (!m_token.is(']')) {
-        if (m_token.kind != TokenKind::String)
-            return expected("an axis in quotes");
-        MeshAxis& axis = axes.emplace_back();
-        axis.name = unescaped(m_token.text);
-        advance();
-        if (!expect('=') || !parseInteger(axis.size))
-            return false;
-        if (!accept(','))
-            break;
-    }
-    if (!expect(']'))
-        return false;
-    const bool isMaximal = axes.empty() && m_token.is(','); // the ids of the one device
-    if (accept(',')) {
-        if (!expectWord("device_ids") || !expect('=') || !expect('['))
-            return false;
-        while (!m_token.is(']')) {
-            if (!parseInteger(order.emplace_back()))
-                return false;
-            if (!accept(','))
-                break;
-        }
-        if (!expect(']'))
-            return false;
-    }
-    if (!expect('>'))
-        return false;
-    auto mesh = Mesh::create(std::move(axes), std::move(order));
-    if (!mesh)
-        return m_problems.report(mesh.error(), offset);
+    auto read = parseShardyMesh(inside);
+    if (!read)
+        return reportPart(read.error(), static_cast<std::size_t>(inside.data() - m_lexer.text().data()), offset);
+    auto& [mesh, isMaximal] = *read;
     if (name.empty()) { // written where it is used: one of the meshes, or a new one
         for (std::size_t i = 0; i < m_module.meshes.size(); ++i) {
-            if (m_module.meshes[i].mesh == *mesh && m_module.meshes[i].isMaximal == isMaximal) {
+            if (m_module.meshes[i].mesh == mesh && m_module.meshes[i].isMaximal == isMaximal) {
                 index = static_cast<std::int32_t>(i);
                 return true;
             }
@@ -450,7 +432,23 @@ bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index
         name = fmt::format("inlined_mesh_{}", m_module.meshes.size());
     }
     index = static_cast<std::int32_t>(m_module.meshes.size());
-    m_module.meshes.push_back({std::move(name), *std::move(mesh), isMaximal});
+    m_module.meshes.push_back({std::move(name), std::move(mesh), isMaximal});
+    return true;
+}
+
+/// What stands in angle brackets, which are stepped over.
+bool Parser::parseAngles(std::string_view& inside)
+{
+    if (!m_token.is('<'))
+        return expected("'<'");
+    const std::size_t start = m_token.offset + 1;
+    const std::size_t end = balancedEnd(m_token.offset);
+    if (end == std::string_view::npos) {
+        jump(m_lexer.text().size());
+        return expected("'>'");
+    }
+    inside = m_lexer.text().substr(start, end - 1 - start);
+    jump(end);
     return true;
 }
 
@@ -474,85 +472,35 @@ bool Parser::parseShardingMesh(std::int32_t& mesh)
         "MW1330", offset, fmt::format("there is no mesh @{} before this place", name), suggestion(name, names));
 }
 
-/// `{"x", "y":(1)2, ?}p1`.
-bool Parser::parseDimSharding(DimSharding& dim, const Mesh& mesh)
-{
-    SyntaxAttribute axes;
-    if (!expect('{'))
-        return false;
-    while (!m_token.is('}')) {
-        if (accept('?')) {
-            dim.open = true;
-            break;
-        }
-        if (m_token.kind != TokenKind::String)
-            return expected("an axis in quotes, or '?'");
-        SyntaxAttribute& axis = axes.items.emplace_back();
-        axis.offset = m_token.offset;
-        axis.text = unescaped(m_token.text);
-        advance();
-        if (accept(':') && !(expect('(') && parseInteger(axis.integer) && expect(')') && parseInteger(axis.second)))
-            return false;
-        if (!accept(','))
-            break;
-    }
-    if (!expect('}'))
-        return false;
-    if (m_token.kind == TokenKind::Word && m_token.text.starts_with("p")) {
-        const auto priority = meshwright::parseInteger(m_token.text.substr(1));
-        if (!priority || *priority < 0 || *priority > 1 << 20)
-            return expected("a priority: p0, p1 and so on");
-        dim.priority = static_cast<int>(*priority);
-        advance();
-    }
-    for (const AxisRef& ref : resolvedAxes(axes, mesh, m_problems)) {
-        if (ref.size > 1 || m_module.isOurs)
-            appendMerging(dim.axes, ref);
-    }
-    return true;
-}
-
-/// `<@mesh, [{"data"}, {?}], replicated={"x"}, unreduced={"y"}>`.
+/// `<@mesh, [{"data"}, {?}], replicated={"x"}, unreduced={"y"}>`: the mesh here, the rest as every notation of Shardy's.
 bool Parser::parseSharding(std::vector<TensorSharding>& shardings)
 {
-    TensorSharding sharding;
+    if (!m_token.is('<'))
+        return expected("'<'");
     const std::size_t offset = m_token.offset;
-    if (!expect('<') || !parseShardingMesh(sharding.mesh) || !expect(',') || !expect('['))
-        return false;
-    const Mesh mesh = m_module.meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
-    while (!m_token.is(']')) {
-        if (!parseDimSharding(sharding.dims.emplace_back(), mesh))
-            return false;
-        if (!accept(','))
-            break;
+    const std::size_t end = balancedEnd(offset);
+    if (end == std::string_view::npos) {
+        jump(m_lexer.text().size());
+        return expected("'>'");
     }
-    if (!expect(']'))
+    advance();
+    std::int32_t mesh = 0;
+    if (!parseShardingMesh(mesh))
         return false;
-    while (accept(',')) {
-        const bool replicated = m_token.isWord("replicated");
-        if (!replicated && !m_token.isWord("unreduced"))
-            return expected("'replicated' or 'unreduced'");
-        advance();
-        if (!expect('='))
-            return false;
-        if (!replicated && m_token.kind == TokenKind::Word) {
-            const auto kind = parseReduceKindKeyword(m_token.text);
-            if (!kind)
-                return expected("a kind of reduction");
-            sharding.unreducedKind = *kind;
-            advance();
-        }
-        SyntaxAttribute axes;
-        if (!parseAxes(axes))
-            return false;
-        (replicated ? sharding.replicated : sharding.unreduced) = resolvedAxes(axes, mesh, m_problems);
+    if (!m_token.is(','))
+        return expected("','");
+    const std::size_t start = m_token.offset + 1;
+    auto sharding
+        = parseShardy(m_lexer.text().substr(start, end - 1 - start), m_module.meshes[static_cast<std::size_t>(mesh)].mesh);
+    jump(end);
+    if (!sharding)
+        return reportPart(sharding.error(), start, offset);
+    if (!m_module.isOurs) { // Shardy drops axes of size 1 too
+        for (DimSharding& dim : sharding->dims)
+            std::erase_if(dim.axes, [](const AxisRef& axis) { return axis.size == 1; });
     }
-    if (!expect('>'))
-        return false;
-
-    if (Problems unsound = shardingProblems(sharding, mesh); !unsound.empty())
-        return m_problems.report(std::move(unsound), offset);
-    shardings.push_back(std::move(sharding));
+    sharding->mesh = mesh;
+    shardings.push_back(*std::move(sharding));
     return true;
 }
 

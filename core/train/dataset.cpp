@@ -25,7 +25,7 @@ bool isGzip(std::string_view content)
 }
 
 /// The content of a gzip file, of any number of members.
-Result<std::string> decompressed(const std::string& content)
+Result<std::string> decompressed(std::string_view content)
 {
     const auto damaged = [](const std::string& what) {
         return Problem{"MW1601", fmt::format("the compressed data {}", what), "get the file again"};
@@ -200,18 +200,29 @@ std::vector<float> normalWords(std::int64_t count, const RandomKey& key, bool pa
 
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options)
 {
-    auto content = readFile(path);
+    const auto content = readFile(path);
     if (!content)
         return content.error();
-    if (isGzip(*content)) {
-        content = decompressed(*content);
-        if (!content)
-            return inFile(content.error(), path.string());
+    auto dataset = parseCsvDataset(*content, path.string(), options);
+    if (dataset)
+        dataset->name = path.filename().string();
+    return dataset;
+}
+
+Result<Dataset> parseCsvDataset(std::string_view content, const std::string& file, const DatasetOptions& options)
+{
+    std::string unpacked;
+    if (isGzip(content)) {
+        auto text = decompressed(content);
+        if (!text)
+            return inFile(text.error(), file);
+        unpacked = *std::move(text);
+        content = unpacked;
     }
     Dataset dataset;
-    dataset.name = path.filename().string();
-    if (Problems problems = CsvReader(dataset, options).read(*content); !problems.empty())
-        return inFile(std::move(problems), path.string());
+    dataset.name = file;
+    if (Problems problems = CsvReader(dataset, options).read(content); !problems.empty())
+        return inFile(std::move(problems), file);
 
     const auto rows = static_cast<std::int64_t>(dataset.labels.size());
     dataset.features = static_cast<std::int64_t>(dataset.inputs.size()) / rows;
@@ -220,7 +231,7 @@ Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetO
     if (options.heldOut < 0 || options.heldOut >= rows)
         return Problem{"MW1607",
             fmt::format("{} rows of {} are to be held out: at least one must be left to train on", options.heldOut, rows),
-            fmt::format("hold out 0 to {} rows", rows - 1), Place{path.string()}};
+            fmt::format("hold out 0 to {} rows", rows - 1), Place{file}};
     dataset.trainingRows = rows - options.heldOut;
     if (options.shuffleSeed)
         reorderRows(dataset, randomPermutation(keyOfSeed(*options.shuffleSeed), rows, true));

@@ -10,6 +10,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright {
@@ -45,6 +46,9 @@ struct DatasetOptions {
 /// another number of fields than the first (or fewer than two); MW1605 a label is no integer from 0 to classes - 1 (or 65535);
 /// MW1607 fewer than one row is left to train on.
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options);
+
+/// The same from the content of a file; `file` is what problems name. Problems: as `readCsvDataset` but those of `readFile`.
+Result<Dataset> parseCsvDataset(std::string_view content, const std::string& file, const DatasetOptions& options);
 
 /// The 8 x 8 digits of resources/data/digits.csv.gz: 64 inputs scaled to 0..1, 10 classes. The rows are shuffled (the file has them
 /// by writer) with a seed that is always the same; 1500 are to train on, 297 held out.

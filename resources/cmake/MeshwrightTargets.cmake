@@ -20,6 +20,11 @@ if(MESHWRIGHT_SANITIZE)
   add_link_options(-fsanitize=${MESHWRIGHT_SANITIZE})
 endif()
 
+if(MESHWRIGHT_FUZZ) # all code counts the branches it takes; the targets' own link option brings libFuzzer's main
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # One INTERFACE target carries the warning set; every target of ours links it PRIVATE.
 add_library(meshwright_warnings INTERFACE)
 target_compile_options(meshwright_warnings INTERFACE

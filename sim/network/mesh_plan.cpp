@@ -2,7 +2,6 @@
 #include "sim/network/mesh_plan.h"
 
 #include "core/support/text.h"
-#include "sim/network/placement.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -87,6 +86,7 @@ public:
         if (!order)
             return order.error();
         m_plan.order = *order;
+        m_plan.orderInSlice = *inner;
         m_plan.planned = axesOf(*inner);
         m_plan.jax = python(*inner);
         if (m_plan.slices > 1)
@@ -139,11 +139,11 @@ private:
     template <typename Make>
     Result<DeviceArray> splitIfNeeded(Make make)
     {
-        auto made = make(DeviceMeshOptions{});
+        auto made = make(DeviceMeshOptions{m_request.contiguousSubmeshes, false});
         const auto needsSplit = [](const Problem& problem) { return problem.id == "MW1174"; };
-        if (made || std::none_of(made.error().begin(), made.error().end(), needsSplit))
+        if (made || !m_request.allowSplit || std::none_of(made.error().begin(), made.error().end(), needsSplit))
             return made;
-        auto split = make(DeviceMeshOptions{false, true});
+        auto split = make(DeviceMeshOptions{m_request.contiguousSubmeshes, true});
         m_splits = split.has_value();
         return split ? split : made;
     }
@@ -153,6 +153,12 @@ private:
     {
         const auto listed = devices(1);
         m_isJax = m_request.order == DeviceOrderBy::Jax && isWhole() && listed;
+        if (m_request.contiguousSubmeshes && (!m_isJax || m_plan.slices > 1))
+            return Problem{"MW1177",
+                m_plan.slices > 1 ? "contiguous submeshes are for one slice, this mesh spans several"
+                    : isWhole()   ? "contiguous submeshes are those of create_device_mesh, and another order is asked for"
+                                  : "contiguous submeshes need a mesh of all devices of the slice",
+                "leave --contiguous-submeshes out, or give --mesh for the whole slice"};
         if (!m_isJax)
             return m_placedOrder;
         return splitIfNeeded(
@@ -252,7 +258,8 @@ private:
 
     std::string python(const DeviceArray& inner) const
     {
-        const std::string split = m_splits ? ", allow_split_physical_axes=True" : "";
+        const std::string split = std::string(m_request.contiguousSubmeshes ? ", contiguous_submeshes=True" : "")
+            + (m_splits ? ", allow_split_physical_axes=True" : "");
         const std::string names = namesText(m_plan.axes);
         if (m_isJax && m_plan.slices == 1)
             return fmt::format("from jax.experimental import mesh_utils\n"
@@ -312,11 +319,26 @@ Result<MeshPlan> planMesh(const MeshRequest& request, const Machine& machine)
     const auto axesOnly = Mesh::create(request.mesh.axes());
     if (!axesOnly)
         return axesOnly.error();
-    const MeshRequest plain{*axesOnly, request.outer, request.order};
+    MeshRequest plain = request;
+    plain.mesh = *axesOnly;
     auto placement = placeMesh(plain.mesh, machine);
     if (!placement)
         return placement.error();
     return Planner(plain, machine, *std::move(placement)).run();
+}
+
+Result<MeshPlacement> placementOf(const MeshPlan& plan, const MeshRequest& request, const Machine& machine)
+{
+    auto plain = Mesh::create(request.mesh.axes());
+    if (!plain)
+        return plain.error();
+    auto byAxes = placeMesh(*plain, machine);
+    if (byAxes && byAxes->deviceOrder() == plan.orderInSlice.devices)
+        return byAxes;
+    auto ordered = Mesh::create(request.mesh.axes(), plan.orderInSlice.devices);
+    if (!ordered)
+        return ordered.error();
+    return placeMesh(*ordered, machine);
 }
 
 } // namespace meshwright::sim

@@ -4,6 +4,7 @@
 #include "core/mesh/device_mesh.h"
 #include "sim/hardware/machine.h"
 #include "sim/network/collective.h"
+#include "sim/network/placement.h"
 
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,8 @@ struct MeshRequest {
     Mesh mesh; ///< of one slice (TPU) or host (GPU); a device order of its own is not looked at
     std::vector<std::int64_t> outer = {}; ///< slices or hosts that each axis spans, those more major; empty: there is one
     DeviceOrderBy order = DeviceOrderBy::Jax;
+    bool allowSplit = true; ///< parts of a physical axis may go to several mesh axes, where whole ones do not do
+    bool contiguousSubmeshes = false; ///< every host owns a contiguous part of the mesh; of one slice in JAX's order only
 };
 
 /// The part of a mesh axis that lies along one physical axis.
@@ -51,6 +54,7 @@ struct MeshPlan {
     std::int64_t slices = 1;
     double betweenSlicesBytesPerSecond = 0.0; ///< one device's share of the network between slices; 0: one slice, or not known
     DeviceArray order; ///< over all slices; ids as JAX counts them, slice by slice
+    DeviceArray orderInSlice; ///< of the first slice alone
     std::vector<MeshAxis> axes; ///< over all slices
     std::vector<PlannedAxis> planned;
     std::string jax; ///< the lines of Python that make the mesh
@@ -59,10 +63,14 @@ struct MeshPlan {
 
 /// Puts the mesh on the machine.
 ///
-/// Where create_device_mesh needs parts of physical axes, they are allowed, and the Python says so. A mesh smaller than the machine takes the
+/// Where create_device_mesh needs parts of physical axes, they are allowed (unless the request forbids it), and the Python says so. A mesh smaller than the machine takes the
 /// box of placeMesh.
 /// Preconditions: `outer` is empty or has a size >= 1 for each axis.
-/// Problems: those of placeMesh (MW1720, MW1722) and of createDeviceMesh and createHybridDeviceMesh.
+/// Problems: MW1177 contiguous submeshes over several slices, in another order than JAX's, or on a part of the machine; those of placeMesh (MW1720, MW1722) and of createDeviceMesh and createHybridDeviceMesh.
 Result<MeshPlan> planMesh(const MeshRequest& request, const Machine& machine);
+
+/// How the mesh of a plan lies within one slice, for pictures.
+/// Precondition: `plan` is of this request and machine.
+Result<MeshPlacement> placementOf(const MeshPlan& plan, const MeshRequest& request, const Machine& machine);
 
 } // namespace meshwright::sim

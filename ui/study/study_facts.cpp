@@ -168,7 +168,7 @@ public:
             facts.path = written->path;
             facts.spec = written->text;
             facts.problems = checkSpecText(facts.spec, facts.array, m_facts.shown.mesh);
-            if (const auto spec = parseSpec(facts.spec); spec && facts.problems.empty())
+            if (const auto spec = parseTypedSpec(facts.spec, m_facts.shown.mesh); spec && facts.problems.empty())
                 cut(facts, *spec);
             return;
         }
@@ -210,6 +210,8 @@ private:
     {
         if (assigned.rule)
             return fmt::format("the rule for \"{}\"", m_facts.shown.sharding.match[*assigned.rule].glob);
+        if (!assigned.trace.empty())
+            return "the logical axis rules";
         const std::string_view path = assigned.path;
         return fmt::format("the spec of \"{}\"", path.substr(path.find('.') + 1));
     }

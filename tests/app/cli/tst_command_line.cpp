@@ -106,6 +106,9 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("no order") << show({"--spec", "P()", "--device-order", "0,x"}) << 2 << "MW1118";
     QTest::newRow("no shape") << QStringList{"show", "--mesh", "a=2", "--shape", "8xy", "--spec", "P()"} << 2 << "MW1906";
     QTest::newRow("no spec") << show({"--spec", ""}) << 2 << "MW1105";
+    QTest::newRow("unknown part of an axis") << show({"--spec", "[{\"data\":(1)3}, {}]"}) << 3 << "MW1141";
+    QTest::newRow("tiles that do not divide")
+        << QStringList{"show", "--mesh", "a=4", "--shape", "10", "--spec", "{devices=[4]<=[4]}"} << 3 << "MW1104";
     QTest::newRow("no id") << QStringList{"explain", "MW0001"} << 2 << "MW1908";
     QTest::newRow("no list") << QStringList{"list", "example"} << 2 << "did you mean \"examples\"?";
 
@@ -222,6 +225,19 @@ void TestCommandLine::showShardShapes_data()
     QTest::newRow("model") << "model=8"
                            << "512x512"
                            << "P(None, 'model')" << QJsonArray{512, 64};
+    // In other notations than JAX's.
+    QTest::newRow("Shardy") << "data=8"
+                            << "128x512"
+                            << "[{\"data\":(1)4}, {?}]" << QJsonArray{32, 512};
+    QTest::newRow("tiles") << "data=8"
+                           << "128x512"
+                           << "{devices=[2,1,4]<=[8] last_tile_dim_replicate}" << QJsonArray{64, 512};
+    QTest::newRow("placements") << "data=4,model=2"
+                                << "128x512"
+                                << "[Shard(1), Partial()]" << QJsonArray{128, 128};
+    QTest::newRow("the scaling book") << "data=4,model=2"
+                                      << "128x512"
+                                      << "A[I_data, J_model]" << QJsonArray{32, 256};
 }
 
 void TestCommandLine::showShardShapes()

@@ -39,6 +39,8 @@ private Q_SLOTS:
     void tourSumsUp();
     void converts_data();
     void converts();
+    void convertsLogicalNames();
+    void convertsOnPrintedMeshes();
     void conversionJson();
 };
 
@@ -58,6 +60,19 @@ void TestEngineVerbs::exitCodes_data()
     QTest::newRow("no notation") << QStringList{"convert", "P('data')", "--mesh", "data=4", "--to", "hol"} << 3 << "MW1159";
     QTest::newRow("no sharding") << QStringList{"convert", "???", "--mesh", "data=4"} << 3 << "MW1158";
     QTest::newRow("no mesh") << QStringList{"convert", "P('data')"} << 3 << "MW1157";
+    QTest::newRow("no text") << QStringList{"convert"} << 2 << "MW1184";
+    QTest::newRow("a sharding and names") << QStringList{"convert", "P()", "--logical", "a", "--rules", "maxtext"} << 2
+                                          << "MW1184";
+    QTest::newRow("names without rules") << QStringList{"convert", "--logical", "a"} << 2 << "MW1184";
+    QTest::newRow("rules without names") << QStringList{"convert", "P()", "--rules", "maxtext"} << 2 << "MW1184";
+    QTest::newRow("no rules") << QStringList{"convert", "--logical", "a", "--rules", "maxtxt"} << 3 << "MW1185";
+    QTest::newRow("no list of rules") << QStringList{"convert", "--logical", "a", "--rules", "[['a']]"} << 3 << "MW1180";
+    QTest::newRow("no names") << QStringList{"convert", "--logical", "a b", "--rules", "maxtext"} << 3 << "MW1180";
+    QTest::newRow("no semantics") << QStringList{"convert", "--logical", "a", "--rules", "maxtext", "--semantics", "haiku"} << 2
+                                  << "MW1903";
+    QTest::newRow("no place") << QStringList{"convert", "--logical", "a", "--rules", "maxtext", "--stacked", "layers@3"} << 3
+                              << "MW1186";
+    QTest::newRow("no order") << QStringList{"convert", "P()", "--mesh", "a=2", "--device-order", "0"} << 3 << "MW1114";
     QTest::newRow("no study") << QStringList{"train"} << 2 << "MW1904";
     QTest::newRow("unknown flag") << QStringList{"simulate", example("digits.yaml"), "--trase", "x"} << 2
                                   << "did you mean \"--trace\"?";
@@ -241,6 +256,57 @@ void TestEngineVerbs::converts_data()
     QTest::newRow("to DTensor") << "P(None, 'model')"
                                 << "dtensor"
                                 << "[Replicate(), Shard(1)]";
+}
+
+void TestEngineVerbs::convertsLogicalNames()
+{
+    const QStringList names = {"convert", "--logical", "embed,mlp", "--rules", "maxtext", "--mesh", "data=2,fsdp=4,tensor=2"};
+    const Outcome one = run(names + QStringList{"--to", "jax"});
+    QVERIFY2(one.code == 0, one.err);
+    QCOMPARE(one.out, QByteArray("P('fsdp', 'tensor')\n"));
+    QVERIFY2(one.err.contains("refused for dim 0 (embed), fsdp_transpose is used by dim 1 (mlp)"), one.err);
+    QVERIFY2(one.err.contains("dim 0 (embed) gets [fsdp, sequence, tensor_transpose, context, expert]"), one.err);
+    QVERIFY(run(names).out.contains("dim 1 (mlp) gets"));
+    QCOMPARE(run(names + QStringList{"--to", "jax", "--stacked", "layers@1"}).out, QByteArray("P('fsdp', None, 'tensor')\n"));
+
+    const Outcome json = run(names + QStringList{"--format", "json"});
+    QCOMPARE(errorsAgainst("conversion-1.json", json.out), QStringList());
+    const QJsonObject logical = QJsonDocument::fromJson(json.out).object()["logical"].toObject();
+    QCOMPARE(logical["names"].toArray(), (QJsonArray{"embed", "mlp"}));
+    QCOMPARE(logical["trace"].toArray().first().toObject()["verdict"].toString(), QString("applied")); // of mlp
+    QCOMPARE(logical["trace"].toArray().at(1).toObject()["verdict"].toString(), QString("axis_taken"));
+
+    // The same table, two answers: Linen gives an axis once, NNX renames both.
+    const QStringList both
+        = {"convert", "--logical", "a,b", "--rules", "[['a', 'x'], ['b', 'x']]", "--mesh", "x=2", "--to", "jax"};
+    QCOMPARE(run(both).out, QByteArray("P('x', None)\n"));
+    QCOMPARE(run(both + QStringList{"--semantics", "nnx"}).code, 3); // the spec then names x twice
+
+    const QTemporaryDir folder;
+    QFile file(folder.filePath("rules.yml"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("mesh_axes: ['data']\nlogical_axis_rules: [\n  ['batch', ['data', 'fsdp']], # both\n  ['embed', null]]\n");
+    file.close();
+    QCOMPARE(run({"convert", "--logical", "batch,embed", "--rules", file.fileName(), "--mesh", "data=2", "--to", "jax"}).out,
+        QByteArray("P('data', None)\n"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("logical_axis_rules: [[batch]]\n");
+    file.close();
+    const Outcome wrong = run({"convert", "--logical", "batch", "--rules", file.fileName(), "--mesh", "data=2"});
+    QVERIFY2(wrong.err.contains("rules.yml:1:22: error MW1180"), wrong.err);
+}
+
+/// Meshes as JAX and PyTorch print them, and orders of devices.
+void TestEngineVerbs::convertsOnPrintedMeshes()
+{
+    QCOMPARE(run({"convert", "P('x')", "--mesh", "Mesh('x': 2, 'y': 2, axis_types=(Auto, Auto))", "--to", "hlo"}).out,
+        QByteArray("{devices=[2,2]<=[4] last_tile_dim_replicate}\n"));
+    QCOMPARE(run({"convert", "[Shard(0), Replicate()]", "--mesh",
+                     "DeviceMesh('cuda', [[0, 2], [1, 3]], mesh_dim_names=('dp', 'tp'))", "--to", "hlo"})
+                 .out,
+        QByteArray("{devices=[2,2]0,2,1,3 last_tile_dim_replicate}\n"));
+    QCOMPARE(run({"convert", "P('x')", "--mesh", "x=4", "--device-order", "0,2,1,3", "--to", "hlo"}).out,
+        QByteArray("{devices=[4]0,2,1,3}\n"));
 }
 
 void TestEngineVerbs::converts()

@@ -3,6 +3,7 @@
 
 #include <QProcess>
 #include <QTemporaryDir>
+#include <QXmlStreamReader>
 #include <QtTest>
 
 using namespace meshwright;
@@ -39,6 +40,9 @@ private Q_SLOTS:
     void json_data();
     void json();
     void intoAFile();
+    void svg_data();
+    void svg();
+    void whatCreateDeviceMeshAllows();
     void examplesWork();
     void showPads();
 };
@@ -138,6 +142,61 @@ void TestMeshVerb::intoAFile()
     QFile file(path);
     QVERIFY(file.open(QIODevice::ReadOnly));
     QVERIFY(!QJsonDocument::fromJson(file.readAll()).isNull());
+}
+
+void TestMeshVerb::svg_data()
+{
+    QTest::addColumn<QString>("arguments");
+    QTest::addColumn<QStringList>("shown");
+    QTest::newRow("torus") << "--hw v5e --topology 4x4 --mesh data=4,model=4"
+                           << QStringList{"TPU v5e, 4x4 chips", "mesh data=4,model=4"};
+    QTest::newRow("a ring with an order of its own") << "--hw v3 --topology 2x2 --mesh a=8" << QStringList{"TPU v3", "mesh a=8"};
+    QTest::newRow("three dimensions") << "--hw v4 --topology 4x4x4 --mesh data=16,model=4"
+                                      << QStringList{"4x4x4 chips", "mesh data=16,model=4"};
+    QTest::newRow("GPUs") << "--hw h100 --hosts 2 --mesh data=2,model=8" << QStringList{"mesh data=2,model=8"};
+    QTest::newRow("a part of the slice") << "--hw v5e --topology 4x4 --mesh data=4" << QStringList{"mesh data=4"};
+    QTest::newRow("hybrid") << "--hw v4 --topology 2x2x2 --ici data=4,model=2 --dcn data=2" << QStringList{"one of 2 such"};
+}
+
+void TestMeshVerb::svg()
+{
+    QFETCH(QString, arguments);
+    QFETCH(QStringList, shown);
+    const Outcome outcome = run("mesh --format svg " + arguments);
+    QVERIFY2(outcome.code == 0, outcome.err.constData());
+    QXmlStreamReader reader(outcome.out);
+    QString words;
+    int shapes = 0;
+    while (!reader.atEnd()) {
+        if (reader.readNext() == QXmlStreamReader::Characters)
+            words += reader.text();
+        shapes += reader.isStartElement() && reader.name() != QLatin1String("text") ? 1 : 0;
+    }
+    QVERIFY2(!reader.hasError(), qPrintable(reader.errorString()));
+    QVERIFY(shapes > 8);
+    for (const QString& word : shown)
+        QVERIFY2(words.contains(word), qPrintable(words.left(400)));
+    QCOMPARE(run("mesh --format svg " + arguments).out, outcome.out);
+}
+
+/// Parts of physical axes are refused when whole ones are asked for; contiguous submeshes are JAX's.
+void TestMeshVerb::whatCreateDeviceMeshAllows()
+{
+    const QString split = "mesh --hw v4 --topology 4x4x4 --mesh a=2,b=32";
+    QVERIFY(run(split).out.contains("allow_split_physical_axes=True"));
+    const Outcome whole = run(split + " --whole-axes");
+    QCOMPARE(whole.code, 3);
+    QVERIFY2(whole.err.contains("MW1174"), whole.err.constData());
+
+    const Outcome contiguous = run("mesh --hw v4 --topology 4x4x4 --mesh a=16,b=4 --contiguous-submeshes");
+    QVERIFY2(contiguous.code == 0, contiguous.err.constData());
+    QVERIFY(contiguous.out.contains("contiguous_submeshes=True"));
+    const QStringList wrong = {"--mesh a=16,b=4 --order axes", "--ici a=16,b=4 --dcn a=2", "--mesh a=4"};
+    for (const QString& arguments : wrong) {
+        const Outcome refused = run("mesh --hw v4 --topology 4x4x4 --contiguous-submeshes " + arguments);
+        QCOMPARE(refused.code, 3);
+        QVERIFY2(refused.err.contains("MW1177"), refused.err.constData());
+    }
 }
 
 /// Help begins with examples, and every one of them works.

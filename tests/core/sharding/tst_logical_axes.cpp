@@ -24,6 +24,9 @@ private Q_SLOTS:
     void sameTableTwoAnswers();
     void stackedLayers();
     void meshesWithFewerAxes();
+    void builtInLists();
+    void maxText_data();
+    void maxText();
 };
 
 namespace {
@@ -192,6 +195,71 @@ void TestLogicalAxes::meshesWithFewerAxes()
     const LogicalRules kept = rulesOnMesh(rules, mesh);
     QVERIFY(axesNotInMesh(kept, mesh).empty());
     QCOMPARE(text(jaxSpecText(valueOf(linenAxes(namesOf("(embed, mlp)"), kept)).spec)), QString("P('fsdp', 'tensor')"));
+}
+
+void TestLogicalAxes::builtInLists()
+{
+    QCOMPARE(findLogicalRuleList("none"), nullptr);
+    for (const std::string& name : logicalRuleListNames()) {
+        const LogicalRuleList* list = findLogicalRuleList(name);
+        QVERIFY(list != nullptr && !list->title.empty() && !list->rules.empty());
+        for (const LogicalRule& rule : list->rules) {
+            for (const std::string& axis : rule.target.axes)
+                QVERIFY2(std::find(list->meshAxes.begin(), list->meshAxes.end(), axis) != list->meshAxes.end(), axis.c_str());
+        }
+        QCOMPARE(valueOf(parseLogicalRules(logicalRulesText(list->rules))), list->rules);
+    }
+}
+
+void TestLogicalAxes::maxText_data()
+{
+    QTest::addColumn<QString>("names");
+    QTest::addColumn<QString>("full"); // on MaxText's mesh, which has all axes
+    QTest::addColumn<QString>("onMesh"); // data=2,fsdp=4,tensor=2
+    // By hand from base.yml's rules, in their order.
+    QTest::newRow("up projection")
+        << "(embed, mlp)" // mlp comes first and takes fsdp_transpose: the second rule of embed
+        << "P(('fsdp', 'sequence', 'tensor_transpose', 'context', 'expert'), ('fsdp_transpose', 'tensor', "
+           "'tensor_sequence', 'autoregressive'))"
+        << "P('fsdp', 'tensor')";
+    QTest::newRow("embedding") // vocab takes tensor_transpose: the third rule of embed
+        << "(vocab, embed)"
+        << "P(('tensor', 'tensor_transpose', 'tensor_sequence', 'autoregressive'), ('fsdp', 'fsdp_transpose', 'sequence', "
+           "'context', "
+           "'expert'))"
+        << "P('tensor', 'fsdp')";
+    QTest::newRow("query") << "(embed, q_heads, kv)"
+                           << "P(('fsdp', 'fsdp_transpose', 'sequence', 'context', 'expert'), ('tensor', 'tensor_transpose', "
+                              "'tensor_sequence', 'autoregressive'), None)"
+                           << "P('fsdp', 'tensor', None)";
+    QTest::newRow("activation") // the batch takes expert, so that the length's rules with it are refused
+        << "(activation_batch, activation_length, activation_embed)"
+        << "P(('data', 'fsdp', 'fsdp_transpose', 'expert'), None, ('tensor', 'tensor_transpose'))"
+        << "P(('data', 'fsdp'), None, 'tensor')";
+    QTest::newRow("norm") << "(norm,)"
+                          << "P(('tensor', 'tensor_transpose'),)"
+                          << "P('tensor',)";
+    QTest::newRow("logits") << "(activation_embed_and_logits_batch, activation_length_no_exp, activation_vocab)"
+                            << "P(('data', 'stage', 'fsdp', 'fsdp_transpose', 'expert'), ('sequence', 'context'), ('tensor', "
+                               "'tensor_transpose', 'tensor_sequence'))"
+                            << "P(('data', 'fsdp'), None, 'tensor')";
+    QTest::newRow("stacked")
+        << "(embed, layers, mlp)"
+        << "P(('fsdp', 'sequence', 'tensor_transpose', 'context', 'expert'), 'stage', ('fsdp_transpose', 'tensor', "
+           "'tensor_sequence', 'autoregressive'))"
+        << "P('fsdp', None, 'tensor')";
+}
+
+void TestLogicalAxes::maxText()
+{
+    QFETCH(QString, names);
+    QFETCH(QString, full);
+    QFETCH(QString, onMesh);
+    auto decision = linenAxes(namesOf(names.toStdString()), findLogicalRuleList("maxtext")->rules);
+    QVERIFY2(decision, described(decision).toUtf8());
+    QCOMPARE(text(jaxSpecText(decision->spec)), full);
+    dropAbsentAxes(decision->spec, meshOf("data=2,fsdp=4,tensor=2"));
+    QCOMPARE(text(jaxSpecText(decision->spec)), onMesh);
 }
 
 QTEST_APPLESS_MAIN(TestLogicalAxes)

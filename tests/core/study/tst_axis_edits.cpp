@@ -23,7 +23,7 @@ namespace {
 
 const char* const kText = "meshwright: 1\n"
                           "mesh: {data: 4, model: 2} # axes\n"
-                          "model: {mlp: {layers: [64, 32, 16, 10]}}\n"
+                          "model: {mlp: {layers: [64, 32, 16, 16]}}\n"
                           "batch: 96\n"
                           "sharding:\n"
                           "  x: P(('data', 'model'), None)\n"

@@ -61,6 +61,24 @@ void TestCheckSpec::tokens_data()
     QTest::newRow("a tuple does not divide") << "P(None, ('model', 'data'))"
                                              << "MW1104:('model', 'data')"
                                              << "P(None, 'model')";
+    QTest::newRow("Shardy") << "[{\"data\"}, {\"model\"}]"
+                            << ""
+                            << "P('data', 'model')";
+    QTest::newRow("tiles") << "{devices=[4,2]<=[8]}"
+                           << ""
+                           << "P('data', 'model')";
+    QTest::newRow("placements that do not divide") << "[Shard(1), Replicate()]"
+                                                   << "MW1104:[Shard(1), Replicate()]"
+                                                   << "P(None, None)";
+    QTest::newRow("unknown axis of Shardy's") << "[{\"dta\"}, {}]"
+                                              << "MW1102:\"dta\""
+                                              << "";
+    QTest::newRow("a part of an axis") << "[{\"data\":(1)2}, {}]"
+                                       << "MW1161:["
+                                       << "";
+    QTest::newRow("partial sums") << "[Partial(), Replicate()]"
+                                  << "MW1161:["
+                                  << "";
     QTest::newRow("no list") << "data"
                              << "MW1105:data"
                              << "";

@@ -29,6 +29,7 @@ private Q_SLOTS:
     void globs_data();
     void globs();
     void rules();
+    void logicalRules();
 };
 
 namespace {
@@ -95,7 +96,7 @@ void TestStudy::everyPart()
         {"opt.m.*", {{{"data"}}}, "sharding.opt.m.*"},
     };
     expected.sharding.match = {{"*.w", 1025, true, {{{"data"}}}}, {"*", 0, false, {}}};
-    expected.sharding.rules = {{"batch", {"data"}}, {"hidden", {"data", "model"}}, {"embed", {}}};
+    expected.sharding.rules = {{"batch", {{"data"}}}, {"hidden", {{"data", "model"}}}, {"embed", {}}};
     expected.optimizer = SgdOptimizer{1e-5, 0.9};
     expected.train = {30, 7, {TrainingData::Kind::File, "a.csv", 0.0625, 12, true}};
     expected.pipeline = {"model", 1, 1, PipelineSchedule::GPipe};
@@ -318,6 +319,63 @@ void TestStudy::rules()
         "layers.0.w P(None, 'fsdp') sharding.match[1]\n"
         "layers.1.w P('fsdp',) sharding.match[1]\n"
         "layers.2.w P() sharding.layers.2.w");
+}
+
+namespace {
+
+/// The specs that logical axis rules give, a line each.
+QString ruledSpecs(const Study& study)
+{
+    QStringList lines;
+    for (const AssignedSpec& one : assignedSpecs(study)) {
+        if (one.path == "sharding.rules")
+            lines << tests::text(one.array.name + " " + specText(one.spec));
+    }
+    return lines.join('\n');
+}
+
+} // namespace
+
+/// Linen's semantics on the names batch, embed and hidden; specs by name and match rules come first.
+void TestStudy::logicalRules()
+{
+    const std::string text = "meshwright: 1\nmesh: {data: 2, model: 2}\nmodel: {mlp: {layers: [8, 16, 8]}}\nbatch: 8\n"
+                             "sharding: {x: P(), match: [{path: '*.1.b', spec: []}], rules: RULES}\n";
+    const auto with = [&](const std::string& rules) {
+        std::string whole = text;
+        return whole.replace(whole.find("RULES"), 5, rules);
+    };
+    const Study study = read(with("[[batch, data], [hidden, model], [embed, [data, model]], [embed, data]]"));
+    // layers.0.w is (embed, hidden): hidden takes model, so embed's first rule is refused and the second applies.
+    QCOMPARE(ruledSpecs(study),
+        "layers.0.w P('data', 'model')\n"
+        "layers.0.b P('model',)\n"
+        "layers.1.w P('model', 'data')\n"
+        "y P('data', None)\n"
+        "act.layers.0 P('data', 'model')\n"
+        "act.layers.0.activated P('data', 'model')\n"
+        "act.layers.1 P('data', None)");
+    const auto assigned = assignedSpecs(study);
+    QCOMPARE(tests::text(assigned.front().trace.at(1).text),
+        QString("rule 3 (embed -> [data, model]): refused for dim 0 (embed), model is used by dim 1 (hidden)"));
+    QCOMPARE(study, read(writeStudy(study)));
+
+    // A spec may be typed in any notation.
+    const Study typed = read(with("[]"), {"sharding.x='[{\"data\"}, {}]'", "sharding.y='[Replicate(), Shard(1)]'"});
+    QCOMPARE(specText(typed.sharding.entries.front().spec), std::string("P('data', None)"));
+    QCOMPARE(specText(typed.sharding.entries.back().spec), std::string("P(None, 'model')"));
+
+    const Study maxText = read(with("maxtext"), {"mesh={data: 2, fsdp: 2, tensor: 2}"});
+    QCOMPARE(ruledSpecs(maxText).split('\n').first(), QString("layers.0.w P('fsdp', 'tensor')"));
+    QVERIFY(ruledSpecs(maxText).contains("act.layers.0 P(('data', 'fsdp'), 'tensor')"));
+    QCOMPARE(maxText, read(writeStudy(maxText)));
+
+    const auto unknown = readStudy(with("maxtxt"), "s.yaml");
+    QCOMPARE(tests::idsOf(unknown), QString("MW1423"));
+    QVERIFY(tests::described(unknown).contains("maxtext"));
+    const Problems unused = examineStudy(with("[[batch, data], [heads, model]]"), "s.yaml");
+    QCOMPARE(unused.size(), std::size_t{1});
+    QCOMPARE(tests::text(unused.front().message), QString("the rule for the logical axis heads applies to nothing"));
 }
 
 QTEST_APPLESS_MAIN(TestStudy)

@@ -175,9 +175,9 @@ module {
 
 void TestProgramReader::annotationsOfOthers()
 {
-    const Program program = readGood(R"(sdy.mesh @m = <["x"=2, "one"=1]>
+    const Program program = readGood(R"(sdy.mesh @m = <["x"=4, "one"=1]>
 func.func @main(%weights: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x", "one"}]>}) -> tensor<8xf32> {
-  %0 = stablehlo.sine %weights {sdy.sharding = #sdy.sharding_per_value<[<mesh<["x"=2, "one"=1]>, [{"x":(1)2, ?}p1]>]>} : tensor<8xf32>
+  %0 = stablehlo.sine %weights {sdy.sharding = #sdy.sharding_per_value<[<mesh<["x"=4, "one"=1]>, [{"x":(1)2, ?}p1]>]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 })");
     const Function& function = program.functions.front();
@@ -185,7 +185,7 @@ func.func @main(%weights: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x",
     QCOMPARE(function[function.arguments()[0]].annotation, std::string("sdy.sharding of %weights"));
     QCOMPARE(function[function.results()[0]].annotation, std::string("sdy.sharding of stablehlo.sine"));
     QCOMPARE(program.meshes.size(), std::size_t{1}); // the one written in place is the same
-    const DimSharding expected{{{0, 1, 2}}, false, 0}; // without the axis of size 1
+    const DimSharding expected{{{0, 1, 4}}, false, 0}; // without the axis of size 1
     QCOMPARE(function[function.arguments()[0]].sharding->dims.front(), expected);
 }
 
@@ -510,11 +510,14 @@ void TestProgramReader::errors_data()
                     + " : tensor<4xf32>\n  return %0 : tensor<4xf32>"),
             id, 2, column, message);
     };
-    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1330", 45, "the mesh has no axis \"w\"");
-    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1330", 45, "(1)3 does not divide the axis \"x\" of size 4");
+    sharded("unknown axis", "<@mesh, [{\"w\"}]>", "MW1102", 45, "unknown axis name: \"w\"");
+    sharded("part of an axis", "<@mesh, [{\"x\":(1)3}]>", "MW1141", 45, "3 doesn't divide the size of the full axis 4");
+    sharded("no brace", "<@mesh, [\"x\"]>", "MW1140", 44, "expected \"{\"");
+    sharded("priority", "<@mesh, [{\"x\"}p]>", "MW1140", 50, "expected a priority");
     sharded("axis twice", "<@mesh, [{\"x\", \"x\"}]>", "MW1103", 35, "");
     sharded("rank", "<@mesh, [{\"x\"}, {}]>", "MW1330", 35, "a sharding of 2 dimensions for f32[4]");
     row("bad mesh", "sdy.mesh @m = <[\"x\"=0]>", "MW1112", 1, 10, "");
+    row("no mesh text", "sdy.mesh @m = <[\"x\"]>", "MW1119", 1, 20, "expected an axis such as \"a\"=2");
 
     const auto loop = [&](const char* name, const char* condition, const char* yields, const char* id, int line, int column,
                           const char* message) {
