@@ -135,7 +135,7 @@ std::map<std::int64_t, Share> sharesOf(const std::vector<ArrayToSave>& arrays)
 
 class Writer {
 public:
-    Writer(fs::path folder, const TrainingState& state, const std::vector<ArrayToSave>& arrays)
+    Writer(fs::path folder, const SavedState& state, const std::vector<ArrayToSave>& arrays)
         : m_folder(std::move(folder))
         , m_arrays(arrays)
     {
@@ -213,7 +213,7 @@ void removeUnfinished(const fs::path& folder)
 
 } // namespace
 
-Result<fs::path> writeCheckpoint(const fs::path& folder, const TrainingState& state, const std::vector<ArrayToSave>& arrays)
+Result<fs::path> writeCheckpoint(const fs::path& folder, const SavedState& state, const std::vector<ArrayToSave>& arrays)
 {
     for (const ArrayToSave& array : arrays) {
         if (!safetensorsTypeName(array.type.dtype))

@@ -37,7 +37,7 @@ struct ArrayToSave {
 /// Problems: those of reading the pieces; MW1640 something cannot be written (no permission, disk full), or an array's type is none of safetensors'. What was there
 /// before is still there then.
 Result<std::filesystem::path> writeCheckpoint(
-    const std::filesystem::path& folder, const TrainingState& state, const std::vector<ArrayToSave>& arrays);
+    const std::filesystem::path& folder, const SavedState& state, const std::vector<ArrayToSave>& arrays);
 
 /// The checkpoints of a folder, the newest (most steps) first.
 std::vector<std::filesystem::path> checkpointsIn(const std::filesystem::path& folder);

@@ -38,7 +38,7 @@ Json boxJson(const IndexBox& box)
 
 Json bodyOf(const Checkpoint& checkpoint)
 {
-    const TrainingState& state = checkpoint.state;
+    const SavedState& state = checkpoint.state;
     Json body;
     body["state"] = {{"step", state.step}, {"random", {{"generator", "threefry2x32"}, {"seed", state.seed}}},
         {"mesh", state.mesh}, {"optimizer", state.optimizer}, {"losses", state.losses}, {"accuracies", state.accuracies}};
@@ -84,7 +84,7 @@ public:
 private:
     void readState(const Json& state)
     {
-        TrainingState& to = m_checkpoint.state;
+        SavedState& to = m_checkpoint.state;
         to.step = m_reader.integer(state, "step", "state");
         to.mesh = m_reader.text(state, "mesh", "state");
         to.optimizer = m_reader.text(state, "optimizer", "state");

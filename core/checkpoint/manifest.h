@@ -16,7 +16,7 @@ namespace meshwright {
 inline constexpr std::int64_t kChecksumBlockBytes = 1 << 16;
 
 /// How far the training was.
-struct TrainingState {
+struct SavedState {
     std::int64_t step = 0; ///< updates done
     std::uint64_t seed
         = 0; ///< of rows and initial values: what is drawn at a step depends on it and the step's number alone (threefry-2x32)
@@ -25,7 +25,7 @@ struct TrainingState {
     std::vector<double> losses; ///< of the steps so far
     std::vector<double> accuracies;
 
-    friend bool operator==(const TrainingState&, const TrainingState&) = default;
+    friend bool operator==(const SavedState&, const SavedState&) = default;
 };
 
 /// A distinct piece of an array: a tensor of its own in one of the files, row-major.
@@ -56,7 +56,7 @@ struct CheckpointFile {
 
 /// What `checkpoint.json` says: schema `meshwright.checkpoint/1`.
 struct Checkpoint {
-    TrainingState state;
+    SavedState state;
     std::vector<CheckpointFile> files;
     std::vector<CheckpointArray> arrays;
 

@@ -59,7 +59,7 @@ std::size_t stateCount(const Function& function)
 /// Why a run cannot go on from a checkpoint; empty when it can.
 Problems resumeProblems(const std::vector<TrainingPhase>& phases, const TrainerOptions& options)
 {
-    const TrainingState& state = options.resumed->checkpoint().state;
+    const SavedState& state = options.resumed->checkpoint().state;
     const Place place{options.resumed->path().string()};
     Problems problems;
     if (const auto plan = restorePlan(*options.resumed, phases.front()); !plan)
@@ -111,7 +111,7 @@ public:
         m_targetType = step[step.arguments()[indexOf(step, "y")]].type;
         m_result.devices = m_devices->count();
         if (m_options.resumed != nullptr) {
-            const TrainingState& state = m_options.resumed->checkpoint().state;
+            const SavedState& state = m_options.resumed->checkpoint().state;
             m_step = m_result.firstStep = m_lastSaved = state.step;
             m_result.losses = state.losses;
             m_result.accuracies = state.accuracies;
@@ -264,7 +264,7 @@ private:
                     [this, i](std::int64_t holder) -> Result<HostArray> { return m_function->readArgumentPiece(i, holder); }});
             arrays.push_back(std::move(array));
         }
-        TrainingState state{m_step, m_options.seed, mesh.text(), m_options.optimizer, m_result.losses, m_result.accuracies};
+        SavedState state{m_step, m_options.seed, mesh.text(), m_options.optimizer, m_result.losses, m_result.accuracies};
         state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
         const auto path = writeCheckpoint(plan.folder, state, arrays);
         if (!path)
@@ -630,7 +630,7 @@ Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingP
                 [&checkpoint, source, box = box](std::int64_t) { return checkpoint.read(source, box); }});
         arrays.push_back(std::move(array));
     }
-    TrainingState state = checkpoint.checkpoint().state;
+    SavedState state = checkpoint.checkpoint().state;
     state.mesh = stage.mesh().text();
     return writeCheckpoint(folder, state, arrays);
 }

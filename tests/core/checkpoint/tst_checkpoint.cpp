@@ -58,9 +58,9 @@ const std::vector<ArrayToSave>& someArrays()
     return arrays;
 }
 
-TrainingState stateOf(std::int64_t step)
+SavedState stateOf(std::int64_t step)
 {
-    TrainingState state{step, std::numeric_limits<std::uint64_t>::max(), "a=4,b=2", "adam", {}, {}};
+    SavedState state{step, std::numeric_limits<std::uint64_t>::max(), "a=4,b=2", "adam", {}, {}};
     for (std::int64_t i = 0; i < step; ++i) {
         state.losses.push_back(1.0 / static_cast<double>(i + 3));
         state.accuracies.push_back(0.1 * static_cast<double>(i));
