@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/files.h"
 #include "app/cli/verbs.h"
+
+#include "core/diagnose/lints.h"
+#include "core/diagnose/peer_errors.h"
 #include "core/partition/partition.h"
 #include "core/study/arrays.h"
+#include "core/study/check_spec.h"
 #include "core/study/fix_text.h"
 #include "core/study/study.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "sim/session/engine.h"
 
 #include <fmt/format.h>
 
@@ -25,10 +30,92 @@ struct CheckedFile {
     bool rewritten = false; ///< for that the file had to be written anew
 };
 
+// ---- programs
+
+Problems lintsOf(const PartitionedProgram& partitioned)
+{
+    Problems problems;
+    const DeviceStage& stage = partitioned.device.stages.front();
+    for (const Function& function : partitioned.propagated.functions) {
+        const DeviceFunction* device = stage.find(function.name);
+        if (device == nullptr || stage.meshes.empty())
+            continue;
+        Problems found = lintFunction({function, *device, stage.meshes});
+        for (Problem& problem : found)
+            problem.place.path = function.name + ": " + problem.place.path;
+        append(problems, std::move(found));
+    }
+    return problems;
+}
+
+/// What is wrong with a program: its text, then what propagation and partitioning find, then what its layouts waste.
+Problems problemsOfProgram(const std::string& text, const std::string& name)
+{
+    Problems problems;
+    auto program = readProgram(text, name, &problems);
+    if (!program) {
+        append(problems, program.error());
+        return problems;
+    }
+    if (program->meshes.empty())
+        return problems; // nothing to partition it over
+    const auto partitioned = propagateAndPartition(*std::move(program));
+    append(problems, inFile(partitioned ? lintsOf(*partitioned) : partitioned.error(), name));
+    return problems;
+}
+
+// ---- studies
+
+/// What only shows when the step is laid out, in each of the study's phases. A study of very many arrays is not looked at so closely.
+Problems problemsOfStep(const Study& study)
+{
+    constexpr std::size_t kMostArrays = 4000;
+    if (studyArrays(study).size() > kMostArrays)
+        return {};
+    Problems problems;
+    for (std::size_t phase = 0; phase < std::max<std::size_t>(1, study.phases.size()); ++phase) {
+        const auto built = sim::buildPhase(study, phase);
+        if (!built)
+            return built.error();
+        if (phase == 0)
+            append(problems, built->warnings);
+        const PartitionedProgram& partitioned = built->partitioned;
+        const DeviceStage& stage = partitioned.device.stages.front();
+        for (Problem& problem : lintStudy(
+                 study, {*partitioned.propagated.find(built->mainFunction), *stage.find(built->mainFunction), stage.meshes})) {
+            const bool known = std::any_of(problems.begin(), problems.end(),
+                [&](const Problem& other) { return other.id == problem.id && other.message == problem.message; });
+            if (!known)
+                problems.push_back(std::move(problem));
+        }
+    }
+    return problems;
+}
+
+/// All that is wrong with a study's text; `study` is what it says, when that is something.
+Problems problemsOfStudy(
+    std::string_view text, const std::string& name, const std::vector<std::string>& settings, std::optional<Study>& study)
+{
+    Problems problems = examineStudy(text, name, settings);
+    if (hasErrors(problems))
+        return problems;
+    auto read = readStudy(text, name, settings);
+    if (!read)
+        return problems;
+    append(problems, checkFiles(*read));
+    if (!hasErrors(problems))
+        append(problems, problemsOfStep(*read));
+    study = *std::move(read);
+    return problems;
+}
+
 /// Mends the text and writes it back to where it came from; standard input goes to standard output.
 std::string fixOne(const std::string& path, std::string text, CheckedFile& checked, Output& output)
 {
-    auto fixed = fixedText(text, checked.name);
+    auto fixed = fixedText(text, checked.name, [&](std::string_view edited) {
+        std::optional<Study> study;
+        return problemsOfStudy(edited, checked.name, {}, study);
+    });
     if (!fixed) // unreadable: the check says why
         return text;
     if (path == "-") {
@@ -44,26 +131,6 @@ std::string fixOne(const std::string& path, std::string text, CheckedFile& check
     return std::move(fixed->text);
 }
 
-/// What is wrong with a program: its text, then what propagation and partitioning find.
-Problems programProblems(const std::string& text, const std::string& name)
-{
-    Problems problems;
-    auto program = readProgram(text, name, &problems);
-    if (!program) {
-        append(problems, program.error());
-        return problems;
-    }
-    if (program->meshes.empty())
-        return problems; // nothing to partition it over
-    if (const auto partitioned = propagateAndPartition(*std::move(program)); !partitioned) {
-        for (Problem problem : partitioned.error()) {
-            problem.place.file = name;
-            problems.push_back(std::move(problem));
-        }
-    }
-    return problems;
-}
-
 CheckedFile checkOne(const std::string& path, const CheckOptions& options, Output& output)
 {
     CheckedFile checked;
@@ -74,18 +141,12 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, Outpu
         return checked;
     }
     if (isProgramText(path, *text)) {
-        checked.problems = programProblems(*text, checked.name);
+        checked.problems = problemsOfProgram(*text, checked.name);
         return checked;
     }
     if (options.fix)
         *text = fixOne(path, *std::move(text), checked, output);
-    append(checked.problems, examineStudy(*text, checked.name, options.settings));
-    if (hasErrors(checked.problems))
-        return checked;
-    if (auto study = readStudy(*text, checked.name, options.settings)) {
-        append(checked.problems, checkFiles(*study));
-        checked.study = *std::move(study);
-    }
+    append(checked.problems, problemsOfStudy(*text, checked.name, options.settings, checked.study));
     return checked;
 }
 
@@ -125,34 +186,105 @@ std::string fixesText(const CheckedFile& checked)
     return text;
 }
 
+std::string countText(const CheckedFile& checked)
+{
+    if (checked.problems.empty())
+        return checked.name + ": no problems\n";
+    const auto count = [&](Severity severity, const char* word) {
+        const auto number = std::count_if(
+            checked.problems.begin(), checked.problems.end(), [&](const Problem& p) { return p.severity == severity; });
+        return fmt::format("{} {}{}", number, word, number == 1 ? "" : "s");
+    };
+    std::string text
+        = fmt::format("{}: {}, {}", checked.name, count(Severity::Error, "error"), count(Severity::Warning, "warning"));
+    if (std::any_of(
+            checked.problems.begin(), checked.problems.end(), [](const Problem& p) { return p.severity == Severity::Note; }))
+        text += ", " + count(Severity::Note, "note");
+    return text + "\n";
+}
+
+int codeOf(const Problems& problems, const CheckOptions& options)
+{
+    if (const int code = exitCodeOf(problems); code != kExitOk)
+        return code;
+    const bool found = std::any_of(
+        problems.begin(), problems.end(), [&](const Problem& problem) { return problem.severity >= options.failOn; });
+    return found ? kExitFindings : kExitOk;
+}
+
+// ---- one spec
+
+/// What JAX would say, for whoever looks the message up.
+std::string jaxWords(const PeerRequest& request)
+{
+    const PeerVerdict verdict = jaxVerdict(request);
+    return verdict ? fmt::format("JAX says: {}: {}\n", verdict->exception, verdict->messages.front()) : std::string();
+}
+
+int checkSpec(const CheckOptions& options, Output& output)
+{
+    Problems problems;
+    if (options.mesh.empty())
+        problems.push_back({"MW1904", "--mesh is missing", "give the mesh of the spec: --mesh x=4,y=2"});
+    if (options.shape.empty())
+        problems.push_back({"MW1904", "--shape is missing", "give the shape of its array: --shape 8192x8192"});
+    if (!problems.empty())
+        return fail(problems, output);
+    const auto mesh = parseMesh(options.mesh);
+    if (!mesh)
+        append(problems, inFile(mesh.error(), "--mesh"));
+    const auto shape = parseShape(options.shape);
+    if (!shape)
+        append(problems, shape.error());
+    if (!problems.empty())
+        return fail(problems, output);
+
+    const StudyArray array{"array", StudyArray::Kind::Parameter, *shape, {}};
+    for (SpecProblem& found : checkSpecText(options.spec, array, mesh->axes())) {
+        found.problem.place = Place{"--spec", 1, static_cast<int>(found.range.offset) + 1, {}};
+        problems.push_back(std::move(found.problem));
+    }
+    if (!problems.empty()) {
+        if (const auto corrected = correctedSpec(options.spec, array, mesh->axes()))
+            problems.back().fix += fmt::format("; the nearest that fits is {}", *corrected);
+    }
+    if (output.format == Format::Json) {
+        output.result(problemsJson(problems));
+    } else if (problems.empty()) {
+        const auto piece = shardShape(*shape, valueOf(parseSpec(options.spec)), *mesh, Uneven::Refuse);
+        output.result(fmt::format("{} on {}: no problems; each device holds {} of {}\n", options.spec, mesh->text(),
+            piece ? shapeText(*piece) : std::string("a part"), shapeText(*shape)));
+    } else {
+        printProblems(problems, output);
+        output.result(jaxWords({options.spec, *mesh, *shape}));
+    }
+    return codeOf(problems, options);
+}
+
 } // namespace
 
 int runCheck(const CheckOptions& options, Output& output)
 {
-    const bool fixesInput
-        = options.fix && std::find(options.studies.begin(), options.studies.end(), "-") != options.studies.end();
-    if (fixesInput && (output.format == Format::Json || options.studies.size() > 1))
+    if (!options.spec.empty() && options.files.empty())
+        return checkSpec(options, output);
+    if (!options.spec.empty() || !options.mesh.empty() || !options.shape.empty())
+        return fail({Problem{"MW1932", "--spec, --mesh and --shape are about one spec; files have their own",
+                        "check the spec alone: check --mesh x=4 --shape 8x8 --spec \"P('x')\""}},
+            output);
+    if (options.files.empty())
+        return fail({Problem{"MW1904", "FILE is missing", "see the examples of `meshwright check --help`"}}, output);
+    const bool fixesInput = options.fix && std::find(options.files.begin(), options.files.end(), "-") != options.files.end();
+    if (fixesInput && (output.format == Format::Json || options.files.size() > 1))
         return fail({Problem{"MW1903", "--fix writes the mended standard input to standard output, where nothing else may go",
                         "check `-` alone and as text, or give files"}},
             output);
     Problems all;
     Problems fixed;
     std::string summary;
-    for (const std::string& path : options.studies) {
+    for (const std::string& path : options.files) {
         CheckedFile checked = checkOne(path, options, output);
-        summary += fixesText(checked);
+        summary += fixesText(checked) + countText(checked);
         append(fixed, std::move(checked.fixed));
-        const auto count = [&](Severity severity) {
-            return std::count_if(
-                checked.problems.begin(), checked.problems.end(), [&](const Problem& p) { return p.severity == severity; });
-        };
-        const auto errors = count(Severity::Error);
-        const auto warnings = count(Severity::Warning);
-        if (checked.problems.empty())
-            summary += checked.name + ": no problems\n";
-        else
-            summary += fmt::format("{}: {} error{}, {} warning{}\n", checked.name, errors, errors == 1 ? "" : "s", warnings,
-                warnings == 1 ? "" : "s");
         if (checked.study)
             summary += rulesText(*checked.study);
         append(all, std::move(checked.problems));
@@ -165,11 +297,7 @@ int runCheck(const CheckOptions& options, Output& output)
         output.narrate(trimmed(summary));
     else if (output.format != Format::Json)
         output.result(summary);
-    if (const int code = exitCodeOf(all); code != kExitOk)
-        return code;
-    const bool found
-        = std::any_of(all.begin(), all.end(), [&](const Problem& problem) { return problem.severity >= options.failOn; });
-    return found ? kExitFindings : kExitOk;
+    return codeOf(all, options);
 }
 
 } // namespace meshwright::cli

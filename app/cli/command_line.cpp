@@ -47,6 +47,8 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
   meshwright check study.yaml --fix
+  meshwright check program.mlir
+  meshwright check --mesh x=4,y=2 --shape 8x3 --spec "P('x', 'y')"
   cat study.yaml | meshwright check - --fix > mended.yaml)help";
 
 constexpr const char* kConvertExamples = R"help(  meshwright convert "P('data', None)" --mesh data=4,model=2 --to hlo
@@ -54,7 +56,10 @@ constexpr const char* kConvertExamples = R"help(  meshwright convert "P('data', 
   meshwright convert "A[I_X, J]" --mesh X=4 --shape 8x8
   meshwright convert --logical "embed,mlp" --stacked layers@1 --rules maxtext --mesh data=2,fsdp=4,tensor=2 --to jax)help";
 
-constexpr const char* kExplainExamples = "  meshwright explain MW1104";
+constexpr const char* kExplainExamples = R"help(  meshwright explain MW1104
+  meshwright explain train.log
+  meshwright explain "mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)"
+  python train.py 2>&1 | meshwright explain - --mesh data=4,model=2)help";
 
 constexpr const char* kListExamples = R"help(  meshwright list examples
   meshwright list problems --format json)help";
@@ -227,10 +232,13 @@ private:
 
     void addCheck()
     {
-        Verb& verb = addVerb("check", "Find every mistake in studies, each with its place and a fix.", kCheckExamples,
+        Verb& verb = addVerb("check", "Find every mistake in studies, programs or a spec, each with its place and a fix.", kCheckExamples,
             {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
-        verb.needed.push_back(verb.app->add_option("STUDY", m_check.studies, "Study files; - is standard input")->type_name(""));
+        verb.app->add_option("FILE", m_check.files, "Studies, or programs as StableHLO text; - is standard input")->type_name("");
         addSettings(*verb.app, m_check.settings);
+        verb.app->add_option("--spec", m_check.spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
+        verb.app->add_option("--mesh", m_check.mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
+        verb.app->add_option("--shape", m_check.shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
         verb.app->add_flag("--fix", m_check.fix, "Apply the fixes that need no decision, in place; - goes to standard output");
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
@@ -323,9 +331,16 @@ private:
 
     void addExplain()
     {
-        Verb& verb = addVerb("explain", "Say what a problem id means and what to do.", kExplainExamples,
-            {Format::Text, Format::Json}, [this](Output& output) { return runExplain(m_explain, output); });
-        verb.needed.push_back(verb.app->add_option("ID", m_explain.what, "Such as MW1104")->type_name(""));
+        Verb& verb = addVerb("explain", "Explain a problem id, or the messages of JAX, XLA and PyTorch in a text or a log.",
+            kExplainExamples, {Format::Text, Format::Json}, [this](Output& output) { return runExplain(m_explain, output); });
+        verb.needed.push_back(verb.app
+                                  ->add_option("WHAT", m_explain.what,
+                                      "An id such as MW1104, a message, a file with messages; - is standard input")
+                                  ->type_name(""));
+        verb.app->add_option("--mesh", m_explain.mesh, "Axes with their sizes, where the messages do not say: data=4,model=2")
+            ->type_name("AXES");
+        verb.app->add_option("--shape", m_explain.shape, "Sizes of the array, where a message does not say: 8192x8192")
+            ->type_name("SHAPE");
     }
 
     void addList()

@@ -69,19 +69,27 @@ struct ConvertOptions {
 int runConvert(const ConvertOptions& options, Output& output);
 
 struct CheckOptions {
-    std::vector<std::string> studies;
+    std::vector<std::string> files; ///< studies, and programs as StableHLO text
     std::vector<std::string> settings;
     Severity failOn = Severity::Error;
     bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output)
+    std::string spec; ///< "P('x', None)", checked instead of files, on ..
+    std::string mesh; ///< "x=4,y=2" and ..
+    std::string shape; ///< "8192x8192"
 };
-/// Every mistake in studies. With `fix` what was changed comes first, and the problems are those that are left; settings are only looked at.
-/// Problems: those of studies; MW1005 a file cannot be written.
+/// Every mistake in studies and programs, or in one spec. With `fix` what was changed comes first, and the problems are those that are left;
+/// settings are only looked at. Problems: those of studies, programs and `lintStudy`; MW1005 a file cannot be written, MW1904 --mesh or
+/// --shape is missing beside --spec, MW1932 a spec beside files.
 int runCheck(const CheckOptions& options, Output& output);
 
 struct ExplainOptions {
-    std::string what; ///< "MW1104"
+    std::string what; ///< "MW1104", a message, a file with messages, `-` for standard input
+    std::string mesh; ///< "data=4,model=2": of the program that the messages are of; empty: as they say
+    std::string shape; ///< "8192x8192": of the array, where a message does not say it; empty: not known
 };
-/// What a problem id means. Problems: MW1908 it is none.
+/// What a problem id means, or what messages of JAX, XLA, PyTorch and others mean, all of a log (`meshwright.messages/1`).
+/// Problems: MW1908 it is no id, MW1930 (and exit code 4: nothing found) a text with no message that is known, MW1931 an empty text; those of
+/// `readFile`, of meshes and shapes.
 int runExplain(const ExplainOptions& options, Output& output);
 
 struct ListOptions {

@@ -22,17 +22,19 @@ bool contains(const Problems& problems, const Problem& wanted)
 
 } // namespace
 
-Result<FixedText> fixedText(std::string_view text, const std::string& file)
+Result<FixedText> fixedText(
+    std::string_view text, const std::string& file, const std::function<Problems(std::string_view text)>& examine)
 {
+    const auto problemsOf = [&](std::string_view edited) { return examine ? examine(edited) : examineStudy(edited, file); };
     auto quoted = editedText(text, file, {});
     if (!quoted)
         return quoted.error();
     FixedText result{std::move(quoted->text), {}, quoted->rewritten};
-    Problems problems = examineStudy(text, file);
+    Problems problems = problemsOf(text);
     std::copy_if(problems.begin(), problems.end(), std::back_inserter(result.fixed),
         [](const Problem& problem) { return problem.id == "MW1409"; });
     if (!result.fixed.empty())
-        problems = examineStudy(result.text, file);
+        problems = problemsOf(result.text);
 
     std::set<std::vector<std::string>> tried;
     while (tried.size() < kMostTries) {
@@ -44,7 +46,7 @@ Result<FixedText> fixedText(std::string_view text, const std::string& file)
         auto edited = editedText(result.text, file, next->fixSettings);
         if (!edited)
             continue;
-        Problems after = examineStudy(edited->text, file);
+        Problems after = problemsOf(edited->text);
         if (contains(after, *next))
             continue;
         result.fixed.push_back(*next);

@@ -3,6 +3,7 @@
 
 #include "core/support/result.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,10 @@ struct FixedText {
     bool rewritten = false; ///< as in `EditedText`
 };
 
-/// Applies the fixes of a study's problems one after the other, until none is left that does away with its problem.
+/// Applies the fixes of a study's problems one after the other, until none is left that does away with its problem. `examine` finds the
+/// problems of a text; without it `examineStudy` does.
 /// Problems: those of `parseDocument` that make the text unreadable.
-Result<FixedText> fixedText(std::string_view text, const std::string& file);
+Result<FixedText> fixedText(
+    std::string_view text, const std::string& file, const std::function<Problems(std::string_view text)>& examine = {});
 
 } // namespace meshwright

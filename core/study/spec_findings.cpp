@@ -61,11 +61,14 @@ std::vector<SpecFinding> fitFindings(
     const std::size_t rank = array.shape.size();
     if (spec.dims.size() > rank) {
         const std::string dims = rank == 0 ? "a scalar" : join(array.meaning, ", ");
-        return {{{"MW1101",
-                     fmt::format("the spec {} has {} entries, but \"{}\" has rank {}{}", specText(spec), spec.dims.size(),
-                         array.name, rank, dims.empty() ? "" : fmt::format(" ({})", dims)),
-                     fmt::format("give at most {} entries", rank), {}, Severity::Error, "at most one entry for each dimension"},
-            rank, std::nullopt}};
+        const std::string has = rank == 1 && !dims.empty()
+            ? "one dimension, " + dims
+            : fmt::format("rank {}{}", rank, dims.empty() ? "" : fmt::format(" ({})", dims));
+        return {
+            {{"MW1101",
+                 fmt::format("the spec {} has {} entries, but \"{}\" has {}", specText(spec), spec.dims.size(), array.name, has),
+                 fmt::format("give at most {} {}", rank, rank == 1 ? "entry" : "entries"), {}, Severity::Error, "at most one entry for each dimension"},
+                rank, std::nullopt}};
     }
     std::vector<SpecFinding> findings;
     for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) {

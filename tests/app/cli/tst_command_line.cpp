@@ -32,6 +32,10 @@ private Q_SLOTS:
     void checkFixKeepsWhatItCannotWrite();
     void unwritableOutput();
     void explain();
+    void explainMessages();
+    void explainUnknown();
+    void checkSpec();
+    void checkLints();
     void lists();
     void helpBeginsWithExamples();
     void startsWithoutTheDesktop();
@@ -441,6 +445,81 @@ void TestCommandLine::explain()
     const Outcome nothing = run({"explain", "MW1104"}, {}, {"MESHWRIGHT_RESOURCES=/nowhere"});
     QCOMPARE(nothing.code, 3);
     QVERIFY(nothing.err.contains("MW1006"));
+}
+
+void TestCommandLine::explainMessages()
+{
+    const QByteArray log = "starting\n[spmd] Involuntary full rematerialization. The compiler was not able to go from sharding "
+                           "{devices=[2,1,4]<=[4,2]T(1,0)} to {devices=[1,8,1]<=[8]} without doing a full rematerialization of the tensor.\n"
+                           "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)\n";
+    const Outcome text = run({"explain", "-", "--mesh", "x=4,y=2", "--shape", "16x16x16"}, log);
+    QCOMPARE(text.code, 0);
+    QVERIFY(text.out.startsWith("line 2: XLA: involuntary full rematerialization\n"));
+    QVERIFY(text.out.contains("all_to_all  x         2.00 KiB  P('y', 'x', None)\n"));
+    QVERIFY(text.out.contains("all_to_all  y         2.00 KiB  P(None, ('x', 'y'), None)\n"));
+    QVERIFY(text.out.contains("line 3: PyTorch: "));
+
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("train.log");
+    writeFile(path, log);
+    const Outcome json = run({"explain", path, "--format", "json"});
+    QCOMPARE(json.code, 0);
+    QCOMPARE(tests::resultErrors(json.out), QString());
+    const QJsonArray messages = QJsonDocument::fromJson(json.out)["messages"].toArray();
+    QCOMPARE(messages.size(), 2);
+    QCOMPARE(messages[0]["change"]["cheapest"]["steps"][0]["result_spec"].toString(), "P('y', 'x', None)");
+    QCOMPARE(messages[1]["lines"][0].toInt(), 3);
+
+    const Outcome given = run({"explain", "mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)"});
+    QVERIFY(given.out.startsWith("PyTorch: the sizes of a matrix product do not fit\n"));
+}
+
+void TestCommandLine::explainUnknown()
+{
+    const Outcome unknown = run({"explain", "all is well"});
+    QCOMPARE(unknown.code, 4);
+    QVERIFY(unknown.err.contains("MW1930"));
+    const Outcome json = run({"explain", "all is well", "--format", "json"});
+    QCOMPARE(json.code, 4);
+    QCOMPARE(tests::resultErrors(json.out), QString());
+    QVERIFY(run({"explain", "-"}, " \n").err.contains("MW1931"));
+    QCOMPARE(run({"explain", "/nowhere/train.log"}).code, 3);
+    QCOMPARE(run({"explain", "all is well", "--mesh", "x"}).code, 3);
+}
+
+void TestCommandLine::checkSpec()
+{
+    const QStringList check = {"check", "--mesh", "x=4,y=2", "--shape", "8x3", "--spec"};
+    const Outcome good = run(check + QStringList{"P('x', None)"});
+    QCOMPARE(good.code, 0);
+    QCOMPARE(good.out, "P('x', None) on x=4,y=2: no problems; each device holds 2x3 of 8x3\n");
+    const Outcome uneven = run(check + QStringList{"P('x', 'y')"});
+    QCOMPARE(uneven.code, 3);
+    QVERIFY(uneven.err.contains("--spec:1:8: error MW1104"));
+    QVERIFY(uneven.err.contains("the nearest that fits is P('x', None)"));
+    QVERIFY(uneven.out.contains("should evenly divide the shape"));
+    QCOMPARE(tests::resultErrors(run(check + QStringList{"P('z')", "--format", "json"}).out), QString());
+    QVERIFY(run({"check", "--spec", "P('x')"}).err.contains("--mesh is missing"));
+    QVERIFY(run(check + QStringList{"P('x')", example("digits.yaml")}).err.contains("MW1932"));
+    QCOMPARE(run({"check", example("digits.yaml"), "--mesh", "x=4"}).code, 2);
+}
+
+void TestCommandLine::checkLints()
+{
+    const Outcome study = run({"check", example("replicated.yaml"), "--fail-on", "warning"});
+    QCOMPARE(study.code, 1);
+    QVERIFY(study.err.contains("warning MW1270: the mesh axis \"data\" splits nothing"));
+    QVERIFY(study.out.contains("0 errors, 1 warning\n"));
+    const Outcome mended = run({"check", "-", "--fix"},
+        "meshwright: 1\nmesh: {data: 2}\nbatch: 8\nmodel: {mlp: {layers: [4, 4]}}\nsharding: {x: [], y: []}\n");
+    QVERIFY(mended.out.contains("x: \"P('data', None)\", y: \"P('data', None)\""));
+    QVERIFY(mended.err.contains("fixed MW1270"));
+    const Outcome program = run({"check", example("mlp.mlir")});
+    QCOMPARE(program.code, 0);
+    QVERIFY(program.out.endsWith("mlp.mlir: no problems\n"));
+    const Outcome broken = run({"check", "-"}, "func.func @main(%x: tensor<8xf32) {\n}\n");
+    QCOMPARE(broken.code, 3);
+    QVERIFY(broken.err.contains("standard input:3:1: error MW1320"));
 }
 
 void TestCommandLine::lists()

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/lints.h"
+
+#include "core/study/arrays.h"
+#include "core/study/spec_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+/// The settings by which a study mends what a lint found in its step.
+class StudyFixes {
+public:
+    StudyFixes(const Study& study, const Function& step)
+        : m_study(study)
+        , m_step(step)
+    {
+        for (const StudyPhase& phase : study.phases)
+            m_meshes.push_back(phase.mesh);
+        if (m_meshes.empty())
+            m_meshes.push_back(study.mesh);
+    }
+
+    std::vector<std::string> settingsFor(const Problem& problem) const
+    {
+        const std::string& path = problem.place.path;
+        if (m_study.mlp() == nullptr)
+            return {};
+        if (problem.id == "MW1270")
+            return batchOver(path.substr(path.find('.') + 1));
+        if (problem.id == "MW1272" || problem.id == "MW1276")
+            return path.starts_with("sharding.") && path.ends_with(".out") ? std::vector<std::string>{path + "="}
+                                                                           : std::vector<std::string>();
+        if (problem.id == "MW1274")
+            return likeItsParameter(path);
+        if (problem.id == "MW1275")
+            return likeTheOthers(path);
+        return {};
+    }
+
+private:
+    const AssignedSpec* assignedTo(const std::vector<AssignedSpec>& all, const std::string& name) const
+    {
+        const auto found = std::find_if(all.begin(), all.end(), [&](const AssignedSpec& one) { return one.array.name == name; });
+        return found == all.end() ? nullptr : &*found;
+    }
+
+    bool fits(const PartitionSpec& spec, const Shape& shape) const { return withFittingAxes(spec, shape, m_meshes) == spec; }
+
+    /// Inputs and targets split over one more axis, if the batch divides.
+    std::vector<std::string> batchOver(const std::string& axis) const
+    {
+        const std::vector<AssignedSpec> assigned = assignedSpecs(m_study);
+        std::vector<std::string> settings;
+        for (const StudyArray& array : studyArrays(m_study)) {
+            if (array.kind != StudyArray::Kind::Input)
+                continue;
+            const AssignedSpec* given = assignedTo(assigned, array.name);
+            PartitionSpec spec = given != nullptr ? given->spec : PartitionSpec();
+            spec.dims.resize(array.shape.size());
+            spec.dims.front().push_back(axis);
+            if (!fits(spec, array.shape))
+                return {};
+            settings.push_back(fmt::format("{}={}", ownSpecPath(m_study, array.name), specText(spec)));
+        }
+        return settings;
+    }
+
+    /// The sharding of an argument of the step as a spec.
+    std::optional<PartitionSpec> specOf(const std::string& name) const
+    {
+        const auto value = m_step.findValue(name);
+        const auto mesh = meshOf(m_study);
+        if (!value || !m_step[*value].sharding || !mesh)
+            return std::nullopt;
+        return toSpec(*m_step[*value].sharding, *mesh);
+    }
+
+    std::vector<std::string> likeItsParameter(const std::string& state) const
+    {
+        constexpr std::size_t kPrefix = 6; // "opt.m."
+        const auto spec = state.size() > kPrefix ? specOf(state.substr(kPrefix)) : std::nullopt;
+        if (!spec)
+            return {};
+        return {fmt::format("{}={}", ownSpecPath(m_study, state), specText(*spec))};
+    }
+
+    /// Split along the largest dimension that divides by the axes of the largest parameter that is sharded.
+    std::vector<std::string> likeTheOthers(const std::string& name) const
+    {
+        std::vector<std::string> axes;
+        std::int64_t largest = 0;
+        const StudyArray* array = nullptr;
+        const std::vector<StudyArray> arrays = studyArrays(m_study);
+        for (const StudyArray& one : arrays) {
+            if (one.name == name)
+                array = &one;
+            const auto spec = one.kind == StudyArray::Kind::Parameter ? specOf(one.name) : std::nullopt;
+            const auto split = spec
+                ? std::find_if(spec->dims.begin(), spec->dims.end(), [](const auto& names) { return !names.empty(); })
+                : decltype(spec->dims.begin())();
+            if (spec && split != spec->dims.end() && elementCount(one.shape) > largest) {
+                largest = elementCount(one.shape);
+                axes = *split;
+            }
+        }
+        if (array == nullptr || axes.empty())
+            return {};
+        const PartitionSpec spec = ruleSpec({"*", 0, true, PartitionSpec{{axes}}}, *array, m_study.mesh);
+        if (spec.dims.empty() || !fits(spec, array->shape))
+            return {};
+        return {fmt::format("{}={}", ownSpecPath(m_study, name), specText(spec))};
+    }
+
+    const Study& m_study;
+    const Function& m_step;
+    std::vector<std::vector<MeshAxis>> m_meshes;
+};
+
+} // namespace
+
+Problems lintStudy(const Study& study, const LintedFunction& step)
+{
+    Problems problems = lintFunction(step);
+    const StudyFixes fixes(study, step.propagated);
+    for (Problem& problem : problems) {
+        problem.fixSettings = fixes.settingsFor(problem);
+        const std::string path = problem.place.path;
+        const bool isPath = path.starts_with("mesh.") || path.starts_with("sharding.");
+        problem.place = study.placeOf(isPath ? path : ownSpecPath(study, path));
+        if (problem.place.path.empty())
+            problem.place.path = path;
+    }
+    return problems;
+}
+
+} // namespace meshwright

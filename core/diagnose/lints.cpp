@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/lints.h"
+
+#include "core/partition/device_program.h"
+#include "core/partition/reshard_steps.h"
+#include "core/propagate/rule.h"
+#include "core/sharding/layout.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+/// Calls `visit(op, times)` for every op that runs, with how often one run of the function does.
+template <typename Visit>
+void forEachOp(const Function& function, const Block& block, double times, const Visit& visit)
+{
+    for (const OpId id : block.ops) {
+        const Op& op = function[id];
+        visit(id, times);
+        const double inner = op.kind == OpKind::Repeat ? times * static_cast<double>(op.as<RepeatAttributes>().count) : times;
+        for (const BlockId body : op.bodies)
+            forEachOp(function, function[body], inner, visit);
+    }
+}
+
+bool hasAxis(const AxisRefs& axes, std::int32_t axis)
+{
+    return std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) { return ref.axis == axis; });
+}
+
+/// True when the axis, or a part of it, splits a dimension or is left unreduced.
+bool usesAxis(const TensorSharding& sharding, std::int32_t axis)
+{
+    return hasAxis(sharding.unreduced, axis)
+        || std::any_of(
+            sharding.dims.begin(), sharding.dims.end(), [&](const DimSharding& dim) { return hasAxis(dim.axes, axis); });
+}
+
+bool usesAxis(const Function& function, ValueId value, std::int32_t axis)
+{
+    return function[value].sharding && usesAxis(*function[value].sharding, axis);
+}
+
+double bytesOf(const TensorType& type)
+{
+    return static_cast<double>(type.bytes());
+}
+
+double localBytesOf(const Value& value)
+{
+    return static_cast<double>(elementCount(localShape(value.type.shape, *value.sharding)) * byteSize(value.type.dtype));
+}
+
+/// "3.33 MFLOP"
+std::string flopText(double flops)
+{
+    std::string count = formatCount(flops);
+    const std::size_t space = count.find(' ');
+    if (space == std::string::npos)
+        return count + " FLOP";
+    return count + "FLOP";
+}
+
+std::string devicesText(std::int64_t count)
+{
+    return count == 1 ? std::string("1 device") : fmt::format("{} devices", count);
+}
+
+std::string bytesText(double bytes)
+{
+    return formatBytes(bytes);
+}
+
+/// "params['w1']" and "result[0]['w1']" are the same leaf of two trees; "layers.0.w" is a leaf itself.
+std::string leafOf(const std::string& name)
+{
+    const std::size_t key = name.find("['");
+    return key == std::string::npos ? std::string() : name.substr(key);
+}
+
+/// True for what bears a parameter's name in the programs that JAX prints, and for what is one.
+bool isParameter(const Value& value)
+{
+    if (value.role == Role::Parameter)
+        return true;
+    const std::string& name = value.name;
+    const bool isState = name.starts_with("opt") || name.find("opt_state") != std::string::npos;
+    return !isState
+        && (name.find("param") != std::string::npos || name.find("weight") != std::string::npos
+            || name.find("kernel") != std::string::npos);
+}
+
+/// True for a moment of the optimiser, by its name.
+bool isOptimizerState(const Value& value)
+{
+    const std::string& name = value.name;
+    return value.role == Role::OptimizerState || name.starts_with("opt") || name.find("opt_state") != std::string::npos
+        || name.find(".mu[") != std::string::npos || name.find(".nu[") != std::string::npos;
+}
+
+class Linter {
+public:
+    explicit Linter(const LintedFunction& linted)
+        : m_function(linted.propagated)
+        , m_device(linted.device.function)
+        , m_mesh(linted.meshes.front().mesh)
+    {
+    }
+
+    Problems lint()
+    {
+        findUses();
+        lintAxes();
+        lintConstraints();
+        lintDrift();
+        lintStates();
+        lintParameters();
+        lintReducedGathers();
+        return std::move(m_problems);
+    }
+
+private:
+    void warn(const char* id, std::string message, std::string rule, std::string fix, const std::string& path,
+        Severity severity = Severity::Warning)
+    {
+        m_problems.push_back({id, std::move(message), std::move(fix), Place{{}, 0, 0, path}, severity, std::move(rule), {}});
+    }
+
+    std::string layoutOfValue(ValueId value) const { return layoutText(*m_function[value].sharding, m_mesh); }
+
+    // ---- axes: MW1270, MW1271
+
+    void findUses()
+    {
+        m_users.resize(m_function.values.size());
+        forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
+            for (const ValueId operand : m_function[id].operands)
+                m_users[operand.at()].push_back(id);
+        });
+    }
+
+    bool isUsed(std::int32_t axis) const
+    {
+        for (std::size_t i = 0; i < m_function.values.size(); ++i) {
+            if (usesAxis(m_function, ValueId{i}, axis))
+                return true;
+        }
+        bool manual = false;
+        forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
+            const Op& op = m_function[id];
+            if (op.kind == OpKind::Computation) {
+                const auto& axes = op.as<ComputationAttributes>().manualAxes;
+                manual = manual || std::find(axes.begin(), axes.end(), axis) != axes.end();
+            }
+        });
+        return manual;
+    }
+
+    /// FLOPs of one device's products, and of those that the devices along an axis compute alike.
+    struct Work {
+        double all = 0.0;
+        double alike = 0.0;
+        double largest = 0.0;
+        std::string where; ///< the largest of them
+    };
+
+    double flopsOf(const Op& op) const
+    {
+        const auto& dot = op.as<DotAttributes>();
+        const Shape& left = m_device[op.operands[0]].type.shape;
+        double flops = 2.0 * static_cast<double>(elementCount(m_device[op.results[0]].type.shape));
+        for (const std::size_t dim : dot.lhsContracting)
+            flops *= static_cast<double>(left[dim]);
+        return flops;
+    }
+
+    Work workAlong(std::int32_t axis) const
+    {
+        Work work;
+        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double times) {
+            const Op& op = m_device[id];
+            if (op.kind != OpKind::DotGeneral)
+                return;
+            const double flops = times * flopsOf(op);
+            work.all += flops;
+            if (usesAxis(m_device, op.operands[0], axis) || usesAxis(m_device, op.operands[1], axis)
+                || usesAxis(m_device, op.results[0], axis))
+                return;
+            work.alike += flops;
+            if (flops > work.largest) {
+                work.largest = flops;
+                work.where = nameNear(op.results[0]);
+            }
+        });
+        return work;
+    }
+
+    /// The name of a value, or of what is soon made from it.
+    std::string nameNear(ValueId value) const
+    {
+        if (!m_device[value].name.empty())
+            return m_device[value].name;
+        std::string name;
+        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double) {
+            const Op& op = m_device[id];
+            if (name.empty() && !op.results.empty()
+                && std::find(op.operands.begin(), op.operands.end(), value) != op.operands.end())
+                name = m_device[op.results.front()].name;
+        });
+        return name.empty() ? valueText(m_device, value) : name;
+    }
+
+    void lintAxes()
+    {
+        for (std::size_t i = 0; i < m_mesh.axes().size(); ++i) {
+            const MeshAxis& axis = m_mesh.axes()[i];
+            const auto index = static_cast<std::int32_t>(i);
+            if (axis.size == 1)
+                continue;
+            const Work work = workAlong(index);
+            if (!isUsed(index)) {
+                warn("MW1270",
+                    fmt::format("the mesh axis \"{}\" splits nothing: all {} devices along it hold and compute the same",
+                        axis.name, axis.size),
+                    work.all > 0
+                        ? fmt::format("{} compute {} each; {} could do the same work", devicesText(m_mesh.deviceCount()),
+                            flopText(work.all), devicesText(m_mesh.deviceCount() / axis.size))
+                        : fmt::format("{} devices hold what {} could", m_mesh.deviceCount(), m_mesh.deviceCount() / axis.size),
+                    "split the batch over it too, or leave it out of the mesh", "mesh." + axis.name);
+                continue;
+            }
+            lintAlike(axis, work);
+        }
+    }
+
+    void lintAlike(const MeshAxis& axis, const Work& work)
+    {
+        constexpr double kWorthANote = 1.0 / 3.0;
+        constexpr double kWorthAWarning = 0.5;
+        const double part = work.all > 0 ? work.alike / work.all : 0.0;
+        if (part < kWorthANote)
+            return;
+        const double without = work.all - work.alike + work.alike / static_cast<double>(axis.size);
+        warn("MW1271",
+            fmt::format("{:.0f} % of the FLOPs are computed {} times, once by each device along \"{}\"", 100.0 * part, axis.size,
+                axis.name),
+            fmt::format("each device computes {} in products; with no work done twice it would be {}", flopText(work.all),
+                flopText(without)),
+            fmt::format("let the axis split a dimension of those products; the largest makes \"{}\"", work.where),
+            "mesh." + axis.name, part >= kWorthAWarning ? Severity::Warning : Severity::Note);
+    }
+
+    // ---- constraints: MW1272
+
+    void lintConstraints()
+    {
+        forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
+            const Op& op = m_function[id];
+            if (op.kind == OpKind::ShardingConstraint && m_function[op.operands[0]].sharding
+                && m_function[op.results[0]].sharding)
+                lintConstraint(op);
+        });
+    }
+
+    void lintConstraint(const Op& op)
+    {
+        const ValueId result = op.results[0];
+        const TensorSharding& before = *m_function[op.operands[0]].sharding;
+        const TensorSharding& after = *m_function[result].sharding;
+        const auto& results = m_function.results();
+        const auto& users = m_users[result.at()];
+        if (users.empty() || std::find(results.begin(), results.end(), result) != results.end())
+            return;
+        for (std::size_t i = 0; i < m_mesh.axes().size(); ++i) {
+            const auto axis = static_cast<std::int32_t>(i);
+            for (std::size_t dim = 0; dim < before.dims.size() && !usesAxis(after, axis); ++dim) {
+                const bool had = hasAxis(before.dims[dim].axes, axis) || isMadeSplit(op.operands[0], dim, axis);
+                const bool again = had
+                    && std::all_of(users.begin(), users.end(), [&](OpId user) { return shardsAgain(user, result, dim, axis); });
+                if (again)
+                    reportConstraint(op, m_mesh.axes()[i]);
+            }
+        }
+    }
+
+    /// True when the op that makes a value has its dimension split by the axis in its operands.
+    bool isMadeSplit(ValueId value, std::size_t dim, std::int32_t axis) const
+    {
+        const OpId producer = m_function[value].producer;
+        const auto rule = producer.valid() ? shardingRule(m_function, producer) : std::nullopt;
+        if (!rule)
+            return false;
+        const Op& op = m_function[producer];
+        const auto& made = rule->results[m_function[value].index][dim];
+        return splits(op.operands, rule->operands, value, {made.begin(), made.end()}, axis);
+    }
+
+    /// True when one of the values, but for `except`, has a dimension of one of the factors split by the axis.
+    bool splits(const std::vector<ValueId>& values, const std::vector<DimFactors>& dims, ValueId except,
+        const std::set<std::size_t>& factors, std::int32_t axis) const
+    {
+        for (std::size_t i = 0; i < values.size() && i < dims.size(); ++i) {
+            const auto& sharding = m_function[values[i]].sharding;
+            for (std::size_t d = 0; values[i] != except && sharding && d < dims[i].size() && d < sharding->dims.size(); ++d) {
+                const bool same = std::any_of(
+                    dims[i][d].begin(), dims[i][d].end(), [&](std::size_t factor) { return factors.contains(factor); });
+                if (same && hasAxis(sharding->dims[d].axes, axis))
+                    return true;
+            }
+        }
+        return false;
+    }
+
+    /// True when an op has the dimension of this operand split by the axis in its other tensors.
+    bool shardsAgain(OpId user, ValueId operand, std::size_t dim, std::int32_t axis) const
+    {
+        const Op& op = m_function[user];
+        if (op.kind == OpKind::ShardingConstraint)
+            return m_function[op.results[0]].sharding && hasAxis(m_function[op.results[0]].sharding->dims[dim].axes, axis);
+        const auto rule = shardingRule(m_function, user);
+        if (!rule)
+            return false;
+        std::set<std::size_t> factors;
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (op.operands[i] == operand && dim < rule->operands[i].size())
+                factors.insert(rule->operands[i][dim].begin(), rule->operands[i][dim].end());
+        }
+        return splits(op.results, rule->results, operand, factors, axis)
+            || splits(op.operands, rule->operands, operand, factors, axis);
+    }
+
+    void reportConstraint(const Op& op, const MeshAxis& axis)
+    {
+        const std::string& origin = op.as<ConstraintAttributes>().origin;
+        const ValueId result = op.results[0];
+        const std::string name
+            = m_function[result].name.empty() ? valueText(m_function, op.operands[0]) : m_function[result].name;
+        const double gathered = localBytesOf(m_function[result]);
+        warn("MW1272",
+            fmt::format("the constraint {} on \"{}\" gathers it over \"{}\", and the next op splits it by that axis again",
+                layoutOfValue(result), name, axis.name),
+            fmt::format("every device gathers {} and keeps {} of it", bytesText(gathered),
+                bytesText(gathered / static_cast<double>(axis.size))),
+            fmt::format("leave the constraint out, or let it keep \"{}\"", axis.name), origin.empty() ? name : origin);
+    }
+
+    // ---- from step to step: MW1273
+
+    /// Arguments and the results that take their place in the next step.
+    std::vector<Donation> turnover() const
+    {
+        if (!m_function.donations.empty())
+            return m_function.donations;
+        std::vector<Donation> pairs;
+        const auto& arguments = m_function.arguments();
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            const std::string leaf = leafOf(m_function[arguments[i]].name);
+            if (leaf.empty() || !isParameter(m_function[arguments[i]]))
+                continue;
+            std::vector<std::size_t> found;
+            for (std::size_t j = 0; j < m_function.resultNames.size(); ++j) {
+                const bool same = leafOf(m_function.resultNames[j]) == leaf;
+                if (same && m_function[m_function.results()[j]].type == m_function[arguments[i]].type)
+                    found.push_back(j);
+            }
+            if (found.size() == 1)
+                pairs.push_back({i, found.front()});
+        }
+        return pairs;
+    }
+
+    void lintDrift()
+    {
+        for (const Donation& pair : turnover()) {
+            const ValueId argument = m_function.arguments()[pair.argument];
+            const ValueId result = m_function.results()[pair.result];
+            const auto& wanted
+                = pair.result < m_function.resultShardings.size() ? m_function.resultShardings[pair.result] : std::nullopt;
+            const auto& after = wanted ? wanted : m_function[result].sharding;
+            const auto& before = m_function[argument].sharding;
+            if (!before || !after || before->mesh != after->mesh
+                || equivalent(m_function[argument].type.shape, *before, m_mesh, *after, m_mesh))
+                continue;
+            const std::string name = valueText(m_function, argument);
+            warn("MW1273",
+                fmt::format(
+                    "\"{}\" goes in as {} and comes out as {}", name, layoutText(*before, m_mesh), layoutText(*after, m_mesh)),
+                fmt::format("{} a device before the step and {} after it: the next step must move it back, or compiles anew for "
+                            "the other layout",
+                    bytesText(localBytesOf(m_function[argument])),
+                    bytesText(static_cast<double>(
+                        localBytes(m_function[argument].type.shape, byteSize(m_function[argument].type.dtype), *after)))),
+                fmt::format("give the result the layout of the argument: {}", layoutText(*before, m_mesh)), name);
+        }
+    }
+
+    // ---- states and parameters: MW1274, MW1275
+
+    /// The parameter that a state belongs to.
+    std::optional<ValueId> parameterOf(const Value& state) const
+    {
+        const std::size_t dot = state.name.find('.', 4);
+        const std::string plain
+            = state.name.starts_with("opt.") && dot != std::string::npos ? state.name.substr(dot + 1) : std::string();
+        const std::string leaf = leafOf(state.name);
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& value = m_function[argument];
+            const bool same = (!plain.empty() && value.name == plain) || (!leaf.empty() && leafOf(value.name) == leaf);
+            if (same && isParameter(value) && value.type.shape == state.type.shape)
+                return argument;
+        }
+        return std::nullopt;
+    }
+
+    void lintStates()
+    {
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& state = m_function[argument];
+            if (!isOptimizerState(state) || isParameter(state) || state.annotation.empty() || !state.sharding
+                || !state.sharding->isReplicated())
+                continue;
+            const auto parameter = parameterOf(state);
+            if (!parameter || !m_function[*parameter].sharding || m_function[*parameter].sharding->isReplicated())
+                continue;
+            const Value& value = m_function[*parameter];
+            warn("MW1274",
+                fmt::format("\"{}\" is pinned whole on every device, its parameter \"{}\" is sharded as {}", state.name,
+                    value.name, layoutOfValue(*parameter)),
+                fmt::format("{} of state a device instead of {}", bytesText(bytesOf(state.type)),
+                    bytesText(localBytesOf(value) / static_cast<double>(byteSize(value.type.dtype))
+                        * static_cast<double>(byteSize(state.type.dtype)))),
+                fmt::format("leave its spec out, or give it the parameter's: {}", layoutOfValue(*parameter)), state.name);
+        }
+    }
+
+    void lintParameters()
+    {
+        std::vector<ValueId> whole;
+        double largestSharded = 0.0;
+        double held = 0.0;
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& value = m_function[argument];
+            if (!isParameter(value) || isOptimizerState(value) || !value.sharding)
+                continue;
+            held += localBytesOf(value);
+            if (value.sharding->isReplicated())
+                whole.push_back(argument);
+            else
+                largestSharded = std::max(largestSharded, bytesOf(value.type));
+        }
+        constexpr double kNearlyAsLarge = 0.75; // of the largest one that is sharded
+        constexpr double kMost = 0.5; // of all that a device holds
+        constexpr double kLeast = 0.1; // of that: below it nobody cares
+        for (const ValueId argument : whole) {
+            const Value& value = m_function[argument];
+            const double bytes = bytesOf(value.type);
+            const bool large = bytes >= kNearlyAsLarge * largestSharded || bytes >= kMost * held;
+            if (largestSharded == 0.0 || !large || bytes < kLeast * held)
+                continue;
+            warn("MW1275",
+                fmt::format("\"{}\" ({}) is whole on each of the {} devices while others are sharded", value.name,
+                    typeText(value.type), m_mesh.deviceCount()),
+                fmt::format("it takes {} of the {} of parameters on a device", bytesText(bytes), bytesText(held)),
+                "split it over an axis that its sharded neighbours use", value.name);
+        }
+    }
+
+    // ---- gathers: MW1276
+
+    /// Where an array goes that was gathered along a dimension.
+    struct Destiny {
+        bool elsewhere = false; ///< it is used as a whole
+        bool summed = false; ///< reduced over the dimension by a sum
+        bool maximised = false;
+    };
+
+    /// Follows a value through ops that work element by element.
+    void follow(ValueId value, std::size_t dim, std::set<std::size_t>& seen, Destiny& destiny) const
+    {
+        if (!seen.insert(value.at()).second)
+            return;
+        const auto& results = m_device.results();
+        destiny.elsewhere = destiny.elsewhere || std::find(results.begin(), results.end(), value) != results.end();
+        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double) {
+            const Op& op = m_device[id];
+            if (std::find(op.operands.begin(), op.operands.end(), value) == op.operands.end())
+                return;
+            if (op.kind == OpKind::Reduce) {
+                const auto& reduce = op.as<ReduceAttributes>();
+                const bool over = std::find(reduce.dims.begin(), reduce.dims.end(), dim) != reduce.dims.end();
+                destiny.elsewhere = destiny.elsewhere || !over;
+                destiny.summed = destiny.summed || (over && reduce.kind == ReduceKind::Sum);
+                destiny.maximised = destiny.maximised || (over && reduce.kind == ReduceKind::Max);
+            } else if (isElementwise(op.kind) || op.kind == OpKind::Select || op.kind == OpKind::Clamp
+                || op.kind == OpKind::Compare) {
+                if (op.phase == Phase::Forward || op.phase == Phase::Metrics)
+                    follow(op.results.front(), dim, seen, destiny);
+            } else if (op.phase == Phase::Forward || op.phase == Phase::Metrics) {
+                destiny.elsewhere = true;
+            }
+        });
+    }
+
+    void lintReducedGathers()
+    {
+        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double) {
+            const Op& op = m_device[id];
+            if (op.kind != OpKind::AllGather || op.phase != Phase::Forward)
+                return;
+            const auto& gather = op.as<CollectiveAttributes>();
+            const std::size_t rank = gather.perDim.size();
+            if (rank < 2 || gather.perDim[rank - 1].empty())
+                return;
+            Destiny destiny;
+            std::set<std::size_t> seen;
+            follow(op.results[0], rank - 1, seen, destiny);
+            // A softmax takes the maximum and the sum; its result may go on to a backward pass.
+            const bool softmax = destiny.summed && destiny.maximised;
+            if (softmax || (destiny.summed && !destiny.elsewhere))
+                reportGather(id, gather);
+        });
+    }
+
+    void reportGather(OpId id, const CollectiveAttributes& gather)
+    {
+        const Op& op = m_device[id];
+        const Shape& shape = m_device[op.results[0]].type.shape;
+        const std::string& annotation = gather.cause.annotation;
+        const std::string& result = m_device[op.results[0]].name;
+        const std::string name = !result.empty() ? result
+            : gather.cause.value.empty()         ? valueText(m_device, op.operands[0])
+                                                 : gather.cause.value;
+        const double whole = static_cast<double>(payloadBytes(m_device, id));
+        warn("MW1276",
+            fmt::format("\"{}\" is gathered over \"{}\" along its last dimension ({} elements), only to be reduced over it", name,
+                axesText(gather.axes, m_mesh), shape.back()),
+            fmt::format("the gather makes {} on each device; the reduced values are {}", bytesText(whole),
+                bytesText(whole / static_cast<double>(std::max<std::int64_t>(1, shape.back())))),
+            "leave that dimension sharded up to the loss: the maximum and the sum of the pieces need an all-reduce of one number "
+            "for each row",
+            annotation.empty() ? name : annotation);
+    }
+
+    const Function& m_function;
+    const Function& m_device;
+    const Mesh& m_mesh;
+    std::vector<std::vector<OpId>> m_users;
+    Problems m_problems;
+};
+
+} // namespace
+
+Problems lintFunction(const LintedFunction& linted)
+{
+    return Linter(linted).lint();
+}
+
+} // namespace meshwright

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/partition/partition.h"
+#include "core/study/study.h"
+#include "core/support/result.h"
+
+namespace meshwright {
+
+/// A function whose layouts are looked at for waste: propagated, and as one device runs it.
+struct LintedFunction {
+    const Function& propagated; ///< every value has a sharding
+    const DeviceFunction& device;
+    const std::vector<NamedMesh>& meshes; ///< not empty
+};
+
+/// What is allowed but surely not meant. All are warnings (notes, where little is lost), with the bytes or FLOPs that are lost in the rule.
+/// `place.path` is the value, or where the user wrote the layout.
+///
+/// Problems: MW1270 a mesh axis that nothing uses, MW1271 products that devices compute alike, MW1272 a constraint that gathers what the next op
+/// shards again, MW1273 an array whose layout changes from step to step, MW1274 an optimiser state that is pinned whole beside its sharded
+/// parameter, MW1275 a large parameter whole on every device beside sharded ones, MW1276 an array gathered only to be reduced (logits).
+Problems lintFunction(const LintedFunction& linted);
+
+/// The same for one step of a study, with places in the study and, where a setting mends it, `fixSettings`.
+Problems lintStudy(const Study& study, const LintedFunction& step);
+
+} // namespace meshwright

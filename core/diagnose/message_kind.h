@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/diagnose/explain_message.h"
+#include "core/diagnose/log_text.h"
+#include "core/sharding/jax_spec.h"
+
+#include <span>
+
+/// What the kinds of messages share; no face to others.
+namespace meshwright {
+
+/// One kind of message: the words by which it is known, and what is said of it.
+struct MessageKind {
+    const char* kind;
+    const char* source;
+    const char* title;
+    /// Any of these, without white space and in small letters.
+    std::vector<const char*> words;
+    /// Fills in the meaning and what follows. `at` is where the words are in `part`. False: it is no such message after all.
+    bool (*explain)(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out);
+    std::size_t reach = 0; ///< how far behind its words, at most, the message goes on with words of its own or of a like kind
+    bool wholeLine = false; ///< the words are all there is in the line
+};
+
+/// The kinds, the more telling ones first: of two in one line the first counts.
+std::span<const MessageKind> layoutMessageKinds(); ///< JAX's, XLA's and Shardy's of shardings
+std::span<const MessageKind> deviceMessageKinds(); ///< of devices and processes
+std::span<const MessageKind> memoryMessageKinds();
+std::span<const MessageKind> torchMessageKinds();
+
+/// The message with spaces from its words on, for facts: up to `behind`, or 300 characters.
+std::string clause(const MessagePart& part, std::size_t from, std::size_t to);
+
+/// An array's sharding as a message of JAX names it.
+struct NamedInMessage {
+    Mesh mesh;
+    JaxSpec spec;
+};
+/// The first `NamedSharding(mesh=Mesh('x': 4), spec=P('x'))` from `from` on, in the form of any version of JAX.
+std::optional<NamedInMessage> namedShardingIn(const MessagePart& part, std::size_t from = 0);
+
+/// `(8, 3)` or `[8,3]` as a shape.
+std::optional<Shape> shapeIn(std::string_view bracketed);
+/// The type that `f32[16,16]` or `float32[16,16]` at the end of a text or at `at` is.
+std::optional<TensorType> typeAt(std::string_view text, std::size_t at);
+/// "f32[16,16] (1.00 KiB)"
+std::string typeFact(const TensorType& type);
+
+/// The spec without the axes that keep it from splitting dimension `dim` evenly; the minor ones go first.
+PartitionSpec withoutAxesOf(const PartitionSpec& spec, std::size_t dim, std::int64_t size, const Mesh& mesh);
+/// Our spec, unconstrained dimensions as whole ones.
+PartitionSpec placedSpec(const JaxSpec& spec);
+/// "mesh axis 'x'", "mesh axes 'x' and 'y'"
+std::string axesPhrase(const std::vector<std::string>& axes);
+
+} // namespace meshwright

@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/message_kind.h"
+
+#include "core/partition/device_program.h"
+#include "core/sharding/named_sharding.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace meshwright {
+
+namespace {
+
+/// Where `words` last begin before `before`.
+std::optional<std::size_t> lastBefore(const MessagePart& part, std::string_view words, std::size_t before)
+{
+    const std::string_view text = std::string_view(part.log().lower()).substr(part.begin(), before);
+    const std::size_t at = text.rfind(words);
+    return at == std::string_view::npos ? std::nullopt : std::optional(at);
+}
+
+/// A text between quotes right behind the words.
+std::string quotedAfter(const MessagePart& part, std::string_view words, std::size_t from)
+{
+    const auto value = part.between(words, "\"", from, 500);
+    return value ? std::string(*value) : std::string();
+}
+
+/// The word that begins at a position, up to the next white space; what ends a sentence is no part of it.
+std::string wordAt(const MessagePart& part, std::size_t at)
+{
+    constexpr std::size_t kMost = 100;
+    const std::string text = part.log().spaced(part.begin() + at, part.begin() + std::min(part.text().size(), at + kMost));
+    std::string word = text.substr(0, text.find(' '));
+    while (!word.empty() && std::string_view(".,:").find(word.back()) != std::string_view::npos)
+        word.pop_back();
+    return word;
+}
+
+/// The last part of a path.
+std::string fileName(const std::string& path)
+{
+    const std::size_t slash = path.find_last_of('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// ---- involuntary full rematerialization ----------------------------------------------------------------------------------------
+
+/// The op of XLA's program that needs the other layout: its type, what made it, and where in the user's program.
+void addOp(const MessagePart& part, std::size_t at, Explanation& out, std::optional<TensorType>& type)
+{
+    const auto op = part.after("forhlooperation", at);
+    if (!op)
+        return;
+    const std::string_view text = part.text();
+    const std::size_t equals = text.find('=', *op);
+    if (equals == std::string_view::npos || equals > *op + 200)
+        return;
+    type = typeAt(text, equals + 1);
+    if (type)
+        out.facts.push_back({"array", typeFact(*type)});
+    std::string name(text.substr(*op, equals - *op));
+    name.erase(0, name.find_first_not_of(":%"));
+    const std::string made = quotedAfter(part, "op_name=\"", *op);
+    out.facts.push_back({"made by",
+        made.empty() ? fmt::format("%{} of XLA's program", name) : fmt::format("{} (%{} of XLA's program)", made, name)});
+    const std::string file = quotedAfter(part, "source_file=\"", *op);
+    const auto line = part.integer("source_line=", *op);
+    if (!file.empty() && line)
+        out.facts.push_back({"written at", fmt::format("{}:{}", fileName(file), *line)});
+}
+
+/// The constraints that lead over the layouts on the way, as JAX code.
+std::string wayAsCode(const LayoutChange& change)
+{
+    const Mesh& mesh = change.layouts.mesh;
+    std::string code;
+    for (const ReshardStep& step : change.cheapest.steps) {
+        const auto spec = specCode(step.result, mesh);
+        if (!spec)
+            return {};
+        code += fmt::format("x = wsc(x, NamedSharding(mesh, {}))\n", *spec);
+    }
+    return code.empty() ? code : "wsc = jax.lax.with_sharding_constraint\n" + code;
+}
+
+/// Where the two layouts lie, drawn side by side if 80 columns have room for both.
+void addPictures(const LayoutChange& change, Explanation& out)
+{
+    const LayoutPair& layouts = change.layouts;
+    constexpr std::int64_t kMostDrawn = 256;
+    if (layouts.mesh.deviceCount() > kMostDrawn)
+        return;
+    constexpr std::size_t kWidth = 72;
+    const auto drawing
+        = [&](const TensorSharding& sharding) { return pictureOf(change.type.shape, sharding, layouts.mesh, "dev", kWidth); };
+    out.pictures.push_back({"before: " + fullLayoutText(layouts.from, layouts.mesh), drawing(layouts.from)});
+    out.pictures.push_back({"after: " + fullLayoutText(layouts.to, layouts.mesh), drawing(layouts.to)});
+}
+
+bool explainRematerialization(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
+{
+    out.meaning
+        = "An op needs an array in another layout than it has, and XLA's partitioner found no direct way from one to the other. "
+          "As a "
+          "last resort every device gathers the whole array and then cuts its own part out. It is a warning, not an error: the "
+          "program is right, but this step costs the time and the memory of the full array.";
+    const auto from = part.bracketed("fromsharding", at);
+    const auto end
+        = from ? std::optional(static_cast<std::size_t>(from->data() - part.text().data()) + from->size()) : std::nullopt;
+    const auto to = end ? part.bracketed("to", *end) : std::nullopt;
+    std::optional<TensorType> type;
+    addOp(part, at, out, type);
+    if (!type && context.shape)
+        type = TensorType{DType::F32, *context.shape};
+    if (!to) {
+        out.remedies.push_back({"Paste the whole message: the two shardings in it are what the better way is found from."});
+        return true;
+    }
+    const auto layouts = layoutsOfTiles(*from, *to, context.mesh);
+    out.facts.push_back({"tiles before", std::string(*from)});
+    out.facts.push_back({"tiles after", std::string(*to)});
+    if (!layouts) {
+        out.remedies.push_back(
+            {"The two tilings are of different ranks or on different devices (a reshape, or data that was never sharded, lies "
+             "between them). Give the array its layout where it is made: with_sharding_constraint right after the op "
+             "that makes it, or out_shardings of the function that does."});
+        return true;
+    }
+    const Mesh& mesh = layouts->mesh;
+    out.facts.push_back({"mesh", mesh.text() + (layouts->meshInvented ? " (the message has no names: --mesh gives yours)" : "")});
+    auto change = planChange(*layouts, type && type->shape.size() == layouts->from.dims.size() ? type : std::nullopt);
+    const bool uneven = type && !change;
+    if (!change)
+        change = planChange(*layouts, std::nullopt);
+    if (!change)
+        return true;
+    if (!type)
+        out.facts.push_back({"array", "not in the message: drawn with sizes that divide; --shape gives them"});
+    else if (uneven)
+        out.facts.push_back({"sizes", "they do not divide evenly: drawn and counted with sizes that do"});
+    addPictures(*change, out);
+    const std::string code = wayAsCode(*change);
+    if (!code.empty() && change->cheapest.steps.size() > 1)
+        out.remedies.push_back({"Name the layouts on the way. Each of these steps is one collective that XLA knows:", code});
+    else if (!code.empty())
+        out.remedies.push_back({"Constrain the array to the layout that is needed where it is made:", code});
+    out.remedies.push_back(
+        {"Or let both ends agree: give the op that makes the array the layout that its reader needs, and nothing moves."});
+    out.change = std::move(change);
+    return true;
+}
+
+// ---- a dimension that does not divide -------------------------------------------------------------------------------------------
+
+/// What does not divide, as far as the message says.
+struct Indivisible {
+    std::size_t dim = 0;
+    std::int64_t size = 0;
+    std::int64_t pieces = 0;
+    std::optional<Shape> shape;
+    std::optional<NamedInMessage> sharding;
+};
+
+void addPadding(const Indivisible& what, Explanation& out)
+{
+    const std::int64_t padded = (what.size + what.pieces - 1) / what.pieces * what.pieces;
+    if (!what.shape || what.dim >= what.shape->size()) {
+        out.remedies.push_back(
+            {fmt::format("Make dimension {} of size {}.", what.dim, divisibleSizesText(what.size, what.pieces))});
+        return;
+    }
+    std::vector<std::string> widths;
+    for (std::size_t i = 0; i < what.shape->size(); ++i)
+        widths.push_back(i == what.dim ? fmt::format("(0, {})", padded - what.size) : "(0, 0)");
+    out.remedies.push_back(
+        {fmt::format("Make dimension {} of size {}; padding is one way:", what.dim, divisibleSizesText(what.size, what.pieces)),
+            fmt::format(
+                "x = jnp.pad(x, ({}{}))  # {} -> {}\n", join(widths, ", "), widths.size() == 1 ? "," : "", what.size, padded)});
+}
+
+/// The nearest layout that works, drawn.
+void addFitting(const Indivisible& what, Explanation& out)
+{
+    const Mesh& mesh = what.sharding->mesh;
+    const PartitionSpec asked = placedSpec(what.sharding->spec);
+    const PartitionSpec fitting = withoutAxesOf(asked, what.dim, what.size, mesh);
+    if (fitting == asked)
+        return;
+    out.remedies.push_back(
+        {"Or leave axes out that do not divide it:", fmt::format("sharding = NamedSharding(mesh, {})\n", specText(fitting))});
+    constexpr std::int64_t kMostDrawn = 256;
+    if (!what.shape || what.shape->empty() || mesh.deviceCount() > kMostDrawn)
+        return;
+    constexpr std::size_t kWidth = 72;
+    if (const auto uneven = toTensorSharding(asked, what.shape->size(), mesh))
+        out.pictures.push_back({fmt::format("asked: {} (the last pieces would be short or empty)", specText(asked)),
+            pictureOf(*what.shape, *uneven, mesh, "dev", kWidth)});
+    if (!placedLayout(*what.shape, {mesh, fitting}))
+        return;
+    if (const auto even = toTensorSharding(fitting, what.shape->size(), mesh))
+        out.pictures.push_back({"works: " + specText(fitting), pictureOf(*what.shape, *even, mesh, "dev", kWidth)});
+}
+
+bool explainIndivisible(const Indivisible& what, Explanation& out)
+{
+    if (what.pieces < 1 || what.size < 0)
+        return false;
+    out.meaning = fmt::format(
+        "The sharding cuts dimension {} into {} equal pieces, but its size is {}: {} = {} x {} + {}. Arrays that a user "
+        "places (arguments, parameters, results) must divide evenly; only values inside a jitted function may be padded.",
+        what.dim, what.pieces, what.size, what.size, what.pieces, what.size / what.pieces, what.size % what.pieces);
+    if (what.shape)
+        out.facts.push_back({"array", shapeText(*what.shape)});
+    if (what.sharding) {
+        out.facts.push_back({"mesh", what.sharding->mesh.text()});
+        out.facts.push_back({"spec", jaxSpecText(what.sharding->spec)});
+    }
+    addPadding(what, out);
+    if (what.sharding)
+        addFitting(what, out);
+    return true;
+}
+
+/// "One of device_put args was given the sharding of .., which implies that the global size of its dimension 0 should be divisible by 4,
+/// but it is equal to 10 (full shape: (10, 4))"
+bool explainPlaced(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto dim = part.integer("impliesthattheglobalsizeofitsdimension", at);
+    const auto pieces = part.integer("shouldbedivisibleby", at);
+    const auto size = part.integer("itisequalto", at);
+    if (!dim || !pieces || !size || *dim < 0)
+        return false;
+    Indivisible what{static_cast<std::size_t>(*dim), *size, *pieces, {}, {}};
+    if (const auto shape = part.bracketed("(fullshape:", at))
+        what.shape = shapeIn(*shape);
+    if (const auto given = lastBefore(part, "wasgiventhesharding", at))
+        what.sharding = namedShardingIn(part, *given);
+    if (const auto who = lastBefore(part, "oneof", at); who && at - *who < 3000) {
+        if (const auto given = part.find("wasgiven", *who); given && *given < at)
+            out.facts.push_back({"which", clause(part, *who, *given)});
+    }
+    return explainIndivisible(what, out);
+}
+
+/// "Sharding .. implies that array axis 1 is partitioned 2 times, but the dimension size is 3 (full shape: (8, 3), ..)"
+bool explainAxis(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto dim = part.integer("impliesthatarrayaxis", at);
+    const auto pieces = part.integer("ispartitioned", at);
+    auto size = part.integer("thedimensionsizeis", at);
+    if (!size)
+        size = part.integer("doesnotevenlydividethedimensionsize", at);
+    if (!dim || !pieces || !size || *dim < 0)
+        return false;
+    Indivisible what{static_cast<std::size_t>(*dim), *size, *pieces, {}, {}};
+    auto shape = part.bracketed("(fullshape:", at);
+    if (!shape)
+        shape = part.bracketed("gotshape:", at);
+    if (shape)
+        what.shape = shapeIn(*shape);
+    const auto before = lastBefore(part, "namedsharding(", at);
+    what.sharding = before ? namedShardingIn(part, *before) : namedShardingIn(part, at);
+    return explainIndivisible(what, out);
+}
+
+/// The mesh that shard_map's messages name: "The mesh given has shape (4, 2) with corresponding axis names ('i', 'j')."
+std::optional<Mesh> meshGiven(const MessagePart& part, std::size_t from)
+{
+    const auto sizes = part.bracketed("themeshgivenhasshape", from);
+    const auto names = part.bracketed("correspondingaxisnames", from);
+    const auto shape = sizes ? shapeIn(*sizes) : std::nullopt;
+    const auto spec = names ? parseJaxSpec(fmt::format("P{}", *names)) : Result<JaxSpec>(JaxSpec());
+    if (!shape || !spec || spec->dims.size() != shape->size())
+        return std::nullopt;
+    std::vector<MeshAxis> axes;
+    for (std::size_t i = 0; i < shape->size(); ++i) {
+        if (spec->dims[i].axes.size() != 1)
+            return std::nullopt;
+        axes.push_back({spec->dims[i].axes.front(), (*shape)[i]});
+    }
+    auto mesh = Mesh::create(std::move(axes));
+    return mesh ? std::optional(*std::move(mesh)) : std::nullopt;
+}
+
+/// The name of the function that shard_map was applied to.
+void addFunction(const MessagePart& part, std::size_t at, Explanation& out)
+{
+    const auto start = lastBefore(part, "appliedtothefunction'", at + 1);
+    const auto name = start ? part.between("appliedtothefunction'", "'", *start, 200) : std::nullopt;
+    if (name)
+        out.facts.push_back({"function", std::string(*name)});
+}
+
+bool explainShardMapSizes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    addFunction(part, at, out);
+    const auto dim = part.integer("whichmapsarrayaxis", at);
+    const auto size = part.integer("(ofsize", at);
+    const auto divisor = part.find("doesnotevenlydivide", at);
+    if (!dim || !size || !divisor || *dim < 0) {
+        out.meaning = "An argument of shard_map has a dimension that its in_specs cut into pieces that do not divide it.";
+        out.remedies.push_back({"Paste the lines that follow too: they name the argument, the dimension and both sizes."});
+        return true;
+    }
+    const auto pieces = part.integer(",but", part.find(",but", *part.find("whichmapsarrayaxis", at)).value_or(at));
+    Indivisible what{static_cast<std::size_t>(*dim), *size, pieces.value_or(0), {}, {}};
+    if (const auto type = part.after("ofshape", at)) {
+        if (const auto read = typeAt(part.text(), *type))
+            what.shape = read->shape;
+    }
+    const auto mesh = meshGiven(part, at);
+    const auto spec = part.after("ofvalue", at);
+    const std::size_t open = spec ? part.text().find('(', *spec) : std::string_view::npos;
+    const auto arguments = open != std::string_view::npos ? bracketedAt(part.text(), open) : std::nullopt;
+    const auto read = arguments ? parseJaxSpec(fmt::format("P{}", *arguments)) : Result<JaxSpec>(JaxSpec());
+    if (mesh && arguments && read)
+        what.sharding = NamedInMessage{*mesh, *read};
+    return explainIndivisible(what, out);
+}
+
+// ---- rank, axes ----------------------------------------------------------------------------------------------------------------
+
+bool explainRank(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto least = part.integer("rankatleast", at);
+    const auto rank = part.integer("toavalueofrank", at);
+    if (!least || !rank || *rank < 0 || *rank > 32)
+        return false;
+    out.meaning = fmt::format(
+        "The spec has {} entries, one for each dimension, but the array has {}. Often the spec was written for another array: "
+        "labels and biases have one dimension, so the spec of a matrix cannot be theirs.",
+        *least, *rank == 0 ? std::string("none: it is a scalar") : fmt::format("{} dimension{}", *rank, *rank == 1 ? "" : "s"));
+    const auto before = lastBefore(part, "namedsharding(", at);
+    const auto sharding = before ? namedShardingIn(part, *before) : std::nullopt;
+    if (sharding) {
+        PartitionSpec cut = placedSpec(sharding->spec);
+        out.facts.push_back({"mesh", sharding->mesh.text()});
+        out.facts.push_back({"spec", jaxSpecText(sharding->spec)});
+        cut.dims.resize(std::min(cut.dims.size(), static_cast<std::size_t>(*rank)));
+        out.remedies.push_back({"Give at most one entry for each dimension; the first of yours are:",
+            fmt::format("sharding = NamedSharding(mesh, {})\n", specText(cut))});
+    } else {
+        out.remedies.push_back(
+            {fmt::format("Give a spec of at most {} entr{}{}", *rank, *rank == 1 ? "y" : "ies", *rank == 0 ? ":" : "."),
+                *rank == 0 ? "sharding = NamedSharding(mesh, P())\n" : ""});
+    }
+    out.remedies.push_back({"Or the argument has lost a dimension on the way: print its shape where it is made."});
+    return true;
+}
+
+bool explainShardMapRank(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    addFunction(part, at, out);
+    const auto length = part.integer("whichhaslength", at);
+    const auto rank = part.integer("whichhasrank", at);
+    const bool ofResult = part.find("out_specs", at).has_value() && !part.find("in_specs", at);
+    out.meaning = length && rank
+        ? fmt::format("The spec has {} entries, but the {} has rank {}: shard_map cannot {} a dimension that is not there.",
+            *length, ofResult ? "result" : "argument", *rank, ofResult ? "put results together along" : "split")
+        : "A spec of shard_map has more entries than its array has dimensions.";
+    if (rank && *rank == 0)
+        out.remedies.push_back(
+            {"A scalar has no dimension to shard. If it is equal on all devices (after a psum or pmean), say so:",
+                "out_specs=P()\n"});
+    else
+        out.remedies.push_back(
+            {"Give one entry for each dimension at most, or let the function keep the dimension (keepdims=True, x[None])."});
+    return true;
+}
+
+bool explainShardyRank(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto entries = part.integer("shardingdoesn'tmatchtensorrank:", at);
+    const auto rank = part.integer("!=", at);
+    if (!entries || !rank)
+        return false;
+    out.meaning = fmt::format(
+        "A Shardy sharding has exactly one {{..}} for each dimension. This one has {}, the tensor has {} dimension{}.", *entries,
+        *rank, *rank == 1 ? "" : "s");
+    std::string dims;
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(*rank, 8); ++i)
+        dims += i == 0 ? "{}" : ", {}";
+    out.remedies.push_back({"Write as many as the tensor has:", fmt::format("#sdy.sharding<@mesh, [{}]>\n", dims)});
+    return true;
+}
+
+bool explainDuplicate(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    std::string axis(part.name("hasduplicateentriesfor`", at));
+    if (axis.empty())
+        axis = part.name("duplicateaxisref:\"", at);
+    if (axis.empty())
+        return false;
+    out.meaning = fmt::format("A mesh axis can split one dimension of an array only: '{}' stands at two places. The devices "
+                              "along it would have to hold "
+                              "the diagonal blocks only, and the others would be nowhere.",
+        axis);
+    out.facts.push_back({"axis", axis});
+    const auto but = lastBefore(part, "but", at);
+    const std::size_t open = but ? part.text().find('(', *but) : std::string_view::npos;
+    const auto arguments = open < at ? bracketedAt(part.text(), open) : std::nullopt;
+    const auto spec = arguments ? parseJaxSpec(fmt::format("P{}", *arguments)) : Result<JaxSpec>(JaxSpec());
+    if (arguments && spec) {
+        PartitionSpec once = placedSpec(*spec);
+        out.facts.push_back({"spec", jaxSpecText(*spec)});
+        bool seen = false;
+        for (auto& axes : once.dims) {
+            std::erase_if(axes, [&](const std::string& name) { return name == axis && std::exchange(seen, true); });
+        }
+        out.remedies.push_back({"Keep it where it helps most:", fmt::format("spec = {}\n", specText(once))});
+    }
+    out.remedies.push_back({"Or split the second dimension by another axis of the mesh."});
+    return true;
+}
+
+bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
+{
+    std::string axis(part.name("unknownaxisname:\"", at));
+    for (const std::string_view words : {"resourceaxis:", "unboundaxisname:"}) {
+        if (const auto behind = part.after(words, at); behind && *behind == at + words.size())
+            axis = wordAt(part, *behind);
+    }
+    if (axis.empty())
+        return false;
+    out.facts.push_back({"axis", axis});
+    std::vector<std::string> names;
+    if (const auto listed = part.bracketed("isnotfoundinmesh:", at)) {
+        if (const auto spec = parseJaxSpec(fmt::format("P{}", *listed))) {
+            for (const JaxSpec::Entry& entry : spec->dims)
+                names.insert(names.end(), entry.axes.begin(), entry.axes.end());
+        }
+    }
+    if (names.empty() && context.mesh)
+        names = context.mesh->axisNames();
+    const bool unbound = part.find("unboundaxisname", at).value_or(at + 1) == at;
+    out.meaning = unbound
+        ? fmt::format("A collective (psum, all_gather, axis_index ..) names the axis '{}', but no shard_map, pmap or vmap around "
+                      "it has an axis of that "
+                      "name. Under jit alone there are no axis names: the compiler puts in the collectives.",
+            axis)
+        : fmt::format(
+            "The spec names the mesh axis '{}', and the mesh has none of that name. A logical name (batch, embed, heads) that no "
+            "rule turned into a mesh axis is the usual reason; another is a mesh of another context.",
+            axis);
+    if (!names.empty()) {
+        out.facts.push_back({"mesh axes", join(names, ", ")});
+        const auto near = nearestName(axis, names);
+        out.remedies.push_back({near ? fmt::format("Did you mean '{}'?", *near)
+                                     : fmt::format("Use one of the mesh's axes: {}.", join(names, ", "))});
+    }
+    if (unbound)
+        out.remedies.push_back({"Put the collective inside a shard_map over the mesh:",
+            fmt::format("f = jax.shard_map(f, mesh=mesh, in_specs=P('{0}'),\n                  out_specs=P('{0}'))\n", axis)});
+    else
+        out.remedies.push_back({"Or add the axis to the mesh (an axis of size 1 costs nothing):",
+            fmt::format("n = jax.device_count()\nmesh = jax.make_mesh((n, 1), ('data', '{}'))\n", axis)});
+    return true;
+}
+
+bool explainOverlap(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
+{
+    out.meaning = "An axis is both in the entries of the spec, where it splits a dimension, and in its unreduced (or reduced) "
+                  "axes, where every "
+                  "device holds a full-size partial sum. It cannot do both.";
+    out.remedies.push_back({"Take the axis out of one of them: P('x', unreduced={'y'}) is a sum over y of arrays split by x."});
+    return true;
+}
+
+// ---- shard_map and explicit mode ----------------------------------------------------------------------------------------------
+
+bool explainReplication(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    addFunction(part, at, out);
+    if (const auto mesh = meshGiven(part, at))
+        out.facts.push_back({"mesh", mesh->text()});
+    std::string axes;
+    if (const auto missing = part.between("andnot{", "}", at, 200))
+        axes = *missing;
+    else if (const auto one = part.between("replicatedacrossmeshaxis'", "'", at, 100))
+        axes = *one;
+    out.meaning = "An out_spec that does not mention a mesh axis says: the result is equal on all devices along it, take any "
+                  "copy. shard_map "
+                  "follows which axes a value varies over, and found that this result may differ.";
+    if (!axes.empty()) {
+        std::vector<std::string> names = split(axes, ',');
+        out.facts.push_back({"axes", axes + " (the result may differ along them, the spec says it does not)"});
+        for (std::string& name : names)
+            name = fmt::format("'{}'", name);
+        const std::string axis = names.size() == 1 ? names.front() : fmt::format("({})", join(names, ", "));
+        out.remedies.push_back({"If the result is a part of a sum or a mean, add the devices' parts up:",
+            fmt::format("y = jax.lax.psum(y, {0})  # or pmean\n", axis)});
+        out.remedies.push_back(
+            {"If every device has its own piece, say along which dimension they lie:", fmt::format("out_specs=P({})\n", axis)});
+    } else {
+        out.remedies.push_back(
+            {"Sum it up (jax.lax.psum, pmean) over the axes that out_specs leave out, or mention them in out_specs."});
+    }
+    out.remedies.push_back({"If it is equal in a way that cannot be seen (all_gather, then a sort), switch the check off:",
+        "jax.shard_map(f, mesh=mesh, in_specs=P('x'), out_specs=P(),\n              check_vma=False)\n"});
+    return true;
+}
+
+bool explainCarry(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
+{
+    out.meaning = "Inside shard_map the type of a value says over which mesh axes it differs. A loop's carry must keep its type, "
+                  "and here it "
+                  "begins equal on all devices (zeros, a constant) and differs after the first round.";
+    out.remedies.push_back({"Mark the first value as differing too:",
+        "init = jax.lax.pcast(init, 'x', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'x')\n"});
+    return true;
+}
+
+bool explainAmbiguous(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    out.meaning = "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands leave more "
+                  "than one way "
+                  "to lay the result out (a contracted dimension is sharded: the result is a sum over devices), so it asks.";
+    out.facts.push_back({"says", clause(part, at, at + 220)});
+    out.remedies.push_back({"Say how the result is to lie:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n"});
+    out.remedies.push_back({"Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n"});
+    return true;
+}
+
+bool explainNoMesh(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
+{
+    out.meaning = "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.";
+    out.remedies.push_back({"Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n"});
+    out.remedies.push_back({"Or give the mesh with the spec:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"});
+    return true;
+}
+
+bool explainDonation(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    if (const auto list = part.between("notusable:", ".see", at, 600)) {
+        const std::size_t start = static_cast<std::size_t>(list->data() - part.text().data());
+        out.facts.push_back({"buffers", clause(part, start, start + list->size())});
+    }
+    out.meaning = "You allowed the memory of an argument to be reused for a result (donate_argnums), but no result has the same "
+                  "shape, type and "
+                  "layout per device. The program is right; it needs the memory twice. Often an updated parameter comes out in "
+                  "another layout than it went in.";
+    out.remedies.push_back({"Give the results the layouts of the arguments that they replace:",
+        "step = jax.jit(step, donate_argnums=0,\n               out_shardings=(state_shardings, None))\n"});
+    return true;
+}
+
+bool explainUnsharded(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    out.facts.push_back({"says", clause(part, at, at + 200)});
+    out.meaning = "Large parameters lie whole on every device although the mesh has axes that could split them: their logical "
+                  "axes lead to no mesh axis, "
+                  "or to one that does not divide them.";
+    out.remedies.push_back({"See which rule caught which parameter, and what stays whole:", "meshwright check study.yaml\n"});
+    return true;
+}
+
+} // namespace
+
+std::span<const MessageKind> layoutMessageKinds()
+{
+    static const std::vector<MessageKind> kKinds = {
+        {"full-rematerialization", "XLA", "involuntary full rematerialization", {"involuntaryfullrematerialization"},
+            explainRematerialization},
+        {"not-divisible", "JAX", "a dimension does not divide", {"impliesthattheglobalsizeofitsdimension"}, explainPlaced},
+        {"not-divisible", "JAX", "a dimension does not divide", {"impliesthatarrayaxis"}, explainAxis},
+        {"not-divisible", "JAX", "a dimension does not divide (shard_map)", {"axissizesthatarenotevenlydivisibleby"},
+            explainShardMapSizes, 600},
+        {"rank-too-small", "JAX", "the spec is longer than the array's rank", {"isonlyvalidforvaluesofrankatleast"}, explainRank},
+        {"rank-too-small", "JAX", "the spec is longer than the array's rank (shard_map)", {"entrywhichistoolongtobecompatible"},
+            explainShardMapRank, 600},
+        {"rank-mismatch", "Shardy", "the sharding is for another rank", {"shardingdoesn'tmatchtensorrank:"}, explainShardyRank},
+        {"duplicate-axis", "JAX", "an axis is used twice", {"hasduplicateentriesfor`"}, explainDuplicate},
+        {"duplicate-axis", "Shardy", "an axis is used twice", {"duplicateaxisref:"}, explainDuplicate},
+        {"unknown-axis", "JAX", "unknown mesh axis", {"resourceaxis:"}, explainUnknownAxis},
+        {"unknown-axis", "Shardy", "unknown mesh axis", {"unknownaxisname:"}, explainUnknownAxis},
+        {"unbound-axis", "JAX", "a collective over an axis that is not there", {"unboundaxisname:"}, explainUnknownAxis},
+        {"axis-both-sharded-and-unreduced", "JAX", "an axis both splits and is left unreduced",
+            {"partitionscannotoverlapwithunreduced", "partitionscannotoverlapwithreduced"}, explainOverlap},
+        {"replication-not-inferred", "JAX", "shard_map cannot see that a result is replicated",
+            {"whichrequirereplicationwhichcan'tbestatically", "couldnotinferreplicationoverany"}, explainReplication, 1500},
+        {"carry-varies", "JAX", "a loop's carry starts to differ between devices",
+            {"varyingmanualaxesdonotmatch", "mismatchedvaryingmanualaxes", "differencesinvaryingmanualaxes"}, explainCarry},
+        {"ambiguous-sharding", "JAX", "the result's sharding is ambiguous",
+            {"contractingdimensionsaresharded", "ambiguoushowtheoutputshouldbesharded"}, explainAmbiguous, 300},
+        {"no-mesh", "JAX", "no mesh is in use", {"requiresanon-emptymesh", "pleasesetameshvia"}, explainNoMesh},
+        {"donation-not-usable", "JAX", "donated memory was not reused", {"somedonatedbufferswerenotusable"}, explainDonation},
+        {"unsharded-parameters", "MaxText", "parameters are not sharded",
+            {"unshardedparameterpercentage", "unshardedparamperc", "parameterswerenotsharded"}, explainUnsharded},
+    };
+    return kKinds;
+}
+
+} // namespace meshwright

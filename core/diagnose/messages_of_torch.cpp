@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/message_kind.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+/// The name of the op that a message of torch's dispatcher begins with: "aten.mm.default".
+std::string opBefore(const MessagePart& part, std::size_t at)
+{
+    const std::string_view text = part.text();
+    std::size_t end = at;
+    while (end > 0 && (text[end - 1] == ':'))
+        --end;
+    std::size_t begin = end;
+    const auto isPart = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    };
+    while (begin > 0 && end - begin < 100 && isPart(text[begin - 1]))
+        --begin;
+    const std::string op(text.substr(begin, end - begin));
+    return op.find('.') != std::string::npos && op.back() != '.' ? op : std::string();
+}
+
+/// "mat1 and mat2 shapes cannot be multiplied (64x784 and 512x10)"
+bool explainProduct(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto sizes = part.bracketed("cannotbemultiplied", at);
+    std::vector<std::int64_t> numbers;
+    if (sizes) {
+        std::string text(sizes->substr(1, sizes->size() - 2));
+        for (std::size_t with = text.find("and"); with != std::string::npos; with = text.find("and"))
+            text.replace(with, 3, "x");
+        for (const std::string& number : split(text, 'x')) {
+            if (const auto value = parseInteger(number))
+                numbers.push_back(*value);
+        }
+    }
+    if (numbers.size() != 4 || numbers[1] <= 0 || numbers[2] <= 0) {
+        out.meaning = "In a product A B the second size of A and the first of B must be equal.";
+        return true;
+    }
+    const std::int64_t inner = numbers[1];
+    const std::int64_t rows = numbers[2];
+    out.facts.push_back({"left", fmt::format("{} x {}", numbers[0], inner)});
+    out.facts.push_back({"right", fmt::format("{} x {}", rows, numbers[3])});
+    out.meaning = fmt::format(
+        "In a product A B the second size of A and the first of B are the same dimension. Here they are {} and {}.", inner, rows);
+    const std::int64_t large = std::max(inner, rows);
+    const std::int64_t small = std::min(inner, rows);
+    if (large % small == 0) {
+        out.meaning += fmt::format(" One is {} times the other: with tensor parallelism of {} this is a weight or an activation "
+                                   "that is sharded along this dimension while the other is whole.",
+            large / small, large / small);
+        out.remedies.push_back(
+            {inner > rows ? "The weight is a shard of the rows, the input is whole. Give the layer its piece of the input "
+                            "(RowwiseParallel does):"
+                          : "The input is a piece, the weight is whole. Let the layer take sharded input, or gather it first:",
+                inner > rows
+                    ? "plan = {'w1': ColwiseParallel(), 'w2': RowwiseParallel()}\nparallelize_module(block, mesh['tp'], plan)\n"
+                    : "plan = {'w2': RowwiseParallel(input_layouts=Shard(-1))}\nparallelize_module(block, mesh['tp'], plan)\n"});
+    } else {
+        out.remedies.push_back(
+            {"Neither divides the other, so it is no matter of sharding: the layer was made for inputs of another size.",
+                fmt::format("# in_features is the last size of the input\nnn.Linear({}, {})\n", inner, numbers[3])});
+    }
+    return true;
+}
+
+bool explainMixed(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    if (const std::string op = opBefore(part, at); !op.empty())
+        out.facts.push_back({"op", op});
+    out.meaning = "An op got a DTensor, which is sharded over a mesh, and a plain tensor, of which nobody knows whether it is a "
+                  "piece or a whole. DTensor does not guess.";
+    out.remedies.push_back(
+        {"If the plain tensor is equal on all ranks, say so:", "t = DTensor.from_local(t, mesh, [Replicate()] * mesh.ndim)\n"});
+    out.remedies.push_back(
+        {"If it is each rank's piece, say of which dimension:", "t = DTensor.from_local(t, mesh, [Shard(0)])\n"});
+    out.remedies.push_back({"If the DTensor's own piece is meant (in a kernel that knows no DTensor):",
+        "local = d.to_local()  # full_tensor() gathers all of it\n"});
+    return true;
+}
+
+bool explainCrossMesh(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    if (const std::string op = opBefore(part, at); !op.empty())
+        out.facts.push_back({"op", op});
+    if (const auto meshes = part.find("gotmeshes:", at)) {
+        const auto end = part.find(").", *meshes);
+        out.facts.push_back({"meshes", clause(part, *meshes + 10, end ? *end + 1 : *meshes + 240)});
+    }
+    out.meaning = "The DTensors of one op are on different device meshes, for example parameters that are sharded by FSDP only "
+                  "beside others that are sharded by FSDP and tensor parallelism.";
+    out.remedies.push_back({"Bring them onto one mesh, replicated over the dimension that they lack:",
+        "placements = [Shard(0), Replicate()]\nd = DTensor.from_local(d.to_local(), mesh, placements)\n"});
+    out.remedies.push_back(
+        {"In clip_grad_norm_ and foreach optimisers: handle the two kinds of parameters apart, or switch foreach off.",
+            "torch.nn.utils.clip_grad_norm_(params, 1.0, foreach=False)\n"});
+    return true;
+}
+
+bool explainPlacementCount(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto found = part.integer("foundplacementslength:", at);
+    const auto needed = part.integer("device_mesh.ndim:", at);
+    if (found && needed) {
+        out.facts.push_back({"placements", fmt::format("{}", *found)});
+        out.facts.push_back({"mesh dimensions", fmt::format("{}", *needed)});
+    }
+    out.meaning = "DTensor has one placement for each dimension of the mesh, not of the tensor: [Shard(0), Replicate()] on a "
+                  "mesh (dp, tp) splits tensor dimension 0 over dp and copies over tp. JAX's "
+                  "PartitionSpec is the other way round, one entry for each dimension of the array.";
+    out.remedies.push_back(
+        {"Write one placement for each mesh dimension:", "distribute_tensor(t, mesh, [Shard(0), Replicate()])\n"});
+    out.remedies.push_back(
+        {"Or convert from a PartitionSpec:", "meshwright convert \"P('dp')\" --mesh dp=4,tp=2 --to dtensor\n"});
+    return true;
+}
+
+bool explainNoStrategy(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const std::string_view op = part.name("operator", at);
+    if (!op.empty())
+        out.facts.push_back({"op", std::string(op.substr(0, op.find("doesnot")))});
+    out.meaning = "DTensor has a rule for each op that tells how its result lies; for this op there is none.";
+    out.remedies.push_back(
+        {"Run the op on each rank's piece where that is right (element by element, or along dimensions that are whole):",
+            "y = op(x.to_local())\ny = DTensor.from_local(y, x.device_mesh, x.placements)\n"});
+    out.remedies.push_back({"Or register a rule: torch.distributed.tensor.experimental.register_sharding."});
+    return true;
+}
+
+bool explainFlatten(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    out.facts.push_back({"says", clause(part, at, at + 200)});
+    out.meaning = "A reshape puts dimensions together of which one that is not the first is sharded: the result's pieces would "
+                  "be strided, which no placement can say.";
+    out.remedies.push_back({"Gather that dimension first, or move the sharding to the first of the dimensions:",
+        "x = x.redistribute(placements=[Shard(0)])\n"});
+    return true;
+}
+
+bool explainTwoDevices(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    if (const auto devices = part.after("atleasttwodevices,", at))
+        out.facts.push_back({"devices", clause(part, *devices, part.find("!", *devices).value_or(*devices + 60))});
+    out.meaning = "The tensors of one op are on different devices, and PyTorch moves none by itself. A tensor made inside "
+                  "forward (a mask, positions) without a device, or a rank that "
+                  "did not call torch.cuda.set_device, is the usual reason.";
+    out.remedies.push_back({"Make it where the other one is:", "mask = torch.ones(n, n, device=x.device)\n"});
+    out.remedies.push_back({"Once at the start of every rank:", "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"});
+    return true;
+}
+
+bool explainWorldSize(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto world = part.integer("defaultworldsize", at);
+    const auto found = part.integer("butfound", at);
+    if (world && found) {
+        out.facts.push_back({"ranks", fmt::format("{}", *world)});
+        out.facts.push_back({"mesh", fmt::format("{} ranks", *found)});
+    }
+    out.meaning = "The device mesh has more ranks than were started.";
+    out.remedies.push_back({"Start as many processes as the mesh's sizes multiply to, or make the mesh smaller:",
+        found ? fmt::format("torchrun --nproc-per-node {} train.py\n", *found) : "torchrun --nproc-per-node 8 train.py\n"});
+    return true;
+}
+
+bool explainSizes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto a = part.integer("(", at);
+    const auto second = part.find("mustmatch", at);
+    const auto b = second ? part.integer("(", *second) : std::nullopt;
+    const auto dim = part.integer("non-singletondimension", at);
+    if (!a || !b || *a <= 0 || *b <= 0)
+        return false;
+    out.facts.push_back({"sizes", fmt::format("{} and {}{}", *a, *b, dim ? fmt::format(" in dimension {}", *dim) : "")});
+    const std::int64_t large = std::max(*a, *b);
+    const std::int64_t small = std::min(*a, *b);
+    out.meaning = large % small == 0 && small > 1
+        ? fmt::format("Two tensors are combined element by element, and their sizes differ by a factor of {}: one is probably a "
+                      "shard and the other whole.",
+            large / small)
+        : "Two tensors are combined element by element, and their sizes differ.";
+    out.remedies.push_back({"Print both shapes and where they are made; with tensor or sequence parallelism, gather the sharded "
+                            "one or shard the other alike."});
+    return true;
+}
+
+} // namespace
+
+std::span<const MessageKind> torchMessageKinds()
+{
+    static const std::vector<MessageKind> kKinds = {
+        {"product-sizes-differ", "PyTorch", "the sizes of a matrix product do not fit", {"mat1andmat2shapescannotbemultiplied"},
+            explainProduct},
+        {"mixed-tensors", "PyTorch", "DTensor beside plain tensors", {"gotmixedtorch.tensoranddtensor"}, explainMixed},
+        {"meshes-differ", "PyTorch", "DTensors on different meshes", {"dtensordoesnotsupportcross-meshoperation"},
+            explainCrossMesh},
+        {"placements-and-mesh-differ", "PyTorch", "not one placement for each mesh dimension",
+            {"musthavethesamelengthas`device_mesh.ndim`", "foundplacementslength:"}, explainPlacementCount, 200},
+        {"no-sharding-rule", "PyTorch", "an op without a rule for DTensor", {"doesnothaveashardingstrategyregistered"},
+            explainNoStrategy},
+        {"flattened-shard", "PyTorch", "a reshape over a sharded dimension",
+            {"attemptedtoflattenshardeddimension", "attemptedtoflattenmultipledimensions",
+                "cannotunflattenunevenlyshardedtensor"},
+            explainFlatten},
+        {"two-devices", "PyTorch", "tensors on different devices", {"expectedalltensorstobeonthesamedevice"}, explainTwoDevices},
+        {"mesh-and-ranks-differ", "PyTorch", "the mesh has more ranks than were started",
+            {"meshshouldnotbebiggerthandefaultworldsize"}, explainWorldSize},
+        {"sizes-differ", "PyTorch", "the sizes of two tensors do not fit", {"thesizeoftensora("}, explainSizes},
+    };
+    return kKinds;
+}
+
+} // namespace meshwright

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/lints.h"
+#include "core/study/edit_text.h"
+#include "core/text/program_text.h"
+#include "sim/session/engine.h"
+#include "tests/values.h"
+
+#include <QDir>
+#include <QtTest>
+
+using namespace meshwright;
+
+/// Every lint: a study or a program that has it, and one that has not.
+class TestLints : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void studies_data();
+    void studies();
+    void programs_data();
+    void programs();
+    void examples_data();
+    void examples();
+};
+
+namespace {
+
+/// The problems of a study's step, or why there are none.
+Problems lintsOf(const Study& study)
+{
+    const auto built = sim::buildPhase(study);
+    if (!built)
+        return built.error();
+    const DeviceStage& stage = built->partitioned.device.stages.front();
+    return lintStudy(
+        study, {*built->partitioned.propagated.find(built->mainFunction), *stage.find(built->mainFunction), stage.meshes});
+}
+
+QString idsOf(const Problems& problems)
+{
+    QStringList ids;
+    for (const Problem& problem : problems)
+        ids << tests::text(problem.id);
+    ids.removeDuplicates();
+    ids.sort();
+    return ids.join(' ');
+}
+
+const QByteArray kHead = "meshwright: 1\nmesh: {data: 4, model: 2}\nbatch: 96\ntrain: {steps: 1, data: random}\n";
+
+} // namespace
+
+void TestLints::studies_data()
+{
+    QTest::addColumn<QByteArray>("rest");
+    QTest::addColumn<QString>("id"); // that must be found; with a minus one that must not be
+    QTest::addColumn<QString>("words"); // of the message or the rule
+    QTest::addColumn<QString>("place");
+    QTest::addColumn<bool>("mended"); // the fix settings do away with it
+    const QByteArray mse = "optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [64, 128, 128, 16], loss: mse}}\n";
+    const QByteArray batch = "sharding: {x: [data, null], y: [data, null]";
+    const QByteArray pair = ", layers.1.w: [null, model], layers.2.w: [model, null]";
+
+    // A step of 64 x 128, 128 x 128 and 128 x 16 products: 8 devices do what 4 could.
+    QTest::newRow("unused axis") << mse + batch + "}\n"
+                                 << "MW1270"
+                                 << "\"model\" splits nothing"
+                                 << "mesh.model" << true;
+    QTest::newRow("all axes used") << mse + batch + pair + "}\n"
+                                   << "-MW1270"
+                                   << ""
+                                   << "" << false;
+    QTest::newRow("no arrays are split") << mse + "sharding: {x: [], y: []}\n"
+                                         << "MW1270"
+                                         << "\"data\""
+                                         << "mesh.data" << true;
+
+    QTest::newRow("work done twice")
+        << QByteArray("optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [1024, 1024, 64, 16], loss: mse}}\n") + batch
+            + ", layers.2.w: [null, model]}\n"
+        << "MW1271"
+        << "computed 2 times"
+        << "mesh.model" << false;
+    QTest::newRow("little work done twice")
+        << QByteArray("optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [64, 1024, 1024, 16], loss: mse}}\n") + batch
+            + pair + "}\n"
+        << "-MW1271"
+        << ""
+        << "" << false;
+
+    QTest::newRow("gathered and split again")
+        << mse + batch + ", layers.0.w: [null, model], layers.1.w: [model, null], layers.0.out: [data, null]}\n"
+        << "MW1272"
+        << "gathers it over \"model\""
+        << "sharding.layers.0.out" << true;
+    QTest::newRow("a constraint that agrees")
+        << mse + batch + ", layers.0.w: [null, model], layers.1.w: [model, null], layers.0.out: [data, model]}\n"
+        << "-MW1272"
+        << ""
+        << "" << false;
+
+    const QByteArray adam = "optimizer: {adam: {}}\nmodel: {mlp: {layers: [64, 128, 128, 16], loss: mse}}\n";
+    QTest::newRow("pinned state") << adam + batch + pair + ", opt.m.layers.1.w: []}\n"
+                                  << "MW1274"
+                                  << "64.0 KiB of state a device instead of 32.0 KiB"
+                                  << "sharding.opt.m.layers.1.w" << true;
+    QTest::newRow("states follow") << adam + batch + pair + "}\n"
+                                   << "-MW1274"
+                                   << ""
+                                   << "" << false;
+    QTest::newRow("ZeRO-1") << adam + "sharding: {x: [data, null], y: [data, null], 'opt.m.*': [data], 'opt.v.*': [data]}\n"
+                            << "-MW1274"
+                            << ""
+                            << "" << false;
+
+    QTest::newRow("large and whole")
+        << QByteArray("optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [256, 256, 256, 16], loss: mse}}\n") + batch
+            + ", layers.1.w: [null, model]}\n"
+        << "MW1275"
+        << "\"layers.0.w\" (f32[256,256]) is whole"
+        << "sharding" << true;
+    QTest::newRow("small and whole") << mse + batch + pair + "}\n"
+                                     << "-MW1275"
+                                     << ""
+                                     << "" << false;
+    QTest::newRow("all whole: data parallel") << mse + batch + "}\n"
+                                              << "-MW1275"
+                                              << ""
+                                              << "" << false;
+
+    const QByteArray logits
+        = "optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [64, 128, 4096], loss: cross_entropy}}\n";
+    // 24 rows of 4096 numbers of 4 bytes on each device, of which one number for each row is left.
+    QTest::newRow("logits gathered") << logits + batch + ", layers.1.w: [null, model], layers.1.out: [data, null]}\n"
+                                     << "MW1276"
+                                     << "384 KiB on each device; the reduced values are 96 B"
+                                     << "sharding.layers.1.out" << true;
+    QTest::newRow("logits stay sharded") << logits + batch + ", layers.0.w: [null, model], layers.1.w: [null, model]}\n"
+                                         << "-MW1276"
+                                         << ""
+                                         << "" << false;
+}
+
+void TestLints::studies()
+{
+    QFETCH(QByteArray, rest);
+    QFETCH(QString, id);
+    QFETCH(QString, words);
+    QFETCH(QString, place);
+    QFETCH(bool, mended);
+    const std::string text = (kHead + rest).toStdString();
+    const auto study = readStudy(text, "study.yaml");
+    QVERIFY2(study, qPrintable(tests::described(study)));
+    const Problems problems = lintsOf(*study);
+    const QString said = tests::text(describe(problems));
+    if (id.startsWith('-')) {
+        QVERIFY2(!idsOf(problems).contains(id.mid(1)), qPrintable(said));
+        return;
+    }
+    const auto found
+        = std::find_if(problems.begin(), problems.end(), [&](const Problem& problem) { return tests::text(problem.id) == id; });
+    QVERIFY2(found != problems.end(), qPrintable(said));
+    QVERIFY2(said.contains(words), qPrintable(said));
+    QVERIFY2(tests::text(found->place.path).startsWith(place) && found->place.line > 0, qPrintable(said));
+    QVERIFY(!found->rule.empty() && !found->fix.empty());
+    QVERIFY(found->severity != Severity::Error);
+    QVERIFY2(found->fixSettings.empty() != mended, qPrintable(said));
+    if (!mended)
+        return;
+    const auto edited = editedText(text, "study.yaml", found->fixSettings);
+    QVERIFY2(edited, qPrintable(tests::described(edited)));
+    const auto after = readStudy(edited->text, "study.yaml");
+    QVERIFY2(after, edited->text.c_str());
+    const Problems left = lintsOf(*after);
+    const bool gone = std::none_of(left.begin(), left.end(),
+        [&](const Problem& problem) { return problem.id == found->id && problem.message == found->message; });
+    QVERIFY2(gone, qPrintable(tests::text(edited->text) + tests::text(describe(left))));
+}
+
+void TestLints::programs_data()
+{
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("ids");
+    const QByteArray mesh = "module @m {\n  sdy.mesh @mesh = <[\"a\"=4, \"b\"=2]>\n";
+    const QByteArray drift = "  func.func public @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, "
+                             "{\"b\"}]>} loc(\"params['w']\")) -> (tensor<8x8xf32> "
+                             "{jax.result_info = \"result['w']\"%1}) {\n    %0 = stablehlo.add %arg0, %arg0 : tensor<8x8xf32>\n  "
+                             "  return %0 : tensor<8x8xf32>\n  }\n}\n";
+    QByteArray drifts = mesh + drift;
+    QByteArray stays = drifts;
+    drifts.replace("%1", ", sdy.sharding = #sdy.sharding<@mesh, [{\"b\"}, {\"a\"}]>");
+    stays.replace("%1", "");
+    QTest::newRow("a parameter that drifts") << drifts << "MW1273";
+    QTest::newRow("a parameter that stays") << stays << "";
+
+    const QByteArray product = "  func.func public @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, "
+                               "{}]>}, %w: tensor<8x8xf32> {sdy.sharding = "
+                               "#sdy.sharding<@mesh, [{}, {%1}]>}) -> tensor<8x8xf32> {\n    %0 = stablehlo.dot_general %x, %w, "
+                               "contracting_dims = [1] x [0] : (tensor<8x8xf32>, "
+                               "tensor<8x8xf32>) -> tensor<8x8xf32>\n    return %0 : tensor<8x8xf32>\n  }\n}\n";
+    QByteArray half = mesh + product;
+    QByteArray full = half;
+    half.replace("%1", "");
+    full.replace("%1", "\"b\"");
+    QTest::newRow("an axis that nothing uses") << half << "MW1270";
+    QTest::newRow("both axes") << full << "";
+
+    const QByteArray constraint = "  func.func public @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, "
+                                  "{\"b\"}]>}, %y: tensor<8x8xf32> {sdy.sharding = "
+                                  "#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>}) -> tensor<8x8xf32> {\n    %0 = stablehlo.sine %x : "
+                                  "tensor<8x8xf32>\n    %1 = sdy.sharding_constraint %0 "
+                                  "<@mesh, [{\"a\"}, {}]> : tensor<8x8xf32>\n    %2 = stablehlo.add %1, %y : tensor<8x8xf32>\n   "
+                                  " return %2 : tensor<8x8xf32>\n  }\n}\n";
+    QTest::newRow("gathered and split again") << mesh + constraint << "MW1272";
+}
+
+void TestLints::programs()
+{
+    QFETCH(QByteArray, text);
+    QFETCH(QString, ids);
+    auto program = readProgram(text.toStdString(), "program.mlir");
+    QVERIFY2(program, qPrintable(tests::described(program)));
+    const auto partitioned = propagateAndPartition(*std::move(program));
+    QVERIFY2(partitioned, qPrintable(tests::described(partitioned)));
+    const DeviceStage& stage = partitioned->device.stages.front();
+    const Problems problems = lintFunction({partitioned->propagated.functions.front(), stage.functions.front(), stage.meshes});
+    QVERIFY2(idsOf(problems) == ids, qPrintable(tests::text(describe(problems))));
+}
+
+void TestLints::examples_data()
+{
+    QTest::addColumn<QString>("path");
+    const QDir folder(QString(MESHWRIGHT_SOURCE_DIR) + "/resources/examples");
+    for (const QString& name : folder.entryList({"*.yaml"}))
+        QTest::newRow(qPrintable(name)) << folder.filePath(name);
+}
+
+/// No false alarms: only the example that means to show it computes everything everywhere.
+void TestLints::examples()
+{
+    QFETCH(QString, path);
+    const auto study = loadStudy(path.toStdString());
+    QVERIFY2(study, qPrintable(tests::described(study)));
+    const Problems problems = lintsOf(*study);
+    const QString expected = path.endsWith("replicated.yaml") ? "MW1270" : "";
+    QVERIFY2(idsOf(problems) == expected, qPrintable(tests::text(describe(problems))));
+}
+
+QTEST_APPLESS_MAIN(TestLints)
+#include "tst_lints.moc"
