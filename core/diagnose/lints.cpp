@@ -151,15 +151,23 @@ private:
             if (usesAxis(m_function, ValueId{i}, axis))
                 return true;
         }
-        bool manual = false;
+        return splitsManually(axis);
+    }
+
+    /// True when a computation that distributes by itself (shard_map) splits its operands or results over the axis.
+    bool splitsManually(std::int32_t axis) const
+    {
+        bool splits = false;
         forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
             const Op& op = m_function[id];
-            if (op.kind == OpKind::Computation) {
-                const auto& axes = op.as<ComputationAttributes>().manualAxes;
-                manual = manual || std::find(axes.begin(), axes.end(), axis) != axes.end();
-            }
+            if (op.kind != OpKind::Computation)
+                return;
+            const auto uses = [&](const TensorSharding& sharding) { return usesAxis(sharding, axis); };
+            const auto& computation = op.as<ComputationAttributes>();
+            splits = splits || std::any_of(computation.inShardings.begin(), computation.inShardings.end(), uses)
+                || std::any_of(computation.outShardings.begin(), computation.outShardings.end(), uses);
         });
-        return manual;
+        return splits;
     }
 
     /// FLOPs of one device's products, and of those that the devices along an axis compute alike.
@@ -229,13 +237,14 @@ private:
                     fmt::format("the mesh axis \"{}\" splits nothing: all {} devices along it hold and compute the same",
                         axis.name, axis.size),
                     work.all > 0
-                        ? fmt::format("{} compute {} each; {} could do the same work", devicesText(m_mesh.deviceCount()),
-                            flopText(work.all), devicesText(m_mesh.deviceCount() / axis.size))
+                        ? fmt::format("each of the {} of a device is computed {} times; {} could do the same work",
+                            flopText(work.all), axis.size, devicesText(m_mesh.deviceCount() / axis.size))
                         : fmt::format("{} devices hold what {} could", m_mesh.deviceCount(), m_mesh.deviceCount() / axis.size),
                     "split the batch over it too, or leave it out of the mesh", "mesh." + axis.name);
                 continue;
             }
-            lintAlike(axis, work);
+            if (!splitsManually(index)) // inside such a computation the types do not tell who has what
+                lintAlike(axis, work);
         }
     }
 

@@ -19,6 +19,8 @@ private Q_SLOTS:
     void studies();
     void programs_data();
     void programs();
+    void manualComputations_data();
+    void manualComputations();
     void examples_data();
     void examples();
 };
@@ -224,6 +226,41 @@ void TestLints::programs()
     QVERIFY2(partitioned, qPrintable(tests::described(partitioned)));
     const DeviceStage& stage = partitioned->device.stages.front();
     const Problems problems = lintFunction({partitioned->propagated.functions.front(), stage.functions.front(), stage.meshes});
+    QVERIFY2(idsOf(problems) == ids, qPrintable(tests::text(describe(problems))));
+}
+
+void TestLints::manualComputations_data()
+{
+    QTest::addColumn<QByteArray>("axis");
+    QTest::addColumn<QByteArray>("size");
+    QTest::addColumn<QString>("ids");
+    QTest::newRow("over one axis") << QByteArray("{}") << QByteArray("8") << "MW1270";
+    QTest::newRow("over both axes") << QByteArray("{\"b\"}") << QByteArray("4") << "";
+}
+
+/// shard_map names all axes; those that its specs use are used.
+void TestLints::manualComputations()
+{
+    QFETCH(QByteArray, axis);
+    QFETCH(QByteArray, size);
+    QFETCH(QString, ids);
+    QByteArray text
+        = "module @m {\n  sdy.mesh @mesh = <[\"a\"=4, \"b\"=2]>\n"
+          "  func.func public @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, AXIS]>}) -> "
+          "tensor<8x8xf32> {\n"
+          "    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"a\"}, AXIS]>] out_shardings=[<@mesh, [{\"a\"}, AXIS]>] "
+          "manual_axes={\"a\", \"b\"} (%arg0: tensor<2xSIZExf32>) {\n"
+          "      %1 = stablehlo.sine %arg0 : tensor<2xSIZExf32>\n      sdy.return %1 : tensor<2xSIZExf32>\n"
+          "    } : (tensor<8x8xf32>) -> tensor<8x8xf32>\n    return %0 : tensor<8x8xf32>\n  }\n}\n";
+    text.replace("AXIS", axis).replace("SIZE", size);
+    auto program = readProgram(text.toStdString(), "program.mlir");
+    QVERIFY2(program, qPrintable(tests::described(program)));
+    Function& function = program->functions.front();
+    const auto report = propagate(function, program->meshes);
+    QVERIFY2(report, qPrintable(tests::described(report)));
+    DeviceFunction device;
+    device.function.blocks.resize(1);
+    const Problems problems = lintFunction({function, device, program->meshes});
     QVERIFY2(idsOf(problems) == ids, qPrintable(tests::text(describe(problems))));
 }
 
