@@ -67,7 +67,8 @@ constexpr const char* kListExamples = R"help(  meshwright list examples
 constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yaml
   meshwright simulate study.yaml --set mesh.data=8 --set mesh.model=1 --format json
   meshwright simulate resources/examples/*.yaml --format csv
-  meshwright simulate study.yaml --trace trace.json)help";
+  meshwright simulate study.yaml --trace trace.json
+  meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring)help";
 
 constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
@@ -359,6 +360,10 @@ private:
             verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_simulate.settings);
         verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
+        verb.app->add_option("--fidelity", m_simulate.fidelity, "The network by formulas, as flows that share links, or every message")
+            ->type_name("closed|fluid|message");
+        verb.app->add_option("--algorithm", m_simulate.algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")
+            ->type_name("NAME");
     }
 
     void addTrain()

@@ -12,11 +12,41 @@
 
 namespace meshwright::cli {
 
+namespace {
+
+Result<sim::NetworkOptions> networkOptions(const SimulateOptions& options)
+{
+    sim::NetworkOptions network;
+    Problems problems;
+    if (!options.fidelity.empty()) {
+        if (const auto fidelity = sim::findFidelity(options.fidelity))
+            network.fidelity = *fidelity;
+        else
+            problems.push_back({"MW1903", fmt::format("--fidelity: \"{}\" is not allowed here", options.fidelity),
+                "one of: closed, fluid, message"});
+    }
+    if (!options.algorithm.empty()) {
+        if (auto algorithms = sim::parseAlgorithms(options.algorithm))
+            network.algorithms = *std::move(algorithms);
+        else
+            append(problems, algorithms.error());
+    }
+    if (!problems.empty())
+        return problems;
+    return network;
+}
+
+} // namespace
+
 int runSimulate(const SimulateOptions& options, Output& output)
 {
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return fail(catalogue.error(), output);
+
+    const auto network = networkOptions(options);
+    if (!network)
+        return fail(network.error(), output);
 
     std::vector<sim::SimulatedStudy> studies;
     Problems problems;
@@ -26,7 +56,7 @@ int runSimulate(const SimulateOptions& options, Output& output)
             append(problems, study.error());
             continue;
         }
-        auto simulated = sim::simulateStudy(*study, *catalogue);
+        auto simulated = sim::simulateStudy(*study, *catalogue, *network);
         if (!simulated)
             append(problems, simulated.error());
         else

@@ -102,6 +102,8 @@ struct SimulateOptions {
     std::vector<std::string> studies;
     std::vector<std::string> settings;
     std::string trace; ///< file for the timelines; empty: none
+    std::string fidelity; ///< closed, fluid or message; empty: fluid
+    std::string algorithm; ///< as `parseAlgorithms` takes it; empty: none is forced
 };
 /// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
 int runSimulate(const SimulateOptions& options, Output& output);

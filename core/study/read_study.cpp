@@ -459,6 +459,8 @@ void StudyReader::readHardware(const DocNode& node)
     if (const DocNode* perHost = fields.take("per_host"))
         hardware.chipsPerHost = integer(*perHost, "hardware.per_host");
     setText(fields.take("profile"), "hardware.profile", hardware.profile);
+    if (const DocNode* file = fields.take("file")) // another word for it
+        setText(file, "hardware.profile", hardware.profile);
     fields.close();
     study.hardware = std::move(hardware);
 }

@@ -3,6 +3,7 @@
 
 #include "core/support/result.h"
 #include "sim/hardware/catalogue.h"
+#include "sim/hardware/faults.h"
 #include "sim/hardware/topology.h"
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct Machine {
     std::int64_t hbmBytesPerDevice = 0;
     double hbmBytesPerSecondPerDevice = 0.0; ///< peak
     std::vector<std::string> assumptions; ///< where the catalogue has no figure: what was taken, and why; for reports
+    Faults faults = {};
 
     std::int64_t deviceCount() const { return topology.deviceCount(); }
 

@@ -40,7 +40,9 @@ struct PhysicalAxis {
     LinkSpec
         link; ///< Torus, FullMesh: of one link; Switch, Network: of one port, the latency is that of a whole step through the switch
     double inSwitchBytesPerSecond
-        = 0.0; ///< Switch: operand bytes per second of an all-reduce that the switch adds up; 0: it cannot
+        = 0.0; ///< Switch, Network: operand bytes per second of an all-reduce that the switch adds up; 0: it cannot
+    std::int64_t perLeaf = 0; ///< Network: hosts whose ports of a rail meet in one leaf switch; 0: all
+    double oversubscription = 1.0; ///< Network: ports down for each port up of a leaf; >= 1
 
     friend bool operator==(const PhysicalAxis&, const PhysicalAxis&) = default;
 };
@@ -57,6 +59,9 @@ public:
 
     /// Outermost first.
     const std::vector<PhysicalAxis>& axes() const { return m_axes; }
+
+    /// How far apart the ids of neighbours along the axis are.
+    std::int64_t stride(std::size_t axis) const { return m_strides[axis]; }
     std::int64_t deviceCount() const { return m_deviceCount; }
 
     /// One coordinate for each axis. Precondition: 0 <= device < deviceCount().

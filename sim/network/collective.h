@@ -4,7 +4,9 @@
 #include "sim/hardware/topology.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright::sim {
@@ -19,6 +21,29 @@ enum class PermutePattern : std::uint8_t {
     Shift, ///< every device to the next of its group, the last to the first
     Any, ///< not known: as if each half of the group sent all it has to the other half
 };
+
+/// How a collective is done. What libraries do by themselves is Automatic; every other one can be forced where `algorithmsFor` has it.
+enum class CollectiveAlgorithm : std::uint8_t {
+    Automatic, ///< the quickest of those that the library of the hardware has: NCCL rings, trees and in-switch; XLA the torus axes
+    Ring, ///< one way round, axis by axis on a torus; between hosts for groups over several
+    BothWays, ///< torus: axis by axis, both ways round rings, lines otherwise
+    AllAxes, ///< torus: all axes at once, each with its part of the data
+    Tree, ///< double binary trees
+    InSwitch, ///< the switch adds up
+    HalvingDoubling, ///< recursive halving and doubling; groups of a power of two
+    RecursiveDoubling, ///< whole arrays exchanged; groups of a power of two
+    Direct, ///< everyone to everyone at once over a full mesh, or port to port
+    Pairwise, ///< all-to-all in n - 1 exchanges
+    Bruck, ///< all-to-all in log2 n exchanges; groups of a power of two
+    Chain, ///< a pipelined chain from the root
+    Binomial, ///< a binomial tree from the root
+};
+
+/// "auto", "ring", "both_ways", "all_axes", "tree", "in_switch" and so on: the words of studies and of the command line.
+const char* algorithmName(CollectiveAlgorithm algorithm);
+
+/// The algorithm of this name, `nvls` and `sharp` being in_switch; nothing for another word.
+std::optional<CollectiveAlgorithm> findAlgorithm(std::string_view name);
 
 /// How the devices of a group lie along one physical axis.
 enum class GroupKind : std::uint8_t {
@@ -38,6 +63,11 @@ struct GroupAxis {
     std::size_t physicalAxis = 0; ///< index into Topology::axes(); of a scattered group the first
     double enteringBytesPerSecond = 0.0; ///< Scattered: all that a device can receive at once
     std::string name; ///< of the physical axis, for texts
+    std::int64_t stride = 1; ///< Torus: places between neighbours of the group
+    bool opposite
+        = false; ///< Torus: two places opposite on a ring; both ways round are as long, and `link` has the bandwidth of both
+    std::int64_t perLeaf = 0; ///< Network: hosts of the group on one leaf switch; 0: all
+    double oversubscription = 1.0; ///< Network: of the leaves' up-links, >= 1
 
     friend bool operator==(const GroupAxis&, const GroupAxis&) = default;
 };
@@ -47,6 +77,17 @@ struct CollectiveRequest {
     std::int64_t payloadBytes = 0; ///< per device, >= 0: the operand's local bytes; for an all-gather the result's
     std::vector<GroupAxis> axes; ///< of one group; groups that differ elsewhere run at the same time
     PermutePattern pattern = PermutePattern::Shift;
+    CollectiveAlgorithm algorithm
+        = CollectiveAlgorithm::Automatic; ///< one that `algorithmsFor` does not list is taken as Automatic
+};
+
+/// Which algorithm an estimate stands for, so that schedules can be made of it.
+struct ChosenAlgorithm {
+    CollectiveAlgorithm algorithm = CollectiveAlgorithm::Automatic; ///< of the torus or star, or between hosts
+    std::vector<std::uint8_t> order = {}; ///< torus: places among the torus axes (size > 1), as a reduce-scatter takes them
+    std::size_t oneByOne = 0; ///< torus: so many axes first, the others at once
+
+    friend bool operator==(const ChosenAlgorithm&, const ChosenAlgorithm&) = default;
 };
 
 struct CollectiveEstimate {
@@ -55,14 +96,29 @@ struct CollectiveEstimate {
     std::string algorithm; ///< `ring, both directions`; `none` for a group of one
     std::string formula; ///< in symbols, then the inputs
     double lowerBoundSeconds = 0.0; ///< no schedule on these links is faster; <= seconds
+    ChosenAlgorithm chosen = {};
 };
 
 /// The time of one collective when its group has the links for itself; the quickest of the algorithms that the hardware uses:
 /// torus axes one after the other or all at once (both directions on rings, lines otherwise); through a switch a ring, double binary
 /// trees or, where the switch can, its own adding; full meshes directly; across hosts first inside, then between them.
 ///
-/// Preconditions: sizes >= 1, payload >= 0, rates > 0; switch and network axes are not mixed with torus axes; a scattered axis is alone.
+/// Slices joined by a network: as hosts, a slice's torus taking the place of a host's switch.
+///
+/// Preconditions: sizes >= 1, payload >= 0, rates > 0; switch axes are not mixed with torus axes; a scattered axis is alone.
 /// Source: the formulas of ring.h, torus.h, switch.h and bounds.h.
 CollectiveEstimate estimateCollective(const CollectiveRequest& request);
+
+/// The seconds of the above without its texts, for planners that ask a million times.
+double collectiveSeconds(const CollectiveRequest& request);
+
+/// Which algorithm the estimate takes.
+ChosenAlgorithm chosenAlgorithm(const CollectiveRequest& request);
+
+/// Every algorithm that the group of the request can take, Automatic first.
+std::vector<CollectiveAlgorithm> algorithmsFor(const CollectiveRequest& request);
+
+/// Pipelined broadcasts and trees cut the data in so many pieces: of 64 KiB, at most 256.
+std::int64_t pipelineChunks(double bytes);
 
 } // namespace meshwright::sim

@@ -23,11 +23,20 @@ CollectiveKind networkKind(OpKind kind)
 
 } // namespace
 
+CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice,
+    const ForcedAlgorithms& algorithms)
+{
+    CollectiveRequest request{networkKind(kind), bytesPerDevice, placement.groupAxes(axes), PermutePattern::Any};
+    if (const auto forced = algorithms.find(request.kind); forced != algorithms.end())
+        request.algorithm = forced->second;
+    return request;
+}
+
 CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice)
 {
     if (kind == OpKind::AllSlice)
-        return {0.0, 0, "none", "", 0.0};
-    return estimateCollective({networkKind(kind), bytesPerDevice, placement.groupAxes(axes), PermutePattern::Any});
+        return {0.0, 0, "none", "", 0.0, {}};
+    return estimateCollective(requestOn(placement, kind, axes, bytesPerDevice));
 }
 
 double NetworkCost::cost(const CollectiveQuery& query) const
@@ -38,8 +47,7 @@ double NetworkCost::cost(const CollectiveQuery& query) const
     const auto [groups, isNew] = m_groups.try_emplace(query.axes);
     if (isNew)
         groups->second = m_placement.groupAxes(query.axes);
-    return estimateCollective({networkKind(query.kind), query.bytesPerDevice, groups->second, PermutePattern::Any}).seconds
-        + kStepSeconds;
+    return collectiveSeconds({networkKind(query.kind), query.bytesPerDevice, groups->second, PermutePattern::Any}) + kStepSeconds;
 }
 
 } // namespace meshwright::sim

@@ -8,6 +8,14 @@
 
 namespace meshwright::sim {
 
+/// Algorithms that a user forces, by kind of collective; kinds that are not named choose by themselves.
+using ForcedAlgorithms = std::map<CollectiveKind, CollectiveAlgorithm>;
+
+/// A collective of a program over axes of a placed mesh, as networks see it. Of a permute it is not known who sends to whom.
+/// Precondition: not an all-slice.
+CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice,
+    const ForcedAlgorithms& algorithms = {});
+
 /// The time of a collective of a program over axes of a placed mesh, when its groups have the links for themselves. Of a permute it is not
 /// known who sends to whom. An all-slice moves nothing.
 CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice);

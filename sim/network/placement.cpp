@@ -173,8 +173,10 @@ GroupAxis MeshPlacement::groupAxis(std::size_t physicalAxis, std::int64_t size, 
         result.wraps = axis.wraps && size * stride == axis.length && size >= 3;
         result.link.bytesPerSecond /= static_cast<double>(stride);
         result.link.latencySeconds *= static_cast<double>(stride);
-        if (axis.wraps && size == 2 && size * stride == axis.length)
-            result.link.bytesPerSecond *= 2.0; // opposite places of a ring: both ways round are equally long
+        result.stride = stride;
+        result.opposite = axis.wraps && size == 2 && size * stride == axis.length;
+        if (result.opposite)
+            result.link.bytesPerSecond *= 2.0; // both ways round are equally long
         break;
     case AxisKind::Switch:
         result.kind = GroupKind::Switch;
@@ -185,6 +187,16 @@ GroupAxis MeshPlacement::groupAxis(std::size_t physicalAxis, std::int64_t size, 
         break;
     case AxisKind::Network:
         result.kind = GroupKind::Network;
+        result.inSwitchBytesPerSecond = axis.inSwitchBytesPerSecond;
+        if (axis.perLeaf > 0 && axis.perLeaf < axis.length) {
+            // The groups that interleave share the up-links of a leaf; a ring crosses each once for every group.
+            result.perLeaf = std::clamp<std::int64_t>(axis.perLeaf / stride, 1, size);
+            const double up = std::min(1.0, static_cast<double>(result.perLeaf) / axis.oversubscription);
+            if (result.perLeaf < size) {
+                result.link.bytesPerSecond *= up;
+                result.oversubscription = std::max(1.0, axis.oversubscription * up);
+            }
+        }
         break;
     }
     return result;

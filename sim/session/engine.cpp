@@ -8,6 +8,7 @@
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "sim/hardware/fitting_choice.h"
+#include "sim/hardware/hardware_file.h"
 
 #include <fmt/format.h>
 
@@ -101,6 +102,8 @@ Result<Catalogue> defaultCatalogue()
 
 Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
 {
+    if (study.hardware && !study.hardware->profile.empty())
+        return readHardware(study.resolved(study.hardware->profile), catalogue);
     if (!study.hardware || study.hardware->chip.empty())
         return Problem{"MW1731", "the study names no hardware from the catalogue",
             "add `hardware: {chip: v5e, topology: [4, 2]}`, or --set hardware.chip=h100 --set hardware.hosts=1",
@@ -129,10 +132,11 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
     return schedule(*built.partitioned.device.stages.front().find(built.mainFunction), SchedulePolicy::Overlapped);
 }
 
-Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine)
+Result<SimulatedStudy> simulateStep(
+    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, const NetworkOptions& network)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
-    auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine);
+    auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine, network);
     if (!simulation)
         return simulation.error();
 
@@ -146,7 +150,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     return result;
 }
 
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue)
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, const NetworkOptions& network)
 {
     const auto start = std::chrono::steady_clock::now();
     const auto machine = machineOf(study, catalogue);
@@ -157,7 +161,7 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     const auto built = buildPhase(study);
     if (!built)
         return built.error();
-    auto simulated = simulateStep(*built, scheduleStep(*built), *machine);
+    auto simulated = simulateStep(*built, scheduleStep(*built), *machine, network);
     if (simulated)
         simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return simulated;

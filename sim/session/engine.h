@@ -30,18 +30,20 @@ struct BuiltPhase {
 /// of `propagate` and `partition`; places are the study's.
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 
-/// The machine that a study asks for. Problems: those of `buildMachine`; MW1731 the study names no hardware.
+/// The machine that a study asks for: of the catalogue, or as a hardware file describes it (see sim/hardware/hardware_file.h).
+/// Problems: those of `buildMachine` or `readHardware`; MW1731 the study names no hardware.
 Result<Machine> machineOf(const Study& study, const Catalogue& catalogue);
 
 /// The step of a built phase in the order in which an accelerator runs it.
 ScheduledFunction scheduleStep(const BuiltPhase& built);
 
 /// Simulates a scheduled step. Problems: those of `simulate`.
-Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine);
+Result<SimulatedStudy> simulateStep(
+    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, const NetworkOptions& network = {});
 
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `buildPhase`, `machineOf` and `simulate`.
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue);
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, const NetworkOptions& network = {});
 
 /// The catalogue in the resources. Problems: MW1702.
 Result<Catalogue> defaultCatalogue();

@@ -26,22 +26,33 @@ std::int64_t reserveOf(std::int64_t capacityBytes)
 
 class Simulator {
 public:
-    Simulator(const ScheduledFunction& scheduled, const MeshPlacement& placement, const DeviceCost& cost)
+    /// `speed`: of the slowest device, as a share of the chip's.
+    Simulator(const ScheduledFunction& scheduled, const MeshPlacement& placement, const DeviceCost& cost, NetworkTimes& network,
+        double speed)
         : m_scheduled(scheduled)
         , m_function(scheduled.device.function)
         , m_placement(placement)
         , m_cost(cost)
+        , m_network(network)
+        , m_speed(speed)
         , m_computeRow(m_result.timeline.addRow(0, "compute"))
         , m_collectiveRow(m_result.timeline.addRow(0, "collectives"))
     {
     }
 
-    Simulation run()
+    Result<Simulation> run()
     {
         for (const CollectiveUse& use : collectivesOf(m_scheduled.device, m_placement.mesh())) {
+            auto time = m_network.of(use.kind, m_function[use.op].as<CollectiveAttributes>().axes, use.bytesPerDevice);
+            if (!time)
+                return time.error();
             m_collectiveOf[use.op] = m_result.collectives.size();
-            m_result.collectives.push_back(estimate(use));
+            m_result.events += time->events;
+            m_result.collectives.push_back(collective(use, time->estimate));
         }
+        if (Problems problems = m_network.unheeded(); !problems.empty())
+            return problems;
+        m_result.classes = m_network.classes();
         const std::vector<MemoryMoment> moments = memoryOverTime(m_scheduled);
         for (std::size_t i = 0; i < m_scheduled.instructions.size(); ++i) {
             m_result.memory.push_back({m_computeFree, moments[i].bytesByKind, moments[i].total});
@@ -56,14 +67,12 @@ public:
         m_result.peakInstruction = m_scheduled.buffers.peakInstruction;
         m_result.boundBy = boundBy();
         m_result.timeline.sort();
-        return std::move(m_result);
+        return Result<Simulation>(std::move(m_result));
     }
 
 private:
-    SimulatedCollective estimate(const CollectiveUse& use) const
+    static SimulatedCollective collective(const CollectiveUse& use, const CollectiveEstimate& estimate)
     {
-        const CollectiveEstimate estimate
-            = estimateOn(m_placement, use.kind, m_function[use.op].as<CollectiveAttributes>().axes, use.bytesPerDevice);
         SimulatedCollective collective;
         collective.use = use;
         collective.wireBytesPerDevice = estimate.wireBytesPerDevice;
@@ -95,7 +104,8 @@ private:
     void compute(const Instruction& instruction)
     {
         const OpWork work = workOf(m_function, instruction);
-        const OpTime time = m_cost.time(work);
+        OpTime time = m_cost.time(work);
+        time.seconds /= m_speed;
         addSlice(m_computeRow, m_computeFree, time.seconds, instructionLabel(m_function, instruction), m_cost.formula(work),
             SliceCategory::Compute, work.bytesRead + work.bytesWritten);
         m_computeFree += time.seconds;
@@ -191,6 +201,8 @@ private:
     const Function& m_function;
     const MeshPlacement& m_placement;
     const DeviceCost& m_cost;
+    NetworkTimes& m_network;
+    double m_speed;
     Simulation m_result;
     std::uint32_t m_computeRow;
     std::uint32_t m_collectiveRow;
@@ -207,6 +219,20 @@ private:
     std::vector<UnderWay> m_underWay; ///< started, and not yet over when computing was last looked at
     std::array<double, 3> m_secondsBoundBy{};
 };
+
+/// Of the devices that the mesh uses.
+double slowestSpeed(const Machine& machine, const MeshPlacement& placement)
+{
+    double speed = 1.0;
+    if (machine.faults.devices.empty())
+        return speed;
+    const std::vector<DeviceId> used = placement.deviceOrder();
+    for (const SlowDevice& slow : machine.faults.devices) {
+        if (std::find(used.begin(), used.end(), slow.device) != used.end())
+            speed = std::min(speed, slow.speed);
+    }
+    return speed;
+}
 
 std::string nameOf(const Function& function, const Buffer& buffer)
 {
@@ -254,8 +280,8 @@ double productFlops(const Function& function)
     return flops;
 }
 
-Result<Simulation> simulate(
-    const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine)
+Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
+    const Machine& machine, const NetworkOptions& network)
 {
     const auto placement = placeMesh(mesh, machine);
     if (!placement)
@@ -272,7 +298,11 @@ Result<Simulation> simulate(
         return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)),
             "multiply in bf16 or f32 (dtype.matmul)"};
 
-    Simulation simulation = Simulator(function, *placement, *cost).run();
+    NetworkTimes times(*placement, machine.faults, network);
+    auto simulated = Simulator(function, *placement, *cost, times, slowestSpeed(machine, *placement)).run();
+    if (!simulated)
+        return simulated.error();
+    Simulation simulation = *std::move(simulated);
     simulation.machine = machine.text();
     simulation.assumptions = machine.assumptions;
     simulation.modelFlops = productFlops(unsharded);

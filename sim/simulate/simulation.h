@@ -4,6 +4,7 @@
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
 #include "sim/hardware/machine.h"
+#include "sim/simulate/network_times.h"
 
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ struct MemoryPoint {
     std::int64_t total = 0;
 };
 
-/// What a step would take on some hardware. All devices do the same, so one stands for all.
+/// What a step would take on some hardware. All devices do the same, so one stands for all: where some are slow, the slowest.
 struct Simulation {
     double stepSeconds = 0.0;
     double computeSeconds = 0.0; ///< busy computing
@@ -65,9 +66,12 @@ double productFlops(const Function& function);
 /// starts when both the stream and everything before it in the schedule are ready, and its CollectiveDone waits for it.
 /// `unsharded` is the same function before partitioning, for its FLOPs.
 ///
-/// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies.
-Result<Simulation> simulate(
-    const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded, const Machine& machine);
+/// A machine with slow devices takes the speed of the slowest that the mesh uses: the others wait for it in every collective.
+///
+/// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
+/// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices.
+Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
+    const Machine& machine, const NetworkOptions& network = {});
 
 /// One row of a table of memory in use at the peak: the values that are live there, largest first.
 struct LiveValue {

@@ -47,9 +47,15 @@ DeviceFunction onDevices(const Function& function)
     return device;
 }
 
+Result<Simulation> simulatedWith(
+    const Function& function, SchedulePolicy policy, const Machine& machine, const NetworkOptions& network)
+{
+    return simulate(schedule(onDevices(function), policy), valueOf(parseMesh("data=4")), function, machine, network);
+}
+
 Simulation simulated(const Function& function, SchedulePolicy policy, const Machine& machine)
 {
-    return valueOf(simulate(schedule(onDevices(function), policy), valueOf(parseMesh("data=4")), function, machine));
+    return valueOf(simulatedWith(function, policy, machine, {}));
 }
 
 } // namespace
@@ -70,6 +76,11 @@ private Q_SLOTS:
     void predictsPublishedTimes_data();
     void predictsPublishedTimes();
     void memoryFollowsThePlan();
+    void fidelitiesAgree_data();
+    void fidelitiesAgree();
+    void slowDeviceIsWaitedFor();
+    void failedLink();
+    void forcedAlgorithms();
 };
 
 void TestSimulation::dependentCollectivesAreExposed()
@@ -251,6 +262,93 @@ void TestSimulation::memoryFollowsThePlan()
     for (const LiveValue& value : live)
         listed += value.bytes;
     QCOMPARE(listed, scheduled.buffers.peakLiveBytes);
+}
+
+void TestSimulation::fidelitiesAgree_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<std::vector<std::int64_t>>("topology");
+    QTest::addColumn<qint64>("hosts");
+
+    using Sizes = std::vector<std::int64_t>;
+    QTest::newRow("a line") << "v5e" << Sizes{4, 1} << qint64(0);
+    QTest::newRow("a ring") << "v4" << Sizes{4, 4, 4} << qint64(0);
+    QTest::newRow("a switch") << "a100" << Sizes{} << qint64(1);
+    QTest::newRow("in-switch reduction") << "h100" << Sizes{} << qint64(1);
+    QTest::newRow("a full mesh") << "mi300x" << Sizes{} << qint64(1);
+}
+
+/// One collective at a time, all groups alike: a tick of difference for each step at most.
+void TestSimulation::fidelitiesAgree()
+{
+    QFETCH(QString, chip);
+    QFETCH(std::vector<std::int64_t>, topology);
+    QFETCH(qint64, hosts);
+
+    const Machine machine = machineFor(chip.toStdString(), topology, hosts);
+    const Function function = chain(3, true);
+    const auto with = [&](Fidelity fidelity) {
+        return valueOf(simulatedWith(function, SchedulePolicy::Overlapped, machine, {fidelity, {}}));
+    };
+    const Simulation closed = with(Fidelity::Closed);
+    const Simulation message = with(Fidelity::Message);
+    QCOMPARE(with(Fidelity::Fluid).stepSeconds, closed.stepSeconds);
+    QVERIFY2(qAbs(message.stepSeconds - closed.stepSeconds) < 100e-12,
+        qPrintable(QString("%1 %2").arg(message.stepSeconds).arg(closed.stepSeconds)));
+    QVERIFY(message.events > closed.events);
+    QCOMPARE(closed.classes, 1);
+}
+
+void TestSimulation::slowDeviceIsWaitedFor()
+{
+    Machine machine = machineFor("v5e", {4, 1});
+    const Simulation whole = simulated(chain(3, true), SchedulePolicy::Overlapped, machine);
+    machine.faults.devices.push_back({2, 0.5});
+    const Simulation slow = simulated(chain(3, true), SchedulePolicy::Overlapped, machine);
+    QVERIFY(qAbs(slow.computeSeconds - 2.0 * whole.computeSeconds) < 1e-12);
+    QVERIFY(qAbs(slow.collectiveSeconds - whole.collectiveSeconds) < 1e-10);
+    QCOMPARE(slow.classes, 2);
+    machine.faults.devices.front().device = 3;
+    QCOMPARE(simulated(chain(3, true), SchedulePolicy::Overlapped, machine).stepSeconds, slow.stepSeconds);
+}
+
+void TestSimulation::failedLink()
+{
+    Machine machine = machineFor("v5e", {4, 1});
+    machine.faults.links.push_back({1, 0, 0.25});
+    const Simulation whole = simulated(chain(3, true), SchedulePolicy::Overlapped, machineFor("v5e", {4, 1}));
+    for (const Fidelity fidelity : {Fidelity::Fluid, Fidelity::Message}) {
+        const Simulation slow = valueOf(simulatedWith(chain(3, true), SchedulePolicy::Overlapped, machine, {fidelity, {}}));
+        QVERIFY(slow.collectiveSeconds > 2.0 * whole.collectiveSeconds);
+        QVERIFY(slow.collectiveSeconds < 4.0 * whole.collectiveSeconds);
+    }
+    machine.faults.links.front().share = 0.0;
+    const auto blocked = simulatedWith(chain(3, true), SchedulePolicy::Overlapped, machine, {});
+    QVERIFY(!blocked);
+    QCOMPARE(blocked.error().front().id, std::string("MW1741"));
+}
+
+void TestSimulation::forcedAlgorithms()
+{
+    const Machine machine = machineFor("h100", {}, 1);
+    const auto with = [&](const char* text) {
+        return simulatedWith(
+            chain(2, true), SchedulePolicy::Overlapped, machine, {Fidelity::Fluid, valueOf(parseAlgorithms(text))});
+    };
+    QCOMPARE(valueOf(with("all_reduce=ring")).collectives.front().algorithm, std::string("ring"));
+    QCOMPARE(valueOf(with("nvls,all_to_all=pairwise")).collectives.front().algorithm, std::string("in-switch reduction"));
+    QCOMPARE(valueOf(with("all_reduce=tree")).collectives.front().algorithm, std::string("double binary tree"));
+    const auto torus = with("all_axes");
+    QVERIFY(!torus);
+    QCOMPARE(torus.error().front().id, std::string("MW1740"));
+    QCOMPARE(torus.error().front().message,
+        std::string("no all-reduce of the step can be done by the algorithm \"all_axes\" on this hardware"));
+
+    const auto unknown = parseAlgorithms("all_reduce=rings,reduce=ring");
+    QVERIFY(!unknown);
+    QCOMPARE(unknown.error().size(), std::size_t(2));
+    QCOMPARE(unknown.error()[0].message, std::string("unknown algorithm: \"rings\""));
+    QCOMPARE(unknown.error()[1].message, std::string("unknown kind of collective: \"reduce\""));
 }
 
 QTEST_APPLESS_MAIN(TestSimulation)

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/network/step_run.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// The ops of a loop on classes, as a graph: what ends an op, and what it lets start.
+struct LoopGraph {
+    std::uint32_t firstNode = 0; ///< of all loops together
+    std::uint32_t nodeCount = 0;
+    std::int64_t repeat = 1;
+    std::vector<Ticks> ticks; ///< computing nodes
+    std::vector<std::uint32_t> group; ///< into FoldedStep::groups; kNothing: it computes
+    std::vector<std::uint32_t> deviceClass; ///< computing nodes
+    std::vector<std::uint32_t> waits; ///< for nodes of the same iteration
+    std::vector<std::uint32_t> waitsBack; ///< of the iteration before
+    std::vector<std::uint32_t> waitsLoop; ///< of the loop before
+    std::vector<std::uint32_t> firstNext;
+    std::vector<std::pair<std::uint32_t, StepLag>> next; ///< nodes of this loop, or for StepLag::Loop of the next
+};
+
+/// One iteration that has begun and not ended.
+struct Block {
+    std::vector<std::uint32_t> waits; ///< still, for each node
+    std::uint32_t left = 0; ///< nodes not yet over
+};
+
+struct Snapshot {
+    std::size_t loop = 0;
+    std::uint32_t iteration = 0; ///< the first live one
+    Ticks time = 0;
+    std::int64_t events = 0;
+    std::vector<Ticks> compute;
+    std::vector<std::int64_t> state;
+};
+
+class Runner {
+public:
+    Runner(const StepWork& work, const FoldedStep& folded, const StepRunOptions& options)
+        : m_work(work)
+        , m_folded(folded)
+        , m_jump(options.jump)
+        , m_engine(folded.fluid, m_queue)
+    {
+        build();
+    }
+
+    StepRun run();
+
+private:
+    void build();
+    void buildLoop(std::size_t loop, std::vector<std::vector<std::uint32_t>>& nodes);
+    Block& block(std::size_t loop, std::int64_t iteration);
+    void satisfy(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now);
+    void start(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now);
+    void finish(std::uint32_t global, std::uint32_t iteration, Ticks now);
+    void startFree(std::size_t loop, Ticks now);
+    std::size_t loopOf(std::uint32_t global) const;
+    void considerJump(Ticks now);
+    std::vector<std::int64_t> describe(std::size_t loop, Ticks now);
+    void jump(std::size_t loop, const Snapshot& before, Ticks now);
+
+    const StepWork& m_work;
+    const FoldedStep& m_folded;
+    bool m_jump;
+    EventQueue m_queue;
+    FluidEngine m_engine;
+    std::vector<LoopGraph> m_loops;
+    std::vector<std::deque<Block>> m_blocks; ///< for each loop, the live iterations
+    std::vector<std::int64_t> m_firstLive; ///< for each loop
+    std::vector<Snapshot> m_snapshots;
+    std::int64_t m_described = 0; ///< events when the state was last described
+    std::size_t m_endedIn = kNoLoop; ///< a loop of which an iteration ended at this time
+    StepRun m_result;
+
+    static constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
+};
+
+void Runner::build()
+{
+    const std::size_t classes = m_folded.representative.size();
+    m_result.classOf = m_folded.classOf;
+    m_result.classes = static_cast<std::int64_t>(classes);
+    m_result.endOfClass.assign(classes, 0);
+    m_result.computeOfClass.assign(classes, 0);
+    m_result.endOfSite.assign(m_work.sites.size(), 0);
+    std::vector<std::vector<std::uint32_t>> nodes; // of the loop before: for each class, for each op
+    for (std::size_t loop = 0; loop < m_work.loops.size(); ++loop)
+        buildLoop(loop, nodes);
+    m_blocks.resize(m_loops.size());
+    m_firstLive.assign(m_loops.size(), 0);
+}
+
+void Runner::buildLoop(std::size_t loop, std::vector<std::vector<std::uint32_t>>& before)
+{
+    const StepLoop& work = m_work.loops[loop];
+    LoopGraph graph;
+    graph.firstNode = m_loops.empty() ? 0 : m_loops.back().firstNode + m_loops.back().nodeCount;
+    graph.repeat = work.repeat;
+    std::vector<std::vector<std::uint32_t>> nodes(m_folded.representative.size());
+    std::unordered_map<std::uint64_t, std::uint32_t> meetings; // group class and meeting
+    for (std::uint32_t deviceClass = 0; deviceClass < nodes.size(); ++deviceClass) {
+        const std::uint32_t device = m_folded.representative[deviceClass];
+        const StepProgram& program = work.programs[m_work.kindOf[device]];
+        const double speed = m_work.speed.empty() ? 1.0 : m_work.speed[device];
+        nodes[deviceClass].reserve(program.size());
+        for (std::uint32_t op = 0; op < program.size(); ++op) {
+            std::uint32_t group = kNothing;
+            auto node = static_cast<std::uint32_t>(graph.ticks.size());
+            if (!program.computes(op)) {
+                group = m_folded.groupOf[program.site(op)][deviceClass];
+                assert(group != kNothing);
+                const auto [found, isNew] = meetings.try_emplace((std::uint64_t{group} << 32) | program.meeting(op), node);
+                node = found->second;
+                if (!isNew) {
+                    nodes[deviceClass].push_back(node);
+                    continue;
+                }
+            }
+            const Ticks ticks = speed == 1.0 ? program.ticks(op)
+                                             : static_cast<Ticks>(std::llround(static_cast<double>(program.ticks(op)) / speed));
+            graph.ticks.push_back(ticks);
+            graph.group.push_back(group);
+            graph.deviceClass.push_back(group == kNothing ? deviceClass : kNothing);
+            nodes[deviceClass].push_back(node);
+        }
+    }
+    graph.nodeCount = static_cast<std::uint32_t>(graph.ticks.size());
+    graph.waits.assign(graph.nodeCount, 0);
+    graph.waitsBack.assign(graph.nodeCount, 0);
+    graph.waitsLoop.assign(graph.nodeCount, 0);
+
+    // Edges twice: counted, then placed.
+    std::vector<std::uint32_t> countHere(graph.nodeCount + 1, 0);
+    std::vector<std::uint32_t> countBefore(m_loops.empty() ? 0 : m_loops.back().nodeCount + 1, 0);
+    const auto forEachEdge = [&](auto visit) {
+        for (std::uint32_t deviceClass = 0; deviceClass < nodes.size(); ++deviceClass) {
+            const StepProgram& program = work.programs[m_work.kindOf[m_folded.representative[deviceClass]]];
+            for (std::uint32_t op = 0; op < program.size(); ++op) {
+                for (const StepDependency& dependency : program.dependencies(op)) {
+                    assert(dependency.lag != StepLag::Loop || loop > 0);
+                    const auto& from = dependency.lag == StepLag::Loop ? before : nodes;
+                    visit(from[deviceClass][dependency.op], nodes[deviceClass][op], dependency.lag);
+                }
+            }
+        }
+    };
+    forEachEdge([&](std::uint32_t from, std::uint32_t to, StepLag lag) {
+        ++(lag == StepLag::Loop ? countBefore : countHere)[from + 1];
+        ++(lag == StepLag::None ? graph.waits : lag == StepLag::Iteration ? graph.waitsBack : graph.waitsLoop)[to];
+    });
+    for (std::size_t i = 1; i < countHere.size(); ++i)
+        countHere[i] += countHere[i - 1];
+    graph.firstNext = countHere;
+    graph.next.resize(graph.firstNext.back());
+    std::vector<std::uint32_t> place = graph.firstNext;
+    std::vector<std::vector<std::uint32_t>> onward(countBefore.empty() ? 0 : countBefore.size() - 1);
+    forEachEdge([&](std::uint32_t from, std::uint32_t to, StepLag lag) {
+        if (lag == StepLag::Loop)
+            onward[from].push_back(to);
+        else
+            graph.next[place[from]++] = {to, lag};
+    });
+    if (!onward.empty()) { // the loop before learns what waits for its last iteration
+        LoopGraph& last = m_loops.back();
+        std::vector<std::uint32_t> firstNext{0};
+        std::vector<std::pair<std::uint32_t, StepLag>> next;
+        for (std::uint32_t node = 0; node < last.nodeCount; ++node) {
+            next.insert(next.end(), last.next.begin() + last.firstNext[node], last.next.begin() + last.firstNext[node + 1]);
+            for (const std::uint32_t to : onward[node])
+                next.emplace_back(to, StepLag::Loop);
+            firstNext.push_back(static_cast<std::uint32_t>(next.size()));
+        }
+        last.firstNext = std::move(firstNext);
+        last.next = std::move(next);
+    }
+    m_loops.push_back(std::move(graph));
+    before = std::move(nodes);
+}
+
+std::size_t Runner::loopOf(std::uint32_t global) const
+{
+    const auto after = std::ranges::upper_bound(m_loops, global, {}, &LoopGraph::firstNode);
+    return static_cast<std::size_t>(after - m_loops.begin()) - 1;
+}
+
+Block& Runner::block(std::size_t loop, std::int64_t iteration)
+{
+    const LoopGraph& graph = m_loops[loop];
+    std::deque<Block>& blocks = m_blocks[loop];
+    while (m_firstLive[loop] + static_cast<std::int64_t>(blocks.size()) <= iteration) {
+        const bool first = m_firstLive[loop] + static_cast<std::int64_t>(blocks.size()) == 0;
+        Block added{graph.waits, graph.nodeCount};
+        const auto& further = first ? graph.waitsLoop : graph.waitsBack;
+        for (std::uint32_t node = 0; node < graph.nodeCount; ++node)
+            added.waits[node] += further[node];
+        blocks.push_back(std::move(added));
+    }
+    return blocks[static_cast<std::size_t>(iteration - m_firstLive[loop])];
+}
+
+void Runner::start(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now)
+{
+    const LoopGraph& graph = m_loops[loop];
+    if (graph.group[node] != kNothing) {
+        m_engine.begin(graph.group[node], graph.firstNode + node, static_cast<std::uint32_t>(iteration), now);
+        return;
+    }
+    m_result.computeOfClass[graph.deviceClass[node]] += graph.ticks[node];
+    m_queue.push(now + graph.ticks[node], graph.firstNode + node, static_cast<std::uint32_t>(iteration));
+}
+
+void Runner::satisfy(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now)
+{
+    if (--block(loop, iteration).waits[node] == 0)
+        start(loop, node, iteration, now);
+}
+
+/// Starts what waits for nothing.
+void Runner::startFree(std::size_t loop, Ticks now)
+{
+    if (m_loops[loop].repeat == 0)
+        return;
+    for (std::uint32_t node = 0; node < m_loops[loop].nodeCount; ++node) {
+        const LoopGraph& graph = m_loops[loop];
+        assert(graph.repeat == 1 || graph.waits[node] + graph.waitsBack[node] > 0);
+        if (graph.waits[node] + graph.waitsLoop[node] == 0)
+            start(loop, node, 0, now);
+    }
+}
+
+void Runner::finish(std::uint32_t global, std::uint32_t iteration, Ticks now)
+{
+    const std::size_t loop = m_loops.size() == 1 ? 0 : loopOf(global);
+    const LoopGraph& graph = m_loops[loop];
+    const std::uint32_t node = global - graph.firstNode;
+    if (graph.group[node] == kNothing) {
+        m_result.endOfClass[graph.deviceClass[node]] = now;
+    } else {
+        m_result.endOfSite[m_folded.groups[graph.group[node]].site] = now;
+        for (const std::uint32_t member : m_folded.groups[graph.group[node]].deviceClasses)
+            m_result.endOfClass[member] = now;
+    }
+    m_result.end = now;
+    for (std::uint32_t i = graph.firstNext[node]; i < graph.firstNext[node + 1]; ++i) {
+        const auto [to, lag] = graph.next[i];
+        if (lag == StepLag::None)
+            satisfy(loop, to, iteration, now);
+        else if (lag == StepLag::Loop && iteration + 1 == graph.repeat)
+            satisfy(loop + 1, to, 0, now);
+        else if (lag == StepLag::Iteration && iteration + 1 < graph.repeat)
+            satisfy(loop, to, std::int64_t{iteration} + 1, now);
+    }
+    --block(loop, iteration).left;
+    std::deque<Block>& blocks = m_blocks[loop];
+    while (!blocks.empty() && blocks.front().left == 0) {
+        blocks.pop_front();
+        ++m_firstLive[loop];
+        m_endedIn = loop;
+    }
+}
+
+/// All that decides what comes, seen from now and from the first live iteration.
+std::vector<std::int64_t> Runner::describe(std::size_t loop, Ticks now)
+{
+    const auto base = static_cast<std::uint32_t>(m_firstLive[loop]);
+    std::vector<std::int64_t> state;
+    for (const std::deque<Block>& blocks : m_blocks) { // of other loops, too: what waits there must not have moved
+        state.push_back(static_cast<std::int64_t>(blocks.size()));
+        for (const Block& live : blocks) {
+            state.push_back(live.left);
+            state.insert(state.end(), live.waits.begin(), live.waits.end());
+        }
+    }
+    std::vector<Event> pending;
+    m_queue.forEach([&](const Event& event) {
+        if (!(event.what & FluidEngine::kBit))
+            pending.push_back(event);
+    });
+    std::ranges::sort(
+        pending, [](const Event& a, const Event& b) { return a.time < b.time || (a.time == b.time && a.order < b.order); });
+    for (const Event& event : pending) {
+        state.push_back(event.time - now);
+        state.push_back(event.what);
+        state.push_back(static_cast<std::int64_t>(event.which) - base);
+    }
+    m_engine.describe(now, base, state);
+    return state;
+}
+
+/// An iteration has ended: if all is as it was after an earlier one, the loop repeats itself from there.
+void Runner::considerJump(Ticks now)
+{
+    constexpr std::size_t kRemembered = 8;
+    const std::size_t loop = m_endedIn;
+    m_endedIn = kNoLoop;
+    if (!m_jump || m_blocks[loop].empty() || m_loops[loop].repeat < 4)
+        return;
+    // Describing costs as much as there is to describe: not more often than there were events to pay for it.
+    const auto cost = static_cast<std::int64_t>(m_blocks[loop].size()) * m_loops[loop].nodeCount / 4;
+    if (m_result.events < m_described + cost)
+        return;
+    m_described = m_result.events;
+    Snapshot snapshot{
+        loop, static_cast<std::uint32_t>(m_firstLive[loop]), now, m_result.events, m_result.computeOfClass, describe(loop, now)};
+    for (const Snapshot& before : m_snapshots) {
+        if (before.loop == loop && before.state == snapshot.state) {
+            jump(loop, before, now);
+            m_snapshots.clear();
+            return;
+        }
+    }
+    if (m_snapshots.size() == kRemembered)
+        m_snapshots.erase(m_snapshots.begin());
+    m_snapshots.push_back(std::move(snapshot));
+}
+
+void Runner::jump(std::size_t loop, const Snapshot& before, Ticks now)
+{
+    const std::int64_t period = m_firstLive[loop] - before.iteration;
+    const std::int64_t lastLive = m_firstLive[loop] + static_cast<std::int64_t>(m_blocks[loop].size()) - 1;
+    const std::int64_t times = (m_loops[loop].repeat - 1 - lastLive) / period;
+    if (times <= 0)
+        return;
+    const std::int64_t iterations = times * period;
+    const Ticks by = times * (now - before.time);
+    m_firstLive[loop] += iterations;
+    m_result.iterationsJumped += iterations;
+    for (std::size_t i = 0; i < m_result.computeOfClass.size(); ++i)
+        m_result.computeOfClass[i] += times * (m_result.computeOfClass[i] - before.compute[i]);
+    m_queue.forEach([&](Event& event) {
+        event.time += by;
+        if (!(event.what & FluidEngine::kBit))
+            event.which += static_cast<std::uint32_t>(iterations);
+    });
+    m_engine.shift(by, static_cast<std::uint32_t>(iterations));
+}
+
+StepRun Runner::run()
+{
+    for (std::size_t loop = 0; loop < m_loops.size(); ++loop)
+        startFree(loop, 0);
+    const auto drain = [&](Ticks now) {
+        while (!m_engine.finished().empty()) {
+            const std::vector<FluidEngine::Finished> ended = std::exchange(m_engine.finished(), {});
+            for (const auto& [node, iteration] : ended)
+                finish(node, iteration, now);
+        }
+    };
+    drain(0);
+    while (!m_queue.empty()) {
+        const Ticks now = m_queue.top().time;
+        while (!m_queue.empty() && m_queue.top().time == now) {
+            const Event event = m_queue.pop();
+            ++m_result.events;
+            if (event.what & FluidEngine::kBit)
+                m_engine.handle(event);
+            else
+                finish(event.what, event.which, now);
+            drain(now);
+        }
+        m_engine.settle(now);
+        if (m_endedIn != kNoLoop && (m_queue.empty() || m_queue.top().time > now))
+            considerJump(now);
+    }
+    return std::move(m_result);
+}
+
+} // namespace
+
+StepRun runFolded(const StepWork& work, const FoldedStep& folded, const StepRunOptions& options)
+{
+    return Runner(work, folded, options).run();
+}
+
+StepRun runStep(const StepWork& work, const StepRunOptions& options)
+{
+    const FoldedStep folded = foldStep(work, options.fold);
+    return runFolded(work, folded, options);
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/network/step_work.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace meshwright::sim {
+
+struct StepRunOptions {
+    bool fold = true; ///< equal devices, groups and links as one
+    bool jump = true; ///< loops through their steady state
+};
+
+struct StepRun {
+    Ticks end = 0;
+    std::vector<std::uint32_t> classOf; ///< for each device; kNothing: it does nothing
+    std::vector<Ticks> endOfClass; ///< when the last op of each class of devices ends
+    std::vector<Ticks> computeOfClass; ///< how long each class computes in all
+    std::vector<Ticks> endOfSite; ///< when the last collective of each site ends
+    std::int64_t classes = 0; ///< of devices
+    std::int64_t events = 0; ///< handled one by one
+    std::int64_t iterationsJumped = 0;
+
+    Ticks endOf(std::uint32_t device) const { return endOfClass[classOf[device]]; }
+};
+
+/// Runs a step: ops in their dependencies, collectives as flows that share links max-min fair with everything else in flight.
+///
+/// A loop whose state, seen from an iteration, is that of an earlier iteration goes on the same way, so whole periods are left out; the
+/// result is that of the unrolled run, to the tick.
+/// Preconditions: as StepWork says; no op waits for itself.
+StepRun runStep(const StepWork& work, const StepRunOptions& options = {});
+
+/// The same for a step that is already folded.
+StepRun runFolded(const StepWork& work, const FoldedStep& folded, const StepRunOptions& options = {});
+
+} // namespace meshwright::sim
