@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/files.h"
 #include "app/cli/verbs.h"
+#include "core/partition/axis_use.h"
 #include "core/partition/partition.h"
 #include "core/study/arrays.h"
 #include "core/study/fix_text.h"
@@ -55,12 +56,14 @@ Problems programProblems(const std::string& text, const std::string& name)
     }
     if (program->meshes.empty())
         return problems; // nothing to partition it over
-    if (const auto partitioned = propagateAndPartition(*std::move(program)); !partitioned) {
-        for (Problem problem : partitioned.error()) {
-            problem.place.file = name;
-            problems.push_back(std::move(problem));
-        }
+    const auto partitioned = propagateAndPartition(*std::move(program));
+    if (!partitioned) {
+        append(problems, inFile(partitioned.error(), name));
+        return problems;
     }
+    const DeviceStage& stage = partitioned->device.stages.front();
+    for (const DeviceFunction& function : stage.functions)
+        append(problems, inFile(unusedAxisWarnings(function, stage.mesh()), name));
     return problems;
 }
 
