@@ -390,22 +390,30 @@ std::optional<AxisRefs> axesOfGroups(const Groups& groups, const Mesh& mesh)
 
 std::vector<std::int32_t> axesTouched(const BodyCollective& collective, const Mesh& mesh)
 {
-    std::vector<bool> touched(mesh.axes().size(), false);
-    const auto compare = [&](std::int64_t a, std::int64_t b) {
-        for (std::size_t axis = 0; axis < touched.size(); ++axis)
-            touched[axis] = touched[axis] || coordinateOf(a, axis, mesh) != coordinateOf(b, axis, mesh);
+    const std::vector<GroupPlace> places = groupPlaces(collective.groups, mesh);
+    // What a position gets comes from these, in this order.
+    const auto giversOf = [&](std::int64_t position) -> std::vector<std::int64_t> {
+        const auto at = static_cast<std::size_t>(position);
+        if (!collective.sources.empty())
+            return {collective.sources[at]};
+        return collective.groups.empty() ? std::vector<std::int64_t>() : collective.groups[places[at].group];
     };
-    for (const std::vector<std::int64_t>& group : collective.groups) {
-        for (const std::int64_t position : group)
-            compare(group.front(), position);
-    }
-    for (std::size_t target = 0; target < collective.sources.size(); ++target) {
-        if (collective.sources[target] >= 0)
-            compare(static_cast<std::int64_t>(target), collective.sources[target]);
-    }
     std::vector<std::int32_t> axes;
-    for (std::size_t axis = 0; axis < touched.size(); ++axis) {
-        if (touched[axis])
+    std::int64_t stride = mesh.deviceCount();
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        stride /= mesh.axes()[axis].size;
+        // Untouched: every position gets from its own coordinate along the axis, and alike at all of them.
+        bool touched = false;
+        for (std::int64_t position = 0; position < mesh.deviceCount() && !touched; ++position) {
+            const std::int64_t coordinate = coordinateOf(position, axis, mesh);
+            std::vector<std::int64_t> atFirst = giversOf(position - coordinate * stride);
+            for (std::int64_t& giver : atFirst) {
+                touched = touched || (giver >= 0 && coordinateOf(giver, axis, mesh) != 0);
+                giver += giver >= 0 ? coordinate * stride : 0;
+            }
+            touched = touched || atFirst != giversOf(position);
+        }
+        if (touched)
             axes.push_back(static_cast<std::int32_t>(axis));
     }
     return axes;

@@ -55,7 +55,7 @@ ValueId addPlaceInGroup(
 std::optional<AxisRefs> axesOfGroups(const std::vector<std::vector<std::int64_t>>& groups, const Mesh& mesh);
 
 /// The indices of the axes along which data moves, ascending: those in whose coordinate two members of a group differ, or a receiver and
-/// its source.
+/// its source; and those along which not all do the same.
 std::vector<std::int32_t> axesTouched(const BodyCollective& collective, const Mesh& mesh);
 
 /// The members of a group by position: which group, and which place in it.

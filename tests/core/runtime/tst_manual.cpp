@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/autodiff/varying.h"
 #include "core/partition/partition.h"
 #include "core/program/body_collective.h"
 #include "core/runtime/executor.h"
@@ -9,6 +10,7 @@
 #include <QtTest>
 
 #include <numeric>
+#include <random>
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -243,6 +245,163 @@ std::vector<std::size_t> indices(std::size_t count)
     return all;
 }
 
+/// Linear bodies of random collectives over random axes and groups, on whole numbers.
+class RandomBody {
+public:
+    explicit RandomBody(std::uint64_t seed)
+        : m_random(seed)
+    {
+        std::vector<MeshAxis> axes;
+        for (std::int64_t i = 0; i < pick(1, 3); ++i)
+            axes.push_back({std::string(1, static_cast<char>('x' + i)), pick(2, 3)});
+        m_program.meshes.push_back({"mesh", valueOf(Mesh::create(axes, {}))});
+    }
+
+    Program make()
+    {
+        const Mesh& mesh = m_program.meshes.front().mesh;
+        Function& function = m_program.functions.emplace_back();
+        function.name = "main";
+        Builder b(function);
+        ComputationAttributes computation;
+        for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis)
+            computation.manualAxes.push_back(static_cast<std::int32_t>(axis));
+        std::vector<ValueId> operands;
+        std::vector<TensorType> pieces(2, TensorType{DType::F64, {6, 4}});
+        for (std::size_t i = 0; i < pieces.size(); ++i) {
+            TensorSharding sharding = TensorSharding::replicatedOf(2);
+            for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+                if (pick(0, 2) > 0)
+                    sharding.dims[static_cast<std::size_t>(pick(0, 1))].axes.push_back(wholeAxis(mesh, axis));
+            }
+            operands.push_back(b.argument({DType::F64, wholeShape(pieces[i].shape, sharding)}, i == 0 ? "u" : "v"));
+            computation.inShardings.push_back(std::move(sharding));
+        }
+        const OpId op = b.beginOp(OpKind::Computation, operands, computation);
+        std::vector<ValueId> values = b.beginBody(op, pieces);
+        for (int i = 0; i < 6; ++i)
+            values.push_back(step(b, values, mesh));
+        const std::vector<ValueId> results{values.back(), values[values.size() - 3]};
+        b.setResults(results);
+        const auto varying = varyingAxes(function, op, mesh);
+        std::vector<TensorType> types;
+        for (const ValueId result : results) {
+            TensorSharding sharding = TensorSharding::replicatedOf(2);
+            for (const std::int32_t axis : varying[result.at()])
+                sharding.dims.front().axes.push_back(wholeAxis(mesh, static_cast<std::size_t>(axis)));
+            types.push_back({DType::F64, wholeShape(b.type(result).shape, sharding)});
+            computation.outShardings.push_back(std::move(sharding));
+        }
+        function[op].attributes = std::move(computation);
+        b.setResults(b.endOp(op, types));
+        return m_program;
+    }
+
+private:
+    std::int64_t pick(std::int64_t low, std::int64_t high)
+    {
+        return low + static_cast<std::int64_t>(m_random() % static_cast<std::uint64_t>(high - low + 1));
+    }
+
+    static Shape wholeShape(Shape shape, const TensorSharding& sharding)
+    {
+        for (std::size_t dim = 0; dim < shape.size(); ++dim)
+            shape[dim] *= shardCount(sharding.dims[dim].axes);
+        return shape;
+    }
+
+    /// Groups over some axes in some order, or any groups of one size.
+    std::vector<std::vector<std::int64_t>> groups(const Mesh& mesh)
+    {
+        if (pick(0, 3) > 0) {
+            AxisRefs axes;
+            for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+                if (axes.empty() || pick(0, 1) == 0)
+                    axes.insert(axes.begin() + pick(0, static_cast<std::int64_t>(axes.size())), wholeAxis(mesh, axis));
+            }
+            return deviceGroups(axes, mesh);
+        }
+        std::vector<std::int64_t> order(static_cast<std::size_t>(mesh.deviceCount()));
+        std::iota(order.begin(), order.end(), std::int64_t{0});
+        std::shuffle(order.begin(), order.end(), m_random);
+        const auto size = static_cast<std::size_t>(mesh.axes().front().size);
+        std::vector<std::vector<std::int64_t>> made;
+        for (std::size_t at = 0; at < order.size(); at += size)
+            made.emplace_back(
+                order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(at + size));
+        return made;
+    }
+
+    ValueId step(Builder& b, const std::vector<ValueId>& values, const Mesh& mesh)
+    {
+        const auto any = [&] { return values[static_cast<std::size_t>(pick(0, static_cast<std::int64_t>(values.size()) - 1))]; };
+        const ValueId a = pick(0, 1) == 0 ? values.back() : any();
+        BodyCollective collective;
+        collective.split = static_cast<std::size_t>(pick(0, 1));
+        collective.join = static_cast<std::size_t>(pick(0, 1));
+        collective.groups = groups(mesh);
+        const bool divides = b.type(a).shape[collective.split] % collective.groupSize() == 0;
+        switch (pick(0, 6)) {
+        case 0:
+            collective.kind = OpKind::AllReduce;
+            break;
+        case 1:
+            if (b.type(a).elements() * collective.groupSize() > 2000)
+                return b.unary(OpKind::Negate, a);
+            collective.kind = OpKind::AllGather;
+            break;
+        case 2:
+        case 3:
+            if (!divides)
+                return b.binary(OpKind::Multiply, a, b.splat(TensorType(b.type(a)), 2.0));
+            collective.kind = pick(0, 1) == 0 ? OpKind::ReduceScatter : OpKind::AllToAll;
+            break;
+        case 4: {
+            collective.kind = OpKind::CollectivePermute;
+            collective.groups.clear();
+            std::vector<std::int64_t> order(static_cast<std::size_t>(mesh.deviceCount()));
+            std::iota(order.begin(), order.end(), std::int64_t{0});
+            std::shuffle(order.begin(), order.end(), m_random);
+            for (std::int64_t& source : order)
+                source = pick(0, 4) == 0 ? -1 : source;
+            collective.sources = std::move(order);
+            break;
+        }
+        default: {
+            const ValueId other = any();
+            return b.type(other) == b.type(a) ? b.binary(OpKind::Add, a, other) : b.unary(OpKind::Negate, a);
+        }
+        }
+        return addBodyCollective(b, collective, a, mesh);
+    }
+
+    std::mt19937_64 m_random;
+    Program m_program;
+};
+
+std::vector<HostArray> wholeNumbers(const Function& function, const std::vector<ValueId>& values, std::uint64_t seed)
+{
+    std::vector<HostArray> arrays;
+    for (const ValueId value : values) {
+        std::vector<double> data = numbers(function[value].type.elements(), seed++);
+        for (double& each : data)
+            each = std::round(each * 2.0);
+        arrays.push_back(HostArray::of(function[value].type, data));
+    }
+    return arrays;
+}
+
+double inner(std::span<const HostArray> a, std::span<const HostArray> b)
+{
+    double sum = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const std::vector<double> x = a[i].values();
+        const std::vector<double> y = b[i].values();
+        sum += std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+    }
+    return sum;
+}
+
 } // namespace
 
 /// Manual computations (shard_map): what they mean, on devices, and their derivatives.
@@ -260,6 +419,7 @@ private Q_SLOTS:
     void reductions();
     void programsOnShardsAreWritten_data() { addRows(); }
     void programsOnShardsAreWritten();
+    void randomBodies();
     void nested();
     void namedComputationsAreDifferentiated();
     void needsMeshes();
@@ -456,6 +616,33 @@ void TestManual::reductions()
                                       : 1e-6),
         std::string());
     QVERIFY(ran->replicasAgree);
+}
+
+/// Devices give what one thread gives, what is said to be the same on several of them is, and the derivative is the adjoint: <f(u), c> is
+/// <u, f'(c)>, exactly.
+void TestManual::randomBodies()
+{
+    for (std::uint64_t round = 0; round < 120; ++round) {
+        const Program program = RandomBody(round).make();
+        const Function& function = program.functions.front();
+        const std::string what = fmt::format("round {}\n{}", round, writeProgram(program));
+        QVERIFY2(verify(program).empty(), what.c_str());
+        const auto arguments = wholeNumbers(function, function.arguments(), round);
+        const auto reference = evaluate(function, arguments, {.meshes = program.meshes});
+        QVERIFY2(reference, what.c_str());
+        const auto ran = runOnDevices(function, program.meshes, arguments);
+        QVERIFY2(ran && ran->results == *reference && ran->replicasAgree, what.c_str());
+
+        const auto derivative = differentiate(function, {0, 1}, {0, 1}, {}, program.meshes);
+        QVERIFY2(derivative, what.c_str());
+        const auto forward = valueOf(evaluate(derivative->forward, arguments, {.meshes = program.meshes}));
+        std::vector<HostArray> inputs(forward.begin() + 2, forward.end());
+        const auto cotangents = wholeNumbers(function, function.results(), round + 1000);
+        inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
+        const auto gradients = runOnDevices(derivative->backward, program.meshes, inputs);
+        QVERIFY2(gradients && gradients->replicasAgree, what.c_str());
+        QVERIFY2(inner(*reference, cotangents) == inner(gradients->results, arguments), what.c_str());
+    }
 }
 
 /// What `partition` writes reads back as it was, and is not partitioned again.
