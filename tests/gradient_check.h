@@ -10,18 +10,23 @@
 
 #include <QString>
 
+#include <functional>
+
 /// Derivative programs against finite differences.
 namespace meshwright::tests {
 
+/// What gives a function its meaning.
+using Evaluator = std::function<std::vector<Array>(const Function&, const std::vector<Array>&)>;
+
 /// The gradients that the two programs make, with these cotangents of the seeded results.
-inline std::vector<Array> gradientsOf(
-    const Differentiated& derivative, const std::vector<Array>& arguments, const std::vector<Array>& cotangents)
+inline std::vector<Array> gradientsOf(const Differentiated& derivative, const std::vector<Array>& arguments,
+    const std::vector<Array>& cotangents, const Evaluator& evaluator = evaluatePlainly)
 {
-    std::vector<Array> forward = evaluatePlainly(derivative.forward, arguments);
+    std::vector<Array> forward = evaluator(derivative.forward, arguments);
     const std::size_t residuals = derivative.backward.arguments().size() - cotangents.size();
     std::vector<Array> inputs(forward.end() - static_cast<std::ptrdiff_t>(residuals), forward.end());
     inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
-    return evaluatePlainly(derivative.backward, inputs);
+    return evaluator(derivative.backward, inputs);
 }
 
 /// sum over the seeded results of result * cotangent
@@ -39,9 +44,10 @@ inline double weighted(
 /// What is wrong with the derivative of `function`; empty when it is right: both programs are well formed, the forward one gives what
 /// the function gives, every backward op is marked as such, every residual is read, and each gradient is that of central differences.
 inline QString gradientFault(const Function& function, const std::vector<Array>& arguments, const std::vector<std::size_t>& wrt,
-    const std::vector<std::size_t>& seeds, double tolerance = 2e-6, const std::vector<NamedMesh>& meshes = {})
+    const std::vector<std::size_t>& seeds, double tolerance = 2e-6, const std::vector<NamedMesh>& meshes = {},
+    const Evaluator& evaluator = evaluatePlainly)
 {
-    const auto derivative = differentiate(function, wrt, seeds);
+    const auto derivative = differentiate(function, wrt, seeds, {}, meshes);
     if (!derivative)
         return described(derivative);
     for (const Function* program : {&derivative->forward, &derivative->backward}) {
@@ -64,8 +70,8 @@ inline QString gradientFault(const Function& function, const std::vector<Array>&
     if (!fault.isEmpty())
         return fault;
 
-    const std::vector<Array> results = evaluatePlainly(function, arguments);
-    const std::vector<Array> forward = evaluatePlainly(derivative->forward, arguments);
+    const std::vector<Array> results = evaluator(function, arguments);
+    const std::vector<Array> forward = evaluator(derivative->forward, arguments);
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (forward[i].data != results[i].data)
             return QString("result %1 of the forward program differs").arg(i);
@@ -73,15 +79,15 @@ inline QString gradientFault(const Function& function, const std::vector<Array>&
     std::vector<Array> cotangents;
     for (std::size_t s = 0; s < seeds.size(); ++s)
         cotangents.push_back(ramp(results[seeds[s]].shape, 0.4 + static_cast<double>(s)));
-    const std::vector<Array> gradients = gradientsOf(*derivative, arguments, cotangents);
+    const std::vector<Array> gradients = gradientsOf(*derivative, arguments, cotangents, evaluator);
     for (std::size_t w = 0; w < wrt.size(); ++w) {
         for (std::size_t i = 0; i < arguments[wrt[w]].data.size(); ++i) {
             constexpr double kStep = 1e-5;
             std::vector<Array> moved = arguments;
             moved[wrt[w]].data[i] += kStep;
-            const double above = weighted(evaluatePlainly(function, moved), seeds, cotangents);
+            const double above = weighted(evaluator(function, moved), seeds, cotangents);
             moved[wrt[w]].data[i] -= 2 * kStep;
-            const double below = weighted(evaluatePlainly(function, moved), seeds, cotangents);
+            const double below = weighted(evaluator(function, moved), seeds, cotangents);
             const double expected = (above - below) / (2 * kStep);
             const double got = gradients[w].data[i];
             if (!(std::abs(got - expected) <= tolerance * std::max(1.0, std::abs(expected))))

@@ -203,7 +203,7 @@ private:
         case OpKind::Multiply:
             return a * b;
         case OpKind::Divide:
-            return a / b;
+            return isFloating(operandType(op, 0)) ? a / b : std::trunc(a / b);
         case OpKind::Remainder:
             return std::fmod(a, b);
         case OpKind::Maximum:

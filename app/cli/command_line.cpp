@@ -92,7 +92,10 @@ constexpr const char* kPartitionExamples = R"help(  meshwright partition program
   meshwright propagate program.mlir | meshwright partition - --only insert-reshards)help";
 
 constexpr const char* kRunExamples = R"help(  meshwright run program.mlir --verify
-  meshwright run program.mlir --function main --seed 7)help";
+  meshwright run program.mlir --function main --seed 7
+  meshwright run program.mlir --args x.npy,w.npy --out results
+  meshwright run program.mlir --grad --verify
+  meshwright run program.mlir --time 5x5)help";
 
 constexpr const char* kReportExamples = R"help(  meshwright report study.yaml -o report.html
   meshwright report study.yaml --train -o report.html
@@ -378,7 +381,9 @@ private:
         verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
             ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
-        verb.app->add_option("--checkpoint", m_train.checkpoint, "Folder for checkpoints: parameters, optimizer states, step, random state")
+        verb.app
+            ->add_option(
+                "--checkpoint", m_train.checkpoint, "Folder for checkpoints: parameters, optimizer states, step, random state")
             ->type_name("FOLDER");
         verb.app->add_option("--every", m_train.every, "Steps between two checkpoints (default: only after the last step)")
             ->type_name("N")
@@ -392,14 +397,22 @@ private:
 
     void addRun()
     {
-        Verb& verb = addVerb("run", "Execute a StableHLO program, sharded as its text says, with random arguments.", kRunExamples,
-            {Format::Text}, [this](Output& output) { return runRun(m_run, output); });
+        Verb& verb = addVerb("run", "Execute a StableHLO program, sharded as its text says.", kRunExamples, {Format::Text},
+            [this](Output& output) { return runRun(m_run, output); });
         verb.needed.push_back(
             verb.app->add_option("FILE", m_run.file, "StableHLO text with Shardy's shardings; - is standard input")
                 ->type_name(""));
         verb.app->add_option("--function", m_run.function, "Which function, when there are several")->type_name("NAME");
-        verb.app->add_option("--seed", m_run.seed, "Seed of the arguments (default 0)")->type_name("N");
+        auto* arguments = verb.app->add_option("--args", m_run.arguments, "The arguments as NPY files (default: random numbers)")
+                              ->type_name("A.npy,B.npy")
+                              ->delimiter(',');
+        verb.app->add_option("--seed", m_run.seed, "Seed of random arguments (default 0)")->type_name("N")->excludes(arguments);
+        verb.app->add_option("--out", m_run.folder, "Folder for the results as whole arrays: result0.npy and so on")
+            ->type_name("DIR");
+        verb.app->add_flag("--grad", m_run.gradient, "Also the gradient of the sum of the results by each argument");
         verb.app->add_flag("--verify", m_run.verify, "Check the results against one device; exit code 5 on a difference");
+        verb.app->add_option("--time", m_run.time, "Time so many repetitions of so many runs, and the unsharded program too")
+            ->type_name("5x5");
         verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
     }

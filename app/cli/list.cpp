@@ -3,6 +3,7 @@
 
 #include "core/diagnose/problem_table.h"
 #include "core/study/study.h"
+#include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -26,6 +27,26 @@ std::string listJson(const char* what, Json entries)
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// The first sentence of the comment that a program's text begins with.
+std::string programTitle(const std::filesystem::path& file)
+{
+    const auto text = readFile(file);
+    if (!text)
+        return "cannot be read";
+    std::string comment;
+    for (const std::string& line : split(*text, '\n')) {
+        if (!line.starts_with("//"))
+            break;
+        comment += (comment.empty() ? "" : " ") + std::string(trimmed(std::string_view(line).substr(2)));
+    }
+    const std::size_t end = std::min(comment.find(". "), comment.find(": "));
+    if (end != std::string::npos)
+        comment.resize(end);
+    while (comment.ends_with('.'))
+        comment.pop_back();
+    return comment.empty() ? "a program in StableHLO text" : comment;
+}
+
 int listExamples(Output& output)
 {
     const auto folder = findResource("examples");
@@ -41,8 +62,10 @@ int listExamples(Output& output)
     TextTable table({{"example"}, {"what"}});
     Json entries = Json::array();
     for (const std::filesystem::path& file : files) {
-        std::string name = "a program in StableHLO text";
-        if (file.extension() == ".yaml") {
+        std::string name;
+        if (file.extension() == ".mlir") {
+            name = programTitle(file);
+        } else {
             const auto study = loadStudy(file);
             name = study ? study->name : "cannot be read";
         }

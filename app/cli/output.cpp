@@ -102,6 +102,16 @@ void printProblems(const Problems& problems, Output& output)
         fmt::print(stderr, "{}\n", plain ? describe(problem) : coloured(problem));
 }
 
+namespace {
+
+/// True for what is wrong with an array's file, or with the arrays for a program.
+bool isOfAFile(const std::string& id)
+{
+    return id >= "MW1530" && id <= "MW1535";
+}
+
+} // namespace
+
 int exitCodeOf(const Problems& problems)
 {
     bool usage = false;
@@ -115,7 +125,8 @@ int exitCodeOf(const Problems& problems)
             usage = true;
         else if (problem.id == "MW1430" || problem.id == "MW1720")
             infeasible = true;
-        else if (problem.id.starts_with("MW15") || problem.id.starts_with("MW162") || problem.id == "MW1640")
+        else if ((problem.id.starts_with("MW15") && !isOfAFile(problem.id)) || problem.id.starts_with("MW162")
+            || problem.id == "MW1640")
             running = true;
         else
             invalid = true;

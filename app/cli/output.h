@@ -56,7 +56,7 @@ private:
 void printProblems(const Problems& problems, Output& output);
 
 /// The exit code that problems ask for: usage (MW19xx) before invalid documents before infeasible meshes (MW1430, MW1720) before failures while
-/// running (MW15xx, MW162x, MW1640); kExitOk without errors.
+/// running (MW15xx but the array files' MW1530 to MW1535, MW162x, MW1640); kExitOk without errors.
 int exitCodeOf(const Problems& problems);
 
 /// Prints the problems and gives their exit code.

@@ -3,6 +3,8 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/verbs.h"
 
+#include "core/runtime/npy.h"
+#include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "sim/session/engine.h"
@@ -10,10 +12,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 
 namespace meshwright::cli {
 
 namespace {
+
+std::string timesText(const sim::RunTimes& times)
+{
+    return fmt::format("{} x {} runs: best {}, mean {}\n{}: {}, so sharding is {:.2f} times as fast\n", times.taken.repetitions,
+        times.taken.runs, formatSeconds(times.best), formatSeconds(times.mean), times.unshardedHow,
+        formatSeconds(times.unshardedBest), times.unshardedBest / times.best);
+}
 
 std::string runText(const sim::RunResult& run)
 {
@@ -30,7 +41,65 @@ std::string runText(const sim::RunResult& run)
     if (run.verification)
         text += fmt::format("verified against one device: {} (largest error {:.2e} of the tensor's scale)\n",
             run.verification->passed ? "equal" : "DIFFERENT", run.verification->maxRelError());
+    if (run.times)
+        text += timesText(*run.times);
     return text;
+}
+
+/// `5x5`, or nothing.
+std::optional<sim::TimingChoices> timingOf(const std::string& text)
+{
+    constexpr std::int64_t kMost = 1'000'000;
+    const std::vector<std::string> parts = split(text, 'x');
+    const auto count = [&](std::size_t i) { return parts.size() == 2 ? parseInteger(parts[i]).value_or(0) : 0; };
+    if (count(0) < 1 || count(1) < 1 || count(0) > kMost || count(1) > kMost)
+        return std::nullopt;
+    return sim::TimingChoices{static_cast<int>(count(0)), static_cast<int>(count(1))};
+}
+
+Result<std::vector<HostArray>> readArguments(const std::vector<std::string>& files)
+{
+    std::vector<HostArray> arguments;
+    Problems problems;
+    for (const std::string& file : files) {
+        auto array = readNpy(file);
+        if (array)
+            arguments.push_back(*std::move(array));
+        else
+            append(problems, array.error());
+    }
+    if (!problems.empty())
+        return problems;
+    return arguments;
+}
+
+/// Whole arrays, each file as a whole: result0.npy and so on, grad0.npy for the gradient by argument 0.
+Result<Done> writeResults(const sim::RunResult& run, const std::string& folder, const std::vector<std::string>& names)
+{
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    Problems problems;
+    for (std::size_t i = 0; i < run.results.size(); ++i) {
+        const auto written = writeFileAtomically(std::filesystem::path(folder) / (names[i] + ".npy"), npyBytes(run.results[i]));
+        if (!written)
+            append(problems, written.error());
+    }
+    if (!problems.empty())
+        return problems;
+    return Done{};
+}
+
+/// The names of the results' files: those of the function itself, then the gradients by its floating arguments.
+std::vector<std::string> fileNames(const Function& function, std::size_t count)
+{
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < function.results().size(); ++i)
+        names.push_back(fmt::format("result{}", i));
+    for (std::size_t i = 0; i < function.arguments().size() && names.size() < count; ++i) {
+        if (isFloating(function[function.arguments()[i]].type.dtype))
+            names.push_back(fmt::format("grad{}", i));
+    }
+    return names;
 }
 
 } // namespace
@@ -51,12 +120,35 @@ int runRun(const RunOptions& options, Output& output)
                         "name one with --function: " + join(names, ", "), Place{options.file}}},
             output);
 
+    sim::RunChoices choices{
+        .seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits};
+    choices.gradient = options.gradient;
+    if (!options.time.empty()) {
+        const auto timing = timingOf(options.time);
+        if (!timing)
+            return fail({Problem{"MW1903", fmt::format("--time {} does not say how often", options.time),
+                            "write repetitions x runs, such as 5x5"}},
+                output);
+        choices.timing = *timing;
+    }
+    if (!options.arguments.empty()) {
+        auto arguments = readArguments(options.arguments);
+        if (!arguments)
+            return fail(arguments.error(), output);
+        choices.arguments = *std::move(arguments);
+    }
+
     InterruptWatcher interrupt;
-    const auto run = sim::runProgram(*program, name,
-        {.seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits},
-        interrupt.token());
+    const auto run = sim::runProgram(*program, name, choices, interrupt.token());
     if (!run)
         return interrupt.exitCode() != 0 ? interrupt.exitCode() : fail(inFile(run.error(), options.file), output);
+    if (!run->warnings.empty())
+        printProblems(inFile(run->warnings, options.file), output);
+    if (!options.folder.empty()) {
+        const Function& function = *program->find(name);
+        if (const auto written = writeResults(*run, options.folder, fileNames(function, run->results.size())); !written)
+            return fail(written.error(), output);
+    }
     output.result(runText(*run));
     return run->verification && !run->verification->passed ? kExitMismatch : kExitOk;
 }

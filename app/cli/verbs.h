@@ -126,11 +126,16 @@ int runTrain(const TrainOptions& options, Output& output);
 struct RunOptions {
     std::string file; ///< StableHLO text
     std::string function; ///< empty: the only one
+    std::vector<std::string> arguments; ///< NPY files; none: drawn from the seed
     std::int64_t seed = 0; ///< of the arguments' values
+    std::string folder; ///< where the results go as NPY files; empty: nowhere
+    std::string time; ///< "5x5": repetitions and runs in each; empty: no times
+    bool gradient = false;
     bool verify = false;
     int permits = 0;
 };
-/// Executes a program, sharded as its text says. Problems: MW1732 no such function.
+/// Executes a program, sharded as its text says.
+/// Problems: MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
 struct ReportOptions {

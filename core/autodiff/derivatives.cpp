@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/derivatives.h"
 
+#include "core/autodiff/varying.h"
+#include "core/program/other_op.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -11,6 +14,31 @@ namespace meshwright {
 namespace {
 
 using Dims = std::vector<std::size_t>;
+using Groups = std::vector<std::vector<std::int64_t>>;
+
+/// The operand and the groups of a value that is a sum over devices.
+struct DeviceSum {
+    ValueId operand;
+    BodyCollective collective;
+};
+std::optional<DeviceSum> deviceSumOf(const Function& function, ValueId value, const Mesh* mesh)
+{
+    const OpId producer = function[value].producer;
+    if (mesh == nullptr || !producer.valid() || !isBodyCollective(function[producer]))
+        return std::nullopt;
+    BodyCollective collective = valueOf(bodyCollective(function, function[producer], *mesh));
+    if (collective.kind != OpKind::AllReduce || collective.reduction != ReduceKind::Sum)
+        return std::nullopt;
+    return DeviceSum{function[producer].operands.front(), std::move(collective)};
+}
+
+/// The same groups as in `b`, whatever their order.
+bool haveSameGroups(Groups a, Groups b)
+{
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    return a == b;
+}
 
 bool contains(const Dims& dims, std::size_t dim)
 {
@@ -79,6 +107,9 @@ public:
             }
             m_result[0] = m_b.constrain(m_ct, m_op.as<ConstraintAttributes>().sharding, m_op.as<ConstraintAttributes>().origin);
             break;
+        case OpClass::Other:
+            m_result[0] = isVaried(m_op) ? summed(deviceGroups(variedAxes(m_op, *m_context.mesh), *m_context.mesh)) : exchanged();
+            break;
         default:
             assert(!"no derivative");
         }
@@ -111,6 +142,10 @@ private:
     ValueId productCotangent(std::size_t operand);
     void parts();
     ValueId unsliced();
+    ValueId summed(const Groups& groups);
+    ValueId exchanged();
+    ValueId scattered(BodyCollective gather, ValueId cotangent = {});
+    ValueId ungathered(const BodyCollective& gather);
 
     const DerivativeContext& m_context;
     const Op& m_op;
@@ -427,6 +462,105 @@ ValueId Derivative::productCotangent(std::size_t operand)
     return m_b.convert(permuted(m_b, raw, permutation), ownType.dtype);
 }
 
+ValueId Derivative::summed(const Groups& groups)
+{
+    BodyCollective sum;
+    sum.groups = groups;
+    return groups.front().size() == 1 ? m_ct : addBodyCollective(m_b, sum, m_ct, *m_context.mesh);
+}
+
+/// The transpose of a collective. Its operand differs over all axes that it touches; whether its result does is told by its groups.
+ValueId Derivative::exchanged()
+{
+    const Mesh& mesh = *m_context.mesh;
+    BodyCollective collective = valueOf(bodyCollective(m_context.forward, m_op, mesh));
+    const bool overAxes = axesOfGroups(collective.groups, mesh).has_value();
+    switch (collective.kind) {
+    case OpKind::AllReduce: // the sum is one value for all, or with groups of no axes one for each device
+        return overAxes ? m_ct : summed(collective.groups);
+    case OpKind::AllGather:
+        return overAxes ? ungathered(collective) : scattered(collective);
+    case OpKind::ReduceScatter:
+        collective.kind = OpKind::AllGather;
+        collective.join = collective.split;
+        break;
+    case OpKind::AllToAll:
+        std::swap(collective.split, collective.join);
+        break;
+    default: {
+        std::vector<std::int64_t> inverse(collective.sources.size(), -1);
+        for (std::size_t target = 0; target < collective.sources.size(); ++target) {
+            if (collective.sources[target] >= 0)
+                inverse[static_cast<std::size_t>(collective.sources[target])] = static_cast<std::int64_t>(target);
+        }
+        collective.sources = std::move(inverse);
+    }
+    }
+    return addBodyCollective(m_b, collective, m_ct, mesh);
+}
+
+ValueId Derivative::scattered(BodyCollective gather, ValueId cotangent)
+{
+    gather.kind = OpKind::ReduceScatter;
+    gather.split = gather.join;
+    return addBodyCollective(m_b, gather, cotangent.valid() ? cotangent : m_ct, *m_context.mesh);
+}
+
+/// The gathered value is one for all, and so is its cotangent: each device takes the part that it gave. Where the cotangent is a sum over
+/// these devices, only the parts need to be summed.
+ValueId Derivative::ungathered(const BodyCollective& gather)
+{
+    const auto sum = deviceSumOf(m_b.function(), m_ct, m_context.mesh);
+    if (sum && haveSameGroups(sum->collective.groups, gather.groups))
+        return scattered(gather, sum->operand);
+    const Shape& piece = operandType(0).shape;
+    std::vector<ValueId> operands{m_ct};
+    for (std::size_t dim = 0; dim < piece.size(); ++dim)
+        operands.push_back(dim == gather.join ? addPlaceInGroup(m_b, gather.groups, *m_context.mesh, piece[dim])
+                                              : m_b.splat({DType::S32, {}}, 0.0));
+    return m_b.add(OpKind::DynamicSlice, std::move(operands), DynamicSliceAttributes{piece});
+}
+
+/// The sum of two sums over the same devices as one; invalid when they are none.
+ValueId oneDeviceSum(Builder& backward, ValueId a, ValueId b, const Mesh* mesh)
+{
+    const auto first = deviceSumOf(backward.function(), a, mesh);
+    const auto second = deviceSumOf(backward.function(), b, mesh);
+    if (!first || !second || !haveSameGroups(first->collective.groups, second->collective.groups))
+        return {};
+    return addBodyCollective(
+        backward, first->collective, addedCotangents(backward, first->operand, second->operand, mesh), *mesh);
+}
+
+} // namespace
+
+ValueId addedCotangents(Builder& backward, ValueId a, ValueId b, const Mesh* mesh)
+{
+    if (const ValueId sum = oneDeviceSum(backward, a, b, mesh); sum.valid())
+        return sum;
+    // One of them may have such a sum as its last term.
+    for (const auto& [whole, other] : {std::pair(a, b), std::pair(b, a)}) {
+        const OpId producer = backward.function()[whole].producer;
+        if (mesh == nullptr || !producer.valid() || backward.function()[producer].kind != OpKind::Add)
+            continue;
+        const std::vector<ValueId> terms = backward.function()[producer].operands;
+        for (std::size_t term = 0; term < 2; ++term) {
+            if (const ValueId sum = oneDeviceSum(backward, terms[term], other, mesh); sum.valid())
+                return backward.binary(OpKind::Add, terms[1 - term], sum);
+        }
+    }
+    return backward.binary(OpKind::Add, a, b);
+}
+
+namespace {
+
+/// A collective of one array that moves or sums.
+bool isLinearCollective(const Function& function, const Op& op)
+{
+    return isBodyCollective(op) && op.operands.size() == 1
+        && (op.bodies.empty() || combinerIn(function, op.bodies.front()) == ReduceKind::Sum);
+}
+
 } // namespace
 
 Differentiability differentiability(const Function& function, const Op& op)
@@ -456,17 +590,20 @@ Differentiability differentiability(const Function& function, const Op& op)
     }
     switch (opInfo(op.kind).opClass) {
     case OpClass::Parts:
-        return op.kind == OpKind::Slice || op.kind == OpKind::Concatenate || op.kind == OpKind::Gather ? Differentiability::Smooth
-                                                                                                       : Differentiability::Unknown;
+        return op.kind == OpKind::Slice || op.kind == OpKind::Concatenate || op.kind == OpKind::Gather
+            ? Differentiability::Smooth
+            : Differentiability::Unknown;
     case OpClass::Barrier:
     case OpClass::Collective:
     case OpClass::Transfer:
-    case OpClass::Other:
         return Differentiability::Unknown;
+    case OpClass::Other:
+        return isVaried(op) || isLinearCollective(function, op) ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Ternary:
         return op.kind == OpKind::Select ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Control:
-        return op.kind == OpKind::Repeat ? Differentiability::Smooth : Differentiability::Unknown;
+        return op.kind == OpKind::Repeat || op.kind == OpKind::Computation ? Differentiability::Smooth
+                                                                           : Differentiability::Unknown;
     default:
         return Differentiability::Smooth;
     }

@@ -16,6 +16,7 @@ struct DerivativeContext {
     Builder& backward;
     std::vector<bool> wanted; ///< for each operand: is its cotangent asked for
     std::function<ValueId(ValueId)> primal; ///< a forward value, made readable in the backward function
+    const Mesh* mesh = nullptr; ///< of the manual computation that the op is in; none: it is in none
 };
 
 /// How an op passes changes of its operands on.
@@ -30,7 +31,12 @@ Differentiability differentiability(const Function& function, const Op& op);
 /// operand is not floating. Ops are added at the end of the backward block. An operand that occurs twice has two entries, to be added.
 ///
 /// At ties, maximum and minimum give half to each side and a max or min reduction divides evenly, as in JAX.
-/// Preconditions: the op is Smooth and not Repeat.
+/// In a manual computation the cotangent of a value is its device's part: complete, and the same over all axes over which the value is
+/// (varying.h). Collectives give their transposes: a gather a reduce-scatter, a permutation its inverse.
+/// Preconditions: the op is Smooth and neither Repeat nor a computation; collectives stand in a manual computation.
 std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent);
+
+/// The sum of two cotangents of one value. Two sums over the same devices become one sum of both.
+ValueId addedCotangents(Builder& backward, ValueId a, ValueId b, const Mesh* mesh);
 
 } // namespace meshwright

@@ -2,6 +2,8 @@
 #include "core/autodiff/differentiate.h"
 
 #include "core/autodiff/derivatives.h"
+#include "core/autodiff/varying.h"
+#include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
@@ -69,6 +71,11 @@ private:
                     markVaried(op.bodies.front());
                 while (markAlike(m_varied, body.results, body.arguments, op.as<RepeatAttributes>().carries));
                 markAlike(m_varied, body.results, op.results, op.results.size());
+            } else if (op.kind == OpKind::Computation) {
+                const Block& body = m_function[op.bodies.front()];
+                markAlike(m_varied, op.operands, body.arguments, op.operands.size());
+                markVaried(op.bodies.front());
+                markAlike(m_varied, body.results, op.results, op.results.size());
             } else if (any(m_varied, op.operands) && differentiability(m_function, op) != Differentiability::Flat) {
                 for (const ValueId result : op.results)
                     mark(m_varied, result);
@@ -88,6 +95,11 @@ private:
                     markUseful(op.bodies.front());
                 while (markAlike(m_useful, body.arguments, body.results, op.as<RepeatAttributes>().carries));
                 markAlike(m_useful, body.arguments, op.operands, op.operands.size());
+            } else if (op.kind == OpKind::Computation) {
+                const Block& body = m_function[op.bodies.front()];
+                markAlike(m_useful, op.results, body.results, op.results.size());
+                markUseful(op.bodies.front());
+                markAlike(m_useful, body.arguments, op.operands, op.operands.size());
             } else if (any(m_useful, op.results) && differentiability(m_function, op) != Differentiability::Flat) {
                 for (const ValueId operand : op.operands)
                     mark(m_useful, operand);
@@ -100,25 +112,60 @@ private:
     std::vector<bool> m_useful;
 };
 
+std::int32_t meshIndexOf(const ComputationAttributes& computation)
+{
+    const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+    return shardings.empty() ? 0 : shardings.front().mesh;
+}
+
+/// The type of the whole that pieces of this type make, split over the manual axes of the sharding.
+TensorType wholeOf(TensorType piece, const TensorSharding& sharding, const std::vector<std::int32_t>& manualAxes)
+{
+    for (std::size_t dim = 0; dim < piece.shape.size(); ++dim) {
+        for (const AxisRef& axis : sharding.dims[dim].axes) {
+            if (std::binary_search(manualAxes.begin(), manualAxes.end(), axis.axis))
+                piece.shape[dim] *= axis.size;
+        }
+    }
+    return piece;
+}
+
+/// Where a block stands.
+struct Surroundings {
+    const std::vector<NamedMesh>& meshes;
+    const CarriedOutAgain& again;
+    std::size_t ops = 0; ///< of the function; later ones are ours, and `again` knows nothing of them
+    const Mesh* manual = nullptr; ///< of the manual computation around it; none: it is in none
+};
+
+/// A seeded result of a block, and what its cotangent is multiplied with.
+struct Seed {
+    std::size_t result = 0;
+    double scale = 1.0;
+};
+
 /// The backward run of one block, as a function: (residuals.., cotangents of the seeded results) -> cotangents of the wanted arguments.
 class BlockReverse {
 public:
-    /// `forward` is given further stacked results where a backward Repeat needs values from inside a forward one.
-    BlockReverse(Function& forward, const Activity& active, const CarriedOutAgain& again, BlockId block,
-        const std::vector<std::size_t>& seeds)
+    /// `forward` is given further results where a backward Repeat or computation needs values from inside a forward one.
+    BlockReverse(Function& forward, const Activity& active, BlockId block, const std::vector<Seed>& seeds,
+        const Surroundings& surroundings)
         : m_forward(forward)
         , m_active(active)
-        , m_again(again)
         , m_block(block)
+        , m_surroundings(surroundings)
         , m_builder(m_backward)
         , m_cotangents(forward.values.size())
     {
         m_builder.setPhase(Phase::Backward);
-        for (const std::size_t seed : seeds) {
-            const ValueId value = m_forward[block].results[seed];
+        for (const Seed& seed : seeds) {
+            const ValueId value = m_forward[block].results[seed.result];
             const ValueId argument = m_builder.argument(m_forward[value].type, {}, Role::Gradient);
             m_seedArguments.push_back(argument);
-            accumulate(value, argument);
+            accumulate(value,
+                seed.scale == 1.0
+                    ? argument
+                    : m_builder.binary(OpKind::Multiply, argument, m_builder.splat(m_forward[value].type, seed.scale)));
         }
         const std::vector<OpId> ops = m_forward[block].ops;
         for (auto at = ops.rbegin(); at != ops.rend(); ++at)
@@ -151,7 +198,7 @@ private:
     void accumulate(ValueId value, ValueId cotangent)
     {
         ValueId& sum = m_cotangents[value.at()];
-        sum = sum.valid() ? m_builder.binary(OpKind::Add, sum, cotangent) : cotangent;
+        sum = sum.valid() ? addedCotangents(m_builder, sum, cotangent, m_surroundings.manual) : cotangent;
     }
 
     /// Once every use of a named value has been reversed, its cotangent is known by that name: "grad.act.layers.1".
@@ -174,7 +221,10 @@ private:
         nameCotangent(op.results.front());
         if (op.kind == OpKind::Repeat)
             return reverseRepeat(id);
-        DerivativeContext context{m_forward, op, m_builder, {}, [this](ValueId value) { return primal(value); }};
+        if (op.kind == OpKind::Computation)
+            return reverseComputation(id);
+        DerivativeContext context{
+            m_forward, op, m_builder, {}, [this](ValueId value) { return primal(value); }, m_surroundings.manual};
         for (const ValueId operand : op.operands)
             context.wanted.push_back(m_active(operand));
         const std::vector<ValueId> cotangents = operandCotangents(context, cotangent(op.results.front()));
@@ -210,14 +260,16 @@ private:
     bool isCarriedOutAgain(ValueId value) const
     {
         const OpId producer = m_forward[value].producer;
-        return m_again && producer.valid() && m_forward[producer].results.size() == 1 && m_forward[producer].bodies.empty()
-            && m_again(producer);
+        return m_surroundings.again && producer.valid() && producer.at() < m_surroundings.ops
+            && m_forward[producer].results.size() == 1 && m_forward[producer].bodies.empty() && m_surroundings.again(producer);
     }
 
     ValueId primal(ValueId value)
     {
         if (const auto known = m_primals.find(value); known != m_primals.end())
             return known->second;
+        if (const OpId producer = m_forward[value].producer; producer.valid() && isVaried(m_forward[producer]))
+            return m_primals[value] = primal(m_forward[producer].operands.front());
         ValueId here;
         if (isFromNothing(value) || isSpreading(value) || isCarriedOutAgain(value)) {
             const Op op = m_forward[m_forward[value].producer];
@@ -239,10 +291,22 @@ private:
     void reverseRepeat(OpId id);
     ValueId stackedResidual(OpId repeat, ValueId inner);
 
+    /// What a backward computation takes: values of this block, and how they lie.
+    struct ComputationInput {
+        ValueId value;
+        std::optional<TensorSharding> sharding; ///< none: a named computation that says nothing
+    };
+    void reverseComputation(OpId id);
+    ComputationInput computationResidual(OpId computation, ValueId inner);
+    std::vector<Seed> computationSeeds(const Op& op, const std::vector<AxisSet>& varying, const Mesh& mesh) const;
+    ValueId singleElement(BlockId block, ValueId scalar);
+    std::vector<ValueId> addManual(const ComputationAttributes& forward, const std::vector<ComputationInput>& inputs,
+        const Function& body, const std::vector<std::size_t>& wanted);
+
     Function& m_forward;
     const Activity& m_active;
-    const CarriedOutAgain& m_again;
     BlockId m_block;
+    const Surroundings& m_surroundings;
     Function m_backward;
     Builder m_builder;
     std::vector<ValueId> m_cotangents; ///< by forward value
@@ -285,17 +349,17 @@ void BlockReverse::reverseRepeat(OpId id)
     const std::size_t firstInvariant = attributes.carries + attributes.stacked;
 
     std::vector<std::size_t> carries; // whose cotangents the loop carries
-    std::vector<std::size_t> seeds; // results of the body with a cotangent
+    std::vector<Seed> seeds; // results of the body with a cotangent
     for (std::size_t i = 0; i < attributes.carries; ++i) {
         if (m_active(body.results[i]))
-            seeds.push_back(i);
+            seeds.push_back({i});
         if (m_active(body.results[i]) || m_active(body.arguments[i]))
             carries.push_back(i);
     }
     const std::size_t seededCarries = seeds.size();
     for (std::size_t i = attributes.carries; i < op.results.size(); ++i) {
         if (cotangent(op.results[i]).valid())
-            seeds.push_back(i);
+            seeds.push_back({i});
     }
     std::vector<std::size_t> stacked;
     std::vector<std::size_t> invariants;
@@ -304,7 +368,7 @@ void BlockReverse::reverseRepeat(OpId id)
             (i < firstInvariant ? stacked : invariants).push_back(i);
     }
 
-    BlockReverse inner(m_forward, m_active, m_again, op.bodies.front(), seeds);
+    BlockReverse inner(m_forward, m_active, op.bodies.front(), seeds, m_surroundings);
     std::vector<ValueId> innerResults;
     const auto innerCotangent = [&](std::size_t argument) {
         const ValueId known = inner.cotangent(body.arguments[argument]);
@@ -324,7 +388,7 @@ void BlockReverse::reverseRepeat(OpId id)
         initial.push_back(zeros(op.operands[i]));
     std::vector<ValueId> slices;
     for (std::size_t i = seededCarries; i < seeds.size(); ++i)
-        slices.push_back(cotangent(op.results[seeds[i]]));
+        slices.push_back(cotangent(op.results[seeds[i].result]));
     std::vector<ValueId> constant;
     std::vector<std::pair<bool, std::size_t>> residualPlace; // among the stacked ones, or among the invariants
     for (const ValueId residual : residuals) {
@@ -350,8 +414,8 @@ void BlockReverse::reverseRepeat(OpId id)
         call.push_back(arguments[initial.size() + (isSlice ? place : slices.size() + place)]);
     for (std::size_t i = 0; i < seeds.size(); ++i) {
         if (i < seededCarries)
-            call.push_back(
-                arguments[static_cast<std::size_t>(std::find(carries.begin(), carries.end(), seeds[i]) - carries.begin())]);
+            call.push_back(arguments[static_cast<std::size_t>(
+                std::find(carries.begin(), carries.end(), seeds[i].result) - carries.begin())]);
         else
             call.push_back(arguments[initial.size() + i - seededCarries]);
     }
@@ -376,6 +440,158 @@ void BlockReverse::reverseRepeat(OpId id)
         accumulate(op.operands[stacked[i]], results[initial.size() + i]);
 }
 
+/// A value of one element for a scalar, appended to a forward block.
+ValueId BlockReverse::singleElement(BlockId block, ValueId scalar)
+{
+    Builder forward(m_forward);
+    forward.setBlock(block);
+    return forward.add(OpKind::Reshape, {scalar}, ReshapeAttributes{{1}});
+}
+
+/// A value inside a computation as one of its results. Of a manual one, what differs over some axes is put together along dimension 0.
+BlockReverse::ComputationInput BlockReverse::computationResidual(OpId id, ValueId inner)
+{
+    const BlockId body = m_forward[id].bodies.front();
+    std::optional<TensorSharding> sharding;
+    if (isManual(m_forward[id]) || !m_forward[id].as<ComputationAttributes>().outShardings.empty()) {
+        sharding = TensorSharding::openOf(m_forward[inner].type.shape.size());
+        sharding->mesh = meshIndexOf(m_forward[id].as<ComputationAttributes>());
+    }
+    TensorType type = m_forward[inner].type;
+    if (isManual(m_forward[id])) {
+        const Mesh& mesh = m_surroundings.meshes[static_cast<std::size_t>(sharding->mesh)].mesh;
+        const AxisSet axes = varyingAxes(m_forward, id, mesh)[inner.at()];
+        if (!axes.empty() && type.shape.empty()) {
+            inner = singleElement(body, inner);
+            type = m_forward[inner].type;
+            sharding->dims.resize(1);
+        }
+        for (const std::int32_t axis : axes)
+            sharding->dims.front().axes.push_back(wholeAxis(mesh, static_cast<std::size_t>(axis)));
+        for (const std::int32_t axis : axes)
+            type.shape.front() *= mesh.axes()[static_cast<std::size_t>(axis)].size;
+    }
+    Value result;
+    result.type = std::move(type);
+    result.role = m_forward[inner].role;
+    result.block = m_block;
+    result.producer = id;
+    result.index = m_forward[id].results.size();
+    const ValueId made(m_forward.values.size());
+    m_forward.values.push_back(std::move(result));
+    m_forward[id].results.push_back(made);
+    m_forward[body].results.push_back(inner);
+    if (sharding)
+        m_forward[id].as<ComputationAttributes>().outShardings.push_back(*sharding);
+    return {made, sharding};
+}
+
+/// The results with a cotangent. A result that is to be the same on several devices, and of which that is not known, counts on each of
+/// them for its share.
+std::vector<Seed> BlockReverse::computationSeeds(const Op& op, const std::vector<AxisSet>& varying, const Mesh& mesh) const
+{
+    std::vector<Seed> seeds;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        if (!cotangent(op.results[i]).valid())
+            continue;
+        Seed seed{i};
+        if (isManual(op)) {
+            AxisSet shared = varying[m_forward[op.bodies.front()].results[i].at()];
+            for (const DimSharding& dim : op.as<ComputationAttributes>().outShardings[i].dims) {
+                for (const AxisRef& axis : dim.axes)
+                    shared.erase(axis.axis);
+            }
+            for (const std::int32_t axis : shared)
+                seed.scale /= static_cast<double>(mesh.axes()[static_cast<std::size_t>(axis)].size);
+        }
+        seeds.push_back(seed);
+    }
+    return seeds;
+}
+
+/// A computation in the other direction: it takes the values that it reads and the cotangents of the results, and gives the cotangents of
+/// the operands, each as it lies in the forward one.
+void BlockReverse::reverseComputation(OpId id)
+{
+    const Op op = m_forward[id];
+    const auto& computation = op.as<ComputationAttributes>();
+    const Block body = m_forward[op.bodies.front()];
+    const bool manual = isManual(op);
+    static const Mesh kNoMesh;
+    const Mesh& mesh = manual ? m_surroundings.meshes[static_cast<std::size_t>(meshIndexOf(computation))].mesh : kNoMesh;
+    const Surroundings inside{
+        m_surroundings.meshes, m_surroundings.again, m_surroundings.ops, manual ? &mesh : m_surroundings.manual};
+    const std::vector<Seed> seeds
+        = computationSeeds(op, manual ? varyingAxes(m_forward, id, mesh) : std::vector<AxisSet>(), mesh);
+
+    BlockReverse inner(m_forward, m_active, op.bodies.front(), seeds, inside);
+    std::vector<std::size_t> wanted;
+    std::vector<ValueId> innerResults;
+    for (std::size_t i = 0; i < body.arguments.size(); ++i) {
+        if (!m_active(body.arguments[i]))
+            continue;
+        wanted.push_back(i);
+        const ValueId known = inner.cotangent(body.arguments[i]);
+        innerResults.push_back(known.valid() ? known : inner.zeros(body.arguments[i]));
+    }
+    auto [innerFunction, residuals] = inner.finish(std::move(innerResults));
+
+    const auto shardingAt = [](const std::vector<TensorSharding>& shardings, std::size_t i) {
+        return shardings.empty() ? std::nullopt : std::optional(shardings[i]);
+    };
+    std::vector<ComputationInput> inputs;
+    for (const ValueId residual : residuals) {
+        const auto argument = static_cast<std::size_t>(
+            std::find(body.arguments.begin(), body.arguments.end(), residual) - body.arguments.begin());
+        if (argument < body.arguments.size()) {
+            inputs.push_back({primal(op.operands[argument]), shardingAt(computation.inShardings, argument)});
+        } else {
+            const ComputationInput made = computationResidual(id, residual);
+            inputs.push_back({primal(made.value), made.sharding});
+        }
+    }
+    for (const Seed& seed : seeds)
+        inputs.push_back({cotangent(op.results[seed.result]), shardingAt(computation.outShardings, seed.result)});
+
+    std::vector<ValueId> results;
+    if (manual) {
+        results = addManual(computation, inputs, innerFunction, wanted);
+    } else {
+        std::vector<ValueId> operands;
+        for (const ComputationInput& input : inputs)
+            operands.push_back(input.value);
+        results = inlineCall(m_builder, innerFunction, operands);
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        accumulate(op.operands[wanted[i]], results[i]);
+}
+
+/// A manual computation of the backward run, whose body is `body`.
+std::vector<ValueId> BlockReverse::addManual(const ComputationAttributes& forward, const std::vector<ComputationInput>& inputs,
+    const Function& body, const std::vector<std::size_t>& wanted)
+{
+    ComputationAttributes computation;
+    computation.manualAxes = forward.manualAxes;
+    std::vector<ValueId> operands;
+    std::vector<TensorType> pieces;
+    for (const ComputationInput& input : inputs) {
+        operands.push_back(input.value);
+        computation.inShardings.push_back(*input.sharding);
+        pieces.push_back(manualPiece(m_builder.type(input.value), *input.sharding, computation.manualAxes).value());
+    }
+    std::vector<TensorType> results;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        computation.outShardings.push_back(forward.inShardings[wanted[i]]);
+        results.push_back(wholeOf(body[body.results()[i]].type, computation.outShardings.back(), computation.manualAxes));
+    }
+    const OpId op = m_builder.beginOp(OpKind::Computation, std::move(operands), std::move(computation));
+    std::vector<ValueId> arguments = m_builder.beginBody(op, pieces);
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        arguments[i] = m_builder.reshape(arguments[i], body[body.arguments()[i]].type.shape);
+    m_builder.setResults(inlineCall(m_builder, body, arguments));
+    return m_builder.endOp(op, results);
+}
+
 Problems problemsOf(const Function& function, const std::vector<std::size_t>& wrt, const std::vector<std::size_t>& seeds)
 {
     Problems problems;
@@ -393,22 +609,77 @@ Problems problemsOf(const Function& function, const std::vector<std::size_t>& wr
     return problems;
 }
 
-Problems unknownDerivatives(const Function& function, const Activity& active)
-{
-    Problems problems;
-    std::set<std::string> reported;
-    forEachOp(function, [&](OpId id) {
-        const Op& op = function[id];
-        const bool isOnTheWay = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId value) { return active(value); })
-            && std::any_of(op.results.begin(), op.results.end(), [&](ValueId value) { return active(value); });
-        if (isOnTheWay && differentiability(function, op) == Differentiability::Unknown
-            && reported.insert(std::string(opName(op))).second)
-            problems.push_back({"MW1310",
+/// Looks at every op on the way for one without a derivative, and at manual computations for what spoils theirs.
+class DerivativeCheck {
+public:
+    DerivativeCheck(const Function& function, const Activity& active, const std::vector<NamedMesh>& meshes)
+        : m_function(function)
+        , m_active(active)
+        , m_meshes(meshes)
+    {
+    }
+
+    Problems run()
+    {
+        visit(kBody, nullptr);
+        return std::move(m_problems);
+    }
+
+private:
+    void visit(BlockId block, const Mesh* manual)
+    {
+        for (const OpId id : m_function[block].ops) {
+            const Op& op = m_function[id];
+            const bool isUnknown = differentiability(m_function, op) == Differentiability::Unknown
+                || (isBodyCollective(op) && manual == nullptr) || (isManual(op) && (manual != nullptr || m_meshes.empty()));
+            if (isUnknown && isOnTheWay(op))
+                report(op);
+            if (isBodyCollective(op) && manual != nullptr) {
+                if (const auto collective = bodyCollective(m_function, op, *manual); !collective)
+                    append(m_problems, collective.error());
+            }
+            const Mesh* inside = manual;
+            if (isManual(op) && !m_meshes.empty())
+                inside = &m_meshes[static_cast<std::size_t>(meshIndexOf(op.as<ComputationAttributes>()))].mesh;
+            for (const BlockId body : op.bodies)
+                visit(body, inside);
+        }
+    }
+
+    bool isOnTheWay(const Op& op) const
+    {
+        const auto isActive = [this](ValueId value) { return m_active(value); };
+        return std::any_of(op.operands.begin(), op.operands.end(), isActive)
+            && std::any_of(op.results.begin(), op.results.end(), isActive);
+    }
+
+    void report(const Op& op)
+    {
+        if (m_reported.insert(std::string(opName(op))).second)
+            m_problems.push_back({"MW1310",
                 fmt::format("no derivative is known for {}, which makes {} in \"{}\"", opName(op),
-                    valueText(function, op.results.front()), function.name),
+                    valueText(m_function, op.results.front()), m_function.name),
                 "keep it out of what the loss depends on, or differentiate before the program is partitioned"});
+    }
+
+    const Function& m_function;
+    const Activity& m_active;
+    const std::vector<NamedMesh>& m_meshes;
+    std::set<std::string> m_reported;
+    Problems m_problems;
+};
+
+/// All manual computations say where values become different from device to device.
+void varyAll(Function& function, const Activity& active, const std::vector<NamedMesh>& meshes)
+{
+    std::vector<OpId> computations;
+    forEachOp(function, [&](OpId id) {
+        if (isManual(function[id]))
+            computations.push_back(id);
     });
-    return problems;
+    for (const OpId id : computations)
+        insertVaried(function, id, meshes[static_cast<std::size_t>(meshIndexOf(function[id].as<ComputationAttributes>()))].mesh,
+            [&active](ValueId value) { return active(value); });
 }
 
 std::string nameOr(const std::string& name, const std::string& other, std::size_t index)
@@ -419,16 +690,27 @@ std::string nameOr(const std::string& name, const std::string& other, std::size_
 } // namespace
 
 Result<Differentiated> differentiate(const Function& function, const std::vector<std::size_t>& wrt,
-    const std::vector<std::size_t>& seeds, const CarriedOutAgain& again)
+    const std::vector<std::size_t>& seeds, const CarriedOutAgain& again, const std::vector<NamedMesh>& meshes)
 {
     if (Problems problems = problemsOf(function, wrt, seeds); !problems.empty())
         return problems;
     Function forward = function;
-    const Activity active(function, wrt, seeds);
-    if (Problems problems = unknownDerivatives(function, active); !problems.empty())
-        return problems;
+    const bool manual = hasManualComputation(function);
+    {
+        const Activity activeBefore(function, wrt, seeds);
+        if (Problems problems = DerivativeCheck(function, activeBefore, meshes).run(); !problems.empty())
+            return problems;
+        if (manual && !meshes.empty())
+            varyAll(forward, activeBefore, meshes);
+    }
+    const Function varied = forward; // what `active` speaks of
+    const Activity active(varied, wrt, seeds);
 
-    BlockReverse reverse(forward, active, again, kBody, seeds);
+    const Surroundings outside{meshes, again, function.ops.size()};
+    std::vector<Seed> seeded;
+    for (const std::size_t seed : seeds)
+        seeded.push_back({seed});
+    BlockReverse reverse(forward, active, kBody, seeded, outside);
     Builder& builder = reverse.builder();
     for (std::size_t i = 0; i < seeds.size(); ++i) {
         const std::string name = function.resultNames.empty() ? std::string() : function.resultNames[seeds[i]];
@@ -463,6 +745,10 @@ Result<Differentiated> differentiate(const Function& function, const std::vector
             forward.resultNames.push_back(fmt::format("residual.{}", nameOr(forward[residuals[i]].name, "", i)));
         if (!forward.resultShardings.empty())
             forward.resultShardings.emplace_back();
+    }
+    if (manual) {
+        eraseVaried(forward);
+        eraseDeadOps(backward); // sums over devices that became others
     }
     return Differentiated{compacted(std::move(forward)), compacted(std::move(backward))};
 }

@@ -43,8 +43,11 @@ std::vector<CollectiveUse> collectivesOf(const DeviceFunction& device, const Mes
             if (!isCollective(op.kind) || op.kind == OpKind::AllSlice)
                 continue;
             const auto& attributes = op.as<CollectiveAttributes>();
-            uses.push_back({id, op.kind, axesText(attributes.axes, mesh), shardCount(attributes.axes), times,
-                payloadBytes(function, id), op.phase, attributes.cause});
+            const bool listed = attributes.pieces && !attributes.pieces->groups.empty();
+            const std::int64_t size
+                = listed ? static_cast<std::int64_t>(attributes.pieces->groups.front().size()) : shardCount(attributes.axes);
+            uses.push_back({id, op.kind, axesText(attributes.axes, mesh), size, times, payloadBytes(function, id), op.phase,
+                attributes.cause});
         }
     };
     visitBlock(visitBlock, BlockId(std::int32_t{0}), 1);

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/partition.h"
 
+#include "core/partition/body_lowering.h"
 #include "core/partition/explicit_reshards.h"
 #include "core/partition/op_layout.h"
 #include "core/partition/reshard_passes.h"
 #include "core/partition/reshard_steps.h"
 #include "core/program/builder.h"
 #include "core/program/other_op.h"
+#include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 namespace meshwright {
 
@@ -358,14 +361,25 @@ private:
         return cause;
     }
 
+    /// The value's name, or that of what is passed to a manual computation for it; empty when there is none.
+    std::string nameOf(ValueId value) const
+    {
+        if (!m_source[value].name.empty())
+            return m_source[value].name;
+        const auto passed = m_passed.find(value);
+        return passed == m_passed.end() ? std::string() : nameOf(passed->second);
+    }
+
     std::string describeUnnamed(ValueId value) const
     {
         const OpId producer = m_source[value].producer;
+        if (const std::string name = nameOf(value); !name.empty())
+            return name;
         if (!producer.valid())
             return "a loop's value";
         for (const ValueId operand : m_source[producer].operands) {
-            if (!m_source[operand].name.empty())
-                return fmt::format("{}({}, ..)", opName(m_source[producer]), m_source[operand].name);
+            if (const std::string name = nameOf(operand); !name.empty())
+                return fmt::format("{}({}, ..)", opName(m_source[producer]), name);
         }
         return fmt::format("the result of {}", opName(m_source[producer]));
     }
@@ -425,6 +439,10 @@ private:
                 partitionBarrier(op);
             else if (op.kind == OpKind::Computation)
                 partitionComputation(op);
+            else if (m_manual.mesh >= 0 && isBodyCollective(op))
+                partitionBodyCollective(op);
+            else if (m_manual.mesh >= 0 && isPartitionId(op))
+                partitionDeviceId(op);
             else if (!op.results.empty() && (isLeaf(op.results.front()) || isBroadcastScalar(op.results.front())))
                 continue; // made where it is needed
             else if (!keepPartial(op))
@@ -459,6 +477,14 @@ private:
         const Version from = m_versions[operand.at()].front();
         const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
         CollectiveAttributes attributes = op.as<CollectiveAttributes>();
+        if (attributes.pieces) {
+            m_problems.push_back({"MW1265",
+                fmt::format("{} in \"{}\" exchanges what devices have already: the program is one on shards", opName(op.kind),
+                    m_source.name),
+                "partition the program that it was made from"});
+            makeUp(result);
+            return;
+        }
         TensorSharding to = declared(result);
         to.unreducedKind = from.layout.unreducedKind;
         to.unreduced = from.layout.unreduced;
@@ -492,23 +518,153 @@ private:
     /// A named computation is its ops.
     void partitionComputation(const Op& op)
     {
+        if (isManual(op))
+            return partitionManual(op);
         const Block& body = m_source[op.bodies.front()];
-        if (!op.as<ComputationAttributes>().manualAxes.empty()) {
-            m_problems.push_back({"MW1240",
-                fmt::format(
-                    "{} in \"{}\" says itself what each device does; it is not partitioned", opName(op.kind), m_source.name),
-                "write the program without manual axes"});
-            for (const ValueId result : op.results)
-                m_versions[result.at()].push_back(
-                    {declared(result), m_builder.splat(localType(result, declared(result)), 0.0), op.phase, true});
-            return;
-        }
         for (std::size_t i = 0; i < op.operands.size(); ++i)
             pass(op.operands[i], body.arguments[i], op);
         partitionBlock(body);
         m_builder.setPhase(op.phase);
         for (std::size_t i = 0; i < op.results.size(); ++i)
             pass(body.results[i], op.results[i], op);
+    }
+
+    // ---- manual computations
+
+    /// Its body is what every device runs already, over the manual axes; along the others it is partitioned like everything else. Values
+    /// inside are pieces of what lies outside, and belong to arrays of their own whose shapes are those in the text.
+    void partitionManual(const Op& op)
+    {
+        const ComputationAttributes& computation = op.as<ComputationAttributes>();
+        const Block& body = m_source[op.bodies.front()];
+        const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+        if (shardings.empty())
+            return;
+        const Mesh& mesh = meshOf(shardings.front());
+        const Manual outer = m_manual;
+        m_manual.mesh = shardings.front().mesh;
+        m_manual.axes.insert(m_manual.axes.end(), computation.manualAxes.begin(), computation.manualAxes.end());
+        std::sort(m_manual.axes.begin(), m_manual.axes.end());
+        const bool hasAutomatic = hasAutomaticAxes(mesh);
+
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            const TensorSharding layout = evened(layoutOnly(computation.inShardings[i]), globalShape(op.operands[i]));
+            const ValueId argument = body.arguments[i];
+            m_passed[argument] = op.operands[i];
+            ValueId local
+                = obtain(op.operands[i], layout, op.phase, "manual_computation", fmt::format("in_sharding {}", i), true);
+            const TensorSharding inside = withoutManualAxes(layout, computation.manualAxes);
+            if (hasAutomatic) { // inside it may be moved, by what it is there
+                local = copied(local);
+                describe(local, inside, globalShape(argument));
+            }
+            m_versions[argument.at()].push_back({inside, local, op.phase, true});
+        }
+        partitionBlock(body);
+        m_builder.setPhase(op.phase);
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            const TensorSharding layout = evened(layoutOnly(computation.outShardings[i]), globalShape(op.results[i]));
+            const ValueId local = obtain(body.results[i], withoutManualAxes(layout, computation.manualAxes), op.phase,
+                "manual_computation", fmt::format("out_sharding {}", i), true);
+            define(op.results[i], layout, copied(local));
+        }
+        m_manual = outer;
+    }
+
+    bool hasAutomaticAxes(const Mesh& mesh) const
+    {
+        for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+            if (mesh.axes()[axis].size > 1
+                && !std::binary_search(m_manual.axes.begin(), m_manual.axes.end(), static_cast<std::int32_t>(axis)))
+                return true;
+        }
+        return false;
+    }
+
+    /// A value of its own for what a device has, as it lies somewhere else; buffers are shared where they can be.
+    ValueId copied(ValueId local)
+    {
+        return m_builder.add(OpKind::Reshape, {local}, ReshapeAttributes{m_device.function[local].type.shape});
+    }
+
+    /// A collective that the body says itself.
+    void partitionBodyCollective(const Op& op)
+    {
+        const Mesh& mesh = m_meshes[static_cast<std::size_t>(m_manual.mesh)].mesh;
+        const auto collective = bodyCollective(m_source, op, mesh);
+        if (!collective)
+            append(m_problems, collective.error());
+        else if (auto problem = crossesAutomaticAxes(*collective, op, m_manual.axes, mesh))
+            m_problems.push_back(*std::move(problem));
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            TensorSharding layout = declared(op.operands[i]);
+            layout.mesh = m_manual.mesh;
+            if (!m_problems.empty()) {
+                makeUp(op.results[i]);
+                continue;
+            }
+            for (const std::size_t dim : exchangedDims(*collective))
+                layout.dims[dim].axes.clear();
+            const ValueId operand = obtain(op.operands[i], layout, op.phase, std::string(opName(op)));
+            CollectiveAttributes attributes = loweredCollective(
+                *collective, mesh, localShape(globalShape(op.results[i]), layout), describeUnnamed(op.operands[i]));
+            define(op.results[i], layout, m_builder.add(collective->kind, {operand}, std::move(attributes)));
+        }
+    }
+
+    static std::vector<std::size_t> exchangedDims(const BodyCollective& collective)
+    {
+        switch (collective.kind) {
+        case OpKind::AllGather:
+            return {collective.join};
+        case OpKind::ReduceScatter:
+            return {collective.split};
+        case OpKind::AllToAll:
+            return {collective.split, collective.join};
+        default:
+            return {};
+        }
+    }
+
+    /// Something of the value's type, so that all problems are found.
+    void makeUp(ValueId value)
+    {
+        m_versions[value.at()].push_back(
+            {declared(value), m_builder.splat(localType(value, declared(value)), 0.0), m_builder.phase(), true});
+    }
+
+    /// Each device's id: its place in a list of all ids that is spread over the mesh.
+    void partitionDeviceId(const Op& op)
+    {
+        const Mesh& mesh = m_meshes[static_cast<std::size_t>(m_manual.mesh)].mesh;
+        TensorSharding spread = TensorSharding::replicatedOf(1);
+        spread.mesh = m_manual.mesh;
+        TensorSharding whole = spread;
+        std::vector<std::uint32_t> ids;
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+            ids.push_back(static_cast<std::uint32_t>(mesh.deviceAt(position)));
+        for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+            if (mesh.axes()[axis].size > 1)
+                spread.dims.front().axes.push_back(wholeAxis(mesh, axis));
+        }
+        const Shape shape{mesh.deviceCount()};
+        ValueId id;
+        if (std::is_sorted(ids.begin(), ids.end()) && ids.front() == 0) {
+            id = m_builder.iota({DType::U32, {1}}, 0);
+        } else {
+            auto blob = std::make_shared<const std::string>(
+                reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::uint32_t));
+            const ValueId all = m_builder.add(OpKind::Constant, {}, ConstantAttributes{{DType::U32, shape}, {std::move(blob)}});
+            describe(all, whole, shape);
+            CollectiveAttributes slice;
+            slice.axes = spread.dims.front().axes;
+            slice.perDim = {slice.axes};
+            id = m_builder.add(OpKind::AllSlice, {all}, std::move(slice));
+        }
+        describe(id, spread, shape);
+        TensorSharding scalar = TensorSharding::replicatedOf(0);
+        scalar.mesh = m_manual.mesh;
+        define(op.results.front(), scalar, m_builder.reshape(id, {}));
     }
 
     void partitionByRule(OpId id)
@@ -752,6 +908,13 @@ private:
     std::vector<std::size_t> m_uses;
     std::vector<std::vector<const ShardingReason*>> m_reasons; ///< by value of the source, as they came; empty without a report
     std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
+    /// The manual computations around the ops at work.
+    struct Manual {
+        std::int32_t mesh = -1; ///< none
+        std::vector<std::int32_t> axes; ///< ascending
+    };
+    Manual m_manual;
+    std::map<ValueId, ValueId> m_passed; ///< to the blocks of manual computations, by their arguments
     Problems m_problems;
 };
 
@@ -759,6 +922,10 @@ private:
 
 Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
 {
+    if (hasManualComputation(function)) { // its author has placed the collectives
+        const Function settled = withBodiesOnTheirMeshes(function);
+        return Partitioner(settled, meshes, options).run();
+    }
     if (options.style != ReshardStyle::Shardy || options.localOnly)
         return Partitioner(function, meshes, options).run();
 

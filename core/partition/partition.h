@@ -31,9 +31,14 @@ struct PartitionOptions {
 ///
 /// Collectives and Reshards of the function itself (on whole arrays, as Shardy writes them) are changes of layout; causes stay theirs.
 ///
+/// A manual computation's operands are brought into its in_shardings; its body, in the shapes of its text, is what the devices run between,
+/// with its collectives and partition_id between the devices that they list; what its body says nothing of (the automatic axes) is
+/// partitioned as outside. Its style is its author's, whatever `style` says.
+///
 /// Problems: MW1210 a value has no sharding, MW1211 an argument or result does not divide by its axes (Uneven::Refuse),
 /// MW1212 an op that has no sharding rule has operands on different meshes, MW1220 a value is to become a partial sum,
-/// MW1221 (with `localOnly`) an op needs a value otherwise than it lies.
+/// MW1221 (with `localOnly`) an op needs a value otherwise than it lies, MW1260 to MW1262 a collective of a manual computation does not fit
+/// the mesh, its arrays or the manual axes, MW1265 the program is one on shards with such collectives.
 Result<DeviceFunction> partition(
     const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options = {});
 

@@ -265,6 +265,11 @@ Result<Types> collectiveTypes(OpKind kind, const CollectiveAttributes& attribute
 {
     TensorType result = operand;
     const std::size_t rank = operand.shape.size();
+    if (attributes.pieces && attributes.resultShape.size() != rank)
+        return wrongAttribute(
+            opName(kind), fmt::format("a result of rank {} from {}", attributes.resultShape.size(), typeText(operand)));
+    if (attributes.pieces)
+        return Types{{operand.dtype, attributes.resultShape}};
     switch (kind) {
     case OpKind::AllGather:
     case OpKind::AllSlice:

@@ -84,7 +84,9 @@ Collective::Collective(const DeviceFunction& function, OpId id, const DevicePosi
     const auto& sharding = function.function[m_in].sharding;
     const std::int32_t mesh = sharding ? sharding->mesh : 0;
     std::vector<std::vector<std::int64_t>> groups;
-    if (op.kind == OpKind::CollectivePermute && attributes.axes.empty()) {
+    if (attributes.pieces && !attributes.pieces->groups.empty()) {
+        groups = attributes.pieces->groups;
+    } else if (op.kind == OpKind::CollectivePermute && attributes.axes.empty()) {
         groups.emplace_back(static_cast<std::size_t>(positions.count()));
         std::iota(groups.front().begin(), groups.front().end(), std::int64_t{0});
     } else {
@@ -301,6 +303,31 @@ public:
         return Done{};
     }
 
+    /// The parts of a collective of a manual computation: everything goes by the members' places in their group. Problems: MW1511.
+    Result<Done> planFromPieces(const PieceExchange& pieces, OpKind kind)
+    {
+        for (std::size_t device = 0; device < m_parts.size(); ++device) {
+            const auto members = static_cast<std::int64_t>(m_groups[m_seats[device].group]->devices.size());
+            Shape extent = m_inType.shape;
+            Shape from(extent.size(), 0);
+            if (kind == OpKind::AllToAll) {
+                extent[pieces.split] /= members;
+                from[pieces.split] = extent[pieces.split] * static_cast<std::int64_t>(m_seats[device].member);
+            }
+            Shape whole = extent;
+            whole[pieces.join] *= members;
+            if (whole != m_outType.shape || (kind == OpKind::AllToAll && m_inType.shape[pieces.split] % members != 0))
+                return Problem{"MW1511",
+                    fmt::format("{}: {} members do not make {} of {}", text(), members, typeText(m_outType), typeText(m_inType))};
+            Shape to(extent.size(), 0);
+            for (std::size_t member = 0; member < static_cast<std::size_t>(members); ++member) {
+                to[pieces.join] = extent[pieces.join] * static_cast<std::int64_t>(member);
+                m_parts[device].push_back({member, from, to, extent});
+            }
+        }
+        return Done{};
+    }
+
     /// The parts of a permutation of whole pieces. Problems: MW1511.
     Result<Done> planFromSources(const DeviceFunction& function, OpId id, const DevicePositions& positions)
     {
@@ -316,6 +343,8 @@ public:
         for (std::size_t device = 0; device < m_parts.size(); ++device) {
             const std::int64_t position
                 = sources[static_cast<std::size_t>(positions.positionOf(mesh, static_cast<std::int64_t>(device)))];
+            if (position == -1 && function.function[id].as<CollectiveAttributes>().pieces)
+                continue; // receives from nobody: zeros
             if (position < 0 || position >= positions.count())
                 return Problem{"MW1511", fmt::format("{}: device {} cannot receive from position {}", text(), device, position)};
             const Rendezvous& group = *m_groups[m_seats[device].group];
@@ -333,6 +362,8 @@ protected:
     {
         std::byte* out = group.members[member].out;
         const std::int64_t width = byteSize(m_inType.dtype);
+        if (m_parts[static_cast<std::size_t>(group.devices[member])].empty() && m_outType.bytes() > 0)
+            std::memset(out, 0, static_cast<std::size_t>(m_outType.bytes()));
         for (const Part& part : m_parts[static_cast<std::size_t>(group.devices[member])]) {
             if (m_devices.stopFlag().isSet())
                 return;
@@ -363,6 +394,15 @@ public:
         const auto& perDim = function.function[id].as<CollectiveAttributes>().perDim;
         const auto& sharding = function.function[m_in].sharding;
         const std::int32_t mesh = sharding ? sharding->mesh : 0;
+        if (const auto& pieces = function.function[id].as<CollectiveAttributes>().pieces) {
+            for (std::size_t device = 0; device < m_seats.size(); ++device) {
+                m_starts[device].assign(m_outType.shape.size(), 0);
+                m_starts[device][pieces->split]
+                    = m_outType.shape[pieces->split] * static_cast<std::int64_t>(m_seats[device].member);
+                m_extents[device] = m_outType.shape;
+            }
+            return;
+        }
         for (std::size_t device = 0; device < m_seats.size(); ++device) {
             const std::int64_t position = positions.positionOf(mesh, static_cast<std::int64_t>(device));
             for (std::size_t dim = 0; dim < perDim.size(); ++dim) {
@@ -439,7 +479,9 @@ Result<std::unique_ptr<Collective>> Collective::create(
     assert(
         kind == OpKind::AllGather || kind == OpKind::AllSlice || kind == OpKind::AllToAll || kind == OpKind::CollectivePermute);
     auto exchange = std::make_unique<Exchange>(function, id, positions, table);
+    const auto& pieces = function.function[id].as<CollectiveAttributes>().pieces;
     const Result<Done> planned = kind == OpKind::CollectivePermute ? exchange->planFromSources(function, id, positions)
+        : pieces                                                   ? exchange->planFromPieces(*pieces, kind)
                                                                    : exchange->planFromLayouts(function, positions);
     if (!planned)
         return planned.error();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/evaluate.h"
 
+#include "core/partition/body_lowering.h"
 #include "core/program/transform.h"
+#include "core/runtime/group_exchange.h"
 #include "core/runtime/kernel.h"
 #include "core/runtime/virtual_devices.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -45,7 +48,10 @@ Function promoted(Function function)
             promote(op.as<IotaAttributes>().type.dtype);
         else if (op.kind == OpKind::Convert)
             promote(op.as<ConvertAttributes>().dtype);
-        else if (op.kind == OpKind::DotGeneral) {
+        else if (op.kind == OpKind::Other) {
+            for (TensorType& type : op.as<OtherAttributes>().results)
+                promote(type.dtype);
+        } else if (op.kind == OpKind::DotGeneral) {
             promote(op.as<DotAttributes>().resultType);
             promote(op.as<DotAttributes>().operandType);
         }
@@ -53,139 +59,188 @@ Function promoted(Function function)
     return function;
 }
 
+const Mesh& manualMesh(const ComputationAttributes& computation, std::span<const NamedMesh> meshes)
+{
+    const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+    return meshes[static_cast<std::size_t>(shardings.empty() ? 0 : shardings.front().mesh)].mesh;
+}
+
+/// The collectives of a function's manual computations, by op.
+using Collectives = std::map<OpId, BodyCollective>;
+
+/// Runs blocks once for each lane. There is one lane, but inside of manual computations there is one for each setting of the manual axes:
+/// a device for all that differ along the other axes only.
 class Evaluation {
 public:
-    Evaluation(const Function& function, const StopFlag& stop)
+    Evaluation(const Function& function, std::span<const NamedMesh> meshes, const Collectives& collectives, const StopFlag& stop)
         : m_function(function)
+        , m_meshes(meshes)
+        , m_collectives(collectives)
         , m_stop(stop)
         , m_site{function, [&function](ValueId value) { return wholePiece(function[value].type.shape); }}
-        , m_memory(function.values.size())
-        , m_addresses(function.values.size(), nullptr)
     {
     }
 
     /// The results; undefined when stopped.
     std::vector<HostArray> run(std::span<const HostArray> arguments)
     {
+        Lanes lanes = lanesAt({0}, nullptr);
         for (std::size_t i = 0; i < arguments.size() && !m_stop.isSet(); ++i)
-            hold(m_function.arguments()[i], arguments[i]);
-        return runBlock(BlockId(std::int32_t{0}));
+            lanes.front().hold(m_function.arguments()[i], arguments[i]);
+        return runBlock(BlockId(std::int32_t{0}), lanes).front();
     }
 
 private:
-    void hold(ValueId value, HostArray array)
+    using Arrays = std::vector<HostArray>;
+
+    struct Lane {
+        const Mesh* mesh = nullptr; ///< of the manual computations around
+        std::int64_t position = 0; ///< on it
+        std::map<ValueId, HostArray> memory;
+        std::vector<std::byte*> addresses; ///< by value
+
+        void hold(ValueId value, HostArray array)
+        {
+            HostArray& held = memory.insert_or_assign(value, std::move(array)).first->second;
+            addresses[value.at()] = held.data();
+        }
+
+        void release(ValueId value)
+        {
+            memory.erase(value);
+            addresses[value.at()] = nullptr;
+        }
+
+        const HostArray& operator[](ValueId value) const { return memory.at(value); }
+    };
+    using Lanes = std::vector<Lane>;
+
+    Lanes lanesAt(const std::vector<std::int64_t>& positions, const Mesh* mesh) const
     {
-        m_memory[value.at()] = std::move(array);
-        m_addresses[value.at()] = m_memory[value.at()]->data();
+        Lanes lanes(positions.size());
+        for (std::size_t i = 0; i < lanes.size(); ++i) {
+            lanes[i].mesh = mesh;
+            lanes[i].position = positions[i];
+            lanes[i].addresses.resize(m_function.values.size(), nullptr);
+        }
+        return lanes;
     }
 
-    void release(ValueId value)
+    static void release(Lanes& lanes, ValueId value)
     {
-        m_memory[value.at()].reset();
-        m_addresses[value.at()] = nullptr;
+        for (Lane& lane : lanes)
+            lane.release(value);
     }
 
-    /// The block's results; everything that the block made is given back.
-    std::vector<HostArray> runBlock(BlockId id)
+    /// The block's results, by lane; everything that the block made is given back.
+    std::vector<Arrays> runBlock(BlockId id, Lanes& lanes)
     {
         const Block& block = m_function[id];
         std::map<ValueId, std::size_t> uses; // of this block's values within it, left to come
         for (const OpId op : block.ops) {
             for (const ValueId operand : m_function[op].operands)
                 ++uses[operand];
-            for (const BlockId body : m_function[op].bodies)
-                countUses(body, uses);
         }
         for (const ValueId result : block.results)
             ++uses[result];
         for (const OpId op : block.ops) {
             if (m_stop.isSet())
-                return {};
-            runOp(op);
-            for (const ValueId operand : m_function[op].operands)
-                releaseIfLast(operand, id, uses);
+                return std::vector<Arrays>(lanes.size());
+            runOp(op, lanes);
+            for (const ValueId operand : m_function[op].operands) {
+                if (--uses[operand] == 0)
+                    release(lanes, operand);
+            }
             for (const ValueId result : m_function[op].results) {
                 if (!uses.contains(result))
-                    release(result);
+                    release(lanes, result);
             }
         }
+        std::vector<Arrays> results(lanes.size());
         if (m_stop.isSet()) // a Repeat that was stopped has no results
-            return {};
-        std::vector<HostArray> results;
-        for (const ValueId result : block.results)
-            results.push_back(*m_memory[result.at()]);
-        for (const auto& [value, count] : uses) {
-            if (m_function[value].block == id)
-                release(value);
+            return results;
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+            for (const ValueId result : block.results)
+                results[lane].push_back(lanes[lane][result]);
         }
+        for (const auto& [value, count] : uses)
+            release(lanes, value);
         for (const ValueId argument : block.arguments)
-            release(argument);
+            release(lanes, argument);
         return results;
     }
 
-    void countUses(BlockId id, std::map<ValueId, std::size_t>& uses) const
-    {
-        for (const OpId op : m_function[id].ops) {
-            for (const ValueId operand : m_function[op].operands)
-                ++uses[operand];
-            for (const BlockId body : m_function[op].bodies)
-                countUses(body, uses);
-        }
-    }
-
-    void releaseIfLast(ValueId value, BlockId block, std::map<ValueId, std::size_t>& uses)
-    {
-        if (--uses[value] == 0 && m_function[value].block == block)
-            release(value);
-    }
-
-    void runOp(OpId id)
+    void runOp(OpId id, Lanes& lanes)
     {
         const Op& op = m_function[id];
         if (op.kind == OpKind::Repeat)
-            return runRepeat(op);
-        for (const ValueId result : op.results)
-            hold(result, HostArray(m_function[result].type));
+            return runRepeat(op, lanes);
+        if (isManual(op))
+            return runManual(op, lanes);
+        if (op.kind == OpKind::Computation)
+            return runNamed(op, lanes);
+        if (const auto collective = m_collectives.find(id); collective != m_collectives.end())
+            return exchange(op, collective->second, lanes);
+        if (isPartitionId(op))
+            return holdIds(op, lanes);
         auto& kernel = m_kernels[id];
         if (kernel == nullptr)
             kernel = makeKernel(m_site, std::span(&id, 1), op.results, [](ValueId) { return true; });
-        kernel->run(m_addresses, m_scratch, m_stop);
+        for (Lane& lane : lanes) {
+            for (const ValueId result : op.results)
+                lane.hold(result, HostArray(m_function[result].type));
+            kernel->run(lane.addresses, m_scratch, m_stop);
+        }
     }
 
-    void runRepeat(const Op& op)
+    void runRepeat(const Op& op, Lanes& lanes)
     {
         const auto& attributes = op.as<RepeatAttributes>();
         const BlockId bodyId = op.bodies.front();
         const auto& bodyArguments = m_function[bodyId].arguments;
-        std::vector<HostArray> carries;
-        for (std::size_t i = 0; i < attributes.carries; ++i)
-            carries.push_back(*m_memory[op.operands[i].at()]);
-        std::vector<HostArray> stacks;
-        for (std::size_t i = attributes.carries; i < op.results.size(); ++i)
-            stacks.emplace_back(m_function[op.results[i]].type);
+        std::vector<Arrays> carries(lanes.size());
+        std::vector<Arrays> stacks(lanes.size());
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+            for (std::size_t i = 0; i < attributes.carries; ++i)
+                carries[lane].push_back(lanes[lane][op.operands[i]]);
+            for (std::size_t i = attributes.carries; i < op.results.size(); ++i)
+                stacks[lane].emplace_back(m_function[op.results[i]].type);
+        }
         for (std::int64_t round = 0; round < attributes.count; ++round) {
             const std::int64_t at = attributes.reversed ? attributes.count - 1 - round : round;
-            for (std::size_t i = 0; i < op.operands.size(); ++i) {
-                if (i < attributes.carries)
-                    hold(bodyArguments[i], std::move(carries[i]));
-                else if (i < attributes.carries + attributes.stacked)
-                    hold(bodyArguments[i], sliceOf(*m_memory[op.operands[i].at()], at, m_function[bodyArguments[i]].type));
-                else
-                    hold(bodyArguments[i], *m_memory[op.operands[i].at()]);
+            for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+                for (std::size_t i = 0; i < op.operands.size(); ++i) {
+                    if (i < attributes.carries)
+                        lanes[lane].hold(bodyArguments[i], std::move(carries[lane][i]));
+                    else if (i < attributes.carries + attributes.stacked)
+                        lanes[lane].hold(
+                            bodyArguments[i], sliceOf(lanes[lane][op.operands[i]], at, m_function[bodyArguments[i]].type));
+                    else
+                        lanes[lane].hold(bodyArguments[i], lanes[lane][op.operands[i]]);
+                }
             }
-            std::vector<HostArray> yielded = runBlock(bodyId);
+            std::vector<Arrays> yielded = runBlock(bodyId, lanes);
             if (m_stop.isSet())
                 return;
-            for (std::size_t i = 0; i < yielded.size(); ++i) {
-                if (i < attributes.carries)
-                    carries[i] = std::move(yielded[i]);
-                else if (yielded[i].bytes() > 0)
-                    std::memcpy(stacks[i - attributes.carries].data() + at * yielded[i].bytes(), yielded[i].data(),
-                        static_cast<std::size_t>(yielded[i].bytes()));
-            }
+            for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+                keepYields(attributes, at, yielded[lane], carries[lane], stacks[lane]);
         }
-        for (std::size_t i = 0; i < op.results.size(); ++i)
-            hold(op.results[i], i < attributes.carries ? std::move(carries[i]) : std::move(stacks[i - attributes.carries]));
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+            for (std::size_t i = 0; i < op.results.size(); ++i)
+                lanes[lane].hold(op.results[i],
+                    i < attributes.carries ? std::move(carries[lane][i]) : std::move(stacks[lane][i - attributes.carries]));
+        }
+    }
+
+    static void keepYields(const RepeatAttributes& attributes, std::int64_t at, Arrays& yielded, Arrays& carries, Arrays& stacks)
+    {
+        for (std::size_t i = 0; i < yielded.size(); ++i) {
+            if (i < attributes.carries)
+                carries[i] = std::move(yielded[i]);
+            else if (yielded[i].bytes() > 0)
+                std::memcpy(stacks[i - attributes.carries].data() + at * yielded[i].bytes(), yielded[i].data(),
+                    static_cast<std::size_t>(yielded[i].bytes()));
+        }
     }
 
     static HostArray sliceOf(const HostArray& stack, std::int64_t at, const TensorType& type)
@@ -193,18 +248,206 @@ private:
         return HostArray::fromBytes(type, std::span(stack.data() + at * type.bytes(), static_cast<std::size_t>(type.bytes())));
     }
 
+    // ---- computations
+
+    void runNamed(const Op& op, Lanes& lanes)
+    {
+        const BlockId body = op.bodies.front();
+        for (Lane& lane : lanes) {
+            for (std::size_t i = 0; i < op.operands.size(); ++i)
+                lane.hold(m_function[body].arguments[i], lane[op.operands[i]]);
+        }
+        std::vector<Arrays> results = runBlock(body, lanes);
+        for (std::size_t lane = 0; lane < lanes.size() && !m_stop.isSet(); ++lane) {
+            for (std::size_t i = 0; i < op.results.size(); ++i)
+                lanes[lane].hold(op.results[i], std::move(results[lane][i]));
+        }
+    }
+
+    /// The operands are cut for the lanes inside, and the results put together from theirs; of equal pieces the first one's is taken.
+    void runManual(const Op& op, Lanes& lanes)
+    {
+        const auto& computation = op.as<ComputationAttributes>();
+        const BlockId body = op.bodies.front();
+        const Mesh& mesh = manualMesh(computation, m_meshes);
+        std::vector<std::int64_t> positions;
+        std::vector<std::size_t> outer; // the lane around, by lane inside
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+            for (const std::int64_t position : positionsAlong(computation.manualAxes, lanes[lane].position, mesh)) {
+                positions.push_back(position);
+                outer.push_back(lane);
+            }
+        }
+        Lanes inner = lanesAt(positions, &mesh);
+        for (std::size_t lane = 0; lane < inner.size(); ++lane) {
+            for (std::size_t i = 0; i < op.operands.size(); ++i)
+                inner[lane].hold(m_function[body].arguments[i],
+                    lanes[outer[lane]][op.operands[i]].slice(
+                        pieceBox(op.operands[i], computation.inShardings[i], computation, mesh, positions[lane])));
+        }
+        std::vector<Arrays> results = runBlock(body, inner);
+        if (m_stop.isSet())
+            return;
+        for (Lane& lane : lanes) {
+            for (const ValueId result : op.results)
+                lane.hold(result, HostArray(m_function[result].type));
+        }
+        for (std::size_t lane = inner.size(); lane-- > 0;) {
+            for (std::size_t i = 0; i < op.results.size(); ++i)
+                lanes[outer[lane]]
+                    .memory.at(op.results[i])
+                    .assign(pieceBox(op.results[i], computation.outShardings[i], computation, mesh, positions[lane]),
+                        results[lane][i]);
+        }
+    }
+
+    /// The positions that differ from `position` along the axes only.
+    static std::vector<std::int64_t> positionsAlong(
+        const std::vector<std::int32_t>& manualAxes, std::int64_t position, const Mesh& mesh)
+    {
+        AxisRefs axes;
+        for (const std::int32_t axis : manualAxes)
+            axes.push_back(wholeAxis(mesh, static_cast<std::size_t>(axis)));
+        for (std::vector<std::int64_t>& group : deviceGroups(axes, mesh)) {
+            if (std::find(group.begin(), group.end(), position) != group.end())
+                return std::move(group);
+        }
+        return {position};
+    }
+
+    /// The part of a value outside that a lane has inside.
+    IndexBox pieceBox(ValueId whole, TensorSharding sharding, const ComputationAttributes& computation, const Mesh& mesh,
+        std::int64_t position) const
+    {
+        for (DimSharding& dim : sharding.dims) {
+            std::erase_if(dim.axes, [&](const AxisRef& axis) {
+                return !std::binary_search(computation.manualAxes.begin(), computation.manualAxes.end(), axis.axis);
+            });
+        }
+        return shardBox(m_function[whole].type.shape, sharding, mesh, position);
+    }
+
+    void exchange(const Op& op, const BodyCollective& collective, Lanes& lanes)
+    {
+        std::map<std::int64_t, std::size_t> laneAt;
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+            laneAt[lanes[lane].position] = lane;
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (collective.kind == OpKind::CollectivePermute)
+                permute(op.operands[i], op.results[i], collective, lanes, laneAt);
+            for (const std::vector<std::int64_t>& group : collective.groups) {
+                if (!laneAt.contains(group.front()))
+                    continue; // the same, at another place along the automatic axes
+                std::vector<const HostArray*> members;
+                for (const std::int64_t position : group)
+                    members.push_back(&lanes[laneAt.at(position)][op.operands[i]]);
+                std::vector<HostArray> made = exchangedInGroup(collective, members);
+                for (std::size_t member = 0; member < group.size(); ++member)
+                    lanes[laneAt.at(group[member])].hold(op.results[i], std::move(made[member]));
+            }
+        }
+    }
+
+    void permute(ValueId operand, ValueId result, const BodyCollective& collective, Lanes& lanes,
+        const std::map<std::int64_t, std::size_t>& laneAt) const
+    {
+        for (Lane& lane : lanes) {
+            const std::int64_t source = collective.sources[static_cast<std::size_t>(lane.position)];
+            lane.hold(result,
+                source < 0 ? HostArray::filled(m_function[result].type, 0.0) : HostArray(lanes[laneAt.at(source)][operand]));
+        }
+    }
+
+    static void holdIds(const Op& op, Lanes& lanes)
+    {
+        for (Lane& lane : lanes)
+            lane.hold(
+                op.results.front(), HostArray::filled({DType::U32, {}}, static_cast<double>(lane.mesh->deviceAt(lane.position))));
+    }
+
     const Function& m_function;
+    std::span<const NamedMesh> m_meshes;
+    const Collectives& m_collectives;
     const StopFlag& m_stop;
     KernelSite m_site;
-    std::vector<std::optional<HostArray>> m_memory;
-    std::vector<std::byte*> m_addresses;
     std::map<OpId, std::unique_ptr<const Kernel>> m_kernels;
     Scratch m_scratch;
 };
 
+/// Collects the collectives of all manual computations.
+class CollectiveReader {
+public:
+    CollectiveReader(const Function& function, std::span<const NamedMesh> meshes)
+        : m_function(function)
+        , m_meshes(meshes)
+    {
+    }
+
+    Result<Collectives> run()
+    {
+        visit(BlockId(std::int32_t{0}), nullptr, {});
+        if (!m_problems.empty())
+            return m_problems;
+        return std::move(m_collectives);
+    }
+
+private:
+    void visit(BlockId block, const Mesh* mesh, const std::vector<std::int32_t>& manualAxes)
+    {
+        for (const OpId id : m_function[block].ops) {
+            const Op& op = m_function[id];
+            if (isManual(op)) {
+                enter(op, manualAxes);
+                continue;
+            }
+            if (isBodyCollective(op) || isPartitionId(op))
+                read(id, mesh, manualAxes);
+            for (const BlockId body : op.bodies)
+                visit(body, mesh, manualAxes);
+        }
+    }
+
+    void enter(const Op& op, std::vector<std::int32_t> manualAxes)
+    {
+        const auto& computation = op.as<ComputationAttributes>();
+        if (m_meshes.empty()) {
+            m_problems.push_back({"MW1504",
+                fmt::format("{} in function \"{}\" needs devices; one thread cannot run it", opName(op), m_function.name)});
+            return;
+        }
+        manualAxes.insert(manualAxes.end(), computation.manualAxes.begin(), computation.manualAxes.end());
+        std::sort(manualAxes.begin(), manualAxes.end());
+        visit(op.bodies.front(), &manualMesh(computation, m_meshes), manualAxes);
+    }
+
+    void read(OpId id, const Mesh* mesh, const std::vector<std::int32_t>& manualAxes)
+    {
+        const Op& op = m_function[id];
+        if (mesh == nullptr) {
+            m_problems.push_back({"MW1504",
+                fmt::format("{} in function \"{}\" needs devices; one thread cannot run it", opName(op), m_function.name)});
+            return;
+        }
+        if (isPartitionId(op))
+            return;
+        auto collective = bodyCollective(m_function, op, *mesh);
+        if (!collective)
+            append(m_problems, collective.error());
+        else if (auto problem = crossesAutomaticAxes(*collective, op, manualAxes, *mesh))
+            m_problems.push_back(*std::move(problem));
+        else
+            m_collectives.emplace(id, *std::move(collective));
+    }
+
+    const Function& m_function;
+    std::span<const NamedMesh> m_meshes;
+    Collectives m_collectives;
+    Problems m_problems;
+};
+
 Problems checkArguments(const Function& function, std::span<const HostArray> arguments, bool inDouble)
 {
-    Problems problems = checkRunnable(function);
+    Problems problems = checkRunnable(function, true);
     forEachOp(function, [&](OpId op) {
         if (isCollective(function[op].kind) && function[op].kind != OpKind::Reshard)
             problems.push_back({"MW1504",
@@ -233,13 +476,16 @@ Problems checkArguments(const Function& function, std::span<const HostArray> arg
 
 Result<std::vector<HostArray>> evaluate(const Function& function, std::span<const HostArray> arguments, EvaluateOptions options)
 {
-    if (Problems problems = checkArguments(function, arguments, options.inDouble); !problems.empty())
+    Problems problems = checkArguments(function, arguments, options.inDouble);
+    const auto collectives = CollectiveReader(function, options.meshes).run();
+    if (!collectives)
+        append(problems, collectives.error());
+    if (!problems.empty())
         return problems;
     StopFlag stop;
     const std::stop_callback onStop(options.stop, [&stop] { stop.set(); });
-    const auto resultsOf
-        = [&stop](const Function& evaluated, std::span<const HostArray> values) -> Result<std::vector<HostArray>> {
-        std::vector<HostArray> results = Evaluation(evaluated, stop).run(values);
+    const auto resultsOf = [&](const Function& evaluated, std::span<const HostArray> values) -> Result<std::vector<HostArray>> {
+        std::vector<HostArray> results = Evaluation(evaluated, options.meshes, *collectives, stop).run(values);
         if (stop.isSet())
             return VirtualDevices::interrupted();
         return results;

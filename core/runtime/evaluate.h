@@ -16,12 +16,15 @@ struct EvaluateOptions {
     /// Results of floating type come as f64 then. Random bits stay what they are.
     bool inDouble = false;
     std::stop_token stop = {};
+    std::span<const NamedMesh> meshes = {}; ///< of the function's program; needed by manual computations only
 };
 
-/// Runs a whole function on one thread, Repeat included. Shardings are ignored; a ShardingConstraint is the identity.
+/// Runs a whole function on one thread, Repeat included. Shardings are ignored; a ShardingConstraint is the identity. The body of a manual
+/// computation is run once for each setting of its manual axes, all of them side by side, on pieces of the whole operands; of pieces of
+/// results that should be equal the first is taken.
 ///
 /// Problems: MW1503 the number or a type of the arguments is not what the function takes (floating arguments may be of any floating
-/// type with `inDouble`), MW1504 a collective, which needs devices; and those of `checkRunnable`. All are reported. MW1507 `stop` was asked
+/// type with `inDouble`), MW1504 a collective, which needs devices, or a manual computation without meshes; MW1260 to MW1262 as `partition`; and those of `checkRunnable`. All are reported. MW1507 `stop` was asked
 /// for; it is heeded between ops, and within long ones.
 Result<std::vector<HostArray>> evaluate(
     const Function& function, std::span<const HostArray> arguments, EvaluateOptions options = {});

@@ -46,7 +46,7 @@ public:
     /// Cuts a whole array and gives every device its piece. Problems: MW1503 not of the argument's type and whole shape.
     Result<Done> writeArgument(std::size_t argument, const HostArray& whole);
 
-    /// Puts the whole array together again. Values of arguments and results only.
+    /// Puts the whole array together again, of equal pieces (see `replicasAgree`) the first device's. Values of arguments and results only.
     HostArray readArgument(std::size_t argument) const;
     HostArray readResult(std::size_t result) const;
 

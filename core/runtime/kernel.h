@@ -53,8 +53,9 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
 /// Nothing, or why the runtime cannot run a function.
 /// Problems: MW1501 an op between pipeline stages, one that a pass should have replaced, one that is analysed only, elements of a type
 /// that is not computed with, a constant whose elements are not known; MW1502 legacy random bits for 2^32 or more elements. All are
-/// reported, each op and type once.
-Problems checkRunnable(const Function& function);
+/// reported, each op and type once. With `hasDevices` computations and what the bodies of manual ones say of devices are all right:
+/// whoever runs the function knows what they mean.
+Problems checkRunnable(const Function& function, bool hasDevices = false);
 
 // The makers behind makeKernel, one for each kind of loop.
 std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,

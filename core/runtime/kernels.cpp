@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/body_collective.h"
 #include "core/program/transform.h"
 #include "core/runtime/kernel.h"
 #include "core/runtime/tile_table.h"
@@ -304,9 +305,10 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
 namespace {
 
 /// Why an op cannot be run; empty when it can.
-std::string obstacle(const Function& function, const Op& op)
+std::string obstacle(const Function& function, const Op& op, bool hasDevices)
 {
-    switch (op.kind) {
+    const bool isOfDevices = op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op);
+    switch (hasDevices && isOfDevices ? OpKind::Reshape : op.kind) {
     case OpKind::Send:
     case OpKind::Receive:
     case OpKind::Reshard:
@@ -333,13 +335,13 @@ std::string obstacle(const Function& function, const Op& op)
 
 } // namespace
 
-Problems checkRunnable(const Function& function)
+Problems checkRunnable(const Function& function, bool hasDevices)
 {
     Problems problems;
     std::set<std::string> reported;
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
-        if (const std::string what = obstacle(function, op); !what.empty() && reported.insert(what).second)
+        if (const std::string what = obstacle(function, op, hasDevices); !what.empty() && reported.insert(what).second)
             problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name)});
         if (op.kind != OpKind::RandomBits)
             return;

@@ -136,6 +136,7 @@ private:
     bool makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot);
     bool makeCompare(const SyntaxOp& op, CompareAttributes& compare);
     bool makeCollective(const SyntaxOp& op, OpKind kind, const TensorType& operand, CollectiveAttributes& collective);
+    void readPieces(const SyntaxOp& op, const SyntaxAttribute& dims, CollectiveAttributes& collective);
     void readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective);
     void readReduce(const SyntaxOp& op, Bindings& bindings);
     std::optional<ReduceKind> reduceKindOf(const SyntaxOp& op);

@@ -13,7 +13,8 @@ namespace meshwright {
 /// A program as MLIR text: StableHLO and Shardy's dialect in the forms that MLIR itself prints, so that other tools read it.
 ///
 /// What those dialects have no place for is kept in attributes of our own: `mw.name`, `mw.role`, `mw.annotation` and `mw.phase`
-/// of ops and arguments, `mw.origin` of a constraint, `mw.cause`, `mw.axes`, `mw.reduction` and `mw.sources` of collectives.
+/// of ops and arguments, `mw.origin` of a constraint, `mw.cause`, `mw.axes`, `mw.reduction`, `mw.sources`, `mw.pieces` and
+/// `mw.groups` of collectives.
 /// What a program keeps of the text that it was read from (KeptText and so on) is written as it stood.
 /// Repeat is a counted `stablehlo.while` with `mw.carries` and `mw.stacked`; random bits and transfers between stages are
 /// `stablehlo.custom_call @meshwright.random_bits`, `@meshwright.send` and `@meshwright.recv`. `mw.version` on the module says

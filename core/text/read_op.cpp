@@ -505,6 +505,28 @@ bool FunctionReader::makeCollective(const SyntaxOp& op, OpKind kind, const Tenso
     return true;
 }
 
+/// A collective of a manual computation, in a program on shards.
+void FunctionReader::readPieces(const SyntaxOp& op, const SyntaxAttribute& dims, CollectiveAttributes& collective)
+{
+    const TensorType* type = resultType(op);
+    const auto listed = dimsOf(op, &dims, "the dimensions that it splits and joins");
+    if (type == nullptr || !listed)
+        return;
+    const std::size_t rank = std::max<std::size_t>(type->shape.size(), 1);
+    if (listed->size() != 2 || listed->front() >= rank || listed->back() >= rank) {
+        m_problems.report("MW1326", dims.offset, fmt::format("mw.pieces of {} needs two dimensions of its result", op.name));
+        return;
+    }
+    collective.resultShape = type->shape;
+    collective.pieces = PieceExchange{listed->front(), listed->back(), {}};
+    const SyntaxAttribute* groups = op.find("mw.groups");
+    for (std::size_t i = 0; groups != nullptr && i < groups->items.size(); ++i) {
+        collective.pieces->groups.emplace_back();
+        for (const SyntaxAttribute& member : groups->items[i].items)
+            collective.pieces->groups.back().push_back(member.integer);
+    }
+}
+
 void FunctionReader::readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective)
 {
     if (const SyntaxAttribute* axes = op.find("mw.axes"); axes != nullptr && axes->kind == Kind::Axes)
@@ -519,6 +541,8 @@ void FunctionReader::readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, C
         for (const SyntaxAttribute& source : sources->items)
             collective.sources.push_back(source.integer);
     }
+    if (const SyntaxAttribute* dims = op.find("mw.pieces"))
+        readPieces(op, *dims, collective);
     if (const SyntaxAttribute* cause = op.find("mw.cause")) {
         const auto text = [&](std::string_view key) {
             const SyntaxAttribute* part = cause->find(key);

@@ -591,6 +591,14 @@ private:
             attributes.add("mw.reduction", quoted(reduceKindName(collective.kind)));
         if (!collective.sources.empty())
             attributes.add("mw.sources", fmt::format("array<i64: {}>", fmt::join(collective.sources, ", ")));
+        if (collective.pieces) {
+            attributes.add("mw.pieces", fmt::format("array<i64: {}, {}>", collective.pieces->split, collective.pieces->join));
+            std::vector<std::string> groups;
+            for (const std::vector<std::int64_t>& group : collective.pieces->groups)
+                groups.push_back(fmt::format("array<i64: {}>", fmt::join(group, ", ")));
+            if (!groups.empty())
+                attributes.add("mw.groups", fmt::format("[{}]", fmt::join(groups, ", ")));
+        }
         if (const Cause& cause = collective.cause; cause != Cause()) {
             AttributeList parts;
             for (const auto& [name, part] : {std::pair{"value", &cause.value}, {"op", &cause.op}, {"reason", &cause.reason},

@@ -87,12 +87,13 @@ void Verification::add(std::int64_t step, const std::vector<VerifiedTensor>& out
 }
 
 Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::span<const HostArray> arguments,
-    std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop)
+    std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop,
+    std::span<const NamedMesh> meshes)
 {
-    const auto unsharded = evaluate(function, arguments, {.stop = stop});
+    const auto unsharded = evaluate(function, arguments, {.stop = stop, .meshes = meshes});
     if (!unsharded)
         return unsharded.error();
-    const auto reference = evaluate(function, arguments, {.inDouble = true, .stop = stop});
+    const auto reference = evaluate(function, arguments, {.inDouble = true, .stop = stop, .meshes = meshes});
     if (!reference)
         return reference.error();
 

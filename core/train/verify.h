@@ -39,8 +39,11 @@ struct Verification {
 /// precision. A tensor passes when its error against the latter is at most 4 times that of the former plus `devices` roundings of
 /// its largest value; what is not finite in the reference must be so, alike, in the sharded run.
 ///
+/// `meshes` are those of the function's program; only manual computations need them.
+///
 /// Problems: those of `evaluate`, MW1507 included.
 Result<std::vector<VerifiedTensor>> verifyStep(const Function& function, std::span<const HostArray> arguments,
-    std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop = {});
+    std::span<const HostArray> sharded, std::int64_t devices, const std::stop_token& stop = {},
+    std::span<const NamedMesh> meshes = {});
 
 } // namespace meshwright

@@ -76,10 +76,28 @@ Study unshardedStudy(Study study);
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);
 
+/// Several runs, timed.
+struct TimingChoices {
+    int repetitions = 0; ///< none: no times are taken
+    int runs = 0; ///< in each repetition
+};
+
 struct RunChoices {
     std::uint64_t seed = 0; ///< arguments are standard normal (integers: 0 to 9), drawn from it
     bool verify = false;
     int permits = 0;
+    std::optional<std::vector<HostArray>> arguments = {}; ///< whole arrays; absent: drawn
+    bool gradient = false; ///< also of the sum of the floating results, by each floating argument
+    TimingChoices timing = {};
+};
+
+/// Wall times of one run, in seconds.
+struct RunTimes {
+    TimingChoices taken;
+    double best = 0.0; ///< the fastest repetition's mean
+    double mean = 0.0;
+    double unshardedBest = 0.0; ///< of the unsharded program, timed alike
+    std::string unshardedHow; ///< "on one device"
 };
 
 /// What a program gave on virtual devices.
@@ -92,10 +110,13 @@ struct RunResult {
     double seconds = 0.0; ///< measured
     std::int64_t arenaBytes = 0;
     std::optional<Verification> verification;
+    std::optional<RunTimes> times;
+    Problems warnings; ///< MW1263 a mesh axis that nothing uses, MW1536 devices differ in what should be equal
 };
 
-/// Partitions one function of a program and runs it once, sharded over the program's mesh.
-/// Problems: those of `propagateAndPartition`, the runtime and `evaluate`.
+/// Partitions one function of a program and runs it, sharded over the program's mesh.
+/// Problems: those of `withGradients`, `propagateAndPartition`, the runtime and `evaluate`; MW1534 another number of arguments than the
+/// function takes, MW1535 an argument of another type.
 Result<RunResult> runProgram(
     const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
 

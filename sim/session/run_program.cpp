@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/autodiff/gradient_function.h"
 #include "core/models/initializers.h"
+#include "core/partition/axis_use.h"
+#include "core/program/body_collective.h"
+#include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
 #include "core/support/threefry.h"
 #include "sim/session/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
 
 namespace meshwright::sim {
 
@@ -25,59 +33,219 @@ HostArray randomArray(const TensorType& type, const RandomKey& key)
     return HostArray::of(type, values);
 }
 
+/// The arguments that were given, if they fit, or drawn ones.
+Result<std::vector<HostArray>> argumentsOf(const Function& function, const RunChoices& choices)
+{
+    const auto& wanted = function.arguments();
+    if (!choices.arguments) {
+        const std::vector<RandomKey> keys = splitKey(keyOfSeed(choices.seed), wanted.size(), true);
+        std::vector<HostArray> arguments;
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+            arguments.push_back(randomArray(function[wanted[i]].type, keys[i]));
+        return arguments;
+    }
+    if (choices.arguments->size() != wanted.size())
+        return Problem{"MW1534",
+            fmt::format("\"{}\" takes {} arguments, {} are given", function.name, wanted.size(), choices.arguments->size()),
+            "give one array for each argument, in their order"};
+    Problems problems;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const TensorType& given = (*choices.arguments)[i].type();
+        const TensorType& type = function[wanted[i]].type;
+        if (given != type)
+            problems.push_back({"MW1535",
+                fmt::format("argument {} ({}) is {}, the given array is {}", i, valueText(function, wanted[i]), typeText(type),
+                    typeText(given)),
+                given.shape == type.shape ? "convert it before saving: array.astype(..)"
+                                          : "save an array of the argument's shape"});
+    }
+    if (!problems.empty())
+        return problems;
+    return *choices.arguments;
+}
+
+/// One function, loaded on devices of its own.
+struct OnDevices {
+    PartitionedProgram partitioned;
+    std::unique_ptr<VirtualDevices> devices;
+    std::unique_ptr<LoadedFunction> loaded;
+
+    const DeviceStage& stage() const { return partitioned.device.stages.front(); }
+};
+
+Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments, int permits)
+{
+    auto partitioned = propagateAndPartition(std::move(program));
+    if (!partitioned)
+        return partitioned.error();
+    OnDevices made{*std::move(partitioned), nullptr, nullptr};
+    auto devices = VirtualDevices::create(made.stage().mesh().deviceCount(), {.permits = permits});
+    if (!devices)
+        return devices.error();
+    made.devices = *std::move(devices);
+    auto loaded = LoadedFunction::load(
+        schedule(made.stage().functions.front(), SchedulePolicy::Host), made.stage().meshes, *made.devices);
+    if (!loaded)
+        return loaded.error();
+    made.loaded = *std::move(loaded);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        if (auto written = made.loaded->writeArgument(i, arguments[i]); !written)
+            return written.error();
+    }
+    return made;
+}
+
+/// The same function without a mesh: no sharding of any value, and constraints are the identity.
+Program withoutMesh(Program program)
+{
+    program.meshes = {{"mesh", Mesh()}};
+    for (Function& function : program.functions) {
+        function.resultShardings.clear();
+        function.shardingGroups.clear();
+        for (Value& value : function.values) {
+            value.sharding.reset();
+            value.annotation.clear();
+        }
+        for (Op& op : function.ops) {
+            if (op.kind == OpKind::ShardingConstraint) {
+                op.kind = OpKind::Reshape;
+                op.attributes = ReshapeAttributes{function[op.results.front()].type.shape};
+            }
+        }
+    }
+    return program;
+}
+
+using RunOnce = std::function<Result<Done>()>;
+
+/// The mean time of one run, for each repetition; donated arguments do not matter for the time.
+Result<std::vector<double>> timed(const TimingChoices& choices, const RunOnce& runOnce)
+{
+    std::vector<double> means;
+    for (int repetition = 0; repetition < choices.repetitions; ++repetition) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < choices.runs; ++i) {
+            if (auto done = runOnce(); !done)
+                return done.error();
+        }
+        means.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / choices.runs);
+    }
+    return means;
+}
+
+Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& arguments, LoadedFunction& sharded,
+    const RunChoices& choices, const std::stop_token& stop)
+{
+    const auto onDevices = timed(choices.timing, [&] { return sharded.run({.record = false, .stop = stop}); });
+    if (!onDevices)
+        return onDevices.error();
+    RunTimes times;
+    times.taken = choices.timing;
+    times.best = *std::min_element(onDevices->begin(), onDevices->end());
+    for (const double mean : *onDevices)
+        times.mean += mean / static_cast<double>(onDevices->size());
+
+    const Function& function = program.functions.front();
+    Result<std::vector<double>> unsharded = std::vector<double>();
+    if (hasManualComputation(function)) {
+        times.unshardedHow = "one thread doing all devices' parts";
+        unsharded = timed(choices.timing, [&]() -> Result<Done> {
+            const auto done = evaluate(function, arguments, {.stop = stop, .meshes = program.meshes});
+            if (!done)
+                return done.error();
+            return Done{};
+        });
+    } else {
+        times.unshardedHow = "the unsharded program on one device";
+        auto single = load(withoutMesh(program), arguments, 1);
+        if (!single)
+            return single.error();
+        unsharded = timed(choices.timing, [&] { return single->loaded->run({.record = false, .stop = stop}); });
+    }
+    if (!unsharded)
+        return unsharded.error();
+    times.unshardedBest = *std::min_element(unsharded->begin(), unsharded->end());
+    return times;
+}
+
+/// The program with only this function in it, and its gradient if that is asked for.
+Result<Program> alone(const Program& program, const std::string& name, bool gradient)
+{
+    Program one = program;
+    std::erase_if(one.functions, [&](const Function& f) { return f.name != name; });
+    assert(one.functions.size() == 1);
+    if (one.meshes.empty())
+        one.meshes.push_back({"mesh", Mesh()});
+    if (gradient) {
+        auto both = withGradients(one.functions.front(), one.meshes);
+        if (!both)
+            return both.error();
+        one.functions.front() = *std::move(both);
+    }
+    return one;
+}
+
+void readResults(
+    const LoadedFunction& loaded, const Function& whole, const Function& propagated, const Mesh& mesh, RunResult& result)
+{
+    for (std::size_t i = 0; i < whole.results().size(); ++i) {
+        result.results.push_back(loaded.readResult(i));
+        const bool named = i < whole.resultNames.size() && !whole.resultNames[i].empty();
+        result.names.push_back(named ? whole.resultNames[i] : "result" + std::to_string(i));
+        result.layouts.push_back(layoutText(*propagated[propagated.results()[i]].sharding, mesh));
+        if (!loaded.replicasAgree(i)) {
+            Problem& warning = result.warnings.emplace_back();
+            warning.id = "MW1536";
+            warning.severity = Severity::Warning;
+            warning.message = fmt::format("{} lies as {}, but devices that should hold the same hold different values",
+                result.names.back(), result.layouts.back());
+            warning.fix = "sum or gather it over the axes that its out_sharding leaves out, or name them there";
+        }
+    }
+}
+
 } // namespace
 
 Result<RunResult> runProgram(const Program& program, const std::string& name, const RunChoices& choices, std::stop_token stop)
 {
-    Program alone = program;
-    std::erase_if(alone.functions, [&](const Function& f) { return f.name != name; });
-    assert(alone.functions.size() == 1);
-    if (alone.meshes.empty())
-        alone.meshes.push_back({"mesh", Mesh()});
-    const Function whole = alone.functions.front();
-    auto partitioned = propagateAndPartition(std::move(alone));
-    if (!partitioned)
-        return partitioned.error();
-    const DeviceStage& stage = partitioned->device.stages.front();
-    auto devices = VirtualDevices::create(stage.mesh().deviceCount(), {.permits = choices.permits});
-    if (!devices)
-        return devices.error();
-    auto loaded = LoadedFunction::load(schedule(stage.functions.front(), SchedulePolicy::Host), stage.meshes, **devices);
-    if (!loaded)
-        return loaded.error();
+    const auto one = alone(program, name, choices.gradient);
+    if (!one)
+        return one.error();
+    const Function& whole = one->functions.front();
+    const auto arguments = argumentsOf(whole, choices);
+    if (!arguments)
+        return arguments.error();
+    const auto on = load(*one, *arguments, choices.permits);
+    if (!on)
+        return on.error();
+    const DeviceStage& stage = on->stage();
 
-    std::vector<HostArray> arguments;
-    const std::vector<RandomKey> keys = splitKey(keyOfSeed(choices.seed), whole.arguments().size(), true);
-    for (std::size_t i = 0; i < whole.arguments().size(); ++i) {
-        arguments.push_back(randomArray(whole[whole.arguments()[i]].type, keys[i]));
-        if (auto written = (*loaded)->writeArgument(i, arguments.back()); !written)
-            return written.error();
-    }
     RunResult result;
     const auto start = std::chrono::steady_clock::now();
-    if (auto done = (*loaded)->run({.record = false, .stop = stop}); !done)
+    if (auto done = on->loaded->run({.record = false, .stop = stop}); !done)
         return done.error();
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result.mesh = stage.mesh();
-    result.arenaBytes = (*loaded)->arenaBytes();
-
-    const Function& propagated = partitioned->propagated.functions.front();
-    for (std::size_t i = 0; i < whole.results().size(); ++i) {
-        result.results.push_back((*loaded)->readResult(i));
-        result.names.push_back(i < whole.resultNames.size() ? whole.resultNames[i] : "result" + std::to_string(i));
-        result.layouts.push_back(layoutText(*propagated[propagated.results()[i]].sharding, stage.mesh()));
-    }
-    const std::vector<CountedCalls> counted = (*loaded)->countedCalls();
+    result.arenaBytes = on->loaded->arenaBytes();
+    result.warnings = unusedAxisWarnings(stage.functions.front(), stage.mesh());
+    readResults(*on->loaded, whole, on->partitioned.propagated.functions.front(), stage.mesh(), result);
+    const std::vector<CountedCalls> counted = on->loaded->countedCalls();
     for (const CollectiveUse& use : collectivesOf(stage.functions.front(), stage.mesh())) {
         const auto calls = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
         if (calls != counted.end())
             result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
     }
     if (choices.verify) {
-        const auto outcome = verifyStep(whole, arguments, result.results, stage.mesh().deviceCount(), stop);
+        const auto outcome = verifyStep(whole, *arguments, result.results, stage.mesh().deviceCount(), stop, one->meshes);
         if (!outcome)
             return outcome.error();
         result.verification.emplace().add(0, *outcome);
+    }
+    if (choices.timing.repetitions > 0 && choices.timing.runs > 0) {
+        auto times = timesOf(*one, *arguments, *on->loaded, choices, stop);
+        if (!times)
+            return times.error();
+        result.times = *std::move(times);
     }
     return result;
 }

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/npy.h"
+#include "core/support/file.h"
+#include "tests/app/cli/program_process.h"
+
+#include <QDir>
+#include <QTemporaryDir>
+#include <QtTest>
+
+using namespace meshwright;
+
+namespace {
+
+using tests::example;
+using tests::Outcome;
+
+Outcome run(const QStringList& arguments)
+{
+    return tests::runProgram(MESHWRIGHT_PROGRAM, QStringList{"run"} + arguments);
+}
+
+/// The first four columns of the table of collectives: op, axes, calls, bytes.
+QStringList collectives(const QByteArray& out)
+{
+    QStringList lines;
+    bool isInTable = false;
+    for (const QString& line : QString::fromUtf8(out).split('\n')) {
+        const QStringList words = line.split(' ', Qt::SkipEmptyParts);
+        if (!words.isEmpty() && words.front() == "collective")
+            isInTable = true;
+        else if (!line.startsWith("  "))
+            isInTable = false;
+        else if (isInTable && words.size() > 4)
+            lines << words.mid(0, 5).join(' ');
+    }
+    lines.sort();
+    return lines;
+}
+
+HostArray ramp(const Shape& shape, double step, double offset)
+{
+    std::vector<double> values(static_cast<std::size_t>(elementCount(shape)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = std::sin(step * static_cast<double>(i)) + offset;
+    return HostArray::of({DType::F32, shape}, values);
+}
+
+HostArray readArray(const QString& path)
+{
+    const auto array = readNpy(path.toStdString());
+    if (!array)
+        qFatal("%s", describe(array.error()).c_str());
+    return *array;
+}
+
+} // namespace
+
+/// `run`: programs with manual computations, arguments and results as files, gradients, times.
+class TestRunVerb : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void examples_data();
+    void examples();
+    void exitCodes_data();
+    void exitCodes();
+    void arraysInAndOut();
+    void differingReplicasAreSaid();
+    void pmapEqualsSpmd();
+    void times();
+    void listed();
+
+private:
+    QString path(const QString& name) const { return m_folder.filePath(name); }
+    QString write(const QString& name, const HostArray& array) const
+    {
+        if (!writeFileAtomically(path(name).toStdString(), npyBytes(array)))
+            qFatal("cannot write");
+        return path(name);
+    }
+
+    QTemporaryDir m_folder;
+};
+
+void TestRunVerb::examples_data()
+{
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<QStringList>("forward");
+    QTest::addColumn<QStringList>("withGradient");
+    QTest::addColumn<QString>("unused");
+
+    QTest::newRow("FSDP") << "fsdp_matmul.mlir" << QStringList{"all_gather data 1 1.00 MiB"}
+                          << QStringList{"all_gather data 1 1.00 MiB", "reduce_scatter data 1 1.00 MiB"}
+                          << "nothing uses the mesh axis \"model\"";
+    QTest::newRow("tensor parallel") << "tensor_parallel_matmul.mlir" << QStringList{"all_reduce model 1 128 KiB"}
+                                     << QStringList{"all_reduce model 1 128 KiB"} << "nothing uses the mesh axis \"data\"";
+    QTest::newRow("Megatron") << "megatron_pair.mlir"
+                              << QStringList{"all_gather model 1 128 KiB", "reduce_scatter model 1 128 KiB"}
+                              << QStringList{"all_gather model 1 128 KiB", "all_gather model 1 128 KiB",
+                                     "reduce_scatter model 1 128 KiB", "reduce_scatter model 1 128 KiB"}
+                              << "nothing uses the mesh axis \"data\"";
+    QTest::newRow("pmap") << "pmap_step.mlir" << QStringList{"all_reduce data 1 4 B", "all_reduce data 1 4.00 KiB"}
+                          << QStringList{} << "";
+    QTest::newRow("SPMD") << "spmd_step.mlir" << QStringList{"all_reduce data 1 4 B", "all_reduce data 1 4.00 KiB"}
+                          << QStringList{} << "";
+}
+
+void TestRunVerb::examples()
+{
+    QFETCH(QString, file);
+    QFETCH(QStringList, forward);
+    QFETCH(QStringList, withGradient);
+    QFETCH(QString, unused);
+    const Outcome once = run({example(file), "--verify"});
+    QVERIFY2(once.code == 0, once.err);
+    QVERIFY2(once.out.contains("verified against one device: equal"), once.out);
+    QCOMPARE(collectives(once.out), forward);
+    QCOMPARE(once.err.contains("MW1263"), !unused.isEmpty());
+    QVERIFY2(once.err.contains(unused.toUtf8()), once.err);
+    const Outcome checked = tests::runProgram(MESHWRIGHT_PROGRAM, {"check", example(file)});
+    QCOMPARE(checked.code, 0);
+    QCOMPARE(checked.err.contains("the mesh axis"), !unused.isEmpty());
+    QVERIFY2(checked.err.contains(unused.mid(unused.indexOf("the mesh axis")).toUtf8()), checked.err);
+
+    const Outcome both = run({example(file), "--verify", "--grad"});
+    QVERIFY2(both.code == 0, both.err);
+    QVERIFY2(both.out.contains("verified against one device: equal"), both.out);
+    if (!withGradient.isEmpty())
+        QCOMPARE(collectives(both.out), withGradient);
+}
+
+void TestRunVerb::exitCodes_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said");
+
+    const QString x = write("x.npy", ramp({512, 256}, 0.1, 0.0));
+    const QString w = write("w.npy", ramp({256, 1024}, 0.2, 0.0));
+    const QString wide = write("wide.npy", ramp({512, 256}, 0.1, 0.0).converted(DType::F64));
+    const QString whole = write("whole.npy", HostArray::of({DType::S32, {2}}, std::vector<double>{1, 2}));
+    QFile cut(path("cut.npy"));
+    QVERIFY(cut.open(QIODevice::WriteOnly) && cut.write("\x93NUMPY\x01") > 0);
+    cut.close();
+    QFile integers(path("integers.mlir"));
+    QVERIFY(integers.open(QIODevice::WriteOnly)
+        && integers.write("func.func public @main(%x: tensor<2xi32>) -> tensor<2xi32> {\n  return %x : tensor<2xi32>\n}\n") > 0);
+    integers.close();
+
+    const QString fsdp = example("fsdp_matmul.mlir");
+    QTest::newRow("arguments") << QStringList{fsdp, "--args", x + "," + w} << 0 << "";
+    QTest::newRow("no such array") << QStringList{fsdp, "--args", x + ",nowhere.npy"} << 3 << "MW1001";
+    QTest::newRow("no array") << QStringList{fsdp, "--args", x + "," + fsdp} << 3 << "MW1530";
+    QTest::newRow("a cut array") << QStringList{fsdp, "--args", x + "," + path("cut.npy")} << 3 << "MW1531";
+    QTest::newRow("too few arrays") << QStringList{fsdp, "--args", x} << 3 << "MW1534";
+    QTest::newRow("another type") << QStringList{fsdp, "--args", wide + "," + w} << 3 << "MW1535";
+    QTest::newRow("another shape") << QStringList{fsdp, "--args", w + "," + w} << 3
+                                   << "argument 0 (x) is f32[512,256], the given array is f32[256,1024]";
+    QTest::newRow("arguments and a seed") << QStringList{fsdp, "--args", x, "--seed", "1"} << 2 << "--seed";
+    QTest::newRow("no times") << QStringList{fsdp, "--time", "often"} << 2 << "MW1903";
+    QTest::newRow("not even once") << QStringList{fsdp, "--time", "0x5"} << 2 << "MW1903";
+    QTest::newRow("into a file") << QStringList{fsdp, "--out", x} << 3 << "MW1005";
+    QTest::newRow("no gradient") << QStringList{path("integers.mlir"), "--grad"} << 3 << "MW1264";
+    QTest::newRow("integers") << QStringList{path("integers.mlir"), "--args", whole} << 0 << "";
+}
+
+void TestRunVerb::exitCodes()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QString, said);
+    const Outcome outcome = run(arguments);
+    QVERIFY2(outcome.code == code, QByteArray::number(outcome.code) + outcome.err);
+    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+}
+
+/// The product of what was given, and its gradients, as files.
+void TestRunVerb::arraysInAndOut()
+{
+    const HostArray x = ramp({512, 256}, 0.1, 0.0);
+    const HostArray w = ramp({256, 1024}, 0.2, 0.5);
+    const QStringList command{example("fsdp_matmul.mlir"), "--args", write("x.npy", x) + "," + write("w.npy", w), "--out",
+        path("new/results"), "--grad"};
+    const Outcome outcome = run(command);
+    QVERIFY2(outcome.code == 0, outcome.err);
+    const QStringList files = QDir(path("new/results")).entryList(QDir::Files, QDir::Name);
+    QCOMPARE(files, (QStringList{"grad0.npy", "grad1.npy", "result0.npy"}));
+
+    const HostArray result = readArray(path("new/results/result0.npy"));
+    const HostArray gradX = readArray(path("new/results/grad0.npy"));
+    const HostArray gradW = readArray(path("new/results/grad1.npy"));
+    QVERIFY(result.type() == (TensorType{DType::F32, {512, 1024}}));
+    QVERIFY(gradX.type() == x.type() && gradW.type() == w.type());
+    // Some elements, by hand: a row times a column; the sums of a row and of a column.
+    for (const std::int64_t i : {0, 130, 511}) {
+        const std::int64_t j = (i * 7) % 1024;
+        const std::int64_t k = (i * 3) % 256;
+        double product = 0.0;
+        double rowOfW = 0.0;
+        double columnOfX = 0.0;
+        for (std::int64_t n = 0; n < 256; ++n)
+            product += x.at(i * 256 + n) * w.at(n * 1024 + j);
+        for (std::int64_t n = 0; n < 1024; ++n)
+            rowOfW += w.at(k * 1024 + n);
+        for (std::int64_t n = 0; n < 512; ++n)
+            columnOfX += x.at(n * 256 + k);
+        QVERIFY(std::abs(result.at(i * 1024 + j) - product) < 1e-3);
+        QVERIFY(std::abs(gradX.at(i * 256 + k) - rowOfW) < 1e-2);
+        QVERIFY(std::abs(gradW.at(k * 1024 + j) - columnOfX) < 1e-2);
+    }
+    // The same again gives the same bytes, in the place of the old files.
+    QVERIFY(run(command).code == 0);
+    QVERIFY(readArray(path("new/results/grad1.npy")) == gradW);
+}
+
+/// A result that is said to be the same on all devices, and is not.
+void TestRunVerb::differingReplicasAreSaid()
+{
+    QFile file(path("differs.mlir"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(R"(module @differs {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func public @main(%x: tensor<4xf32>) -> tensor<2xf32> {
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"x"} (%y: tensor<2xf32>) {
+      %1 = stablehlo.negate %y : tensor<2xf32>
+      sdy.return %1 : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}
+)");
+    file.close();
+    const Outcome outcome = run({path("differs.mlir")});
+    QCOMPARE(outcome.code, 0);
+    QVERIFY2(outcome.err.contains("MW1536"), outcome.err);
+}
+
+/// Step by step, the same losses and the same collectives.
+void TestRunVerb::pmapEqualsSpmd()
+{
+    const QString x = write("batch.npy", ramp({256, 64}, 0.37, 0.0));
+    const QString y = write("labels.npy", ramp({256, 16}, 0.11, 0.2));
+    QString w[2] = {write("w.npy", ramp({64, 16}, 0.05, 0.0)), path("w.npy")};
+    double previous = 1e30;
+    for (int step = 0; step < 5; ++step) {
+        double loss[2] = {};
+        QStringList used[2];
+        for (int i = 0; i < 2; ++i) {
+            const QString folder = path(QString("step%1.%2").arg(step).arg(i));
+            const Outcome outcome = run(
+                {example(i == 0 ? "pmap_step.mlir" : "spmd_step.mlir"), "--args", w[i] + "," + x + "," + y, "--out", folder});
+            QVERIFY2(outcome.code == 0, outcome.err);
+            used[i] = collectives(outcome.out);
+            loss[i] = readArray(folder + "/result0.npy").at(0);
+            w[i] = folder + "/result1.npy";
+        }
+        QCOMPARE(used[0], used[1]);
+        QCOMPARE(used[0].size(), 2);
+        QVERIFY2(std::abs(loss[0] - loss[1]) <= 1e-6 * loss[1], qPrintable(QString("%1 %2").arg(loss[0]).arg(loss[1])));
+        QVERIFY(loss[0] < previous);
+        previous = loss[0];
+    }
+}
+
+void TestRunVerb::times()
+{
+    for (const char* file : {"megatron_pair.mlir", "spmd_step.mlir"}) {
+        const Outcome outcome = run({example(file), "--time", "2x3"});
+        QVERIFY2(outcome.code == 0, outcome.err);
+        const QRegularExpression said(
+            "2 x 3 runs: best [0-9.]+ \\S+, mean [0-9.]+ \\S+\n.*: [0-9.]+ \\S+, so sharding is [0-9.]+ times as fast");
+        QVERIFY2(said.match(QString::fromUtf8(outcome.out)).hasMatch(), outcome.out);
+    }
+}
+
+void TestRunVerb::listed()
+{
+    const Outcome outcome = tests::runProgram(MESHWRIGHT_PROGRAM, {"list", "examples"});
+    QCOMPARE(outcome.code, 0);
+    for (const char* file :
+        {"fsdp_matmul.mlir", "tensor_parallel_matmul.mlir", "megatron_pair.mlir", "pmap_step.mlir", "spmd_step.mlir"})
+        QVERIFY2(outcome.out.contains(file), outcome.out);
+    QVERIFY2(outcome.out.contains("A matrix product with weights split over the batch's axis (FSDP)"), outcome.out);
+}
+
+QTEST_APPLESS_MAIN(TestRunVerb)
+#include "tst_run_verb.moc"
