@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace meshwright::cli {
 
@@ -89,6 +90,34 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, Outpu
     return checked;
 }
 
+/// How the logical axis rules decided, once for arrays of which they say the same.
+std::string decisionsText(const std::vector<AssignedSpec>& assigned)
+{
+    std::vector<std::pair<std::string, std::vector<std::string>>> decisions; // what is said, of which arrays
+    std::unordered_map<std::string, std::size_t> known;
+    for (const AssignedSpec& one : assigned) {
+        if (one.trace.empty())
+            continue;
+        std::string said = specText(one.spec) + "\n";
+        for (const LogicalStep& step : one.trace)
+            said += "    " + step.text + "\n";
+        const auto [place, isNew] = known.emplace(said, decisions.size());
+        if (isNew)
+            decisions.push_back({std::move(said), {}});
+        decisions[place->second].second.push_back(one.array.name);
+    }
+    std::string text;
+    for (const auto& [said, arrays] : decisions) {
+        constexpr std::size_t kMostNamed = 8;
+        const std::size_t named = std::min(arrays.size(), kMostNamed);
+        text += "  " + join(std::span(arrays).first(named), ", ");
+        if (named < arrays.size())
+            text += fmt::format(" and {} more", arrays.size() - named);
+        text += ": " + said;
+    }
+    return text;
+}
+
 /// What each rule caught, one line a rule.
 std::string rulesText(const Study& study)
 {
@@ -103,14 +132,7 @@ std::string rulesText(const Study& study)
         text += fmt::format("  rule \"{}\" catches {}\n", study.sharding.match[i].glob,
             caught.empty() ? std::string("nothing") : join(caught, ", "));
     }
-    for (const AssignedSpec& one : assigned) {
-        if (one.trace.empty())
-            continue;
-        text += fmt::format("  {} {}\n", one.array.name, specText(one.spec));
-        for (const LogicalStep& step : one.trace)
-            text += "    " + step.text + "\n";
-    }
-    return text;
+    return text + decisionsText(assigned);
 }
 
 /// What was mended, a line each with the settings that did it.

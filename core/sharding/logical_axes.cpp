@@ -307,26 +307,6 @@ LogicalNames stackedNames(const LogicalNames& names, const std::string& layerNam
     return stacked;
 }
 
-std::vector<std::string> axesNotInMesh(const LogicalRules& rules, const Mesh& mesh)
-{
-    std::set<std::string> missing;
-    for (const LogicalRule& rule : rules) {
-        for (const std::string& axis : rule.target.axes) {
-            if (!mesh.findAxis(axis))
-                missing.insert(axis);
-        }
-    }
-    return {missing.begin(), missing.end()};
-}
-
-LogicalRules rulesOnMesh(const LogicalRules& rules, const Mesh& mesh)
-{
-    LogicalRules kept = rules;
-    for (LogicalRule& rule : kept)
-        std::erase_if(rule.target.axes, [&](const std::string& axis) { return !mesh.findAxis(axis); });
-    return kept;
-}
-
 std::vector<std::string> dropAbsentAxes(JaxSpec& spec, const Mesh& mesh)
 {
     std::vector<std::string> dropped;

@@ -109,12 +109,6 @@ Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& c
 /// Precondition: -rank - 1 <= at <= rank.
 LogicalNames stackedNames(const LogicalNames& names, const std::string& layerName, std::int64_t at);
 
-/// The mesh axes that rules name and the mesh has not; a rule list for many meshes has many.
-std::vector<std::string> axesNotInMesh(const LogicalRules& rules, const Mesh& mesh);
-
-/// The rules without the mesh axes that the mesh has not: for rule lists that serve many meshes.
-LogicalRules rulesOnMesh(const LogicalRules& rules, const Mesh& mesh);
-
 /// Takes the axes that the mesh has not out of a spec, as if they were of size 1, and gives them back. A decision comes first: rules that share such an
 /// axis still exclude each other, as they do on the mesh that has all of them.
 std::vector<std::string> dropAbsentAxes(JaxSpec& spec, const Mesh& mesh);

@@ -726,6 +726,10 @@ private:
                 fmt::format("a PositionalSharding places whole values, and this one is a partial result over {}",
                     axisList(m_sharding.unreduced, m_mesh)),
                 "reduce the value first"});
+        if (m_mesh.deviceCount() > kLargestPositional)
+            problems.push_back({"MW1161",
+                fmt::format("a PositionalSharding lists every device, and {} are too many", m_mesh.deviceCount()),
+                "use another notation"});
         if (!m_parsed.manual.empty())
             problems.push_back(
                 {"MW1161", fmt::format("a PositionalSharding has no manual axes, and {} are", axisList(m_parsed.manual, m_mesh)),

@@ -34,6 +34,10 @@ std::vector<std::int64_t> stridesOf(const Shape& shape)
 Result<PositionalSharding> PositionalSharding::create(std::vector<DeviceId> devices)
 {
     Problems problems;
+    if (devices.size() > static_cast<std::size_t>(kLargestPositional))
+        return Problem{"MW1130",
+            fmt::format("a positional sharding of {} devices, at most {} can be listed", devices.size(), kLargestPositional),
+            "use P(..) and a mesh"};
     if (devices.empty())
         problems.push_back({"MW1130", "a positional sharding needs at least one device", "list the devices"});
     std::set<DeviceId> seen;

@@ -11,6 +11,9 @@
 
 namespace meshwright {
 
+/// The most devices that a positional sharding has: it holds a set for each of its cells, and is written device by device.
+inline constexpr std::int64_t kLargestPositional = std::int64_t{1} << 16;
+
 /// What to do with an array of lower rank than the sharding.
 enum class RankPromotion : std::uint8_t {
     Refuse,
@@ -26,7 +29,7 @@ class PositionalSharding {
 public:
     /// One device in each cell of a one-dimensional array.
     ///
-    /// Problems: MW1130 no device, one twice, or a negative one.
+    /// Problems: MW1130 no device, one twice, a negative one, or more than kLargestPositional.
     static Result<PositionalSharding> create(std::vector<DeviceId> devices);
 
     /// The cells in the same row-major order under another shape; one dimension may be -1, which stands for what is left.

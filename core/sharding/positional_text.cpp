@@ -60,7 +60,7 @@ private:
                 return std::nullopt;
         } else {
             const auto count = m_cursor.integer();
-            if (!count || *count < 1 || *count > kLargestMesh) {
+            if (!count || *count < 1 || *count > kLargestPositional) {
                 fail("a number of devices or a list of them");
                 return std::nullopt;
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
 
+#include "core/study/logical_names.h"
 #include "core/support/checked.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,6 @@ namespace {
 struct Dimension {
     std::int64_t size;
     std::string meaning;
-    std::string logical;
 };
 
 StudyArray makeArray(std::string name, StudyArray::Kind kind, const std::vector<Dimension>& dims)
@@ -25,23 +25,16 @@ StudyArray makeArray(std::string name, StudyArray::Kind kind, const std::vector<
     for (const Dimension& dim : dims) {
         array.shape.push_back(dim.size);
         array.meaning.push_back(dim.meaning);
-        array.logical.push_back({dim.logical, false});
     }
     return array;
-}
-
-/// The width before layer `width`, or behind the last.
-const char* logicalWidth(std::size_t width)
-{
-    return width % 2 == 0 ? "embed" : "hidden";
 }
 
 std::vector<StudyArray> parametersOf(const MlpModel& model)
 {
     std::vector<StudyArray> arrays;
     for (std::size_t layer = 0; layer + 1 < model.layers.size(); ++layer) {
-        const Dimension inputs{model.layers[layer], fmt::format("inputs of layer {}", layer), logicalWidth(layer)};
-        const Dimension outputs{model.layers[layer + 1], fmt::format("outputs of layer {}", layer), logicalWidth(layer + 1)};
+        const Dimension inputs{model.layers[layer], fmt::format("inputs of layer {}", layer)};
+        const Dimension outputs{model.layers[layer + 1], fmt::format("outputs of layer {}", layer)};
         arrays.push_back(makeArray(fmt::format("layers.{}.w", layer), StudyArray::Kind::Parameter, {inputs, outputs}));
         if (model.bias)
             arrays.push_back(makeArray(fmt::format("layers.{}.b", layer), StudyArray::Kind::Parameter, {outputs}));
@@ -53,7 +46,7 @@ void addRenamed(
     std::vector<StudyArray>& arrays, const std::vector<StudyArray>& parameters, const char* prefix, StudyArray::Kind kind)
 {
     for (const StudyArray& parameter : parameters)
-        arrays.push_back({prefix + parameter.name, kind, parameter.shape, parameter.meaning, parameter.logical});
+        arrays.push_back({prefix + parameter.name, kind, parameter.shape, parameter.meaning});
 }
 
 const std::int64_t* axisSize(const std::vector<MeshAxis>& mesh, const std::string& name)
@@ -97,14 +90,12 @@ std::vector<StudyArray> studyArrays(const Study& study)
         arrays.push_back(makeArray("opt.step", StudyArray::Kind::OptimizerState, {}));
     }
     addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);
-    const Dimension batch{study.batch, "batch", "batch"};
-    const std::size_t last = model->layers.size() - 1;
-    arrays.push_back(
-        makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0", logicalWidth(0)}}));
+    const Dimension batch{study.batch, "batch"};
+    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0"}}));
     arrays.push_back(makeArray("y", StudyArray::Kind::Input,
-        {batch, {model->layers.back(), fmt::format("outputs of layer {}", last - 1), logicalWidth(last)}}));
+        {batch, {model->layers.back(), fmt::format("outputs of layer {}", model->layers.size() - 2)}}));
     for (std::size_t layer = 0; layer + 1 < model->layers.size(); ++layer) {
-        const Dimension outputs{model->layers[layer + 1], fmt::format("outputs of layer {}", layer), logicalWidth(layer + 1)};
+        const Dimension outputs{model->layers[layer + 1], fmt::format("outputs of layer {}", layer)};
         arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {batch, outputs}));
         if (layer + 2 < model->layers.size())
             arrays.push_back(
@@ -172,41 +163,6 @@ PartitionSpec ruleSpec(const MatchRule& rule, const StudyArray& array, const std
     return spec;
 }
 
-LogicalNames namesForRules(const StudyArray& array, const std::string& ruleList)
-{
-    LogicalNames names = array.logical;
-    if (ruleList != "maxtext")
-        return names;
-    for (LogicalName& name : names) {
-        if (name.name == "hidden")
-            name.name = "mlp";
-        if (array.kind == StudyArray::Kind::Input || array.kind == StudyArray::Kind::Activation)
-            name.name = "activation_" + name.name;
-    }
-    return names;
-}
-
-namespace {
-
-/// What the logical axis rules say of an array; nothing when they do not reach it, or no rule applied to any of its dimensions.
-std::optional<LogicalDecision> logicalDecision(const StudyArray& array, const Study& study)
-{
-    const bool follows = array.kind == StudyArray::Kind::OptimizerState || array.kind == StudyArray::Kind::Gradient;
-    if (study.sharding.rules.empty() || follows || array.logical.empty())
-        return std::nullopt;
-    auto decision = linenAxes(namesForRules(array, study.sharding.ruleList), study.sharding.rules);
-    if (!decision || decision->unmatched.size() == array.logical.size())
-        return std::nullopt;
-    std::erase_if(decision->trace, [](const LogicalStep& step) { return step.verdict == LogicalVerdict::NameAbsent; });
-    if (!study.sharding.ruleList.empty()) { // such a list serves many meshes: axes that this one lacks are of size 1
-        for (JaxSpec::Entry& entry : decision->spec.dims)
-            std::erase_if(entry.axes, [&](const std::string& axis) { return axisSize(study.mesh, axis) == nullptr; });
-    }
-    return *std::move(decision);
-}
-
-} // namespace
-
 std::vector<AssignedSpec> assignedSpecs(const Study& study)
 {
     const StudySharding& sharding = study.sharding;
@@ -238,11 +194,9 @@ std::vector<AssignedSpec> assignedSpecs(const Study& study)
             const auto index = static_cast<std::size_t>(rule - sharding.match.begin());
             PartitionSpec spec = ruleSpec(*rule, array, study.mesh);
             assigned.push_back({std::move(array), std::move(spec), fmt::format("sharding.match[{}]", index), index});
-        } else if (auto decision = logicalDecision(array, study)) {
-            PartitionSpec spec;
-            for (JaxSpec::Entry& dim : decision->spec.dims)
-                spec.dims.push_back(std::move(dim.axes));
-            assigned.push_back({std::move(array), std::move(spec), "sharding.rules", std::nullopt, std::move(decision->trace)});
+        } else if (auto ruled = ruledSpec(array, study)) {
+            assigned.push_back(
+                {std::move(array), std::move(ruled->spec), "sharding.rules", std::nullopt, std::move(ruled->trace)});
         }
     }
     return assigned;

@@ -13,12 +13,10 @@ struct StudyArray {
     Kind kind = Kind::Parameter;
     Shape shape;
     std::vector<std::string> meaning; ///< of each dimension: "batch", "outputs of layer 1"
-    LogicalNames logical = {}; ///< of each dimension, for logical axis rules: batch, embed, hidden
 };
 
 /// The arrays of an MLP's training, by the names that `buildMlpTraining` gives them; none for other models.
 /// Order: parameters, optimiser states, gradients, x and y, activations.
-/// Logical names: the batch is `batch`; of the widths between layers the first, third and so on are `embed`, the others `hidden`.
 std::vector<StudyArray> studyArrays(const Study& study);
 
 /// True when `name` matches `glob`: `*` stands for any characters, dots included, `?` for one.
@@ -46,10 +44,6 @@ struct AssignedSpec {
 /// The specs of all arrays that have one, in the order of `studyArrays`: an entry of the very name decides, then the first entry whose glob
 /// matches, then the first rule that catches the array, then (parameters, x and y, activations) the logical axis rules as Linen applies them.
 std::vector<AssignedSpec> assignedSpecs(const Study& study);
-
-/// What an array's dimensions are called in rules: its own logical names or, for MaxText's list, MaxText's: `mlp` for hidden, and
-/// `activation_batch`, `activation_embed` and `activation_mlp` in values that are no parameters.
-LogicalNames namesForRules(const StudyArray& array, const std::string& ruleList);
 
 /// Where the spec of one array is written, or would be: the path of the entry of its very name ("sharding.layers.1.out" for "act.layers.1"),
 /// else "sharding." and its name. A spec there decides over globs and rules.

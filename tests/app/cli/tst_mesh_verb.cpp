@@ -112,6 +112,11 @@ void TestMeshVerb::json_data()
     QTest::newRow("size 1") << "--hw v5e --topology 4x2 --mesh data=8,model=1";
     QTest::newRow("GPUs") << "--hw h100 --hosts 2 --mesh data=2,model=8";
     QTest::newRow("hybrid") << "--hw v4 --topology 2x2x2 --ici data=4,model=2 --dcn data=2";
+    QTest::newRow("v2") << "--hw v2 --topology 4x4 --mesh data=8,model=4";
+    QTest::newRow("v4") << "--hw v4 --topology 4x4x4 --mesh data=16,model=4";
+    QTest::newRow("v5p, parts of axes") << "--hw v5p --topology 4x4x4 --mesh data=2,model=32";
+    QTest::newRow("v6e") << "--hw v6e --topology 8x8 --mesh data=8,model=8";
+    QTest::newRow("v7x") << "--hw v7x --topology 2x2x4 --mesh data=8,model=4";
     QTest::newRow("one chip") << "--hw v5e --topology 1x1 --mesh a=1";
 }
 

@@ -363,6 +363,9 @@ void TestNotation::meaningsThatAreMissing_data()
     QTest::newRow("shape") << "[{\"x\"}]"
                            << "types"
                            << "the sizes of the array, which are not known";
+    QTest::newRow("too many devices") << "[{}]"
+                                      << "positional of x=1048576"
+                                      << "1048576 are too many";
     QTest::newRow("partial, positional") << "[{}], unreduced={\"x\"}"
                                          << "positional"
                                          << "partial result over \"x\"";
@@ -373,7 +376,8 @@ void TestNotation::meaningsThatAreMissing()
     QFETCH(QString, sharding);
     QFETCH(QString, notation);
     QFETCH(QString, says);
-    const Mesh mesh = meshOf("x=8");
+    const Mesh mesh = meshOf(notation.section(" of ", 1).isEmpty() ? "x=8" : notation.section(" of ", 1).toStdString());
+    notation = notation.section(" of ", 0, 0);
     const auto written
         = printSharding(valueOf(parseShardy(sharding.toStdString(), mesh)), mesh, valueOf(notationOf(notation.toStdString())));
     QCOMPARE(idsOf(written), QString("MW1161"));

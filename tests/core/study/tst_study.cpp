@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/training.h"
 #include "core/study/arrays.h"
+#include "core/study/logical_names.h"
 #include "core/study/study.h"
 #include "tests/values.h"
 
@@ -30,6 +31,8 @@ private Q_SLOTS:
     void globs();
     void rules();
     void logicalRules();
+    void logicalNames_data();
+    void logicalNames();
 };
 
 namespace {
@@ -376,6 +379,64 @@ void TestStudy::logicalRules()
     const Problems unused = examineStudy(with("[[batch, data], [heads, model]]"), "s.yaml");
     QCOMPARE(unused.size(), std::size_t{1});
     QCOMPARE(tests::text(unused.front().message), QString("the rule for the logical axis heads applies to nothing"));
+}
+
+void TestStudy::logicalNames_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("kind");
+    QTest::addColumn<QStringList>("meaning");
+    QTest::addColumn<QString>("own");
+    QTest::addColumn<QString>("maxText");
+    const auto row
+        = [](const char* name, StudyArray::Kind kind, const QStringList& meaning, const char* own, const char* maxText) {
+              QTest::newRow(name) << name << static_cast<int>(kind) << meaning << own << maxText;
+          };
+    using Kind = StudyArray::Kind;
+    row("layers.1.w", Kind::Parameter, {"inputs of layer 1", "outputs of layer 1"}, "hidden embed", "mlp embed");
+    row("x", Kind::Input, {"batch", "sequence"}, "batch length", "activation_batch activation_length");
+    row("layers.attention.q.w", Kind::Parameter, {"layers", "hidden", "heads", "head size"}, "layers embed heads kv",
+        "layers embed heads kv");
+    row("layers.attention.k.w", Kind::Parameter, {"layers", "hidden", "key and value heads", "head size"},
+        "layers embed kv_heads kv", "layers embed kv_heads kv");
+    row("layers.ffn.norm.scale", Kind::Parameter, {"layers", "hidden"}, "layers embed", "layers norm");
+    row("layers.experts.up.w", Kind::Parameter, {"layers", "experts", "hidden", "ffn of an expert"}, "layers exp embed mlp",
+        "layers exp embed_no_exp mlp");
+    row("embedding.w", Kind::Parameter, {"vocabulary", "hidden"}, "vocab embed", "vocab embed");
+    row("positions.w", Kind::Parameter, {"positions", "hidden"}, "positions embed", "- embed");
+    row("act.layers", Kind::Activation, {"batch", "sequence", "hidden"}, "batch length embed",
+        "activation_batch activation_norm_length activation_embed");
+    row("act.logits", Kind::Activation, {"batch", "sequence", "vocabulary"}, "batch length vocab",
+        "activation_embed_and_logits_batch activation_length_no_exp activation_vocab");
+    row("other", Kind::Parameter, {"what nobody named"}, "-", "-");
+}
+
+void TestStudy::logicalNames()
+{
+    QFETCH(QString, name);
+    QFETCH(int, kind);
+    QFETCH(QStringList, meaning);
+    QFETCH(QString, own);
+    QFETCH(QString, maxText);
+    StudyArray array{name.toStdString(), static_cast<StudyArray::Kind>(kind), {}, {}};
+    for (const QString& word : meaning)
+        array.meaning.push_back(word.toStdString());
+    const auto names = [&](const char* list) {
+        QStringList words;
+        for (const LogicalName& one : logicalNamesOf(array, list))
+            words += one.name.empty() ? QString("-") : tests::text(one.name);
+        return words.join(' ');
+    };
+    QCOMPARE(names(""), own);
+    QCOMPARE(names("maxtext"), maxText);
+    // MaxText has a rule for each of its names.
+    for (const QString& word : maxText.split(' ')) {
+        const LogicalRules& rules = findLogicalRuleList("maxtext")->rules;
+        QVERIFY2(word == "-"
+                || std::any_of(
+                    rules.begin(), rules.end(), [&](const LogicalRule& rule) { return tests::text(rule.name) == word; }),
+            qPrintable(word));
+    }
 }
 
 QTEST_APPLESS_MAIN(TestStudy)
