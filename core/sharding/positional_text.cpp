@@ -24,7 +24,9 @@ public:
         m_cursor.take("jax.sharding.");
         std::optional<PositionalSharding> sharding;
         if (m_cursor.take("PositionalSharding(") || fail("\"PositionalSharding(\""))
-            sharding = m_cursor.peek("[") && m_cursor.rest().find('{') != std::string_view::npos ? printed() : made();
+            sharding = m_cursor.peek("{") || (m_cursor.peek("[") && m_cursor.rest().find('{') != std::string_view::npos)
+                ? printed()
+                : made();
         while (sharding && m_cursor.take("."))
             sharding = operation(*sharding);
         if (sharding && !m_cursor.atEnd())

@@ -39,12 +39,13 @@ const SyntaxAttribute* SyntaxOp::find(std::string_view key) const
 
 bool Parser::expected(std::string_view what)
 {
-    if (m_token.kind == TokenKind::Bad && m_token.text.front() == '"')
+    const char bad
+        = m_token.kind == TokenKind::Bad && !m_token.text.empty() ? m_token.text.front() : ' '; // a sigil alone has no text
+    if (bad == '"')
         return m_problems.report("MW1320", m_token.offset, "the string has no end on its line");
-    if (m_token.kind == TokenKind::Bad && static_cast<unsigned char>(m_token.text.front()) < 0x20)
+    if (static_cast<unsigned char>(bad) < 0x20)
         return m_problems.report("MW1320", m_token.offset,
-            fmt::format("expected {}, found a byte of value {}", what, static_cast<int>(m_token.text.front())),
-            "the file is no text");
+            fmt::format("expected {}, found a byte of value {}", what, static_cast<int>(bad)), "the file is no text");
     const bool isEnd = m_token.kind == TokenKind::End;
     return m_problems.report("MW1320", m_token.offset,
         fmt::format("expected {}, found {}{}{}", what, isEnd ? "" : "'", tokenName(m_token), isEnd ? "" : "'"));
@@ -155,7 +156,7 @@ std::string_view Parser::textFrom(std::size_t start) const
     return trimmed(m_lexer.text().substr(start, std::max(m_previousEnd, start) - start));
 }
 
-/// The end of the line, not looking into brackets and strings; of the text, when something has no end.
+/// The end of the line, not looking into brackets and strings; npos when a bracket has no end.
 std::size_t Parser::lineEnd(std::size_t from) const
 {
     const std::string_view text = m_lexer.text();
@@ -166,7 +167,7 @@ std::size_t Parser::lineEnd(std::size_t from) const
             at = std::min(text.find_first_of("\"\n", at + 1), text.size());
         at = opens ? balancedEnd(at) : at + 1;
     }
-    return std::min(at, text.size());
+    return at;
 }
 
 /// `loc(..)`, if there is one.
@@ -249,8 +250,8 @@ bool Parser::parseModuleHeader(bool& braced)
     return expect('{');
 }
 
-/// Keeps an alias, a resource or an op that is no function, with its line end.
-void Parser::keepLines(std::string& into)
+/// Keeps an alias, a resource or an op that is no function, with its line end. False when it has no end.
+bool Parser::keepLines(std::string& into)
 {
     const std::string_view text = m_lexer.text();
     const std::size_t start = m_token.offset;
@@ -258,13 +259,19 @@ void Parser::keepLines(std::string& into)
     if (text.substr(start).starts_with("{-#")) {
         const std::size_t close = text.find("#-}", start);
         end = close == std::string_view::npos ? text.size() : close + 3;
-    } else if (m_token.kind == TokenKind::Hash) {
+    }
+    if (end == std::string_view::npos) {
+        jump(text.size());
+        return expected("a closing bracket");
+    }
+    if (m_token.kind == TokenKind::Hash) {
         const std::size_t value = text.find('=', start);
         m_aliases.emplace(m_token.text, value == std::string_view::npos ? end : std::min(value + 1, end));
     }
     into += trimmed(text.substr(start, end - start));
     into += '\n';
     jump(end);
+    return true;
 }
 
 bool Parser::parseTopLevel(std::string& aliases)
@@ -272,8 +279,7 @@ bool Parser::parseTopLevel(std::string& aliases)
     const std::size_t start = m_token.offset;
     bool good = false;
     if (m_token.kind == TokenKind::Hash) {
-        keepLines(aliases);
-        return true;
+        return keepLines(aliases);
     }
     if (m_token.isWord("sdy.mesh")) {
         good = parseMeshOp();
@@ -286,8 +292,7 @@ bool Parser::parseTopLevel(std::string& aliases)
         else if (good)
             m_module.functions.push_back(std::move(function));
     } else if (m_token.kind == TokenKind::Word && m_token.text.find('.') != std::string_view::npos && isDialect(m_token.text)) {
-        keepLines(m_module.rest);
-        return true;
+        return keepLines(m_module.rest);
     } else {
         expected("'func.func' or 'sdy.mesh'");
     }

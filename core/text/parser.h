@@ -55,7 +55,7 @@ private:
     // The module and its functions (parser.cpp)
     bool parseModuleHeader(bool& braced);
     bool parseTopLevel(std::string& aliases);
-    void keepLines(std::string& into);
+    bool keepLines(std::string& into);
     bool parseMeshOp();
     bool parseFunction(SyntaxFunction& function);
     bool parseArguments(SyntaxFunction& function);

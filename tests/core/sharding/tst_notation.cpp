@@ -467,6 +467,7 @@ void TestNotation::rankPromotion_data()
     QTest::newRow("without keepdims") << "PositionalSharding(8).reshape(4, 2).replicate(1, keepdims=False)" << 1 << "[{\"x\"}]";
     QTest::newRow("transposed") << "PositionalSharding(8).reshape(4, 2).T.replicate(axis=0)" << 1 << "[{\"x\"}]";
     QTest::newRow("replicated, of every rank") << "PositionalSharding(8).replicate()" << 3 << "[{}, {}, {}]";
+    QTest::newRow("a scalar as it is printed") << "PositionalSharding({TPU 0, 1, 2, 3, 4, 5, 6, 7}, shape=())" << 0 << "[]";
     QTest::newRow("a leading dimension that is split") << "PositionalSharding(8).reshape(4, 2)" << 1 << "MW1154";
     QTest::newRow("a trailing one") << "PositionalSharding(8).reshape(8, 1)" << 1 << "MW1154";
     QTest::newRow("a larger array") << "PositionalSharding(8).reshape(4, 2)" << 3 << "MW1154";

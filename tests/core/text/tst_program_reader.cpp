@@ -431,6 +431,7 @@ void TestProgramReader::errors_data()
     const auto op = [&](const char* name, const char* body, const char* id, int column, const char* message) {
         row(name, inMain("  " + std::string(body) + "\n  return %x : tensor<4xf32>"), id, 2, column, message);
     };
+    row("an op of another dialect that has no end", "other.op @main(%x: i<) {\n}\n", "MW1320", 3, 1, "expected a closing bracket");
     row("no text at all: nothing to read", "garbage", "MW1320", 1, 1, "expected 'func.func' or 'sdy.mesh', found 'garbage'");
     row("truncated module", "module {\n  func.func @main() {", "MW1320", 2, 22, "expected '}', found the end of the text");
     row("no return", "func.func @main() {\n}", "MW1320", 1, 11, "expected a return at the end of the block");
