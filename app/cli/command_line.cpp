@@ -43,6 +43,7 @@ constexpr const char* kMeshExamples = R"help(  meshwright mesh --hw v3 --topolog
 
 constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
+  meshwright check step.mlir
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
   meshwright check study.yaml --fix
   cat study.yaml | meshwright check - --fix > mended.yaml)help";
@@ -216,7 +217,7 @@ private:
 
     void addCheck()
     {
-        Verb& verb = addVerb("check", "Find every mistake in studies, each with its place and a fix.", kCheckExamples,
+        Verb& verb = addVerb("check", "Find every mistake in studies and programs, each with its place and a fix.", kCheckExamples,
             {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
         verb.needed.push_back(verb.app->add_option("STUDY", m_check.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_check.settings);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/derivatives.h"
 
+#include "core/autodiff/parts_derivatives.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -55,10 +57,10 @@ public:
             binary();
             break;
         case OpClass::Ternary:
-            if (wants(1))
-                m_result[1] = m_b.select(primal(0), m_ct, zeros());
-            if (wants(2))
-                m_result[2] = m_b.select(primal(0), zeros(), m_ct);
+            ternary();
+            break;
+        case OpClass::Parts:
+            m_result = partsCotangents(m_context, m_ct);
             break;
         case OpClass::Shaping:
             m_result[0] = shaping();
@@ -101,6 +103,7 @@ private:
     void binary();
     void maximum();
     void power();
+    void ternary();
     ValueId shaping();
     ValueId unbroadcast();
     ValueId reduction();
@@ -238,6 +241,29 @@ void Derivative::power()
         const ValueId logarithm = m_b.unary(OpKind::Log, m_b.select(isZero, splat(x, 1.0), x));
         m_result[1] = times(m_ct, times(logarithm, result()));
     }
+}
+
+void Derivative::ternary()
+{
+    if (m_op.kind == OpKind::Select) {
+        if (wants(1))
+            m_result[1] = m_b.select(primal(0), m_ct, zeros());
+        if (wants(2))
+            m_result[2] = m_b.select(primal(0), zeros(), m_ct);
+        return;
+    }
+    // Clamp: to the value where it lies between the bounds, else to the bound that it went over, as in JAX.
+    const ValueId lower = primal(0);
+    const ValueId value = primal(1);
+    const ValueId upper = primal(2);
+    const auto where = [&](ValueId mask) { return m_b.select(mask, m_ct, zeros()); };
+    const auto greater = [&](ValueId a, ValueId b) { return m_b.compare(CompareDirection::Greater, a, b); };
+    if (wants(0))
+        m_result[0] = where(m_b.binary(OpKind::And, greater(lower, value), greater(upper, lower)));
+    if (wants(1))
+        m_result[1] = where(m_b.binary(OpKind::And, greater(value, lower), greater(upper, value)));
+    if (wants(2))
+        m_result[2] = where(greater(value, upper));
 }
 
 ValueId Derivative::shaping()
@@ -413,13 +439,12 @@ Differentiability differentiability(const Function& function, const Op& op)
     }
     switch (opInfo(op.kind).opClass) {
     case OpClass::Parts:
+        return hasPartsDerivative(op.kind) ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Barrier:
     case OpClass::Collective:
     case OpClass::Transfer:
     case OpClass::Other:
         return Differentiability::Unknown;
-    case OpClass::Ternary:
-        return op.kind == OpKind::Select ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Control:
         return op.kind == OpKind::Repeat ? Differentiability::Smooth : Differentiability::Unknown;
     default:
