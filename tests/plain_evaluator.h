@@ -4,11 +4,13 @@
 #include "core/program/program.h"
 #include "core/support/threefry.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 /// The meaning of programs on whole tensors, written for plainness: every element is a double, every op one loop. It shares no code
@@ -136,10 +138,146 @@ private:
         case OpKind::DotGeneral:
             dot(op.as<DotAttributes>(), operand(op, 0), operand(op, 1), result);
             return;
+        case OpKind::Slice:
+        case OpKind::Pad:
+        case OpKind::Concatenate:
+        case OpKind::Reverse:
+        case OpKind::DynamicSlice:
+        case OpKind::DynamicUpdateSlice:
+        case OpKind::Gather:
+            parts(op, result);
+            return;
+        case OpKind::Scatter:
+            scatter(op, result);
+            return;
         default:
             for (std::size_t i = 0; i < result.data.size(); ++i)
                 result.data[i] = element(op, i);
         }
+    }
+
+    static bool isIn(const std::vector<std::size_t>& dims, std::size_t dim)
+    {
+        return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    }
+
+    static bool isInside(const Shape& shape, const Index& index)
+    {
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            if (index[dim] < 0 || index[dim] >= shape[dim])
+                return false;
+        }
+        return true;
+    }
+
+    /// Where a part begins that `size` elements of an array are taken from: moved back inside.
+    std::int64_t start(const Op& op, std::size_t which, std::int64_t whole, std::int64_t size) const
+    {
+        return std::clamp<std::int64_t>(static_cast<std::int64_t>(operand(op, which).scalar()), 0, whole - size);
+    }
+
+    /// Where an element of the slices' array of a gather or a scatter lies in the operand: the start of its slice and its place in it.
+    std::pair<Index, Index> place(const IndexingDims& dims, std::size_t rank, const Array& indices, const Index& index) const
+    {
+        Index batch;
+        Index window;
+        for (std::size_t dim = 0; dim < index.size(); ++dim)
+            (isIn(dims.window, dim) ? window : batch).push_back(index[dim]);
+        Index begin(rank, 0);
+        Index inside(rank, 0);
+        for (std::size_t i = 0; i < dims.indexMap.size(); ++i) {
+            Index where = batch;
+            if (dims.indexVectorDim < indices.shape.size())
+                where.insert(where.begin() + static_cast<std::ptrdiff_t>(dims.indexVectorDim), static_cast<std::int64_t>(i));
+            begin[dims.indexMap[i]] = static_cast<std::int64_t>(indices.data[offset(indices.shape, where)]);
+        }
+        for (std::size_t i = 0; i < dims.operandBatch.size(); ++i)
+            begin[dims.operandBatch[i]] = batch[dims.indicesBatch[i] - (dims.indicesBatch[i] > dims.indexVectorDim ? 1 : 0)];
+        std::size_t next = 0;
+        for (std::size_t dim = 0; dim < rank; ++dim) {
+            if (!isIn(dims.collapsed, dim) && !isIn(dims.operandBatch, dim))
+                inside[dim] = window[next++];
+        }
+        return {begin, inside};
+    }
+
+    void parts(const Op& op, Array& result) const
+    {
+        std::size_t at = 0;
+        forEach(result.shape, [&](const Index& index) { result.data[at++] = part(op, result, index); });
+    }
+
+    double part(const Op& op, const Array& result, Index index) const
+    {
+        const Array& x = operand(op, 0);
+        switch (op.kind) {
+        case OpKind::Slice:
+            for (std::size_t dim = 0; dim < index.size(); ++dim)
+                index[dim] = op.as<SliceAttributes>().starts[dim] + index[dim] * op.as<SliceAttributes>().strides[dim];
+            break;
+        case OpKind::Pad: {
+            const auto& pad = op.as<PadAttributes>();
+            for (std::size_t dim = 0; dim < index.size(); ++dim) {
+                const std::int64_t step = pad.interior[dim] + 1;
+                const std::int64_t from = index[dim] - pad.low[dim];
+                index[dim] = from >= 0 && from % step == 0 ? from / step : -1;
+            }
+            if (!isInside(x.shape, index))
+                return operand(op, 1).scalar();
+            break;
+        }
+        case OpKind::Concatenate: {
+            const std::size_t along = op.as<ConcatenateAttributes>().dim;
+            std::size_t which = 0;
+            while (index[along] >= operand(op, which).shape[along])
+                index[along] -= operand(op, which++).shape[along];
+            return operand(op, which).data[offset(operand(op, which).shape, index)];
+        }
+        case OpKind::Reverse:
+            for (const std::size_t dim : op.as<ReverseAttributes>().dims)
+                index[dim] = x.shape[dim] - 1 - index[dim];
+            break;
+        case OpKind::DynamicSlice:
+            for (std::size_t dim = 0; dim < index.size(); ++dim)
+                index[dim] += start(op, 1 + dim, x.shape[dim], result.shape[dim]);
+            break;
+        case OpKind::DynamicUpdateSlice: {
+            const Array& update = operand(op, 1);
+            Index inUpdate = index;
+            for (std::size_t dim = 0; dim < index.size(); ++dim)
+                inUpdate[dim] -= start(op, 2 + dim, x.shape[dim], update.shape[dim]);
+            if (isInside(update.shape, inUpdate))
+                return update.data[offset(update.shape, inUpdate)];
+            break;
+        }
+        default: {
+            const auto& gather = op.as<GatherAttributes>();
+            const auto [begin, inside] = place(gather.dims, x.shape.size(), operand(op, 1), index);
+            index.resize(x.shape.size());
+            for (std::size_t dim = 0; dim < index.size(); ++dim)
+                index[dim] = std::clamp<std::int64_t>(begin[dim], 0, x.shape[dim] - gather.sliceSizes[dim]) + inside[dim];
+        }
+        }
+        return x.data[offset(x.shape, index)];
+    }
+
+    void scatter(const Op& op, Array& result) const
+    {
+        const auto& attributes = op.as<ScatterAttributes>();
+        const Array& updates = operand(op, 2);
+        result.data = operand(op, 0).data;
+        std::size_t at = 0;
+        forEach(updates.shape, [&](const Index& index) {
+            const double update = updates.data[at++];
+            auto [target, inside] = place(attributes.dims, result.shape.size(), operand(op, 1), index);
+            for (std::size_t dim = 0; dim < target.size(); ++dim)
+                target[dim] += inside[dim];
+            if (!isInside(result.shape, target))
+                return;
+            assert(!attributes.combiner || attributes.combiner == ReduceKind::Sum);
+            double& value = result.data[offset(result.shape, target)];
+            value = attributes.combiner ? value + update : update;
+        });
     }
 
     static void constant(const ConstantAttributes& attributes, Array& result)
@@ -226,6 +364,8 @@ private:
             return compare(op.as<CompareAttributes>().direction, a, b) ? 1.0 : 0.0;
         case OpKind::Select:
             return a != 0.0 ? b : operand(op, 2).data[i];
+        case OpKind::Clamp:
+            return std::min(std::max(a, b), operand(op, 2).data[i]);
         default:
             assert(!"this evaluator knows no collectives");
             return 0.0;
@@ -303,9 +443,6 @@ private:
         Shape contracted;
         for (const std::size_t dim : attributes.lhsContracting)
             contracted.push_back(lhs.shape[dim]);
-        const auto isIn = [](const std::vector<std::size_t>& dims, std::size_t dim) {
-            return std::find(dims.begin(), dims.end(), dim) != dims.end();
-        };
         std::size_t at = 0;
         forEach(result.shape, [&](const Index& index) {
             Index left(lhs.shape.size());

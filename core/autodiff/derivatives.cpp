@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/derivatives.h"
 
+#include "core/autodiff/parts_derivatives.h"
 #include "core/autodiff/varying.h"
 #include "core/program/other_op.h"
 
@@ -83,10 +84,10 @@ public:
             binary();
             break;
         case OpClass::Ternary:
-            if (wants(1))
-                m_result[1] = m_b.select(primal(0), m_ct, zeros());
-            if (wants(2))
-                m_result[2] = m_b.select(primal(0), zeros(), m_ct);
+            ternary();
+            break;
+        case OpClass::Parts:
+            m_result = partsCotangents(m_context, m_ct);
             break;
         case OpClass::Shaping:
             m_result[0] = shaping();
@@ -96,9 +97,6 @@ public:
                 m_result[0] = reduction();
             else
                 product();
-            break;
-        case OpClass::Parts:
-            parts();
             break;
         case OpClass::Constraint:
             if (m_op.kind == OpKind::PropagationBarrier) {
@@ -135,13 +133,12 @@ private:
     void binary();
     void maximum();
     void power();
+    void ternary();
     ValueId shaping();
     ValueId unbroadcast();
     ValueId reduction();
     void product();
     ValueId productCotangent(std::size_t operand);
-    void parts();
-    ValueId unsliced();
     ValueId summed(const Groups& groups);
     ValueId exchanged();
     ValueId scattered(BodyCollective gather, ValueId cotangent = {});
@@ -280,6 +277,29 @@ void Derivative::power()
     }
 }
 
+void Derivative::ternary()
+{
+    if (m_op.kind == OpKind::Select) {
+        if (wants(1))
+            m_result[1] = m_b.select(primal(0), m_ct, zeros());
+        if (wants(2))
+            m_result[2] = m_b.select(primal(0), zeros(), m_ct);
+        return;
+    }
+    // Clamp: to the value where it lies between the bounds, else to the bound that it went over, as in JAX.
+    const ValueId lower = primal(0);
+    const ValueId value = primal(1);
+    const ValueId upper = primal(2);
+    const auto where = [&](ValueId mask) { return m_b.select(mask, m_ct, zeros()); };
+    const auto greater = [&](ValueId a, ValueId b) { return m_b.compare(CompareDirection::Greater, a, b); };
+    if (wants(0))
+        m_result[0] = where(m_b.binary(OpKind::And, greater(lower, value), greater(upper, lower)));
+    if (wants(1))
+        m_result[1] = where(m_b.binary(OpKind::And, greater(value, lower), greater(upper, value)));
+    if (wants(2))
+        m_result[2] = where(greater(value, upper));
+}
+
 ValueId Derivative::shaping()
 {
     if (m_op.kind == OpKind::BroadcastInDim)
@@ -337,44 +357,6 @@ ValueId Derivative::reduction()
     const ValueId reached = m_b.compare(CompareDirection::Equal, x, spread(result()));
     const ValueId count = m_b.reduce(ReduceKind::Sum, m_b.convert(reached, m_b.type(m_ct).dtype), attributes.dims);
     return m_b.select(reached, spread(over(m_ct, count)), splat(x, 0.0));
-}
-
-void Derivative::parts()
-{
-    if (m_op.kind == OpKind::Slice) {
-        m_result[0] = unsliced();
-    } else if (m_op.kind == OpKind::Gather) { // rows that were taken twice get the sum
-        const auto& attributes = m_op.as<GatherAttributes>();
-        ScatterAttributes scatter{attributes.dims, ReduceKind::Sum, attributes.sorted, false};
-        m_result[0]
-            = m_b.add(OpKind::Scatter, {m_b.splat(operandType(0), 0.0), primal(1), m_ct}, OpAttributes(std::move(scatter)));
-    } else {
-        const std::size_t dim = m_op.as<ConcatenateAttributes>().dim;
-        const Shape& whole = m_b.type(m_ct).shape;
-        SliceAttributes slice{Shape(whole.size(), 0), whole, Shape(whole.size(), 1)};
-        for (std::size_t i = 0; i < m_op.operands.size(); ++i) {
-            slice.limits[dim] = slice.starts[dim] + operandType(i).shape[dim];
-            if (wants(i))
-                m_result[i] = m_b.add(OpKind::Slice, {m_ct}, slice);
-            slice.starts[dim] = slice.limits[dim];
-        }
-    }
-}
-
-/// Zeros around and between what was taken.
-ValueId Derivative::unsliced()
-{
-    const auto& slice = m_op.as<SliceAttributes>();
-    const Shape& whole = operandType(0).shape;
-    const Shape& part = m_b.type(m_ct).shape;
-    PadAttributes pad;
-    for (std::size_t dim = 0; dim < whole.size(); ++dim) {
-        const std::int64_t covered = part[dim] == 0 ? 0 : (part[dim] - 1) * slice.strides[dim] + 1;
-        pad.low.push_back(slice.starts[dim]);
-        pad.high.push_back(whole[dim] - slice.starts[dim] - covered);
-        pad.interior.push_back(slice.strides[dim] - 1);
-    }
-    return m_b.add(OpKind::Pad, {m_ct, m_b.splat({m_b.type(m_ct).dtype, {}}, 0.0)}, std::move(pad));
 }
 
 void Derivative::product()
@@ -590,17 +572,13 @@ Differentiability differentiability(const Function& function, const Op& op)
     }
     switch (opInfo(op.kind).opClass) {
     case OpClass::Parts:
-        return op.kind == OpKind::Slice || op.kind == OpKind::Concatenate || op.kind == OpKind::Gather
-            ? Differentiability::Smooth
-            : Differentiability::Unknown;
+        return hasPartsDerivative(op.kind) ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Barrier:
     case OpClass::Collective:
     case OpClass::Transfer:
         return Differentiability::Unknown;
     case OpClass::Other:
         return isVaried(op) || isLinearCollective(function, op) ? Differentiability::Smooth : Differentiability::Unknown;
-    case OpClass::Ternary:
-        return op.kind == OpKind::Select ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Control:
         return op.kind == OpKind::Repeat || op.kind == OpKind::Computation ? Differentiability::Smooth
                                                                            : Differentiability::Unknown;

@@ -3,6 +3,7 @@
 
 #include "core/partition/body_lowering.h"
 #include "core/partition/explicit_reshards.h"
+#include "core/partition/local_indexing.h"
 #include "core/partition/op_layout.h"
 #include "core/partition/reshard_passes.h"
 #include "core/partition/reshard_steps.h"
@@ -66,26 +67,47 @@ TensorSharding evened(TensorSharding layout, const Shape& shape)
     return layout;
 }
 
-/// True when a device's part of the op, computed on its pieces as they are, is a partial result.
-bool sumsLocally(const Op& op)
+/// True when what the devices make of their pieces along a factor is to be combined: of the elements of an array that a factor splits, each
+/// device takes part with its own.
+bool isCombined(const Function& function, const Op& op, const OpShardingRule& rule, std::size_t factor)
 {
-    return op.kind == OpKind::DotGeneral || op.kind == OpKind::Reduce
-        || (op.kind == OpKind::Other && baseName(op.as<OtherAttributes>().name) == "convolution");
+    switch (op.kind) {
+    case OpKind::DotGeneral:
+    case OpKind::Reduce:
+        return true;
+    case OpKind::Other:
+        return baseName(op.as<OtherAttributes>().name) == "convolution";
+    case OpKind::Scatter:
+        return reductionOf(function, op).has_value();
+    case OpKind::Gather: { // what indices count along
+        const auto& indexed = op.as<GatherAttributes>().dims.indexMap;
+        const DimFactors& dims = rule.operands.front();
+        for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+            if (std::find(dims[dim].begin(), dims[dim].end(), factor) != dims[dim].end())
+                return std::find(indexed.begin(), indexed.end(), dim) != indexed.end();
+        }
+        return false;
+    }
+    default:
+        return false;
+    }
 }
 
 /// The rule by which an op can be computed on pieces: what needs elements of a neighbour, or a sum that the op is not part of, is whole.
 std::optional<OpShardingRule> computableRule(const Function& function, OpId id)
 {
     auto rule = shardingRule(function, id);
-    const bool reduces = sumsLocally(function[id]);
     for (std::size_t f = 0; rule && f < rule->factors.size(); ++f) {
         FactorKind& kind = rule->factors[f].kind;
-        if (kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !reduces))
+        if (kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !isCombined(function, function[id], *rule, f)))
             kind = FactorKind::NeedReplication;
     }
-    // Indices count from the first element of the whole operand.
+    // Windows that do not begin with the first element would reach into the piece of another device.
     if (rule && function[id].kind == OpKind::Scatter) {
-        for (const std::size_t dim : function[id].as<ScatterAttributes>().dims.indexMap) {
+        const IndexingDims& dims = function[id].as<ScatterAttributes>().dims;
+        for (const std::size_t dim : dims.indexMap) {
+            if (std::find(dims.collapsed.begin(), dims.collapsed.end(), dim) != dims.collapsed.end())
+                continue;
             for (const std::size_t factor : rule->operands.front()[dim])
                 rule->factors[factor].kind = FactorKind::NeedReplication;
         }
@@ -671,15 +693,21 @@ private:
     {
         const Op& op = m_source[id];
         const auto rule = computableRule(m_source, id);
+        if (const auto* other = std::get_if<OtherAttributes>(&op.attributes); other != nullptr && isShardMapBorder(*other))
+            m_problems.push_back({"MW1241",
+                fmt::format("@{} in \"{}\" is the border of a shard_map in the form before Shardy; it is not partitioned",
+                    callTarget(*other), m_source.name),
+                "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)"});
         if (!rule) {
             partitionWhole(op);
             return;
         }
         const OpLayout layout = chooseOpLayout(m_source, id, *rule, meshOfOp(op));
         std::vector<ValueId> operands;
+        std::vector<TensorSharding> wanted;
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
-            const TensorSharding wanted = layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh);
-            operands.push_back(obtain(op.operands[i], wanted, op.phase, std::string(opName(op)), layout.reason));
+            wanted.push_back(layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh));
+            operands.push_back(obtain(op.operands[i], wanted.back(), op.phase, std::string(opName(op)), layout.reason));
         }
         std::vector<TensorSharding> layouts;
         for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -690,7 +718,35 @@ private:
             result.unreducedKind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
             layouts.push_back(std::move(result));
         }
-        emitOp(op, std::move(operands), layouts);
+        if (!emitIndexed(op, operands, wanted, layouts, layout.reduced))
+            emitOp(op, std::move(operands), layouts);
+    }
+
+    /// Gathers and scatters along split dimensions, or of split updates. False for everything else, and for those that are computed as they are.
+    bool emitIndexed(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
+        const std::vector<TensorSharding>& layouts, const AxisRefs& reduced)
+    {
+        if (op.kind != OpKind::Gather && op.kind != OpKind::Scatter)
+            return false;
+        const bool isGather = op.kind == OpKind::Gather;
+        const IndexingDims& dims = isGather ? op.as<GatherAttributes>().dims : op.as<ScatterAttributes>().dims;
+        const Shape& whole = globalShape(op.operands.front());
+        const Shape slices = isGather ? op.as<GatherAttributes>().sliceSizes : scatteredSlices(dims, whole);
+        if (reduced.empty() && splitIndexedDims(wanted.front(), dims, whole, slices).empty())
+            return false;
+        m_builder.setPhase(op.phase);
+        LocalIndexing indexing(m_builder, meshOf(wanted.front()),
+            [this](ValueId value, const TensorSharding& layout, const Shape& shape) { describe(value, layout, shape); });
+        const auto operand = [&](std::size_t i) {
+            return LocalIndexing::Operand{operands[i], wanted[i], globalShape(op.operands[i])};
+        };
+        const OpAttributes local = localAttributes(op, operands, layouts);
+        const ValueId result = isGather ? indexing.gather(operand(0), operand(1), std::get<GatherAttributes>(local),
+                                   op.as<GatherAttributes>(), layouts.front(), globalShape(op.results.front()))
+                                        : indexing.scatter(operand(0), operand(1), operands[2],
+                                            std::get<ScatterAttributes>(local), reduced, isZero(op.operands.front()));
+        define(op.results.front(), layouts.front(), result);
+        return true;
     }
 
     /// An op without a rule is computed by every device on whole arrays.

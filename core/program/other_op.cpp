@@ -88,6 +88,12 @@ std::string_view callTarget(const OtherAttributes& other)
     return text.size() < 2 || text.front() != '"' ? text : text.substr(1, text.size() - 2);
 }
 
+bool isShardMapBorder(const OtherAttributes& other)
+{
+    const std::string_view target = callTarget(other);
+    return target == "SPMDFullToShardShape" || target == "SPMDShardToFullShape";
+}
+
 namespace {
 
 const KeptAttribute* attributeAt(const KeptAttributes& attributes, std::string_view path)

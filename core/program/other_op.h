@@ -36,6 +36,9 @@ std::string_view baseName(std::string_view name);
 /// The target of a custom call; empty for other ops.
 std::string_view callTarget(const OtherAttributes& other);
 
+/// True for the calls at the border of a shard_map in XLA's form before Shardy: between them, arrays are one device's pieces.
+bool isShardMapBorder(const OtherAttributes& other);
+
 /// The integers of an attribute, or of an entry in it (`dimension_numbers.offset_dims`); empty when there is no such attribute.
 std::span<const std::int64_t> integersAt(const KeptAttributes& attributes, std::string_view path);
 

@@ -362,40 +362,54 @@ private:
 
 } // namespace
 
+namespace {
+
+/// The entries with these numbers, in this order; where they stand, when the order is the old one.
+template <typename Entry, typename Id>
+void keepInOrder(std::vector<Entry>& entries, const std::vector<Id>& order)
+{
+    if (!std::is_sorted(order.begin(), order.end())) {
+        std::vector<Entry> ordered;
+        ordered.reserve(order.size());
+        for (const Id id : order)
+            ordered.push_back(std::move(entries[id.at()]));
+        entries = std::move(ordered);
+        return;
+    }
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        if (order[i].at() != i)
+            entries[i] = std::move(entries[order[i].at()]);
+    }
+    entries.resize(order.size());
+}
+
+} // namespace
+
 Function compacted(Function function)
 {
     const Numbering numbering(function);
-    std::vector<Value> values;
-    values.reserve(numbering.values.size());
-    for (const ValueId old : numbering.values) {
-        Value& value = values.emplace_back(std::move(function[old]));
+    keepInOrder(function.values, numbering.values);
+    keepInOrder(function.ops, numbering.ops);
+    keepInOrder(function.blocks, numbering.blocks);
+    for (Value& value : function.values) {
         value.block = numbering[value.block];
         value.producer = numbering[value.producer];
     }
-    std::vector<Op> ops;
-    ops.reserve(numbering.ops.size());
-    for (const OpId old : numbering.ops) {
-        Op& op = ops.emplace_back(std::move(function[old]));
+    for (Op& op : function.ops) {
         numbering.renumber(op.operands);
         numbering.renumber(op.results);
         numbering.renumber(op.bodies);
         op.block = numbering[op.block];
         for (std::size_t i = 0; i < op.results.size(); ++i)
-            values[op.results[i].at()].index = i;
+            function[op.results[i]].index = i;
     }
-    std::vector<Block> blocks;
-    blocks.reserve(numbering.blocks.size());
-    for (const BlockId old : numbering.blocks) {
-        Block& block = blocks.emplace_back(std::move(function[old]));
+    for (Block& block : function.blocks) {
         numbering.renumber(block.arguments);
         numbering.renumber(block.ops);
         numbering.renumber(block.results);
         for (std::size_t i = 0; i < block.arguments.size(); ++i)
-            values[block.arguments[i].at()].index = i;
+            function[block.arguments[i]].index = i;
     }
-    function.values = std::move(values);
-    function.ops = std::move(ops);
-    function.blocks = std::move(blocks);
     for (auto& group : function.shardingGroups) {
         std::vector<ValueId> members;
         for (const ValueId member : group) {

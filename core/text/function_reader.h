@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -110,6 +111,8 @@ private:
     void readCall(const SyntaxOp& op, Bindings& bindings);
     void eraseConsumed();
     void readNotes(const SyntaxAttribute& notes, ValueId value);
+    bool readTiles(const SyntaxAttribute& attributes, ValueId value);
+    bool readTiledConstraint(const SyntaxOp& op, Bindings& bindings);
     void setSharding(ValueId value, TensorSharding sharding, std::size_t offset);
     void fillMaximal(TensorSharding& sharding, const TensorType& type) const;
     std::string_view textOf(const SyntaxUse& use) const { return m_text.substr(use.offset, use.length); }
@@ -143,13 +146,15 @@ private:
     bool readCustomCall(const SyntaxOp& op, Bindings& bindings);
     void readGroup(const SyntaxOp& op, Bindings& bindings);
     bool add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, Bindings& bindings);
+    bool add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, std::span<const TensorType> types,
+        OpAttributes attributes, Bindings& bindings);
     void finish(const SyntaxOp& op, OpKind kind, const std::vector<ValueId>& results);
     void finishOne(const SyntaxOp& op, OpKind kind, ValueId result);
     void setShardings(const SyntaxOp& op, const std::vector<ValueId>& values, const char* what);
     std::shared_ptr<const KeptText> keptText(const SyntaxOp& op, OpKind kind) const;
     bool useOperands(
         const SyntaxOp& op, const Bindings& bindings, std::vector<ValueId>& operands, std::vector<TensorType>& types);
-    bool fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, const std::vector<ValueId>& operands,
+    bool fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, std::span<const TensorType> operands,
         std::vector<TensorType>& results);
 
     // Ops that are kept, parts of arrays, ops with blocks (read_other.cpp)

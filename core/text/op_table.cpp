@@ -43,9 +43,11 @@ std::unordered_map<std::string, Row> makeTable()
     return table;
 }
 
-const std::unordered_map<std::string, Row>& table()
+/// By views of names that live as long as the program does.
+const std::unordered_map<std::string_view, Row>& table()
 {
-    static const std::unordered_map<std::string, Row> kTable = makeTable();
+    static const std::unordered_map<std::string, Row> kRows = makeTable();
+    static const std::unordered_map<std::string_view, Row> kTable(kRows.begin(), kRows.end());
     return kTable;
 }
 
@@ -54,7 +56,7 @@ const Row* find(std::string_view name)
     static const Row kReturn{OpSyntax::Return, std::nullopt};
     if (name.ends_with(".return"))
         return &kReturn;
-    const auto found = table().find(std::string(name));
+    const auto found = table().find(name);
     return found == table().end() ? nullptr : &found->second;
 }
 
@@ -74,7 +76,7 @@ std::vector<std::string> readableOps()
 {
     std::vector<std::string> names;
     for (const auto& [name, row] : table())
-        names.push_back(name);
+        names.emplace_back(name);
     std::sort(names.begin(), names.end());
     return names;
 }

@@ -313,7 +313,9 @@ bool Parser::parseMeshOp()
             return m_problems.report("MW1324", offset, fmt::format("there is a mesh @{} already", name));
     }
     std::int32_t index = 0;
-    return parseMesh(std::move(name), offset, index) && parseLocation();
+    SyntaxAttribute attributes; // of other dialects: stablehlo.mesh
+    return parseMesh(std::move(name), offset, index) && (!m_token.is('{') || parseAttribute(attributes, false))
+        && parseLocation();
 }
 
 bool Parser::parseFunction(SyntaxFunction& function)

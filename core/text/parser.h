@@ -65,7 +65,7 @@ private:
     void define(std::string_view name, std::size_t offset, std::int32_t first, std::int32_t count);
     void closeScope(std::size_t mark);
     bool parseUse(SyntaxUse& use);
-    bool parseUses(std::vector<SyntaxUse>& uses, char close);
+    bool parseUses(SyntaxList<SyntaxUse>& uses, char close);
     bool parseOps(SyntaxRegion& region);
     void parseOp(SyntaxRegion& region);
     bool parseResultNames(std::vector<std::pair<Token, std::int32_t>>& names);
@@ -92,7 +92,7 @@ private:
     bool parseOpAttributes(SyntaxOp& op, bool areProperties = false);
     SyntaxAttribute& addAttribute(SyntaxOp& op, std::string_view name);
     bool parseTypes(SyntaxOp& op);
-    bool parseTypeList(std::vector<SyntaxType>& types, char close);
+    bool parseTypeList(SyntaxList<SyntaxType>& types, char close);
 
     // Attributes and types (parser_attribute.cpp)
     bool parseType(SyntaxType& type);
@@ -112,6 +112,7 @@ private:
     bool parseAngles(std::string_view& inside);
     bool reportPart(const Problems& problems, std::size_t start, std::size_t offset);
     bool parseAxes(SyntaxAttribute& axes);
+    std::string_view resource(std::string_view name);
 
     Lexer m_lexer;
     Token m_token;
@@ -123,6 +124,9 @@ private:
     std::vector<std::string_view> m_defined; ///< the same names in order, so that a region's can be dropped
     std::unordered_map<std::string_view, std::size_t> m_aliases; ///< where `#name = ..` says what it stands for
     bool m_inAlias = false; ///< reading what one stands for, in which others stand for nothing
+    std::unordered_map<std::string_view, std::string_view> m_resources; ///< the data at the end of the text, by name
+    bool m_hasResources = false; ///< has looked for them
+    std::unordered_map<std::string_view, const TensorType*> m_types; ///< of the module, by what stands in their brackets
     std::int32_t m_valueCount = 0;
     int m_depth = 0; ///< of regions and attributes within one another
 };

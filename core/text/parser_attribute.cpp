@@ -53,7 +53,8 @@ bool Parser::parseType(SyntaxType& type)
     if (m_token.isWord("tensor") && m_lexer.peek() == '<')
         return parseTensor(type);
     if (m_token.kind == TokenKind::Type && m_token.text == "stablehlo.token") {
-        type.type.dtype = DType::Token;
+        static const TensorType kToken{DType::Token, {}};
+        type.known = &kToken;
         advance();
         return true;
     }
@@ -76,15 +77,22 @@ bool Parser::parseTensor(SyntaxType& type)
 {
     const std::string_view text = m_lexer.text();
     const std::size_t open = text.find('<', m_lexer.position());
+    const std::size_t close = std::min(text.find_first_of("<>", open + 1), text.size());
+    const std::string_view body = text.substr(open + 1, close - open - 1);
+    if (const auto found = m_types.find(body); found != m_types.end() && close < text.size() && text[close] == '>') {
+        type.known = found->second;
+        jump(close + 1);
+        return true;
+    }
+    TensorType read;
     const char* const last = text.data() + text.size();
-    const char* at = text.data() + open + 1;
-    bool known = true;
+    const char* at = body.data();
     while (at != last && *at >= '0' && *at <= '9') {
         std::int64_t size = 0;
         const auto [end, error] = std::from_chars(at, last, size);
         if (error != std::errc())
             return m_problems.report("MW1322", static_cast<std::size_t>(at - text.data()), "the size does not fit 64 bits");
-        type.type.shape.push_back(size);
+        read.shape.push_back(size);
         at = end;
         if (at == last || *at != 'x')
             break;
@@ -102,13 +110,17 @@ bool Parser::parseTensor(SyntaxType& type)
     }
     const std::string_view name(word, static_cast<std::size_t>(at - word));
     const auto dtype = parseDType(name);
-    known = dtype && dtypeName(*dtype) == name && at != last && *at == '>';
-    if (known) {
-        type.type.dtype = *dtype;
-        jump(static_cast<std::size_t>(at + 1 - text.data()));
-        const auto elements = checkedProduct(type.type.shape);
+    if (dtype && dtypeName(*dtype) == name && at != last && *at == '>') {
+        read.dtype = *dtype;
+        const auto elements = checkedProduct(read.shape);
+        const std::size_t end = static_cast<std::size_t>(at - text.data());
+        jump(end + 1);
         if (!elements || !checkedMultiply(*elements, byteSize(*dtype)))
-            return m_problems.report("MW1322", type.offset, fmt::format("{} does not fit 64 bits", typeText(type.type)));
+            return m_problems.report("MW1322", type.offset, fmt::format("{} does not fit 64 bits", typeText(read)));
+        m_module.types.push_back(std::move(read));
+        type.known = &m_module.types.back();
+        if (end == close)
+            m_types.emplace(body, type.known);
         return true;
     }
     const std::size_t end = balancedEnd(open);
@@ -322,7 +334,7 @@ bool Parser::parseDictionary(SyntaxAttribute& attribute, char close)
     return expect(close);
 }
 
-/// `dense<..> : tensor<..>`; the data are read when the type is known. Those of `dense_resource<..>` are not in the text.
+/// `dense<..> : tensor<..>`; the data are read when the type is known. Those of `dense_resource<..>` stand at the end of the text, or nowhere.
 bool Parser::parseDense(SyntaxAttribute& attribute)
 {
     const std::string_view text = m_lexer.text();
@@ -345,14 +357,43 @@ bool Parser::parseDense(SyntaxAttribute& attribute)
     SyntaxType type;
     if (!expect(':') || !parseType(type))
         return false;
-    if (!type.unsupported.empty() || type.type.dtype == DType::Token)
-        return m_problems.report("MW1322", type.offset, fmt::format("constants of type {} are not supported", type.unsupported));
-    attribute.constant.type = std::move(type.type);
-    if (isElsewhere) {
-        attribute.constant.data.value = std::shared_ptr<const std::string>();
+    if (!type.unsupported.empty() || type.type().dtype == DType::Token) { // tensor<2xindex>, in layouts of custom calls
+        attribute.kind = Kind::Other;
+        attribute.text = type.unsupported.empty() ? "a token" : type.unsupported;
         return true;
     }
+    attribute.constant.type = type.type();
+    if (isElsewhere) {
+        attribute.constant.data.value = std::shared_ptr<const std::string>();
+        const std::string_view blob = resource(trimmed(text.substr(start, end - start)));
+        constexpr std::size_t kHead = 10; // 0x and the four bytes of the alignment
+        if (blob.size() <= kHead)
+            return true; // left out of the text
+        const std::string body = fmt::format("\"0x{}\"", blob.substr(kHead));
+        return parseDenseBody(body, start, attribute.constant.type, attribute.constant.data, m_problems);
+    }
     return parseDenseBody(text.substr(start, end - start), start, attribute.constant.type, attribute.constant.data, m_problems);
+}
+
+/// The hexadecimal digits that the resources at the end of the text have for a name; empty when they have none.
+std::string_view Parser::resource(std::string_view name)
+{
+    const std::string_view text = m_lexer.text();
+    if (!m_hasResources) {
+        m_hasResources = true;
+        std::size_t at = text.rfind("{-#");
+        while (at != std::string_view::npos && (at = text.find("\"0x", at)) != std::string_view::npos) {
+            const std::size_t end = text.find('"', at + 1);
+            const std::size_t colon = text.find_last_not_of(" \t\n", at - 1);
+            if (end == std::string_view::npos || colon == 0 || text[colon] != ':')
+                break;
+            const std::size_t before = text.find_last_of(" \t\n{,", colon - 1);
+            m_resources.emplace(text.substr(before + 1, colon - before - 1), text.substr(at + 1, end - at - 1));
+            at = end + 1;
+        }
+    }
+    const auto found = m_resources.find(name);
+    return found == m_resources.end() ? std::string_view() : found->second;
 }
 
 bool Parser::parseAxes(SyntaxAttribute& axes)

@@ -64,7 +64,7 @@ bool Parser::parseUse(SyntaxUse& use)
     return true;
 }
 
-bool Parser::parseUses(std::vector<SyntaxUse>& uses, char close)
+bool Parser::parseUses(SyntaxList<SyntaxUse>& uses, char close)
 {
     while (!m_token.is(close)) {
         uses.emplace_back();
@@ -497,6 +497,8 @@ bool Parser::parseConstant(SyntaxOp& op)
     SyntaxAttribute value;
     if (!parseAttribute(value, true))
         return false;
+    if (value.kind == SyntaxAttribute::Kind::Other && !value.text.empty())
+        return m_problems.report("MW1322", value.offset, fmt::format("constants of type {} are not supported", value.text));
     if (value.kind != SyntaxAttribute::Kind::Dense)
         return m_problems.report("MW1327", value.offset, "expected a constant: dense<..>");
     addAttribute(op, "value") = std::move(value);
@@ -506,7 +508,7 @@ bool Parser::parseConstant(SyntaxOp& op)
 /// `(%0 init: %cst) applies stablehlo.add across dimensions = [1]`, or without `applies` and with a reducer at the end.
 bool Parser::parseReduce(SyntaxOp& op)
 {
-    std::vector<SyntaxUse> initial;
+    SyntaxList<SyntaxUse> initial;
     do {
         op.operands.emplace_back();
         initial.emplace_back();
@@ -534,8 +536,8 @@ bool Parser::parseReduce(SyntaxOp& op)
     // The text has a pair of arguments for each operand; the block has first all left ones, then all right ones.
     SyntaxRegion& region = op.regions.back();
     if (region.arguments.size() == 2 * pairs && pairs > 1) {
-        const std::vector<std::int32_t> arguments = region.arguments;
-        const std::vector<SyntaxType> types = region.argumentTypes;
+        const auto arguments = region.arguments;
+        const auto types = region.argumentTypes;
         for (std::size_t i = 0; i < pairs; ++i) {
             for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
                 region.arguments[side * pairs + i] = arguments[2 * i + side];
@@ -705,7 +707,7 @@ bool Parser::parseTypes(SyntaxOp& op)
     return parseType(op.resultTypes.emplace_back());
 }
 
-bool Parser::parseTypeList(std::vector<SyntaxType>& types, char close)
+bool Parser::parseTypeList(SyntaxList<SyntaxType>& types, char close)
 {
     while (!m_token.is(close)) {
         if (!parseType(types.emplace_back()))

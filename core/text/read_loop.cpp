@@ -369,7 +369,7 @@ void FunctionReader::bindLoopArguments(
 /// Sets what the body yields: the next carries, then the slices of the stacked results.
 bool FunctionReader::yieldLoop(const SyntaxOp& op, const LoopPlan& plan, const Bindings& yielded)
 {
-    const std::vector<SyntaxUse>& returned = op.regions[1].ops.back().operands;
+    const SyntaxList<SyntaxUse>& returned = op.regions[1].ops.back().operands;
     std::vector<ValueId> carries;
     std::vector<ValueId> outputs;
     for (std::size_t i = 0; i < plan.roles.size(); ++i) {

@@ -6,6 +6,7 @@
 #include "core/text/notation.h"
 #include "core/text/op_table.h"
 #include "core/text/parser.h"
+#include "core/text/tile_import.h"
 
 #include <fmt/format.h>
 
@@ -62,7 +63,7 @@ std::optional<std::vector<std::int64_t>> integersOf(const SyntaxAttribute& attri
 bool isBeyondKind(const SyntaxOp& op, OpKind kind)
 {
     const auto firstShape
-        = [](const std::vector<SyntaxType>& types) { return types.empty() ? Shape() : types.front().type.shape; };
+        = [](const SyntaxList<SyntaxType>& types) { return types.empty() ? Shape() : types.front().type().shape; };
     if (kind == OpKind::BitcastConvert)
         return op.hasArrow && firstShape(op.operandTypes) != firstShape(op.resultTypes);
     if (kind == OpKind::Compare) {
@@ -86,20 +87,20 @@ bool FunctionReader::checkType(const SyntaxType& type, const TensorType& actual,
 {
     if (!type.unsupported.empty())
         return m_problems.report("MW1322", type.offset, fmt::format("{} is not supported", type.unsupported));
-    if (type.type != actual)
+    if (type.type() != actual)
         return m_problems.report(
-            "MW1325", type.offset, fmt::format("{} is {}, not {}", what, typeText(actual), typeText(type.type)));
+            "MW1325", type.offset, fmt::format("{} is {}, not {}", what, typeText(actual), typeText(type.type())));
     return true;
 }
 
 bool FunctionReader::checkOperandType(const SyntaxType& type, const TensorType& actual, const SyntaxUse& use)
 {
-    return (type.unsupported.empty() && type.type == actual) || checkType(type, actual, textOf(use));
+    return (type.unsupported.empty() && type.type() == actual) || checkType(type, actual, textOf(use));
 }
 
 bool FunctionReader::checkResultType(const SyntaxOp& op, const SyntaxType& type, const TensorType& actual, std::size_t index)
 {
-    if (type.unsupported.empty() && type.type == actual)
+    if (type.unsupported.empty() && type.type() == actual)
         return true;
     return checkType(type, actual,
         op.resultCount == 1 ? fmt::format("the result of {}", op.name) : fmt::format("result {} of {}", index, op.name));
@@ -129,7 +130,7 @@ bool FunctionReader::checkOperandTypes(const SyntaxOp& op, const std::vector<Ten
 /// The type that the text gives the only result.
 const TensorType* FunctionReader::resultType(const SyntaxOp& op)
 {
-    const std::vector<SyntaxType>& types = op.hasArrow ? op.resultTypes : op.operandTypes;
+    const SyntaxList<SyntaxType>& types = op.hasArrow ? op.resultTypes : op.operandTypes;
     if (types.empty() || (op.hasArrow && types.size() != 1)) {
         m_problems.report("MW1325", op.offset, fmt::format("{} has one result, but {} result types", op.name, types.size()));
         return nullptr;
@@ -138,7 +139,7 @@ const TensorType* FunctionReader::resultType(const SyntaxOp& op)
         m_problems.report("MW1322", types.back().offset, fmt::format("{} is not supported", types.back().unsupported));
         return nullptr;
     }
-    return &types.back().type;
+    return types.back().known;
 }
 
 std::optional<std::vector<std::size_t>> FunctionReader::dimsOf(
@@ -188,8 +189,10 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
     // A scalar goes with every element.
     if ((kind == OpKind::Select || kind == OpKind::Clamp) && types.size() == 3) {
         for (std::size_t i = 0; i < 3; ++i) {
-            if (i != 1 && types[i].shape.empty() && !types[1].shape.empty() && (kind == OpKind::Clamp || i == 0))
+            if (i != 1 && types[i].shape.empty() && !types[1].shape.empty() && (kind == OpKind::Clamp || i == 0)) {
                 operands[i] = m_builder.broadcast(operands[i], types[1].shape, {});
+                types[i].shape = types[1].shape;
+            }
         }
     }
     OpAttributes attributes;
@@ -207,16 +210,13 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
             attributes = ConstraintAttributes{sharding->shardings.front(), std::string(op.name)};
         }
     }
-    add(op, kind, std::move(operands), std::move(attributes), bindings);
+    add(op, kind, std::move(operands), types, std::move(attributes), bindings);
 }
 
-bool FunctionReader::fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, const std::vector<ValueId>& operands,
+bool FunctionReader::fits(const SyntaxOp& op, OpKind kind, const OpAttributes& attributes, std::span<const TensorType> operands,
     std::vector<TensorType>& results)
 {
-    std::vector<TensorType> types;
-    for (const ValueId operand : operands)
-        types.push_back(m_function[operand].type);
-    auto made = resultTypes(kind, attributes, types);
+    auto made = resultTypes(kind, attributes, operands);
     if (!made)
         return m_problems.report(made.error(), op.offset);
     results = *std::move(made);
@@ -226,15 +226,24 @@ bool FunctionReader::fits(const SyntaxOp& op, OpKind kind, const OpAttributes& a
     return true;
 }
 
-/// Appends the op when it and the types in the text agree.
 bool FunctionReader::add(
     const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, Bindings& bindings)
 {
+    std::vector<TensorType> types;
+    for (const ValueId operand : operands)
+        types.push_back(m_function[operand].type);
+    return add(op, kind, std::move(operands), types, std::move(attributes), bindings);
+}
+
+/// Appends the op, on operands of these types, when it and the types in the text agree.
+bool FunctionReader::add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, std::span<const TensorType> types,
+    OpAttributes attributes, Bindings& bindings)
+{
     std::vector<TensorType> results;
-    if (!fits(op, kind, attributes, operands, results))
+    if (!fits(op, kind, attributes, types, results))
         return false;
     if (results.size() == 1 && (kind != OpKind::Constant || op.hasArrow)) { // a constant's own form has its type in the literal
-        const std::vector<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
+        const SyntaxList<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
         if (resultType(op) == nullptr || !checkResultType(op, declared.back(), results.front(), 0))
             return false;
     }
@@ -613,7 +622,7 @@ void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
     // With another initial value: the reduction, combined with it.
     std::vector<TensorType> results;
     const ReduceAttributes attributes{*kind, std::move(sorted)};
-    if (!fits(op, OpKind::Reduce, attributes, {operand}, results))
+    if (!fits(op, OpKind::Reduce, attributes, {&type, 1}, results))
         return;
     const ValueId reduced = m_builder.add(OpKind::Reduce, {operand}, attributes);
     const ValueId start = m_builder.broadcastScalar(use(initial, op.operands[1].offset), results.front().shape);
@@ -623,10 +632,54 @@ void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
 // Others -----------------------------------------------------------------------------------------------------------------------
 
 /// The calls that stand for ops of ours; false for all others.
+/// A constraint as JAX writes it without Shardy: `stablehlo.custom_call @Sharding(%0) {mhlo.sharding = "{devices=[4,2]<=[8]}"}`. False when its tiles
+/// say nothing.
+bool FunctionReader::readTiledConstraint(const SyntaxOp& op, Bindings& bindings)
+{
+    const SyntaxAttribute* tiles = op.find("mhlo.sharding");
+    if (tiles == nullptr || op.operands.size() != 1 || op.operands.front().value < 0)
+        return false;
+    const TensorType type = typeOf(bindings[static_cast<std::size_t>(op.operands.front().value)]);
+    auto sharding = tiledSharding(m_module, *tiles, type.shape.size(), m_problems);
+    if (!sharding)
+        return false;
+    // `unspecified_dims=[0,1]`: propagation may split these further.
+    const SyntaxAttribute* config = op.find("backend_config");
+    constexpr std::string_view kOpen = "unspecified_dims=[";
+    if (const std::size_t at = config == nullptr ? std::string::npos : config->text.find(kOpen); at != std::string::npos) {
+        const std::size_t start = at + kOpen.size();
+        for (const std::string& dim : split(config->text.substr(start, config->text.find(']', start) - start), ',')) {
+            const auto index = parseInteger(trimmed(dim));
+            if (index && *index >= 0 && *index < static_cast<std::int64_t>(sharding->dims.size()))
+                sharding->dims[static_cast<std::size_t>(*index)].open = true;
+        }
+    }
+    std::vector<ValueId> operands;
+    std::vector<TensorType> types;
+    if (!useOperands(op, bindings, operands, types) || !checkOperandTypes(op, types))
+        return true;
+    if (add(op, OpKind::ShardingConstraint, std::move(operands), ConstraintAttributes{*sharding, "mhlo.sharding"}, bindings)) {
+        Value& result = m_function[bindings[static_cast<std::size_t>(op.firstResult)].value];
+        result.sharding = std::move(sharding);
+        result.annotation = "mhlo.sharding";
+        if (const auto& kept = m_function[result.producer].kept; kept != nullptr) {
+            KeptText rest = *kept; // without what was all about the sharding
+            std::erase_if(rest.attributes, [](const KeptAttribute& attribute) {
+                return attribute.name == "mhlo.sharding" || attribute.name == "backend_config"
+                    || attribute.name == "call_target_name";
+            });
+            m_function[result.producer].kept = rest == KeptText() ? nullptr : std::make_shared<const KeptText>(std::move(rest));
+        }
+    }
+    return true;
+}
+
 bool FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
 {
     const SyntaxAttribute* target = findEither(op, "callee", "call_target_name");
     const std::string name = target == nullptr ? std::string() : target->text;
+    if (name == "Sharding")
+        return readTiledConstraint(op, bindings);
     if (name != "meshwright.random_bits" && name != "meshwright.send" && name != "meshwright.recv")
         return false;
     std::vector<ValueId> operands;

@@ -368,14 +368,14 @@ std::string FunctionReader::verbatimText(const SyntaxOp& op) const
 
 std::optional<std::vector<TensorType>> FunctionReader::declaredResults(const SyntaxOp& op)
 {
-    const std::vector<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
+    const SyntaxList<SyntaxType>& declared = op.hasArrow ? op.resultTypes : op.operandTypes;
     std::vector<TensorType> types;
     for (const SyntaxType& type : declared) {
         if (!type.unsupported.empty()) {
             m_problems.report("MW1322", type.offset, fmt::format("{} is not supported", type.unsupported));
             return std::nullopt;
         }
-        types.push_back(type.type);
+        types.push_back(type.type());
     }
     const auto count = static_cast<std::size_t>(op.resultCount);
     if (!op.hasArrow && types.size() != count && !types.empty()) // one type for all, or those of all operands and the result
@@ -421,7 +421,7 @@ void FunctionReader::readOther(const SyntaxOp& op, Bindings& bindings)
                 m_problems.report("MW1322", type.offset, fmt::format("{} is not supported", type.unsupported));
                 return drop(id);
             }
-            arguments.push_back(type.type);
+            arguments.push_back(type.type());
         }
         if (!readBlock(op, op.regions[i], id, arguments, false, bindings, blocks[i]))
             return drop(id);

@@ -6,6 +6,7 @@
 #include "core/text/op_table.h"
 #include "core/text/parser.h"
 #include "core/text/program_text.h"
+#include "core/text/tile_import.h"
 
 #include <fmt/format.h>
 
@@ -93,11 +94,13 @@ void keepCalled(const SyntaxModule& module, std::string_view text, Program& prog
 Result<Program> readProgram(std::string_view text, const std::string& file, Problems* warnings)
 {
     TextProblems problems(text, file);
+    const SyntaxArena arena;
     if (text.size() >= std::size_t{1} << 31) {
         problems.report("MW1320", 0, "the text is larger than 2 GiB");
         return problems.take();
     }
     SyntaxModule module = Parser(text, problems).parseModule();
+    addTileMesh(module, problems);
     Program program;
     program.moduleName = std::move(module.name);
     program.kept = keptOf(module.attributes, text, [](std::string_view name) { return name == "mw.version"; });
@@ -163,14 +166,17 @@ void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindi
             m_problems.report("MW1322", type.offset, fmt::format("arguments of type {} are not supported", type.unsupported));
             continue;
         }
-        const ValueId value = m_builder.argument(type.type);
+        const ValueId value = m_builder.argument(type.type());
         bindings[static_cast<std::size_t>(syntax.body.arguments[i])] = bind(value);
         if (const SyntaxAttribute* sharding = argument.attributes.find("sdy.sharding");
             sharding != nullptr && sharding->shardings.size() == 1)
             setSharding(value, sharding->shardings.front(), sharding->offset);
+        const bool isTiled = readTiles(argument.attributes, value);
         readNotes(argument.attributes, value);
-        if (KeptAttributes kept = keptOf(
-                argument.attributes, m_text, [](std::string_view name) { return isNote(name) || name == "tf.aliasing_output"; });
+        if (KeptAttributes kept = keptOf(argument.attributes, m_text,
+                [isTiled](std::string_view name) {
+                    return isNote(name) || name == "tf.aliasing_output" || (isTiled && name == "mhlo.sharding");
+                });
             !kept.empty())
             m_function[value].kept = std::make_shared<const KeptText>(KeptText{std::move(kept), {}});
         if (m_module.isOurs)
@@ -183,8 +189,18 @@ void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindi
         if (!made.name.empty() && !names.insert(made.name).second)
             made.name.clear();
         if (made.sharding && made.annotation.empty())
-            made.annotation = fmt::format("sdy.sharding of %{}", argument.name);
+            made.annotation = fmt::format("{} of %{}", isTiled ? "mhlo.sharding" : "sdy.sharding", argument.name);
     }
+}
+
+/// Takes over a sharding in XLA's tiled form, to a value that has none; true when it did.
+bool FunctionReader::readTiles(const SyntaxAttribute& attributes, ValueId value)
+{
+    const SyntaxAttribute* tiles = attributes.find("mhlo.sharding");
+    if (tiles == nullptr || m_function[value].sharding)
+        return false;
+    m_function[value].sharding = tiledSharding(m_module, *tiles, m_function[value].type.shape.size(), m_problems);
+    return m_function[value].sharding.has_value();
 }
 
 void FunctionReader::readResults(const SyntaxFunction& syntax, const std::optional<Bindings>& results)
@@ -224,8 +240,14 @@ void FunctionReader::readResults(const SyntaxFunction& syntax, const std::option
                     fmt::format(
                         "a sharding of {} dimensions for {}", shardings[i]->dims.size(), typeText(m_function[value].type)));
         }
-        kept[i] = keptOf(
-            syntax.resultAttributes[i], m_text, [](std::string_view name) { return isNote(name) || name == "jax.result_info"; });
+        const SyntaxAttribute* tiles = shardings[i] ? nullptr : syntax.resultAttributes[i].find("mhlo.sharding");
+        if (tiles != nullptr)
+            shardings[i] = tiledSharding(m_module, *tiles, m_function[value].type.shape.size(), m_problems);
+        const bool isTiled = tiles != nullptr && shardings[i];
+        anySharding = anySharding || isTiled;
+        kept[i] = keptOf(syntax.resultAttributes[i], m_text, [isTiled](std::string_view name) {
+            return isNote(name) || name == "jax.result_info" || (isTiled && name == "mhlo.sharding");
+        });
         anyKept = anyKept || !kept[i].empty();
     }
     if (anyKept)
@@ -369,10 +391,10 @@ void FunctionReader::readCall(const SyntaxOp& op, Bindings& bindings)
         if (op.operands[i].value < 0)
             continue;
         const Binding& operand = bindings[static_cast<std::size_t>(op.operands[i].value)];
-        if (operand.kind != Binding::Kind::Unknown && typeOf(operand) != callee.body.argumentTypes[i].type) {
+        if (operand.kind != Binding::Kind::Unknown && typeOf(operand) != callee.body.argumentTypes[i].type()) {
             good = m_problems.report("MW1325", op.operands[i].offset,
                 fmt::format("{} is {}, @{} takes {}", textOf(op.operands[i]), typeText(typeOf(operand)), name->text,
-                    typeText(callee.body.argumentTypes[i].type)));
+                    typeText(callee.body.argumentTypes[i].type())));
         }
         own[static_cast<std::size_t>(callee.body.arguments[i])] = operand;
     }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "core/program/program.h"
+#include "core/text/syntax_arena.h"
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,8 +41,8 @@ struct SyntaxAttribute {
     std::int64_t integer = 0;
     std::int64_t second = 0;
     std::string text; ///< of strings (without escapes), symbols and words
-    std::vector<SyntaxAttribute> items; ///< of lists, dictionaries, axes
-    std::vector<std::string> keys; ///< of dictionaries, one for each item
+    SyntaxList<SyntaxAttribute> items; ///< of lists, dictionaries, axes
+    SyntaxList<std::string> keys; ///< of dictionaries, one for each item
     std::vector<TensorSharding> shardings;
     ConstantAttributes constant; ///< Dense
 
@@ -49,10 +51,15 @@ struct SyntaxAttribute {
 
 /// A type; `unsupported` has its text when no TensorType can say it.
 struct SyntaxType {
-    TensorType type;
+    const TensorType* known = &kNothing; ///< of the module's types
     std::string_view unsupported;
     std::size_t offset = 0;
+
+    const TensorType& type() const { return *known; }
+
+    static const TensorType kNothing;
 };
+inline const TensorType SyntaxType::kNothing;
 
 /// A value of a function: results of ops and arguments of blocks are numbered together. None when it was not defined.
 struct SyntaxUse {
@@ -81,19 +88,19 @@ struct SyntaxOp {
     bool isVerbatim = false; ///< of a form that is not known: the text from `offset` to `end` is all there is
     std::size_t end = 0; ///< behind its last character, the location excluded
     std::string_view location; ///< `loc(..)`
-    std::vector<SyntaxUse> operands;
-    std::vector<std::string_view> words; ///< enumerators among the operands: LT, SIGNED; of reduce: the op it applies
-    std::vector<SyntaxEntry> attributes;
-    std::vector<SyntaxType> operandTypes;
-    std::vector<SyntaxType> resultTypes;
-    std::vector<SyntaxRegion> regions;
+    SyntaxList<SyntaxUse> operands;
+    SyntaxList<std::string_view> words; ///< enumerators among the operands: LT, SIGNED; of reduce: the op it applies
+    SyntaxList<SyntaxEntry> attributes;
+    SyntaxList<SyntaxType> operandTypes;
+    SyntaxList<SyntaxType> resultTypes;
+    SyntaxList<SyntaxRegion> regions;
 
     const SyntaxAttribute* find(std::string_view key) const;
 };
 
 struct SyntaxRegion {
-    std::vector<std::int32_t> arguments;
-    std::vector<SyntaxType> argumentTypes;
+    SyntaxList<std::int32_t> arguments;
+    SyntaxList<SyntaxType> argumentTypes;
     std::vector<SyntaxOp> ops;
 };
 
@@ -111,7 +118,7 @@ struct SyntaxFunction {
     bool isPrivate = false;
     bool isDeclaration = false; ///< has no body
     std::vector<Argument> arguments;
-    std::vector<SyntaxType> resultTypes;
+    SyntaxList<SyntaxType> resultTypes;
     std::vector<SyntaxAttribute> resultAttributes; ///< dictionaries
     SyntaxAttribute attributes; ///< a dictionary
     SyntaxRegion body;
@@ -127,6 +134,8 @@ struct SyntaxModule {
     std::string trailer; ///< lines behind it
     std::vector<NamedMesh> meshes;
     std::vector<SyntaxFunction> functions;
+    std::int32_t tileMesh = -1; ///< the mesh that was made for shardings in XLA's tiled form, if there are any
+    std::deque<TensorType> types; ///< every one that occurs, once
 };
 
 } // namespace meshwright

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <string>
 
@@ -135,8 +136,10 @@ int main(int argc, char** argv)
     }
     const double before = memoryOf("VmRSS");
     const auto start = std::chrono::steady_clock::now();
+    const std::clock_t worked = std::clock();
     const auto program = readProgram(text, "bench.mlir");
     const double seconds = secondsSince(start);
+    const double cpuSeconds = static_cast<double>(std::clock() - worked) / CLOCKS_PER_SEC;
     if (!program) {
         fmt::print(stderr, "{}\n", describe(program.error()));
         return 3;
@@ -145,8 +148,10 @@ int main(int argc, char** argv)
     std::size_t ops = 0;
     for (const Function& function : program->functions)
         ops += function.ops.size();
-    fmt::print("read: {:.1f} MB, {} ops, {:.2f} s, {:.1f} MB/s; peak {:.0f} MB above the text ({:.1f} times it)\n", size, ops,
-        seconds, size / seconds, (memoryOf("VmHWM") - before) / 1e6, (memoryOf("VmHWM") - before) / 1e6 / size);
+    fmt::print(
+        "read: {:.1f} MB, {} ops, {:.2f} s ({:.2f} s of CPU), {:.1f} MB/s; peak {:.0f} MB above the text ({:.1f} times it)\n",
+        size, ops, seconds, cpuSeconds, size / seconds, (memoryOf("VmHWM") - before) / 1e6,
+        (memoryOf("VmHWM") - before) / 1e6 / size);
     const auto writing = std::chrono::steady_clock::now();
     const std::string written = writeProgram(*program);
     const double writeSeconds = secondsSince(writing);

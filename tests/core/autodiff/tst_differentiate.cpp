@@ -86,6 +86,27 @@ Body broadcast(Shape shape, std::vector<std::size_t> dims)
     return [shape, dims](Builder& b, const Values& v) { return Values{b.broadcast(v[0], shape, dims)}; };
 }
 
+/// 0, step, 2 step and so on along dimension 0, over `modulus`.
+ValueId indices(Builder& b, Shape shape, double step, double modulus)
+{
+    const TensorType type{DType::S32, std::move(shape)};
+    const ValueId steps = b.binary(OpKind::Multiply, b.iota(type, 0), b.splat(type, step));
+    return b.binary(OpKind::Remainder, steps, b.splat(type, modulus));
+}
+
+Body part(OpKind kind, OpAttributes attributes)
+{
+    return [kind, attributes](Builder& b, const Values& v) { return Values{b.add(kind, v, attributes)}; };
+}
+
+/// The values of `v`, then where a part begins.
+Values withStarts(Builder& b, Values v, const std::vector<double>& starts)
+{
+    for (const double start : starts)
+        v.push_back(b.splat({DType::S32, {}}, start));
+    return v;
+}
+
 /// h' = tanh(h w + b) * scale and the sum of h' as a stacked result, four times.
 Values loopOf(Builder& b, const Values& v, bool reversed)
 {
@@ -192,6 +213,60 @@ void TestDifferentiate::ops_data()
     row("batch in another order", dot({1, 0}, {0, 2}, {2}, {1}), {ramp({2, 3, 4}), ramp({3, 4, 2}, 1.0)});
     row("two contracted, crossed", dot({}, {}, {1, 0}, {0, 2}), {ramp({2, 3, 4}), ramp({3, 5, 2}, 1.0)});
     row("squared product", [](Builder& b, const Values& v) { return Values{b.matmul(v[0], v[0], DType::F32)}; }, {ramp({3, 3})});
+    row("clamp", [](Builder& b, const Values& v) { return Values{b.add(OpKind::Clamp, v)}; },
+        {ramp({2, 3}, 1.0, 0.4), any, ramp({2, 3}, 2.0, 0.4, 0.5)});
+    row("slice", part(OpKind::Slice, SliceAttributes{{1, 0}, {3, 4}, {1, 1}}), {ramp({3, 4})});
+    row("slice with steps", part(OpKind::Slice, SliceAttributes{{1, 0}, {8, 4}, {3, 2}}), {ramp({9, 5})});
+    row("slice of nothing", part(OpKind::Slice, SliceAttributes{{1, 2}, {3, 2}, {1, 3}}), {ramp({3, 4})});
+    row("pad", part(OpKind::Pad, PadAttributes{{1, 0}, {2, 0}, {0, 2}}), {ramp({3, 4}), ramp({})});
+    row("pad that takes away", part(OpKind::Pad, PadAttributes{{-1, 2}, {1, -2}, {1, 0}}), {ramp({4, 5}), ramp({})});
+    row("pad that takes all away", part(OpKind::Pad, PadAttributes{{-5}, {6}, {0}}), {ramp({4}), ramp({})});
+    row("concatenate", part(OpKind::Concatenate, ConcatenateAttributes{1}), {ramp({2, 3}), ramp({2, 1}), ramp({2, 2})});
+    row("concatenate with itself",
+        [](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::Concatenate, {v[0], v[1], v[0]}, ConcatenateAttributes{0})};
+        },
+        {ramp({2, 3}), ramp({1, 3}, 1.0)});
+    row("reverse", part(OpKind::Reverse, ReverseAttributes{{0, 2}}), {ramp({2, 3, 4})});
+    row("dynamic slice",
+        [](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::DynamicSlice, withStarts(b, v, {2, 1}), DynamicSliceAttributes{{2, 3}})};
+        },
+        {ramp({5, 4})});
+    row("dynamic slice at the end",
+        [](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::DynamicSlice, withStarts(b, v, {9, -3}), DynamicSliceAttributes{{2, 3}})};
+        },
+        {ramp({5, 4})});
+    row("dynamic update",
+        [](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::DynamicUpdateSlice, withStarts(b, v, {1, 7}))};
+        },
+        {ramp({5, 4}), ramp({2, 3}, 1.0)});
+    const IndexingDims rows{{1}, {0}, {}, {}, {0}, 1};
+    row("embedding, rows read several times",
+        [rows](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::Gather, {v[0], indices(b, {6, 1}, 2, 3)}, GatherAttributes{rows, {1, 4}, false})};
+        },
+        {ramp({3, 4})});
+    row("embedding, rows that are not there",
+        [rows](Builder& b, const Values& v) {
+            return Values{b.add(OpKind::Gather, {v[0], indices(b, {4, 1}, 2, 9)}, GatherAttributes{rows, {1, 4}, false})};
+        },
+        {ramp({3, 4})});
+    row("windows",
+        [](Builder& b, const Values& v) {
+            const IndexingDims windows{{0, 2}, {}, {}, {}, {1, 0}, 0};
+            return Values{b.add(OpKind::Gather, {v[0], indices(b, {2, 3}, 3, 5)}, GatherAttributes{windows, {3, 2}, false})};
+        },
+        {ramp({5, 4})});
+    row("batches",
+        [](Builder& b, const Values& v) {
+            const IndexingDims batched{{2}, {1}, {0}, {0}, {1}, 2};
+            return Values{
+                b.add(OpKind::Gather, {v[0], indices(b, {2, 3, 1}, 2, 3)}, GatherAttributes{batched, {1, 1, 2}, false})};
+        },
+        {ramp({2, 4, 2})});
     row("two results",
         [](Builder& b, const Values& v) {
             return Values{b.unary(OpKind::Exp, v[0]), b.binary(OpKind::Multiply, v[0], v[1])};

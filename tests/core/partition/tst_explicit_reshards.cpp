@@ -5,6 +5,7 @@
 #include "core/program/builder.h"
 #include "core/program/verify.h"
 #include "core/sharding/shardy_text.h"
+#include "core/text/program_text.h"
 
 #include <QtTest>
 
@@ -45,6 +46,39 @@ QStringList opsOf(const Sketch& sketch, const Function& function, BlockId block)
 
 constexpr BlockId kBody{std::int32_t{0}};
 
+/// A program of one function, whose body this is, on the meshes a=4, b=2 and one device.
+Program programOf(const char* signature, const char* body)
+{
+    return valueOf(
+        readProgram(fmt::format("module {{\nsdy.mesh @mesh = <[\"a\"=4, \"b\"=2]>\nsdy.mesh @one = <[], device_ids=[0]>\n"
+                                "func.func public @main({} {{\n{}\n}}\n}}\n",
+                        signature, body),
+            "test.mlir"));
+}
+
+/// The ops of a block and where their first results lie.
+QStringList linesOf(const Program& program, const Function& function, BlockId block)
+{
+    QStringList lines;
+    for (const OpId id : function[block].ops) {
+        const auto& sharding = function[function[id].results.front()].sharding;
+        const bool isOne = sharding && program.meshes[static_cast<std::size_t>(sharding->mesh)].isMaximal;
+        lines << QString("%1 %2").arg(QString::fromStdString(std::string(opName(function[id]))),
+            isOne          ? QString("one")
+                : sharding ? QString::fromStdString(shardyText(*sharding, program.meshes.front().mesh))
+                           : QString("none"));
+    }
+    return lines;
+}
+
+Function explicitly(const Program& program)
+{
+    Function made = insertExplicitReshards(program.functions.front(), program.meshes);
+    if (const Problems problems = verify(made, program.meshes); !problems.empty())
+        qFatal("%s", describe(problems).c_str());
+    return made;
+}
+
 } // namespace
 
 /// What the golden cases leave out: loops, causes, what the passes make of each other.
@@ -53,6 +87,12 @@ class TestExplicitReshards : public QObject {
 
 private Q_SLOTS:
     void loops();
+    void whileLoops();
+    void branches();
+    void computations();
+    void barriers();
+    void oneDevice();
+    void customRules();
     void causes();
     void constraintsBecomeReshards();
     void unevenAxesAreDropped();
@@ -94,6 +134,115 @@ void TestExplicitReshards::loops()
     const Function moved = reshardsToCollectives(made, s.meshes, BytesThenStepsCost(), {.style = ReshardStyle::Shardy});
     QVERIFY(opsOf(s, moved, body).filter("reshard").isEmpty());
     QCOMPARE(collectivesOnArrays(moved, s.meshes).back().count, 3);
+}
+
+/// What a while carries comes as its blocks take it, and goes on as they take it.
+void TestExplicitReshards::whileLoops()
+{
+    const Program program = programOf(
+        "%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {}]>}, %n: tensor<f32>) -> tensor<8x8xf32>",
+        R"(%0:2 = stablehlo.while(%c = %x, %s = %n) : tensor<8x8xf32>, tensor<f32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"a"}]>, <@mesh, []>]>}
+cond {
+  %z = stablehlo.constant dense<1.0> : tensor<f32>
+  %1 = stablehlo.compare LT, %s, %z, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  stablehlo.return %1 : tensor<i1>
+} do {
+  %1 = stablehlo.negate %c {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}, {}]>]>} : tensor<8x8xf32>
+  %2 = stablehlo.add %s, %s : tensor<f32>
+  stablehlo.return %1, %2 : tensor<8x8xf32>, tensor<f32>
+}
+return %0#0 : tensor<8x8xf32>)");
+    Program shaped = program; // the blocks' arguments lie as the results do, which propagation would say
+    Function& function = shaped.functions.front();
+    const Op loop = function[function.body().ops.front()];
+    for (const BlockId body : loop.bodies) {
+        for (std::size_t i = 0; i < loop.results.size(); ++i)
+            function[function[body].arguments[i]].sharding = function[loop.results[i]].sharding;
+    }
+    const Function made = explicitly(shaped);
+    QCOMPARE(linesOf(shaped, made, kBody), (QStringList{"reshard [{}, {\"a\"}]", "while [{}, {\"a\"}]", "reshard [{}, {}]"}));
+    const BlockId body = made[made.body().ops[1]].bodies.back();
+    QCOMPARE(linesOf(shaped, made, body).filter("reshard").size(), 2);
+    QCOMPARE(linesOf(shaped, made, body).back(), QString("reshard [{}, {\"a\"}]"));
+}
+
+/// Each branch gives its result as the whole op does.
+void TestExplicitReshards::branches()
+{
+    const Program program = programOf(
+        "%i: tensor<i32>, %x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {}]>}) -> tensor<8x8xf32>",
+        R"(%0 = "stablehlo.case"(%i) ({
+  %1 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {}]>]>} : tensor<8x8xf32>
+  stablehlo.return %1 : tensor<8x8xf32>
+}, {
+  stablehlo.return %x : tensor<8x8xf32>
+}) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"a"}]>]>} : (tensor<i32>) -> tensor<8x8xf32>
+return %0 : tensor<8x8xf32>)");
+    Program shaped = program;
+    Function& function = shaped.functions.front();
+    for (const BlockId body : function[function.body().ops.front()].bodies)
+        function[function[body].arguments.front()].sharding = function[function.arguments()[1]].sharding;
+    const Function made = explicitly(shaped);
+    const Op& branches = made[made.body().ops.front()];
+    QCOMPARE(linesOf(shaped, made, branches.bodies[0]), (QStringList{"negate [{\"a\"}, {}]", "reshard [{}, {\"a\"}]"}));
+    QCOMPARE(linesOf(shaped, made, branches.bodies[1]), (QStringList{"reshard [{}, {\"a\"}]"}));
+}
+
+/// Operands come as a computation says; inside it, its manual axes split nothing.
+void TestExplicitReshards::computations()
+{
+    const Program program = programOf(
+        "%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"b\"}, {}]>}) -> tensor<8x8xf32>",
+        R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}, {"b"}]>] out_shardings=[<@mesh, [{"a"}, {"b"}]>] manual_axes={"a"} (%y: tensor<2x8xf32>) {
+  %1 = stablehlo.negate %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}, {}]>]>} : tensor<2x8xf32>
+  sdy.return %1 : tensor<2x8xf32>
+} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+return %0 : tensor<8x8xf32>)");
+    Program shaped = program;
+    Function& function = shaped.functions.front();
+    const Op block = function[function.body().ops.front()];
+    TensorSharding inside = TensorSharding::replicatedOf(2);
+    inside.dims[1].axes = {{1, 1, 2}};
+    function[function[block.bodies.front()].arguments.front()].sharding = inside;
+    function[block.results.front()].sharding = block.as<ComputationAttributes>().outShardings.front();
+    const Function made = explicitly(shaped);
+    QCOMPARE(linesOf(shaped, made, kBody).mid(0, 1), (QStringList{"reshard [{\"a\"}, {\"b\"}]"}));
+    const BlockId body = made[made.body().ops[1]].bodies.front();
+    QCOMPARE(linesOf(shaped, made, body).back(), QString("reshard [{}, {\"b\"}]"));
+    QCOMPARE(
+        linesOf(shaped, made, body).filter("reshard").size(), 2); // to what the result is declared as, and to what is given back
+}
+
+void TestExplicitReshards::barriers()
+{
+    const Program program = programOf(
+        "%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {}]>}) -> tensor<8x8xf32>",
+        R"(%0 = stablehlo.optimization_barrier %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"a"}]>]>} : tensor<8x8xf32>
+return %0 : tensor<8x8xf32>)");
+    QCOMPARE(linesOf(program, explicitly(program), kBody).mid(0, 2),
+        (QStringList{"reshard [{}, {\"a\"}]", "optimization_barrier [{}, {\"a\"}]"}));
+}
+
+/// To one device and back by the whole array.
+void TestExplicitReshards::oneDevice()
+{
+    const Program program = programOf("%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {}]>}) -> "
+                                      "(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"b\"}, {}]>})",
+        R"(%0 = stablehlo.custom_call @host(%x) {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+return %0 : tensor<8x8xf32>)");
+    QCOMPARE(linesOf(program, explicitly(program), kBody),
+        (QStringList{
+            "reshard [{}, {}]", "reshard one", "stablehlo.custom_call one", "reshard [{}, {}]", "reshard [{\"b\"}, {}]"}));
+}
+
+/// Who brings a rule of their own brings what goes with it.
+void TestExplicitReshards::customRules()
+{
+    const Program program = programOf("%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {}]>}) -> "
+                                      "(tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"b\"}, {}]>})",
+        R"(%0 = stablehlo.custom_call @mine(%x) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}, {}]>]>, sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8}, custom>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+return %0 : tensor<8x8xf32>)");
+    QCOMPARE(linesOf(program, explicitly(program), kBody), (QStringList{"stablehlo.custom_call [{\"b\"}, {}]"}));
 }
 
 void TestExplicitReshards::causes()

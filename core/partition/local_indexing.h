@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/partition/reshard.h"
+#include "core/program/builder.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Gathers and scatters on pieces of an array that is split along dimensions in which indices count.
+///
+/// Indices count from the first element of the whole array, a device's piece begins somewhere in it: the device takes where its piece begins
+/// off the indices. A gather then looks up what lies in its piece and makes zeros of the rest, a partial sum; a scatter leaves out what
+/// lies in other pieces by itself.
+/// Source: openxla/shardy, docs (gather, "masked lookup, then all-reduce"); semantics.md section 1 of the design.
+class LocalIndexing {
+public:
+    /// Notes the layout of a new value of the device function, and the shape of the whole array that it is a piece of.
+    using Describe = std::function<void(ValueId, const TensorSharding&, const Shape&)>;
+
+    /// An operand on shards.
+    struct Operand {
+        ValueId local;
+        TensorSharding layout;
+        Shape whole;
+    };
+
+    LocalIndexing(Builder& builder, const Mesh& mesh, Describe describe)
+        : m_builder(builder)
+        , m_mesh(mesh)
+        , m_describe(std::move(describe))
+    {
+    }
+
+    /// The gather of one device: `attributes` are those of its piece, `whole` those on the whole arrays.
+    ValueId gather(const Operand& from, const Operand& indices, const GatherAttributes& attributes, const GatherAttributes& whole,
+        const TensorSharding& resultLayout, const Shape& resultWhole);
+
+    /// The scatter of one device, which adds to `into`: over `reduced`, devices have updates of their own, and only the first of them the array
+    /// that these are added to. `intoIsIdentity`: the array holds nothing but the combiner's identity.
+    ValueId scatter(const Operand& into, const Operand& indices, ValueId updates, const ScatterAttributes& attributes,
+        const AxisRefs& reduced, bool intoIsIdentity);
+
+private:
+    ValueId make(
+        OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, const TensorSharding& layout, const Shape& whole);
+    ValueId integer(std::int64_t value, DType dtype);
+    ValueId pieceNumber(const AxisRefs& axes, std::int32_t mesh);
+    ValueId spread(const std::vector<ValueId>& entries, const Operand& indices, const IndexingDims& dims);
+    ValueId spread(const std::vector<std::int64_t>& entries, const Operand& indices, const IndexingDims& dims);
+    Operand wide(const Operand& indices);
+    ValueId shifted(const Operand& of, const Operand& indices, const IndexingDims& dims, const Shape& slices);
+
+    Builder& m_builder;
+    const Mesh& m_mesh;
+    Describe m_describe;
+};
+
+/// The dimensions of a gather's or scatter's operand in which indices count, which are split, and of which each slice has less than all. (Of
+/// others, every slice begins with the first element.) `slices` are the sizes of the slices of the whole array.
+std::vector<std::size_t> splitIndexedDims(
+    const TensorSharding& layout, const IndexingDims& dims, const Shape& whole, const Shape& slices);
+
+/// The sizes of a scatter's slices along split dimensions, where they are single elements or all.
+Shape scatteredSlices(const IndexingDims& dims, const Shape& whole);
+
+} // namespace meshwright

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/text/report.h"
+#include "core/text/syntax.h"
+
+#include <optional>
+
+namespace meshwright {
+
+// Shardings in XLA's tiled form (`mhlo.sharding = "{devices=[4,2]<=[8]}"`), which JAX writes without Shardy: of arguments, results and calls of
+// @Sharding.
+
+/// Gives a module without meshes the smallest mesh whose axes (axis_0, axis_1 and so on) and their parts make all its tiled shardings. A module
+/// whose shardings have no such mesh in common stays as it is. Problems: a warning, MW1332.
+void addTileMesh(SyntaxModule& module, TextProblems& problems);
+
+/// What a tiled sharding says of an array of `rank` dimensions on that mesh; nothing when it says nothing (manual, unknown), when the module has no
+/// such mesh, or with a warning (MW1332) when it is not understood.
+std::optional<TensorSharding> tiledSharding(
+    const SyntaxModule& module, const SyntaxAttribute& attribute, std::size_t rank, TextProblems& problems);
+
+} // namespace meshwright
