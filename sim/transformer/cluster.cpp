@@ -142,7 +142,7 @@ double Cluster::allReduceSeconds(double bytes, const RankGroup& group) const
     return 2.0 * allGatherSeconds(bytes, group) - m_start;
 }
 
-double Cluster::allToAllSeconds(double bytes, const RankGroup& group) const
+double Cluster::allToAllSeconds(double bytes, const RankGroup& group, double networkShare) const
 {
     const double n = group.size();
     if (n <= 1.0 || bytes <= 0.0)
@@ -155,7 +155,7 @@ double Cluster::allToAllSeconds(double bytes, const RankGroup& group) const
         return m_start + along / 2.0 * m_fastStep + inside + across;
     }
     const double inside = (group.inner - 1.0) / n * bytes / m_fast;
-    const double across = (n - group.inner) / n * bytes / m_network;
+    const double across = networkShare * (n - group.inner) / n * bytes / m_network;
     return m_start + (group.inner > 1.0 ? m_fastStep : 0.0) + (group.outer > 1.0 ? 2.0 * m_networkStep : 0.0)
         + std::max(inside, across);
 }

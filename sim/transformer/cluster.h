@@ -44,7 +44,8 @@ public:
 
     double allReduceSeconds(double bytes, const RankGroup& group) const;
     double allGatherSeconds(double bytes, const RankGroup& group) const; ///< a reduce-scatter takes the same
-    double allToAllSeconds(double bytes, const RankGroup& group) const;
+    /// `networkShare` of what would cross the network does.
+    double allToAllSeconds(double bytes, const RankGroup& group, double networkShare = 1.0) const;
     /// A message to the device `stride` further.
     double sendSeconds(double bytes, std::int64_t stride) const;
 

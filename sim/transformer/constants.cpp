@@ -113,6 +113,10 @@ struct Reader {
                 flag(traits.gradientsOncePerStep);
             else if (name == "sequence_parallel")
                 flag(traits.sequenceParallel);
+            else if (name == "async_tensor_parallel")
+                flag(traits.asyncTensorParallel);
+            else if (name == "dispatches_once_a_host")
+                flag(traits.dispatchesOnceAHost);
             else if (name == "zero_stage" && value.is_number_integer())
                 traits.zeroStage = value.get<int>();
             else if (name == "parallel_logits")

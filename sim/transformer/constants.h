@@ -55,6 +55,8 @@ struct StackTraits {
     double weightBytes = 2.0;
     double optimizerStateBytes = 12.0;
     bool gradientsOncePerStep = true; ///< reduced after the last microbatch
+    bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool dispatchesOnceAHost = false; ///< of tokens to experts: DeepEP and its like
     bool sequenceParallel = false; ///< with tp, where the source does not say
     int zeroStage = 0; ///< likewise
     std::string recompute = "none"; ///< likewise

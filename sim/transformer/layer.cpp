@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kCollectiveStarts = 1.5; ///< what a collective costs the host, in kernels: the kernel, events of both streams
 
+constexpr double kVocabularyTile = 128.0;
+
 double real(std::int64_t count)
 {
     return static_cast<double>(count);
@@ -319,7 +321,11 @@ void LayerBuilder::experts(double share)
     keep(size.bytes * rows * width, m_again.elementwise);
     const double bytes = size.bytes * sent * size.hidden * layout.expertImbalance;
     const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
-    const double exchange = 2.0 * m_cluster.allToAllSeconds(bytes, m_cluster.group(layout.ep, stride));
+    const RankGroup group = m_cluster.group(layout.ep, stride);
+    // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
+    const double copies = real(model.expertsPerToken);
+    const double distinct = group.outer * (1.0 - std::pow(1.0 - 1.0 / group.outer, copies));
+    const double exchange = 2.0 * m_cluster.allToAllSeconds(bytes, group, layout.dispatchesOnceAHost ? distinct / copies : 1.0);
     m_cost.forward.expert += share * exchange;
     m_cost.backward.expert += share * exchange;
     if (m_again.communication)
@@ -465,7 +471,8 @@ LayerCost layerCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cl
 EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackTraits& traits)
 {
     const Sizes size(plan);
-    const double columns = real(plan.model.vocabulary) / size.tp;
+    // Tables are padded so that every rank's part is whole tiles.
+    const double columns = std::ceil(real(plan.model.vocabulary) / size.tp / kVocabularyTile) * kVocabularyTile;
     EndCost cost;
     const double lookedUp = size.tokens * size.hidden * size.bytes;
     cost.embeddingForward.elementwise = curve.streamSeconds(3.0 * lookedUp);

@@ -84,6 +84,7 @@ struct ParallelLayout {
     std::int64_t shardDegree = 0; ///< of the shard group; 0: dp * cp. Smaller: hybrid, replicas reduce among themselves
     std::int64_t slices = 1; ///< TPU slices (joined by DCN) that dp spans
     double expertImbalance = 1.0; ///< tokens of the busiest expert rank over the mean
+    bool dispatchesOnceAHost = false; ///< a token that several experts of one host want crosses the network once
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
 
     std::int64_t deviceCount() const { return dp * tp * pp * cp; }

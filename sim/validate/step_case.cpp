@@ -216,7 +216,8 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
         && record.numberOr("parallel.sequence_parallel",
                record.numberOr("parallel.megatron_sequence_parallel", traits.sequenceParallel ? 1.0 : 0.0))
             != 0.0;
-    layout.asyncTensorParallel = record.numberOr("parallel.async_tp", 0.0) != 0.0;
+    layout.asyncTensorParallel = record.numberOr("parallel.async_tp", traits.asyncTensorParallel ? 1.0 : 0.0) != 0.0;
+    layout.dispatchesOnceAHost = traits.dispatchesOnceAHost;
     const std::string schedule = lower(record.text("parallel.schedule"));
     layout.virtualStages = degree("virtual_pipeline");
     if (layout.pp == 1)
