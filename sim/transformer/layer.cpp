@@ -11,6 +11,7 @@ namespace {
 constexpr double kCollectiveStarts = 1.5; ///< what a collective costs the host, in kernels: the kernel, events of both streams
 
 constexpr double kVocabularyTile = 128.0;
+constexpr double kDepthStep = 128.0;
 
 double real(std::int64_t count)
 {
@@ -119,9 +120,11 @@ void LayerBuilder::product(const Product& product, double again)
 {
     const MathFormat format = m_work.format;
     const double forward = m_share * m_curve.productSeconds(product, format);
+    // Tokens are the depth of the weight's gradient: their number is no length of a row, and is padded to whole steps.
+    const double depth = std::ceil(product.m / kDepthStep) * kDepthStep;
     const double backward = m_share
         * (m_curve.productSeconds({product.batch, product.m, product.k, product.n}, format)
-            + m_curve.productSeconds({product.batch, product.k, product.n, product.m}, format));
+            + m_curve.productSeconds({product.batch, product.k, product.n, depth}, format));
     m_cost.forward.products += forward;
     m_cost.forward.kernels += m_share;
     m_cost.backward.products += backward;

@@ -229,7 +229,7 @@ Result<std::vector<Comparison>> compareActivations(const Record& record, const C
     const double pp = static_cast<double>(plan.layout.pp);
     const double chunks = static_cast<double>(plan.layout.virtualStages);
     const double layers = static_cast<double>(plan.model.layers) / pp;
-    const double held = heldChunks(plan.layout.schedule, pp, 0.0, chunks, pp) / chunks;
+    const double held = heldChunks(plan.layout.schedule, pp, 0.0, chunks, 4.0 * pp) / chunks;
     std::vector<Comparison> comparisons;
     if (const auto answer = record.number("answer.activation_bytes"))
         comparisons.push_back({record.id, layers * layer.keptBytes * held, *answer});

@@ -15,6 +15,8 @@ namespace meshwright::sim {
 
 namespace {
 
+constexpr double kImbalance = 1.1; ///< tokens of the busiest rank over the mean where routing is trained and nothing is said
+
 std::string lower(std::string text)
 {
     std::transform(
@@ -384,7 +386,9 @@ Result<StepCase> stepCaseOf(const Record& record, const Catalogue& catalogue, co
     if (batch < 1.0)
         return lacking("the source gives no batch");
     plan.work.globalBatch = std::llround(batch);
-    plan.layout.expertImbalance = plan.model.experts > 0 ? record.numberOr("model.capacity_factor", 1.1) : 1.0;
+    plan.layout.expertImbalance = plan.model.experts > 0
+        ? record.numberOr("model.capacity_factor", holds(record.text("notes"), "force-balanced") ? 1.0 : kImbalance)
+        : 1.0;
     addPlans(record, **chip, plan, stepCase);
     const auto checked = checkPlan(stepCase.plans.front());
     if (!checked)
