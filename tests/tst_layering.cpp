@@ -49,6 +49,8 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/network", {"sim/hardware"}},
     {"sim/cost", {"sim/hardware"}},
     {"sim/simulate", {"sim/network", "sim/cost"}},
+    {"sim/transformer", {"sim/network", "sim/cost"}},
+    {"sim/validate", {"sim/transformer", "sim/simulate"}},
     {"sim/search", {"sim/simulate"}},
     {"sim/sweep", {"sim/search"}},
     {"sim/compare", {"sim/simulate"}},
@@ -67,7 +69,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/training", {"ui/widgets", "ui/jobs"}},
     {"ui/report", {"ui/widgets", "ui/jobs"}},
     {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
-    {"app/cli", {"sim/session"}},
+    {"app/cli", {"sim/session", "sim/validate"}},
     {"app/gui", {"ui/window"}},
 };
 

@@ -110,6 +110,10 @@ constexpr const char* kGuiExamples = R"help(  meshwright gui
 constexpr const char* kTourExamples = R"help(  meshwright tour
   meshwright tour --report report.html)help";
 
+constexpr const char* kValidateExamples = R"help(  meshwright validate published/ plans/
+  meshwright validate records.json --format json
+  meshwright validate records.json --format csv)help";
+
 constexpr const char* kDoctorExamples = "  meshwright doctor";
 
 /// Help with the examples first; they are the footer of each App.
@@ -167,6 +171,7 @@ public:
         addExplain();
         addList();
         addTour();
+        addValidate();
         addDoctor();
     }
 
@@ -449,6 +454,14 @@ private:
         verb.app->add_option("--report", m_tour.report, "File for the report of the trained example, as HTML")->type_name("FILE");
     }
 
+    void addValidate()
+    {
+        Verb& verb = addVerb("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
+            {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runValidate(m_validate, output); });
+        verb.needed.push_back(
+            verb.app->add_option("RECORDS", m_validate.paths, "Files of records, and folders with them")->type_name(""));
+    }
+
     void addDoctor()
     {
         addVerb("doctor", "Say whether this machine is fit, and what was found on it.", kDoctorExamples, {Format::Text},
@@ -473,6 +486,7 @@ private:
     ShowOptions m_show;
     MeshOptions m_mesh;
     CheckOptions m_check;
+    ValidateOptions m_validate;
     SimulateOptions m_simulate;
     TrainOptions m_train;
     RunOptions m_run;

@@ -98,6 +98,13 @@ struct ListOptions {
 /// What there is. Problems: MW1903 it lists no such thing.
 int runList(const ListOptions& options, Output& output);
 
+struct ValidateOptions {
+    std::vector<std::string> paths; ///< files of records, and folders with them
+};
+/// Published measurements, predicted and compared: a table, JSON (`meshwright.validation/1`) or a row for every record as CSV.
+/// Problems: those of `recordFiles` and `validateFiles`.
+int runValidate(const ValidateOptions& options, Output& output);
+
 struct SimulateOptions {
     std::vector<std::string> studies;
     std::vector<std::string> settings;

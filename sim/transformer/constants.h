@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/hardware/chip.h"
+#include "sim/transformer/plan.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// What a software stack makes of a chip: few numbers, each with a physical meaning. Shares are of the chip's own figures, 0 .. 1.
+struct StackConstants {
+    double matmulEfficiency
+        = 0.0; ///< share of peak of a large product in full tiles; 0: the chip's own figure, times matmulResidual
+    double matmulResidual = 1.0; ///< what is left of the chip's figure in long runs: clocks under load, cold caches
+    double narrowEfficiency = 0.0; ///< the same for formats of 8 bits and less, of their peak; 0: as matmulEfficiency * .9
+    double memoryEfficiency = 0.80; ///< share of HBM bandwidth of element-wise kernels
+    double attentionForward = 0.0; ///< share of peak of fused attention; 0: the kernel's own
+    double attentionBackward = 0.0;
+    double kernelSeconds = 3e-6; ///< of the device, between two kernels
+    double hostKernelSeconds = 6e-6; ///< of the host, to start a kernel; when it is the slower, the device waits
+    double stepSeconds = 0.01; ///< of each step: data, loss, logging
+    double microbatchSeconds = 0.0; ///< of each pass of a stage: the pipeline's engine, timers, exchange of shapes
+    double linkEfficiency = 1.0; ///< share of the achievable bandwidth of fast links
+    double networkEfficiency = 0.80; ///< share of the network's bandwidth
+    double tensorOverlap = 0.0; ///< share of tp's communication that hides behind computation, where that suffices
+    double dataOverlap = 0.0; ///< of dp's
+    double pipelineOverlap = 0.0; ///< of pp's
+    double expertOverlap = 0.0; ///< of ep's
+    double overlapSlowdown = 0.10; ///< of computing while communication runs beside it
+    double optimizerBytes = 38.0; ///< read and written for each parameter of the rank's shard
+    double stragglerShare = 0.0; ///< a step grows by this share for each doubling of hosts
+
+    friend bool operator==(const StackConstants&, const StackConstants&) = default;
+};
+
+/// What is known of a software stack without measuring: which kernels it has, what it keeps.
+struct StackTraits {
+    AttentionKernel attention = AttentionKernel::Flash2;
+    bool fusedNorms = true;
+    bool fusedRotary = true;
+    bool fusedElementwise = true;
+    bool dropout = false;
+    double gradientBytes = 4.0; ///< of each parameter, as they are reduced
+    double accumulatorBytes = 0.0; ///< besides, where activations are bf16: 32-bit sums of them
+    double logitBytes = 10.0; ///< of each logit while the loss is taken: 16 bits, 32 bits, gradient
+    bool parallelLogits = true; ///< the loss is taken on logits split over tp; else they are gathered first
+    bool scattersBoundary = false; ///< tp's ranks send each their part between stages
+    double weightBytes = 2.0;
+    double optimizerStateBytes = 12.0;
+    bool gradientsOncePerStep = true; ///< reduced after the last microbatch
+    bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool dispatchesOnceAHost = false; ///< of tokens to experts: DeepEP and its like
+    bool sequenceParallel = false; ///< with tp, where the source does not say
+    int zeroStage = 0; ///< likewise
+    std::string recompute = "none"; ///< likewise
+};
+
+struct StackChip {
+    StackConstants constants;
+    std::vector<std::string> fittedOn; ///< ids of records; never scored
+};
+
+/// resources/hardware/calibration.json.
+class Calibration {
+public:
+    /// Problems: MW1765 the file is no calibration (not JSON, a name that is not known, a value that is no number); those of `readFile`.
+    static Result<Calibration> load(const std::filesystem::path& path);
+    static Result<Calibration> parse(std::string_view text, const std::string& file);
+
+    /// Constants of a stack on a chip; those of the chip's class where the pair has none of its own. An empty stack: the class's.
+    const StackConstants& constants(std::string_view stack, const Chip& chip) const;
+    const StackTraits& traits(std::string_view stack) const;
+
+    /// The stack whose patterns (regular expressions, without regard to case) are found in a file's name and a record's `software`; the first in the
+    /// order of names. Empty: none.
+    std::string stackOf(const std::string& file, const std::string& software) const;
+
+    /// All records that constants were fitted on, sorted.
+    const std::vector<std::string>& fittedIds() const { return m_fittedIds; }
+
+private:
+    struct Stack {
+        std::string file; ///< pattern; empty: any
+        std::string software;
+        StackTraits traits;
+        std::map<std::string, StackConstants, std::less<>> byClass; ///< "gpu", "tpu"
+        std::map<std::string, StackChip, std::less<>> byChip;
+    };
+    std::map<std::string, StackConstants, std::less<>> m_classes;
+    std::map<std::string, Stack, std::less<>> m_stacks;
+    std::vector<std::string> m_fittedIds;
+};
+
+} // namespace meshwright::sim

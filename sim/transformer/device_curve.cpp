@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/transformer/device_curve.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kGpuMatmulEfficiency = 0.80; ///< taken where the catalogue has no figure
+constexpr double kTpuMatmulEfficiency = 0.90;
+constexpr double kFilledDepth = 96.0; ///< of k that a tile's pipeline takes to fill and drain
+constexpr double kTpuFilledDepth = 64.0;
+constexpr double kUnalignedShare = 0.12; ///< rows of not whole 16 bytes: no direct loads into the tensor cores
+constexpr double kHalfAlignedShare = 0.88; ///< rows of not whole 128 bytes
+constexpr double kSplitDepth = 512.0; ///< the least that k is split into when there are few tiles
+
+struct Tile {
+    double rows;
+    double columns;
+    double share; ///< of the rate of the best tile
+};
+constexpr std::array<Tile, 6> kTiles{
+    {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.96}, {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.62}}};
+
+double padded(double size, double unit)
+{
+    return std::ceil(size / unit) * unit;
+}
+
+bool isNarrow(MathFormat format)
+{
+    return format == MathFormat::Fp8 || format == MathFormat::Int8 || format == MathFormat::Fp4;
+}
+
+} // namespace
+
+DeviceCurve::DeviceCurve(const Chip& chip, const StackConstants& constants)
+    : m_tpu(chip.chipClass == ChipClass::Tpu)
+{
+    using enum MathFormat;
+    for (const MathFormat format : {Fp32, Tf32, Bf16, Fp16, Fp8, Int8, Fp4}) {
+        const auto rate = matmulRate(chip, format);
+        m_peaks[static_cast<std::size_t>(format)] = rate ? rate->flopsPerSecond : 0.0;
+    }
+    m_hopper = chip.peakFlopsPerSecond.contains(Fp8);
+    const auto devices = static_cast<double>(chip.devicesPerChip);
+    m_efficiency = constants.matmulEfficiency > 0.0 ? constants.matmulEfficiency
+                                                    : constants.matmulResidual
+            * (chip.achievableMatmulFraction ? chip.achievableMatmulFraction->value
+                    : m_tpu                  ? kTpuMatmulEfficiency
+                                             : kGpuMatmulEfficiency);
+    m_narrowEfficiency = constants.narrowEfficiency > 0.0 ? constants.narrowEfficiency : 0.9 * m_efficiency;
+    m_multiprocessors = chip.multiprocessors ? chip.multiprocessors->value / devices : 108.0;
+    m_side = chip.matrixUnit ? chip.matrixUnit->value : 128.0;
+    m_bytesPerSecond = (chip.hbmBytesPerSecond ? chip.hbmBytesPerSecond->value : 1e12) / devices;
+    m_streamBytesPerSecond = m_bytesPerSecond * constants.memoryEfficiency;
+    m_capacityBytes = (chip.hbmBytes ? chip.hbmBytes->value : 0.0) / devices;
+    m_kernelSeconds = constants.kernelSeconds;
+    m_hostKernelSeconds = constants.hostKernelSeconds;
+    m_attentionForward = constants.attentionForward;
+    m_attentionBackward = constants.attentionBackward;
+}
+
+double DeviceCurve::gpuSeconds(const Product& product, MathFormat format) const
+{
+    const double narrow = isNarrow(format) ? 1.0 : 0.0;
+    const double efficiency = narrow > 0.0 ? m_narrowEfficiency : m_efficiency;
+    const double bytes = bytesPerElement(format);
+    // The tensor cores of newer chips do twice as much in a cycle: their tiles take as long to fill, so more of k is lost.
+    const double depth = product.k + kFilledDepth * (m_hopper ? 1.5 : 1.0) * (1.0 + narrow);
+    const double rate = peak(format) * efficiency / m_multiprocessors;
+    double best = 0.0;
+    for (const Tile& tile : kTiles) {
+        const double tiles = std::ceil(product.m / tile.rows) * std::ceil(product.n / tile.columns) * product.batch;
+        double waves = std::ceil(tiles / m_multiprocessors);
+        if (tiles < m_multiprocessors) {
+            const double pieces = std::floor(std::min(m_multiprocessors / tiles, std::max(1.0, product.k / kSplitDepth)));
+            waves = 1.0 / pieces;
+        }
+        const double seconds = waves * 2.0 * tile.rows * tile.columns * depth / (rate * tile.share);
+        if (best == 0.0 || seconds < best)
+            best = seconds;
+    }
+    const double whole = 16.0 / bytes;
+    if (std::fmod(product.k, whole) != 0.0 || std::fmod(product.n, whole) != 0.0)
+        best /= kUnalignedShare;
+    else if (std::fmod(product.k, 8.0 * whole) != 0.0 || std::fmod(product.n, 8.0 * whole) != 0.0)
+        best /= kHalfAlignedShare;
+    return best;
+}
+
+double DeviceCurve::tpuSeconds(const Product& product, MathFormat format) const
+{
+    const double efficiency = isNarrow(format) ? m_narrowEfficiency : m_efficiency;
+    const double across
+        = std::min(padded(product.m, 8.0) * padded(product.n, m_side), padded(product.n, 8.0) * padded(product.m, m_side));
+    return product.batch * 2.0 * across * (padded(product.k, m_side) + kTpuFilledDepth) / (peak(format) * efficiency);
+}
+
+double DeviceCurve::productSeconds(const Product& product, MathFormat format) const
+{
+    if (product.batch <= 0.0 || product.m <= 0.0 || product.n <= 0.0 || product.k <= 0.0)
+        return 0.0;
+    const double computing = m_tpu ? tpuSeconds(product, format) : gpuSeconds(product, format);
+    const double bytes = bytesPerElement(format);
+    const double moved
+        = product.batch * ((product.m + product.n) * product.k * bytes + product.m * product.n * std::max(bytes, 2.0));
+    return std::max(computing, moved / m_streamBytesPerSecond);
+}
+
+double DeviceCurve::productShare(const Product& product, MathFormat format) const
+{
+    const double seconds = productSeconds(product, format);
+    return seconds > 0.0 ? 2.0 * product.batch * product.m * product.n * product.k / (seconds * peak(format)) : 0.0;
+}
+
+double DeviceCurve::fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const
+{
+    // Dao, FlashAttention-2 (arXiv 2307.08691), figures 4 to 7: A100, causal, 2,048 to 16,384 keys; FlashAttention-3 (arXiv 2407.08608), H100.
+    double share = 0.0;
+    switch (kernel) {
+    case AttentionKernel::Flash1:
+        share = m_hopper ? (backward ? 0.19 : 0.22) : (backward ? 0.32 : 0.38);
+        break;
+    case AttentionKernel::Flash3:
+        share = backward ? 0.50 : 0.62;
+        break;
+    default:
+        share = m_tpu ? (backward ? 0.45 : 0.50) : m_hopper ? (backward ? 0.30 : 0.36) : (backward ? 0.52 : 0.62);
+        break;
+    }
+    if (backward && m_attentionBackward > 0.0)
+        share = m_attentionBackward;
+    if (!backward && m_attentionForward > 0.0)
+        share = m_attentionForward;
+    // Heads under 128 leave the matrix units waiting for the softmax; short rows of scores leave the pipeline part full.
+    const double headShare = headDim >= 128.0 ? 1.0 : 0.7 + 0.3 * headDim / 128.0;
+    const double keyShare = keys / (keys + 192.0);
+    return flops / (peak(MathFormat::Bf16) * share * headShare * keyShare);
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/transformer/layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kCollectiveStarts = 1.5; ///< what a collective costs the host, in kernels: the kernel, events of both streams
+
+constexpr double kVocabularyTile = 128.0;
+constexpr double kDepthStep = 128.0;
+
+double real(std::int64_t count)
+{
+    return static_cast<double>(count);
+}
+
+/// Sizes of one rank that the costs of a layer are made of.
+struct Sizes {
+    explicit Sizes(const TrainingPlan& plan)
+        : model(plan.model)
+        , tp(real(plan.layout.tp))
+        , cp(real(plan.layout.cp))
+        , hidden(real(plan.model.hidden))
+        , tokens(plan.work.microbatch * real(plan.work.sequence) / cp)
+        , spreadTokens(plan.layout.sequenceParallel ? tokens / tp : tokens)
+        , keys(real(plan.work.sequence))
+        , heads(real(plan.model.heads) / tp)
+        , keyHeads(std::max(1.0, real(plan.model.keyValueHeads) / tp))
+        , queryDim(real(plan.model.headDim + plan.details.ropeHeadDim))
+        , valueDim(real(plan.details.valueHeadDim > 0 ? plan.details.valueHeadDim : plan.model.headDim))
+        , bytes(bytesPerElement(plan.work.activationFormat))
+    {
+    }
+
+    const TransformerConfig& model;
+    double tp;
+    double cp;
+    double hidden;
+    double tokens; ///< of a microbatch, after cp
+    double spreadTokens; ///< where sequence parallelism splits them
+    double keys; ///< of the whole sequence
+    double heads;
+    double keyHeads;
+    double queryDim;
+    double valueDim;
+    double bytes; ///< of an activation
+};
+
+/// A gated or plain feed-forward width as the number of its products' columns.
+double inner(const TransformerConfig& model, double width)
+{
+    return model.gatedFfn ? 2.0 * width : width;
+}
+
+double sharedWidth(const TrainingPlan& plan)
+{
+    return plan.details.sharedFfn > 0 ? real(plan.details.sharedFfn) : real(plan.model.sharedExperts * plan.model.expertFfn);
+}
+
+double attentionParameters(const TrainingPlan& plan)
+{
+    const Sizes size(plan);
+    if (plan.details.keyValueRank > 0) {
+        const double latent = real(plan.details.keyValueRank);
+        const double queries = plan.details.queryRank > 0
+            ? real(plan.details.queryRank) * (size.hidden + size.heads * size.queryDim)
+            : size.hidden * size.heads * size.queryDim;
+        return queries + size.hidden * (latent + real(plan.details.ropeHeadDim))
+            + latent * size.heads * (real(plan.model.headDim) + size.valueDim) + size.heads * size.valueDim * size.hidden;
+    }
+    return size.hidden * (size.heads * size.queryDim + size.keyHeads * (size.queryDim + size.valueDim))
+        + size.heads * size.valueDim * size.hidden;
+}
+
+/// The layer's cost is added up part by part; each part knows what share of it is computed again.
+class LayerBuilder {
+public:
+    LayerBuilder(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackConstants& constants)
+        : m_plan(plan)
+        , m_work(plan.work)
+        , m_again(plan.work.recompute)
+        , m_curve(curve)
+        , m_cluster(cluster)
+        , m_constants(constants)
+        , m_size(plan)
+    {
+    }
+
+    LayerCost build();
+
+private:
+    void product(const Product& product, double again);
+    void stream(double forwardBytes, double backwardBytes, double kernels, double again);
+    void keep(double bytes, double again);
+    void projections();
+    void core(double keys, double share);
+    void norms();
+    void feedForward(double width, double share);
+    void experts(double share);
+    void tensorCollectives();
+    void narrowCasts(const Product& product);
+
+    const TrainingPlan& m_plan;
+    const TrainingWork& m_work;
+    const Recomputation& m_again;
+    const DeviceCurve& m_curve;
+    const Cluster& m_cluster;
+    const StackConstants& m_constants;
+    const Sizes m_size;
+    LayerCost m_cost;
+    double m_share = 1.0; ///< of the layers that have the part in hand
+};
+
+/// Forward, the gradient of the input and the gradient of the weight.
+void LayerBuilder::product(const Product& product, double again)
+{
+    const MathFormat format = m_work.format;
+    const double forward = m_share * m_curve.productSeconds(product, format);
+    // Tokens are the depth of the weight's gradient: their number is no length of a row, and is padded to whole steps.
+    const double depth = std::ceil(product.m / kDepthStep) * kDepthStep;
+    const double backward = m_share
+        * (m_curve.productSeconds({product.batch, product.m, product.k, product.n}, format)
+            + m_curve.productSeconds({product.batch, product.k, product.n, depth}, format));
+    m_cost.forward.products += forward;
+    m_cost.forward.kernels += m_share;
+    m_cost.backward.products += backward;
+    m_cost.backward.kernels += 2.0 * m_share;
+    m_cost.again.products += again * forward;
+    m_cost.again.kernels += again * m_share;
+    narrowCasts(product);
+    // Gradients of weights are added to those of the passes before.
+    if (m_plan.layout.zeroStage < 3 && m_plan.microbatches() > 1.0)
+        m_cost.backward.elementwise += m_share * m_curve.streamSeconds(6.0 * product.batch * product.n * product.k);
+}
+
+/// Operands in 8 bits and less are made from 16 bits: read 2, write 1 and the transposed 1; the weights once a step only.
+void LayerBuilder::narrowCasts(const Product& product)
+{
+    if (bytesPerElement(m_work.format) >= 2.0)
+        return;
+    const double weights = product.batch * product.n * product.k / m_plan.microbatches();
+    const double inputs = product.batch * product.m * product.k;
+    const double outputs = product.batch * product.m * product.n;
+    stream(m_share * 4.0 * (inputs + weights), m_share * 4.0 * outputs, 2.0 * m_share, m_again.ffnIn);
+}
+
+void LayerBuilder::stream(double forwardBytes, double backwardBytes, double kernels, double again)
+{
+    const double forward = m_curve.streamSeconds(forwardBytes);
+    m_cost.forward.elementwise += forward;
+    m_cost.forward.kernels += kernels;
+    m_cost.backward.elementwise += m_curve.streamSeconds(backwardBytes);
+    m_cost.backward.kernels += kernels;
+    m_cost.again.elementwise += again * forward;
+    m_cost.again.kernels += again * kernels;
+}
+
+void LayerBuilder::keep(double bytes, double again)
+{
+    m_cost.fullBytes += m_share * bytes;
+    m_cost.keptBytes += m_share * bytes * (1.0 - again);
+}
+
+void LayerBuilder::projections()
+{
+    const Sizes& size = m_size;
+    const double rows = size.tokens;
+    if (m_plan.details.keyValueRank > 0) {
+        const double latent = real(m_plan.details.keyValueRank);
+        const double rope = real(m_plan.details.ropeHeadDim);
+        const double rank = real(m_plan.details.queryRank);
+        if (rank > 0.0) {
+            product({1.0, rows, rank, size.hidden}, m_again.qkv);
+            product({1.0, rows, size.heads * size.queryDim, rank}, m_again.qkv);
+        } else {
+            product({1.0, rows, size.heads * size.queryDim, size.hidden}, m_again.qkv);
+        }
+        product({1.0, rows, latent + rope, size.hidden}, m_again.qkv);
+        product({1.0, rows, size.heads * (real(size.model.headDim) + size.valueDim), latent}, m_again.qkv);
+        // Norms of the latents, the assembly of keys from both parts.
+        stream(8.0 * rows * (latent + rank) + 8.0 * rows * size.heads * size.queryDim,
+            12.0 * rows * (latent + rank) + 8.0 * rows * size.heads * size.queryDim, 5.0, m_again.elementwise);
+        keep(size.bytes * rows * (latent + rope + rank), m_again.qkv);
+        keep(size.bytes * rows * size.heads * (2.0 * size.queryDim + size.valueDim), m_again.qkv);
+    } else {
+        product(
+            {1.0, rows, size.heads * size.queryDim + size.keyHeads * (size.queryDim + size.valueDim), size.hidden}, m_again.qkv);
+        keep(size.bytes * rows * (size.heads * size.queryDim + size.keyHeads * (size.queryDim + size.valueDim)), m_again.qkv);
+    }
+    product({1.0, rows, size.hidden, size.heads * size.valueDim}, m_again.attentionOut);
+    keep(size.bytes * rows * size.heads * size.valueDim, std::min(m_again.attention, m_again.elementwise));
+    if (size.model.position == PositionKind::Rotary) {
+        const double elements = rows * (size.heads + size.keyHeads) * size.queryDim;
+        if (m_work.fusedRotary)
+            stream(2.0 * size.bytes * elements, 2.0 * size.bytes * elements, 2.0, m_again.elementwise);
+        else {
+            stream(9.0 * size.bytes * elements, 9.0 * size.bytes * elements, 10.0, m_again.elementwise);
+            keep(2.0 * size.bytes * elements, m_again.elementwise);
+        }
+    }
+}
+
+/// Scores, softmax and weighted sum. `keys` that a query sees on average when masked ones are skipped.
+void LayerBuilder::core(double keys, double share)
+{
+    const Sizes& size = m_size;
+    const double rows = size.tokens;
+    const bool fused = m_work.attention != AttentionKernel::Unfused && m_work.attention != AttentionKernel::FusedSoftmax;
+    if (fused) {
+        const double flops = 2.0 * rows * size.heads * (size.queryDim + size.valueDim) * keys;
+        const double forward = share * m_curve.fusedAttentionSeconds(flops, size.queryDim, keys, m_work.attention, false);
+        // Backward: five products for the two of forward, the scores among them again.
+        const double backward = share * m_curve.fusedAttentionSeconds(2.5 * flops, size.queryDim, keys, m_work.attention, true);
+        m_cost.forward.attention += forward;
+        m_cost.backward.attention += backward;
+        m_cost.again.attention += m_again.attention * forward;
+        m_cost.forward.kernels += share;
+        m_cost.backward.kernels += 3.0 * share;
+        m_cost.again.kernels += m_again.attention * share;
+        m_cost.fullBytes += share * 4.0 * rows * size.heads;
+        m_cost.keptBytes += share * 4.0 * rows * size.heads * (1.0 - m_again.attention);
+        return;
+    }
+    const double sequence = size.keys;
+    const double batch = rows / (sequence / size.cp) * size.heads;
+    const double perHead = sequence / size.cp;
+    const MathFormat format = m_work.activationFormat;
+    const double forward = m_curve.productSeconds({batch, perHead, sequence, size.queryDim}, format)
+        + m_curve.productSeconds({batch, perHead, size.valueDim, sequence}, format);
+    const double backward = m_curve.productSeconds({batch, perHead, sequence, size.valueDim}, format)
+        + m_curve.productSeconds({batch, sequence, size.valueDim, perHead}, format)
+        + m_curve.productSeconds({batch, perHead, size.queryDim, sequence}, format)
+        + m_curve.productSeconds({batch, sequence, size.queryDim, perHead}, format);
+    m_cost.forward.attention += share * forward;
+    m_cost.backward.attention += share * backward;
+    m_cost.again.attention += share * m_again.attention * forward;
+    m_cost.forward.kernels += 2.0 * share;
+    m_cost.backward.kernels += 4.0 * share;
+    m_cost.again.kernels += 2.0 * share * m_again.attention;
+    const double scores = batch * perHead * sequence;
+    const double dropout = m_plan.details.dropout ? 1.0 : 0.0;
+    // Softmax reads and writes 2 bytes each; eager: scale, mask, to 32 bits, softmax there, back. Dropout: 2 in, 2 out, 1 mask.
+    const bool eager = m_work.attention == AttentionKernel::Unfused;
+    const double softmax = eager ? 24.0 : 4.0;
+    stream(share * scores * (softmax + 5.0 * dropout), share * scores * ((eager ? 24.0 : 6.0) + 5.0 * dropout),
+        share * (eager ? 6.0 : 1.0 + dropout), m_again.attention);
+    // Heads to the front and back again.
+    stream(share * 4.0 * size.bytes * rows * size.heads * size.queryDim * 2.0,
+        share * 4.0 * size.bytes * rows * size.heads * size.queryDim * 2.0, share * 4.0, m_again.attention);
+    const double kept = scores * ((eager ? 4.0 : 2.0) + 3.0 * dropout);
+    m_cost.fullBytes += share * kept;
+    m_cost.keptBytes += share * kept * (1.0 - m_again.attention);
+    m_cost.workingBytes = std::max(m_cost.workingBytes, scores * (eager ? 12.0 : 4.0));
+}
+
+void LayerBuilder::norms()
+{
+    const Sizes& size = m_size;
+    const double elements = size.spreadTokens * size.hidden;
+    // Fused: 2 in, 2 out. Eager: to 32 bits (2 in, 4 out), square (4, 4), mean (4), scale (4, 4), back (4, 2), weight (2, 2).
+    const double norms = m_work.fusedNorms ? 4.0 : 36.0;
+    const double backward = m_work.fusedNorms ? 6.0 : 54.0;
+    stream(2.0 * norms * elements, 2.0 * backward * elements, m_work.fusedNorms ? 2.0 : 12.0, m_again.elementwise);
+    const double residual = m_plan.details.dropout ? (m_work.fusedElementwise ? 7.0 : 15.0) : 6.0;
+    stream(2.0 * residual * elements, 2.0 * (m_plan.details.dropout ? 5.0 : 6.0) * elements, m_work.fusedElementwise ? 2.0 : 6.0,
+        m_again.elementwise);
+    const double inputs = 2.0 * size.bytes * elements; // of both norms: the residual stream
+    m_cost.fullBytes += inputs;
+    m_cost.keptBytes += m_again.layerInputOnly ? inputs / 2.0 : inputs;
+    // A gradient of a split product reads its whole input again, unless it gathers it anew.
+    keep(2.0 * size.bytes * elements, m_again.elementwise);
+    if (m_plan.details.dropout)
+        keep(2.0 * elements, m_again.elementwise);
+    if (!m_work.fusedNorms)
+        keep(2.0 * 8.0 * elements, m_again.elementwise);
+    m_cost.workingBytes = std::max(m_cost.workingBytes, 4.0 * size.bytes * size.tokens * size.hidden);
+}
+
+void LayerBuilder::feedForward(double width, double share)
+{
+    const Sizes& size = m_size;
+    const double columns = inner(size.model, width / size.tp);
+    const double rows = size.tokens;
+    m_share = share;
+    product({1.0, rows, columns, size.hidden}, m_again.ffnIn);
+    product({1.0, rows, size.hidden, width / size.tp}, m_again.ffnOut);
+    const double elements = share * rows * width / size.tp;
+    const double forward = size.model.gatedFfn ? (m_work.fusedElementwise ? 6.0 : 10.0) : (m_work.fusedElementwise ? 4.0 : 8.0);
+    const double backward
+        = size.model.gatedFfn ? (m_work.fusedElementwise ? 10.0 : 18.0) : (m_work.fusedElementwise ? 6.0 : 10.0);
+    stream(forward * elements, backward * elements, share * (m_work.fusedElementwise ? 1.0 : 2.0), m_again.elementwise);
+    keep(size.bytes * rows * columns, m_again.ffnIn);
+    keep(size.bytes * rows * width / size.tp, m_again.elementwise);
+    if (size.model.gatedFfn && !m_work.fusedElementwise)
+        keep(size.bytes * rows * width / size.tp, m_again.elementwise);
+    m_cost.workingBytes = std::max(m_cost.workingBytes, 2.0 * size.bytes * rows * columns);
+    m_share = 1.0;
+}
+
+/// Routed experts: tokens are exchanged over ep, each rank multiplies what came for its experts, and they go back.
+void LayerBuilder::experts(double share)
+{
+    const Sizes& size = m_size;
+    const TransformerConfig& model = size.model;
+    const ParallelLayout& layout = m_plan.layout;
+    m_share = share;
+    // Tokens that this rank sends: tensor-parallel ranks each send their own part.
+    const double sent = size.tokens / size.tp * real(model.expertsPerToken);
+    const double own = real(model.experts) / real(layout.ep);
+    const double each = sent * layout.expertImbalance * real(layout.ep) / real(model.experts);
+    const double width = real(model.expertFfn);
+    product({1.0, size.tokens / size.tp, real(model.experts), size.hidden}, 0.0);
+    product({own, each, inner(model, width), size.hidden}, m_again.ffnIn);
+    product({own, each, size.hidden, width}, m_again.ffnOut);
+    const double rows = own * each;
+    const double activation = model.gatedFfn ? 6.0 : 4.0;
+    stream(share * rows * (activation * width + 8.0 * size.hidden),
+        share * rows * (1.6 * activation * width + 12.0 * size.hidden), 8.0 * share, m_again.elementwise);
+    keep(size.bytes * rows * (inner(model, width) + size.hidden), m_again.ffnIn);
+    keep(size.bytes * rows * width, m_again.elementwise);
+    const double bytes = size.bytes * sent * size.hidden * layout.expertImbalance;
+    const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
+    const RankGroup group = m_cluster.group(layout.ep, stride);
+    // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
+    const double copies = real(model.expertsPerToken);
+    const double distinct = group.outer * (1.0 - std::pow(1.0 - 1.0 / group.outer, copies));
+    const double exchange = 2.0 * m_cluster.allToAllSeconds(bytes, group, layout.dispatchesOnceAHost ? distinct / copies : 1.0);
+    m_cost.forward.expert += share * exchange;
+    m_cost.backward.expert += share * exchange;
+    if (m_again.communication)
+        m_cost.again.expert += share * exchange;
+    m_cost.workingBytes = std::max(m_cost.workingBytes, 2.0 * bytes + 2.0 * size.bytes * rows * inner(model, width));
+    m_share = 1.0;
+}
+
+void LayerBuilder::tensorCollectives()
+{
+    const Sizes& size = m_size;
+    const ParallelLayout& layout = m_plan.layout;
+    if (layout.tp > 1) {
+        const RankGroup group = m_cluster.group(layout.tp, 1);
+        const double bytes = size.bytes * size.tokens * size.hidden;
+        const double twice = layout.sequenceParallel ? 4.0 * m_cluster.allGatherSeconds(bytes, group)
+                                                     : 2.0 * m_cluster.allReduceSeconds(bytes, group);
+        const double regather = layout.sequenceParallel ? 2.0 * m_cluster.allGatherSeconds(bytes, group) : 0.0;
+        const double overlap = layout.asyncTensorParallel ? std::max(0.7, m_constants.tensorOverlap) : m_constants.tensorOverlap;
+        m_cost.forward.tensor = twice * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
+        // Beside the gradients of the weights.
+        const double behind = std::min(m_cost.backward.products / 2.0, overlap * (twice + regather));
+        m_cost.backward.tensor = twice + regather - behind;
+        m_cost.again.tensor = m_again.communication ? m_cost.forward.tensor : 0.0;
+        m_cost.forward.kernels += kCollectiveStarts * 2.0;
+        m_cost.backward.kernels += kCollectiveStarts * 2.0;
+        m_cost.again.kernels += m_again.communication ? kCollectiveStarts * 2.0 : 0.0;
+    }
+    if (layout.cp > 1) {
+        const double keyBytes = size.bytes * size.tokens * size.keyHeads * (size.queryDim + size.valueDim);
+        double forward = 0.0;
+        double backward = 0.0;
+        if (layout.ulysses) {
+            const double sent = size.bytes * size.tokens * size.heads * size.queryDim;
+            const double exchange = m_cluster.allToAllSeconds(2.0 * sent, m_cluster.group(layout.cp, layout.tp))
+                + m_cluster.allToAllSeconds(2.0 * sent * size.keyHeads / size.heads, m_cluster.group(layout.cp, layout.tp));
+            forward = backward = exchange;
+        } else {
+            const double steps = size.cp - 1.0;
+            const double all = steps
+                * m_cluster.sendSeconds(
+                    keyBytes, layout.tp * (m_cluster.group(layout.cp, layout.tp).outer > 1.0 ? layout.cp : 1));
+            forward = std::max(0.0, all - m_cost.forward.attention * steps / size.cp);
+            backward = std::max(0.0, 2.0 * all - m_cost.backward.attention * steps / size.cp);
+        }
+        m_cost.forward.context = forward;
+        m_cost.backward.context = backward;
+        m_cost.again.context = m_again.communication ? forward : 0.0;
+    }
+    const double shown = 1.0 - m_constants.expertOverlap;
+    m_cost.forward.expert *= shown;
+    m_cost.backward.expert *= shown;
+    m_cost.again.expert *= shown;
+}
+
+LayerCost LayerBuilder::build()
+{
+    const TransformerConfig& model = m_plan.model;
+    const double layers = real(model.layers);
+    projections();
+    const double window = real(model.slidingWindow);
+    const bool windowed = window > 0.0 && window < m_size.keys;
+    const double windowShare = !windowed  ? 0.0
+        : m_plan.details.windowLayers > 0 ? real(m_plan.details.windowLayers) / layers
+                                          : 1.0;
+    if (windowShare < 1.0)
+        core(m_size.keys / 2.0, 1.0 - windowShare);
+    if (windowShare > 0.0)
+        core(window - window * window / (2.0 * m_size.keys), windowShare);
+    norms();
+    if (model.experts > 0) {
+        const double dense = real(model.denseLayers) / layers;
+        if (dense > 0.0)
+            feedForward(real(model.ffn), dense);
+        experts(1.0 - dense);
+        const double shared = sharedWidth(m_plan);
+        if (shared > 0.0)
+            feedForward(shared, 1.0 - dense);
+    } else {
+        feedForward(real(model.ffn), 1.0);
+    }
+    tensorCollectives();
+    m_cost.keptBytes *= 1.0 - m_again.offloaded;
+    if (m_again.layerInputOnly)
+        m_cost.keptBytes = m_size.bytes * m_size.spreadTokens * m_size.hidden * (1.0 - m_again.offloaded);
+    return m_cost;
+}
+
+} // namespace
+
+PassCost& PassCost::operator+=(const PassCost& other)
+{
+    products += other.products;
+    attention += other.attention;
+    elementwise += other.elementwise;
+    tensor += other.tensor;
+    context += other.context;
+    expert += other.expert;
+    kernels += other.kernels;
+    return *this;
+}
+
+PassCost operator*(double factor, const PassCost& pass)
+{
+    return {factor * pass.products, factor * pass.attention, factor * pass.elementwise, factor * pass.tensor,
+        factor * pass.context, factor * pass.expert, factor * pass.kernels};
+}
+
+RankParameters rankParameters(const TrainingPlan& plan)
+{
+    const TransformerConfig& model = plan.model;
+    const double hidden = real(model.hidden);
+    const double tp = real(plan.layout.tp);
+    const double matrices = model.gatedFfn ? 3.0 : 2.0;
+    const double normSize = model.norm == NormKind::LayerNorm ? 2.0 : 1.0;
+    RankParameters parameters;
+    const double dense = model.experts > 0 ? real(model.denseLayers) / real(model.layers) : 1.0;
+    parameters.layer = attentionParameters(plan) + 2.0 * normSize * hidden + dense * matrices * hidden * real(model.ffn) / tp;
+    if (model.attentionBias)
+        parameters.layer += (real(model.heads) + 2.0 * real(model.keyValueHeads)) * real(model.headDim) / tp;
+    if (model.outputBias)
+        parameters.layer += hidden;
+    if (model.ffnBias)
+        parameters.layer += dense * (inner(model, real(model.ffn)) / tp + hidden);
+    if (model.experts > 0) {
+        parameters.layer += (1.0 - dense) * (hidden * real(model.experts) + matrices * hidden * sharedWidth(plan) / tp);
+        parameters.experts
+            = (1.0 - dense) * matrices * hidden * real(model.expertFfn) * real(model.experts) / real(plan.layout.ep);
+    }
+    parameters.embedding = real(model.vocabulary) * hidden / tp;
+    if (model.position == PositionKind::Learned)
+        parameters.embedding += real(model.maxPositions) * hidden;
+    if (!model.tiedEmbeddings || plan.layout.pp > 1)
+        parameters.head = real(model.vocabulary) * hidden / tp;
+    return parameters;
+}
+
+LayerCost layerCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackConstants& constants)
+{
+    return LayerBuilder(plan, curve, cluster, constants).build();
+}
+
+EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackTraits& traits)
+{
+    const Sizes size(plan);
+    // Tables are padded so that every rank's part is whole tiles.
+    const double columns = std::ceil(real(plan.model.vocabulary) / size.tp / kVocabularyTile) * kVocabularyTile;
+    EndCost cost;
+    const double lookedUp = size.tokens * size.hidden * size.bytes;
+    cost.embeddingForward.elementwise = curve.streamSeconds(3.0 * lookedUp);
+    cost.embeddingForward.kernels = 4.0;
+    cost.embeddingBackward.elementwise = curve.streamSeconds(3.0 * lookedUp + 2.0 * columns * size.hidden);
+    cost.embeddingBackward.kernels = 4.0;
+    const MathFormat format = plan.work.activationFormat;
+    cost.headForward.products = curve.productSeconds({1.0, size.tokens, columns, size.hidden}, format);
+    cost.headBackward.products = curve.productSeconds({1.0, size.tokens, size.hidden, columns}, format)
+        + curve.productSeconds({1.0, size.hidden, columns, size.tokens}, format);
+    // To 32 bits (2 in, 4 out), maximum, subtraction, exponential and sum; back: gradient of the loss, to 16 bits.
+    const double logits = size.tokens * (traits.parallelLogits ? columns : real(plan.model.vocabulary));
+    cost.headForward.elementwise = curve.streamSeconds(26.0 * logits);
+    cost.headBackward.elementwise = curve.streamSeconds(14.0 * logits);
+    cost.headForward.kernels = 12.0;
+    cost.headBackward.kernels = 8.0;
+    if (plan.layout.tp > 1) {
+        const RankGroup group = cluster.group(plan.layout.tp, 1);
+        const double bytes = size.bytes * size.tokens * size.hidden;
+        cost.embeddingForward.tensor = cluster.allReduceSeconds(bytes, group);
+        cost.headForward.tensor = 3.0 * cluster.allReduceSeconds(4.0 * size.tokens, group);
+        cost.headBackward.tensor = cluster.allReduceSeconds(bytes, group);
+        if (!traits.parallelLogits)
+            cost.headForward.tensor = cluster.allGatherSeconds(2.0 * logits, group);
+    }
+    cost.logitBytes = traits.logitBytes * logits;
+    return cost;
+}
+
+} // namespace meshwright::sim

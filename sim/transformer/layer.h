@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/transformer/cluster.h"
+#include "sim/transformer/constants.h"
+#include "sim/transformer/device_curve.h"
+#include "sim/transformer/plan.h"
+
+namespace meshwright::sim {
+
+/// Parameters of one rank (after tp, and ep for experts), before any sharding over data ranks.
+struct RankParameters {
+    double layer = 0.0; ///< mean over the layers, routed experts left out
+    double experts = 0.0; ///< routed experts of a layer, mean over the layers
+    double embedding = 0.0; ///< token and position tables
+    double head = 0.0; ///< tied ones are counted here too where first and last stage differ
+};
+RankParameters rankParameters(const TrainingPlan& plan);
+
+/// What one pass over one layer (or the head) takes on one device, by what it is spent on. Seconds, but for the counts.
+struct PassCost {
+    double products = 0.0;
+    double attention = 0.0;
+    double elementwise = 0.0;
+    double tensor = 0.0; ///< collectives over tp
+    double context = 0.0; ///< over cp, beyond what attention hides
+    double expert = 0.0; ///< over ep
+    double kernels = 0.0; ///< started
+
+    PassCost& operator+=(const PassCost& other);
+    friend PassCost operator*(double factor, const PassCost& pass);
+    double computing() const { return products + attention + elementwise; }
+    double communicating() const { return tensor + context + expert; }
+};
+
+struct LayerCost {
+    PassCost forward;
+    PassCost again; ///< of the forward pass, what the backward pass computes again
+    PassCost backward; ///< without `again`
+    double keptBytes = 0.0; ///< from forward to backward, on the device
+    double fullBytes = 0.0; ///< the same when nothing is computed again: what lives while one layer is
+    double workingBytes = 0.0; ///< largest temporaries besides
+};
+
+/// One layer and one microbatch; the mean over the kinds of layers that the model has (windowed or not, dense or experts).
+LayerCost layerCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackConstants& constants);
+
+/// Of a pipeline's ends.
+struct EndCost {
+    PassCost embeddingForward;
+    PassCost embeddingBackward;
+    PassCost headForward;
+    PassCost headBackward;
+    double logitBytes = 0.0; ///< the logits, their 32-bit copy and their gradient
+};
+EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackTraits& traits);
+
+} // namespace meshwright::sim

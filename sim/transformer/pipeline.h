@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/transformer/plan.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// One chunk of a stage's layers, and what a microbatch takes on it, in seconds.
+struct ChunkTime {
+    double forward = 0.0;
+    double backward = 0.0; ///< with what is computed again
+};
+
+/// Orders of work of pipelines, played task by task: a stage does its tasks in the schedule's order, a forward task waits for the chunk
+/// before (of the stage before, or of the last stage in the round before), a backward task for the chunk after. Memory is kept between calls.
+class PipelineClock {
+public:
+    /// The time of a step, in seconds. `chunks[chunk * stages + stage]`; a message between stages takes `sendSeconds`, of which the sender and the
+    /// receiver each lose `busySeconds`.
+    /// When microbatches are many the first are played and the rest follow at the pace that has set in; `microbatches` may be no whole number.
+    /// Preconditions: chunks.size() is a multiple of stages >= 1, microbatches >= 1. Interleaving takes microbatches in rounds of `stages`.
+    double seconds(std::span<const ChunkTime> chunks, std::int64_t stages, double microbatches, PipelineSchedule schedule,
+        double sendSeconds, double busySeconds);
+
+    /// Every task of so many microbatches: no short cut.
+    double playSeconds(std::span<const ChunkTime> chunks, std::int64_t stages, std::int64_t microbatches,
+        PipelineSchedule schedule, double sendSeconds, double busySeconds);
+
+    /// The most microbatches (of one chunk each) that stage `stage` held at once in the last call of `playSeconds`.
+    std::int64_t inFlight(std::int64_t stage) const { return m_peaks[static_cast<std::size_t>(stage)]; }
+
+private:
+    struct Task {
+        std::int32_t microbatch = 0;
+        std::int16_t chunk = 0;
+        bool backward = false;
+    };
+    Task taskAt(std::int64_t stage, std::int64_t index) const;
+
+    std::int64_t m_stages = 1;
+    std::int64_t m_chunks = 1;
+    std::int64_t m_microbatches = 1;
+    PipelineSchedule m_schedule = PipelineSchedule::OneFOneB;
+    std::vector<double> m_forwardEnd;
+    std::vector<double> m_backwardEnd;
+    std::vector<double> m_clock;
+    std::vector<std::int64_t> m_next;
+    std::vector<std::int64_t> m_held;
+    std::vector<std::int64_t> m_peaks;
+};
+
+/// Microbatches, each of one chunk (1 / virtualStages of a stage's layers), that a stage (0-based) holds at most.
+/// Source: semantics of Megatron-LM's schedules: GPipe all; 1F1B min(p - i, m); interleaved min(2 (p - i - 1) + (v - 1) p + 1, m v).
+double heldChunks(PipelineSchedule schedule, double stages, double stage, double virtualStages, double microbatches);
+
+} // namespace meshwright::sim

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/transformer/plan.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+namespace meshwright::sim {
+
+std::optional<Recomputation> recomputationOf(std::string_view policy)
+{
+    constexpr Recomputation kAll{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, true, true, 0.0};
+    constexpr Recomputation kCore{0.0, 1.0, 0.0, 0.0, 0.0, 0.0, false, false, 0.0};
+    // Flash attention computes its scores again in any case; products are kept, the cheap rest is computed again.
+    constexpr Recomputation kMinimal{0.0, 1.0, 0.0, 0.0, 0.0, 1.0, false, false, 0.0};
+    constexpr Recomputation kContext{0.0, 0.0, 0.0, 0.0, 0.0, 1.0, false, false, 0.0};
+    constexpr Recomputation kExceptMlp{0.0, 1.0, 0.0, 1.0, 0.0, 1.0, false, false, 0.0};
+    constexpr Recomputation kQkv{0.0, 1.0, 1.0, 1.0, 1.0, 1.0, true, false, 0.0};
+    constexpr Recomputation kOut{1.0, 1.0, 0.0, 1.0, 1.0, 1.0, true, false, 0.0};
+    constexpr Recomputation kQkvHost{0.0, 1.0, 1.0, 1.0, 1.0, 1.0, true, false, 1.0};
+    constexpr Recomputation kMinimalHost{0.0, 1.0, 0.0, 0.0, 0.0, 1.0, false, false, 1.0};
+    constexpr Recomputation kOps{0.5, 0.0, 0.5, 0.5, 0.5, 1.0, false, false, 0.0};
+    static constexpr std::array<std::pair<std::string_view, Recomputation>, 12> kPolicies{
+        {{"none", {}}, {"selective", kCore}, {"full", kAll}, {"minimal", kMinimal}, {"minimal_with_context", kContext},
+            {"save_dot_except_mlp", kExceptMlp}, {"save_qkv_proj", kQkv}, {"save_out_proj", kOut},
+            {"qkv_proj_offloaded", kQkvHost}, {"minimal_offloaded", kMinimalHost}, {"selective_op", kOps}, {"custom", kQkvHost}}};
+    for (const auto& [name, recomputation] : kPolicies) {
+        if (name == policy)
+            return recomputation;
+    }
+    return std::nullopt;
+}
+
+Result<Done> checkPlan(const TrainingPlan& plan)
+{
+    Problems problems;
+    const ParallelLayout& layout = plan.layout;
+    const TransformerConfig& model = plan.model;
+    const std::array<std::pair<const char*, std::int64_t>, 13> sizes{{{"layers", model.layers}, {"hidden", model.hidden},
+        {"heads", model.heads}, {"key-value heads", model.keyValueHeads}, {"head size", model.headDim},
+        {"vocabulary", model.vocabulary}, {"sequence", plan.work.sequence}, {"batch", plan.work.globalBatch}, {"dp", layout.dp},
+        {"tp", layout.tp}, {"pp", layout.pp}, {"cp", layout.cp}, {"ep", layout.ep}}};
+    for (const auto& [name, size] : sizes) {
+        if (size < 1)
+            problems.push_back({"MW1760", fmt::format("{} must be at least 1, got: {}", name, size), "give a size of 1 or more"});
+    }
+    if (!(plan.work.microbatch > 0.0))
+        problems.push_back(
+            {"MW1760", fmt::format("the microbatch must be above 0, got: {}", plan.work.microbatch), "give a size of 1 or more"});
+    if (layout.virtualStages < 1)
+        problems.push_back(
+            {"MW1760", fmt::format("virtual stages must be at least 1, got: {}", layout.virtualStages), "give 1 or more"});
+    if (!problems.empty())
+        return problems;
+    if (model.heads % layout.tp != 0)
+        problems.push_back({"MW1761", fmt::format("{} heads are not divisible by tp {}", model.heads, layout.tp),
+            "choose a tensor-parallel degree that divides the heads"});
+    if (model.experts > 0 && model.experts % layout.ep != 0)
+        problems.push_back({"MW1761", fmt::format("{} experts are not divisible by ep {}", model.experts, layout.ep),
+            "choose an expert-parallel degree that divides the experts"});
+    // Embedding and head may stand for a layer each.
+    if (layout.pp * layout.virtualStages > model.layers + 2)
+        problems.push_back({"MW1762",
+            fmt::format("{} stages of {} chunks are more than {} layers", layout.pp, layout.virtualStages, model.layers),
+            "choose fewer stages or chunks"});
+    if (!problems.empty())
+        return problems;
+    return Done{};
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/models/transformer_config.h"
+#include "core/support/result.h"
+#include "sim/hardware/chip.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace meshwright::sim {
+
+/// How the attention core is computed.
+enum class AttentionKernel : std::uint8_t {
+    Unfused, ///< scores, scale, mask, softmax and dropout are kernels of their own (eager PyTorch)
+    FusedSoftmax, ///< scale, mask and softmax in one kernel; scores in memory (Megatron-LM)
+    Flash1, ///< scores never in memory (Dao et al. 2022)
+    Flash2, ///< the same with better partitioning (Dao 2023); also splash attention on TPUs
+    Flash3, ///< kernels written for one chip: cuDNN, FlashAttention 3
+};
+
+/// The share (0 .. 1) of each part of a layer's forward pass that the backward pass computes again. What is not computed again is kept.
+struct Recomputation {
+    double qkv = 0.0;
+    double attention = 0.0; ///< the core: scores, softmax, weighted sum
+    double attentionOut = 0.0;
+    double ffnIn = 0.0;
+    double ffnOut = 0.0;
+    double elementwise = 0.0; ///< norms, activation functions, dropout, rotary positions
+    bool communication = false; ///< the collectives of the layer's forward pass are run again
+    bool layerInputOnly = false; ///< nothing but the layer's input is kept
+    double offloaded = 0.0; ///< of what is kept, the share that lies in the host's memory
+
+    friend bool operator==(const Recomputation&, const Recomputation&) = default;
+};
+
+/// A policy by its name: `none`, `selective` (the attention core), `full`, `selective_op` (every second product: PyTorch's), and JAX's as MaxText
+/// names them: `minimal`, `minimal_with_context`, `save_dot_except_mlp`, `save_qkv_proj`, `save_out_proj`, `qkv_proj_offloaded`,
+/// `minimal_offloaded`, `custom`. Nothing for a name that is not known.
+std::optional<Recomputation> recomputationOf(std::string_view policy);
+
+enum class PipelineSchedule : std::uint8_t { GPipe, OneFOneB, Interleaved };
+
+/// Parts of a model that TransformerConfig does not say.
+struct ModelDetails {
+    std::int64_t windowLayers
+        = 0; ///< layers of TransformerConfig::slidingWindow; the others see all; 0 with a window: all layers have it
+    std::int64_t sharedFfn = 0; ///< width of all shared experts together; 0: sharedExperts * expertFfn
+    std::int64_t queryRank = 0; ///< multi-head latent attention (DeepSeek): rank of the queries' product; 0: none
+    std::int64_t keyValueRank = 0; ///< and of keys and values; 0: plain attention
+    std::int64_t ropeHeadDim = 0; ///< part of a query's head that carries positions
+    std::int64_t valueHeadDim = 0; ///< 0: headDim
+    bool dropout = false;
+};
+
+/// What is trained. Counts are >= 1.
+struct TrainingWork {
+    std::int64_t sequence = 0; ///< tokens
+    std::int64_t globalBatch = 0; ///< sequences of one step, all data ranks
+    double microbatch
+        = 1.0; ///< sequences of one data rank in one pass; below 1 where context parallelism splits a sequence among data ranks
+    Recomputation recompute;
+    AttentionKernel attention = AttentionKernel::Flash2;
+    MathFormat format = MathFormat::Bf16; ///< of the linear layers' products
+    MathFormat activationFormat = MathFormat::Bf16; ///< of everything else
+    bool fusedNorms = true; ///< a norm is one kernel
+    bool fusedRotary = true; ///< so are rotary positions
+    bool fusedElementwise = true; ///< bias with activation, bias with dropout and residual
+};
+
+/// How it is spread. The product dp * tp * pp * cp is the number of devices; expert groups lie inside dp * cp (and tp).
+struct ParallelLayout {
+    std::int64_t dp = 1;
+    std::int64_t tp = 1;
+    std::int64_t pp = 1;
+    std::int64_t cp = 1;
+    std::int64_t ep = 1;
+    std::int64_t virtualStages = 1;
+    PipelineSchedule schedule = PipelineSchedule::OneFOneB;
+    bool sequenceParallel = false; ///< norms and dropout split over tp
+    bool ulysses = false; ///< context parallel by all-to-all in place of a ring
+    int zeroStage = 0; ///< 0: all replicated, 1: optimizer, 2: and gradients, 3: and weights (FSDP) over the shard group
+    std::int64_t shardDegree = 0; ///< of the shard group; 0: dp * cp. Smaller: hybrid, replicas reduce among themselves
+    std::int64_t slices = 1; ///< TPU slices (joined by DCN) that dp spans
+    double expertImbalance = 1.0; ///< tokens of the busiest expert rank over the mean
+    bool dispatchesOnceAHost = false; ///< a token that several experts of one host want crosses the network once
+    bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+
+    std::int64_t deviceCount() const { return dp * tp * pp * cp; }
+};
+
+struct TrainingPlan {
+    TransformerConfig model;
+    ModelDetails details;
+    TrainingWork work;
+    ParallelLayout layout;
+
+    /// Passes of one data rank in a step, >= 1; the last may be part full.
+    double microbatches() const
+    {
+        const double each = static_cast<double>(work.globalBatch) / static_cast<double>(layout.dp) / work.microbatch;
+        return each < 1.0 ? 1.0 : each;
+    }
+    std::int64_t shardGroup() const { return layout.shardDegree > 0 ? layout.shardDegree : layout.dp * layout.cp; }
+};
+
+/// Whether a plan can be run at all.
+/// Problems: MW1760 a size or degree below 1; MW1761 a degree that does not divide what it splits (heads, batch); MW1762 more stages than
+/// layers. All that apply.
+Result<Done> checkPlan(const TrainingPlan& plan);
+
+} // namespace meshwright::sim

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/transformer/step.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kReserveShare = 0.05; ///< fragmentation
+constexpr double kReserveBytes = 1.5 * 1024.0 * 1024.0 * 1024.0; ///< of the runtime
+constexpr double kGroupBufferBytes = 0.5e9; ///< channels of one communicator
+constexpr double kPrefetchedUnits = 2.0;
+constexpr double kGatheredBytes = 2.0; ///< of a parameter
+
+double real(std::int64_t count)
+{
+    return static_cast<double>(count);
+}
+
+/// Computation and communication that run side by side: the longer of both, the computation slowed by what shares its memory and units.
+double beside(double computing, double communicating, double slowdown)
+{
+    if (computing <= 0.0)
+        return communicating;
+    return std::max(communicating, computing + slowdown * std::min(computing, communicating));
+}
+
+} // namespace
+
+std::int64_t layersOfChunk(std::int64_t layers, std::int64_t chunks, std::int64_t chunk)
+{
+    if (chunks > 1 && layers % chunks != 0 && (layers + 2) % chunks == 0)
+        return (layers + 2) / chunks - (chunk == 0 || chunk == chunks - 1 ? 1 : 0);
+    return layers / chunks + (chunk < layers % chunks ? 1 : 0);
+}
+
+double stepLowerBoundSeconds(const TrainingPlan& plan, const DeviceCurve& curve)
+{
+    const double tokens = real(plan.work.globalBatch) * real(plan.work.sequence);
+    const double flops = tokens * modelFlopsPerToken(plan.model, plan.work.sequence, AttentionCount::None);
+    return flops / (real(plan.layout.deviceCount()) * curve.peak(plan.work.format));
+}
+
+StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const StackConstants& constants, const StackTraits& traits)
+    : m_constants(constants)
+    , m_traits(traits)
+    , m_curve(chip, constants)
+    , m_cluster(chip, cluster, constants)
+{
+    const auto peak = chip.peakFlopsPerSecond.find(MathFormat::Bf16);
+    const auto fallback = chip.peakFlopsPerSecond.find(MathFormat::Fp16);
+    const auto devices = static_cast<double>(chip.devicesPerChip);
+    m_devicePeak = (peak != chip.peakFlopsPerSecond.end()              ? peak->second.value
+                           : fallback != chip.peakFlopsPerSecond.end() ? fallback->second.value
+                                                                       : 1.0)
+        / devices;
+}
+
+StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
+{
+    const double busy = pass.computing() + pass.communicating();
+    const double device = busy + pass.kernels * m_curve.kernelSeconds();
+    const double seconds = std::max(device, pass.kernels * m_curve.hostKernelSeconds());
+    return {seconds, seconds - busy};
+}
+
+StepEstimate StepModel::estimate(const TrainingPlan& plan)
+{
+    const ParallelLayout& layout = plan.layout;
+    const TransformerConfig& model = plan.model;
+    const LayerCost layer = layerCost(plan, m_curve, m_cluster, m_constants);
+    const EndCost ends = endCost(plan, m_curve, m_cluster, m_traits);
+    const RankParameters parameters = rankParameters(plan);
+    const double microbatches = plan.microbatches();
+    const double dataRanks = real(layout.dp * layout.cp);
+    const auto shards = plan.shardGroup();
+    const RankGroup shardGroup = m_cluster.group(shards, layout.tp);
+    const std::int64_t replicas = std::max<std::int64_t>(1, layout.dp * layout.cp / shards);
+    const RankGroup replicaGroup = m_cluster.group(replicas, layout.tp * shards);
+    const double expertRanks = std::max(1.0, dataRanks * (real(layout.ep) > dataRanks ? real(layout.tp) : 1.0) / real(layout.ep));
+
+    // A layer's passes; with ZeRO-3 its weights arrive, and its gradients leave, while a neighbour computes.
+    PassCost backwardPass = layer.backward;
+    backwardPass += layer.again;
+    const PassTime forward = timeOf(layer.forward);
+    const PassTime backward = timeOf(backwardPass);
+    double layerForward = forward.seconds;
+    double layerBackward = backward.seconds;
+    double gather = 0.0;
+    double scatter = 0.0;
+    StepEstimate step;
+    if (layout.zeroStage >= 3 && shards > 1) {
+        const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
+        const double layerBytes = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
+        // Kept in 32 bits or not, weights travel as they are multiplied.
+        gather = m_cluster.allGatherSeconds(layerBytes * kGatheredBytes, shardGroup);
+        const double reduced = m_cluster.allGatherSeconds(layerBytes * m_traits.gradientBytes, shardGroup);
+        scatter = m_traits.gradientsOncePerStep ? reduced / microbatches : reduced;
+        layerForward = beside(forward.seconds, gather, m_constants.overlapSlowdown);
+        layerBackward = beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown);
+    }
+
+    // Chunks of the stages, embedding and head at the ends.
+    const std::int64_t chunks = layout.pp * layout.virtualStages;
+    m_chunks.resize(static_cast<std::size_t>(chunks));
+    const PassTime embeddingForward = timeOf(ends.embeddingForward);
+    const PassTime embeddingBackward = timeOf(ends.embeddingBackward);
+    const PassTime headForward = timeOf(ends.headForward);
+    const PassTime headBackward = timeOf(ends.headBackward);
+    std::int64_t slowest = 0;
+    double slowestSeconds = 0.0;
+    double slowestLayers = 0.0;
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+        double seconds = 0.0;
+        double layers = 0.0;
+        for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn) {
+            const std::int64_t place = turn * layout.pp + stage;
+            const double own = real(layersOfChunk(model.layers, chunks, place));
+            ChunkTime time{own * layerForward + m_constants.microbatchSeconds / 2.0,
+                own * layerBackward + m_constants.microbatchSeconds / 2.0};
+            if (place == 0) {
+                time.forward += embeddingForward.seconds;
+                time.backward += embeddingBackward.seconds;
+            }
+            if (place == chunks - 1) {
+                time.forward += headForward.seconds;
+                time.backward += headBackward.seconds;
+            }
+            seconds += time.forward + time.backward;
+            layers += own;
+            m_chunks[static_cast<std::size_t>(place)] = time;
+        }
+        if (seconds > slowestSeconds) {
+            slowestSeconds = seconds;
+            slowest = stage;
+            slowestLayers = layers;
+        }
+    }
+    const double bytes = bytesPerElement(plan.work.activationFormat);
+    const double boundary = bytes * plan.work.microbatch * real(plan.work.sequence) / real(layout.cp) * real(model.hidden)
+        / (layout.sequenceParallel || m_traits.scattersBoundary ? real(layout.tp) : 1.0);
+    const double send = layout.pp > 1 ? m_cluster.sendSeconds(boundary, layout.tp * layout.cp * layout.dp) : 0.0;
+    const double busy = send * (1.0 - m_constants.pipelineOverlap);
+    const double pipeline = m_clock.seconds(m_chunks, layout.pp, microbatches, layout.schedule, send, busy);
+
+    // Gradients over data ranks, then the optimizer on what the rank owns of the state.
+    const double firstLast = std::max(parameters.embedding, parameters.head);
+    const double ownLayers = real(model.layers) / real(layout.pp);
+    const double ownDense
+        = ownLayers * parameters.layer + firstLast + (layout.pp == 1 ? std::min(parameters.embedding, parameters.head) : 0.0);
+    const double ownExperts = ownLayers * parameters.experts;
+    double reduce = 0.0;
+    double behind = 0.0;
+    if (layout.zeroStage >= 3) {
+        reduce = gather + (m_traits.gradientsOncePerStep ? scatter * microbatches : scatter);
+        if (replicas > 1) {
+            const double across
+                = m_cluster.allReduceSeconds((ownDense + ownExperts) * m_traits.gradientBytes / real(shards), replicaGroup);
+            behind = std::min(m_constants.dataOverlap * across, ownLayers * layerBackward);
+            reduce += across - behind;
+        }
+        step.dataHidden = microbatches * ownLayers * (2.0 * gather + scatter) + behind;
+    } else if (dataRanks > 1.0) {
+        const RankGroup group = m_cluster.group(layout.dp * layout.cp, layout.tp);
+        const auto expertGroup = m_cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep);
+        const auto sum = [&](double count, const RankGroup& over) {
+            if (layout.zeroStage == 0)
+                return m_cluster.allReduceSeconds(count * m_traits.gradientBytes, over);
+            return m_cluster.allGatherSeconds(count * m_traits.gradientBytes, over)
+                + m_cluster.allGatherSeconds(count * m_traits.weightBytes, over);
+        };
+        const double all = sum(ownDense, group) + sum(ownExperts, expertGroup);
+        const double hideable = (layout.zeroStage >= 1 ? ownLayers * layerForward : 0.0) + ownLayers * layerBackward;
+        behind = std::min(m_constants.dataOverlap * all, hideable);
+        reduce = all - behind;
+        step.dataHidden = behind;
+    }
+    if (layout.pp > 1 && model.tiedEmbeddings)
+        reduce += m_cluster.allReduceSeconds(parameters.embedding * m_traits.gradientBytes,
+            m_cluster.group(2, layout.tp * layout.cp * layout.dp * (layout.pp - 1)));
+    const double optimizerShards = layout.zeroStage >= 1 ? real(shards) : 1.0;
+    const double expertShards = layout.zeroStage >= 1 ? expertRanks : 1.0;
+    const double optimizer
+        = m_curve.streamSeconds(m_constants.optimizerBytes * (ownDense / optimizerShards + ownExperts / expertShards));
+
+    // What the slowest stage is busy with; the rest of the pipeline's time it waits.
+    const bool first = slowest == 0;
+    const bool last = slowest == layout.pp - 1;
+    PassCost sum = slowestLayers * layer.forward;
+    sum += slowestLayers * backwardPass;
+    if (first) {
+        sum += ends.embeddingForward;
+        sum += ends.embeddingBackward;
+    }
+    if (last) {
+        sum += ends.headForward;
+        sum += ends.headBackward;
+    }
+    step.products = microbatches * sum.products;
+    step.attention = microbatches * sum.attention;
+    step.elementwise = microbatches * sum.elementwise;
+    step.tensor = microbatches * sum.tensor;
+    step.context = microbatches * sum.context;
+    step.expert = microbatches * sum.expert;
+    step.launch = microbatches
+        * (slowestLayers * (forward.launch + backward.launch) + (first ? embeddingForward.launch + embeddingBackward.launch : 0.0)
+            + (last ? headForward.launch + headBackward.launch : 0.0));
+    const double exposedGather
+        = microbatches * slowestLayers * (layerForward - forward.seconds + layerBackward - backward.seconds);
+    step.data = exposedGather + reduce;
+    if (layout.pp > 1)
+        step.send = microbatches * real(layout.virtualStages) * 2.0 * busy * (first || last ? 1.0 : 2.0);
+    const double passOverhead = microbatches * real(layout.virtualStages) * m_constants.microbatchSeconds;
+    step.bubble = std::max(0.0,
+        pipeline
+            - (step.products + step.attention + step.elementwise + step.tensor + step.context + step.expert + step.launch
+                + exposedGather + step.send + passOverhead));
+    step.optimizer = optimizer;
+    const double plain = pipeline + reduce + optimizer + m_constants.stepSeconds;
+    const double slow = plain * m_constants.stragglerShare * std::log2(std::max(1.0, m_cluster.hosts()));
+    step.seconds = plain + slow;
+    step.overhead = m_constants.stepSeconds + slow + passOverhead;
+
+    const double tokens = real(plan.work.globalBatch) * real(plan.work.sequence);
+    const double possible = step.seconds * real(layout.deviceCount()) * m_devicePeak;
+    step.flops = tokens * modelFlopsPerToken(model, plan.work.sequence, AttentionCount::Full);
+    step.mfu = step.flops / possible;
+    step.mfuCausal = tokens * modelFlopsPerToken(model, plan.work.sequence, AttentionCount::Causal) / possible;
+    step.memory = memoryOf(plan, layer, ends, parameters);
+    step.capacityBytes = m_cluster.capacityBytes();
+    step.fits = step.memory.total() <= step.capacityBytes;
+    return step;
+}
+
+StageMemory StepModel::memory(const TrainingPlan& plan) const
+{
+    return memoryOf(plan, layerCost(plan, m_curve, m_cluster, m_constants), endCost(plan, m_curve, m_cluster, m_traits),
+        rankParameters(plan));
+}
+
+StageMemory StepModel::memoryOf(
+    const TrainingPlan& plan, const LayerCost& layer, const EndCost& ends, const RankParameters& parameters) const
+{
+    const ParallelLayout& layout = plan.layout;
+    const std::int64_t chunks = layout.pp * layout.virtualStages;
+    const double shards = real(plan.shardGroup());
+    const double dataRanks = real(layout.dp * layout.cp);
+    const double expertRanks = std::max(1.0, dataRanks * (real(layout.ep) > dataRanks ? real(layout.tp) : 1.0) / real(layout.ep));
+    const double expertShards = std::min(shards, expertRanks);
+    const auto sharded = [&](double dense, double experts, bool split) {
+        return split ? dense / shards + experts / expertShards : dense + experts;
+    };
+    const double communicators
+        = (layout.tp > 1 ? 1.0 : 0.0) + (dataRanks > 1.0 ? 1.0 : 0.0) + (layout.pp > 1 ? 1.0 : 0.0) + (layout.ep > 1 ? 1.0 : 0.0);
+    StageMemory most;
+    double mostBytes = -1.0;
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+        // Ends differ, and the stages between need less and less.
+        if (stage > 1 && stage < layout.pp - 1)
+            continue;
+        double layers = 0.0;
+        for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn)
+            layers += real(layersOfChunk(plan.model.layers, chunks, turn * layout.pp + stage));
+        const bool first = stage == 0;
+        const bool last = stage == layout.pp - 1;
+        const double dense = layers * parameters.layer + (first ? parameters.embedding : 0.0) + (last ? parameters.head : 0.0);
+        const double experts = layers * parameters.experts;
+        StageMemory memory;
+        memory.stage = stage;
+        memory.weights = m_traits.weightBytes * sharded(dense, experts, layout.zeroStage >= 3);
+        const double sums = plan.work.activationFormat == MathFormat::Bf16 ? m_traits.accumulatorBytes : 0.0;
+        memory.gradients = (m_traits.gradientBytes + sums) * sharded(dense, experts, layout.zeroStage >= 2);
+        memory.optimizer = m_traits.optimizerStateBytes * sharded(dense, experts, layout.zeroStage >= 1);
+        const double held = heldChunks(layout.schedule, real(layout.pp), real(stage), real(layout.virtualStages),
+                                std::ceil(plan.microbatches()))
+            / real(layout.virtualStages);
+        memory.activations = held * layers * layer.keptBytes;
+        memory.working
+            = layer.workingBytes + (plan.work.recompute.layerInputOnly ? layer.fullBytes : layer.fullBytes - layer.keptBytes);
+        if (layout.zeroStage >= 3) {
+            const double unit = std::max(parameters.layer + parameters.experts,
+                std::max(first ? parameters.embedding : 0.0, last ? parameters.head : 0.0));
+            memory.gathered = kPrefetchedUnits * unit * kGatheredBytes + unit * m_traits.gradientBytes;
+        }
+        memory.logits = last ? ends.logitBytes : 0.0;
+        memory.buffers = communicators * kGroupBufferBytes;
+        const double live = memory.total();
+        memory.reserve = kReserveShare * live + kReserveBytes;
+        if (live > mostBytes) {
+            mostBytes = live;
+            most = memory;
+        }
+    }
+    return most;
+}
+
+} // namespace meshwright::sim

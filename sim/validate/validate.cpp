@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/validate/validate.h"
+
+#include "sim/validate/step_case.h"
+#include "sim/validate/worked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kLargeBytes = 16.0 * 1024.0 * 1024.0;
+constexpr double kSmallBytes = 1024.0 * 1024.0;
+
+class FileValidator {
+public:
+    FileValidator(const Catalogue& catalogue, const Calibration& calibration)
+        : m_catalogue(catalogue)
+        , m_calibration(calibration)
+    {
+    }
+
+    FileValidation run(const std::vector<Record>& records, const std::string& file);
+
+private:
+    void step(const Record& record);
+    void part(const Record& record);
+    void worked(const Record& record);
+    void skip(const Record& record, std::string why) { m_result.skipped.push_back({record.id, std::move(why)}); }
+    bool scores(const Record& record);
+    void summariseSteps();
+    void constantUtilisation();
+    void summariseParts();
+    void detections();
+    void sweeps();
+
+    const Catalogue& m_catalogue;
+    const Calibration& m_calibration;
+    FileValidation m_result;
+};
+
+/// Whether the record counts; it is noted why not.
+bool FileValidator::scores(const Record& record)
+{
+    const auto& fitted = m_calibration.fittedIds();
+    if (std::binary_search(fitted.begin(), fitted.end(), record.id)) {
+        ++m_result.fitted;
+        return false;
+    }
+    if (record.flagged) {
+        ++m_result.flagged;
+        return false;
+    }
+    return true;
+}
+
+void FileValidator::step(const Record& record)
+{
+    const auto stepCase = stepCaseOf(record, m_catalogue, m_calibration);
+    if (!stepCase)
+        return skip(record, stepCase.error().front().message);
+    const Chip& chip = *stepCase->chip;
+    StepModel model(
+        chip, stepCase->cluster, m_calibration.constants(stepCase->stack, chip), m_calibration.traits(stepCase->stack));
+    StepPrediction prediction;
+    prediction.id = record.id;
+    prediction.stack = stepCase->stack;
+    prediction.chip = chip.key;
+    prediction.measuredSeconds = stepCase->measuredSeconds;
+    prediction.outOfMemory = stepCase->outOfMemory;
+    prediction.flops = stepCase->flops;
+    prediction.peakFlops = model.curve().peak(MathFormat::Bf16) * static_cast<double>(stepCase->cluster.devices);
+    prediction.sweep = record.sweep;
+    bool first = true;
+    for (const TrainingPlan& plan : stepCase->plans) {
+        const StepEstimate estimate = model.estimate(plan);
+        const StepEstimate& best = prediction.estimate;
+        if (first || (estimate.fits && !best.fits) || (estimate.fits == best.fits && estimate.seconds < best.seconds))
+            prediction.estimate = estimate;
+        first = false;
+    }
+    prediction.scored = scores(record);
+    m_result.scored += prediction.scored ? 1 : 0;
+    m_result.steps.push_back(std::move(prediction));
+}
+
+void FileValidator::part(const Record& record)
+{
+    auto comparisons = comparePart(record, m_catalogue, m_calibration);
+    if (!comparisons)
+        return skip(record, comparisons.error().front().message);
+    if (!scores(record))
+        return;
+    ++m_result.scored;
+    m_result.comparisons.insert(m_result.comparisons.end(), comparisons->begin(), comparisons->end());
+}
+
+void FileValidator::worked(const Record& record)
+{
+    const auto answers = workedAnswers(record, m_catalogue);
+    if (answers.empty())
+        return skip(record, "the record leaves out the sizes or the chip of its question");
+    if (!scores(record))
+        return;
+    ++m_result.scored;
+    for (const auto& [name, value] : answers) {
+        if (const auto expected = record.number("answer." + name))
+            m_result.comparisons.push_back({record.id, value, *expected, 0.0});
+    }
+}
+
+void FileValidator::summariseSteps()
+{
+    std::vector<double> errors;
+    std::vector<double> predicted;
+    std::vector<double> measured;
+    for (const StepPrediction& step : m_result.steps) {
+        if (!step.scored || !step.measuredSeconds)
+            continue;
+        errors.push_back(std::abs(step.estimate.seconds / *step.measuredSeconds - 1.0));
+        predicted.push_back(step.estimate.seconds);
+        measured.push_back(*step.measuredSeconds);
+    }
+    m_result.stepTime = summarise(errors);
+    if (m_result.stepTime)
+        m_result.rankCorrelation = spearman(predicted, measured);
+}
+
+/// One utilisation for each chip: of those that the records show, the one with the least mean error.
+void FileValidator::constantUtilisation()
+{
+    std::map<std::string, std::vector<std::pair<double, double>>> byChip; // least possible seconds, measured
+    for (const StepPrediction& step : m_result.steps) {
+        if (step.scored && step.measuredSeconds)
+            byChip[step.chip].emplace_back(step.flops / step.peakFlops, *step.measuredSeconds);
+    }
+    double sum = 0.0;
+    std::size_t count = 0;
+    for (const auto& [chip, runs] : byChip) {
+        double best = -1.0;
+        for (const auto& [least, seconds] : runs) {
+            const double utilisation = least / seconds;
+            double total = 0.0;
+            for (const auto& [otherLeast, otherSeconds] : runs)
+                total += std::abs(otherLeast / utilisation / otherSeconds - 1.0);
+            if (best < 0.0 || total < best)
+                best = total;
+        }
+        sum += best;
+        count += runs.size();
+    }
+    if (count > 0)
+        m_result.constantMfuMeanError = sum / static_cast<double>(count);
+}
+
+void FileValidator::summariseParts()
+{
+    std::vector<double> all;
+    std::vector<double> large;
+    std::vector<double> small;
+    for (const Comparison& comparison : m_result.comparisons) {
+        const double error = std::abs(comparison.predicted / comparison.measured - 1.0);
+        all.push_back(error);
+        if (comparison.bytes >= kLargeBytes)
+            large.push_back(error);
+        else if (comparison.bytes > 0.0 && comparison.bytes < kSmallBytes)
+            small.push_back(error);
+    }
+    m_result.time = summarise(all);
+    m_result.largeTime = summarise(large);
+    m_result.smallTime = summarise(small);
+}
+
+void FileValidator::detections()
+{
+    const bool any = std::any_of(m_result.steps.begin(), m_result.steps.end(),
+        [](const StepPrediction& step) { return step.scored && step.outOfMemory.value_or(false); });
+    if (!any)
+        return;
+    Detection detection;
+    for (const StepPrediction& step : m_result.steps) {
+        if (!step.scored || !step.outOfMemory)
+            continue;
+        const bool predicted = !step.estimate.fits;
+        ++(predicted ? (*step.outOfMemory ? detection.truePositive : detection.falsePositive)
+                     : (*step.outOfMemory ? detection.falseNegative : detection.trueNegative));
+    }
+    m_result.outOfMemory = detection;
+}
+
+struct SweepFigures {
+    std::vector<double> taus;
+    std::vector<double> regrets;
+    std::size_t count = 0;
+
+    std::optional<SweepScore> score() const
+    {
+        if (regrets.empty())
+            return std::nullopt;
+        return SweepScore{
+            count, taus.empty() ? 0.0 : median(taus), median(regrets), *std::max_element(regrets.begin(), regrets.end())};
+    }
+};
+
+SweepFigures sweepFigures(const std::vector<FileValidation>& files)
+{
+    SweepFigures figures;
+    for (const FileValidation& file : files) {
+        std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> sweeps;
+        for (const StepPrediction& step : file.steps) {
+            if (!step.scored || !step.measuredSeconds || step.sweep.empty())
+                continue;
+            sweeps[step.sweep].first.push_back(step.estimate.seconds);
+            sweeps[step.sweep].second.push_back(*step.measuredSeconds);
+        }
+        for (const auto& [name, pair] : sweeps) {
+            const auto& [predicted, measured] = pair;
+            if (measured.size() < 2)
+                continue;
+            ++figures.count;
+            figures.regrets.push_back(topRegret(predicted, measured));
+            if (const auto tau = kendallTau(predicted, measured))
+                figures.taus.push_back(*tau);
+        }
+    }
+    return figures;
+}
+
+FileValidation FileValidator::run(const std::vector<Record>& records, const std::string& file)
+{
+    m_result.file = file;
+    m_result.records = records.size();
+    std::set<std::string> kinds;
+    for (const Record& record : records) {
+        kinds.insert(record.kind);
+        if (record.kind == "training_step")
+            step(record);
+        else if (record.kind == "worked_problem")
+            worked(record);
+        else
+            part(record);
+    }
+    m_result.kind = kinds.size() == 1 ? *kinds.begin() : kinds.empty() ? "none" : "mixed";
+    summariseSteps();
+    constantUtilisation();
+    summariseParts();
+    detections();
+    m_result.sweeps = sweepFigures({m_result}).score();
+    return std::move(m_result);
+}
+
+bool hasPlans(const FileValidation& file)
+{
+    return std::any_of(
+        file.steps.begin(), file.steps.end(), [](const StepPrediction& step) { return step.id.find('#') != std::string::npos; });
+}
+
+} // namespace
+
+FileValidation validateRecords(
+    const std::vector<Record>& records, const std::string& file, const Catalogue& catalogue, const Calibration& calibration)
+{
+    return FileValidator(catalogue, calibration).run(records, file);
+}
+
+Result<Validation> validateFiles(
+    const std::vector<std::filesystem::path>& files, const Catalogue& catalogue, const Calibration& calibration)
+{
+    Validation validation;
+    Problems problems;
+    for (const std::filesystem::path& path : files) {
+        const auto records = readRecords(path);
+        if (!records) {
+            append(problems, records.error());
+            continue;
+        }
+        validation.files.push_back(validateRecords(*records, path.filename().string(), catalogue, calibration));
+        if (validation.files.back().outOfMemory)
+            validation.outOfMemory += *validation.files.back().outOfMemory;
+    }
+    if (!problems.empty())
+        return problems;
+    std::vector<FileValidation> plans;
+    std::copy_if(validation.files.begin(), validation.files.end(), std::back_inserter(plans), hasPlans);
+    validation.sweeps = sweepFigures(plans.empty() ? validation.files : plans).score();
+    return validation;
+}
+
+} // namespace meshwright::sim

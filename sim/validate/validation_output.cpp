@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/validate/validate.h"
+
+#include "core/support/table.h"
+#include "core/support/version.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json numberJson(const std::optional<double>& value)
+{
+    return value ? Json(*value) : Json(nullptr);
+}
+
+Json errorsJson(const ErrorSummary& errors)
+{
+    return {{"median_abs_error", errors.median}, {"mean_abs_error", errors.mean}, {"p90_abs_error", errors.p90},
+        {"count", errors.count}};
+}
+
+Json detectionJson(const Detection& detection)
+{
+    return {{"precision", numberJson(detection.precision())}, {"recall", numberJson(detection.recall())},
+        {"true_positive", detection.truePositive}, {"false_positive", detection.falsePositive},
+        {"false_negative", detection.falseNegative}, {"true_negative", detection.trueNegative}};
+}
+
+Json sweepsJson(const SweepScore& score)
+{
+    return {{"count", score.count}, {"kendall_tau_median", score.kendallTauMedian}, {"top1_regret_median", score.topRegretMedian},
+        {"top1_regret_max", score.topRegretMax}};
+}
+
+Json fileJson(const FileValidation& file)
+{
+    Json skipped = Json::array();
+    for (const SkippedRecord& record : file.skipped)
+        skipped.push_back({{"id", record.id}, {"why", record.why}});
+    Json json = {{"file", file.file}, {"kind", file.kind}, {"records", file.records}, {"scored", file.scored},
+        {"flagged", file.flagged}, {"fitted", file.fitted}, {"skipped", std::move(skipped)}};
+    if (file.stepTime) {
+        json["step_time"] = errorsJson(*file.stepTime);
+        json["step_time"]["constant_mfu_mean_abs_error"] = numberJson(file.constantMfuMeanError);
+        json["step_time"]["spearman"] = numberJson(file.rankCorrelation);
+    }
+    if (file.time)
+        json["time"] = errorsJson(*file.time);
+    if (file.largeTime)
+        json["time_from_16_mib"] = errorsJson(*file.largeTime);
+    if (file.smallTime)
+        json["time_below_1_mib"] = errorsJson(*file.smallTime);
+    if (file.outOfMemory)
+        json["out_of_memory"] = detectionJson(*file.outOfMemory);
+    if (file.sweeps)
+        json["sweeps"] = sweepsJson(*file.sweeps);
+    return json;
+}
+
+std::string percent(double share)
+{
+    return fmt::format("{:.1f} %", 100.0 * share);
+}
+
+std::string percent(const std::optional<double>& share)
+{
+    return share ? percent(*share) : "-";
+}
+
+std::string plain(const std::optional<double>& value)
+{
+    return value ? fmt::format("{:.2f}", *value) : "-";
+}
+
+} // namespace
+
+std::string validationJson(const Validation& validation)
+{
+    Json files = Json::array();
+    for (const FileValidation& file : validation.files)
+        files.push_back(fileJson(file));
+    Json json = {{"schema", "meshwright.validation/1"}, {"meshwright", kVersion}, {"files", std::move(files)}};
+    if (validation.sweeps)
+        json["sweeps"] = sweepsJson(*validation.sweeps);
+    json["out_of_memory"] = detectionJson(validation.outOfMemory);
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string validationText(const Validation& validation)
+{
+    using Align = TextTable::Align;
+    TextTable table({{"file"}, {"scored", Align::Right}, {"of", Align::Right}, {"median", Align::Right}, {"mean", Align::Right},
+        {"p90", Align::Right}, {"constant MFU", Align::Right}, {"Spearman", Align::Right}, {"tau", Align::Right},
+        {"regret", Align::Right}, {"OOM precision", Align::Right}, {"recall", Align::Right}});
+    for (const FileValidation& file : validation.files) {
+        const auto& errors = file.stepTime ? file.stepTime : file.time;
+        std::vector<std::string> cells = {file.file, fmt::format("{}", file.scored), fmt::format("{}", file.records)};
+        for (const double error : errors ? std::vector{errors->median, errors->mean, errors->p90} : std::vector<double>())
+            cells.push_back(percent(error));
+        cells.resize(6, "-");
+        cells.push_back(percent(file.constantMfuMeanError));
+        cells.push_back(plain(file.rankCorrelation));
+        cells.push_back(file.sweeps ? plain(file.sweeps->kendallTauMedian) : "-");
+        cells.push_back(file.sweeps ? percent(file.sweeps->topRegretMedian) : "-");
+        cells.push_back(file.outOfMemory ? plain(file.outOfMemory->precision()) : "-");
+        cells.push_back(file.outOfMemory ? plain(file.outOfMemory->recall()) : "-");
+        table.addRow(std::move(cells));
+    }
+    std::string text = table.text();
+    for (const FileValidation& file : validation.files) {
+        if (file.largeTime || file.smallTime)
+            text += fmt::format("{}: median error {} from 16 MiB up, {} below 1 MiB\n", file.file,
+                file.largeTime ? percent(file.largeTime->median) : "-", file.smallTime ? percent(file.smallTime->median) : "-");
+    }
+    if (validation.sweeps)
+        text += fmt::format("{} sweeps: Kendall tau {:.2f} (median); the predicted best is {} slower than the measured best "
+                            "(median), {} at most\n",
+            validation.sweeps->count, validation.sweeps->kendallTauMedian, percent(validation.sweeps->topRegretMedian),
+            percent(validation.sweeps->topRegretMax));
+    const Detection& memory = validation.outOfMemory;
+    if (memory.truePositive + memory.falseNegative > 0)
+        text += fmt::format("out of memory: precision {}, recall {} over {} runs\n", plain(memory.precision()),
+            plain(memory.recall()), memory.truePositive + memory.falsePositive + memory.falseNegative + memory.trueNegative);
+    for (const FileValidation& file : validation.files) {
+        for (const SkippedRecord& record : file.skipped)
+            text += fmt::format("skipped {}: {}\n", record.id, record.why);
+    }
+    return text;
+}
+
+std::string validationCsv(const Validation& validation)
+{
+    std::string text
+        = "file,id,stack,chip,scored,predicted,measured,error,products,attention,elementwise,launch,tensor,context,expert,send,"
+          "data,data_hidden,bubble,optimizer,overhead,peak_bytes,weights,gradients,optimizer_bytes,activations,gathered,working,"
+          "logits,out_of_memory,predicted_out_of_memory\n";
+    for (const FileValidation& file : validation.files) {
+        for (const StepPrediction& step : file.steps) {
+            const StepEstimate& e = step.estimate;
+            const StageMemory& m = e.memory;
+            text += fmt::format(
+                "{},{},{},{},{},{:.6g},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},"
+                "{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{},{}\n",
+                file.file, step.id, step.stack, step.chip, step.scored ? 1 : 0, e.seconds,
+                step.measuredSeconds ? fmt::format("{:.6g}", *step.measuredSeconds) : "",
+                step.measuredSeconds ? fmt::format("{:.4f}", e.seconds / *step.measuredSeconds - 1.0) : "", e.products,
+                e.attention, e.elementwise, e.launch, e.tensor, e.context, e.expert, e.send, e.data, e.dataHidden, e.bubble,
+                e.optimizer, e.overhead, m.total(), m.weights, m.gradients, m.optimizer, m.activations, m.gathered, m.working,
+                m.logits, step.outOfMemory ? (*step.outOfMemory ? "1" : "0") : "", e.fits ? 0 : 1);
+        }
+        for (const Comparison& comparison : file.comparisons)
+            text += fmt::format("{},{},,,1,{:.6g},{:.6g},{:.4f}\n", file.file, comparison.id, comparison.predicted,
+                comparison.measured, comparison.predicted / comparison.measured - 1.0);
+    }
+    return text;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/hardware/catalogue.h"
+#include "sim/validate/record.h"
+
+#include <map>
+#include <string>
+
+namespace meshwright::sim {
+
+/// The engine's answers to a worked problem, by the names that the record's `answer` has. Which question is asked shows in the names of its inputs
+/// and answers, and the chip in the words of the question; nothing is looked up by id. Empty when the engine has no such question or the record
+/// leaves out what it would take.
+std::map<std::string, double> workedAnswers(const Record& record, const Catalogue& catalogue);
+
+} // namespace meshwright::sim

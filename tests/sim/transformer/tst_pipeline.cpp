@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/transformer/pipeline.h"
+
+#include <QtTest>
+
+#include <cmath>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+/// Schedules played task by task against what is known of them.
+class TestPipeline : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void balanced_data();
+    void balanced();
+    void inFlight_data();
+    void inFlight();
+    void shortCutEqualsPlay_data();
+    void shortCutEqualsPlay();
+    void slowStageRules();
+    void messagesDelay();
+};
+
+namespace {
+
+constexpr double kForward = 1.0;
+constexpr double kBackward = 2.0;
+
+std::vector<ChunkTime> even(std::int64_t chunks)
+{
+    return std::vector<ChunkTime>(static_cast<std::size_t>(chunks), ChunkTime{kForward, kBackward});
+}
+
+} // namespace
+
+void TestPipeline::balanced_data()
+{
+    QTest::addColumn<int>("stages");
+    QTest::addColumn<int>("virtualStages");
+    QTest::addColumn<int>("microbatches");
+    QTest::addColumn<int>("schedule");
+
+    for (const int stages : {1, 2, 4, 8}) {
+        for (const int microbatches : {stages, 2 * stages, 4 * stages}) {
+            QTest::addRow("GPipe %d %d", stages, microbatches) << stages << 1 << microbatches << int(PipelineSchedule::GPipe);
+            QTest::addRow("1F1B %d %d", stages, microbatches) << stages << 1 << microbatches << int(PipelineSchedule::OneFOneB);
+            for (const int chunks : {2, 3})
+                QTest::addRow("interleaved %d x %d %d", stages, chunks, microbatches)
+                    << stages << chunks << microbatches << int(PipelineSchedule::Interleaved);
+        }
+    }
+}
+
+void TestPipeline::balanced()
+{
+    QFETCH(int, stages);
+    QFETCH(int, virtualStages);
+    QFETCH(int, microbatches);
+    QFETCH(int, schedule);
+    PipelineClock clock;
+    const auto chunks = even(stages * virtualStages);
+    const double seconds = clock.playSeconds(chunks, stages, microbatches, static_cast<PipelineSchedule>(schedule), 0.0, 0.0);
+    const double busy = microbatches * virtualStages * (kForward + kBackward);
+    // The share that idles is (p - 1) / (v m + p - 1).
+    const double share = (stages - 1.0) / (virtualStages * microbatches + stages - 1.0);
+    QCOMPARE(seconds, busy / (1.0 - share));
+}
+
+void TestPipeline::inFlight_data()
+{
+    QTest::addColumn<int>("schedule");
+    QTest::addColumn<int>("virtualStages");
+
+    QTest::newRow("GPipe") << int(PipelineSchedule::GPipe) << 1;
+    QTest::newRow("1F1B") << int(PipelineSchedule::OneFOneB) << 1;
+    QTest::newRow("interleaved") << int(PipelineSchedule::Interleaved) << 3;
+}
+
+void TestPipeline::inFlight()
+{
+    QFETCH(int, schedule);
+    QFETCH(int, virtualStages);
+    constexpr int kStages = 4;
+    const auto order = static_cast<PipelineSchedule>(schedule);
+    for (const int microbatches : {4, 8, 16}) {
+        PipelineClock clock;
+        clock.playSeconds(even(kStages * virtualStages), kStages, microbatches, order, 0.0, 0.0);
+        for (int stage = 0; stage < kStages; ++stage)
+            QCOMPARE(static_cast<double>(clock.inFlight(stage)), heldChunks(order, kStages, stage, virtualStages, microbatches));
+    }
+}
+
+void TestPipeline::shortCutEqualsPlay_data()
+{
+    QTest::addColumn<int>("stages");
+    QTest::addColumn<int>("virtualStages");
+
+    QTest::newRow("1F1B") << 4 << 1;
+    QTest::newRow("interleaved") << 4 << 2;
+}
+
+void TestPipeline::shortCutEqualsPlay()
+{
+    QFETCH(int, stages);
+    QFETCH(int, virtualStages);
+    std::vector<ChunkTime> chunks = even(stages * virtualStages);
+    chunks.front().forward = 1.25; // uneven ends
+    chunks.back().backward = 3.0;
+    const auto schedule = virtualStages > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneFOneB;
+    PipelineClock clock;
+    for (const int microbatches : {64, 96}) {
+        const double played = clock.playSeconds(chunks, stages, microbatches, schedule, 0.125, 0.0625);
+        const double short_ = clock.seconds(chunks, stages, microbatches, schedule, 0.125, 0.0625);
+        QVERIFY2(std::abs(short_ / played - 1.0) < 1e-9, qPrintable(QString("%1 against %2").arg(short_).arg(played)));
+    }
+}
+
+void TestPipeline::slowStageRules()
+{
+    std::vector<ChunkTime> chunks = even(4);
+    chunks[2] = {2.0, 4.0};
+    PipelineClock clock;
+    const double seconds = clock.playSeconds(chunks, 4, 100, PipelineSchedule::OneFOneB, 0.0, 0.0);
+    QVERIFY(seconds >= 100 * 6.0); // never less than the slow stage's own work
+    QVERIFY(seconds <= 100 * 6.0 + 3 * 3.0); // and the passes through the others once
+}
+
+void TestPipeline::messagesDelay()
+{
+    PipelineClock clock;
+    const auto chunks = even(4);
+    const double without = clock.playSeconds(chunks, 4, 8, PipelineSchedule::OneFOneB, 0.0, 0.0);
+    const double with = clock.playSeconds(chunks, 4, 8, PipelineSchedule::OneFOneB, 0.5, 0.0);
+    QVERIFY(with >= without + 2 * 3 * 0.5); // the first microbatch there, its gradient back
+}
+
+QTEST_APPLESS_MAIN(TestPipeline)
+#include "tst_pipeline.moc"

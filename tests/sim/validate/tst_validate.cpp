@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/validate/validate.h"
+
+#include "core/support/resources.h"
+#include "sim/validate/step_case.h"
+#include "sim/validate/worked.h"
+#include "tests/json_schema.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <cmath>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+/// Records as they are published: read, turned into plans, predicted, compared. The records here are made up.
+class TestValidate : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void faults_data();
+    void faults();
+    void folders();
+    void stepRecord();
+    void skipsAndFlags();
+    void candidatesOfPlans();
+    void fittedRecordsAreNotScored();
+    void namesDoNotMatter();
+    void networkRates_data();
+    void networkRates();
+    void policiesInWords_data();
+    void policiesInWords();
+    void parts_data();
+    void parts();
+    void workedProblems_data();
+    void workedProblems();
+    void jsonKeepsToItsSchema();
+};
+
+namespace {
+
+const Catalogue& catalogue()
+{
+    static const Catalogue catalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    return catalogue;
+}
+
+const Calibration& calibration()
+{
+    static const Calibration calibration = valueOf(Calibration::load(resourcesDirectory() / "hardware/calibration.json"));
+    return calibration;
+}
+
+/// A GPT of 1.3 G parameters on 8 A100.
+QByteArray stepRecord(const char* id, const char* layout, const char* measured, const char* more = "")
+{
+    return QByteArray(R"({"id": ")") + id
+        + R"(", "kind": "training_step", "system": "nvidia-a100-sxm-80gb", "chips": 8, "topology": "one node", "software": "Megatron-DeepSpeed",
+  "model": {"layers": 24, "hidden": 2048, "heads": 16, "kv_heads": 16, "head_dim": 128, "ffn": 8192, "gated_mlp": false, "vocab": 51200, "tied_embeddings": true, "seq": 2048},
+  "global_batch_sequences": 64, "microbatch_sequences": 4, "recompute": "none", "dtype": "mixed fp16", "parallel": )"
+        + layout + R"(, "measured": )" + measured + more + "}";
+}
+
+std::vector<Record> recordsOf(const QByteArray& text)
+{
+    const auto records = parseRecords(text.toStdString(), "folder/made.json");
+    return records ? *records : std::vector<Record>();
+}
+
+FileValidation validated(const QByteArray& text)
+{
+    return validateRecords(recordsOf(text), "made.json", catalogue(), calibration());
+}
+
+} // namespace
+
+void TestValidate::faults_data()
+{
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("id");
+
+    QTest::newRow("not JSON") << QByteArray("[") << "MW1770";
+    QTest::newRow("a number") << QByteArray("3") << "MW1771";
+    QTest::newRow("an object") << QByteArray("{}") << "MW1771";
+    QTest::newRow("no id") << QByteArray(R"([{"kind": "gemm"}])") << "MW1772";
+    QTest::newRow("no record") << QByteArray("[1]") << "MW1772";
+}
+
+void TestValidate::faults()
+{
+    QFETCH(QByteArray, text);
+    QFETCH(QString, id);
+    const auto records = parseRecords(text.toStdString(), "made.json");
+    QVERIFY(!records);
+    QCOMPARE(records.error().front().id, id.toStdString());
+    QCOMPARE(records.error().front().place.file, std::string("made.json"));
+}
+
+void TestValidate::folders()
+{
+    QTemporaryDir folder;
+    const auto write = [&](const char* name) {
+        QFile file(folder.filePath(name));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write("[]");
+    };
+    const auto missing = recordFiles({folder.path().toStdString()});
+    QVERIFY(!missing);
+    QCOMPARE(missing.error().front().id, std::string("MW1773"));
+    QCOMPARE(recordFiles({"/no/such/place"}).error().front().id, std::string("MW1773"));
+    for (const char* name : {"b.json", "a.json", "stacks.json", "README.md"})
+        write(name);
+    const auto files = recordFiles({folder.path().toStdString()});
+    QVERIFY(files);
+    QCOMPARE(files->size(), std::size_t{2});
+    QCOMPARE(files->front().filename().string(), std::string("a.json"));
+}
+
+void TestValidate::stepRecord()
+{
+    const auto file = validated("[" + ::stepRecord("one", R"({"dp": 4, "tp": 2, "pp": 1})", R"({"step_time_s": 2.0})") + "]");
+    QCOMPARE(file.steps.size(), std::size_t{1});
+    const StepPrediction& step = file.steps.front();
+    QCOMPARE(step.stack, std::string("megatron-deepspeed"));
+    QVERIFY(step.estimate.seconds > 0.2 && step.estimate.seconds < 10.0);
+    QVERIFY(step.estimate.fits);
+    QCOMPARE(file.scored, std::size_t{1});
+    QVERIFY(std::abs(file.stepTime->median - std::abs(step.estimate.seconds / 2.0 - 1.0)) < 1e-12);
+}
+
+void TestValidate::skipsAndFlags()
+{
+    const auto file = validated("[" + ::stepRecord("whole", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
+        + ::stepRecord("odd", R"({"dp": 8})", R"({"step_time_s": 2.0})", R"(, "flags": ["does not add up"])") + ","
+        + ::stepRecord("failed", R"({"dp": 8})", R"({"outcome": "kernel_unavailable"})") + ","
+        + ::stepRecord("heads", R"({"dp": 1, "tp": 8, "pp": 3})", R"({"step_time_s": 2.0})")
+        + R"(,{"id": "other", "kind": "weather"},{"id": "shapeless", "kind": "training_step", "system": "a100", "chips": 8, "model": {"seq": 2048}}])");
+    QCOMPARE(file.scored, std::size_t{1});
+    QCOMPARE(file.flagged, std::size_t{1});
+    QCOMPARE(file.skipped.size(), std::size_t{4});
+    QCOMPARE(file.skipped[0].id, std::string("failed"));
+    QVERIFY(file.skipped[1].why.find("= 24") != std::string::npos);
+    const auto unknown = stepCaseOf(
+        recordsOf(R"([{"id": "x", "kind": "training_step", "system": "abacus"}])").front(), catalogue(), calibration());
+    QVERIFY(!unknown);
+    QCOMPARE(unknown.error().front().id, std::string("MW1774"));
+}
+
+void TestValidate::candidatesOfPlans()
+{
+    const QByteArray plans = R"({"schema": 1, "records": [{"id": "p", "kind": "sweep", "source": {"name": "Narayanan et al."},
+      "model": {"layers": 24, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 51200, "seq_len": 2048},
+      "cluster": {"accelerator": "A100-SXM-80GB", "chips": 8, "per_node": 8}, "workload": {"global_batch_seqs": 64},
+      "candidates": [{"dp": 8, "tp": 1, "pp": 1, "micro_batch": 1, "recompute": "full", "status": "ok", "step_time_s": 1.5},
+                     {"dp": 1, "tp": 8, "pp": 1, "micro_batch": 1, "recompute": "full", "status": "ok", "step_time_s": 2.5},
+                     {"dp": 8, "tp": 1, "pp": 1, "micro_batch": 64, "recompute": "none", "status": "oom"}]}]})";
+    const auto file = validated(plans);
+    QCOMPARE(file.steps.size(), std::size_t{3});
+    QCOMPARE(file.steps[0].id, std::string("p#0"));
+    QCOMPARE(file.sweeps->count, std::size_t{1});
+    QCOMPARE(file.sweeps->kendallTauMedian, 1.0); // tensor parallelism over 8 is the slower one
+    QCOMPARE(file.sweeps->topRegretMedian, 0.0);
+    QCOMPARE(*file.outOfMemory->recall(), 1.0);
+    QCOMPARE(*file.outOfMemory->precision(), 1.0);
+}
+
+void TestValidate::fittedRecordsAreNotScored()
+{
+    const auto constants
+        = valueOf(Calibration::parse(R"({"classes": {}, "stacks": {"s": {"chips": {"c": {"fitted_on": ["one"]}}}}})", "x.json"));
+    const auto records = recordsOf("[" + ::stepRecord("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
+        + ::stepRecord("two", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]");
+    const auto file = validateRecords(records, "made.json", catalogue(), constants);
+    QCOMPARE(file.scored, std::size_t{1});
+    QCOMPARE(file.fitted, std::size_t{1});
+}
+
+/// Ids, files and models' names select nothing.
+void TestValidate::namesDoNotMatter()
+{
+    QByteArray text = "[" + ::stepRecord("one", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + "]";
+    const double before = validated(text).steps.front().estimate.seconds;
+    text.replace("\"one\"", "\"vtrain-bloom\"").replace("\"layers\"", "\"name\": \"LLaMA\", \"layers\"");
+    const auto renamed = parseRecords(text.toStdString(), "other.json");
+    QVERIFY(renamed);
+    QCOMPARE(validateRecords(*renamed, "other.json", catalogue(), calibration()).steps.front().estimate.seconds, before);
+}
+
+void TestValidate::networkRates_data()
+{
+    QTest::addColumn<QString>("topology");
+    QTest::addColumn<double>("gigabytes"); // a second and device
+
+    QTest::newRow("several a node") << "8-GPU nodes, 8x200 Gb/s HDR per node" << 25.0;
+    QTest::newRow("links") << "Jean Zay: 8-GPU nodes, 4 Omni-Path 100 Gb/s links per node" << 6.25;
+    QTest::newRow("each") << "8-GPU NVLink nodes, 400 Gb/s RDMA per GPU" << 50.0;
+    QTest::newRow("a node") << "8-GPU NVSwitch nodes, 1600 Gb/s RoCE per node" << 25.0;
+    QTest::newRow("between") << "nodes of 8, 100 Gb/s InfiniBand between nodes" << 1.5625;
+    QTest::newRow("not said") << "inside one 8-GPU node" << 0.0;
+}
+
+void TestValidate::networkRates()
+{
+    QFETCH(QString, topology);
+    QFETCH(double, gigabytes);
+    QCOMPARE(networkRateOf(topology.toStdString(), 8.0).value_or(0.0) / 1e9, gigabytes);
+}
+
+void TestValidate::policiesInWords_data()
+{
+    QTest::addColumn<QString>("words");
+    QTest::addColumn<QString>("policy");
+
+    QTest::newRow("none") << "none (8k stage)"
+                          << "none";
+    QTest::newRow("core") << "selective"
+                          << "selective";
+    QTest::newRow("ops") << "selective (per op)"
+                         << "selective_op";
+    QTest::newRow("full") << "full (from the FLOP ratio; not stated)"
+                          << "full";
+    QTest::newRow("minimal") << "minimal (save matmul outputs)"
+                             << "minimal";
+    QTest::newRow("not said") << "not stated"
+                              << "";
+}
+
+void TestValidate::policiesInWords()
+{
+    QFETCH(QString, words);
+    QFETCH(QString, policy);
+    const auto read = recomputationInWords(words.toStdString());
+    QCOMPARE(read.has_value(), !policy.isEmpty());
+    if (read)
+        QVERIFY(*read == *recomputationOf(policy.toStdString()));
+    const auto custom = recomputationInWords("custom: layer input, out and qkv projections offloaded");
+    QVERIFY(custom->qkv == 0.0 && custom->attentionOut == 0.0 && custom->ffnIn == 1.0 && custom->offloaded == 1.0);
+}
+
+void TestValidate::parts_data()
+{
+    QTest::addColumn<QByteArray>("record");
+    QTest::addColumn<double>("within"); // of the measured value
+
+    QTest::newRow("product") << QByteArray(
+        R"({"id": "a", "kind": "gemm", "system": "nvidia-a100-sxm-80gb", "m": 8192, "n": 8192, "k": 8192,
+      "dtype": "fp16", "measured": {"flops_per_s": 2.6e14}})")
+                             << 0.3;
+    QTest::newRow("memory") << QByteArray(
+        R"({"id": "a", "kind": "memory_op", "system": "nvidia-a100-sxm-80gb", "operation": "softmax",
+      "shape": [65536, 8192], "dtype": "fp16", "measured": {"elements_per_s": 3e11}})")
+                            << 0.5;
+    QTest::newRow("all-reduce") << QByteArray(
+        R"({"id": "a", "kind": "collective", "system": "nvidia-a100-sxm", "chips": 8, "operation": "all_reduce",
+      "points": [{"message_bytes": 1073741824, "bus_bandwidth_bytes_per_s": 2.3e11}]})")
+                                << 0.3;
+    QTest::newRow("layer") << QByteArray(
+        R"({"id": "a", "kind": "layer_time", "system": "nvidia-a100-sxm-80gb", "model": {"hidden": 6144, "heads": 64,
+      "ffn": 24576, "seq": 2048}, "microbatch_sequences": 4, "parallel": {"tp": 8}, "recompute": "none", "software": "Megatron-LM",
+      "measured": {"forward_time_s": 0.0077}})")
+                           << 0.3;
+    // 48 layers, s b h (10 + 24/t + 5as/(ht)): arXiv 2205.05198.
+    QTest::newRow("activations") << QByteArray(
+        R"({"id": "a", "kind": "activation_memory", "model": {"layers": 48, "hidden": 6144, "heads": 64, "ffn": 24576,
+      "seq": 2048}, "parallel": {"tp": 8, "pp": 1}, "recompute": "none", "microbatch_sequences": 4, "answer": {"activation_bytes": 6.3619e10}})")
+                                 << 0.02;
+}
+
+void TestValidate::parts()
+{
+    QFETCH(QByteArray, record);
+    QFETCH(double, within);
+    const auto file = validated("[" + record + "]");
+    QVERIFY2(file.time, file.skipped.empty() ? "" : file.skipped.front().why.c_str());
+    QVERIFY2(file.time->median <= within, qPrintable(QString::number(file.time->median)));
+}
+
+void TestValidate::workedProblems_data()
+{
+    QTest::addColumn<QByteArray>("inputs");
+    QTest::addColumn<QString>("answer");
+    QTest::addColumn<double>("expected");
+
+    QTest::newRow("critical batch") << QByteArray(R"({"flops_per_s_int8": 4e14, "hbm_bytes_per_s": 1e12})") << "batch_tokens"
+                                    << 200.0;
+    QTest::newRow("line") << QByteArray(R"({"bytes_gathered": 4e7, "shards": 4, "ici_oneway_bytes_per_s": 5e10})") << "time_s"
+                          << 6e-4;
+    QTest::newRow("hops") << QByteArray(R"({"bytes_gathered": 4, "shards": 4, "hop_latency_s": 1e-6})") << "time_s" << 3e-6;
+    QTest::newRow("all-to-all") << QByteArray("{}") << "ratio" << 0.25;
+    QTest::newRow("days") << QByteArray(R"({"flops": 8.64e20, "chips": 10, "flops_per_s": 2e15, "mfu": 0.5})") << "days" << 1.0;
+    QTest::newRow("width") << QByteArray(R"({"F": 5100})") << "tp_degree" << 2.0;
+    QTest::newRow("keys and values") << QByteArray(R"({"L": 2, "D": 100})") << "bytes" << 400.0;
+}
+
+void TestValidate::workedProblems()
+{
+    QFETCH(QByteArray, inputs);
+    QFETCH(QString, answer);
+    QFETCH(double, expected);
+    const auto records = recordsOf(R"([{"id": "w", "kind": "worked_problem", "question": "on one v5p axis?", "inputs": )" + inputs
+        + R"(, "answer": {")" + answer.toUtf8() + R"(": 1}}])");
+    QCOMPARE(records.size(), std::size_t{1});
+    const auto answers = workedAnswers(records.front(), catalogue());
+    QVERIFY(answers.contains(answer.toStdString()));
+    QVERIFY2(std::abs(answers.at(answer.toStdString()) / expected - 1.0) < 1e-3,
+        qPrintable(QString::number(answers.at(answer.toStdString()))));
+}
+
+void TestValidate::jsonKeepsToItsSchema()
+{
+    Validation validation;
+    validation.files.push_back(validated("[" + ::stepRecord("a", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
+        + ::stepRecord("b", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + ","
+        + ::stepRecord("c", R"({"dp": 8})", R"({"outcome": "out_of_memory"})") + R"(,{"id": "other", "kind": "weather"}])"));
+    validation.sweeps = validation.files.front().sweeps;
+    QVERIFY(validation.sweeps);
+    QFile file(QString::fromStdString((resourcesDirectory() / "schemas/validation-1.json").string()));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QJsonObject schema = QJsonDocument::fromJson(file.readAll()).object();
+    QVERIFY(!schema.isEmpty());
+    const QJsonDocument json = QJsonDocument::fromJson(QByteArray::fromStdString(validationJson(validation)));
+    const QStringList errors = tests::schemaErrors(json.object(), schema);
+    QVERIFY2(errors.isEmpty(), qPrintable(errors.join("\n")));
+    QCOMPARE(json.object()["files"].toArray().at(0).toObject()["scored"].toInt(), 3);
+    QVERIFY(validationText(validation).find("made.json") != std::string::npos);
+    QVERIFY(validationCsv(validation).find("made.json,a,megatron-deepspeed,nvidia-a100-sxm-80gb,1,") != std::string::npos);
+}
+
+QTEST_APPLESS_MAIN(TestValidate)
+#include "tst_validate.moc"
