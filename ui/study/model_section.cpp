@@ -175,11 +175,11 @@ ModelSection::ModelSection(QWidget* parent)
     }
     for (QComboBox* box : {m_parameters, m_products}) {
         connect(box, &QComboBox::textActivated, this, [this] {
-            QString types
+            QString words
                 = QStringLiteral("parameters: %1, matmul: %2").arg(m_parameters->currentText(), m_products->currentText());
             if (const auto activations = m_facts->study.activationType)
-                types += QStringLiteral(", activations: %1").arg(QLatin1String(dtypeName(*activations)));
-            Q_EMIT edited({setting(QStringLiteral("dtype"), QStringLiteral("{%1}").arg(types))});
+                words += QStringLiteral(", activations: %1").arg(QLatin1String(dtypeName(*activations)));
+            Q_EMIT edited({setting(QStringLiteral("dtype"), QStringLiteral("{%1}").arg(words))});
         });
     }
     connect(m_optimizer, &QComboBox::textActivated, this, &ModelSection::chooseOptimizer);
