@@ -174,6 +174,7 @@ public:
 
     /// The cotangent of a forward value; invalid when nothing reaches it.
     ValueId cotangent(ValueId value) const { return value.at() < m_cotangents.size() ? m_cotangents[value.at()] : ValueId{}; }
+    bool isNameless(ValueId value) const { return m_backward[value].producer.valid() && m_backward[value].name.empty(); }
     Builder& builder() { return m_builder; }
     const std::vector<ValueId>& seedArguments() const { return m_seedArguments; }
 
@@ -372,6 +373,10 @@ void BlockReverse::reverseRepeat(OpId id)
     std::vector<ValueId> innerResults;
     const auto innerCotangent = [&](std::size_t argument) {
         const ValueId known = inner.cotangent(body.arguments[argument]);
+        const std::string& whole = m_forward[op.operands[argument]].name;
+        const bool isNamed = known.valid() && argument >= attributes.carries && !whole.empty();
+        if (isNamed && inner.isNameless(known) && m_names.insert(whole + ".each").second) // another loop may take the same array
+            inner.builder().named(known, fmt::format("grad.{}.each", whole));
         innerResults.push_back(known.valid() ? known : inner.zeros(body.arguments[argument]));
     };
     for (const auto& list : {carries, stacked, invariants})

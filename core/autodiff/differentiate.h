@@ -29,6 +29,7 @@ struct Differentiated {
 /// a reversed one; what the body takes from outside is not stacked but read where it is. Nothing is computed for cotangents that are
 /// absent; an argument that no seed depends on gets zeros. Residuals are in the order of their definition.
 /// Cotangents of arguments are named "grad.NAME" and have the role Gradient, each a value of its own; those of results "ct.NAME".
+/// What one iteration of a loop adds to the gradient of an array that the loop takes is "grad.NAME.each".
 /// Where a derivative does not exist the rules are JAX's (derivatives.h). All ops have one but BitcastConvert between floating types and
 /// those of programs on shards (collectives outside of manual computations, Send, Receive).
 ///

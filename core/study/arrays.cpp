@@ -73,14 +73,9 @@ std::optional<std::size_t> largestDivisible(const MatchRule& rule, const StudyAr
     return best;
 }
 
-} // namespace
-
-std::vector<StudyArray> studyArrays(const Study& study)
+/// Parameters, optimiser states and gradients.
+std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<StudyArray>& parameters)
 {
-    const MlpModel* model = study.mlp();
-    if (model == nullptr || model->layers.size() < 2)
-        return {};
-    const std::vector<StudyArray> parameters = parametersOf(*model);
     std::vector<StudyArray> arrays = parameters;
     if (const auto* sgd = std::get_if<SgdOptimizer>(&study.optimizer); sgd != nullptr && sgd->momentum != 0.0)
         addRenamed(arrays, parameters, "opt.m.", StudyArray::Kind::OptimizerState);
@@ -90,6 +85,42 @@ std::vector<StudyArray> studyArrays(const Study& study)
         arrays.push_back(makeArray("opt.step", StudyArray::Kind::OptimizerState, {}));
     }
     addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);
+    return arrays;
+}
+
+StudyArray studyArray(const ModelArray& array)
+{
+    const bool isActivation = array.kind == ModelArray::Kind::Activation;
+    return {array.name, isActivation ? StudyArray::Kind::Activation : StudyArray::Kind::Parameter, array.shape, array.meaning};
+}
+
+std::vector<StudyArray> transformerArrays(const Study& study, const TransformerModel& model)
+{
+    std::vector<StudyArray> parameters;
+    for (const ModelArray& array : transformerParameters(model))
+        parameters.push_back(studyArray(array));
+    std::vector<StudyArray> arrays = trainedArrays(study, parameters);
+    const Dimension batch{study.batch, "batch"};
+    const Dimension sequence{model.sequence, "sequence"};
+    arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, sequence}));
+    const bool everyToken = model.predict == Prediction::EveryToken;
+    arrays.push_back(makeArray(
+        "y", StudyArray::Kind::Input, everyToken ? std::vector<Dimension>{batch, sequence} : std::vector<Dimension>{batch}));
+    for (const ModelArray& array : transformerActivations(model, study.batch))
+        arrays.push_back(studyArray(array));
+    return arrays;
+}
+
+} // namespace
+
+std::vector<StudyArray> studyArrays(const Study& study)
+{
+    if (const TransformerModel* transformer = study.transformer())
+        return buildProblems(*transformer).empty() ? transformerArrays(study, *transformer) : std::vector<StudyArray>{};
+    const MlpModel* model = study.mlp();
+    if (model == nullptr || model->layers.size() < 2)
+        return {};
+    std::vector<StudyArray> arrays = trainedArrays(study, parametersOf(*model));
     const Dimension batch{study.batch, "batch"};
     arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0"}}));
     arrays.push_back(makeArray("y", StudyArray::Kind::Input,

@@ -15,7 +15,8 @@ struct StudyArray {
     std::vector<std::string> meaning; ///< of each dimension: "batch", "outputs of layer 1"
 };
 
-/// The arrays of an MLP's training, by the names that `buildMlpTraining` gives them; none for other models.
+/// The arrays of an MLP's or a transformer's training, by the names that `buildMlpTraining` and `buildTransformerTraining` give them; none
+/// for program files, and for models whose sizes make none.
 /// Order: parameters, optimiser states, gradients, x and y, activations.
 std::vector<StudyArray> studyArrays(const Study& study);
 

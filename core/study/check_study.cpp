@@ -3,6 +3,7 @@
 #include "core/study/legal_sizes.h"
 #include "core/study/spec_findings.h"
 #include "core/study/study_parts.h"
+#include "core/study/transformer_keys.h"
 #include "core/study/yaml_text.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr std::int64_t kDigitsInputs = 64;
 constexpr std::int64_t kDigitsClasses = 10;
 constexpr std::int64_t kDigitsTrainingRows = 1500;
+constexpr std::int64_t kDigitsTokens = 27; // 17 shades and 10 classes
 
 class Checker {
 public:
@@ -91,6 +93,9 @@ private:
     void checkHardware();
     void checkMesh(const std::vector<MeshAxis>& axes, const std::vector<DeviceId>& order, const std::string& path);
     void checkModel();
+    void checkElementCounts();
+    void checkDigits();
+    void checkDigitsBatch();
     void checkOptimizer();
     void checkTrain();
     void checkPipeline();
@@ -167,8 +172,20 @@ void Checker::checkModel()
             report("MW1421", "the program has no file", "name a file of StableHLO text", "model.program");
         return;
     }
-    const MlpModel* mlp = m_study.mlp();
     m_sizesGood = m_sizesGood && checkWorkSize(m_study.batch, 1, "the batch", "batch");
+    if (const TransformerModel* transformer = m_study.transformer()) {
+        if (m_gaps.sizes && transformer->sequence == 1)
+            return; // one that could not be read
+        for (Problem problem : buildProblems(*transformer)) {
+            problem = inStudyWords(std::move(problem));
+            problem.place = m_study.placeOf(problem.place.path);
+            m_problems.push_back(std::move(problem));
+            m_sizesGood = false;
+        }
+        checkElementCounts();
+        return;
+    }
+    const MlpModel* mlp = m_study.mlp();
     if (mlp == nullptr)
         return;
     if (mlp->layers.size() < 2) {
@@ -180,6 +197,11 @@ void Checker::checkModel()
     for (std::size_t i = 0; i < mlp->layers.size(); ++i)
         layersGood = checkWorkSize(mlp->layers[i], 1, "a layer's size", fmt::format("model.mlp.layers[{}]", i)) && layersGood;
     m_sizesGood = m_sizesGood && layersGood;
+    checkElementCounts();
+}
+
+void Checker::checkElementCounts()
+{
     if (!m_sizesGood)
         return;
 
@@ -193,7 +215,10 @@ void Checker::checkModel()
         m_sizesGood = false;
         if (array.kind == StudyArray::Kind::Parameter || withBatch)
             report("MW1435", fmt::format("\"{}\" of shape {} has more than 2^56 elements", array.name, shapeText(array.shape)),
-                "use smaller sizes", withBatch ? "batch" : "model.mlp.layers");
+                "use smaller sizes",
+                withBatch                      ? "batch"
+                    : m_study.mlp() != nullptr ? "model.mlp.layers"
+                                               : "model.transformer");
     }
 }
 
@@ -240,8 +265,32 @@ void Checker::checkTrain()
                 = {fmt::format("train.steps={}", total)};
     }
 
+    if (train.data.kind == TrainingData::Kind::Digits)
+        checkDigits();
+}
+
+/// Whether the digits fit the model.
+void Checker::checkDigits()
+{
+    if (const TransformerModel* transformer = m_study.transformer()) {
+        const std::string rule = "a digit is a row of 64 tokens, 0 to 16 for its pixels, and 17 to 26 for its class";
+        if (transformer->sequence != kDigitsInputs && !m_gaps.sizes)
+            report("MW1436",
+                fmt::format("the digits are rows of {} tokens, the sequence has {}", kDigitsInputs, transformer->sequence),
+                "write sequence: 64", "sequence", rule)
+                .fixSettings
+                = {fmt::format("sequence={}", kDigitsInputs)};
+        if (transformer->config.vocabulary < kDigitsTokens)
+            report("MW1436",
+                fmt::format("the digits have {} tokens, the vocabulary {}", kDigitsTokens, transformer->config.vocabulary),
+                "use a vocabulary of at least 27", "model.transformer.vocabulary", rule)
+                .fixSettings
+                = {fmt::format("model.transformer.vocabulary={}", kDigitsTokens)};
+        checkDigitsBatch();
+        return;
+    }
     const MlpModel* mlp = m_study.mlp();
-    if (train.data.kind != TrainingData::Kind::Digits || mlp == nullptr || mlp->layers.size() < 2)
+    if (mlp == nullptr || mlp->layers.size() < 2)
         return;
     const std::string rule = "a digit is an image of 8 x 8 = 64 pixels in one of 10 classes";
     if (mlp->layers.front() != kDigitsInputs)
@@ -255,6 +304,11 @@ void Checker::checkTrain()
             "end the layers with 10", last, rule)
             .fixSettings
             = {fmt::format("{}={}", last, kDigitsClasses)};
+    checkDigitsBatch();
+}
+
+void Checker::checkDigitsBatch()
+{
     if (!m_gaps.sizes && m_study.batch > kDigitsTrainingRows && m_study.batch <= kLargestDimension) {
         Problem& problem = report("MW1436",
             fmt::format("a batch of {} is more than the {} digits that are for training", m_study.batch, kDigitsTrainingRows),
@@ -398,7 +452,11 @@ void Checker::checkNames(const std::vector<StudyArray>& arrays)
     for (const StudyArray& array : arrays)
         names.push_back(array.name);
     const std::set<std::string> known(names.begin(), names.end());
-    const std::size_t layers = m_study.mlp()->layers.size() - 1;
+    const std::size_t layers = m_study.mlp() != nullptr ? m_study.mlp()->layers.size() - 1
+                                                        : static_cast<std::size_t>(m_study.transformer()->config.layers);
+    const std::string examples = m_study.mlp() != nullptr
+        ? fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1)
+        : std::string("names are x, y, embedding.w, layers.attention.q.w and such, opt.m.NAME, grad.NAME, act.layers");
     int searched = 0; // comparing with all names takes its time: the first wrong names say enough
     for (const ShardingEntry& entry : m_study.sharding.entries) {
         const bool isGlob = entry.name.find_first_of("*?") != std::string::npos;
@@ -411,9 +469,8 @@ void Checker::checkNames(const std::vector<StudyArray>& arrays)
         const bool otherLayer = near && withoutDigits(*near) == withoutDigits(entry.name);
         Problem& problem = report("MW1429", fmt::format("no array has the name \"{}\"", entry.name),
             otherLayer ? fmt::format("the model has the layers 0 to {}: remove the spec", layers - 1)
-                : near
-                ? fmt::format("did you mean \"{}\"?", *near)
-                : fmt::format("names are x, y, layers.0.w to layers.{}.w, opt.m.NAME, grad.NAME, act.layers.N", layers - 1),
+                : near ? fmt::format("did you mean \"{}\"?", *near)
+                       : examples,
             entry.path);
         const auto& entries = m_study.sharding.entries;
         const bool isFree

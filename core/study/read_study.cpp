@@ -3,7 +3,9 @@
 #include "core/study/check_spec.h"
 #include "core/study/document.h"
 #include "core/study/study_parts.h"
+#include "core/study/transformer_keys.h"
 #include "core/support/file.h"
+#include "core/support/resources.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -207,6 +209,11 @@ private:
     void readOrder(const DocNode* node, const std::string& path, std::vector<DeviceId>& order);
     void readModel(const DocNode& node);
     void readMlp(const DocNode& node);
+    void readTransformer(const DocNode& node);
+    bool readConfig(const DocNode& node, TransformerConfig& config);
+    bool readSizes(Fields& fields, TransformerConfig& config);
+    void completeSizes(Fields& fields, TransformerConfig& config);
+    void readTransformerChoices(Fields& fields);
     void readInit(const DocNode& node);
     void readDtype(const DocNode& node);
     void readSharding(const DocNode& node);
@@ -413,10 +420,11 @@ void StudyReader::read(const DocNode& root)
         const auto batch = integer(*node, "batch");
         study.batch = batch.value_or(1);
         gaps.sizes = gaps.sizes || !batch;
-    } else if (study.mlp() != nullptr) {
+    } else if (study.trains()) {
         fields.require("batch", "add the number of examples in a step: batch: 128");
         gaps.sizes = true;
     }
+    readTransformerChoices(fields);
     if (const DocNode* node = fields.take("dtype"))
         readDtype(*node);
     if (const DocNode* node = fields.take("sharding"))
@@ -526,14 +534,15 @@ void StudyReader::readModel(const DocNode& node)
     if (!kind)
         return;
     const std::string path = "model." + kind->kind;
-    if (kind->kind == "transformer") {
-        report("MW1428", "transformers are not in this version", "use an mlp, or a program in StableHLO text", node.place(path));
-    } else if (kind->value == nullptr) {
-        report("MW1421", fmt::format("\"{}\" says nothing", path),
-            kind->kind == "mlp" ? "give its layers: mlp: {layers: [64, 256, 10]}" : "name a file: program: step.mlir",
-            node.place(path));
+    if (kind->value == nullptr) {
+        const char* fix = kind->kind == "mlp" ? "give its layers: mlp: {layers: [64, 256, 10]}"
+            : kind->kind == "program"         ? "name a file: program: step.mlir"
+                                              : "name a file: transformer: {config: config.json}";
+        report("MW1421", fmt::format("\"{}\" says nothing", path), fix, node.place(path));
     } else if (kind->kind == "mlp") {
         readMlp(*kind->value);
+    } else if (kind->kind == "transformer") {
+        readTransformer(*kind->value);
     } else if (kind->value->kind == DocNode::Kind::Scalar) {
         study.model = ProgramFile{kind->value->text, {}};
     } else {
@@ -565,6 +574,135 @@ void StudyReader::readMlp(const DocNode& node)
     study.model = std::move(mlp);
 }
 
+/// The configuration file, relative to the study; a plain name may also be that of a model that comes with Meshwright.
+bool StudyReader::readConfig(const DocNode& node, TransformerConfig& config)
+{
+    const std::string path = "model.transformer.config";
+    const auto name = text(node, path, "the name of a file");
+    if (!name)
+        return false;
+    std::filesystem::path file = study.resolved(*name);
+    if (file == "-")
+        file = "./-"; // a study never waits for the standard input
+    std::error_code error;
+    if (!std::filesystem::exists(file, error) && name->find_first_of("./\\") == std::string::npos) {
+        if (const auto shipped = findResource(fmt::format("models/{}.json", *name)))
+            file = *shipped;
+    }
+    const auto content = readFile(file);
+    auto read = content ? readTransformerConfig(*content, file.string()) : Result<TransformerConfig>(content.error());
+    if (read) {
+        config = *std::move(read);
+        return true;
+    }
+    for (Problem problem : read.error()) {
+        if (problem.place.line == 0) { // the field, if there is one, is in the message
+            problem.message = fmt::format("{}: {}", file.filename().string(), problem.message);
+            problem.place = node.place(path);
+        }
+        problems.push_back(std::move(problem));
+    }
+    return false;
+}
+
+/// False when a value could not be read.
+bool StudyReader::readSizes(Fields& fields, TransformerConfig& config)
+{
+    bool good = true;
+    const auto set = [&](auto value, auto& target) {
+        good = good && value.has_value();
+        target = value.value_or(target);
+    };
+    for (const auto& key : transformerSizes()) {
+        if (const DocNode* node = fields.take(key.key))
+            set(integer(*node, fields.pathOf(key.key)), config.*key.member);
+    }
+    for (const auto& key : transformerNumbers()) {
+        if (const DocNode* node = fields.take(key.key))
+            set(number(*node, fields.pathOf(key.key)), config.*key.member);
+    }
+    for (const auto& key : transformerFlags()) {
+        if (const DocNode* node = fields.take(key.key))
+            set(truth(*node, fields.pathOf(key.key)), config.*key.member);
+    }
+    return good;
+}
+
+/// What follows from other sizes where it is not given.
+void StudyReader::completeSizes(Fields& fields, TransformerConfig& config)
+{
+    const auto absent = [&](const char* key) { return fields.take(key) == nullptr; };
+    if (absent("kv_heads"))
+        config.keyValueHeads = config.heads;
+    if (absent("head_dim") && config.heads > 0)
+        config.headDim = config.hidden / config.heads;
+    const bool hasDense = config.experts == 0 || config.denseLayers > 0;
+    const std::int64_t usual = config.hidden <= kLargestDimension / 4 ? 4 * config.hidden : config.hidden;
+    if (absent("ffn") && hasDense)
+        config.ffn = usual;
+    if (absent("expert_ffn") && config.experts > 0)
+        config.expertFfn = config.ffn > 0 ? config.ffn : usual;
+}
+
+void StudyReader::readTransformer(const DocNode& node)
+{
+    const std::string path = "model.transformer";
+    Fields fields(*this, node, path);
+    TransformerModel model;
+    std::string name;
+    setText(fields.take("name"), path + ".name", name);
+    bool good = true;
+    if (const DocNode* config = fields.take("config")) {
+        good = readConfig(*config, model.config) && readSizes(fields, model.config);
+    } else {
+        for (const char* key : {"layers", "hidden", "heads", "vocabulary"})
+            good = fields.require(key, "give it, or name a file: transformer: {config: config.json}") != nullptr && good;
+        good = readSizes(fields, model.config) && good;
+        completeSizes(fields, model.config);
+    }
+    if (!name.empty())
+        model.config.name = name;
+    word(fields.take("norm"), path + ".norm", normWords(), model.config.norm);
+    word(fields.take("position"), path + ".position", positionWords(), model.config.position);
+    word(fields.take("activation"), path + ".activation", transformerActivationWords(), model.config.activation);
+    word(fields.take("predict"), path + ".predict", predictionWords(), model.predict);
+    word(fields.take("lookup"), path + ".lookup", lookupWords(), model.lookup);
+    if (const DocNode* unroll = fields.take("unroll"))
+        model.unrolled = truth(*unroll, path + ".unroll").value_or(false);
+    setNumber(fields.take("capacity_factor"), path + ".capacity_factor", model.capacityFactor);
+    fields.close();
+    if (good)
+        study.model = std::move(model);
+}
+
+/// The keys of the study that are for transformers.
+void StudyReader::readTransformerChoices(Fields& fields)
+{
+    const DocNode* sequence = fields.take("sequence");
+    const DocNode* recompute = fields.take("recompute");
+    auto* model = std::get_if<TransformerModel>(&study.model);
+    if (model == nullptr) {
+        for (const auto& [key, given] : {std::pair{"sequence", sequence}, std::pair{"recompute", recompute}}) {
+            if (given != nullptr && study.trains())
+                report(
+                    "MW1490", fmt::format("\"{}\" is for transformers, the model is an MLP", key), "remove it", given->place(key))
+                    .fixSettings
+                    = {std::string(key) + "="};
+        }
+        return;
+    }
+    std::optional<std::int64_t> tokens;
+    if (sequence != nullptr)
+        tokens = integer(*sequence, "sequence");
+    else
+        fields.require("sequence", "add the number of tokens in a row: sequence: 1024");
+    word(recompute, "recompute", recomputeWords(), model->recompute);
+    model->sequence = tokens.value_or(1);
+    if (model->config.position == PositionKind::Learned && model->config.maxPositions == 0)
+        model->config.maxPositions = model->sequence;
+    gaps.sizes = gaps.sizes || !tokens;
+}
+
 void StudyReader::readInit(const DocNode& node)
 {
     if (node.kind == DocNode::Kind::Scalar) {
@@ -589,6 +727,14 @@ void StudyReader::readDtype(const DocNode& node)
     Fields fields(*this, node, "dtype");
     word(fields.take("parameters"), "dtype.parameters", dtypeWords(), study.parameterType);
     word(fields.take("matmul"), "dtype.matmul", dtypeWords(), study.matmulType);
+    if (const DocNode* activations = fields.take("activations")) {
+        if (study.mlp() != nullptr)
+            report("MW1490", "\"dtype.activations\" is for transformers: those of an MLP have the parameters' type", "remove it",
+                activations->place("dtype.activations"))
+                .fixSettings
+                = {"dtype.activations="};
+        word(activations, "dtype.activations", dtypeWords(), study.activationType.emplace(study.parameterType));
+    }
     fields.close();
 }
 

@@ -42,7 +42,7 @@ std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& 
             specs.emplace(std::move(assigned.array.name),
                 NamedSpec{std::move(assigned.spec), std::move(assigned.path), priorityOf(assigned.array.kind)});
     }
-    if (study.mlp() != nullptr)
+    if (study.trains())
         return specs;
     for (const Function& function : program.functions) {
         for (const ValueId argument : function.arguments()) {
@@ -78,7 +78,7 @@ public:
     {
         for (Function& function : m_program.functions)
             resolve(function);
-        if (m_study.mlp() == nullptr)
+        if (!m_study.trains())
             reportUnused();
         return std::move(m_problems);
     }
@@ -215,6 +215,7 @@ Result<TrainingOptions> trainingOptions(const Study& study)
     options.batch = study.batch;
     options.parameterType = study.parameterType;
     options.matmulType = study.matmulType;
+    options.activationType = study.activationType.value_or(study.parameterType);
     options.weightInit = study.weightInit;
     options.biasInit = study.biasInit;
     options.partitionableRandom = study.partitionableRandom;

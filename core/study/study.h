@@ -3,6 +3,7 @@
 
 #include "core/mesh/mesh.h"
 #include "core/models/training.h"
+#include "core/models/transformer.h"
 #include "core/sharding/logical_axes.h"
 #include "core/sharding/partition_spec.h"
 #include "core/support/result.h"
@@ -42,7 +43,7 @@ struct ProgramFile {
 };
 
 /// Nothing: the model could not be read.
-using StudyModel = std::variant<std::monostate, MlpModel, ProgramFile>;
+using StudyModel = std::variant<std::monostate, MlpModel, ProgramFile, TransformerModel>;
 
 /// A spec for the arrays of one name, or of all names that a glob matches.
 struct ShardingEntry {
@@ -140,9 +141,10 @@ struct Study {
     Initializer weightInit = Initializer::LecunNormal;
     Initializer biasInit = Initializer::Zeros;
     bool partitionableRandom = true; ///< JAX's threefry mode; false: legacy
-    std::int64_t batch = 1;
+    std::int64_t batch = 1; ///< examples; of a transformer, sequences
     DType parameterType = DType::F32;
     DType matmulType = DType::F32;
+    std::optional<DType> activationType = {}; ///< of transformers; nothing: the parameter type
     StudySharding sharding = {};
     Optimizer optimizer = SgdOptimizer{};
     TrainChoice train = {};
@@ -151,6 +153,8 @@ struct Study {
     StudyPlaces places = {};
 
     const MlpModel* mlp() const { return std::get_if<MlpModel>(&model); }
+    const TransformerModel* transformer() const { return std::get_if<TransformerModel>(&model); }
+    bool trains() const { return mlp() != nullptr || transformer() != nullptr; } ///< a program file does not
 
     /// Where the part at `path` was written, or the nearest part around it that was.
     Place placeOf(std::string_view path) const;
@@ -166,6 +170,7 @@ struct Study {
 /// Problems: those of `parseDocument`, `applySettings` and `checkStudy`; MW1401 an integer beyond 64 bits, MW1420 an unknown key,
 /// MW1421 a key that is missing, MW1422 a value of the wrong kind, MW1423 an unknown name, MW1424 a number that is not finite,
 /// MW1426 a version that this program does not know, MW1427 not exactly one of several choices, MW1428 what a later version will do,
+/// MW1490 a key of transformers in a study of another model, MW1001 to MW1004, MW1350 to MW1355 a transformer's config and its sizes,
 /// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
 Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
 

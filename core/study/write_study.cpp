@@ -2,6 +2,7 @@
 #include "core/study/study.h"
 
 #include "core/study/axis_edits.h"
+#include "core/study/transformer_keys.h"
 #include "core/study/yaml_text.h"
 
 #include <fmt/format.h>
@@ -44,6 +45,9 @@ std::string modelText(const StudyModel& model)
         return fmt::format(
             "model: {{program: {{file: {}, function: {}}}}}\n", inQuotes(program->file), inQuotes(program->function));
     }
+    if (const auto* transformer = std::get_if<TransformerModel>(&model))
+        return fmt::format("model:\n  {}\nsequence: {}\nrecompute: {}\n", transformerText(*transformer), transformer->sequence,
+            wordOf(recomputeWords(), transformer->recompute));
     const auto* mlp = std::get_if<MlpModel>(&model);
     assert(mlp != nullptr);
     return fmt::format("model:\n  mlp: {{layers: [{}], activation: {}, bias: {}, loss: {}}}\n", fmt::join(mlp->layers, ", "),
@@ -114,7 +118,8 @@ std::string writeStudy(const Study& study)
     text += fmt::format("init: {{w: {}, b: {}{}}}\n", initializerName(study.weightInit), initializerName(study.biasInit),
         study.partitionableRandom ? "" : ", random: legacy");
     text += fmt::format("batch: {}\n", study.batch);
-    text += fmt::format("dtype: {{parameters: {}, matmul: {}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType));
+    text += fmt::format("dtype: {{parameters: {}, matmul: {}{}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType),
+        study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "");
     text += shardingText(study.sharding);
     text += optimizerText(study.optimizer);
     // With phases, steps that were never written are the default; writing them would only earn a warning.

@@ -266,6 +266,76 @@ Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t out
     return dataset;
 }
 
+Result<Dataset> readDigitTokens(const std::filesystem::path& path)
+{
+    constexpr std::int32_t kShades = 17;
+    auto dataset = readDigits(path);
+    if (!dataset)
+        return dataset;
+    for (float& pixel : dataset->inputs)
+        pixel *= 16.0F; // exact: they were divided by it
+    for (std::int32_t& label : dataset->labels)
+        label += kShades;
+    dataset->classes += kShades;
+    return dataset;
+}
+
+Dataset randomTokens(std::int64_t rows, std::int64_t sequence, std::int64_t vocabulary, const RandomKey& key)
+{
+    assert(rows >= 1 && sequence >= 1 && vocabulary >= 1);
+    const auto count = static_cast<std::size_t>(rows * (sequence + 1));
+    const auto token = [&](std::size_t at) { // the upper half of the product: biased by less than vocabulary / 2^32
+        return (std::uint64_t{randomWord(key, at, count, true)} * static_cast<std::uint64_t>(vocabulary)) >> 32;
+    };
+    Dataset dataset;
+    dataset.name = "random";
+    dataset.features = sequence;
+    dataset.classes = vocabulary;
+    dataset.trainingRows = rows;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const auto first = static_cast<std::size_t>(row * (sequence + 1));
+        for (std::size_t i = 0; i < static_cast<std::size_t>(sequence); ++i)
+            dataset.inputs.push_back(static_cast<float>(token(first + i)));
+        dataset.labels.push_back(static_cast<std::int32_t>(token(first + static_cast<std::size_t>(sequence))));
+    }
+    return dataset;
+}
+
+Problems tokenProblems(const Dataset& dataset, std::int64_t sequence)
+{
+    if (dataset.features != sequence)
+        return {{"MW1436", fmt::format("{} has rows of {} tokens, the sequence has {}", dataset.name, dataset.features, sequence),
+            fmt::format("write sequence: {}", dataset.features)}};
+    const auto wrong = std::find_if(dataset.inputs.begin(), dataset.inputs.end(), [&](float value) {
+        return !(value >= 0.0F && value < static_cast<float>(dataset.classes)) || value != std::floor(value);
+    });
+    if (wrong == dataset.inputs.end())
+        return {};
+    const auto row = (wrong - dataset.inputs.begin()) / static_cast<std::ptrdiff_t>(dataset.features);
+    return {{"MW1491", fmt::format("row {} of {} has the input {}, which is no token", row + 1, dataset.name, *wrong),
+        fmt::format("tokens are whole numbers from 0 to {}", dataset.classes - 1)}};
+}
+
+std::vector<float> followingOf(const Dataset& dataset, std::span<const std::int64_t> rows)
+{
+    std::vector<float> values;
+    values.reserve(rows.size() * static_cast<std::size_t>(dataset.features));
+    for (const std::int64_t row : rows) {
+        const auto first = dataset.inputs.begin() + row * dataset.features;
+        values.insert(values.end(), first + 1, first + dataset.features);
+        values.push_back(static_cast<float>(dataset.labels[static_cast<std::size_t>(row)]));
+    }
+    return values;
+}
+
+std::vector<float> labelsOf(const Dataset& dataset, std::span<const std::int64_t> rows)
+{
+    std::vector<float> values;
+    for (const std::int64_t row : rows)
+        values.push_back(static_cast<float>(dataset.labels[static_cast<std::size_t>(row)]));
+    return values;
+}
+
 Result<BatchPlan> BatchPlan::make(std::int64_t trainingRows, std::int64_t batch, std::uint64_t seed)
 {
     if (batch < 1 || batch > trainingRows)

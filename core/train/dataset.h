@@ -60,6 +60,22 @@ Result<Dataset> readDigits(const std::filesystem::path& path);
 Dataset randomDataset(std::int64_t rows, std::int64_t features, std::int64_t outputs, const RandomKey& key, bool partitionable,
     const std::stop_token& stop = {});
 
+/// The digits as tokens: 64 pixels of 0 to 16, and behind them the class as token 17 to 26. Rows and their order are those of readDigits.
+Result<Dataset> readDigitTokens(const std::filesystem::path& path);
+
+/// Uniform tokens below `vocabulary`, all rows for training; the label is the token behind the row. Preconditions: all sizes >= 1,
+/// vocabulary <= 2^24.
+Dataset randomTokens(std::int64_t rows, std::int64_t sequence, std::int64_t vocabulary, const RandomKey& key);
+
+/// What keeps rows from being tokens. Problems: MW1436 another number of inputs than the sequence has tokens, MW1491 an input that is no
+/// whole number from 0 to classes - 1.
+Problems tokenProblems(const Dataset& dataset, std::int64_t sequence);
+
+/// For each row of tokens the tokens that follow: the row without its first token, and then its label. [rows, features], row-major.
+std::vector<float> followingOf(const Dataset& dataset, std::span<const std::int64_t> rows);
+/// The labels of the rows as numbers.
+std::vector<float> labelsOf(const Dataset& dataset, std::span<const std::int64_t> rows);
+
 /// Which rows each training step takes: every epoch goes once through the training rows in an order of its own, in whole batches (the
 /// rows that are left over wait for the next epoch's order, `randomPermutation(foldIn(key(seed), epoch))`). A step's rows depend on the seed and the step's number alone. A batch of
 /// all rows has them in their own order.

@@ -341,7 +341,15 @@ private:
     {
         const auto rows = m_plan.rowsOf(step);
         m_inputs = arrayOf(m_inputType, inputsOf(m_data, rows));
-        m_targets = arrayOf(m_targetType, targetsOf(m_data, rows));
+        m_targets = targetArray(rows);
+    }
+
+    /// Tokens that follow, or probabilities, as the program takes them.
+    HostArray targetArray(std::span<const std::int64_t> rows) const
+    {
+        if (isFloating(m_targetType.dtype))
+            return arrayOf(m_targetType, targetsOf(m_data, rows));
+        return arrayOf(m_targetType, m_targetType.shape.size() == 1 ? labelsOf(m_data, rows) : followingOf(m_data, rows));
     }
 
     /// The steps of a phase that are verified.
@@ -465,8 +473,8 @@ private:
             std::vector<std::int64_t> rows;
             for (std::int64_t i = 0; i < batch; ++i)
                 rows.push_back(m_data.trainingRows + std::min(first + i, count - 1));
-            auto done = runEvaluation(evaluation, function, arrayOf(m_inputType, inputsOf(m_data, rows)),
-                arrayOf(m_targetType, targetsOf(m_data, rows)), stop);
+            auto done
+                = runEvaluation(evaluation, function, arrayOf(m_inputType, inputsOf(m_data, rows)), targetArray(rows), stop);
             if (!done)
                 return done.error();
             const std::vector<double> predictions = evaluation.readResult(resultIndexOf(function, "predictions")).values();

@@ -34,6 +34,12 @@ std::string fileName(const std::string& path)
 
 std::string modelText(const Study& study)
 {
+    if (const TransformerModel* transformer = study.transformer()) {
+        const TransformerConfig& c = transformer->config;
+        const std::string name = c.name.empty() ? std::string("transformer") : "transformer " + c.name;
+        return fmt::format("{}, {} parameters, {} layers, hidden {}, sequence {}", name,
+            formatCount(static_cast<double>(parameterCounts(c).total)), c.layers, c.hidden, transformer->sequence);
+    }
     const MlpModel* mlp = study.mlp();
     if (mlp == nullptr) {
         const auto* program = std::get_if<ProgramFile>(&study.model);
@@ -64,7 +70,7 @@ std::vector<ReportInput> factsOf(const ReportInputs& inputs)
     if (inputs.study != nullptr) {
         if (std::string model = modelText(*inputs.study); !model.empty())
             facts.push_back({"Model", std::move(model)});
-        if (inputs.study->mlp() != nullptr) {
+        if (inputs.study->trains()) {
             facts.push_back({"Batch", groupedDigits(inputs.study->batch)});
             facts.push_back({"Types",
                 fmt::format("{} parameters, {} products", dtypeName(inputs.study->parameterType), dtypeName(inputs.study->matmulType))});

@@ -164,7 +164,7 @@ ReportAnswer speedAnswer(const ReportInputs& inputs)
     const Simulation& s = inputs.simulated->simulation;
     ReportAnswer result
         = answer("speed", "How fast is a step?", s.fits ? ReportTone::Neutral : ReportTone::Warning, formatSeconds(s.stepSeconds));
-    const bool trains = inputs.study->mlp() != nullptr;
+    const bool trains = inputs.study->trains();
     const double perSecond = s.stepSeconds > 0.0 ? (trains ? static_cast<double>(inputs.study->batch) : 1.0) / s.stepSeconds : 0.0;
     result.value = rateValue(perSecond, trains ? "samples" : "steps");
     result.sentence = fmt::format("The model's products use {} of what {} could multiply (MFU, of {}). Predicted, not measured.",

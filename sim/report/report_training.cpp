@@ -155,7 +155,7 @@ ReportTable tensorTable(const MeasuredVerification& verification, std::int64_t d
 
 ReportSection absent(const ReportInputs& inputs, ReportSection section)
 {
-    if (inputs.study != nullptr && inputs.study->mlp() == nullptr) {
+    if (inputs.study != nullptr && !inputs.study->trains()) {
         section.blocks.push_back(ReportParagraph{"Not measured: the study's model is a program file, which has no training."});
         return section;
     }

@@ -35,10 +35,12 @@ Problems placedIn(const Study& study, Problems problems)
 
 Result<Program> programOf(const Study& study, Problems& warnings)
 {
-    if (study.mlp() != nullptr) {
+    if (study.trains()) {
         const auto options = trainingOptions(study);
         if (!options)
             return options.error();
+        if (study.transformer() != nullptr)
+            return buildTransformerTraining(*study.transformer(), *options);
         return buildMlpTraining(*study.mlp(), *options);
     }
     const auto& file = std::get<ProgramFile>(study.model);
@@ -52,7 +54,7 @@ Result<Program> programOf(const Study& study, Problems& warnings)
 /// The function that one step of the study runs.
 Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 {
-    if (study.mlp() != nullptr)
+    if (study.trains())
         return std::string("step");
     const auto& wanted = std::get<ProgramFile>(study.model).function;
     std::vector<std::string> names;
@@ -84,7 +86,7 @@ Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
     if (!mainFunction)
         return mainFunction.error();
     built.mainFunction = *std::move(mainFunction);
-    if (study.mlp() != nullptr)
+    if (study.trains())
         std::erase_if(
             program->functions, [](const Function& f) { return f.name != "init" && f.name != "step" && f.name != "evaluate"; });
     built.program = *program;
@@ -167,8 +169,41 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     return simulated;
 }
 
+namespace {
+
+/// Rows of tokens: the sequence, and the token that follows it.
+Result<Dataset> tokensOf(const Study& study)
+{
+    const TransformerModel& model = *study.transformer();
+    const TrainingData& wanted = study.train.data;
+    const auto seed = static_cast<std::uint64_t>(study.train.seed);
+    if (wanted.kind == TrainingData::Kind::Random)
+        return randomTokens(study.batch, model.sequence, model.config.vocabulary, keyOfSeed(seed));
+    DatasetOptions options;
+    options.scale = wanted.scale;
+    options.classes = model.config.vocabulary;
+    options.heldOut = wanted.heldOut;
+    if (wanted.shuffle)
+        options.shuffleSeed = seed;
+    auto data = wanted.kind == TrainingData::Kind::Digits ? readDigitTokens(resourcesDirectory() / "data" / "digits.csv.gz")
+                                                          : readCsvDataset(study.resolved(wanted.file), options);
+    if (!data)
+        return data.error();
+    data->classes = model.config.vocabulary;
+    if (Problems problems = tokenProblems(*data, model.sequence); !problems.empty()) {
+        for (Problem& problem : problems)
+            problem.place = study.placeOf("train.data");
+        return problems;
+    }
+    return data;
+}
+
+} // namespace
+
 Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
 {
+    if (study.transformer() != nullptr)
+        return tokensOf(study);
     const MlpModel& model = *study.mlp();
     const auto seed = static_cast<std::uint64_t>(study.train.seed);
     if (study.train.data.kind == TrainingData::Kind::Random)
@@ -198,7 +233,7 @@ Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
 
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
-    if (study.mlp() == nullptr)
+    if (!study.trains())
         return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
     std::vector<TrainingPhase> phases;
@@ -223,8 +258,11 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.record = choices.record;
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
-    for (const auto& [name, key] : initKeys(*study.mlp(), *options, keyOfSeed(trainer.seed)))
-        trainer.initKeys.push_back(key);
+    const RandomKey key = keyOfSeed(trainer.seed);
+    const auto keys = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key)
+                                                     : initKeys(*study.mlp(), *options, key);
+    for (const auto& [name, own] : keys)
+        trainer.initKeys.push_back(own);
     trainer.checkpoints = choices.checkpoints;
     trainer.optimizer = optimizerName(study.optimizer);
     if (!choices.resume.empty()) {

@@ -56,9 +56,9 @@ public:
     {
         tryMeshes();
         trySpecs();
-        if (!m_now.fits && m_phase.mlp() != nullptr)
+        if (!m_now.fits && m_phase.trains())
             trySplitting();
-        if (m_phase.mlp() != nullptr)
+        if (m_phase.trains())
             m_now.fits ? tryLargerBatch() : trySmallerBatch();
         tryProductType();
         return std::move(m_trials);
@@ -236,7 +236,7 @@ private:
 
     void tryProductType()
     {
-        if (full() || m_phase.mlp() == nullptr || m_phase.matmulType != DType::F32
+        if (full() || !m_phase.trains() || m_phase.matmulType != DType::F32
             || m_analysis.machine->chip.chipClass == ChipClass::Cpu)
             return;
         m_trials.push_back(simulated(ReportTrial::Kind::ProductType, "products of bf16", {"dtype.matmul=bf16"}));

@@ -175,8 +175,11 @@ ModelSection::ModelSection(QWidget* parent)
     }
     for (QComboBox* box : {m_parameters, m_products}) {
         connect(box, &QComboBox::textActivated, this, [this] {
-            Q_EMIT edited({setting(QStringLiteral("dtype"),
-                QStringLiteral("{parameters: %1, matmul: %2}").arg(m_parameters->currentText(), m_products->currentText()))});
+            QString words
+                = QStringLiteral("parameters: %1, matmul: %2").arg(m_parameters->currentText(), m_products->currentText());
+            if (const auto activations = m_facts->study.activationType)
+                words += QStringLiteral(", activations: %1").arg(QLatin1String(dtypeName(*activations)));
+            Q_EMIT edited({setting(QStringLiteral("dtype"), QStringLiteral("{%1}").arg(words))});
         });
     }
     connect(m_optimizer, &QComboBox::textActivated, this, &ModelSection::chooseOptimizer);
@@ -222,7 +225,18 @@ void ModelSection::show(const std::shared_ptr<const StudyFacts>& facts)
     const auto* program = std::get_if<ProgramFile>(&facts->study.model);
     for (Field* line : m_lines)
         line->setVisible(program == nullptr);
+    const TransformerModel* transformer = facts->study.transformer();
+    for (const Editor& editor : m_editors) {
+        if (transformer != nullptr && editor.path.startsWith(QLatin1String("model.mlp.")))
+            editor.field->setVisible(false);
+    }
     QString text;
+    if (transformer != nullptr)
+        text = tr("A transformer: %1 layers, hidden %2, %3 heads, sequence %4")
+                   .arg(transformer->config.layers)
+                   .arg(transformer->config.hidden)
+                   .arg(transformer->config.heads)
+                   .arg(transformer->sequence);
     if (program != nullptr) {
         text = tr("The program %1").arg(QString::fromStdString(program->file));
         if (!program->function.empty())

@@ -62,8 +62,8 @@ std::vector<SpecModel::Group> SpecModel::groupsOf(const StudyFacts& facts)
 {
     std::vector<Group> groups;
     for (std::size_t i = 0; i < facts.arrays.size(); ++i) {
-        const bool isMlp = facts.study.mlp() != nullptr;
-        const Role role = !isMlp || facts.arrays[i].role == Role::Metric ? Role::Activation : facts.arrays[i].role;
+        const bool hasKinds = facts.study.trains();
+        const Role role = !hasKinds || facts.arrays[i].role == Role::Metric ? Role::Activation : facts.arrays[i].role;
         if (groups.empty() || groups.back().role != role)
             groups.push_back({role, {}});
         groups.back().arrays.push_back(i);
@@ -98,7 +98,7 @@ void SpecModel::setFacts(std::shared_ptr<const StudyFacts> facts)
 /// Program files do not say what their arrays are for.
 QString SpecModel::titleOf(const Group& group) const
 {
-    return m_facts->study.mlp() != nullptr ? groupTitle(group.role) : tr("Arrays");
+    return m_facts->study.trains() ? groupTitle(group.role) : tr("Arrays");
 }
 
 const ArrayFacts* SpecModel::arrayAt(const QModelIndex& index) const

@@ -113,7 +113,7 @@ std::vector<ArrayFacts> namedArrays(const StudyFacts& facts)
         one.array = std::move(array);
         arrays.push_back(std::move(one));
     }
-    if (facts.shown.mlp() != nullptr || !facts.built)
+    if (facts.shown.trains() || !facts.built)
         return arrays;
     for (const sim::ProgramArray& known : facts.built->arrays) {
         ArrayFacts one;

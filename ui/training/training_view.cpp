@@ -276,7 +276,7 @@ void TrainingView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 
 bool TrainingView::isTrainable() const
 {
-    return m_analysis != nullptr && m_analysis->built != nullptr && m_analysis->study->mlp() != nullptr;
+    return m_analysis != nullptr && m_analysis->built != nullptr && m_analysis->study->trains();
 }
 
 bool TrainingView::hasPhases() const
@@ -389,7 +389,7 @@ void TrainingView::showMessages()
     if (isStale())
         lines << QStringLiteral("<span style=\"color:%1\">%2</span>")
                      .arg(colour(ColourRole::Warning).name(), tr("This run is of an earlier version of the study."));
-    if (m_analysis != nullptr && m_analysis->study != nullptr && m_analysis->study->mlp() == nullptr) {
+    if (m_analysis != nullptr && m_analysis->study != nullptr && !m_analysis->study->trains()) {
         lines << problemHtml({"MW1733", "The study's model is a program file, which has no training",
                                  "use `meshwright run` for it, or choose an MLP as the model"},
             colour(ColourRole::Warning));

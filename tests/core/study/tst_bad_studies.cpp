@@ -155,7 +155,7 @@ void TestBadStudies::problems_data()
     QTest::newRow("no layers given") << broken("layers: [64, 32, 16, 10], ", "") << "MW1421 5:14";
     QTest::newRow("transformer") << broken(
         "mlp: {layers: [64, 32, 16, 10], loss: cross_entropy}", "transformer: {config: c.json}")
-                                 << "MW1428 5:8";
+                                 << "MW1001 5:31";
     QTest::newRow("pipeline") << kGood + "pipeline: {axis: modle, stages: 2, microbatches: 4}\n"
                               << "MW1102 12:18 MW1428 12:33 MW1428 12:50";
     QTest::newRow("NPY") << broken("digits", "rows.npy") << "MW1428 11:25";

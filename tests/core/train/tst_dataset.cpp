@@ -52,6 +52,9 @@ private Q_SLOTS:
     void batches();
     void batchErrors();
     void oneHot();
+    void digitTokens();
+    void tokens();
+    void tokenErrors();
 
 private:
     std::filesystem::path write(const std::string& name, const std::string& content)
@@ -76,7 +79,8 @@ void TestDataset::digits()
     std::vector<int> counts(10, 0);
     for (const std::int32_t label : digits->labels)
         ++counts[static_cast<std::size_t>(label)];
-    QCOMPARE(counts, (std::vector<int>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180})); // as the data's own description counts them
+    QCOMPARE(counts,
+        (std::vector<int>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180})); // as the data's own description counts them
     QVERIFY(digits->labels != valueOf(readCsvDataset(kDigits, {})).labels); // shuffled: the file has them writer by writer
     QCOMPARE(digits->labels, valueOf(readDigits(kDigits)).labels);
     const auto [least, most] = std::minmax_element(digits->inputs.begin(), digits->inputs.end());
@@ -300,6 +304,59 @@ void TestDataset::oneHot()
     data.labels.clear();
     data.targets = {.1F, .2F, .3F, .4F, .5F, .6F};
     QCOMPARE(targetsOf(data, std::vector<std::int64_t>{1}), (std::vector<float>{.4F, .5F, .6F}));
+}
+
+// Pixels in their 17 shades, and the classes behind them.
+void TestDataset::digitTokens()
+{
+    const auto pixels = readDigits(kDigits);
+    const auto tokens = readDigitTokens(kDigits);
+    QVERIFY(pixels && tokens);
+    QCOMPARE(tokens->classes, std::int64_t{27});
+    QCOMPARE(tokens->features, std::int64_t{64});
+    QCOMPARE(tokens->trainingRows, pixels->trainingRows);
+    for (std::size_t i = 0; i < tokens->inputs.size(); ++i)
+        QCOMPARE(tokens->inputs[i], 16.0F * pixels->inputs[i]);
+    for (std::size_t i = 0; i < tokens->labels.size(); ++i)
+        QCOMPARE(tokens->labels[i], pixels->labels[i] + 17);
+    QVERIFY(tokenProblems(*tokens, 64).empty());
+}
+
+void TestDataset::tokens()
+{
+    const Dataset data = randomTokens(40, 50, 7, keyOfSeed(3));
+    QCOMPARE(data.rows(), std::int64_t{40});
+    QVERIFY(tokenProblems(data, 50).empty());
+    std::vector<int> counts(7, 0);
+    for (const float token : data.inputs)
+        ++counts.at(static_cast<std::size_t>(token));
+    for (const int count : counts)
+        QVERIFY(count > 200 && count < 380); // 2000 draws, 286 each: 6 deviations of 16
+    QVERIFY(randomTokens(40, 50, 7, keyOfSeed(4)).inputs != data.inputs);
+
+    Dataset small;
+    small.features = 3;
+    small.inputs = {1, 2, 3, 4, 5, 6};
+    small.labels = {7, 8};
+    const std::vector<std::int64_t> rows = {1, 0};
+    QCOMPARE(followingOf(small, rows), (std::vector<float>{5, 6, 8, 2, 3, 7}));
+    QCOMPARE(labelsOf(small, rows), (std::vector<float>{8, 7}));
+}
+
+void TestDataset::tokenErrors()
+{
+    Dataset data = randomTokens(2, 3, 5, keyOfSeed(0));
+    const auto idOf = [&](std::int64_t sequence) {
+        const Problems found = tokenProblems(data, sequence);
+        return found.empty() ? std::string() : found.front().id;
+    };
+    QCOMPARE(idOf(3), std::string());
+    QCOMPARE(idOf(4), std::string("MW1436"));
+    for (const float wrong : {5.0F, -1.0F, 0.5F, std::nanf("")}) {
+        data.inputs[4] = wrong;
+        QCOMPARE(idOf(3), std::string("MW1491"));
+        QVERIFY(tokenProblems(data, 3).front().message.starts_with("row 2 "));
+    }
 }
 
 QTEST_APPLESS_MAIN(TestDataset)

@@ -65,6 +65,8 @@ private Q_SLOTS:
     void smallBatchShardsTheContraction();
     void trainsAsOneDevice_data();
     void trainsAsOneDevice();
+    void transformerTrainsAsOneDevice_data();
+    void transformerTrainsAsOneDevice();
     void phasesKeepTheLoss();
     void countedEqualsPredicted();
     void digitsAreLearnt();
@@ -169,6 +171,56 @@ void TestExamples::trainsAsOneDevice()
         QVERIFY2(difference <= 1e-5 * std::abs(alone->losses[i]),
             qPrintable(QString("step %1: %2 and %3").arg(i).arg(sharded->losses[i]).arg(alone->losses[i])));
     }
+}
+
+void TestExamples::transformerTrainsAsOneDevice_data()
+{
+    QTest::addColumn<QString>("settings");
+    const char* small = "batch=8;train.steps=4;model.transformer.hidden=16;model.transformer.ffn=32;";
+    const auto row = [&](const char* name, const char* settings) { QTest::newRow(name) << QString(small) + settings; };
+    row("data and tensor parallel", "");
+    row("data parallel", "sharding={x: [data], y: [data]};mesh={data: 4}");
+    row("tensor parallel", "mesh={data: 1, model: 2}");
+    row("fully sharded",
+        "sharding={x: [data], y: [data], match: [{path: '*', min_elements: 65, divisible: largest_dim, spec: "
+        "[data]}]};mesh={data: 4}");
+    row("sequence parallel", "sharding={x: [data], y: [data], act.layers: [data, model], layers.ffn.up.w: [null, null, model]}");
+    row("vocabulary parallel",
+        "sharding={x: [data], y: [data], head.w: [null, model], embedding.w: [model]};model.transformer.lookup=one_hot");
+    row("every token, recomputed", "model.transformer.predict=every_token;sharding.y=[data];recompute=full");
+    row("unrolled, grouped queries, rotary",
+        "model.transformer={layers: 2, hidden: 16, heads: 4, kv_heads: 2, ffn: 32, gated: true, vocabulary: 32, unroll: true, "
+        "predict: last_token};"
+        "sharding={x: [data], y: [data], layers.*.attention.q.w: [null, model], layers.*.attention.k.w: [null, "
+        "model]};recompute=selective");
+    row("experts",
+        "model.transformer={layers: 2, hidden: 16, heads: 2, vocabulary: 32, experts: 4, experts_per_token: 2, expert_ffn: 16, "
+        "predict: last_token};"
+        "sharding={x: [data], y: [data], layers.experts.up.w: [null, model], layers.experts.down.w: [null, model]}");
+}
+
+// Every layout gives the losses of one device.
+void TestExamples::transformerTrainsAsOneDevice()
+{
+    QFETCH(QString, settings);
+    std::vector<std::string> list;
+    for (const QString& setting : settings.split(QLatin1Char(';'), Qt::SkipEmptyParts))
+        list.push_back(setting.toStdString());
+    const auto study = loadStudy(resourcesDirectory() / "examples" / "transformer_digits.yaml", list);
+    QVERIFY2(study, study ? "" : describe(study.error()).c_str());
+    const auto sharded = trainStudy(*study, {.verify = true}, {}, {});
+    QVERIFY2(sharded, sharded ? "" : describe(sharded.error()).c_str());
+    for (const VerifiedTensor& tensor : sharded->verification->tensors)
+        QVERIFY2(tensor.passed,
+            qPrintable(QString("%1: %2, allowed %3")
+                           .arg(QString::fromStdString(tensor.name))
+                           .arg(tensor.shardedError)
+                           .arg(tensor.tolerance)));
+    const auto alone = trainStudy(unshardedStudy(*study), {}, {}, {});
+    QVERIFY2(alone, alone ? "" : describe(alone.error()).c_str());
+    QCOMPARE(sharded->losses.size(), std::size_t{5});
+    for (std::size_t i = 0; i < sharded->losses.size(); ++i)
+        QVERIFY(std::abs(sharded->losses[i] - alone->losses[i]) <= 1e-4 * std::abs(alone->losses[i]));
 }
 
 void TestExamples::phasesKeepTheLoss()

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/transformer_keys.h"
+
+#include "core/study/yaml_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace meshwright {
+
+namespace {
+
+using C = TransformerConfig;
+
+constexpr std::array<TransformerKey<std::int64_t>, 20> kSizes{{{"layers", &C::layers, "layers"}, {"hidden", &C::hidden, "hidden"},
+    {"heads", &C::heads, "heads"}, {"kv_heads", &C::keyValueHeads, "keyValueHeads"}, {"head_dim", &C::headDim, "headDim"},
+    {"ffn", &C::ffn, "ffn"}, {"vocabulary", &C::vocabulary, "vocabulary"}, {"max_positions", &C::maxPositions, "maxPositions"},
+    {"window", &C::slidingWindow, "slidingWindow"}, {"window_layers", &C::slidingWindowLayers, "slidingWindowLayers"},
+    {"experts", &C::experts, "experts"}, {"experts_per_token", &C::expertsPerToken, "expertsPerToken"},
+    {"expert_ffn", &C::expertFfn, "expertFfn"}, {"shared_experts", &C::sharedExperts, "sharedExperts"},
+    {"dense_layers", &C::denseLayers, "denseLayers"}, {"query_rank", &C::queryRank, "queryRank"},
+    {"kv_rank", &C::keyValueRank, "keyValueRank"}, {"latent_rotary_dim", &C::latentRotaryDim, "latentRotaryDim"},
+    {"value_head_dim", &C::valueHeadDim, "valueHeadDim"}, {"sequence", nullptr, "sequence"}}};
+
+constexpr std::array<TransformerKey<double>, 6> kNumbers{
+    {{"norm_epsilon", &C::normEpsilon, "normEpsilon"}, {"rotary_base", &C::rotaryBase, "rotaryBase"},
+        {"rotary_fraction", &C::rotaryFraction, "rotaryFraction"}, {"query_scale", &C::queryScale, "queryScale"},
+        {"attention_softcap", &C::attentionSoftcap, "attentionSoftcap"}, {"logit_softcap", &C::logitSoftcap, "logitSoftcap"}}};
+
+constexpr std::array<TransformerKey<bool>, 9> kFlags{{{"gated", &C::gatedFfn, "gatedFfn"},
+    {"tied", &C::tiedEmbeddings, "tiedEmbeddings"}, {"attention_bias", &C::attentionBias, "attentionBias"},
+    {"output_bias", &C::outputBias, "outputBias"}, {"ffn_bias", &C::ffnBias, "ffnBias"},
+    {"parallel_block", &C::parallelBlock, "parallelBlock"}, {"qk_norm", &C::queryKeyNorm, "queryKeyNorm"},
+    {"post_norms", &C::postNorms, "postNorms"}, {"embedding_scale", &C::embeddingScale, "embeddingScale"}}};
+
+template <typename T>
+const char* keyOf(std::span<const TransformerKey<T>> keys, std::string_view name)
+{
+    const auto found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.name == name; });
+    return found == keys.end() ? nullptr : found->key;
+}
+
+} // namespace
+
+std::span<const TransformerKey<std::int64_t>> transformerSizes()
+{
+    return std::span(kSizes).first(kSizes.size() - 1); // the sequence is a key of the study
+}
+
+std::span<const TransformerKey<double>> transformerNumbers()
+{
+    return kNumbers;
+}
+
+std::span<const TransformerKey<bool>> transformerFlags()
+{
+    return kFlags;
+}
+
+const Words<NormKind>& normWords()
+{
+    static const Words<NormKind> words = {{"rms", NormKind::RmsNorm}, {"layer", NormKind::LayerNorm}};
+    return words;
+}
+
+const Words<PositionKind>& positionWords()
+{
+    static const Words<PositionKind> words
+        = {{"rotary", PositionKind::Rotary}, {"learned", PositionKind::Learned}, {"none", PositionKind::None}};
+    return words;
+}
+
+const Words<TransformerActivation>& transformerActivationWords()
+{
+    static const Words<TransformerActivation> words
+        = {{"silu", TransformerActivation::Silu}, {"gelu", TransformerActivation::Gelu},
+            {"gelu_tanh", TransformerActivation::GeluTanh}, {"relu", TransformerActivation::Relu}};
+    return words;
+}
+
+const Words<Prediction>& predictionWords()
+{
+    static const Words<Prediction> words = {{"every_token", Prediction::EveryToken}, {"last_token", Prediction::LastToken}};
+    return words;
+}
+
+const Words<TokenLookup>& lookupWords()
+{
+    static const Words<TokenLookup> words = {{"gather", TokenLookup::Gather}, {"one_hot", TokenLookup::Product}};
+    return words;
+}
+
+const Words<Recompute>& recomputeWords()
+{
+    static const Words<Recompute> words
+        = {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full},
+            {"dots_saveable", Recompute::Dots}, {"dots_with_no_batch_dims_saveable", Recompute::DotsWithoutBatch}};
+    return words;
+}
+
+Problem inStudyWords(Problem problem)
+{
+    const std::string name = problem.place.path;
+    const char* key = keyOf<std::int64_t>(kSizes, name);
+    key = key != nullptr ? key : keyOf<double>(kNumbers, name);
+    if (name == "capacityFactor")
+        key = "capacity_factor";
+    if (key == nullptr)
+        return problem;
+    if (problem.message.starts_with(name + " "))
+        problem.message = key + problem.message.substr(name.size());
+    problem.place.path = name == "sequence" ? name : fmt::format("model.transformer.{}", key);
+    return problem;
+}
+
+std::string transformerText(const TransformerModel& model)
+{
+    const TransformerConfig& c = model.config;
+    const TransformerConfig standard;
+    std::vector<std::string> parts;
+    const auto add = [&](const char* key, const auto& value) { parts.push_back(fmt::format("{}: {}", key, value)); };
+    if (!c.name.empty())
+        add("name", inQuotes(c.name));
+    for (const auto& key : transformerSizes()) {
+        if (c.*key.member != standard.*key.member)
+            add(key.key, c.*key.member);
+    }
+    for (const auto& key : kNumbers) {
+        if (c.*key.member != standard.*key.member)
+            add(key.key, c.*key.member);
+    }
+    for (const auto& key : kFlags) {
+        if (c.*key.member != standard.*key.member)
+            add(key.key, c.*key.member);
+    }
+    add("norm", wordOf(normWords(), c.norm));
+    add("position", wordOf(positionWords(), c.position));
+    add("activation", wordOf(transformerActivationWords(), c.activation));
+    add("predict", wordOf(predictionWords(), model.predict));
+    if (model.lookup != TokenLookup::Gather)
+        add("lookup", wordOf(lookupWords(), model.lookup));
+    if (model.unrolled)
+        add("unroll", true);
+    if (model.capacityFactor != TransformerModel{}.capacityFactor)
+        add("capacity_factor", model.capacityFactor);
+    return fmt::format("transformer: {{{}}}", fmt::join(parts, ", "));
+}
+
+} // namespace meshwright

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/arrays.h"
+#include "core/study/resolve.h"
+#include "core/study/study.h"
+#include "core/support/file.h"
+
+#include "tests/values.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::tests;
+
+namespace {
+
+/// The good study that rows break. Line 4 is the model, 5 the sequence, 6 the batch.
+const QString kGood = "meshwright: 1\n"
+                      "name: good\n"
+                      "mesh: {data: 4, model: 2}\n"
+                      "model: {transformer: {layers: 2, hidden: 32, heads: 4, vocabulary: 32, predict: last_token}}\n"
+                      "sequence: 64\n"
+                      "batch: 96\n"
+                      "sharding:\n"
+                      "  x: P('data', None)\n"
+                      "  layers.attention: {q.w: \"P(None, None, 'model', None)\", out: \"P('data', None, None)\"}\n"
+                      "train: {steps: 3, data: digits}\n";
+
+QString changed(const QString& what, const QString& by)
+{
+    QString text = kGood;
+    return text.replace(what, by);
+}
+
+Study studyOf(const QString& text)
+{
+    return valueOf(readStudy(text.toStdString(), "study.yaml"));
+}
+
+QString listed(const Problems& problems)
+{
+    QStringList list;
+    for (const Problem& problem : problems)
+        list << QString("%1 %2:%3").arg(text(problem.id)).arg(problem.place.line).arg(problem.place.column);
+    return list.join(' ');
+}
+
+const StudyArray* findArray(const std::vector<StudyArray>& arrays, const std::string& name)
+{
+    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const StudyArray& array) { return array.name == name; });
+    return found == arrays.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+class TestTransformerStudy : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void sizesFollow();
+    void shippedConfig();
+    void configFile();
+    void configProblems_data();
+    void configProblems();
+    void writtenAndRead_data();
+    void writtenAndRead();
+    void arrays();
+    void arraysAreTheProgram_data();
+    void arraysAreTheProgram();
+    void problems_data();
+    void problems();
+    void words();
+    void fixes_data();
+    void fixes();
+};
+
+void TestTransformerStudy::sizesFollow()
+{
+    const Study study = studyOf(kGood);
+    const TransformerModel* model = study.transformer();
+    QVERIFY(model != nullptr && study.trains() && study.mlp() == nullptr);
+    QCOMPARE(model->config.keyValueHeads, std::int64_t{4});
+    QCOMPARE(model->config.headDim, std::int64_t{8});
+    QCOMPARE(model->config.ffn, std::int64_t{128});
+    QCOMPARE(model->sequence, std::int64_t{64});
+    QVERIFY(model->predict == Prediction::LastToken);
+    const Study learned = studyOf(changed("predict: last_token", "position: learned, kv_heads: 2, head_dim: 16, ffn: 40"));
+    QCOMPARE(learned.transformer()->config.maxPositions, std::int64_t{64});
+    QCOMPARE(learned.transformer()->config.keyValueHeads, std::int64_t{2});
+    QCOMPARE(learned.transformer()->config.headDim, std::int64_t{16});
+    QCOMPARE(learned.transformer()->config.ffn, std::int64_t{40});
+}
+
+void TestTransformerStudy::shippedConfig()
+{
+    const Study study
+        = studyOf("meshwright: 1\nmodel: {transformer: {config: llama3_8b, layers: 2, lookup: one_hot, unroll: true}}\n"
+                  "sequence: 8192\nbatch: 4\nrecompute: full\ndtype: {parameters: f32, matmul: bf16, activations: bf16}\n");
+    const TransformerModel* model = study.transformer();
+    QCOMPARE(text(model->config.name), QString("Llama 3 8B"));
+    QCOMPARE(model->config.layers, std::int64_t{2}); // what stands beside the file counts
+    QCOMPARE(model->config.keyValueHeads, std::int64_t{8});
+    QVERIFY(model->recompute == Recompute::Full && model->unrolled && model->lookup == TokenLookup::Product);
+    QVERIFY(study.activationType == DType::BF16);
+    QVERIFY(valueOf(trainingOptions(study)).activationType == DType::BF16);
+    QVERIFY(valueOf(trainingOptions(studyOf(kGood))).activationType == DType::F32);
+}
+
+void TestTransformerStudy::configFile()
+{
+    const QTemporaryDir folder;
+    const std::filesystem::path path = folder.path().toStdString();
+    QVERIFY(writeFileAtomically(path / "config.json", R"({"model_type": "gpt2", "n_layer": 3})"));
+    const auto study
+        = readStudy("meshwright: 1\nmodel: {transformer: {config: config.json, name: mine}}\nsequence: 10\nbatch: 4\n",
+            (path / "s.yaml").string());
+    QVERIFY2(study, qPrintable(described(study)));
+    QCOMPARE(study->transformer()->config.layers, std::int64_t{3});
+    QCOMPARE(text(study->transformer()->config.name), QString("mine"));
+}
+
+void TestTransformerStudy::configProblems_data()
+{
+    QTest::addColumn<QByteArray>("json");
+    QTest::addColumn<QString>("expected");
+    QTest::newRow("no JSON") << QByteArray("{\n?") << "config.json:2:1: error MW1350";
+    QTest::newRow("unknown") << QByteArray("{\"model_type\": \"rwkv\"}")
+                             << "s.yaml:2:31: error MW1351: config.json: unknown model_type";
+    QTest::newRow("field") << QByteArray("{\"model_type\": \"gpt2\", \"n_head\": 0}")
+                           << "s.yaml:2:31: error MW1352: config.json: \"n_head\"";
+}
+
+void TestTransformerStudy::configProblems()
+{
+    QFETCH(QByteArray, json);
+    QFETCH(QString, expected);
+    const QTemporaryDir folder;
+    const std::filesystem::path path = folder.path().toStdString();
+    QVERIFY(writeFileAtomically(path / "config.json", json.toStdString()));
+    const auto study = readStudy(
+        "meshwright: 1\nmodel: {transformer: {config: config.json}}\nsequence: 10\nbatch: 4\n", (path / "s.yaml").string());
+    QVERIFY(!study);
+    QVERIFY2(described(study).contains(expected), qPrintable(described(study)));
+    QCOMPARE(study.error().size(), std::size_t{1});
+}
+
+void TestTransformerStudy::writtenAndRead_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::newRow("inline") << kGood;
+    QTest::newRow("shipped") << QString(
+        "meshwright: 1\nmodel: {transformer: {config: mixtral_8x7b, capacity_factor: 1.25, unroll: true}}\n"
+        "sequence: 4096\nbatch: 4\nrecompute: dots_with_no_batch_dims_saveable\n"
+        "dtype: {parameters: f32, matmul: bf16, activations: bf16}\n");
+    QTest::newRow("gemma") << QString("meshwright: 1\nmodel: {transformer: {config: gemma_7b, window: 8, window_layers: 3}}\n"
+                                      "sequence: 128\nbatch: 4\nrecompute: selective\n");
+    QTest::newRow("gpt2") << QString("meshwright: 1\nmodel: {transformer: {config: gpt2}}\nsequence: 1024\nbatch: 4\n");
+}
+
+void TestTransformerStudy::writtenAndRead()
+{
+    QFETCH(QString, text);
+    const Study study = studyOf(text);
+    const std::string written = writeStudy(study);
+    const auto again = readStudy(written, "again.yaml");
+    QVERIFY2(again, qPrintable(described(again) + "\n" + tests::text(written)));
+    QVERIFY2(*again == study, written.c_str());
+}
+
+void TestTransformerStudy::arrays()
+{
+    const std::vector<StudyArray> arrays = studyArrays(studyOf(kGood));
+    const StudyArray* query = findArray(arrays, "layers.attention.q.w");
+    QVERIFY(query != nullptr);
+    QCOMPARE(query->shape, (Shape{2, 32, 4, 8}));
+    QCOMPARE(query->meaning, (std::vector<std::string>{"layers", "hidden", "heads", "head size"}));
+    QCOMPARE(findArray(arrays, "x")->meaning, (std::vector<std::string>{"batch", "sequence"}));
+    QCOMPARE(findArray(arrays, "y")->shape, (Shape{96}));
+    QVERIFY(findArray(arrays, "act.layers") != nullptr && findArray(arrays, "grad.embedding.w") != nullptr);
+    QVERIFY(globCatches("*.w", *query));
+}
+
+void TestTransformerStudy::arraysAreTheProgram_data()
+{
+    writtenAndRead_data();
+}
+
+// Every array that a study may name is in the program, with that shape.
+void TestTransformerStudy::arraysAreTheProgram()
+{
+    QFETCH(QString, text);
+    Study study = studyOf(text);
+    study.sharding = {};
+    study.mesh = {{"data", 1}};
+    study.optimizer = AdamOptimizer{};
+    const Program program = valueOf(buildTransformerTraining(*study.transformer(), valueOf(trainingOptions(study))));
+    const Function& step = *program.find("step");
+    for (const StudyArray& array : studyArrays(study)) {
+        const auto value = step.findValue(array.name);
+        QVERIFY2(value, array.name.c_str());
+        QCOMPARE(step[*value].type.shape, array.shape);
+    }
+}
+
+void TestTransformerStudy::problems_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("expected");
+
+    QTest::newRow("good") << kGood << "";
+    QTest::newRow("no file") << changed("layers: 2, hidden: 32, heads: 4, vocabulary: 32", "config: absent.json")
+                             << "MW1001 4:31";
+    QTest::newRow("nothing said") << changed("{layers: 2, hidden: 32, heads: 4, vocabulary: 32, predict: last_token}", "")
+                                  << "MW1421 4:8";
+    QTest::newRow("missing sizes") << changed("hidden: 32, heads: 4, ", "") << "MW1421 4:22 MW1421 4:22";
+    QTest::newRow("unknown key") << changed("heads: 4", "heads: 4, heds: 5") << "MW1420 4:56";
+    QTest::newRow("wrong kind") << changed("heads: 4", "heads: four") << "MW1422 4:53";
+    QTest::newRow("unknown word") << changed("last_token", "next_token") << "MW1423 4:81";
+    QTest::newRow("no heads") << changed("heads: 4", "heads: 0, kv_heads: 1, head_dim: 8") << "MW1352 4:53";
+    QTest::newRow("uneven heads") << changed("heads: 4", "heads: 4, kv_heads: 3") << "MW1353 4:66";
+    QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
+    QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
+    QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3") << "MW1354 4:65";
+    QTest::newRow("no sequence") << changed("sequence: 64\n", "") << "MW1421 1:1";
+    QTest::newRow("sequence of zero") << changed("sequence: 64", "sequence: 0") << "MW1352 5:11 MW1436 5:11";
+    QTest::newRow("sequence and digits") << changed("sequence: 64", "sequence: 32") << "MW1436 5:11";
+    QTest::newRow("vocabulary and digits") << changed("vocabulary: 32", "vocabulary: 20") << "MW1436 4:68";
+    QTest::newRow("positions") << changed("heads: 4", "heads: 4, position: learned, max_positions: 32") << "MW1355 5:11";
+    QTest::newRow("too large") << changed("batch: 96", "batch: 1000000000000")
+                                      .replace("digits", "random")
+                                      .replace("x: P('data', None)\n", "y: P()\n")
+                                      .replace("hidden: 32", "hidden: 1024")
+                               << "MW1435 6:8";
+    QTest::newRow("recompute") << changed("sequence: 64", "sequence: 64\nrecompute: all") << "MW1423 6:12";
+    QTest::newRow("unknown array") << changed("layers.attention: {q.w", "layers.attention: {qq.w") << "MW1429 9:28";
+    QTest::newRow("indivisible heads") << changed("heads: 4", "heads: 1") << "MW1104 9:27";
+    QTest::newRow("rank") << changed("P(None, None, 'model', None)", "P(None, None, 'model', None, None)") << "MW1101 9:27";
+    QTest::newRow("an MLP has no sequence") << QString(
+        "meshwright: 1\nmodel: {mlp: {layers: [3, 2]}}\nbatch: 2\nsequence: 3\nrecompute: full\n"
+        "dtype: {activations: bf16}\n") << "MW1490 4:11 MW1490 5:12 MW1490 6:22";
+}
+
+void TestTransformerStudy::problems()
+{
+    QFETCH(QString, text);
+    QFETCH(QString, expected);
+    const Problems found = examineStudy(text.toStdString(), "study.yaml");
+    QVERIFY2(
+        listed(found) == expected, qPrintable(listed(found) + "\n" + (found.empty() ? QString() : tests::text(describe(found)))));
+}
+
+// Problems speak of the study's keys, and of what a dimension means.
+void TestTransformerStudy::words()
+{
+    const auto wordsOf
+        = [](const QString& text) { return tests::text(describe(examineStudy(text.toStdString(), "study.yaml"))); };
+    QString words = wordsOf(changed("heads: 4", "heads: 0, kv_heads: 0"));
+    QVERIFY2(words.contains("kv_heads must be 1 to 2^40, got: 0"), qPrintable(words));
+    words = wordsOf(changed("heads: 4", "heads: 1"));
+    QVERIFY2(words.contains("heads"), qPrintable(words));
+    words = wordsOf(changed("layers.attention: {q.w", "layers.atention: {q.w"));
+    QVERIFY2(words.contains("did you mean \"layers.attention.q.w\"?"), qPrintable(words));
+}
+
+void TestTransformerStudy::fixes_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::newRow("sequence") << changed("sequence: 64", "sequence: 32");
+    QTest::newRow("vocabulary") << changed("vocabulary: 32", "vocabulary: 20");
+    QTest::newRow("heads") << changed("heads: 4", "heads: 1");
+    QTest::newRow("batch") << changed("batch: 96", "batch: 99");
+    QTest::newRow("an MLP") << QString("meshwright: 1\nmodel: {mlp: {layers: [3, 2]}}\nbatch: 2\nsequence: 3\n");
+}
+
+// With the settings that a problem names it is gone.
+void TestTransformerStudy::fixes()
+{
+    QFETCH(QString, text);
+    const Problems found = examineStudy(text.toStdString(), "study.yaml");
+    QVERIFY(!found.empty());
+    std::vector<std::string> settings;
+    for (const Problem& problem : found)
+        settings.insert(settings.end(), problem.fixSettings.begin(), problem.fixSettings.end());
+    const Problems left = examineStudy(text.toStdString(), "study.yaml", settings);
+    QVERIFY2(left.empty(), left.empty() ? "" : describe(left).c_str());
+}
+
+QTEST_APPLESS_MAIN(TestTransformerStudy)
+#include "tst_transformer_study.moc"
