@@ -73,6 +73,7 @@ constexpr const char* kReshardExamples
 constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
   meshwright propagate program.mlir --explain %3
   meshwright propagate program.mlir --strategy basic --steps
+  meshwright propagate program.mlir --mode explicit
   cat program.mlir | meshwright propagate -)help";
 
 constexpr const char* kPartitionExamples = R"help(  meshwright partition program.mlir -o device.mlir
@@ -220,6 +221,8 @@ private:
             {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
         verb.needed.push_back(verb.app->add_option("STUDY", m_check.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_check.settings);
+        verb.app->add_flag(
+            "--explicit", m_check.explicitTypes, "The files are StableHLO programs: check their types as JAX's explicit mode does");
         verb.app->add_flag("--fix", m_check.fix, "Apply the fixes that need no decision, in place; - goes to standard output");
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
@@ -269,6 +272,10 @@ private:
                 ->type_name(""));
         verb.app
             ->add_option("--strategy", m_propagate.strategy, "How far to go: " + join(strategyNames(), ", "))
+            ->type_name("NAME");
+        verb.app
+            ->add_option("--mode", m_propagate.mode,
+                "Whose rules: " + join(propagationModeNames(), ", ") + " (explicit: JAX's sharding in types, as a type checker)")
             ->type_name("NAME");
         verb.app->add_option("--explain", m_propagate.explain, "Only why this value lies as it does: a name, %arg0, %3")
             ->type_name("VALUE");

@@ -6,12 +6,12 @@
 
 namespace meshwright::cli {
 
-Result<Program> readProgramFile(const std::string& file)
+Result<Program> readProgramFile(const std::string& file, ProgramPlaces* places)
 {
     const auto text = readFile(file);
     if (!text)
         return text.error();
-    return readProgram(*text, file == "-" ? "standard input" : file);
+    return readProgram(*text, file == "-" ? "standard input" : file, nullptr, places);
 }
 
 int writeResult(const std::string& text, const std::string& file, Output& output)

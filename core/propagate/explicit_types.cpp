@@ -117,6 +117,16 @@ private:
             m_findings.push_back({std::move(problem), op, {}, {}});
     }
 
+    /// What the op makes of its operands as they are, summed up; otherwise the first choice.
+    static const ExplicitChoice* choiceToGoOnWith(const ExplicitFinding& finding)
+    {
+        const auto plain = std::find_if(finding.choices.begin(), finding.choices.end(), [&](const ExplicitChoice& choice) {
+            return choice.operands == finding.operands && choice.result.dims == choice.computed.dims
+                && choice.result.unreduced.empty();
+        });
+        return plain != finding.choices.end() ? &*plain : finding.choices.empty() ? nullptr : &finding.choices.front();
+    }
+
     /// The types to go on with after an error.
     void settle(const Op& op, OpId id, ExplicitAnswer answer, std::vector<ExplicitSharding> operands, const Mesh& mesh)
     {
@@ -134,11 +144,13 @@ private:
             }
             finding.problem.fix += "; legal results: " + join(legal, ", ");
         }
+        const ExplicitChoice* next = choiceToGoOnWith(finding);
         for (const ValueId result : op.results) {
-            const bool chosen
-                = !finding.choices.empty() && finding.choices.front().result.dims.size() == m_function[result].type.shape.size();
-            m_types[result.at()] = chosen ? finding.choices.front().result : replicated(result);
+            const bool fits = next != nullptr && next->result.dims.size() == m_function[result].type.shape.size();
+            m_types[result.at()] = fits ? next->result : replicated(result);
         }
+        if (next != nullptr)
+            finding.problem.fix += fmt::format("; the rest is checked with {}", layoutText(next->result, mesh));
         m_findings.push_back(std::move(finding));
     }
 
