@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/files.h"
+#include "app/cli/propagate_modes.h"
 #include "app/cli/verbs.h"
 
 #include "core/diagnose/lints.h"
@@ -139,6 +140,10 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, Outpu
     auto text = readFile(path);
     if (!text) {
         checked.problems = text.error();
+        return checked;
+    }
+    if (options.explicitTypes) {
+        checked.problems = explicitProblems(*text, checked.name);
         return checked;
     }
     if (isProgramText(path, *text)) {

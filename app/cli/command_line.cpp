@@ -85,6 +85,7 @@ constexpr const char* kReshardExamples
 constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
   meshwright propagate program.mlir --explain %3
   meshwright propagate program.mlir --strategy basic --steps
+  meshwright propagate program.mlir --mode explicit
   cat program.mlir | meshwright propagate -)help";
 
 constexpr const char* kPartitionExamples = R"help(  meshwright partition program.mlir -o device.mlir
@@ -248,6 +249,8 @@ private:
         verb.app->add_option("--spec", m_check.spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
         verb.app->add_option("--mesh", m_check.mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
         verb.app->add_option("--shape", m_check.shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
+        verb.app->add_flag(
+            "--explicit", m_check.explicitTypes, "The files are StableHLO programs: check their types as JAX's explicit mode does");
         verb.app->add_flag("--fix", m_check.fix, "Apply the fixes that need no decision, in place; - goes to standard output");
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
@@ -315,6 +318,10 @@ private:
             verb.app->add_option("FILE", m_propagate.file, "StableHLO text with Shardy's shardings; - is standard input")
                 ->type_name(""));
         verb.app->add_option("--strategy", m_propagate.strategy, "How far to go: " + join(strategyNames(), ", "))
+            ->type_name("NAME");
+        verb.app
+            ->add_option("--mode", m_propagate.mode,
+                "Whose rules: " + join(propagationModeNames(), ", ") + " (explicit: JAX's sharding in types, as a type checker)")
             ->type_name("NAME");
         verb.app->add_option("--explain", m_propagate.explain, "Only why this value lies as it does: a name, %arg0, %3")
             ->type_name("VALUE");

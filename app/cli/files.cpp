@@ -9,13 +9,13 @@
 
 namespace meshwright::cli {
 
-Result<Program> readProgramFile(const std::string& file, Output& output)
+Result<Program> readProgramFile(const std::string& file, Output& output, ProgramPlaces* places)
 {
     const auto text = readFile(file);
     if (!text)
         return text.error();
     Problems warnings;
-    auto program = readProgram(*text, file == "-" ? "standard input" : file, &warnings);
+    auto program = readProgram(*text, file == "-" ? "standard input" : file, &warnings, places);
     for (const Problem& warning : warnings)
         output.narrate(describe(warning));
     return program;

@@ -3,15 +3,16 @@
 
 #include "app/cli/output.h"
 #include "core/program/program.h"
+#include "core/text/program_text.h"
 
 #include <string>
 #include <string_view>
 
 namespace meshwright::cli {
 
-/// Reads a program's text from a file, or from standard input for `-`; warnings go to standard error.
-/// Problems: those of `readFile` and `readProgram`.
-Result<Program> readProgramFile(const std::string& file, Output& output);
+/// Reads a program's text from a file, or from standard input for `-`; warnings go to standard error. `places`, if any, gets where everything
+/// stands. Problems: those of `readFile` and `readProgram`.
+Result<Program> readProgramFile(const std::string& file, Output& output, ProgramPlaces* places = nullptr);
 
 /// True when a file holds a program in MLIR's text, not a study: by the end of its name, or by how its text begins.
 bool isProgramText(const std::string& file, std::string_view text);

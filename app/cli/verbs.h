@@ -72,6 +72,7 @@ struct CheckOptions {
     std::vector<std::string> files; ///< studies, and programs as StableHLO text
     std::vector<std::string> settings;
     Severity failOn = Severity::Error;
+    bool explicitTypes = false; ///< the files are programs, whose types are checked as JAX's explicit mode does
     bool fix = false; ///< applies the fixes that a program can apply, to the files (standard input: to standard output)
     std::string spec; ///< "P('x', None)", checked instead of files, on ..
     std::string mesh; ///< "x=4,y=2" and ..
@@ -194,15 +195,17 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output);
 
 struct PropagateOptions {
     std::string file; ///< StableHLO text
-    std::string strategy = "pipeline"; ///< one of `strategyNames`
+    std::string mode = "shardy"; ///< one of `propagationModeNames`
+    std::string strategy = "pipeline"; ///< of Shardy: one of `strategyNames`
     std::string explain; ///< a value; empty: the whole program
     bool steps = false; ///< the reasons as JSON
     std::string result; ///< where the result goes; empty or `-`: standard output
 };
 /// A program with the sharding of every value, or why they are so (`meshwright.propagation/1`).
-/// Problems: MW1903 no such strategy, MW1923 no such value; those of `readProgram` and `propagate`.
+/// Problems: MW1903 no such strategy or mode, MW1923 no such value; those of `readProgram`, `propagate` and the modes (propagate_modes.h).
 int runPropagate(const PropagateOptions& options, Output& output);
 std::vector<std::string> strategyNames();
+std::vector<std::string> propagationModeNames();
 
 struct PartitionVerbOptions {
     std::string file; ///< StableHLO text

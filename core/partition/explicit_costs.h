@@ -33,7 +33,7 @@ std::vector<PricedChoice> pricedChoices(
 /// `P('x', None): all-reduce over y of the result, 256 B per device`, or `..: nothing moves`.
 std::string priceText(const PricedChoice& choice, const Mesh& mesh);
 
-/// Goes on with the cheapest result, and writes all of them and their costs into the fix.
+/// Puts the cheapest result first, and writes all of them and their costs into the fix.
 class PricingChooser final : public ExplicitChooser {
 public:
     /// The cost must outlive the chooser.

@@ -117,12 +117,24 @@ private:
             m_findings.push_back({std::move(problem), op, {}, {}});
     }
 
+    /// What the op makes of its operands as they are, summed up; nothing when it cannot take them so.
+    static ExplicitSharding plainResult(const ExplicitFinding& finding)
+    {
+        for (const ExplicitChoice& choice : finding.choices) {
+            if (choice.operands == finding.operands && choice.result.dims == choice.computed.dims
+                && choice.result.unreduced.empty())
+                return choice.result;
+        }
+        return std::nullopt;
+    }
+
     /// The types to go on with after an error.
     void settle(const Op& op, OpId id, ExplicitAnswer answer, std::vector<ExplicitSharding> operands, const Mesh& mesh)
     {
         ExplicitFinding finding{*std::move(answer.problem), id, std::move(operands), std::move(answer.choices)};
         if (finding.problem.place.path.empty() && !op.results.empty())
             finding.problem.place.path = valueText(m_function, op.results.front());
+        ExplicitSharding next = plainResult(finding);
         if (!finding.choices.empty() && m_chooser != nullptr) {
             m_chooser->settle(m_function, mesh, finding);
         } else if (!finding.choices.empty()) {
@@ -134,11 +146,14 @@ private:
             }
             finding.problem.fix += "; legal results: " + join(legal, ", ");
         }
+        if (!next && !finding.choices.empty())
+            next = finding.choices.front().result;
         for (const ValueId result : op.results) {
-            const bool chosen
-                = !finding.choices.empty() && finding.choices.front().result.dims.size() == m_function[result].type.shape.size();
-            m_types[result.at()] = chosen ? finding.choices.front().result : replicated(result);
+            const bool fits = next && next->dims.size() == m_function[result].type.shape.size();
+            m_types[result.at()] = fits ? *next : replicated(result);
         }
+        if (next)
+            finding.problem.fix += fmt::format("; the rest is checked with {}", layoutText(*next, mesh));
         m_findings.push_back(std::move(finding));
     }
 

@@ -67,18 +67,19 @@ struct ExplicitFinding {
     std::vector<ExplicitChoice> choices;
 };
 
-/// Decides which of the legal results typing goes on with after an error.
+/// Puts the legal results of an error in order.
 class ExplicitChooser {
 public:
     virtual ~ExplicitChooser() = default;
-    /// Sorts the choices, the one to go on with first, and may add to the finding's fix. Precondition: there are choices.
+    /// Sorts the choices, the best first, and may add to the finding's fix. Precondition: there are choices.
     virtual void settle(const Function& function, const Mesh& mesh, ExplicitFinding& finding) const = 0;
 };
 
 /// Types every value of a function, forward: writes Value::sharding, closed, with axes of size 1 where the user wrote them. Annotations of
 /// arguments are their types (replicated without one); those of op results, and constraints on the only use of one, are `out_sharding`s;
 /// constraints are reshards otherwise. Function::resultShardings become those of the returned values where the user asked nothing.
-/// After an error typing goes on with the first choice, so that all errors are found.
+/// After an error typing goes on with what the op makes of its operands as they are, or with the first choice, so that all errors are
+/// found.
 ///
 /// Problems, as findings: those of `explicitTypes`; MW1259 what a loop carries or a branch gives changes its type, or a scanned dimension
 /// is sharded; MW1203 an annotation that does not fit, MW1104 one that does not divide, MW1212 operands on different meshes.

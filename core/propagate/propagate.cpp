@@ -32,6 +32,9 @@ struct Step {
     std::uint16_t factor = 0;
     AxisRef axis;
     bool aggressive = false;
+    StepDirection direction = StepDirection::None;
+    std::int8_t userPriority = 0;
+    std::int8_t opPriority = -1;
 };
 
 struct SlotState {
@@ -351,6 +354,7 @@ private:
     void byOpPriority()
     {
         for (int level = 0; level <= kAllLevels; ++level) {
+            m_opPriority = static_cast<std::int8_t>(level);
             toFixedPoint(false, level);
             toFixedPoint(true, level);
         }
@@ -383,6 +387,7 @@ private:
         }
         byOpPriority();
         for (const auto& [priority, slots] : later) {
+            m_userPriority = static_cast<std::int8_t>(std::min(priority, 127));
             for (const auto& [slot, original] : slots)
                 restore(slot, original, priority);
             byOpPriority();
@@ -605,6 +610,8 @@ private:
         step.dim = static_cast<std::uint16_t>(dim);
         step.axis = axis;
         step.aggressive = aggressive;
+        step.userPriority = m_userPriority;
+        step.opPriority = m_opPriority;
         const std::size_t factors = node.rule.factors.size();
         for (const std::size_t factor : dimsOf(node, tensor)[dim]) {
             for (std::size_t other = 0; other < node.slots.size(); ++other) {
@@ -616,6 +623,11 @@ private:
                     continue;
                 step.from = node.values[other];
                 step.factor = static_cast<std::uint16_t>(factor);
+                const bool fromOperand = other < node.operandCount;
+                const bool toOperand = tensor < node.operandCount;
+                step.direction = fromOperand && !toOperand ? StepDirection::Forward
+                    : !fromOperand && toOperand            ? StepDirection::Backward
+                                                           : StepDirection::Sideways;
                 for (const std::uint32_t earlier : source.steps) {
                     const Step& before = m_steps[earlier];
                     if (before.dim == static_cast<std::uint16_t>(otherDim)
@@ -715,8 +727,10 @@ private:
             const auto dim = static_cast<std::size_t>(node.dimOf[t * node.rule.factors.size() + factor]);
             if (!seen.insert({node.values[t], dim, missing}).second)
                 continue;
-            m_report.conflicts.push_back(
-                {node.op, node.values[t], dim, missing, conflictReason(node, t, dim, missing, node.values[owner])});
+            const auto ownerDim = static_cast<std::size_t>(node.dimOf[owner * node.rule.factors.size() + factor]);
+            m_report.conflicts.push_back({node.op, node.values[t], dim, missing,
+                conflictReason(node, t, dim, missing, node.values[owner]), node.values[owner],
+                annotationOf(node.slots[owner], ownerDim, missing), winnerOf(node.slots[t], dim, missing)});
         }
     }
 
@@ -746,6 +760,30 @@ private:
         if (!sharding->dims[dim].open)
             return fmt::format("{}; dim {} is closed", wanted, dim);
         return fmt::format("{}; the op cannot pass it on", wanted);
+    }
+
+    /// Whose annotation brought an axis to a dimension.
+    std::string annotationOf(std::uint32_t slot, std::size_t dim, const AxisRef& axis) const
+    {
+        for (const std::uint32_t index : m_slots[slot].steps) {
+            const Step& step = m_steps[index];
+            if (step.dim == dim && (step.axis == axis || overlaps(step.axis, axis)))
+                return m_labels[step.annotation];
+        }
+        return {};
+    }
+
+    /// Whose annotation stands in the way of an axis: of the dimension that has it, or of what the wanted dimension has.
+    std::string winnerOf(std::uint32_t slot, std::size_t dim, const AxisRef& axis) const
+    {
+        const auto& sharding = m_slots[slot].sharding;
+        if (!sharding)
+            return {};
+        for (std::size_t other = 0; other < sharding->dims.size(); ++other) {
+            if (other != dim && collidesWithAny(axis, sharding->dims[other].axes))
+                return annotationOf(slot, other, axis);
+        }
+        return sharding->dims[dim].axes.empty() ? std::string() : annotationOf(slot, dim, sharding->dims[dim].axes.front());
     }
 
     /// " (sharding.x)": whose annotation split a dimension.
@@ -795,6 +833,12 @@ private:
                 = finalSharding(m_slots[m_graph.resultSlots[i]].sharding, m_function[m_function.results()[i]].type.shape.size());
     }
 
+    /// The names that ruleText gives.
+    static std::string factorName(std::uint16_t factor)
+    {
+        return factor < 18 ? std::string(1, static_cast<char>('i' + factor)) : fmt::format("z_{}", factor - 17);
+    }
+
     std::string stepText(const Step& step) const
     {
         if (step.node == nullptr)
@@ -802,12 +846,9 @@ private:
         const FlowNode& node = *step.node;
         if (!node.op.valid())
             return node.edge;
-        // The names that ruleText gives.
-        const std::string factor
-            = step.factor < 18 ? std::string(1, static_cast<char>('i' + step.factor)) : fmt::format("z_{}", step.factor - 17);
         constexpr std::array kKinds = {"pass-through", "reduction", "permutation", "need-replication"};
-        return fmt::format("{}, factor {}, {}, {}", opName(m_function[node.op]), factor, step.aggressive ? "aggressive" : "basic",
-            kKinds[static_cast<std::size_t>(node.rule.factors[step.factor].kind)]);
+        return fmt::format("{}, factor {}, {}, {}", opName(m_function[node.op]), factorName(step.factor),
+            step.aggressive ? "aggressive" : "basic", kKinds[static_cast<std::size_t>(node.rule.factors[step.factor].kind)]);
     }
 
     void materialise(const std::vector<std::pair<ValueId, ValueId>>& merged)
@@ -831,6 +872,12 @@ private:
             if (step.node != nullptr)
                 reason.through = step.node->op;
             reason.step = stepText(step);
+            reason.direction = step.direction;
+            reason.aggressive = step.aggressive;
+            reason.userPriority = step.userPriority;
+            reason.opPriority = step.opPriority;
+            if (reason.through.valid())
+                reason.factor = factorName(step.factor);
             m_report.reasons.push_back(reason);
             for (const ValueId member : members) {
                 if (members.size() == 1 || member == step.value)
@@ -838,6 +885,8 @@ private:
                 reason.value = member;
                 reason.from = step.value;
                 reason.through = OpId();
+                reason.direction = StepDirection::None;
+                reason.factor.clear();
                 reason.step = m_graph.slots[step.slot].bond;
                 m_report.reasons.push_back(reason);
             }
@@ -846,6 +895,7 @@ private:
         std::vector<ShardingConflict> conflicts;
         for (ShardingConflict& conflict : m_report.conflicts) {
             conflict.value = current(conflict.value);
+            conflict.wantedBy = current(conflict.wantedBy);
             if (seen.insert({conflict.value, conflict.dim, conflict.axis}).second)
                 conflicts.push_back(std::move(conflict));
         }
@@ -864,6 +914,8 @@ private:
     std::uint64_t m_clock = 1;
     std::vector<Step> m_steps;
     std::vector<std::string> m_labels;
+    std::int8_t m_userPriority = 0; ///< whose turn it is
+    std::int8_t m_opPriority = -1;
     mutable std::optional<TensorSharding> m_seen;
     std::vector<TensorFactorShardings> m_tensors;
     std::vector<FactorDirection> m_directions;
@@ -873,6 +925,12 @@ private:
 };
 
 } // namespace
+
+const char* stepDirectionName(StepDirection direction)
+{
+    constexpr std::array kNames = {"", "forward", "backward", "sideways"};
+    return kNames[static_cast<std::size_t>(direction)];
+}
 
 Result<PropagationReport> propagate(Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy)
 {

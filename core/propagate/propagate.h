@@ -19,6 +19,15 @@ enum class PropagationStrategy : std::uint8_t {
     Pipeline, ///< UserPriority, then every dimension is closed and values without any sharding are replicated
 };
 
+/// Which way an axis came through an op.
+enum class StepDirection : std::uint8_t {
+    None, ///< it was annotated, or the values are tied
+    Forward, ///< from an operand to a result
+    Backward, ///< from a result to an operand
+    Sideways, ///< from an operand to another
+};
+const char* stepDirectionName(StepDirection direction); ///< "", "forward", "backward", "sideways"
+
 /// Why an axis splits a dimension of a value: the first step of the way back to an annotation.
 struct ShardingReason {
     ValueId value;
@@ -29,6 +38,11 @@ struct ShardingReason {
     OpId through; ///< the op that joins the two; invalid for groups and loops
     std::string
         step; ///< "by the user", "dot_general, factor i, aggressive, pass-through", "sharding group", "loop carry", "function result"
+    StepDirection direction = StepDirection::None;
+    bool aggressive = false; ///< the strategy of the step; otherwise basic
+    int userPriority = 0; ///< of the annotations whose turn it was
+    int opPriority = -1; ///< 0 .. 4: which ops' turn it was (semantics.md 2.7); -1: all ops at once
+    std::string factor; ///< of the op's rule: "i"; empty without an op
 };
 
 /// An axis that was wanted and not taken.
@@ -38,6 +52,9 @@ struct ShardingConflict {
     std::size_t dim = 0;
     AxisRef axis;
     std::string reason; ///< who holds it instead, or which dimension is closed
+    ValueId wantedBy; ///< the op's tensor that has the axis: the side that lost here
+    std::string loser; ///< the annotation that the axis came from
+    std::string winner; ///< the annotation of what the value has instead; empty when it has nothing
 };
 
 struct PropagationReport {

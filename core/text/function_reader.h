@@ -61,6 +61,9 @@ public:
     };
     const std::map<std::string, UnknownOp>& unknownOps() const { return m_unknown; }
 
+    /// Where each op of the function that was read stands.
+    const std::vector<std::size_t>& opOffsets() const { return m_opOffsets; }
+
 private:
     using Bindings = std::vector<Binding>; ///< of the values of one syntax function, in one of its calls
 
@@ -108,6 +111,7 @@ private:
     void readDonations(const SyntaxFunction& syntax);
     std::optional<Bindings> readRegion(const SyntaxRegion& region, Bindings& bindings, std::size_t offset);
     void readOp(const SyntaxOp& op, Bindings& bindings);
+    void readKnown(const SyntaxOp& op, Bindings& bindings);
     void readCall(const SyntaxOp& op, Bindings& bindings);
     void eraseConsumed();
     void readNotes(const SyntaxAttribute& notes, ValueId value);
@@ -224,6 +228,8 @@ private:
     std::set<const SyntaxOp*> m_carryAll; ///< loops without stacked results
     std::map<std::string, UnknownOp> m_unknown;
     std::size_t m_opsRead = 0;
+    std::vector<std::size_t> m_opOffsets; ///< of each op made so far, then of those that are left
+    std::size_t m_opOffset = 0; ///< of the op that is being read
 };
 
 } // namespace meshwright

@@ -27,6 +27,19 @@ std::string writeProgram(const Program& program);
 /// What each of a function's values is called in that text: `%arg0`, `%3`, `%5#1`; empty for values of dead ops.
 std::vector<std::string> valueNames(const Program& program, const Function& function);
 
+/// Where the ops and arguments of a program stand in its text.
+struct ProgramPlaces {
+    struct FunctionPlaces {
+        std::vector<Place> ops; ///< of each op; of one in a function that was inlined, where it stands there
+        std::vector<Place> arguments; ///< of the body: their types
+    };
+    std::vector<FunctionPlaces> functions;
+
+    Place ofOp(std::size_t function, OpId op) const;
+    /// Of its op, or of the argument; unknown for arguments of other blocks.
+    Place ofValue(const Program& program, std::size_t function, ValueId value) const;
+};
+
 /// Reads MLIR text: what `writeProgram` writes, what JAX prints (`jax.jit(f).lower(...).as_text()`), and the generic form
 /// `"stablehlo.add"(%0, %1) : (...) -> ...`. Ops that have no kind of their own are kept as they are (OpKind::Other); `warnings` get an
 /// MW1331 for each name of which nothing is known. Attributes, locations and functions that are not used are kept too. Private functions
@@ -39,6 +52,7 @@ std::vector<std::string> valueNames(const Program& program, const Function& func
 /// a second definition, MW1325 a type that is not the one the op makes or takes, MW1326 a missing or wrong attribute, MW1327 wrong
 /// constant data, MW1328 a loop that contradicts itself, MW1329 a call that cannot be inlined, MW1330 a sharding that does not fit;
 /// MW1301 to MW1304 as the shape rules, MW1110 to MW1115 as `Mesh::create`.
-Result<Program> readProgram(std::string_view text, const std::string& file, Problems* warnings = nullptr);
+Result<Program> readProgram(
+    std::string_view text, const std::string& file, Problems* warnings = nullptr, ProgramPlaces* places = nullptr);
 
 } // namespace meshwright

@@ -14,6 +14,7 @@
 #include <cctype>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace meshwright {
 
@@ -91,7 +92,7 @@ void keepCalled(const SyntaxModule& module, std::string_view text, Program& prog
 
 } // namespace
 
-Result<Program> readProgram(std::string_view text, const std::string& file, Problems* warnings)
+Result<Program> readProgram(std::string_view text, const std::string& file, Problems* warnings, ProgramPlaces* places)
 {
     TextProblems problems(text, file);
     const SyntaxArena arena;
@@ -109,11 +110,20 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
     program.trailer = std::move(module.trailer);
     program.meshes = module.meshes;
     std::map<std::string, FunctionReader::UnknownOp> unknown;
+    std::optional<TextLines> lines;
+    if (places != nullptr)
+        lines.emplace(text, file);
     for (const SyntaxFunction& syntax : module.functions) {
         if (syntax.isPrivate)
             continue;
         FunctionReader reader(module, text, problems);
         program.functions.push_back(reader.read(syntax));
+        if (places != nullptr) {
+            std::vector<std::size_t> arguments;
+            for (const SyntaxType& type : syntax.body.argumentTypes)
+                arguments.push_back(type.offset);
+            places->functions.push_back({lines->placesOf(reader.opOffsets()), lines->placesOf(arguments)});
+        }
         for (const auto& [name, op] : reader.unknownOps()) {
             FunctionReader::UnknownOp& all = unknown[name];
             all.offset = all.count == 0 ? op.offset : std::min(all.offset, op.offset);
@@ -153,7 +163,31 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
     if (!m_problems.empty())
         return std::move(m_function);
     eraseConsumed();
-    return compacted(std::move(m_function));
+    std::vector<std::size_t> left;
+    forEachOp(m_function, [&](OpId op) { left.push_back(m_opOffsets[op.at()]); });
+    Function result = compacted(m_function);
+    // Compaction keeps the order of the ops, not their numbers.
+    m_opOffsets.assign(result.ops.size(), 0);
+    std::size_t next = 0;
+    forEachOp(result, [&](OpId op) { m_opOffsets[op.at()] = left[next++]; });
+    return result;
+}
+
+Place ProgramPlaces::ofOp(std::size_t function, OpId op) const
+{
+    return op.valid() && function < functions.size() && op.at() < functions[function].ops.size()
+        ? functions[function].ops[op.at()]
+        : Place();
+}
+
+Place ProgramPlaces::ofValue(const Program& program, std::size_t function, ValueId value) const
+{
+    const Value& known = program.functions[function][value];
+    if (known.producer.valid())
+        return ofOp(function, known.producer);
+    const bool isArgument = known.block == BlockId(std::int32_t{0}) && function < functions.size()
+        && known.index < functions[function].arguments.size();
+    return isArgument ? functions[function].arguments[known.index] : Place();
 }
 
 void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindings)
@@ -318,6 +352,16 @@ void FunctionReader::readOp(const SyntaxOp& op, Bindings& bindings)
 {
     if (op.broken || m_problems.full())
         return;
+    // What was made since the last op is of the op around this one.
+    m_opOffsets.resize(m_function.ops.size(), m_opOffset);
+    const std::size_t around = std::exchange(m_opOffset, op.offset);
+    readKnown(op, bindings);
+    m_opOffsets.resize(m_function.ops.size(), m_opOffset);
+    m_opOffset = around;
+}
+
+void FunctionReader::readKnown(const SyntaxOp& op, Bindings& bindings)
+{
     if (++m_opsRead > kMostOps) {
         if (m_opsRead == kMostOps + 1)
             m_problems.report(

@@ -2,8 +2,27 @@
 #include "core/text/report.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace meshwright {
+
+TextLines::TextLines(std::string_view text, std::string file)
+    : m_file(std::move(file))
+    , m_starts{0}
+{
+    for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+        m_starts.push_back(at + 1);
+}
+
+std::vector<Place> TextLines::placesOf(const std::vector<std::size_t>& offsets) const
+{
+    std::vector<Place> places;
+    for (const std::size_t offset : offsets) {
+        const auto line = std::prev(std::upper_bound(m_starts.begin(), m_starts.end(), offset));
+        places.push_back({m_file, static_cast<int>(line - m_starts.begin()) + 1, static_cast<int>(offset - *line) + 1, {}});
+    }
+    return places;
+}
 
 Place TextProblems::placeOf(std::size_t offset) const
 {

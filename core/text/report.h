@@ -6,8 +6,20 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshwright {
+
+/// The lines of a text, for many places in it.
+class TextLines {
+public:
+    TextLines(std::string_view text, std::string file);
+    std::vector<Place> placesOf(const std::vector<std::size_t>& offsets) const;
+
+private:
+    std::string m_file;
+    std::vector<std::size_t> m_starts; ///< of each line
+};
 
 /// Collects the problems of one text and finds their lines and columns.
 class TextProblems {

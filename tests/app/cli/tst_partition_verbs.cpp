@@ -69,6 +69,11 @@ private Q_SLOTS:
     void propagateWritesAProgram();
     void propagateExplains();
     void propagateSteps();
+    void everyStrategy_data();
+    void everyStrategy();
+    void explicitTypes();
+    void explicitErrors();
+    void tiles();
     void partitionNarrates();
     void partitionJson();
     void passByPass();
@@ -260,10 +265,12 @@ void TestPartitionVerbs::propagateExplains()
         QVERIFY2(outcome.out.contains("dim 0 by y"), outcome.out);
     }
     const Outcome argument = run({"propagate", "-", "--explain", "lhs"}, kProduct);
-    QVERIFY2(argument.out.contains("lhs (%arg0): annotated (sdy.sharding of %lhs)"), argument.out);
+    QVERIFY2(argument.out.contains("lhs (%arg0): annotated (sdy.sharding of %lhs) at standard input:"), argument.out);
     const Outcome chain = run({"propagate", example("mlp.mlir"), "--explain", "%3"});
-    QVERIFY2(
-        chain.out.contains("    x (%arg3): annotated (sdy.sharding of %arg3)\n    -> %0 by dot_general, factor i"), chain.out);
+    QVERIFY2(chain.out.contains("    x (%arg3): annotated (sdy.sharding of %arg3) at "), chain.out);
+    QVERIFY2(chain.out.contains(
+                 "\n    -> %0 by dot_general, factor i, basic, pass-through, forward, op priority 2, user priority 0 at "),
+        chain.out);
     const Outcome json = run({"propagate", example("mlp.mlir"), "--explain", "%3", "--format", "json"});
     QCOMPARE(errorsAgainst("propagation-1.json", json.out), QStringList());
     QCOMPARE(jsonOf(json)["functions"][0]["values"].toArray().size(), 1);
@@ -279,6 +286,92 @@ void TestPartitionVerbs::propagateSteps()
     QVERIFY(steps.size() > 10);
     QCOMPARE(steps[0]["step"].toString(), QString("by the user"));
     QVERIFY(!jsonOf(outcome)["functions"][0].toObject().contains("values"));
+}
+
+void TestPartitionVerbs::everyStrategy_data()
+{
+    QTest::addColumn<QString>("strategy");
+    for (const char* name : {"pipeline", "basic", "basic-conservative", "aggressive", "op-priority", "user-priority"})
+        QTest::newRow(name) << name;
+}
+
+void TestPartitionVerbs::everyStrategy()
+{
+    QFETCH(QString, strategy);
+    const Outcome outcome = run({"propagate", example("mlp.mlir"), "--strategy", strategy, "--format", "json"});
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(errorsAgainst("propagation-1.json", outcome.out), QStringList());
+    QCOMPARE(jsonOf(outcome)["strategy"].toString(), strategy);
+    // The whole pipeline is what nobody has to ask for.
+    if (strategy == "pipeline")
+        QCOMPARE(run({"propagate", example("mlp.mlir"), "--format", "json"}).out, outcome.out);
+}
+
+namespace {
+
+constexpr const char* kAmbiguous = R"(sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%lhs: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}, %rhs: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.dot_general %lhs, %rhs, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+)";
+
+} // namespace
+
+void TestPartitionVerbs::explicitTypes()
+{
+    const QByteArray good = QByteArray(kAmbiguous).replace("[{\"y\"}, {}]", "[{}, {}]");
+    const Outcome outcome = run({"propagate", "-", "--mode", "explicit"}, good);
+    QVERIFY2(outcome.code == 0, outcome.err);
+    QVERIFY2(outcome.out.contains("[{\"x\"}, {}]"), outcome.out);
+    const Outcome why = run({"propagate", "-", "--mode", "explicit", "--explain", "%0"}, good);
+    QVERIFY2(why.out.contains("%0 of main: f32[8@x,8]\n  by dot_general of lhs (%arg0) f32[8@x,16@y]"), why.out);
+    const Outcome json = run({"propagate", "-", "--mode", "explicit", "--format", "json"}, good);
+    QCOMPARE(errorsAgainst("types-1.json", json.out), QStringList());
+    QCOMPARE(run({"propagate", "-", "--mode", "explicit", "--explain", "%9"}, good).code, 2);
+    QCOMPARE(run({"propagate", "-", "--mode", "implicit"}, good).code, 2);
+}
+
+void TestPartitionVerbs::explicitErrors()
+{
+    const Outcome outcome = run({"propagate", "-", "--mode", "explicit"}, kAmbiguous);
+    QCOMPARE(outcome.code, 3);
+    QVERIFY(outcome.out.isEmpty());
+    QVERIFY2(outcome.err.contains("standard input:3:"), outcome.err);
+    QVERIFY2(outcome.err.contains("MW1252: Contracting dimensions are sharded"), outcome.err);
+    // 4 x 8 floats on each device.
+    QVERIFY2(outcome.err.contains("P('x', 'y'): reduce-scatter over y of the result, 128 B per device"), outcome.err);
+    const Outcome json = run({"propagate", "-", "--mode", "explicit", "--format", "json"}, kAmbiguous);
+    QCOMPARE(json.code, 3);
+    QCOMPARE(errorsAgainst("types-1.json", json.out), QStringList());
+    const QJsonValue problem = jsonOf(json)["functions"][0]["problems"][0];
+    QCOMPARE(problem["line"].toInt(), 3);
+    QVERIFY(problem["choices"].toArray().size() >= 4);
+    const Outcome checked = run({"check", "--explicit", "-"}, kAmbiguous);
+    QCOMPARE(checked.code, 3);
+    QVERIFY2(checked.err.contains("standard input:3:8: error MW1252"), checked.err);
+    QCOMPARE(run({"check", "--explicit", "-"}, QByteArray(kAmbiguous).replace("[{\"y\"}, {}]", "[{}, {}]")).code, 0);
+}
+
+void TestPartitionVerbs::tiles()
+{
+    constexpr const char* kTiled
+        = R"(func.func @main(%x: tensor<7x4xf32> {mhlo.sharding = "{devices=[2,1]<=[2]}"}) -> tensor<4x7xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<7x4xf32>) -> tensor<4x7xf32>
+  return %0 : tensor<4x7xf32>
+}
+)";
+    const Outcome outcome = run({"propagate", "-", "--mode", "gspmd"}, kTiled);
+    QVERIFY2(outcome.code == 0, outcome.err);
+    QVERIFY2(outcome.out.contains("mhlo.sharding = \"{devices=[1,2]<=[2]}\""), outcome.out); // 7 does not divide: it stays
+    const Outcome why = run({"propagate", "-", "--mode", "gspmd", "--explain", "%0"}, kTiled);
+    QVERIFY2(why.out.contains("annotated {devices=[2,1]<=[2]}\n  -> %0 {devices=[1,2]<=[2]} by transpose, forward"), why.out);
+    QCOMPARE(
+        errorsAgainst("tiles-1.json", run({"propagate", "-", "--mode", "gspmd", "--format", "json"}, kTiled).out), QStringList());
+    const Outcome bad = run({"propagate", "-", "--mode", "gspmd"}, QByteArray(kTiled).replace("[2,1]<=[2]", "[2]<=[2]"));
+    QCOMPARE(bad.code, 3);
+    QVERIFY2(bad.err.contains("MW1154"), bad.err);
+    QCOMPARE(run({"propagate", "-", "--mode", "gspmd", "--explain", "%9"}, kTiled).code, 2);
 }
 
 void TestPartitionVerbs::partitionNarrates()

@@ -347,12 +347,14 @@ void TestExplicitTypes::everyChoiceIsLegal()
 
 void TestExplicitTypes::goesOnAfterAnError()
 {
-    Program program = programOf("8x4 [{}, {\"y\"}]; 4x8 [{\"y\"}, {}]; 8x8 [{\"x\"}, {}]", "8x8xf32",
+    // The product goes on as P('x'), the whole sum: that fits c, and not d.
+    Program program = programOf("8x4 [{\"x\"}, {\"y\"}]; 4x8 [{\"y\"}, {}]; 8x8 [{\"x\"}, {}]; 8x8 [{\"y\"}, {}]", "8x8xf32",
         "%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x8xf32>) -> "
         "tensor<8x8xf32>\n"
-        "%r = stablehlo.add %0, %c : tensor<8x8xf32>");
+        "%1 = stablehlo.add %0, %c : tensor<8x8xf32>\n%r = stablehlo.add %1, %d : tensor<8x8xf32>");
     const auto findings = findingsOf(program);
-    QCOMPARE(findings.size(), std::size_t{2}); // the product goes on as P('y'), which does not fit P('x')
+    QCOMPARE(findings.size(), std::size_t{2});
+    QVERIFY2(findings[0].problem.fix.ends_with("; the rest is checked with P('x',)"), findings[0].problem.fix.c_str());
     QCOMPARE(QString::fromStdString(findings[1].problem.id), QString("MW1250"));
 }
 

@@ -87,6 +87,7 @@ private Q_SLOTS:
     void wrongSharding();
     void noMesh();
     void conflicts();
+    void partialSumOfAProduct();
     void reasonsLeadBack();
 };
 
@@ -473,6 +474,23 @@ void TestPropagate::reasonsLeadBack()
 }
 
 /// The way back to the annotation link by link, for every axis.
+/// semantics.md 8.1: Z = X + Y, R = Z W; everything follows from X.
+void TestPropagate::partialSumOfAProduct()
+{
+    Sketch s("a=2,b=2");
+    const ValueId x = s.arg("x", {8, 8}, "[{a}, {b}]");
+    const ValueId y = s.arg("y", {8, 8});
+    const ValueId w = s.arg("w", {8, 8});
+    const ValueId z = s.b.binary(OpKind::Add, x, y);
+    const ValueId r = s.matmul(z, w);
+    s.b.setResults({r});
+    s.run();
+    QCOMPARE(s.text(y), QString("[{a}, {b}]"));
+    QCOMPARE(s.text(z), QString("[{a}, {b}]"));
+    QCOMPARE(s.text(w), QString("[{b}, {}]"));
+    QCOMPARE(s.text(r), QString("[{a}, {}]"));
+}
+
 void TestPropagate::waysBackToTheUser()
 {
     Sketch s("data=4,model=2");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/training.h"
 #include "core/program/builder.h"
+#include "core/program/transform.h"
 #include "core/program/verify.h"
 #include "core/propagate/propagate.h"
 #include "tests/core/propagate/sharding_text.h"
@@ -8,6 +9,7 @@
 #include <QElapsedTimer>
 #include <QTest>
 
+#include <algorithm>
 #include <random>
 
 using namespace meshwright;
@@ -68,6 +70,45 @@ Function randomProgram(std::mt19937& random, const Mesh& mesh)
     return function;
 }
 
+/// The sharding with the mesh's axes in another order: axis i of the old mesh is axis `to[i]` of the new one.
+TensorSharding relabelled(TensorSharding sharding, const std::vector<std::int32_t>& to)
+{
+    const auto rename = [&](AxisRefs& axes) {
+        for (AxisRef& axis : axes)
+            axis.axis = to[static_cast<std::size_t>(axis.axis)];
+    };
+    for (DimSharding& dim : sharding.dims)
+        rename(dim.axes);
+    rename(sharding.replicated);
+    rename(sharding.unreduced);
+    std::sort(sharding.replicated.begin(), sharding.replicated.end());
+    std::sort(sharding.unreduced.begin(), sharding.unreduced.end());
+    return sharding;
+}
+
+/// Two functions side by side in one; the values of the second come behind those of the first.
+Function together(const Function& first, const Function& second)
+{
+    Function both;
+    Builder b(both);
+    std::vector<ValueId> results;
+    std::vector<std::vector<ValueId>> arguments;
+    for (const Function* function : {&first, &second}) {
+        arguments.emplace_back();
+        for (const ValueId argument : function->arguments()) {
+            arguments.back().push_back(b.argument((*function)[argument].type));
+            both[arguments.back().back()].sharding = (*function)[argument].sharding;
+            both[arguments.back().back()].annotation = (*function)[argument].annotation;
+        }
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+        for (const ValueId result : inlineCall(b, i == 0 ? first : second, arguments[i]))
+            results.push_back(result);
+    }
+    b.setResults(results);
+    return both;
+}
+
 } // namespace
 
 class TestPropagateProperties : public QObject {
@@ -76,6 +117,9 @@ class TestPropagateProperties : public QObject {
 private Q_SLOTS:
     void randomPrograms_data();
     void randomPrograms();
+    void namesOfAxesDoNotMatter();
+    void unrelatedOpsDoNotMatter();
+    void moreIsKnownAtEachLevel();
     void largeProgram();
     void trainingSteps_data();
     void trainingSteps();
@@ -135,6 +179,83 @@ void TestPropagateProperties::randomPrograms()
         for (std::size_t i = 0; i < once.values.size(); ++i)
             QCOMPARE(
                 textOf(function.values[i].sharding, meshes.front().mesh), textOf(once.values[i].sharding, meshes.front().mesh));
+    }
+}
+
+void TestPropagateProperties::namesOfAxesDoNotMatter()
+{
+    const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
+    const std::vector<NamedMesh> others = {{"mesh", valueOf(parseMesh("z=4,x=2,y=3"))}};
+    const std::vector<std::int32_t> to = {1, 2, 0};
+    for (unsigned seed = 100; seed < 140; ++seed) {
+        std::mt19937 random(seed);
+        Function function = randomProgram(random, meshes.front().mesh);
+        Function other = function;
+        for (Value& value : other.values) {
+            if (value.sharding)
+                value.sharding = relabelled(*value.sharding, to);
+        }
+        QVERIFY(propagate(function, meshes));
+        QVERIFY(propagate(other, others));
+        for (std::size_t i = 0; i < function.values.size(); ++i)
+            QCOMPARE(textOf(other.values[i].sharding, others.front().mesh),
+                textOf(relabelled(*function.values[i].sharding, to), others.front().mesh));
+    }
+}
+
+/// Ops of two programs that have nothing to do with each other, in any order that keeps that of each.
+void TestPropagateProperties::unrelatedOpsDoNotMatter()
+{
+    const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
+    for (unsigned seed = 200; seed < 230; ++seed) {
+        std::mt19937 random(seed);
+        const Function first = randomProgram(random, meshes.front().mesh);
+        const Function second = randomProgram(random, meshes.front().mesh);
+        Function inOrder = together(first, second);
+        Function mixed = inOrder;
+        std::vector<OpId> ops = mixed.body().ops;
+        const auto border = ops.begin() + static_cast<std::ptrdiff_t>(first.body().ops.size());
+        std::vector<OpId> shuffled;
+        for (auto a = ops.begin(), b = border; a != border || b != ops.end();)
+            shuffled.push_back(b == ops.end() || (a != border && random() % 2 == 0) ? *a++ : *b++);
+        mixed.body().ops = shuffled;
+        QVERIFY(verify(mixed, meshes).empty());
+        QVERIFY(propagate(inOrder, meshes));
+        QVERIFY(propagate(mixed, meshes));
+        // Copies of constants are numbered in order of the ops: only what both began with is compared.
+        for (const OpId op : inOrder.body().ops) {
+            for (const ValueId value : inOrder[op].results) {
+                if (value.at() < first.values.size() + second.values.size() && inOrder[op].kind != OpKind::Constant)
+                    QCOMPARE(
+                        textOf(mixed[value].sharding, meshes.front().mesh), textOf(inOrder[value].sharding, meshes.front().mesh));
+            }
+        }
+    }
+}
+
+/// What a strategy finds is the beginning of what the next one finds, where that one only goes on from there.
+void TestPropagateProperties::moreIsKnownAtEachLevel()
+{
+    const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
+    for (unsigned seed = 300; seed < 340; ++seed) {
+        std::mt19937 random(seed);
+        Function basic = randomProgram(random, meshes.front().mesh);
+        Function aggressive = basic;
+        QVERIFY(propagate(basic, meshes, PropagationStrategy::Basic));
+        QVERIFY(propagate(aggressive, meshes, PropagationStrategy::Aggressive));
+        for (std::size_t i = 0; i < std::min(basic.values.size(), aggressive.values.size()); ++i) {
+            if (!basic.values[i].sharding || basic.values[i].producer.valid())
+                continue;
+            QVERIFY(aggressive.values[i].sharding);
+            for (std::size_t dim = 0; dim < 2; ++dim) {
+                const AxisRefs& less = basic.values[i].sharding->dims[dim].axes;
+                const AxisRefs& more = aggressive.values[i].sharding->dims[dim].axes;
+                // The last axis may have grown: a:(1)2 becomes a.
+                QVERIFY(less.size() <= more.size());
+                for (std::size_t axis = 0; axis < less.size(); ++axis)
+                    QVERIFY(isPrefixOf(less[axis], more[axis]));
+            }
+        }
     }
 }
 
