@@ -280,26 +280,26 @@ void TestProgramWriter::op_data()
     row(
         "all_reduce",
         [](Builder& b) {
-            return collective(b, OpKind::AllReduce, {{kY}, {}, {}, ReduceKind::Sum, {}, {}, {}}, sharded({{kX}, {}}));
+            return collective(b, OpKind::AllReduce, {{kY}, {}, {}, ReduceKind::Sum, {}, {}, {}, {}}, sharded({{kX}, {}}));
         },
         "%0 = sdy.all_reduce {\"y\"} %arg0 out_sharding=<@mesh, [{\"x\"}, {}]> : tensor<8x4xf32>");
     row(
         "all_gather",
         [](Builder& b) {
-            return collective(b, OpKind::AllGather, {{kX}, {{kX}, {}}, {}, ReduceKind::Sum, {}, {}, {}}, sharded({{}, {}}));
+            return collective(b, OpKind::AllGather, {{kX}, {{kX}, {}}, {}, ReduceKind::Sum, {}, {}, {}, {}}, sharded({{}, {}}));
         },
         "%0 = sdy.all_gather [{\"x\"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : (tensor<8x4xf32>) -> tensor<16x4xf32>");
     row(
         "all_slice",
         [](Builder& b) {
-            return collective(b, OpKind::AllSlice, {{kX}, {{}, {kX}}, {}, ReduceKind::Sum, {}, {}, {}}, sharded({{}, {kX}}));
+            return collective(b, OpKind::AllSlice, {{kX}, {{}, {kX}}, {}, ReduceKind::Sum, {}, {}, {}, {}}, sharded({{}, {kX}}));
         },
         "%0 = sdy.all_slice [{}, {\"x\"}] %arg0 out_sharding=<@mesh, [{}, {\"x\"}]> : (tensor<8x4xf32>) -> tensor<8x2xf32>");
     row(
         "reduce_scatter",
         [](Builder& b) {
             return collective(b, OpKind::ReduceScatter,
-                {{kY}, {{kY}, {}}, {}, ReduceKind::Max, {}, {}, {"grad.w", "dot_general", "", "sharding.x"}},
+                {{kY}, {{kY}, {}}, {}, ReduceKind::Max, {}, {}, {}, {"grad.w", "dot_general", "", "sharding.x"}},
                 sharded({{kY}, {}}));
         },
         "%0 = sdy.reduce_scatter [{\"y\"}, {}] %arg0 out_sharding=<@mesh, [{\"y\"}, {}]> {mw.cause = {annotation = "
@@ -308,13 +308,13 @@ void TestProgramWriter::op_data()
     row(
         "all_to_all",
         [](Builder& b) {
-            return collective(b, OpKind::AllToAll, {{kX}, {}, {{{kX}, 0, 1}}, ReduceKind::Sum, {}, {}, {}}, sharded({{}, {kX}}));
+            return collective(b, OpKind::AllToAll, {{kX}, {}, {{{kX}, 0, 1}}, ReduceKind::Sum, {}, {}, {}, {}}, sharded({{}, {kX}}));
         },
         "%0 = sdy.all_to_all [{\"x\"}: 0->1] %arg0 out_sharding=<@mesh, [{}, {\"x\"}]> : (tensor<8x4xf32>) -> tensor<16x2xf32>");
     row(
         "collective_permute",
         [](Builder& b) {
-            return collective(b, OpKind::CollectivePermute, {{}, {}, {}, ReduceKind::Sum, {8, 4}, {1, 0, 2, 3, 4, 5, 6, 7}, {}},
+            return collective(b, OpKind::CollectivePermute, {{}, {}, {}, ReduceKind::Sum, {8, 4}, {1, 0, 2, 3, 4, 5, 6, 7}, {}, {}},
                 sharded({{kX}, {}}));
         },
         "%0 = sdy.collective_permute %arg0 out_sharding=<@mesh, [{\"x\"}, {}]> {mw.sources = array<i64: 1, 0, 2, 3, 4, 5, 6, 7>} "
@@ -322,7 +322,7 @@ void TestProgramWriter::op_data()
     row(
         "reshard",
         [](Builder& b) {
-            return collective(b, OpKind::Reshard, {{}, {}, {}, ReduceKind::Sum, {16, 2}, {}, {}}, sharded({{}, {kX}}));
+            return collective(b, OpKind::Reshard, {{}, {}, {}, ReduceKind::Sum, {16, 2}, {}, {}, {}}, sharded({{}, {kX}}));
         },
         "%0 = sdy.reshard %arg0 <@mesh, [{}, {\"x\"}]> : (tensor<8x4xf32>) -> tensor<16x2xf32>");
     row(
@@ -330,7 +330,7 @@ void TestProgramWriter::op_data()
         [](Builder& b) {
             TensorSharding sharding = sharded({{}, {}});
             sharding.unreduced = {kX};
-            return collective(b, OpKind::Reshard, {{kX}, {}, {}, ReduceKind::Sum, {8, 4}, {}, {}}, sharding);
+            return collective(b, OpKind::Reshard, {{kX}, {}, {}, ReduceKind::Sum, {8, 4}, {}, {}, {}}, sharding);
         },
         "%0 = sdy.replicated_to_unreduced {\"x\"} %arg0 out_sharding=<@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x4xf32>");
     row(
@@ -338,7 +338,7 @@ void TestProgramWriter::op_data()
         [](Builder& b) {
             TensorSharding sharding = sharded({{}, {}});
             sharding.unreduced = {kX};
-            return collective(b, OpKind::Reshard, {{kX}, {{kX}, {}}, {}, ReduceKind::Sum, {8, 4}, {}, {}}, sharding);
+            return collective(b, OpKind::Reshard, {{kX}, {{kX}, {}}, {}, ReduceKind::Sum, {8, 4}, {}, {}, {}}, sharding);
         },
         "%0 = sdy.sharded_to_unreduced [{\"x\"}, {}] %arg0 out_sharding=<@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x4xf32>");
 }

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/program/builder.h"
+#include "core/sharding/partition_spec.h"
+#include "tests/random_shardings.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace meshwright::test {
+
+/// What a random program is made from: a mesh and one number for each argument and each op. Every list of numbers makes a sound program, so
+/// numbers can be left out one by one.
+struct Recipe {
+    std::vector<std::int64_t> mesh; ///< sizes of the axes x, y, z
+    std::vector<std::uint64_t> arguments;
+    std::vector<std::uint64_t> ops;
+    DType dtype = DType::S32;
+};
+
+inline Recipe randomRecipe(std::uint64_t seed)
+{
+    tests::Random random(seed);
+    Recipe recipe;
+    std::int64_t devices = 1;
+    for (std::int64_t axis = tests::pick(random, 1, 3); axis > 0; --axis) {
+        const std::int64_t size = tests::pick(random, 1, 12);
+        if (devices * size <= 12) {
+            recipe.mesh.push_back(size);
+            devices *= size;
+        }
+    }
+    recipe.dtype = tests::chance(random, 75) ? DType::S32 : DType::F32;
+    for (std::int64_t i = tests::pick(random, 1, 4); i > 0; --i)
+        recipe.arguments.push_back(random());
+    for (std::int64_t i = tests::pick(random, 2, 14); i > 0; --i)
+        recipe.ops.push_back(random());
+    return recipe;
+}
+
+/// Builds a recipe's program: arguments with random shardings that divide them, then ops on whatever values there are.
+class RandomProgram {
+public:
+    explicit RandomProgram(const Recipe& recipe)
+        : m_recipe(recipe)
+        , m_builder(m_function)
+    {
+        const char* names[] = {"x", "y", "z"};
+        std::vector<MeshAxis> axes;
+        for (std::size_t i = 0; i < recipe.mesh.size(); ++i)
+            axes.push_back({names[i], recipe.mesh[i]});
+        m_mesh = valueOf(Mesh::create(std::move(axes)));
+        m_function.name = "main";
+        for (const std::uint64_t seed : recipe.arguments)
+            addArgument(seed);
+        if (m_values.empty())
+            m_values.push_back(m_builder.splat(typeOf({m_mesh.deviceCount()}), 1.0));
+        for (const std::uint64_t seed : recipe.ops)
+            addOp(seed);
+    }
+
+    Program program()
+    {
+        Program program;
+        program.meshes = {{"mesh", m_mesh}};
+        // The last values are results: what they use is alive.
+        std::vector<ValueId> results(m_values.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, m_values.size())), m_values.end());
+        m_builder.setResults(std::move(results));
+        program.functions = {m_function};
+        return program;
+    }
+
+private:
+    static constexpr std::int64_t kMostElements = 6000;
+
+    TensorType typeOf(Shape shape) const { return {m_recipe.dtype, std::move(shape)}; }
+    const Shape& shapeOf(ValueId value) const { return m_builder.type(value).shape; }
+
+    static bool isSmall(const Shape& shape) { return elementCount(shape) <= kMostElements; }
+
+    /// The number of devices or twice that: every axis and every product of axes divides it.
+    std::int64_t size(tests::Random& random) const { return m_mesh.deviceCount() * tests::pick(random, 1, 2); }
+
+    TensorSharding sharding(tests::Random& random, std::size_t rank) const
+    {
+        tests::RandomLimits limits;
+        limits.unreduced = false;
+        return tests::randomSharding(random, rank, m_mesh, limits);
+    }
+
+    bool divides(const Shape& shape, const TensorSharding& sharding) const
+    {
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            if (shape[dim] % shardCount(sharding.dims[dim].axes) != 0)
+                return false;
+        }
+        return true;
+    }
+
+    void addArgument(std::uint64_t seed)
+    {
+        tests::Random random(seed);
+        Shape shape;
+        for (std::int64_t rank = tests::pick(random, 0, 3); rank > 0; --rank) {
+            shape.push_back(size(random));
+            if (!isSmall(shape))
+                shape.pop_back();
+        }
+        const ValueId argument = m_builder.argument(typeOf(shape), "", Role::Input);
+        if (tests::chance(random, 80))
+            m_function[argument].sharding = sharding(random, shape.size());
+        m_values.push_back(argument);
+    }
+
+    ValueId any(tests::Random& random) const
+    {
+        return m_values[static_cast<std::size_t>(tests::pick(random, 0, static_cast<std::int64_t>(m_values.size()) - 1))];
+    }
+
+    /// A value of this shape: one that there is, or a constant.
+    ValueId like(tests::Random& random, const Shape& shape)
+    {
+        std::vector<ValueId> same;
+        for (const ValueId value : m_values) {
+            if (shapeOf(value) == shape)
+                same.push_back(value);
+        }
+        if (same.empty() || tests::chance(random, 10))
+            return m_builder.splat(typeOf(shape), static_cast<double>(tests::pick(random, -3, 3)));
+        return same[static_cast<std::size_t>(tests::pick(random, 0, static_cast<std::int64_t>(same.size()) - 1))];
+    }
+
+    std::size_t anyDim(tests::Random& random, std::size_t rank) const
+    {
+        return static_cast<std::size_t>(tests::pick(random, 0, static_cast<std::int64_t>(rank) - 1));
+    }
+
+    /// Keeps numbers small, so that no order of sums matters to integers and none overflows.
+    ValueId bounded(ValueId value)
+    {
+        return m_builder.binary(OpKind::Remainder, value, m_builder.splat(TensorType(m_builder.type(value)), 97.0));
+    }
+
+    void keep(ValueId value) { m_values.push_back(value); }
+
+    ValueId index(std::int64_t value) { return m_builder.splat({DType::S32, {}}, static_cast<double>(value)); }
+
+    void addOp(std::uint64_t seed)
+    {
+        tests::Random random(seed);
+        const ValueId a = any(random);
+        using Make = void (RandomProgram::*)(tests::Random&, ValueId);
+        static constexpr Make kMakes[] = {&RandomProgram::binary, &RandomProgram::binary, &RandomProgram::unary, &RandomProgram::chosen,
+            &RandomProgram::broadcast, &RandomProgram::reshape, &RandomProgram::transpose, &RandomProgram::reduce, &RandomProgram::reduce,
+            &RandomProgram::dot, &RandomProgram::dot, &RandomProgram::dot, &RandomProgram::slice, &RandomProgram::pad,
+            &RandomProgram::concatenate, &RandomProgram::reverse, &RandomProgram::dynamicSlice, &RandomProgram::dynamicUpdate,
+            &RandomProgram::gather, &RandomProgram::scatter, &RandomProgram::iota, &RandomProgram::constrain, &RandomProgram::loop};
+        (this->*kMakes[static_cast<std::size_t>(tests::pick(random, 0, static_cast<std::int64_t>(std::size(kMakes)) - 1))])(random, a);
+    }
+
+    void binary(tests::Random& random, ValueId a)
+    {
+        const OpKind kinds[] = {OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Maximum, OpKind::Minimum};
+        const OpKind kind = kinds[tests::pick(random, 0, 4)];
+        keep(bounded(m_builder.binary(kind, a, like(random, Shape(shapeOf(a))))));
+    }
+
+    void unary(tests::Random& random, ValueId a)
+    {
+        const OpKind kinds[] = {OpKind::Negate, OpKind::Abs, OpKind::Sign};
+        keep(m_builder.unary(kinds[tests::pick(random, 0, 2)], a));
+    }
+
+    void chosen(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        const ValueId less = m_builder.compare(CompareDirection::Less, a, like(random, shape));
+        keep(m_builder.select(less, like(random, shape), a));
+    }
+
+    void broadcast(tests::Random& random, ValueId a)
+    {
+        Shape shape = shapeOf(a);
+        const std::size_t at = anyDim(random, shape.size() + 1);
+        shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at), size(random));
+        if (!isSmall(shape))
+            return;
+        std::vector<std::size_t> dims;
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            if (dim != at)
+                dims.push_back(dim);
+        }
+        keep(m_builder.broadcast(a, shape, dims));
+    }
+
+    void reshape(tests::Random& random, ValueId a)
+    {
+        Shape shape = shapeOf(a);
+        if (shape.empty())
+            return;
+        const std::size_t dim = anyDim(random, shape.size());
+        if (dim + 1 < shape.size() && tests::chance(random, 50)) {
+            shape[dim] *= shape[dim + 1];
+            shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1);
+        } else {
+            std::vector<std::int64_t> factors;
+            for (std::int64_t factor = 1; factor <= shape[dim]; ++factor) {
+                if (shape[dim] % factor == 0)
+                    factors.push_back(factor);
+            }
+            const std::int64_t factor = factors[anyDim(random, factors.size())];
+            shape[dim] /= factor;
+            shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim) + (tests::chance(random, 50) ? 1 : 0), factor);
+        }
+        if (shape.size() <= 4)
+            keep(m_builder.reshape(a, shape));
+    }
+
+    void transpose(tests::Random& random, ValueId a)
+    {
+        std::vector<std::size_t> permutation(shapeOf(a).size());
+        std::iota(permutation.begin(), permutation.end(), std::size_t{0});
+        std::shuffle(permutation.begin(), permutation.end(), random);
+        keep(m_builder.transpose(a, permutation));
+    }
+
+    void reduce(tests::Random& random, ValueId a)
+    {
+        std::vector<std::size_t> dims;
+        for (std::size_t dim = 0; dim < shapeOf(a).size(); ++dim) {
+            if (tests::chance(random, 50))
+                dims.push_back(dim);
+        }
+        const ReduceKind kinds[] = {ReduceKind::Sum, ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min};
+        keep(bounded(m_builder.reduce(kinds[tests::pick(random, 0, 3)], a, dims)));
+    }
+
+    void dot(tests::Random& random, ValueId a)
+    {
+        const ValueId b = any(random);
+        DotAttributes attributes;
+        attributes.resultType = attributes.operandType = m_recipe.dtype;
+        std::vector<bool> taken(shapeOf(b).size());
+        std::int64_t elements = 1;
+        for (std::size_t dim = 0; dim < shapeOf(a).size(); ++dim) {
+            bool isFree = true;
+            for (std::size_t other = 0; other < taken.size() && isFree; ++other) {
+                if (taken[other] || shapeOf(a)[dim] != shapeOf(b)[other] || tests::chance(random, 40))
+                    continue;
+                const bool isBatch = tests::chance(random, 35);
+                (isBatch ? attributes.lhsBatch : attributes.lhsContracting).push_back(dim);
+                (isBatch ? attributes.rhsBatch : attributes.rhsContracting).push_back(other);
+                taken[other] = true;
+                isFree = false;
+                elements *= isBatch ? shapeOf(a)[dim] : 1;
+            }
+            elements *= isFree ? shapeOf(a)[dim] : 1;
+        }
+        for (std::size_t other = 0; other < taken.size(); ++other)
+            elements *= taken[other] ? 1 : shapeOf(b)[other];
+        const std::size_t rank = shapeOf(a).size() + shapeOf(b).size() - attributes.lhsBatch.size() - 2 * attributes.lhsContracting.size();
+        if (elements <= kMostElements && rank <= 4)
+            keep(bounded(m_builder.dot(a, b, attributes)));
+    }
+
+    void slice(tests::Random& random, ValueId a)
+    {
+        SliceAttributes attributes;
+        for (const std::int64_t n : shapeOf(a)) {
+            const bool isWhole = tests::chance(random, 40);
+            const std::int64_t start = isWhole ? 0 : tests::pick(random, 0, n / 2);
+            attributes.starts.push_back(start);
+            attributes.limits.push_back(isWhole ? n : start + n / 2);
+            attributes.strides.push_back(isWhole ? 1 : tests::pick(random, 1, 2));
+            if (attributes.limits.back() == start)
+                attributes.limits.back() = n;
+        }
+        keep(m_builder.add(OpKind::Slice, {a}, attributes));
+    }
+
+    void pad(tests::Random& random, ValueId a)
+    {
+        PadAttributes attributes;
+        Shape shape = shapeOf(a);
+        for (std::int64_t& n : shape) {
+            const bool isWhole = tests::chance(random, 50);
+            attributes.low.push_back(isWhole ? 0 : tests::pick(random, 0, n));
+            attributes.high.push_back(isWhole ? 0 : n - attributes.low.back());
+            attributes.interior.push_back(0);
+            n += attributes.low.back() + attributes.high.back();
+        }
+        if (isSmall(shape))
+            keep(m_builder.add(OpKind::Pad, {a, m_builder.splat(typeOf({}), 7.0)}, attributes));
+    }
+
+    void concatenate(tests::Random& random, ValueId a)
+    {
+        Shape shape = shapeOf(a);
+        if (shape.empty())
+            return;
+        const std::size_t dim = anyDim(random, shape.size());
+        const ValueId b = like(random, shape);
+        shape[dim] *= 2;
+        if (isSmall(shape))
+            keep(m_builder.add(OpKind::Concatenate, {a, b}, ConcatenateAttributes{dim}));
+    }
+
+    void reverse(tests::Random& random, ValueId a)
+    {
+        if (!shapeOf(a).empty())
+            keep(m_builder.add(OpKind::Reverse, {a}, ReverseAttributes{{anyDim(random, shapeOf(a).size())}}));
+    }
+
+    std::vector<ValueId> startsIn(tests::Random& random, const Shape& shape)
+    {
+        std::vector<ValueId> starts;
+        for (const std::int64_t n : shape)
+            starts.push_back(index(tests::pick(random, -1, n)));
+        return starts;
+    }
+
+    void dynamicSlice(tests::Random& random, ValueId a)
+    {
+        Shape sizes = shapeOf(a);
+        for (std::int64_t& n : sizes)
+            n = tests::chance(random, 50) ? n : std::max<std::int64_t>(n / 2, 1);
+        std::vector<ValueId> operands = startsIn(random, Shape(shapeOf(a)));
+        operands.insert(operands.begin(), a);
+        keep(m_builder.add(OpKind::DynamicSlice, std::move(operands), DynamicSliceAttributes{sizes}));
+    }
+
+    void dynamicUpdate(tests::Random& random, ValueId a)
+    {
+        Shape sizes = shapeOf(a);
+        for (std::int64_t& n : sizes)
+            n = tests::chance(random, 50) ? n : std::max<std::int64_t>(n / 2, 1);
+        const ValueId update = like(random, sizes);
+        std::vector<ValueId> operands = startsIn(random, Shape(shapeOf(a)));
+        operands.insert(operands.begin(), {a, update});
+        keep(m_builder.add(OpKind::DynamicUpdateSlice, std::move(operands)));
+    }
+
+    /// Row numbers 0 .. n - 1, a few times over.
+    ValueId rowNumbers(std::int64_t count, std::int64_t n)
+    {
+        const TensorType type{DType::S32, {count}};
+        const ValueId scaled = m_builder.binary(OpKind::Multiply, m_builder.iota(type, 0), m_builder.splat(type, 5.0));
+        return m_builder.binary(OpKind::Remainder, scaled, m_builder.splat(type, static_cast<double>(n)));
+    }
+
+    /// Rows of a table by their numbers, as an embedding has them.
+    void gather(tests::Random& random, ValueId a)
+    {
+        const Shape table = shapeOf(a);
+        if (table.size() != 2)
+            return;
+        const std::int64_t count = size(random);
+        GatherAttributes attributes;
+        attributes.dims.window = {1};
+        attributes.dims.collapsed = {0};
+        attributes.dims.indexMap = {0};
+        attributes.dims.indexVectorDim = 1;
+        attributes.sliceSizes = {1, table[1]};
+        if (isSmall({count, table[1]}))
+            keep(m_builder.add(OpKind::Gather, {a, rowNumbers(count, table[0])}, attributes));
+    }
+
+    void scatter(tests::Random& random, ValueId a)
+    {
+        const Shape table = shapeOf(a);
+        if (table.size() != 2)
+            return;
+        const std::int64_t count = size(random);
+        ScatterAttributes attributes;
+        attributes.dims.window = {1};
+        attributes.dims.collapsed = {0};
+        attributes.dims.indexMap = {0};
+        attributes.dims.indexVectorDim = 1;
+        attributes.combiner = ReduceKind::Sum;
+        if (isSmall({count, table[1]})) {
+            const ValueId updates = like(random, {count, table[1]});
+            keep(bounded(m_builder.add(OpKind::Scatter, {a, rowNumbers(count, table[0]), updates}, attributes)));
+        }
+    }
+
+    void iota(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        if (!shape.empty())
+            keep(bounded(m_builder.binary(OpKind::Add, a, m_builder.iota(typeOf(shape), anyDim(random, shape.size())))));
+    }
+
+    void constrain(tests::Random& random, ValueId a)
+    {
+        const TensorSharding wanted = sharding(random, shapeOf(a).size());
+        if (divides(shapeOf(a), wanted))
+            keep(m_builder.constrain(a, wanted, "constraint"));
+    }
+
+    /// carry = carry + slice, over the slices of a stacked operand.
+    void loop(tests::Random& random, ValueId a)
+    {
+        const Shape stacked = shapeOf(a);
+        if (stacked.empty() || stacked.front() > 24)
+            return;
+        const Shape slice(stacked.begin() + 1, stacked.end());
+        const ValueId first = like(random, slice);
+        RepeatAttributes attributes;
+        attributes.count = stacked.front();
+        attributes.carries = 1;
+        attributes.stacked = 1;
+        attributes.reversed = tests::chance(random, 30);
+        const OpId repeat = m_builder.beginRepeat(attributes, {first, a});
+        const std::vector<ValueId> body = m_function.blocks[m_function[repeat].bodies.front().at()].arguments;
+        m_builder.setBlock(m_function[repeat].bodies.front());
+        const ValueId next = bounded(m_builder.binary(OpKind::Add, body[0], body[1]));
+        m_builder.setResults({next, m_builder.unary(OpKind::Negate, next)});
+        for (const ValueId result : m_builder.endRepeat(repeat))
+            keep(result);
+    }
+
+    const Recipe& m_recipe;
+    Mesh m_mesh;
+    Function m_function;
+    Builder m_builder;
+    std::vector<ValueId> m_values;
+};
+
+} // namespace meshwright::test
