@@ -54,9 +54,8 @@ void SliceControls::setLayoutShown(const Layout& layout)
     const bool sameShape = layout.shape == m_layout.shape;
     m_layout = layout;
     const std::size_t rank = layout.shape.size();
-    setVisible(rank > 2);
     if (rank <= 2)
-        return;
+        return hide();
     if (!sameShape || m_rows->count() == 0) {
         m_cut = {rank - 2, rank - 1, Shape(rank, 0)};
         m_rows->clear();
@@ -70,6 +69,7 @@ void SliceControls::setLayoutShown(const Layout& layout)
         m_columns->setCurrentIndex(static_cast<int>(m_cut.columnDim));
     }
     rebuildSlices();
+    show(); // last: this lays the view out anew, which draws it with the new cut
 }
 
 std::optional<LayoutCut> SliceControls::cut() const
