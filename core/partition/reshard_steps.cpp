@@ -28,14 +28,14 @@ std::optional<AxisRefs> commonParts(std::span<const AxisRef> axes)
         for (auto cut = places.begin(); std::next(cut) != places.end(); ++cut) {
             const std::int64_t start = *cut;
             const std::int64_t end = *std::next(cut);
+            // Of a gap too: x:(1)2 and x:(3)2 of an axis of 6 are of no one grid.
+            if (end % start != 0)
+                return std::nullopt;
             const AxisRef part{axis, start, end / start};
             const bool used = std::any_of(axes.begin(), axes.end(),
                 [&, axis = axis](const AxisRef& a) { return a.axis == axis && a.pre <= start && end <= a.pre * a.size; });
-            if (!used)
-                continue;
-            if (end % start != 0)
-                return std::nullopt;
-            parts.push_back(part);
+            if (used)
+                parts.push_back(part);
         }
     }
     return parts;

@@ -14,6 +14,15 @@ bool collides(const AxisRef& a, const AxisRef& b)
     return a == b || overlaps(a, b);
 }
 
+/// False for parts of one axis that lie apart in no one grid of it: x:(1)2 and x:(3)2 of an axis of 6.
+bool canCoexist(const AxisRef& a, const AxisRef& b)
+{
+    if (a.axis != b.axis || overlaps(a, b))
+        return true;
+    const auto& [major, minor] = a.pre < b.pre ? std::pair(a, b) : std::pair(b, a);
+    return minor.pre % (major.pre * major.size) == 0;
+}
+
 bool contains(const AxisRef& whole, const AxisRef& part)
 {
     return whole == part || (whole.axis == part.axis && whole.pre <= part.pre && part.pre * part.size <= whole.pre * whole.size);
@@ -151,6 +160,8 @@ void compatibleMajorAxes(AxisRefs& axes, std::span<const TensorFactorShardings> 
 std::optional<AxisRef> prefixWithoutOverlap(AxisRef axis, const AxisRefs& others)
 {
     for (const AxisRef& other : others) {
+        if (!canCoexist(axis, other))
+            return std::nullopt;
         if (!collides(axis, other))
             continue;
         if (other.pre <= axis.pre || other.pre % axis.pre != 0 || axis.size % (other.pre / axis.pre) != 0)

@@ -39,7 +39,8 @@ void mergeCompatibleAxes(AxisRefs& axes, bool& canExpand, const AxisRefs& more);
 void compatibleMajorAxes(AxisRefs& axes, std::span<const TensorFactorShardings> tensors, std::size_t operandCount,
     std::size_t factor, FactorDirection direction);
 
-/// The major part of `axis` that does not overlap any of `others` (2.4); nothing when even the most major part does.
+/// The major part of `axis` that does not overlap any of `others` (2.4) and is of one grid with them; nothing when even the most major part
+/// is not.
 std::optional<AxisRef> prefixWithoutOverlap(AxisRef axis, const AxisRefs& others);
 
 /// True when `longer` says all that `shorter` does, and more: `[a:(1)2]` and `[a:(1)4, b]`.
