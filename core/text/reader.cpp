@@ -165,7 +165,7 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
     eraseConsumed();
     std::vector<std::size_t> left;
     forEachOp(m_function, [&](OpId op) { left.push_back(m_opOffsets[op.at()]); });
-    Function result = compacted(m_function);
+    Function result = compacted(std::move(m_function));
     // Compaction keeps the order of the ops, not their numbers.
     m_opOffsets.assign(result.ops.size(), 0);
     std::size_t next = 0;
