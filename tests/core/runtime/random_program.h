@@ -350,6 +350,16 @@ private:
         return m_builder.binary(OpKind::Remainder, scaled, m_builder.splat(type, static_cast<double>(n)));
     }
 
+    static IndexingDims rowsOfATable()
+    {
+        IndexingDims dims;
+        dims.window = {1};
+        dims.collapsed = {0};
+        dims.indexMap = {0};
+        dims.indexVectorDim = 1;
+        return dims;
+    }
+
     /// Rows of a table by their numbers, as an embedding has them.
     void gather(tests::Random& random, ValueId a)
     {
@@ -358,10 +368,7 @@ private:
             return;
         const std::int64_t count = size(random);
         GatherAttributes attributes;
-        attributes.dims.window = {1};
-        attributes.dims.collapsed = {0};
-        attributes.dims.indexMap = {0};
-        attributes.dims.indexVectorDim = 1;
+        attributes.dims = rowsOfATable();
         attributes.sliceSizes = {1, table[1]};
         if (isSmall({count, table[1]}))
             keep(m_builder.add(OpKind::Gather, {a, rowNumbers(count, table[0])}, attributes));
@@ -374,10 +381,7 @@ private:
             return;
         const std::int64_t count = size(random);
         ScatterAttributes attributes;
-        attributes.dims.window = {1};
-        attributes.dims.collapsed = {0};
-        attributes.dims.indexMap = {0};
-        attributes.dims.indexVectorDim = 1;
+        attributes.dims = rowsOfATable();
         attributes.combiner = ReduceKind::Sum;
         if (isSmall({count, table[1]})) {
             const ValueId updates = like(random, {count, table[1]});
