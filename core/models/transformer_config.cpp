@@ -471,9 +471,19 @@ void readQwen3(FieldReader& reader, Problems& problems, TransformerConfig& c)
     c.queryKeyNorm = true;
 }
 
+void readGemmaForm(FieldReader& reader, Problems& problems, const LlamaForm& defaults, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, defaults, c);
+    // The library takes hidden_activation, and where that is missing the tanh form, whatever the older hidden_act says.
+    if (!reader.find("hidden_activation"))
+        c.activation = TransformerActivation::GeluTanh;
+    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
+    c.embeddingScale = true;
+}
+
 void readGemma(FieldReader& reader, Problems& problems, TransformerConfig& c)
 {
-    readLlamaForm(reader, problems,
+    readGemmaForm(reader, problems,
         {.layers = 28,
             .hidden = 3072,
             .heads = 16,
@@ -485,16 +495,11 @@ void readGemma(FieldReader& reader, Problems& problems, TransformerConfig& c)
             .activation = "gelu_pytorch_tanh",
             .tied = true},
         c);
-    // The library takes hidden_activation, and where that is missing the tanh form, whatever the older hidden_act says.
-    if (!reader.find("hidden_activation"))
-        c.activation = TransformerActivation::GeluTanh;
-    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
-    c.embeddingScale = true;
 }
 
 void readGemma2(FieldReader& reader, Problems& problems, TransformerConfig& c)
 {
-    readLlamaForm(reader, problems,
+    readGemmaForm(reader, problems,
         {.layers = 26,
             .hidden = 2304,
             .heads = 8,
@@ -506,10 +511,6 @@ void readGemma2(FieldReader& reader, Problems& problems, TransformerConfig& c)
             .activation = "gelu_pytorch_tanh",
             .tied = true},
         c);
-    if (!reader.find("hidden_activation"))
-        c.activation = TransformerActivation::GeluTanh;
-    c.attentionBias = c.outputBias = reader.flag("attention_bias", false);
-    c.embeddingScale = true;
     c.postNorms = true;
     c.slidingWindow = reader.has("sliding_window") ? reader.size("sliding_window", 0) : 4096;
     c.slidingWindowLayers = c.slidingWindow > 0 ? (c.layers + 1) / 2 : 0; // every other layer, from the first
