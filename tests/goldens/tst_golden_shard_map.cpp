@@ -7,6 +7,7 @@
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
 #include "core/text/program_text.h"
+#include "tests/run_on_devices.h"
 #include "tests/values.h"
 
 #include <QtTest>
@@ -253,32 +254,6 @@ Case read(const Json& golden)
     return made;
 }
 
-Result<std::vector<HostArray>> runOnDevices(Program program, const std::vector<HostArray>& arguments)
-{
-    const auto partitioned = propagateAndPartition(std::move(program));
-    if (!partitioned)
-        return partitioned.error();
-    const DeviceStage& stage = partitioned->device.stages.front();
-    if (Problems problems = verify(stage.functions.front().function, stage.meshes); !problems.empty())
-        return problems;
-    auto devices = VirtualDevices::create(stage.mesh().deviceCount(), {});
-    if (!devices)
-        return devices.error();
-    const auto loaded = LoadedFunction::load(schedule(stage.functions.front(), SchedulePolicy::Host), stage.meshes, **devices);
-    if (!loaded)
-        return loaded.error();
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (auto written = (*loaded)->writeArgument(i, arguments[i]); !written)
-            return written.error();
-    }
-    if (auto done = (*loaded)->run(); !done)
-        return done.error();
-    std::vector<HostArray> results;
-    for (std::size_t i = 0; i < (*loaded)->function().results().size(); ++i)
-        results.push_back((*loaded)->readResult(i));
-    return results;
-}
-
 /// The results against the case: the whole arrays, their pieces' shape, and what each device has.
 Outcome compare(const std::string& how, const Json& golden, const Mesh& mesh, const std::vector<HostArray>& results)
 {
@@ -323,10 +298,10 @@ Outcome run(const Json& golden)
     const auto reread = readProgram(writeProgram(made.program), "case.mlir");
     if (!reread)
         return failed(describe(reread.error()));
-    const auto sharded = runOnDevices(*reread, made.arguments);
+    const auto sharded = tests::runOnDevices(*reread, made.arguments);
     if (!sharded)
         return failed(describe(sharded.error()));
-    return all({compare("on one thread", golden, mesh, *reference), compare("on devices", golden, mesh, *sharded)});
+    return all({compare("on one thread", golden, mesh, *reference), compare("on devices", golden, mesh, sharded->results)});
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/gradient_check.h"
 #include "tests/manual_programs.h"
+#include "tests/run_on_devices.h"
 
 #include <QtTest>
 
@@ -60,31 +61,10 @@ Result<Ran> runOnDevices(const Function& function, const std::vector<NamedMesh>&
     Program program;
     program.meshes = meshes;
     program.functions = {function};
-    const auto partitioned = propagateAndPartition(std::move(program));
-    if (!partitioned)
-        return partitioned.error();
-    const DeviceStage& stage = partitioned->device.stages.front();
-    if (Problems problems = verify(stage.functions.front().function, stage.meshes); !problems.empty())
-        return problems;
-    auto devices = VirtualDevices::create(stage.mesh().deviceCount(), {});
-    if (!devices)
-        return devices.error();
-    const auto loaded = LoadedFunction::load(schedule(stage.functions.front(), SchedulePolicy::Host), stage.meshes, **devices);
-    if (!loaded)
-        return loaded.error();
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (auto written = (*loaded)->writeArgument(i, arguments[i]); !written)
-            return written.error();
-    }
-    if (auto done = (*loaded)->run(); !done)
-        return done.error();
-    Ran ran;
-    for (std::size_t i = 0; i < function.results().size(); ++i) {
-        ran.replicasAgree = ran.replicasAgree && (*loaded)->replicasAgree(i);
-        ran.results.push_back((*loaded)->readResult(i));
-    }
-    ran.collectives = collectives(stage.functions.front(), stage.mesh());
-    return ran;
+    auto run = tests::runOnDevices(std::move(program), arguments);
+    if (!run)
+        return run.error();
+    return Ran{std::move(run->results), collectives(run->stage.functions.front(), run->stage.mesh()), run->replicasAgree};
 }
 
 std::vector<HostArray> argumentsOf(const Function& function)
