@@ -320,8 +320,28 @@ private:
             return std::sin(a);
         case OpKind::Cosine:
             return std::cos(a);
+        case OpKind::Tan:
+            return std::tan(a);
+        case OpKind::Cbrt:
+            return std::cbrt(a);
+        case OpKind::Expm1:
+            return std::expm1(a);
+        case OpKind::Square:
+            return a * a;
         case OpKind::Floor:
             return std::floor(a);
+        case OpKind::Ceil:
+            return std::ceil(a);
+        case OpKind::RoundNearestEven:
+            return std::nearbyint(a);
+        case OpKind::RoundNearestAway:
+            return std::round(a);
+        case OpKind::IsFinite:
+            return std::isfinite(a) ? 1.0 : 0.0;
+        case OpKind::Erf:
+            return std::erf(a);
+        case OpKind::Erfc:
+            return std::erfc(a);
         case OpKind::Not:
             return a == 0.0 ? 1.0 : 0.0;
         case OpKind::ErfInv:
@@ -350,6 +370,8 @@ private:
             return std::min(a, b);
         case OpKind::Power:
             return std::pow(a, b);
+        case OpKind::Atan2:
+            return std::atan2(a, b);
         case OpKind::And:
             return word(a) & word(b);
         case OpKind::Or:
@@ -360,6 +382,8 @@ private:
             return static_cast<std::uint32_t>(word(a) << word(b));
         case OpKind::ShiftRightLogical:
             return word(a) >> word(b);
+        case OpKind::ShiftRightArithmetic:
+            return static_cast<std::int32_t>(word(a)) >> word(b);
         case OpKind::Compare:
             return compare(op.as<CompareAttributes>().direction, a, b) ? 1.0 : 0.0;
         case OpKind::Select:

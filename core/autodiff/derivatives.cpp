@@ -186,6 +186,28 @@ ValueId Derivative::unary()
         return times(m_ct, m_b.unary(OpKind::Cosine, primal(0)));
     case OpKind::Cosine:
         return negated(times(m_ct, m_b.unary(OpKind::Sine, primal(0))));
+    case OpKind::Tan: {
+        const ValueId y = result();
+        return times(m_ct, plus(splat(y, 1.0), times(y, y)));
+    }
+    case OpKind::Cbrt: {
+        const ValueId y = result();
+        return over(m_ct, times(splat(y, 3.0), times(y, y)));
+    }
+    case OpKind::Expm1: {
+        const ValueId y = result();
+        return times(m_ct, plus(y, splat(y, 1.0)));
+    }
+    case OpKind::Square: {
+        const ValueId x = primal(0);
+        return times(m_ct, plus(x, x));
+    }
+    case OpKind::Erf:
+    case OpKind::Erfc: { // 2/sqrt(pi) exp(-x^2), and its opposite
+        const ValueId x = primal(0);
+        const double slope = (m_op.kind == OpKind::Erf ? 2.0 : -2.0) / std::sqrt(std::numbers::pi);
+        return times(m_ct, times(splat(x, slope), m_b.unary(OpKind::Exp, negated(times(x, x)))));
+    }
     case OpKind::ErfInv: { // erf'(y) = 2/sqrt(pi) exp(-y^2)
         const ValueId y = result();
         const double half = std::sqrt(std::numbers::pi) / 2.0;
@@ -242,6 +264,16 @@ void Derivative::binary()
     case OpKind::Power:
         power();
         break;
+    case OpKind::Atan2: { // (b da - a db) / (a^2 + b^2)
+        const ValueId a = primal(0);
+        const ValueId b = primal(1);
+        const ValueId scaled = over(m_ct, plus(times(a, a), times(b, b)));
+        if (wants(0))
+            m_result[0] = times(scaled, b);
+        if (wants(1))
+            m_result[1] = negated(times(scaled, a));
+        break;
+    }
     default:
         assert(!"no derivative");
     }
@@ -561,6 +593,10 @@ Differentiability differentiability(const Function& function, const Op& op)
     case OpKind::RandomBits:
     case OpKind::Sign:
     case OpKind::Floor:
+    case OpKind::Ceil:
+    case OpKind::RoundNearestEven:
+    case OpKind::RoundNearestAway:
+    case OpKind::IsFinite:
     case OpKind::Compare:
         return Differentiability::Flat;
     case OpKind::Convert:

@@ -33,8 +33,18 @@ enum class OpKind : std::uint8_t {
     Rsqrt,
     Sine,
     Cosine,
+    Tan,
+    Cbrt,
+    Expm1,
+    Square,
     Floor,
+    Ceil,
+    RoundNearestEven,
+    RoundNearestAway, ///< halves go away from zero
+    IsFinite, ///< a truth value
     Not,
+    Erf,
+    Erfc,
     ErfInv,
     Convert,
     BitcastConvert,
@@ -47,11 +57,13 @@ enum class OpKind : std::uint8_t {
     Maximum,
     Minimum,
     Power,
+    Atan2,
     And,
     Or,
     Xor,
     ShiftLeft,
     ShiftRightLogical,
+    ShiftRightArithmetic,
     Compare,
     // element-wise, three operands, all of one shape
     Select, ///< predicate, on true, on false

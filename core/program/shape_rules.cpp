@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace meshwright {
@@ -118,14 +119,18 @@ Result<Types> unaryTypes(OpKind kind, const OpAttributes& attributes, const Tens
             return wrongType(opName(kind), fmt::format("{} and {} differ in size", dtypeName(operand.dtype), dtypeName(dtype)));
         return Types{TensorType{dtype, operand.shape}};
     }
-    const bool anyType = kind == OpKind::Negate || kind == OpKind::Abs || kind == OpKind::Sign;
-    const bool onReals = kind == OpKind::Floor || kind == OpKind::ErfInv;
+    static constexpr std::array kOnAnyNumbers{OpKind::Negate, OpKind::Abs, OpKind::Sign, OpKind::Square};
+    static constexpr std::array kOnReals{OpKind::Floor, OpKind::Ceil, OpKind::RoundNearestEven, OpKind::RoundNearestAway,
+        OpKind::IsFinite, OpKind::Erf, OpKind::Erfc, OpKind::ErfInv};
+    const bool anyType = std::find(kOnAnyNumbers.begin(), kOnAnyNumbers.end(), kind) != kOnAnyNumbers.end();
+    const bool onReals = std::find(kOnReals.begin(), kOnReals.end(), kind) != kOnReals.end();
     const bool fits = kind == OpKind::Not
         ? isInteger(operand.dtype) || operand.dtype == DType::Pred
         : isFloating(operand.dtype) || (anyType && isInteger(operand.dtype)) || (!onReals && isComplex(operand.dtype));
     if (!fits)
         return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(operand.dtype)));
-    return Types{TensorType{kind == OpKind::Abs ? realType(operand.dtype) : operand.dtype, operand.shape}};
+    const DType dtype = kind == OpKind::IsFinite ? DType::Pred : kind == OpKind::Abs ? realType(operand.dtype) : operand.dtype;
+    return Types{TensorType{dtype, operand.shape}};
 }
 
 Result<Types> binaryTypes(OpKind kind, const TensorType& lhs, const TensorType& rhs)
@@ -136,11 +141,11 @@ Result<Types> binaryTypes(OpKind kind, const TensorType& lhs, const TensorType& 
         return wrongType(
             opName(kind), fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
     const bool isLogic = kind == OpKind::And || kind == OpKind::Or || kind == OpKind::Xor;
-    const bool isShift = kind == OpKind::ShiftLeft || kind == OpKind::ShiftRightLogical;
+    const bool isShift = kind == OpKind::ShiftLeft || kind == OpKind::ShiftRightLogical || kind == OpKind::ShiftRightArithmetic;
     const bool isOrdered = kind == OpKind::Maximum || kind == OpKind::Minimum || kind == OpKind::Remainder;
     if ((isLogic && !isInteger(lhs.dtype) && lhs.dtype != DType::Pred) || (isShift && !isInteger(lhs.dtype))
         || (!isLogic && kind != OpKind::Compare && lhs.dtype == DType::Pred) || (isOrdered && isComplex(lhs.dtype))
-        || lhs.dtype == DType::Token)
+        || (kind == OpKind::Atan2 && isInteger(lhs.dtype)) || lhs.dtype == DType::Token)
         return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
     return Types{kind == OpKind::Compare ? TensorType{DType::Pred, lhs.shape} : lhs};
 }

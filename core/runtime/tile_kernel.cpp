@@ -679,18 +679,25 @@ private:
             return addStep(stage, table.compare(op.as<CompareAttributes>().direction, lane), Lane::Pred, in);
         case OpKind::Select:
             return addStep(stage, table.select(laneBytes(laneOf(dtype))), laneOf(dtype), in);
-        case OpKind::ShiftRightLogical:
-            if (dtype == DType::S8 || dtype == DType::S16) { // zeros come in, so the sign may not be extended
-                const DType bits = dtype == DType::S8 ? DType::U8 : DType::U16;
-                const std::size_t shifted = addStep(stage, table.op(op.kind, Lane::U32), Lane::U32,
-                    {reinterpreted(stage, dtype, bits, in[0]), reinterpreted(stage, dtype, bits, in[1]), kNone});
-                return reinterpreted(stage, bits, dtype, shifted);
-            }
+        case OpKind::ShiftRightLogical: // zeros come in, so the sign of narrow numbers may not be extended
+            if (dtype == DType::S8 || dtype == DType::S16)
+                return shiftedAs(dtype == DType::S8 ? DType::U8 : DType::U16, stage, op.kind, dtype, in);
+            break;
+        case OpKind::ShiftRightArithmetic: // the first bit comes in, which narrow unsigned numbers have not in front
+            if (dtype == DType::U8 || dtype == DType::U16)
+                return shiftedAs(dtype == DType::U8 ? DType::S8 : DType::S16, stage, op.kind, dtype, in);
             break;
         default:
             break;
         }
         return rounded(stage, dtype, addStep(stage, table.op(op.kind, lane), laneOf(dtype), in));
+    }
+
+    std::size_t shiftedAs(DType bits, std::size_t stage, OpKind shift, DType dtype, const std::array<std::size_t, 3>& in)
+    {
+        const std::size_t shifted = addStep(stage, tileTable().op(shift, laneOf(bits)), laneOf(bits),
+            {reinterpreted(stage, dtype, bits, in[0]), reinterpreted(stage, dtype, bits, in[1]), kNone});
+        return reinterpreted(stage, bits, dtype, shifted);
     }
 
     std::size_t converted(std::size_t stage, DType from, DType to, std::size_t slot)

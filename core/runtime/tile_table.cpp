@@ -156,6 +156,26 @@ inline float erfInvSingle(float x)
     return magnitude == 1.0F ? x * std::numeric_limits<float>::infinity() : y;
 }
 
+/// erf(x) to 6.5e-8 of its value: an odd rational function, that of Eigen 3.4 (MathFunctionsImpl), beyond 4 its value there.
+inline double erfShort(double x)
+{
+    const double bounded = x > 4.0 ? 4.0 : x < -4.0 ? -4.0 : x;
+    const double square = bounded * bounded;
+    double p = -2.72614225801306e-10;
+    p = 2.77068142495902e-08 + p * square;
+    p = -2.10102402082508e-06 + p * square;
+    p = -5.69250639462346e-05 + p * square;
+    p = -7.34990630326855e-04 + p * square;
+    p = -2.95459980854025e-03 + p * square;
+    p = -1.60960333262415e-02 + p * square;
+    double q = -1.45660718464996e-05;
+    q = -2.13374055278905e-04 + q * square;
+    q = -1.68282697438203e-03 + q * square;
+    q = -7.37332916720468e-03 + q * square;
+    q = -1.42647390514189e-02 + q * square;
+    return bounded * p / q;
+}
+
 /// To full double precision: Giles's value, then two steps of Halley's method on erf (on erfc in the tails).
 double erfInvDouble(double x)
 {
@@ -197,6 +217,25 @@ T floatingUnary(T x)
     else if constexpr (Kind == OpKind::Floor)
         return isSingle ? static_cast<T>(__builtin_floorf(static_cast<float>(x)))
                         : static_cast<T>(__builtin_floor(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Ceil)
+        return static_cast<T>(__builtin_ceil(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::RoundNearestEven)
+        return static_cast<T>(__builtin_nearbyint(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::RoundNearestAway)
+        return static_cast<T>(__builtin_round(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Square)
+        return x * x;
+    else if constexpr (Kind == OpKind::Tan)
+        return static_cast<T>(__builtin_tan(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Cbrt)
+        return static_cast<T>(__builtin_cbrt(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Expm1)
+        return static_cast<T>(__builtin_expm1(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Erf)
+        return isSingle ? static_cast<T>(erfShort(static_cast<double>(x)))
+                        : static_cast<T>(__builtin_erf(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Erfc)
+        return static_cast<T>(__builtin_erfc(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Exp)
         return isSingle ? static_cast<T>(expShort(static_cast<double>(x)))
                         : static_cast<T>(__builtin_exp(static_cast<double>(x)));
@@ -236,9 +275,17 @@ void integerUnaryStep(std::byte* out, const std::byte* a, const std::byte*, cons
             return x < T(0) ? static_cast<T>(U(0) - static_cast<U>(x)) : x;
         else if constexpr (Kind == OpKind::Sign)
             return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : T(0);
+        else if constexpr (Kind == OpKind::Square)
+            return static_cast<T>(static_cast<U>(x) * static_cast<U>(x));
         else
             return static_cast<T>(~static_cast<U>(x));
     });
+}
+
+template <typename T>
+void isFiniteStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    map1<Byte, T>(out, a, count, [](T x) { return static_cast<Byte>(x - x == T(0) ? 1U : 0U); });
 }
 
 void notStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
@@ -274,8 +321,28 @@ TileStep floatingUnaryOp(OpKind kind)
         return floatingUnaryStep<T, OpKind::Sine>;
     case OpKind::Cosine:
         return floatingUnaryStep<T, OpKind::Cosine>;
+    case OpKind::Tan:
+        return floatingUnaryStep<T, OpKind::Tan>;
+    case OpKind::Cbrt:
+        return floatingUnaryStep<T, OpKind::Cbrt>;
+    case OpKind::Expm1:
+        return floatingUnaryStep<T, OpKind::Expm1>;
+    case OpKind::Square:
+        return floatingUnaryStep<T, OpKind::Square>;
     case OpKind::Floor:
         return floatingUnaryStep<T, OpKind::Floor>;
+    case OpKind::Ceil:
+        return floatingUnaryStep<T, OpKind::Ceil>;
+    case OpKind::RoundNearestEven:
+        return floatingUnaryStep<T, OpKind::RoundNearestEven>;
+    case OpKind::RoundNearestAway:
+        return floatingUnaryStep<T, OpKind::RoundNearestAway>;
+    case OpKind::IsFinite:
+        return isFiniteStep<T>;
+    case OpKind::Erf:
+        return floatingUnaryStep<T, OpKind::Erf>;
+    case OpKind::Erfc:
+        return floatingUnaryStep<T, OpKind::Erfc>;
     case OpKind::ErfInv:
         return floatingUnaryStep<T, OpKind::ErfInv>;
     default:
@@ -295,6 +362,8 @@ TileStep integerUnaryOp(OpKind kind)
         return integerUnaryStep<T, OpKind::Sign>;
     case OpKind::Not:
         return integerUnaryStep<T, OpKind::Not>;
+    case OpKind::Square:
+        return integerUnaryStep<T, OpKind::Square>;
     default:
         return nullptr;
     }
@@ -331,6 +400,8 @@ T floatingBinary(T a, T b)
         return smaller(a, b);
     else if constexpr (Kind == OpKind::Remainder)
         return static_cast<T>(__builtin_fmod(static_cast<double>(a), static_cast<double>(b)));
+    else if constexpr (Kind == OpKind::Atan2)
+        return static_cast<T>(__builtin_atan2(static_cast<double>(a), static_cast<double>(b)));
     else
         return static_cast<T>(__builtin_pow(static_cast<double>(a), static_cast<double>(b)));
 }
@@ -386,6 +457,8 @@ T integerBinary(T a, T b)
         return y < kBits ? static_cast<T>(x << (y & (kBits - 1))) : T(0);
     else if constexpr (Kind == OpKind::ShiftRightLogical)
         return y < kBits ? static_cast<T>(x >> (y & (kBits - 1))) : T(0);
+    else if constexpr (Kind == OpKind::ShiftRightArithmetic) // past the width, copies of the sign
+        return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> (y < kBits ? y : kBits - 1));
     else
         return integerPower(a, b);
 }
@@ -422,6 +495,8 @@ TileStep floatingBinaryOp(OpKind kind)
         return floatingBinaryStep<T, OpKind::Minimum>;
     case OpKind::Power:
         return floatingBinaryStep<T, OpKind::Power>;
+    case OpKind::Atan2:
+        return floatingBinaryStep<T, OpKind::Atan2>;
     default:
         return floatingUnaryOp<T>(kind);
     }
@@ -457,6 +532,8 @@ TileStep integerBinaryOp(OpKind kind)
         return integerBinaryStep<T, OpKind::ShiftLeft>;
     case OpKind::ShiftRightLogical:
         return integerBinaryStep<T, OpKind::ShiftRightLogical>;
+    case OpKind::ShiftRightArithmetic:
+        return integerBinaryStep<T, OpKind::ShiftRightArithmetic>;
     default:
         return integerUnaryOp<T>(kind);
     }

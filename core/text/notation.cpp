@@ -333,8 +333,11 @@ AxisRefs impliedAxes(OpKind kind, const CollectiveAttributes& attributes)
 std::string dialectName(OpKind kind)
 {
     switch (kind) {
+    case OpKind::Erf:
+    case OpKind::Erfc:
     case OpKind::ErfInv:
-        return "chlo.erf_inv";
+    case OpKind::Square:
+        return fmt::format("chlo.{}", opName(kind));
     case OpKind::RandomBits:
     case OpKind::Send:
     case OpKind::Receive:

@@ -390,10 +390,14 @@ private:
             return fmt::format(
                 "stablehlo.custom_call @meshwright.random_bits({}){} : {}", kUse, list.optionalText(), functional(op));
         }
+        case OpKind::Erf:
+        case OpKind::Erfc:
         case OpKind::ErfInv:
+        case OpKind::Square:
             return fmt::format("{} {}{} : {} -> {}", name, kUse, attributes, tensorText(type(op.operands.front())),
                 tensorText(type(op.results.front())));
         case OpKind::BitcastConvert:
+        case OpKind::IsFinite:
         case OpKind::Reshape:
             return fmt::format("{} {}{} : {}", name, kUse, attributes, functional(op));
         case OpKind::Compare: {

@@ -23,11 +23,13 @@ struct CannotSay : std::runtime_error {
 const std::map<std::string, OpKind> kUnary = {{"neg", OpKind::Negate}, {"abs", OpKind::Abs}, {"sign", OpKind::Sign},
     {"exp", OpKind::Exp}, {"log", OpKind::Log}, {"log1p", OpKind::Log1p}, {"tanh", OpKind::Tanh}, {"logistic", OpKind::Logistic},
     {"sqrt", OpKind::Sqrt}, {"rsqrt", OpKind::Rsqrt}, {"sin", OpKind::Sine}, {"cos", OpKind::Cosine}, {"floor", OpKind::Floor},
-    {"integer_pow", OpKind::Abs}, {"square", OpKind::Abs}, {"copy", OpKind::Abs}, {"convert_element_type", OpKind::Abs},
+    {"ceil", OpKind::Ceil}, {"round", OpKind::RoundNearestAway}, {"tan", OpKind::Tan}, {"cbrt", OpKind::Cbrt},
+    {"expm1", OpKind::Expm1}, {"erf", OpKind::Erf}, {"erfc", OpKind::Erfc}, {"erf_inv", OpKind::ErfInv},
+    {"square", OpKind::Square}, {"integer_pow", OpKind::Abs}, {"copy", OpKind::Abs}, {"convert_element_type", OpKind::Abs},
     {"astype", OpKind::Abs}};
 const std::map<std::string, OpKind> kBinary = {{"add", OpKind::Add}, {"sub", OpKind::Subtract}, {"mul", OpKind::Multiply},
     {"div", OpKind::Divide}, {"rem", OpKind::Remainder}, {"max", OpKind::Maximum}, {"min", OpKind::Minimum},
-    {"pow", OpKind::Power}, {"maximum", OpKind::Maximum}, {"minimum", OpKind::Minimum}};
+    {"pow", OpKind::Power}, {"atan2", OpKind::Atan2}, {"maximum", OpKind::Maximum}, {"minimum", OpKind::Minimum}};
 const std::map<std::string, ReduceKind> kReductions
     = {{"reduce_sum", ReduceKind::Sum}, {"reduce_max", ReduceKind::Max}, {"reduce_min", ReduceKind::Min},
         {"reduce_prod", ReduceKind::Product}, {"sum", ReduceKind::Sum}, {"argmax", ReduceKind::Max}, {"argmin", ReduceKind::Min}};

@@ -177,6 +177,13 @@ void TestDifferentiate::ops_data()
     row("rsqrt", unary(OpKind::Rsqrt), {positive});
     row("sine", unary(OpKind::Sine), {any});
     row("cosine", unary(OpKind::Cosine), {any});
+    row("tan", unary(OpKind::Tan), {any});
+    row("cbrt", unary(OpKind::Cbrt), {positive});
+    row("exponential_minus_one", unary(OpKind::Expm1), {any});
+    row("chlo.square", unary(OpKind::Square), {any});
+    row("erf", unary(OpKind::Erf), {any});
+    row("erfc", unary(OpKind::Erfc), {any});
+    row("atan2", binary(OpKind::Atan2), {any, positive});
     row("erf_inv", unary(OpKind::ErfInv), {ramp({2, 3}, 0.1, 0.9)});
     row("convert", [](Builder& b, const Values& v) { return Values{b.convert(b.convert(v[0], DType::F64), DType::F32)}; }, {any});
     row("add", binary(OpKind::Add), {any, positive});
@@ -390,7 +397,7 @@ void TestDifferentiate::powerAtZero()
 void TestDifferentiate::flat()
 {
     const std::vector<Array> x = {ramp({2, 3})};
-    for (const OpKind kind : {OpKind::Floor, OpKind::Sign}) {
+    for (const OpKind kind : {OpKind::Floor, OpKind::Ceil, OpKind::RoundNearestEven, OpKind::RoundNearestAway, OpKind::Sign}) {
         const auto derivative = differentiate(functionOf(x, unary(kind)), {0}, {0});
         QVERIFY(derivative);
         QCOMPARE(opsOf(derivative->backward), QString("constant"));

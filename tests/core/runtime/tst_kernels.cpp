@@ -62,8 +62,9 @@ void TestKernels::unary_data()
 {
     QTest::addColumn<int>("kind");
     const std::vector<OpKind> kinds{OpKind::Negate, OpKind::Abs, OpKind::Sign, OpKind::Exp, OpKind::Log, OpKind::Log1p,
-        OpKind::Tanh, OpKind::Logistic, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sine, OpKind::Cosine, OpKind::Floor, OpKind::ErfInv,
-        OpKind::Not};
+        OpKind::Tanh, OpKind::Logistic, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sine, OpKind::Cosine, OpKind::Tan, OpKind::Cbrt,
+        OpKind::Expm1, OpKind::Square, OpKind::Floor, OpKind::Ceil, OpKind::RoundNearestEven, OpKind::RoundNearestAway,
+        OpKind::IsFinite, OpKind::Erf, OpKind::Erfc, OpKind::ErfInv, OpKind::Not};
     for (const OpKind kind : kinds)
         QTest::newRow(opName(kind)) << static_cast<int>(kind);
 }
@@ -95,8 +96,28 @@ double unaryReference(OpKind kind, double x)
         return std::sin(x);
     case OpKind::Cosine:
         return std::cos(x);
+    case OpKind::Tan:
+        return std::tan(x);
+    case OpKind::Cbrt:
+        return std::cbrt(x);
+    case OpKind::Expm1:
+        return std::expm1(x);
+    case OpKind::Square:
+        return x * x;
     case OpKind::Floor:
         return std::floor(x);
+    case OpKind::Ceil:
+        return std::ceil(x);
+    case OpKind::RoundNearestEven:
+        return std::nearbyint(x);
+    case OpKind::RoundNearestAway:
+        return std::round(x);
+    case OpKind::IsFinite:
+        return 1.0;
+    case OpKind::Erf:
+        return std::erf(x);
+    case OpKind::Erfc:
+        return std::erfc(x);
     default:
         return std::nan("");
     }
@@ -109,7 +130,7 @@ void TestKernels::unary()
     const bool needsPositive = op == OpKind::Log || op == OpKind::Log1p || op == OpKind::Sqrt || op == OpKind::Rsqrt;
     for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::S32, DType::S64, DType::U32, DType::U64,
              DType::S8, DType::Pred}) {
-        const bool anyType = op == OpKind::Negate || op == OpKind::Abs || op == OpKind::Sign;
+        const bool anyType = op == OpKind::Negate || op == OpKind::Abs || op == OpKind::Sign || op == OpKind::Square;
         const bool isFit = op == OpKind::Not ? !isFloating(dtype) : isFloating(dtype) || (anyType && dtype != DType::Pred);
         if (!isFit || (op == OpKind::Not && dtype != DType::Pred && dtype != DType::S32)
             || (isUnsigned(dtype) && op == OpKind::Negate))
@@ -124,7 +145,7 @@ void TestKernels::unary()
                 inputs = x.values();
             }
             const HostArray y = run(functionOf({x.type()}, [&](Builder& b, const auto& a) { return b.unary(op, a[0]); }), {x});
-            QVERIFY(y.type() == x.type());
+            QVERIFY(y.type() == (op == OpKind::IsFinite ? TensorType{DType::Pred, shape} : x.type()));
             const double tolerance = dtype == DType::F64 ? 1e-14
                 : dtype == DType::F32                    ? 1.2e-7
                 : dtype == DType::BF16                   ? 0.004
@@ -237,6 +258,8 @@ double binaryReference(OpKind kind, double x, double y)
         return std::min(x, y);
     case OpKind::Power:
         return std::pow(x, y);
+    case OpKind::Atan2:
+        return std::atan2(x, y);
     case OpKind::And:
         return static_cast<double>(bits(x) & bits(y));
     case OpKind::Or:
@@ -254,8 +277,8 @@ void TestKernels::binary_data()
 {
     QTest::addColumn<int>("kind");
     const std::vector<OpKind> kinds{OpKind::Add, OpKind::Subtract, OpKind::Multiply, OpKind::Divide, OpKind::Remainder,
-        OpKind::Maximum, OpKind::Minimum, OpKind::Power, OpKind::And, OpKind::Or, OpKind::Xor, OpKind::ShiftLeft,
-        OpKind::ShiftRightLogical};
+        OpKind::Maximum, OpKind::Minimum, OpKind::Power, OpKind::Atan2, OpKind::And, OpKind::Or, OpKind::Xor, OpKind::ShiftLeft,
+        OpKind::ShiftRightLogical, OpKind::ShiftRightArithmetic};
     for (const OpKind kind : kinds)
         QTest::newRow(opName(kind)) << static_cast<int>(kind);
 }
@@ -265,10 +288,11 @@ void TestKernels::binary()
     QFETCH(int, kind);
     const auto op = static_cast<OpKind>(kind);
     const bool isLogic = op == OpKind::And || op == OpKind::Or || op == OpKind::Xor;
-    const bool isShift = op == OpKind::ShiftLeft || op == OpKind::ShiftRightLogical;
+    const bool isShift = op == OpKind::ShiftLeft || op == OpKind::ShiftRightLogical || op == OpKind::ShiftRightArithmetic;
     for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::S16, DType::S32, DType::S64, DType::U8,
              DType::U32, DType::U64, DType::Pred}) {
-        if ((isFloating(dtype) && (isLogic || isShift)) || (dtype == DType::Pred && !isLogic))
+        if ((isFloating(dtype) && (isLogic || isShift)) || (!isFloating(dtype) && op == OpKind::Atan2)
+            || (dtype == DType::Pred && !isLogic))
             continue;
         for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{5, 3}, Shape{4099}}) {
             std::vector<double> left = randomArray({dtype, shape}, 5).values();
@@ -328,6 +352,10 @@ void TestKernels::integersWrap()
     QCOMPARE(one(OpKind::Remainder, DType::S32, 5.0, 0.0), 5.0);
     QCOMPARE(one(OpKind::ShiftLeft, DType::U32, 1.0, 32.0), 0.0);
     QCOMPARE(one(OpKind::ShiftRightLogical, DType::S8, -1.0, 4.0), 15.0);
+    QCOMPARE(one(OpKind::ShiftRightArithmetic, DType::S8, -16.0, 2.0), -4.0);
+    QCOMPARE(one(OpKind::ShiftRightArithmetic, DType::S32, -16.0, 40.0), -1.0);
+    QCOMPARE(one(OpKind::ShiftRightArithmetic, DType::U8, 240.0, 2.0), 252.0);
+    QCOMPARE(one(OpKind::ShiftRightArithmetic, DType::U32, 4294967280.0, 2.0), 4294967292.0);
     QCOMPARE(one(OpKind::ShiftRightLogical, DType::S32, -1.0, 28.0), 15.0);
     QCOMPARE(one(OpKind::Power, DType::S32, 2.0, -1.0), 0.0);
     QCOMPARE(one(OpKind::Power, DType::S32, -3.0, 3.0), -27.0);

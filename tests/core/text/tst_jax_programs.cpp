@@ -127,7 +127,7 @@ void TestJaxPrograms::decoder()
     const Function& step = program.functions.front();
     const QString counts = countsOf(step);
     for (const char* op : {"gather 1", "scatter 1", "repeat 1", "case 1", "chlo.top_k 1", "stablehlo.sort 1", "concatenate 1",
-             "optimization_barrier 1", "slice 3", "stablehlo.rng_bit_generator 1", "chlo.square 1"})
+             "optimization_barrier 1", "slice 3", "stablehlo.rng_bit_generator 1", "square 1"})
         QVERIFY2(counts.contains(op), qPrintable(QString(op) + " is not among " + counts));
     forEachOp(step, [&](OpId op) { // a scan over the layers' weights
         if (step[op].kind == OpKind::Repeat) {

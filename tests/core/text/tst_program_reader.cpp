@@ -456,7 +456,7 @@ void TestProgramReader::errors_data()
     op("no part", "%0 = stablehlo.slice %x [2:5] : (tensor<4xf32>) -> tensor<3xf32>", "MW1304", 8, "2:5:1 is no part of dim 0");
     op("no direction", "%0 = sdy.propagation_barrier %x allowed_direction=SIDEWAYS : tensor<4xf32>", "MW1326", 53,
         "NONE, FORWARD");
-    op("a shape of a kept op", "%0 = stablehlo.cbrt %x : (tensor<4xf32>) -> tensor<5xf32>", "MW1302", 8,
+    op("a shape of a kept op", "%0 = chlo.lgamma %x : tensor<4xf32> -> tensor<5xf32>", "MW1302", 8,
         "does not fit the result");
     op("gather",
         "%0 = \"stablehlo.gather\"(%x, %x) <{dimension_numbers = #stablehlo.gather<offset_dims = [-1]>, slice_sizes = "
@@ -610,7 +610,7 @@ void TestProgramReader::unknownOps()
 {
     Problems warnings;
     const auto program = readProgram(inMain(R"(  %0 = stablehlo.cosin %x : tensor<4xf32>
-  %1 = stablehlo.cbrt %0 : tensor<4xf32>
+  %1 = chlo.lgamma %0 : tensor<4xf32> -> tensor<4xf32>
   %2 = stablehlo.cosin %1 : tensor<4xf32>
   return %2 : tensor<4xf32>)"),
         "file.mlir", &warnings);

@@ -555,10 +555,10 @@ private:
             made.results = {type, {DType::Token, {}}};
             break;
         case 2:
-            made.name = "stablehlo.cbrt";
+            made.name = "chlo.lgamma";
             break;
         case 3:
-            made.name = "chlo.erf";
+            made.name = "chlo.digamma";
             break;
         case 4:
             made.name = "stablehlo.reduce_precision";

@@ -89,6 +89,12 @@ void TestProgramWriter::op_data()
         "erf_inv", [](Builder& b) { return b.unary(OpKind::ErfInv, argument(b, 0)); },
         "%0 = chlo.erf_inv %arg0 : tensor<8x4xf32> -> tensor<8x4xf32>");
     row(
+        "erfc", [](Builder& b) { return b.unary(OpKind::Erfc, argument(b, 0)); },
+        "%0 = chlo.erfc %arg0 : tensor<8x4xf32> -> tensor<8x4xf32>");
+    row(
+        "is_finite", [](Builder& b) { return b.unary(OpKind::IsFinite, argument(b, 0)); },
+        "%0 = stablehlo.is_finite %arg0 : (tensor<8x4xf32>) -> tensor<8x4xi1>");
+    row(
         "convert", [](Builder& b) { return b.convert(argument(b, 0), DType::BF16); },
         "%0 = stablehlo.convert %arg0 : (tensor<8x4xf32>) -> tensor<8x4xbf16>");
     row(
