@@ -76,35 +76,18 @@ private:
         return settle(PositionalSharding::create(std::move(devices)));
     }
 
-    /// Nested lists of sets of devices, and their shape.
+    /// Nested lists of sets of devices and, since JAX 0.4.8, their shape; without it the nesting says it.
     std::optional<PositionalSharding> printed()
     {
-        std::vector<std::vector<DeviceId>> cells;
-        std::size_t depth = 0;
-        std::size_t rank = 0;
-        do {
-            if (m_cursor.take("[")) {
-                rank = std::max(rank, ++depth);
-            } else if (m_cursor.take("]")) {
-                --depth;
-            } else if (m_cursor.take("{")) {
-                // The platform stands before the first id.
-                m_cursor.goTo(m_cursor.at() + std::min(m_cursor.rest().size(), m_cursor.rest().find_first_of("0123456789}")));
-                cells.emplace_back();
-                if (!integers(cells.back(), "}"))
-                    return std::nullopt;
-            } else {
-                m_cursor.take(",");
-                if (m_cursor.atEnd() || (!m_cursor.peek("[") && !m_cursor.peek("]") && !m_cursor.peek("{"))) {
-                    fail("a set of devices");
-                    return std::nullopt;
-                }
-            }
-        } while (depth > 0);
+        std::optional<NestedCells> cells = nestedCells();
+        if (!cells)
+            return std::nullopt;
+        if (cells->isRegular && m_cursor.take(")"))
+            return ofCells(cells->sets, std::move(cells->lengths));
         if (m_cursor.take(", memory_kind="))
             m_cursor.word();
         if (!m_cursor.take(",") || !m_cursor.take("shape=(")) {
-            fail("\", shape=(..)\"");
+            fail("\", shape=(..)\" or \")\"");
             return std::nullopt;
         }
         Shape shape;
@@ -114,7 +97,48 @@ private:
             fail("\")\"");
             return std::nullopt;
         }
-        return ofCells(cells, std::move(shape));
+        return ofCells(cells->sets, std::move(shape));
+    }
+
+    struct NestedCells {
+        std::vector<std::vector<DeviceId>> sets;
+        Shape lengths; ///< of the lists of each depth, the outermost first
+        bool isRegular = true; ///< all lists of a depth have one length
+    };
+
+    std::optional<NestedCells> nestedCells()
+    {
+        NestedCells cells;
+        Shape& lengths = cells.lengths;
+        Shape open; // how much each open list has so far
+        do {
+            if (m_cursor.take("[")) {
+                if (!open.empty())
+                    ++open.back();
+                open.push_back(0);
+                lengths.resize(std::max(lengths.size(), open.size()));
+            } else if (m_cursor.take("]")) {
+                std::int64_t& length = lengths[open.size() - 1];
+                cells.isRegular = cells.isRegular && (length == 0 || length == open.back());
+                length = open.back();
+                open.pop_back();
+            } else if (m_cursor.take("{")) {
+                // The platform stands before the first id.
+                m_cursor.goTo(m_cursor.at() + std::min(m_cursor.rest().size(), m_cursor.rest().find_first_of("0123456789}")));
+                cells.sets.emplace_back();
+                if (!integers(cells.sets.back(), "}"))
+                    return std::nullopt;
+                if (!open.empty())
+                    ++open.back();
+            } else {
+                m_cursor.take(",");
+                if (m_cursor.atEnd() || (!m_cursor.peek("[") && !m_cursor.peek("]") && !m_cursor.peek("{"))) {
+                    fail("a set of devices");
+                    return std::nullopt;
+                }
+            }
+        } while (!open.empty());
+        return cells;
     }
 
     std::optional<PositionalSharding> ofCells(const std::vector<std::vector<DeviceId>>& cells, Shape shape)

@@ -116,6 +116,8 @@ void TestNotation::recognising_data()
     row("A[I, J_x] {U_Y}", "book", "[{}, {\"x\"}], unreduced={\"y\"}");
     row("PositionalSharding([[{TPU 0, 1}]\n                    [{TPU 2, 3}]\n [{TPU 4, 5}] [{TPU 6, 7}]], shape=(4, 1))",
         "positional", "[{\"x\"}, {}]");
+    row("PositionalSharding([[{TPU 0} {TPU 1}]\n [{TPU 2} {TPU 3}]\n [{TPU 4} {TPU 5}]\n [{TPU 6} {TPU 7}]])", "positional",
+        "[{\"x\"}, {\"y\"}]");
     row("PositionalSharding(8).reshape(4, 2)", "positional", "[{\"x\"}, {\"y\"}]");
     row("PositionalSharding(8).reshape((4, 2)).replicate(axis=0, keepdims=True)", "positional", "[{}, {\"y\"}]");
     row("PositionalSharding(8).reshape(4, 2).T", "positional", "[{\"y\"}, {\"x\"}]");
@@ -273,7 +275,8 @@ void TestNotation::problems_data()
     row("PositionalSharding(8).reshape(2 4)", true, "MW1134");
     row("PositionalSharding([{TPU 0} {TPU 1, 2}], shape=(2,))", true, "MW1134");
     row("PositionalSharding([{TPU 0} TPU], shape=(2,))", true, "MW1134");
-    row("PositionalSharding([{TPU 0}])", true, "MW1134");
+    row("PositionalSharding([[{TPU 0} {TPU 1} {TPU 2}] [{TPU 3}] [{TPU 4} {TPU 5}]])", true, "MW1134");
+    row("PositionalSharding([{TPU 0}]", true, "MW1134");
     row("PositionalSharding([{TPU 0}], shape=(1,)", true, "MW1134");
     row("PositionalSharding([0, 0])", true, "MW1130");
     row("PositionalSharding(8).reshape(3, 3)", true, "MW1131");
