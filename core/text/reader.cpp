@@ -104,7 +104,7 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
     addTileMesh(module, problems);
     Program program;
     program.moduleName = std::move(module.name);
-    program.kept = keptOf(module.attributes, text, [](std::string_view name) { return name == "mw.version"; });
+    program.kept = keptOf(module.attributes, text, [](std::string_view name) { return name == "mw.version" || name == "sym_name"; });
     program.aliases = std::move(module.aliases);
     program.rest = std::move(module.rest);
     program.trailer = std::move(module.trailer);
