@@ -126,8 +126,7 @@ std::string nameNear(const Function& function, ValueId value)
     std::string name = function[value].name;
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
-        if (name.empty() && !op.results.empty()
-            && std::find(op.operands.begin(), op.operands.end(), value) != op.operands.end())
+        if (name.empty() && !op.results.empty() && std::find(op.operands.begin(), op.operands.end(), value) != op.operands.end())
             name = function[op.results.front()].name;
     });
     return name.empty() ? valueText(function, value) : name;
@@ -213,10 +212,9 @@ std::optional<Problem> axisProblem(const AxisWork& work, const Mesh& mesh)
     const std::string devices = enough == 1 ? std::string("1 device") : fmt::format("{} devices", enough);
     problem.message = fmt::format(
         "the mesh axis \"{}\" splits nothing: all {} devices along it hold and compute the same", axis.name, axis.size);
-    problem.rule = work.flops > 0.0
-        ? fmt::format("each of {} devices computes {}, all of it {}; {} could do the same work", mesh.deviceCount(),
-            flopText(work.flops), often, devices)
-        : fmt::format("{} devices hold what {} could", mesh.deviceCount(), devices);
+    problem.rule = work.flops > 0.0 ? fmt::format("each of {} devices computes {}, all of it {}; {} could do the same work",
+                       mesh.deviceCount(), flopText(work.flops), often, devices)
+                                    : fmt::format("{} devices hold what {} could", mesh.deviceCount(), devices);
     problem.fix = "split the batch or the weights over it too, or leave it out of the mesh";
     return problem;
 }
