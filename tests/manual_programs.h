@@ -210,6 +210,18 @@ inline std::vector<ManualProgram> manualPrograms()
         {{"%5", "8xf32", "2xf32", R"([{"x"}])"}}, {"all_reduce x", "all_gather x", "reduce_scatter x"},
         {"all_gather x", "reduce_scatter x", "all_reduce x", "all_reduce x"}});
 
+    // What reaches the largest of all devices has a share of its cotangent.
+    programs.push_back({"largest", both, R"({"data", "model"})", {{"x", "4x6xf32", "2x3xf32", R"([{"data"}, {"model"}])"}},
+        allReduce("%1", "%l.x", "2x3xf32", data, "2x2", "maximum") + op("%2", "subtract %l.x, %1", "2x3xf32")
+            + op("%3", "exponential %2", "2x3xf32") + allReduce("%4", "%3", "2x3xf32", data, "2x2")
+            + op("%5", "divide %3, %4", "2x3xf32") + op("%6", "multiply %5, %1", "2x3xf32"),
+        {{"%6", "4x6xf32", "2x3xf32", R"([{"data"}, {"model"}])"}}, {"all_reduce data", "all_reduce data"},
+        {"all_reduce data", "all_reduce data", "all_reduce data"}});
+
+    programs.push_back({"smallest_of_groups", four, R"({"x"})", {{"x", "8xf32", "2xf32", R"([{"x"}])"}},
+        allReduce("%1", "%l.x", "2xf32", "[[0, 2], [1, 3]]", "2x2", "minimum") + op("%2", "multiply %1, %l.x", "2xf32"),
+        {{"%2", "8xf32", "2xf32", R"([{"x"}])"}}, {"all_reduce x"}, {"all_reduce x", "all_reduce x"}});
+
     // The same sum in two steps of which neither is over an axis: the results agree, but nothing says so.
     programs.push_back({"sum_in_two_steps", four, R"({"x"})", {{"x", "8xf32", "2xf32", R"([{"x"}])"}},
         op("%1", "multiply %l.x, %l.x", "2xf32") + allReduce("%2", "%1", "2xf32", "[[0, 2], [1, 3]]", "2x2")

@@ -141,6 +141,7 @@ private:
     ValueId productCotangent(std::size_t operand);
     ValueId summed(const Groups& groups);
     ValueId exchanged();
+    ValueId reached(const BodyCollective& extreme, ValueId cotangent);
     ValueId scattered(BodyCollective gather, ValueId cotangent = {});
     ValueId ungathered(const BodyCollective& gather);
 
@@ -490,8 +491,10 @@ ValueId Derivative::exchanged()
     BodyCollective collective = valueOf(bodyCollective(m_context.forward, m_op, mesh));
     const bool overAxes = axesOfGroups(collective.groups, mesh).has_value();
     switch (collective.kind) {
-    case OpKind::AllReduce: // the sum is one value for all, or with groups of no axes one for each device
-        return overAxes ? m_ct : summed(collective.groups);
+    case OpKind::AllReduce: { // one value for all, or with groups of no axes one for each device
+        const ValueId whole = overAxes ? m_ct : summed(collective.groups);
+        return collective.reduction == ReduceKind::Sum ? whole : reached(collective, whole);
+    }
     case OpKind::AllGather:
         return overAxes ? ungathered(collective) : scattered(collective);
     case OpKind::ReduceScatter:
@@ -511,6 +514,16 @@ ValueId Derivative::exchanged()
     }
     }
     return addBodyCollective(m_b, collective, m_ct, mesh);
+}
+
+/// Max and min over devices: to those that reach it, in equal parts.
+ValueId Derivative::reached(const BodyCollective& extreme, ValueId cotangent)
+{
+    const ValueId reaches = m_b.compare(CompareDirection::Equal, primal(0), result());
+    BodyCollective sum;
+    sum.groups = extreme.groups;
+    const ValueId count = addBodyCollective(m_b, sum, m_b.convert(reaches, m_b.type(cotangent).dtype), *m_context.mesh);
+    return m_b.select(reaches, over(cotangent, count), zeros());
 }
 
 ValueId Derivative::scattered(BodyCollective gather, ValueId cotangent)
@@ -568,11 +581,14 @@ ValueId addedCotangents(Builder& backward, ValueId a, ValueId b, const Mesh* mes
 
 namespace {
 
-/// A collective of one array that moves or sums.
-bool isLinearCollective(const Function& function, const Op& op)
+/// A collective of one array that moves, sums, or takes the largest or smallest.
+bool isSmoothCollective(const Function& function, const Op& op)
 {
-    return isBodyCollective(op) && op.operands.size() == 1
-        && (op.bodies.empty() || combinerIn(function, op.bodies.front()) == ReduceKind::Sum);
+    if (!isBodyCollective(op) || op.operands.size() != 1)
+        return false;
+    const auto combiner = op.bodies.empty() ? ReduceKind::Sum : combinerIn(function, op.bodies.front());
+    const bool isExtreme = combiner == ReduceKind::Max || combiner == ReduceKind::Min;
+    return combiner == ReduceKind::Sum || (isExtreme && baseName(op.as<OtherAttributes>().name) == "all_reduce");
 }
 
 } // namespace
@@ -608,13 +624,13 @@ Differentiability differentiability(const Function& function, const Op& op)
     }
     switch (opInfo(op.kind).opClass) {
     case OpClass::Parts:
-        return hasPartsDerivative(op.kind) ? Differentiability::Smooth : Differentiability::Unknown;
+        return hasPartsDerivative(op) ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Barrier:
     case OpClass::Collective:
     case OpClass::Transfer:
         return Differentiability::Unknown;
     case OpClass::Other:
-        return isVaried(op) || isLinearCollective(function, op) ? Differentiability::Smooth : Differentiability::Unknown;
+        return isVaried(op) || isSmoothCollective(function, op) ? Differentiability::Smooth : Differentiability::Unknown;
     case OpClass::Control:
         return op.kind == OpKind::Repeat || op.kind == OpKind::Computation ? Differentiability::Smooth
                                                                            : Differentiability::Unknown;

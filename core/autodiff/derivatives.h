@@ -32,7 +32,8 @@ Differentiability differentiability(const Function& function, const Op& op);
 ///
 /// At ties, maximum and minimum give half to each side and a max or min reduction divides evenly, as in JAX.
 /// In a manual computation the cotangent of a value is its device's part: complete, and the same over all axes over which the value is
-/// (varying.h). Collectives give their transposes: a gather a reduce-scatter, a permutation its inverse.
+/// (varying.h). Collectives give their transposes: a gather a reduce-scatter, a permutation its inverse; of a maximum over devices those
+/// that reach it have a part each.
 /// Preconditions: the op is Smooth and neither Repeat nor a computation; collectives stand in a manual computation.
 std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent);
 

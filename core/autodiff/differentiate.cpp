@@ -636,7 +636,7 @@ private:
         for (const OpId id : m_function[block].ops) {
             const Op& op = m_function[id];
             const bool isUnknown = differentiability(m_function, op) == Differentiability::Unknown
-                || (isBodyCollective(op) && manual == nullptr) || (isManual(op) && (manual != nullptr || m_meshes.empty()));
+                || (isBodyCollective(op) && manual == nullptr) || (isManual(op) && m_meshes.empty());
             if (isUnknown && isOnTheWay(op))
                 report(op);
             if (isBodyCollective(op) && manual != nullptr) {

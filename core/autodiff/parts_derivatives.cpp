@@ -2,7 +2,7 @@
 #include "core/autodiff/parts_derivatives.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 #include <numeric>
 
 namespace meshwright {
@@ -46,6 +46,9 @@ public:
             break;
         case OpKind::Gather:
             gather();
+            break;
+        case OpKind::Scatter:
+            scatter();
             break;
         default:
             assert(!"no derivative");
@@ -138,33 +141,117 @@ private:
     void gather()
     {
         const auto& attributes = m_op.as<GatherAttributes>();
-        m_result[0] = m_b.add(OpKind::Scatter, {zeros(0), clampedIndices(attributes), m_ct},
+        // A gather moves slices that would reach over an end back inside; a scatter would leave them out.
+        const ValueId indices = clamped(attributes.dims, primal(1), operandType(0).shape, attributes.sliceSizes);
+        m_result[0] = m_b.add(OpKind::Scatter, {zeros(0), indices, m_ct},
             ScatterAttributes{attributes.dims, ReduceKind::Sum, attributes.sorted, false});
     }
 
-    /// A gather moves slices that would reach over an end back inside; a scatter would leave them out.
-    ValueId clampedIndices(const GatherAttributes& gather)
+    /// One constant for each entry of an index vector, at every index.
+    ValueId spread(const IndexingDims& dims, const TensorType& indices, const std::vector<std::int64_t>& entries)
     {
-        const ValueId indices = primal(1);
-        const TensorType type = m_b.type(indices);
-        std::vector<std::int64_t> last;
-        for (const std::size_t dim : gather.dims.indexMap)
-            last.push_back(operandType(0).shape[dim] - gather.sliceSizes[dim]);
-        const bool same = std::all_of(last.begin(), last.end(), [&](std::int64_t each) { return each == last.front(); });
-        const auto limit = [&](std::int64_t value) {
-            return m_b.add(OpKind::Constant, {}, ConstantAttributes{{type.dtype, {}}, {value}});
+        const bool same = std::all_of(entries.begin(), entries.end(), [&](std::int64_t each) { return each == entries.front(); });
+        const auto scalar = [&](std::int64_t value) {
+            return m_b.add(OpKind::Constant, {}, ConstantAttributes{{indices.dtype, {}}, {value}});
         };
-        ValueId limits;
-        if (same) {
-            limits = m_b.broadcastScalar(limit(last.empty() ? 0 : last.front()), type.shape);
-        } else { // one for each entry of an index vector
-            std::vector<ValueId> each;
-            for (const std::int64_t value : last)
-                each.push_back(m_b.broadcastScalar(limit(value), {1}));
-            limits = m_b.broadcast(m_b.add(OpKind::Concatenate, std::move(each), ConcatenateAttributes{0}), type.shape,
-                {gather.dims.indexVectorDim});
+        if (same)
+            return m_b.broadcastScalar(scalar(entries.empty() ? 0 : entries.front()), indices.shape);
+        std::vector<ValueId> each;
+        for (const std::int64_t value : entries)
+            each.push_back(m_b.broadcastScalar(scalar(value), {1}));
+        return m_b.broadcast(
+            m_b.add(OpKind::Concatenate, std::move(each), ConcatenateAttributes{0}), indices.shape, {dims.indexVectorDim});
+    }
+
+    /// The indices, moved so that slices of these sizes lie inside of the whole.
+    ValueId clamped(const IndexingDims& dims, ValueId indices, const Shape& whole, const Shape& sizes)
+    {
+        std::vector<std::int64_t> last;
+        for (const std::size_t dim : dims.indexMap)
+            last.push_back(whole[dim] - sizes[dim]);
+        const TensorType type = m_b.type(indices);
+        return m_b.add(OpKind::Clamp, {spread(dims, type, {0}), indices, spread(dims, type, last)});
+    }
+
+    // ---- scatter
+
+    /// The sizes of a scatter's slices, along each dimension of the operand.
+    Shape scatteredSizes(const IndexingDims& dims) const
+    {
+        Shape sizes;
+        std::size_t window = 0;
+        for (std::size_t dim = 0; dim < operandType(0).shape.size(); ++dim) {
+            const auto lacks
+                = [dim](const std::vector<std::size_t>& list) { return std::find(list.begin(), list.end(), dim) != list.end(); };
+            sizes.push_back(lacks(dims.collapsed) || lacks(dims.operandBatch) ? 1 : operandType(2).shape[dims.window[window++]]);
         }
-        return m_b.add(OpKind::Clamp, {m_b.broadcastScalar(limit(0), type.shape), indices, limits});
+        return sizes;
+    }
+
+    ValueId where(ValueId condition, ValueId value)
+    {
+        return m_b.select(condition, value, m_b.splat(TensorType(m_b.type(value)), 0.0));
+    }
+
+    /// What lies in `whole` where the updates go, and zeros where they go nowhere: a scatter leaves out what lies outside.
+    ValueId takenBack(ValueId whole)
+    {
+        const auto& attributes = m_op.as<ScatterAttributes>();
+        const IndexingDims& dims = attributes.dims;
+        const Shape sizes = scatteredSizes(dims);
+        Shape shape = operandType(0).shape;
+        ValueId indices = primal(1);
+        if (byteSize(m_b.type(indices).dtype) < byteSize(DType::S32))
+            indices = m_b.convert(indices, DType::S32);
+
+        // Room for slices that lie partly outside.
+        PadAttributes room{Shape(shape.size(), 0), Shape(shape.size(), 0), Shape(shape.size(), 0)};
+        std::vector<std::int64_t> moved;
+        for (const std::size_t dim : dims.indexMap) {
+            moved.push_back(sizes[dim] - 1);
+            room.low[dim] = room.high[dim] = sizes[dim] - 1;
+            shape[dim] += 2 * (sizes[dim] - 1);
+        }
+        if (std::any_of(moved.begin(), moved.end(), [](std::int64_t each) { return each > 0; })) {
+            whole = m_b.add(OpKind::Pad, {whole, m_b.splat({m_b.type(whole).dtype, {}}, 0.0)}, std::move(room));
+            indices = m_b.binary(OpKind::Add, indices, spread(dims, TensorType(m_b.type(indices)), moved));
+        }
+        ValueId inside = m_b.compare(CompareDirection::Equal, indices, clamped(dims, indices, shape, sizes));
+        if (dims.indexVectorDim < m_b.type(indices).shape.size())
+            inside = m_b.reduce(ReduceKind::And, inside, {dims.indexVectorDim});
+        std::vector<std::size_t> along;
+        for (std::size_t dim = 0; dim < operandType(2).shape.size(); ++dim) {
+            if (std::find(dims.window.begin(), dims.window.end(), dim) == dims.window.end())
+                along.push_back(dim);
+        }
+        const ValueId taken = m_b.add(OpKind::Gather, {whole, indices}, GatherAttributes{dims, sizes, attributes.sorted});
+        return where(m_b.broadcast(inside, operandType(2).shape, std::move(along)), taken);
+    }
+
+    void scatter()
+    {
+        if (!m_op.as<ScatterAttributes>().combiner)
+            return replaced();
+        m_result[0] = m_ct;
+        if (wants(2))
+            m_result[2] = takenBack(m_ct);
+    }
+
+    /// Of several updates of one element the last one counts. Who that is, the numbers of the updates tell when they are scattered alike.
+    /// Source: jax-ml/jax, jax/_src/lax/slicing.py (`_scatter_jvp`).
+    void replaced()
+    {
+        const TensorType updates = operandType(2);
+        const DType dtype = updates.elements() < std::numeric_limits<std::int32_t>::max() ? DType::S32 : DType::S64;
+        const auto number = [&](const Shape& shape, double value) { return m_b.splat({dtype, shape}, value); };
+        const ValueId counted = m_b.reshape(m_b.iota({dtype, {updates.elements()}}, 0), updates.shape);
+        const ValueId numbers = m_b.binary(OpKind::Add, counted, number(updates.shape, 1.0));
+        const Shape& shape = operandType(0).shape;
+        const ValueId winners = m_b.add(OpKind::Scatter, {number(shape, 0.0), primal(1), numbers}, m_op.as<ScatterAttributes>());
+        if (wants(0))
+            m_result[0] = where(m_b.compare(CompareDirection::Equal, winners, number(shape, 0.0)), m_ct);
+        if (wants(2))
+            m_result[2] = where(m_b.compare(CompareDirection::Equal, takenBack(winners), numbers), takenBack(m_ct));
     }
 
     const DerivativeContext& m_context;
@@ -176,9 +263,12 @@ private:
 
 } // namespace
 
-bool hasPartsDerivative(OpKind kind)
+bool hasPartsDerivative(const Op& op)
 {
-    return opInfo(kind).opClass == OpClass::Parts && kind != OpKind::Scatter;
+    if (op.kind != OpKind::Scatter)
+        return opInfo(op.kind).opClass == OpClass::Parts;
+    const auto& combiner = op.as<ScatterAttributes>().combiner;
+    return !combiner || combiner == ReduceKind::Sum;
 }
 
 std::vector<ValueId> partsCotangents(const DerivativeContext& context, ValueId cotangent)

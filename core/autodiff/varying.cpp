@@ -24,9 +24,20 @@ AxisSet without(AxisSet a, const AxisSet& b)
     return a;
 }
 
-AxisSet touchedBy(const BodyCollective& collective, const Mesh& mesh)
+/// The axes of `all` along which the collective moves data.
+AxisSet touchedBy(const BodyCollective& collective, const Mesh& mesh, const AxisSet& all)
 {
-    const std::vector<std::int32_t> axes = axesTouched(collective, mesh);
+    AxisSet touched;
+    for (const std::int32_t axis : axesTouched(collective, mesh)) {
+        if (all.contains(axis))
+            touched.insert(axis);
+    }
+    return touched;
+}
+
+AxisSet manualAxesOf(const Op& computation)
+{
+    const auto& axes = computation.as<ComputationAttributes>().manualAxes;
     return {axes.begin(), axes.end()};
 }
 
@@ -44,7 +55,7 @@ public:
         , m_op(function[computation])
         , m_mesh(mesh)
         , m_sets(function.values.size())
-        , m_all(m_op.as<ComputationAttributes>().manualAxes.begin(), m_op.as<ComputationAttributes>().manualAxes.end())
+        , m_all(manualAxesOf(m_op))
     {
     }
 
@@ -75,6 +86,10 @@ private:
                 visitRepeat(op);
                 continue;
             }
+            if (op.kind == OpKind::Computation) {
+                visitComputation(op);
+                continue;
+            }
             const AxisSet made = resultOf(op);
             for (const ValueId result : op.results)
                 at(result) = made;
@@ -89,17 +104,30 @@ private:
         if (isPartitionId(op))
             return m_all;
         if (isVaried(op)) {
-            for (const AxisRef& axis : variedAxes(op, m_mesh))
-                operands.insert(axis.axis);
+            for (const AxisRef& axis : variedAxes(op, m_mesh)) {
+                if (m_all.contains(axis.axis))
+                    operands.insert(axis.axis);
+            }
             return operands;
         }
         if (isBodyCollective(op)) {
             const BodyCollective collective = valueOf(bodyCollective(m_function, op, m_mesh));
-            const AxisSet touched = touchedBy(collective, m_mesh);
+            const AxisSet touched = touchedBy(collective, m_mesh, m_all);
             return makesEqual(collective, m_mesh) ? without(std::move(operands), touched) : united(std::move(operands), touched);
         }
-        // What loops, branches and computations in the body do with devices is not looked into.
+        // What loops without a count and branches in the body do with devices is not looked into.
         return opInfo(op.kind).opClass == OpClass::Control ? m_all : operands;
+    }
+
+    /// One inside of this one, manual over other axes: along these its body is nothing but ops.
+    void visitComputation(const Op& op)
+    {
+        const Block& body = m_function[op.bodies.front()];
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            at(body.arguments[i]) = at(op.operands[i]);
+        visit(op.bodies.front());
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            at(op.results[i]) = at(body.results[i]);
     }
 
     void visitRepeat(const Op& op)
@@ -134,6 +162,7 @@ public:
         : m_function(function)
         , m_computation(computation)
         , m_mesh(mesh)
+        , m_all(manualAxesOf(function[computation]))
         , m_wanted(wanted)
         , m_sets(varyingAxes(function, computation, mesh))
     {
@@ -164,6 +193,8 @@ private:
         for (const OpId id : std::vector<OpId>(m_function[block].ops)) {
             if (m_function[id].kind == OpKind::Repeat)
                 rewriteRepeat(id, block, ops);
+            else if (m_function[id].kind == OpKind::Computation)
+                rewrite(m_function[id].bodies.front());
             else if (opInfo(m_function[id].kind).opClass != OpClass::Control)
                 unify(id, block, ops);
             ops.push_back(id);
@@ -178,7 +209,7 @@ private:
         for (const ValueId operand : m_function[id].operands)
             all = united(std::move(all), m_sets[operand.at()]);
         if (isBodyCollective(m_function[id]))
-            all = united(std::move(all), touchedBy(valueOf(bodyCollective(m_function, m_function[id], m_mesh)), m_mesh));
+            all = united(std::move(all), touchedBy(valueOf(bodyCollective(m_function, m_function[id], m_mesh)), m_mesh, m_all));
         for (std::size_t i = 0; i < m_function[id].operands.size(); ++i) {
             const ValueId varied = variedTo(m_function[id].operands[i], all, block, ops);
             m_function[id].operands[i] = varied;
@@ -203,7 +234,7 @@ private:
     ValueId variedTo(ValueId value, const AxisSet& axes, BlockId block, std::vector<OpId>& ops)
     {
         const AxisSet missing = without(axes, m_sets[value.at()]);
-        if (missing.empty() || !m_wanted(value))
+        if (missing.empty() || !isWanted(value))
             return value;
         OtherAttributes attributes;
         attributes.name = kVaried;
@@ -231,9 +262,18 @@ private:
         return result;
     }
 
+    /// What was inserted for a computation around this one stands for its operand.
+    bool isWanted(ValueId value) const
+    {
+        const OpId producer = m_function[value].producer;
+        return producer.valid() && isVaried(m_function[producer]) ? isWanted(m_function[producer].operands.front())
+                                                                  : m_wanted(value);
+    }
+
     Function& m_function;
     OpId m_computation;
     const Mesh& m_mesh;
+    AxisSet m_all;
     const std::function<bool(ValueId)>& m_wanted;
     std::vector<AxisSet> m_sets;
 };

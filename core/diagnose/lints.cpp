@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/lints.h"
 
+#include "core/partition/axis_use.h"
 #include "core/partition/device_program.h"
 #include "core/partition/reshard_steps.h"
+#include "core/program/transform.h"
 #include "core/propagate/rule.h"
 #include "core/sharding/layout.h"
 #include "core/support/text.h"
@@ -15,19 +17,6 @@
 namespace meshwright {
 
 namespace {
-
-/// Calls `visit(op, times)` for every op that runs, with how often one run of the function does.
-template <typename Visit>
-void forEachOp(const Function& function, const Block& block, double times, const Visit& visit)
-{
-    for (const OpId id : block.ops) {
-        const Op& op = function[id];
-        visit(id, times);
-        const double inner = op.kind == OpKind::Repeat ? times * static_cast<double>(op.as<RepeatAttributes>().count) : times;
-        for (const BlockId body : op.bodies)
-            forEachOp(function, function[body], inner, visit);
-    }
-}
 
 bool hasAxis(const AxisRefs& axes, std::int32_t axis)
 {
@@ -42,11 +31,6 @@ bool usesAxis(const TensorSharding& sharding, std::int32_t axis)
             sharding.dims.begin(), sharding.dims.end(), [&](const DimSharding& dim) { return hasAxis(dim.axes, axis); });
 }
 
-bool usesAxis(const Function& function, ValueId value, std::int32_t axis)
-{
-    return function[value].sharding && usesAxis(*function[value].sharding, axis);
-}
-
 double bytesOf(const TensorType& type)
 {
     return static_cast<double>(type.bytes());
@@ -55,21 +39,6 @@ double bytesOf(const TensorType& type)
 double localBytesOf(const Value& value)
 {
     return static_cast<double>(elementCount(localShape(value.type.shape, *value.sharding)) * byteSize(value.type.dtype));
-}
-
-/// "3.33 MFLOP"
-std::string flopText(double flops)
-{
-    std::string count = formatCount(flops);
-    const std::size_t space = count.find(' ');
-    if (space == std::string::npos)
-        return count + " FLOP";
-    return count + "FLOP";
-}
-
-std::string devicesText(std::int64_t count)
-{
-    return count == 1 ? std::string("1 device") : fmt::format("{} devices", count);
 }
 
 std::string bytesText(double bytes)
@@ -108,6 +77,7 @@ class Linter {
 public:
     explicit Linter(const LintedFunction& linted)
         : m_function(linted.propagated)
+        , m_deviceFunction(linted.device)
         , m_device(linted.device.function)
         , m_mesh(linted.meshes.front().mesh)
     {
@@ -134,142 +104,30 @@ private:
 
     std::string layoutOfValue(ValueId value) const { return layoutText(*m_function[value].sharding, m_mesh); }
 
-    // ---- axes: MW1270, MW1271
+    // ---- axes: MW1270, MW1271 (core/partition/axis_use.h)
 
     void findUses()
     {
         m_users.resize(m_function.values.size());
-        forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
+        forEachOp(m_function, [&](OpId id) {
             for (const ValueId operand : m_function[id].operands)
                 m_users[operand.at()].push_back(id);
         });
     }
 
-    bool isUsed(std::int32_t axis) const
-    {
-        for (std::size_t i = 0; i < m_function.values.size(); ++i) {
-            if (usesAxis(m_function, ValueId{i}, axis))
-                return true;
-        }
-        return splitsManually(axis);
-    }
-
-    /// True when a computation that distributes by itself (shard_map) splits its operands or results over the axis.
-    bool splitsManually(std::int32_t axis) const
-    {
-        bool splits = false;
-        forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
-            const Op& op = m_function[id];
-            if (op.kind != OpKind::Computation)
-                return;
-            const auto uses = [&](const TensorSharding& sharding) { return usesAxis(sharding, axis); };
-            const auto& computation = op.as<ComputationAttributes>();
-            splits = splits || std::any_of(computation.inShardings.begin(), computation.inShardings.end(), uses)
-                || std::any_of(computation.outShardings.begin(), computation.outShardings.end(), uses);
-        });
-        return splits;
-    }
-
-    /// FLOPs of one device's products, and of those that the devices along an axis compute alike.
-    struct Work {
-        double all = 0.0;
-        double alike = 0.0;
-        double largest = 0.0;
-        std::string where; ///< the largest of them
-    };
-
-    double flopsOf(const Op& op) const
-    {
-        const auto& dot = op.as<DotAttributes>();
-        const Shape& left = m_device[op.operands[0]].type.shape;
-        double flops = 2.0 * static_cast<double>(elementCount(m_device[op.results[0]].type.shape));
-        for (const std::size_t dim : dot.lhsContracting)
-            flops *= static_cast<double>(left[dim]);
-        return flops;
-    }
-
-    Work workAlong(std::int32_t axis) const
-    {
-        Work work;
-        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double times) {
-            const Op& op = m_device[id];
-            if (op.kind != OpKind::DotGeneral)
-                return;
-            const double flops = times * flopsOf(op);
-            work.all += flops;
-            if (usesAxis(m_device, op.operands[0], axis) || usesAxis(m_device, op.operands[1], axis)
-                || usesAxis(m_device, op.results[0], axis))
-                return;
-            work.alike += flops;
-            if (flops > work.largest) {
-                work.largest = flops;
-                work.where = nameNear(op.results[0]);
-            }
-        });
-        return work;
-    }
-
-    /// The name of a value, or of what is soon made from it.
-    std::string nameNear(ValueId value) const
-    {
-        if (!m_device[value].name.empty())
-            return m_device[value].name;
-        std::string name;
-        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double) {
-            const Op& op = m_device[id];
-            if (name.empty() && !op.results.empty()
-                && std::find(op.operands.begin(), op.operands.end(), value) != op.operands.end())
-                name = m_device[op.results.front()].name;
-        });
-        return name.empty() ? valueText(m_device, value) : name;
-    }
-
     void lintAxes()
     {
-        for (std::size_t i = 0; i < m_mesh.axes().size(); ++i) {
-            const MeshAxis& axis = m_mesh.axes()[i];
-            const auto index = static_cast<std::int32_t>(i);
-            if (axis.size == 1)
-                continue;
-            const Work work = workAlong(index);
-            if (!isUsed(index)) {
-                warn("MW1270",
-                    fmt::format("the mesh axis \"{}\" splits nothing: all {} devices along it hold and compute the same",
-                        axis.name, axis.size),
-                    work.all > 0
-                        ? fmt::format("each of the {} of a device is computed {} times; {} could do the same work",
-                            flopText(work.all), axis.size, devicesText(m_mesh.deviceCount() / axis.size))
-                        : fmt::format("{} devices hold what {} could", m_mesh.deviceCount(), m_mesh.deviceCount() / axis.size),
-                    "split the batch over it too, or leave it out of the mesh", "mesh." + axis.name);
-                continue;
-            }
-            if (!splitsManually(index)) // inside such a computation the types do not tell who has what
-                lintAlike(axis, work);
+        for (const AxisWork& work : axisWork(m_deviceFunction, m_mesh)) {
+            if (auto problem = axisProblem(work, m_mesh))
+                m_problems.push_back(*std::move(problem));
         }
-    }
-
-    void lintAlike(const MeshAxis& axis, const Work& work)
-    {
-        constexpr double kWorthANote = 1.0 / 3.0;
-        constexpr double kWorthAWarning = 0.5;
-        const double part = work.all > 0 ? work.alike / work.all : 0.0;
-        if (part < kWorthANote)
-            return;
-        const double without = work.all - work.alike + work.alike / static_cast<double>(axis.size);
-        warn("MW1271",
-            fmt::format("{:.0f} % of the FLOPs are computed {} times, once by each device along \"{}\"", 100.0 * part, axis.size,
-                axis.name),
-            fmt::format("each device computes {} in products; with no work done twice it would be {}", flopText(work.all),
-                flopText(without)),
-            fmt::format("let the axis split a dimension of those products; the largest makes \"{}\"", work.where),
-            "mesh." + axis.name, part >= kWorthAWarning ? Severity::Warning : Severity::Note);
     }
 
     // ---- constraints: MW1272
 
     void lintConstraints()
     {
-        forEachOp(m_function, m_function.body(), 1.0, [&](OpId id, double) {
+        forEachOp(m_function, [&](OpId id) {
             const Op& op = m_function[id];
             if (op.kind == OpKind::ShardingConstraint && m_function[op.operands[0]].sharding
                 && m_function[op.results[0]].sharding)
@@ -496,7 +354,7 @@ private:
             return;
         const auto& results = m_device.results();
         destiny.elsewhere = destiny.elsewhere || std::find(results.begin(), results.end(), value) != results.end();
-        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double) {
+        forEachOp(m_device, [&](OpId id) {
             const Op& op = m_device[id];
             if (std::find(op.operands.begin(), op.operands.end(), value) == op.operands.end())
                 return;
@@ -518,7 +376,7 @@ private:
 
     void lintReducedGathers()
     {
-        forEachOp(m_device, m_device.body(), 1.0, [&](OpId id, double) {
+        forEachOp(m_device, [&](OpId id) {
             const Op& op = m_device[id];
             if (op.kind != OpKind::AllGather || op.phase != Phase::Forward)
                 return;
@@ -557,6 +415,7 @@ private:
     }
 
     const Function& m_function;
+    const DeviceFunction& m_deviceFunction;
     const Function& m_device;
     const Mesh& m_mesh;
     std::vector<std::vector<OpId>> m_users;

@@ -120,6 +120,18 @@ double productFlops(const Function& function, const Op& op)
     return flops;
 }
 
+/// The name of a value, or of what is made from it next.
+std::string nameNear(const Function& function, ValueId value)
+{
+    std::string name = function[value].name;
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        if (name.empty() && !op.results.empty() && std::find(op.operands.begin(), op.operands.end(), value) != op.operands.end())
+            name = function[op.results.front()].name;
+    });
+    return name.empty() ? valueText(function, value) : name;
+}
+
 /// `67.1 MFLOP`, `950 FLOP`.
 std::string flopText(double flops)
 {
@@ -144,6 +156,7 @@ std::vector<AxisWork> axisWork(const DeviceFunction& device, const Mesh& mesh)
         work[axis].isUsed = std::any_of(differing.begin(), differing.end(),
             [axis](const AxisSet& axes) { return axes.contains(static_cast<std::int32_t>(axis)); });
     }
+    std::vector<std::pair<ValueId, double>> largest(work.size());
     const auto visit = [&](const auto& self, BlockId block, double times) -> void {
         for (const OpId id : function[block].ops) {
             const Op& op = function[id];
@@ -156,32 +169,63 @@ std::vector<AxisWork> axisWork(const DeviceFunction& device, const Mesh& mesh)
                 const auto differs
                     = [&](ValueId value) { return differing[value.at()].contains(static_cast<std::int32_t>(each.axis)); };
                 each.flops += flops;
-                if (!differs(op.results.front()) && std::none_of(op.operands.begin(), op.operands.end(), differs))
-                    each.alikeFlops += flops;
+                if (differs(op.results.front()) || std::any_of(op.operands.begin(), op.operands.end(), differs))
+                    continue;
+                each.alikeFlops += flops;
+                if (flops > largest[each.axis].second)
+                    largest[each.axis] = {op.results.front(), flops};
             }
         }
     };
     visit(visit, BlockId(std::int32_t{0}), 1.0);
+    for (AxisWork& each : work) {
+        if (const ValueId value = largest[each.axis].first; value.valid())
+            each.largestAlike = nameNear(function, value);
+    }
     return work;
+}
+
+std::optional<Problem> axisProblem(const AxisWork& work, const Mesh& mesh)
+{
+    constexpr double kWorthANote = 1.0 / 3.0;
+    constexpr double kWorthAWarning = 0.5;
+    const MeshAxis& axis = mesh.axes()[work.axis];
+    const double part = work.flops > 0.0 ? work.alikeFlops / work.flops : 0.0;
+    if (axis.size == 1 || (work.isUsed && part < kWorthANote))
+        return std::nullopt;
+    Problem problem;
+    problem.id = work.isUsed ? "MW1271" : "MW1270";
+    problem.severity = !work.isUsed || part >= kWorthAWarning ? Severity::Warning : Severity::Note;
+    problem.place.path = "mesh." + axis.name;
+    const std::string often = axis.size == 2 ? std::string("twice") : fmt::format("{} times", axis.size);
+    if (work.isUsed) {
+        const double without = work.flops - work.alikeFlops + work.alikeFlops / static_cast<double>(axis.size);
+        problem.message = fmt::format(
+            "{:.0f} % of the FLOPs are computed {}, once by each device along \"{}\"", 100.0 * part, often, axis.name);
+        problem.rule = fmt::format("each device computes {} in products; with no work done twice it would be {}",
+            flopText(work.flops), flopText(without));
+        problem.fix
+            = fmt::format("let the axis split a dimension of those products; the largest makes \"{}\"", work.largestAlike);
+        return problem;
+    }
+    const std::int64_t enough = mesh.deviceCount() / axis.size;
+    const std::string devices = enough == 1 ? std::string("1 device") : fmt::format("{} devices", enough);
+    problem.message = fmt::format(
+        "the mesh axis \"{}\" splits nothing: all {} devices along it hold and compute the same", axis.name, axis.size);
+    problem.rule = work.flops > 0.0 ? fmt::format("each of {} devices computes {}, all of it {}; {} could do the same work",
+                       mesh.deviceCount(), flopText(work.flops), often, devices)
+                                    : fmt::format("{} devices hold what {} could", mesh.deviceCount(), devices);
+    problem.fix = "split the batch or the weights over it too, or leave it out of the mesh";
+    return problem;
 }
 
 Problems unusedAxisWarnings(const DeviceFunction& device, const Mesh& mesh)
 {
     Problems problems;
     for (const AxisWork& work : axisWork(device, mesh)) {
-        const MeshAxis& axis = mesh.axes()[work.axis];
-        if (work.isUsed || axis.size == 1)
-            continue;
-        Problem& problem = problems.emplace_back();
-        problem.id = "MW1263";
-        problem.severity = Severity::Warning;
-        problem.message
-            = fmt::format("nothing uses the mesh axis \"{}\": its {} devices hold and compute the same", axis.name, axis.size);
-        if (work.flops > 0.0)
-            problem.rule = fmt::format("each of {} devices computes {}, all of it {}", mesh.deviceCount(), flopText(work.flops),
-                axis.size == 2 ? std::string("twice") : fmt::format("{} times", axis.size));
-        problem.fix = "split the batch or the weights over it as well, or leave the axis out of the mesh";
-        problem.place.path = "mesh." + axis.name;
+        auto problem = work.isUsed ? std::nullopt : axisProblem(work, mesh);
+        if (problem)
+            problems.push_back(*std::move(problem));
     }
     return problems;
 }

@@ -5,7 +5,9 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace meshwright {
@@ -20,12 +22,17 @@ struct AxisWork {
     bool isUsed = false; ///< some value differs along it
     double flops = 0.0; ///< of one device's products, a multiply-add counting two; loops count as often as they run
     double alikeFlops = 0.0; ///< of those whose operands and result are the same all along the axis
+    std::string largestAlike; ///< what the largest of these makes
 };
 
 /// For every axis of the mesh.
 std::vector<AxisWork> axisWork(const DeviceFunction& device, const Mesh& mesh);
 
-/// A warning MW1263 for each axis of more than one device along which nothing differs, with the FLOPs that are computed several times.
+/// What is wasted along an axis: a warning MW1270 where nothing differs along it, MW1271 (a note below one half) where a third or more of the
+/// products are made alike; nothing for axes of one device. The rule says the FLOPs; the place is `mesh.AXIS`.
+std::optional<Problem> axisProblem(const AxisWork& work, const Mesh& mesh);
+
+/// The warnings MW1270 of all axes.
 Problems unusedAxisWarnings(const DeviceFunction& device, const Mesh& mesh);
 
 } // namespace meshwright

@@ -97,11 +97,12 @@ bool isReadAttribute(std::string_view name)
 {
     // With the names that the generic form uses.
     static const std::unordered_set<std::string_view> kNames
-        = {"algorithm", "allowed_direction", "broadcast_dimensions", "callee", "compare_type", "comparison_direction",
+        = {"algorithm", "allowed_direction", "axes", "broadcast_dimensions", "callee", "compare_type", "comparison_direction",
             "dimension", "dimension_numbers", "dimensions", "dot_dimension_numbers", "edge_padding_high", "edge_padding_low",
-            "group_id", "has_side_effect", "in_shardings", "indices_are_sorted", "interior_padding", "iota_dimension",
-            "limit_indices", "manual_axes", "out_sharding", "out_shardings", "permutation", "precision_config",
-            "scatter_dimension_numbers", "sharding", "slice_sizes", "start_indices", "strides", "unique_indices", "value"};
+            "gathering_axes", "group_id", "has_side_effect", "in_shardings", "indices_are_sorted", "interior_padding",
+            "iota_dimension", "limit_indices", "manual_axes", "out_sharding", "out_shardings", "params", "permutation",
+            "precision_config", "reduce_scatter_axes", "reduction_axes", "scatter_dimension_numbers", "sharding", "slice_sizes",
+            "slicing_axes", "start_indices", "strides", "unique_indices", "value"};
     return kNames.contains(name) || isNote(name);
 }
 

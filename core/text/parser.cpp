@@ -217,7 +217,8 @@ SyntaxModule Parser::parseModule()
     while (m_token.kind == TokenKind::Hash)
         keepLines(m_module.aliases);
     bool braced = false;
-    if (!parseModuleHeader(braced))
+    bool generic = false;
+    if (!parseModuleHeader(braced, generic))
         return std::move(m_module);
     while (m_token.kind != TokenKind::End && !(braced && m_token.is('}')) && !m_problems.full()) {
         const std::size_t start = m_token.offset;
@@ -225,7 +226,7 @@ SyntaxModule Parser::parseModule()
             && m_token.kind != TokenKind::End)
             jump(start + 1);
     }
-    if (braced && expect('}'))
+    if (braced && (generic ? skipGenericTail() : expect('}')))
         parseLocation();
     while (m_token.kind == TokenKind::Hash || m_lexer.text().substr(m_token.offset).starts_with("{-#"))
         keepLines(m_module.trailer);
@@ -234,8 +235,13 @@ SyntaxModule Parser::parseModule()
     return std::move(m_module);
 }
 
-bool Parser::parseModuleHeader(bool& braced)
+bool Parser::parseModuleHeader(bool& braced, bool& generic)
 {
+    generic = m_token.kind == TokenKind::String && m_token.text == "\"builtin.module\"";
+    if (generic) {
+        braced = true;
+        return parseGenericModule();
+    }
     if (!m_token.isWord("module") && !m_token.isWord("builtin.module"))
         return true;
     advance();
@@ -281,24 +287,39 @@ bool Parser::parseTopLevel(std::string& aliases)
     if (m_token.kind == TokenKind::Hash) {
         return keepLines(aliases);
     }
-    if (m_token.isWord("sdy.mesh")) {
-        good = parseMeshOp();
-    } else if (m_token.isWord("func.func")) {
+    const bool isGeneric = m_token.kind == TokenKind::String;
+    const std::string_view name = isGeneric ? m_token.text.substr(1, m_token.text.size() - 2)
+        : m_token.kind == TokenKind::Word   ? m_token.text
+                                            : std::string_view();
+    if (name == "sdy.mesh") {
+        good = isGeneric ? parseGenericMesh() : parseMeshOp();
+    } else if (name == "func.func") {
         SyntaxFunction function;
-        good = parseFunction(function);
-        function.end = m_previousEnd;
+        good = isGeneric ? parseGenericFunction(function) : parseFunction(function);
         if (good && function.isDeclaration)
             m_module.rest += std::string(m_lexer.text().substr(function.start, function.end - function.start)) + "\n";
         else if (good)
             m_module.functions.push_back(std::move(function));
-    } else if (m_token.kind == TokenKind::Word && m_token.text.find('.') != std::string_view::npos && isDialect(m_token.text)) {
+    } else if (name.find('.') != std::string_view::npos && isDialect(name)) {
         return keepLines(m_module.rest);
     } else {
         expected("'func.func' or 'sdy.mesh'");
     }
-    if (!good)
+    if (!good) {
+        m_depth = 0;
         recover(std::max(start, m_token.offset));
+    }
     return good;
+}
+
+/// False, and said, when a mesh has the name already.
+bool Parser::isNewMesh(std::string_view name, std::size_t offset)
+{
+    for (const NamedMesh& other : m_module.meshes) {
+        if (other.name == name)
+            return m_problems.report("MW1324", offset, fmt::format("there is a mesh @{} already", name));
+    }
+    return true;
 }
 
 bool Parser::parseMeshOp()
@@ -306,12 +327,8 @@ bool Parser::parseMeshOp()
     advance();
     std::string name;
     const std::size_t offset = m_token.offset;
-    if (!parseSymbol(name) || !expect('='))
+    if (!parseSymbol(name) || !expect('=') || !isNewMesh(name, offset))
         return false;
-    for (const NamedMesh& other : m_module.meshes) {
-        if (other.name == name)
-            return m_problems.report("MW1324", offset, fmt::format("there is a mesh @{} already", name));
-    }
     std::int32_t index = 0;
     SyntaxAttribute attributes; // of other dialects: stablehlo.mesh
     return parseMesh(std::move(name), offset, index) && (!m_token.is('{') || parseAttribute(attributes, false))
@@ -327,27 +344,36 @@ bool Parser::parseFunction(SyntaxFunction& function)
         advance();
     }
     function.offset = m_token.offset;
-    if (!parseSymbol(function.name))
+    if (!parseSymbol(function.name) || !isNewFunction(function))
         return false;
-    for (const SyntaxFunction& other : m_module.functions) {
-        if (other.name == function.name)
-            return m_problems.report("MW1324", function.offset, fmt::format("there is a function @{} already", function.name));
-    }
-    m_names.clear();
-    m_defined.clear();
-    m_valueCount = 0;
+    beginFunction();
     if (!parseArguments(function) || !parseResults(function))
         return false;
     if (acceptWord("attributes") && !parseAttribute(function.attributes, true))
         return false;
-    if (!m_token.is('{') && function.isPrivate) {
-        function.isDeclaration = true;
-        return true;
-    }
-    if (!expect('{') || !parseOps(function.body) || !expect('}'))
+    function.isDeclaration = !m_token.is('{') && function.isPrivate;
+    if (!function.isDeclaration && !(expect('{') && parseOps(function.body) && expect('}') && parseLocation()))
         return false;
     function.valueCount = m_valueCount;
-    return parseLocation();
+    function.end = m_previousEnd;
+    return true;
+}
+
+/// False, and said, when another has its name already.
+bool Parser::isNewFunction(const SyntaxFunction& function)
+{
+    for (const SyntaxFunction& other : m_module.functions) {
+        if (other.name == function.name)
+            return m_problems.report("MW1324", function.offset, fmt::format("there is a function @{} already", function.name));
+    }
+    return true;
+}
+
+void Parser::beginFunction()
+{
+    m_names.clear();
+    m_defined.clear();
+    m_valueCount = 0;
 }
 
 bool Parser::parseArguments(SyntaxFunction& function)
@@ -355,15 +381,20 @@ bool Parser::parseArguments(SyntaxFunction& function)
     const std::size_t open = m_token.offset;
     if (!expect('('))
         return false;
+    if (!m_token.is(')') && m_token.kind != TokenKind::Value && function.isPrivate) { // of a declaration: types only
+        const std::size_t end = balancedEnd(open);
+        if (end == std::string_view::npos)
+            return expected("')'");
+        jump(end);
+        return true;
+    }
+    return parseArgumentList(function);
+}
+
+/// `%arg0: tensor<4xf32> {..} loc("x"), ..)` behind the parenthesis.
+bool Parser::parseArgumentList(SyntaxFunction& function)
+{
     while (!m_token.is(')')) {
-        if (m_token.kind != TokenKind::Value && function.isPrivate
-            && function.arguments.empty()) { // of a declaration: types only
-            const std::size_t end = balancedEnd(open);
-            if (end == std::string_view::npos)
-                return expected("')'");
-            jump(end);
-            return true;
-        }
         if (m_token.kind != TokenKind::Value)
             return expected("an argument with '%'");
         SyntaxFunction::Argument argument;

@@ -53,13 +53,28 @@ private:
     bool parseInteger(std::int64_t& value);
 
     // The module and its functions (parser.cpp)
-    bool parseModuleHeader(bool& braced);
+    bool parseModuleHeader(bool& braced, bool& generic);
     bool parseTopLevel(std::string& aliases);
     bool keepLines(std::string& into);
     bool parseMeshOp();
+    bool isNewMesh(std::string_view name, std::size_t offset);
+    bool isNewFunction(const SyntaxFunction& function);
     bool parseFunction(SyntaxFunction& function);
+    void beginFunction();
+    bool parseArgumentList(SyntaxFunction& function);
     bool parseArguments(SyntaxFunction& function);
     bool parseResults(SyntaxFunction& function);
+
+    // The same in the generic form (parser_generic.cpp)
+    bool parseGenericModule();
+    bool parseGenericHead(SyntaxAttribute& attributes, std::optional<std::size_t>& region);
+    bool parseGenericTail(SyntaxAttribute& attributes, bool hasRegion);
+    bool skipGenericTail();
+    bool parseNothing();
+    bool parseGenericMesh();
+    bool parseGenericFunction(SyntaxFunction& function);
+    bool nameFunction(SyntaxFunction& function, const SyntaxAttribute& attributes);
+    bool typeFunction(SyntaxFunction& function, const SyntaxAttribute& attributes);
 
     // Ops (parser_op.cpp)
     void define(std::string_view name, std::size_t offset, std::int32_t first, std::int32_t count);
@@ -89,9 +104,11 @@ private:
     bool parseWhile(SyntaxOp& op);
     bool parseReturn(SyntaxOp& op);
     bool parseCollectiveAxes(SyntaxOp& op);
+    bool parseAxisLists(SyntaxAttribute& lists);
     bool parseOpAttributes(SyntaxOp& op, bool areProperties = false);
     SyntaxAttribute& addAttribute(SyntaxOp& op, std::string_view name);
     bool parseTypes(SyntaxOp& op);
+    bool parseFunctionType(SyntaxList<SyntaxType>& operands, SyntaxList<SyntaxType>& results);
     bool parseTypeList(SyntaxList<SyntaxType>& types, char close);
 
     // Attributes and types (parser_attribute.cpp)

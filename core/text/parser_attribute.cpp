@@ -175,6 +175,11 @@ bool Parser::parseAttributeValue(SyntaxAttribute& attribute, bool typed)
         return parseList(attribute, ']');
     if (m_token.is('{'))
         return parseDictionary(attribute, '}');
+    if (m_token.is('(')) { // a function's type
+        SyntaxList<SyntaxType> types;
+        attribute.kind = Kind::Other;
+        return parseFunctionType(types, types);
+    }
     if (m_token.is('<')) {
         if (m_lexer.peek() != '@' && !m_lexer.text().substr(m_lexer.position()).starts_with("mesh<"))
             return parseDictionary(attribute, '>');
@@ -265,6 +270,7 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
     }
     advance();
     const bool isList = m_token.isWord("axis_ref_list") || m_token.isWord("manual_axes");
+    const bool areLists = m_token.isWord("list_of_axis_ref_lists") || m_token.isWord("all_to_all_param_list");
     const bool isEnumerator = name.text == "stablehlo" && m_token.kind == TokenKind::Word;
     if (name.text.starts_with("stablehlo.") && m_token.kind == TokenKind::Word && m_lexer.peek() == '=') {
         jump(open); // #stablehlo.gather<offset_dims = [1], ..>
@@ -273,6 +279,8 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
     advance();
     if (isList)
         return parseAxes(attribute) && expect('>');
+    if (areLists)
+        return parseAxisLists(attribute) && expect('>');
     attribute.kind = Kind::Other;
     if (isEnumerator && m_token.kind == TokenKind::Word) {
         attribute.kind = Kind::Word;

@@ -620,38 +620,39 @@ bool Parser::parseCollectiveAxes(SyntaxOp& op)
 {
     SyntaxAttribute axes;
     axes.offset = m_token.offset;
-    if (m_token.is('{')) {
-        if (!parseAxes(axes))
-            return false;
-    } else {
-        axes.kind = SyntaxAttribute::Kind::List;
-        if (!expect('['))
-            return false;
-        while (!m_token.is(']')) {
-            SyntaxAttribute& item = axes.items.emplace_back();
-            if (!parseAxes(item))
-                return false;
-            if (accept(':')) {
-                SyntaxAttribute move;
-                move.kind = SyntaxAttribute::Kind::Moves;
-                if (!parseInteger(move.integer))
-                    return false;
-                if (m_token.kind != TokenKind::Arrow)
-                    return expected("'->'");
-                advance();
-                if (!parseInteger(move.second))
-                    return false;
-                move.items.push_back(std::move(item));
-                item = std::move(move);
-            }
-            if (!accept(','))
-                break;
-        }
-        if (!expect(']'))
-            return false;
-    }
+    if (!(m_token.is('{') ? parseAxes(axes) : parseAxisLists(axes)))
+        return false;
     addAttribute(op, "axes") = std::move(axes);
     return true;
+}
+
+/// `[{"x"}, {}]`, or `[{"x"}: 0->1]`, whose items are moves.
+bool Parser::parseAxisLists(SyntaxAttribute& lists)
+{
+    lists.kind = SyntaxAttribute::Kind::List;
+    if (!expect('['))
+        return false;
+    while (!m_token.is(']')) {
+        SyntaxAttribute& item = lists.items.emplace_back();
+        if (!parseAxes(item))
+            return false;
+        if (accept(':')) {
+            SyntaxAttribute move;
+            move.kind = SyntaxAttribute::Kind::Moves;
+            if (!parseInteger(move.integer))
+                return false;
+            if (m_token.kind != TokenKind::Arrow)
+                return expected("'->'");
+            advance();
+            if (!parseInteger(move.second))
+                return false;
+            move.items.push_back(std::move(item));
+            item = std::move(move);
+        }
+        if (!accept(','))
+            break;
+    }
+    return expect(']');
 }
 
 /// `{name = value, name}`. What is not read anywhere is kept as its place in the text.
@@ -687,17 +688,14 @@ bool Parser::parseTypes(SyntaxOp& op)
 {
     if (!expect(':'))
         return false;
-    if (accept('(')) {
-        if (!parseTypeList(op.operandTypes, ')'))
-            return false;
-        if (m_token.kind != TokenKind::Arrow)
-            return expected("'->'");
-    } else {
-        do {
-            if (!parseType(op.operandTypes.emplace_back()))
-                return false;
-        } while (accept(','));
+    if (m_token.is('(')) {
+        op.hasArrow = true;
+        return parseFunctionType(op.operandTypes, op.resultTypes);
     }
+    do {
+        if (!parseType(op.operandTypes.emplace_back()))
+            return false;
+    } while (accept(','));
     if (m_token.kind != TokenKind::Arrow)
         return true;
     advance();
@@ -705,6 +703,17 @@ bool Parser::parseTypes(SyntaxOp& op)
     if (accept('('))
         return parseTypeList(op.resultTypes, ')');
     return parseType(op.resultTypes.emplace_back());
+}
+
+/// `(tensor<4xf32>) -> tensor<f32>`, or with the results in parentheses too.
+bool Parser::parseFunctionType(SyntaxList<SyntaxType>& operands, SyntaxList<SyntaxType>& results)
+{
+    if (!expect('(') || !parseTypeList(operands, ')'))
+        return false;
+    if (m_token.kind != TokenKind::Arrow)
+        return expected("'->'");
+    advance();
+    return accept('(') ? parseTypeList(results, ')') : parseType(results.emplace_back());
 }
 
 bool Parser::parseTypeList(SyntaxList<SyntaxType>& types, char close)

@@ -79,6 +79,16 @@ const SyntaxAttribute* findEither(const SyntaxOp& op, std::string_view pretty, s
     return attribute != nullptr ? attribute : op.find(generic);
 }
 
+/// What the axes of a collective are called, in its own form and in the generic ones.
+const SyntaxAttribute* axesOf(const SyntaxOp& op)
+{
+    for (const char* name : {"axes", "gathering_axes", "slicing_axes", "reduce_scatter_axes", "reduction_axes", "params"}) {
+        if (const SyntaxAttribute* axes = op.find(name))
+            return axes;
+    }
+    return nullptr;
+}
+
 } // namespace
 
 // Types ------------------------------------------------------------------------------------------------------------------------
@@ -474,7 +484,7 @@ bool FunctionReader::makeCollective(const SyntaxOp& op, OpKind kind, const Tenso
     const bool named = sharding != nullptr && sharding->shardings.size() == 1;
     const Mesh& mesh = m_module.meshes[named ? static_cast<std::size_t>(sharding->shardings.front().mesh) : 0].mesh;
     const bool hasOneList = kind == OpKind::AllReduce || op.name == "sdy.replicated_to_unreduced";
-    if (const SyntaxAttribute* axes = op.find("axes")) {
+    if (const SyntaxAttribute* axes = axesOf(op)) {
         if (hasOneList) {
             if (axes->kind != Kind::Axes)
                 return m_problems.report("MW1326", axes->offset, fmt::format("{} needs one list of axes: {{\"x\"}}", op.name));

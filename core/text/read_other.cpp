@@ -323,7 +323,10 @@ bool FunctionReader::makeParts(const SyntaxOp& op, OpKind kind, OpAttributes& at
     }
     case OpKind::PropagationBarrier: {
         const SyntaxAttribute* allowed = op.find("allowed_direction");
-        const std::string way = allowed == nullptr ? std::string() : allowed->text;
+        constexpr std::string_view kWays[] = {"NONE", "FORWARD", "BACKWARD", "BOTH"}; // by number in the generic form
+        const bool isNumber
+            = allowed != nullptr && allowed->kind == Kind::Integer && allowed->integer >= 0 && allowed->integer < 4;
+        const std::string_view way = isNumber ? kWays[allowed->integer] : allowed == nullptr ? std::string_view() : allowed->text;
         const bool isWay = way == "NONE" || way == "FORWARD" || way == "BACKWARD" || way == "BOTH";
         attributes = BarrierAttributes{way == "FORWARD" || way == "BOTH", way == "BACKWARD" || way == "BOTH"};
         return isWay

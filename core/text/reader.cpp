@@ -2,6 +2,7 @@
 #include "core/program/transform.h"
 #include "core/support/text.h"
 #include "core/text/function_reader.h"
+#include "core/text/manual_import.h"
 #include "core/text/notation.h"
 #include "core/text/op_table.h"
 #include "core/text/parser.h"
@@ -104,7 +105,8 @@ Result<Program> readProgram(std::string_view text, const std::string& file, Prob
     addTileMesh(module, problems);
     Program program;
     program.moduleName = std::move(module.name);
-    program.kept = keptOf(module.attributes, text, [](std::string_view name) { return name == "mw.version"; });
+    program.kept
+        = keptOf(module.attributes, text, [](std::string_view name) { return name == "mw.version" || name == "sym_name"; });
     program.aliases = std::move(module.aliases);
     program.rest = std::move(module.rest);
     program.trailer = std::move(module.trailer);
@@ -162,6 +164,10 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
         m_function.shardingGroups.push_back(std::move(members));
     if (!m_problems.empty())
         return std::move(m_function);
+    if (m_module.tileMesh >= 0) {
+        m_opOffsets.resize(m_function.ops.size(), m_opOffset);
+        importManualComputations(m_function, {m_module.meshes, m_module.tileMesh, m_opOffsets, m_consumed, m_problems});
+    }
     eraseConsumed();
     std::vector<std::size_t> left;
     forEachOp(m_function, [&](OpId op) { left.push_back(m_opOffsets[op.at()]); });

@@ -111,7 +111,7 @@ struct RunResult {
     std::int64_t arenaBytes = 0;
     std::optional<Verification> verification;
     std::optional<RunTimes> times;
-    Problems warnings; ///< MW1263 a mesh axis that nothing uses, MW1536 devices differ in what should be equal
+    Problems warnings; ///< MW1270 a mesh axis that nothing uses, MW1536 devices differ in what should be equal
 };
 
 /// Partitions one function of a program and runs it, sharded over the program's mesh.

@@ -274,6 +274,24 @@ void TestDifferentiate::ops_data()
                 b.add(OpKind::Gather, {v[0], indices(b, {2, 3, 1}, 2, 3)}, GatherAttributes{batched, {1, 1, 2}, false})};
         },
         {ramp({2, 4, 2})});
+    const auto scatter = [](IndexingDims dims, std::optional<ReduceKind> combiner, Shape shape, double step, double modulus) {
+        return Body([=](Builder& b, const Values& v) {
+            // From -2 on, so that some updates go nowhere.
+            const TensorType type{DType::S32, shape};
+            const ValueId at = b.binary(OpKind::Subtract, indices(b, shape, step, modulus), b.splat(type, 2.0));
+            const ValueId made = b.add(OpKind::Scatter, {v[0], at, v[1]}, ScatterAttributes{dims, combiner, false, false});
+            return Values{b.binary(OpKind::Multiply, made, made)};
+        });
+    };
+    for (const auto& [name, combiner] : {std::pair("add", std::optional(ReduceKind::Sum)), {"replace", std::nullopt}}) {
+        const auto title = [&, what = name](const char* how) { return std::string("scatter, ") + what + how; };
+        row(title(" rows").c_str(), scatter(rows, combiner, {6, 1}, 3, 7), {ramp({3, 4}), ramp({6, 4}, 1.0)});
+        row(title(" scalars").c_str(), scatter({{}, {0}, {}, {}, {0}, 1}, combiner, {5}, 2, 7), {ramp({4}), ramp({5}, 1.0)});
+        row(title(" windows, some partly outside").c_str(), scatter({{0, 2}, {}, {}, {}, {1, 0}, 0}, combiner, {2, 3}, 3, 5),
+            {ramp({5, 4}), ramp({3, 3, 2}, 1.0)});
+        row(title(" batches").c_str(), scatter({{2}, {1}, {0}, {0}, {1}, 2}, combiner, {2, 3, 1}, 3, 4),
+            {ramp({2, 4, 2}), ramp({2, 3, 2}, 1.0)});
+    }
     row("two results",
         [](Builder& b, const Values& v) {
             return Values{b.unary(OpKind::Exp, v[0]), b.binary(OpKind::Multiply, v[0], v[1])};

@@ -81,7 +81,7 @@ void TestLints::studies_data()
         << QByteArray("optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [1024, 1024, 64, 16], loss: mse}}\n") + batch
             + ", layers.2.w: [null, model]}\n"
         << "MW1271"
-        << "computed 2 times"
+        << "computed twice"
         << "mesh.model" << false;
     QTest::newRow("little work done twice")
         << QByteArray("optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [64, 1024, 1024, 16], loss: mse}}\n") + batch
@@ -255,12 +255,10 @@ void TestLints::manualComputations()
     text.replace("AXIS", axis).replace("SIZE", size);
     auto program = readProgram(text.toStdString(), "program.mlir");
     QVERIFY2(program, qPrintable(tests::described(program)));
-    Function& function = program->functions.front();
-    const auto report = propagate(function, program->meshes);
-    QVERIFY2(report, qPrintable(tests::described(report)));
-    DeviceFunction device;
-    device.function.blocks.resize(1);
-    const Problems problems = lintFunction({function, device, program->meshes});
+    const auto partitioned = propagateAndPartition(*std::move(program));
+    QVERIFY2(partitioned, qPrintable(tests::described(partitioned)));
+    const DeviceStage& stage = partitioned->device.stages.front();
+    const Problems problems = lintFunction({partitioned->propagated.functions.front(), stage.functions.front(), stage.meshes});
     QVERIFY2(idsOf(problems) == ids, qPrintable(tests::text(describe(problems))));
 }
 

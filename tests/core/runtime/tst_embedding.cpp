@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/differentiate.h"
+#include "core/autodiff/gradient_function.h"
 #include "core/partition/partition.h"
 #include "core/program/transform.h"
 #include "core/program/verify.h"
 #include "core/runtime/executor.h"
 #include "tests/core/runtime/runtime_test.h"
+#include "tests/run_on_devices.h"
 
 #include <QtTest>
 
@@ -55,7 +57,7 @@ Function lookUp(DType indexType, const Shape& indices)
 }
 
 /// A scatter that adds to an array that is not empty.
-Function addTo(ReduceKind kind)
+Function addTo(std::optional<ReduceKind> kind)
 {
     Function function;
     function.name = "add";
@@ -121,6 +123,8 @@ private Q_SLOTS:
     void lookUps();
     void scattersAdd_data();
     void scattersAdd();
+    void scatterGradients_data();
+    void scatterGradients();
 };
 
 void TestEmbedding::lookUps_data()
@@ -201,6 +205,58 @@ void TestEmbedding::scattersAdd()
     const std::string wrong = difference(split.results.front(), whole->front().values(), 1e-6);
     QVERIFY2(wrong.empty(), wrong.c_str());
     QVERIFY2(!split.collectives.join(' ').contains("all_gather"), qPrintable(split.collectives.join(' ')));
+}
+
+void TestEmbedding::scatterGradients_data()
+{
+    QTest::addColumn<bool>("adds");
+    QTest::addColumn<QStringList>("specs");
+    for (const bool adds : {true, false}) {
+        const auto row = [&](const char* how, const QStringList& specs) {
+            QTest::newRow(qPrintable(QString(adds ? "add, " : "replace, ") + how)) << adds << specs;
+        };
+        row("rows", {"P('a')", "P()", "P()"});
+        row("columns", {"P(None, 'b')", "P()", "P(None, 'b')"});
+        row("rows and columns", {"P('a', 'b')", "P()", "P()"});
+        if (adds) {
+            row("updates", {"P()", "P('b')", "P('b')"});
+            row("rows and updates", {"P('a')", "P('b')", "P('b')"});
+        }
+    }
+}
+
+/// The gradients for what a scatter writes into, and for what it writes, on devices as on one.
+void TestEmbedding::scatterGradients()
+{
+    QFETCH(bool, adds);
+    QFETCH(QStringList, specs);
+    Function function = addTo(adds ? std::optional(ReduceKind::Sum) : std::nullopt);
+    Builder b(function);
+    const ValueId made = function.results().front();
+    b.setResults({b.reduce(ReduceKind::Sum, b.binary(OpKind::Multiply, made, made), {0, 1})});
+    Program program;
+    const Mesh mesh = valueOf(parseMesh("a=2,b=2"));
+    program.meshes = {{"mesh", mesh}};
+    for (std::size_t i = 0; i < function.arguments().size(); ++i) {
+        Value& argument = function[function.arguments()[i]];
+        argument.sharding = valueOf(toTensorSharding(
+            valueOf(parseSpec(specs[static_cast<qsizetype>(i)].toStdString())), argument.type.shape.size(), mesh));
+    }
+    const auto both = withGradients(function, program.meshes);
+    QVERIFY2(both, both ? "" : describe(both.error()).c_str());
+    program.functions = {*both};
+    const std::vector<HostArray> arguments{randomArray({DType::F32, {kRows, kColumns}}, 7),
+        HostArray::of({DType::S32, {8}}, numbers(8, 5, 16, -2)), randomArray({DType::F32, {8, kColumns}}, 8)};
+    const auto whole = evaluate(*both, arguments);
+    QVERIFY2(whole, whole ? "" : describe(whole.error()).c_str());
+    const auto run = tests::runOnDevices(program, arguments);
+    QVERIFY2(run, run ? "" : describe(run.error()).c_str());
+    QVERIFY(run->replicasAgree);
+    QCOMPARE(run->results.size(), std::size_t{3});
+    for (std::size_t i = 0; i < 3; ++i) {
+        const std::string wrong = difference(run->results[i], (*whole)[i].values(), 1e-6);
+        QVERIFY2(wrong.empty(), qPrintable(QString("result %1: ").arg(i) + wrong.c_str()));
+    }
 }
 
 QTEST_APPLESS_MAIN(TestEmbedding)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/autodiff/gradient_function.h"
 #include "core/autodiff/varying.h"
 #include "core/partition/partition.h"
 #include "core/program/body_collective.h"
 #include "core/runtime/executor.h"
+#include "core/support/file.h"
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/gradient_check.h"
 #include "tests/manual_programs.h"
@@ -197,8 +199,12 @@ private:
                 if (c.kind == OpKind::AllReduce || c.kind == OpKind::ReduceScatter) {
                     if (c.kind == OpKind::ReduceScatter)
                         index[c.split] += place * shape[c.split];
+                    std::vector<double> each;
                     for (const std::int64_t member : group)
-                        element += held(member).data[static_cast<std::size_t>(flatOf(from, index))];
+                        each.push_back(held(member).data[static_cast<std::size_t>(flatOf(from, index))]);
+                    element = c.reduction == ReduceKind::Max ? *std::max_element(each.begin(), each.end())
+                        : c.reduction == ReduceKind::Min     ? *std::min_element(each.begin(), each.end())
+                                                             : std::accumulate(each.begin(), each.end(), 0.0);
                     continue;
                 }
                 const std::int64_t members = static_cast<std::int64_t>(group.size());
@@ -371,6 +377,17 @@ std::vector<HostArray> wholeNumbers(const Function& function, const std::vector<
     return arrays;
 }
 
+/// The product of two matrices of the types of a function's arguments.
+Function plainProduct(const Function& like)
+{
+    Function function;
+    Builder b(function);
+    const ValueId x = b.argument(like[like.arguments()[0]].type);
+    const ValueId w = b.argument(like[like.arguments()[1]].type);
+    b.setResults({b.matmul(x, w, DType::F32)});
+    return function;
+}
+
 double inner(std::span<const HostArray> a, std::span<const HostArray> b)
 {
     double sum = 0.0;
@@ -401,6 +418,9 @@ private Q_SLOTS:
     void programsOnShardsAreWritten();
     void randomBodies();
     void nested();
+    void nestedDerivatives_data();
+    void nestedDerivatives();
+    void beforeShardy();
     void namedComputationsAreDifferentiated();
     void needsMeshes();
 
@@ -677,9 +697,84 @@ void TestManual::nested()
     QCOMPARE(difference(ran->results.front(), expected, 0.0), std::string());
     const auto reference = valueOf(evaluate(function, arguments, {.meshes = program.meshes}));
     QCOMPARE(difference(reference.front(), expected, 0.0), std::string());
-    const auto derivative = differentiate(function, {0}, {0}, {}, program.meshes);
-    QVERIFY(!derivative);
-    QCOMPARE(QString::fromStdString(derivative.error().front().id), QString("MW1310"));
+    const auto evaluator = [&](const Function& f, const std::vector<Array>& a) { return evaluateWide(f, program.meshes, a); };
+    QCOMPARE(tests::gradientFault(function, {plain(arguments.front())}, {0}, {0}, 2e-6, program.meshes, evaluator), QString());
+}
+
+/// What is the same over the outer axis, the inner one, or both, meets what is not, inside of both; a value in between is read backward.
+void TestManual::nestedDerivatives_data()
+{
+    QTest::addColumn<QString>("sum"); // in the inner body
+    QTest::addColumn<QString>("groups");
+    QTest::newRow("over the inner axis") << "maximum"
+                                         << "[[0, 1], [2, 3]]";
+    QTest::newRow("over the outer axis") << "add"
+                                         << "[[0, 2], [1, 3]]";
+    QTest::newRow("over both") << "add"
+                               << "[[0, 1, 2, 3]]";
+}
+
+void TestManual::nestedDerivatives()
+{
+    QFETCH(QString, sum);
+    QFETCH(QString, groups);
+    const std::string text = R"(module @nested {
+  sdy.mesh @mesh = <["a"=2, "b"=2]>
+  func.func public @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %s: tensor<f32>) -> tensor<4x4xf32> {
+    %0 = sdy.manual_computation(%x, %w, %s) in_shardings=[<@mesh, [{"a"}, {?}]>, <@mesh, [{?}]>, <@mesh, []>] out_shardings=[<@mesh, [{"a"}, {?}]>] manual_axes={"a"} (%y: tensor<2x4xf32>, %v: tensor<4xf32>, %t: tensor<f32>) {
+      %u = stablehlo.tanh %y : tensor<2x4xf32>
+      %1 = sdy.manual_computation(%u, %v, %t) in_shardings=[<@mesh, [{}, {"b"}]>, <@mesh, [{"b"}]>, <@mesh, []>] out_shardings=[<@mesh, [{}, {"b"}]>] manual_axes={"b"} (%z: tensor<2x2xf32>, %p: tensor<2xf32>, %q: tensor<f32>) {
+        %2 = stablehlo.broadcast_in_dim %p, dims = [1] : (tensor<2xf32>) -> tensor<2x2xf32>
+        %3 = stablehlo.broadcast_in_dim %q, dims = [] : (tensor<f32>) -> tensor<2x2xf32>
+        %4 = stablehlo.multiply %z, %2 : tensor<2x2xf32>
+        %5 = stablehlo.sine %4 : tensor<2x2xf32>
+)" + tests::allReduce("%6", "%5", "2x2xf32", groups.toStdString(), groups.contains("0, 1, 2") ? "1x4" : "2x2", sum.toStdString())
+        + R"(
+        %7 = stablehlo.multiply %6, %3 : tensor<2x2xf32>
+        %8 = stablehlo.multiply %7, %z : tensor<2x2xf32>
+        sdy.return %8 : tensor<2x2xf32>
+      } : (tensor<2x4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<2x4xf32>
+      %9 = stablehlo.multiply %1, %y : tensor<2x4xf32>
+      sdy.return %9 : tensor<2x4xf32>
+    } : (tensor<4x4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4x4xf32>
+    return %0 : tensor<4x4xf32>
+  }
+}
+)";
+    const Program program = programOf(text);
+    const Function& function = program.functions.front();
+    const std::vector<HostArray> given = argumentsOf(function);
+    std::vector<Array> arguments;
+    for (const HostArray& argument : given)
+        arguments.push_back(plain(argument));
+    const auto evaluator = [&](const Function& f, const std::vector<Array>& a) { return evaluateWide(f, program.meshes, a); };
+    QCOMPARE(tests::gradientFault(function, arguments, {0, 1, 2}, {0}, 2e-6, program.meshes, evaluator), QString());
+    const auto both = withGradients(function, program.meshes);
+    QVERIFY2(both, problemsText(both ? Problems() : both.error()).c_str());
+    const auto whole = valueOf(evaluate(*both, given, {.meshes = program.meshes}));
+    const auto ran = runOnDevices(*both, program.meshes, given);
+    QVERIFY2(ran, problemsText(ran ? Problems() : ran.error()).c_str());
+    QVERIFY(ran->replicasAgree);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+        QCOMPARE(difference(ran->results[i], whole[i].values(), 1e-5), std::string());
+}
+
+/// A shard_map as JAX lowered it before Shardy is the same program, and has the same derivative.
+void TestManual::beforeShardy()
+{
+    const Program program = programOf(valueOf(readFile(MESHWRIGHT_SOURCE_DIR "/tests/core/text/programs/gspmd_shard_map.mlir")));
+    const Function& function = program.functions.front();
+    const std::vector<HostArray> given = argumentsOf(function);
+    const auto both = withGradients(function, program.meshes);
+    QVERIFY2(both, problemsText(both ? Problems() : both.error()).c_str());
+    const auto whole = valueOf(evaluate(*both, given, {.meshes = program.meshes}));
+    const auto ran = runOnDevices(*both, program.meshes, given);
+    QVERIFY2(ran, problemsText(ran ? Problems() : ran.error()).c_str());
+    QCOMPARE(ran->collectives, QStringList({"all_gather axis_0", "reduce_scatter axis_0"}));
+    const std::vector<Array> product = tests::evaluatePlainly(plainProduct(function), {plain(given[0]), plain(given[1])});
+    QCOMPARE(difference(whole.front(), product.front().data, 1e-5), std::string());
+    for (std::size_t i = 0; i < whole.size(); ++i)
+        QCOMPARE(difference(ran->results[i], whole[i].values(), 1e-5), std::string());
 }
 
 void TestManual::namedComputationsAreDifferentiated()

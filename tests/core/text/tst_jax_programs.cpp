@@ -58,6 +58,9 @@ private Q_SLOTS:
     void gspmdMeshes_data();
     void gspmdMeshes();
     void gspmdShardMap();
+    void gspmdPartlyManual();
+    void gspmdShardMapsNotUnderstood_data();
+    void gspmdShardMapsNotUnderstood();
     void noGspmdMesh();
     void dynamicSizes();
     void resources_data();
@@ -67,7 +70,7 @@ private Q_SLOTS:
 void TestJaxPrograms::read_data()
 {
     QTest::addColumn<QString>("file");
-    for (const char* file : {"mlp_step.mlir", "decoder_step.mlir", "shard_map.mlir", "gspmd_step.mlir"})
+    for (const char* file : {"mlp_step.mlir", "decoder_step.mlir", "shard_map.mlir", "gspmd_step.mlir", "gspmd_shard_map.mlir"})
         QTest::newRow(file) << QString(file);
 }
 
@@ -98,7 +101,7 @@ void TestJaxPrograms::roundTrip()
 void TestJaxPrograms::partitioned_data()
 {
     QTest::addColumn<QString>("file");
-    for (const char* file : {"mlp_step.mlir", "decoder_step.mlir", "gspmd_step.mlir"})
+    for (const char* file : {"mlp_step.mlir", "decoder_step.mlir", "gspmd_step.mlir", "gspmd_shard_map.mlir"})
         QTest::newRow(file) << QString(file);
 }
 
@@ -219,8 +222,112 @@ void TestJaxPrograms::gspmdShardMap()
     return %4 : tensor<8xf32>
   }
 })";
-    const auto program = readProgram(module, "manual.mlir");
+    Problems warnings;
+    const auto program = readProgram(module, "manual.mlir", &warnings);
     QVERIFY2(program, qPrintable(described(program)));
+    QVERIFY2(warnings.empty(), describe(warnings).c_str());
+    QVERIFY2(verify(*program).empty(), describe(verify(*program)).c_str());
+    QCOMPARE(countsOf(program->functions.front()), QString("manual_computation 1, negate 1, sharding_constraint 1"));
+    const auto device = propagateAndPartition(*program);
+    QVERIFY2(device, qPrintable(described(device)));
+}
+
+/// As JAX 0.4 lowers a shard_map that is manual over one axis of two, with a constant and the device's number in its body.
+void TestJaxPrograms::gspmdPartlyManual()
+{
+    const std::string module = R"(module attributes {mhlo.num_partitions = 8 : i32} {
+  func.func public @main(%arg0: tensor<8x6xf32> {mhlo.sharding = "{devices=[4,2]<=[8]}"}) -> tensor<8x6xf32> {
+    %0 = stablehlo.custom_call @Sharding(%arg0) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}"} : (tensor<8x6xf32>) -> tensor<2x6xf32>
+    %2 = call @shmap_body(%1) : (tensor<2x6xf32>) -> tensor<2x6xf32>
+    %3 = stablehlo.custom_call @Sharding(%2) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}"} : (tensor<2x6xf32>) -> tensor<2x6xf32>
+    %4 = stablehlo.custom_call @SPMDShardToFullShape(%3) {backend_config = "unspecified_dims=[0,1]", mhlo.sharding = "{devices=[4,1,2]<=[8] last_tile_dim_replicate}"} : (tensor<2x6xf32>) -> tensor<8x6xf32>
+    %5 = stablehlo.negate %4 : tensor<8x6xf32>
+    return %5 : tensor<8x6xf32>
+  }
+  func.func private @shmap_body(%arg0: tensor<2x6xf32>) -> (tensor<2x6xf32> {jax.result_info = "[('x',), None]"}) {
+    %cst = stablehlo.constant dense<2.0> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x6xf32>
+    %1 = stablehlo.partition_id : tensor<ui32>
+    %c = stablehlo.constant dense<2> : tensor<ui32>
+    %2 = stablehlo.divide %1, %c : tensor<ui32>
+    %3 = stablehlo.convert %2 : (tensor<ui32>) -> tensor<f32>
+    %4 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<f32>) -> tensor<2x6xf32>
+    %5 = stablehlo.multiply %arg0, %0 : tensor<2x6xf32>
+    %6 = stablehlo.add %5, %4 : tensor<2x6xf32>
+    return %6 : tensor<2x6xf32>
+  }
+})";
+    Problems warnings;
+    const auto program = readProgram(module, "manual.mlir", &warnings);
+    QVERIFY2(program, qPrintable(described(program)));
+    QVERIFY2(warnings.empty(), describe(warnings).c_str());
+    QVERIFY2(verify(*program).empty(), describe(verify(*program)).c_str());
+    const Function& main = program->functions.front();
+    // Everything of the body is in it: outside are the two constraints that were there, the computation and one more op.
+    QCOMPARE(main.body().ops.size(), std::size_t{3});
+    const Op& computation = main[main.body().ops[1]];
+    QCOMPARE(computation.kind, OpKind::Computation);
+    const auto& attributes = computation.as<ComputationAttributes>();
+    QCOMPARE(attributes.manualAxes, (std::vector<std::int32_t>{0}));
+    QCOMPARE(text(layoutText(attributes.inShardings.front(), program->meshes.front().mesh)), QString("P('axis_0',)"));
+    QVERIFY(attributes.inShardings.front().dims[1].open && attributes.outShardings.front().dims[1].open);
+    const auto again = readProgram(writeProgram(*program), "written.mlir");
+    QVERIFY2(again, qPrintable(described(again)));
+    QCOMPARE(text(differenceOf(*program, *again)), QString());
+    const auto device = propagateAndPartition(*program);
+    QVERIFY2(device, qPrintable(described(device)));
+}
+
+void TestJaxPrograms::gspmdShardMapsNotUnderstood_data()
+{
+    QTest::addColumn<QString>("body");
+    QTest::addColumn<QString>("why");
+    const QString enter
+        = "%1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {mhlo.sharding = \"{manual}\"} : (tensor<8xf32>) -> "
+          "tensor<2xf32>\n";
+    const QString cut = "%0 = stablehlo.custom_call @Sharding(%a) {mhlo.sharding = \"{devices=[4]<=[4]}\"} : (tensor<8xf32>) -> "
+                        "tensor<8xf32>\n";
+    const QString leave = "%9 = stablehlo.custom_call @SPMDShardToFullShape(%2) {mhlo.sharding = \"{devices=[4]<=[4]}\"} : "
+                          "(tensor<2xf32>) -> tensor<8xf32>\n";
+    const QString inside = "%2 = stablehlo.negate %1 : tensor<2xf32>\n";
+    QTest::newRow("no layout of the operand") << "%0 = stablehlo.sine %a : tensor<8xf32>\n" + enter + inside + leave
+                                              << "no mhlo.sharding says how the array lies that is cut";
+    QTest::newRow("no manual axes") << cut + QString(enter).replace("{manual}", "{replicated}") + inside + leave
+                                    << "its manual axes are not told";
+    QTest::newRow("another piece") << cut + QString(enter).replace("tensor<2xf32>", "tensor<4xf32>")
+            + "%3 = stablehlo.slice %1 [0:2] : (tensor<4xf32>) -> tensor<2xf32>\n%2 = stablehlo.negate %3 : tensor<2xf32>\n"
+            + leave << "its sharding does not make f32[4] of f32[8]";
+    QTest::newRow("pieces and wholes") << cut + enter
+            + "%4 = stablehlo.slice %a [0:2] : (tensor<8xf32>) -> tensor<2xf32>\n%2 = stablehlo.add %1, %4 : tensor<2xf32>\n"
+            + leave << "add takes a piece and a whole array";
+    QTest::newRow("another whole") << cut + enter + inside
+            + QString(leave).replace("[4]<=[4]", "[2,2]<=[4] last_tile_dim_replicate")
+                                   << "its sharding does not make f32[8] of f32[2]";
+    QTest::newRow("nothing comes back") << cut + enter + inside
+            + "%5 = stablehlo.concatenate %2, %2, %2, %2, dim = 0 : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, "
+              "tensor<2xf32>) -> tensor<8xf32>\n%9 = stablehlo.sine %5 : tensor<8xf32>\n"
+                                        << "a piece leaves the block";
+}
+
+/// Such a program is read and written as it is, with a warning; it is not partitioned.
+void TestJaxPrograms::gspmdShardMapsNotUnderstood()
+{
+    QFETCH(QString, body);
+    QFETCH(QString, why);
+    const std::string module
+        = "module attributes {mhlo.num_partitions = 4 : i32} {\nfunc.func public @main(%a: tensor<8xf32>) -> "
+          "(tensor<8xf32> {mhlo.sharding = \"{devices=[4]<=[4]}\"}) {\n"
+        + body.toStdString() + "return %9 : tensor<8xf32>\n}\n}";
+    Problems warnings;
+    const auto program = readProgram(module, "manual.mlir", &warnings);
+    QVERIFY2(program, qPrintable(described(program)));
+    QCOMPARE(warnings.size(), std::size_t{1});
+    QCOMPARE(text(warnings.front().id), QString("MW1356"));
+    QVERIFY2(text(warnings.front().message).contains(why), warnings.front().message.c_str());
+    QVERIFY(warnings.front().place.line > 2);
+    const auto again = readProgram(writeProgram(*program), "written.mlir");
+    QVERIFY2(again, qPrintable(described(again)));
     const auto device = propagateAndPartition(*program);
     QVERIFY(!device);
     QCOMPARE(text(device.error().front().id), QString("MW1241"));

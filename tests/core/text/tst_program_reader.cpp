@@ -4,6 +4,7 @@
 #include "core/text/program_text.h"
 #include "tests/core/text/compare_programs.h"
 
+#include <QRegularExpression>
 #include <QtTest>
 
 using namespace meshwright;
@@ -18,6 +19,10 @@ private Q_SLOTS:
     void mlpIsInlined();
     void constraintExample();
     void sameAsGenericForm();
+    void genericModule_data();
+    void genericModule();
+    void genericNames();
+    void genericCollectives();
     void annotationsOfOthers();
     void scan();
     void reversedScan();
@@ -170,6 +175,150 @@ module {
 }
 )");
     QCOMPARE(pretty.functions.size(), std::size_t{1});
+    QCOMPARE(differenceOf(withoutKept(pretty), withoutKept(generic)), std::string());
+}
+
+namespace {
+
+constexpr const char* kPrettyModule = R"(
+module @jit_f attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["data"=2, "model"=2]>
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"), %arg1: tensor<4x2xf32> loc("w")) -> (tensor<8x2xf32> {jax.result_info = "out", sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"data", ?}, {}]> : tensor<8x2xf32>
+    %2 = sdy.propagation_barrier %1 allowed_direction=FORWARD : tensor<8x2xf32>
+    %3 = sdy.manual_computation(%2) in_shardings=[<@mesh, [{"data"}, {}]>] out_shardings=[<@mesh, [{"data"}, {}]>] manual_axes={"data", "model"} (%arg2: tensor<4x2xf32>) {
+      %5 = stablehlo.sine %arg2 : tensor<4x2xf32>
+      sdy.return %5 : tensor<4x2xf32>
+    } : (tensor<8x2xf32>) -> tensor<8x2xf32>
+    %4 = call @relu(%3) : (tensor<8x2xf32>) -> tensor<8x2xf32>
+    return %4 : tensor<8x2xf32>
+  }
+  func.func private @relu(%arg0: tensor<8x2xf32>) -> tensor<8x2xf32> {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<8x2xf32>
+    %1 = stablehlo.maximum %arg0, %0 : tensor<8x2xf32>
+    return %1 : tensor<8x2xf32>
+  }
+})";
+
+/// The same as `mlir-opt --mlir-print-op-generic` prints it.
+constexpr const char* kGenericModule = R"(
+#loc = loc(unknown)
+#loc1 = loc("x")
+"builtin.module"() <{sym_name = "jit_f"}> ({
+  "sdy.mesh"() <{mesh = #sdy.mesh<["data"=2, "model"=2]>, sym_name = "mesh"}> : () -> () loc(#loc)
+  "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}, {}], function_type = (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>, res_attrs = [{jax.result_info = "out", sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}], sym_name = "main", sym_visibility = "public"}> ({
+  ^bb0(%arg0: tensor<8x4xf32> loc("x"), %arg1: tensor<4x2xf32> loc("w")):
+    %0 = "stablehlo.dot_general"(%arg0, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}> : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    %1 = "sdy.sharding_constraint"(%0) <{sharding = #sdy.sharding<@mesh, [{"data", ?}, {}]>}> : (tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    %2 = "sdy.propagation_barrier"(%1) <{allowed_direction = 1 : i32}> : (tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    %3 = "sdy.manual_computation"(%2) <{in_shardings = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}]>]>, manual_axes = #sdy<manual_axes{"data", "model"}>, out_shardings = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}]>]>}> ({
+    ^bb0(%arg2: tensor<4x2xf32> loc(unknown)):
+      %5 = "stablehlo.sine"(%arg2) : (tensor<4x2xf32>) -> tensor<4x2xf32> loc(#loc)
+      "sdy.return"(%5) : (tensor<4x2xf32>) -> () loc(#loc)
+    }) : (tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    %4 = "func.call"(%3) <{callee = @relu}> : (tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    "func.return"(%4) : (tensor<8x2xf32>) -> () loc(#loc)
+  }) : () -> () loc(#loc)
+  "func.func"() <{function_type = (tensor<8x2xf32>) -> tensor<8x2xf32>, sym_name = "relu", sym_visibility = "private"}> ({
+  ^bb0(%arg0: tensor<8x2xf32>):
+    %0 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc)
+    %1 = "stablehlo.broadcast_in_dim"(%0) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<8x2xf32> loc(#loc)
+    %2 = "stablehlo.maximum"(%arg0, %1) : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc)
+    "func.return"(%2) : (tensor<8x2xf32>) -> () loc(#loc)
+  }) : () -> () loc(#loc)
+}) {mhlo.num_partitions = 4 : i32} : () -> () loc(#loc)
+)";
+
+/// The same as MLIR wrote it before ops had properties: attributes behind the region.
+QString attributesBehind(QString text)
+{
+    static const QRegularExpression kFunction(R"(("func.func"\(\)|"builtin.module"\(\)) <(\{.*\})> \(\{\n)");
+    // Functions end with their own line, in order.
+    for (auto match = kFunction.match(text); match.hasMatch(); match = kFunction.match(text)) {
+        const bool isModule = match.captured(1).contains("module");
+        const QString own = match.captured(2);
+        text.replace(match.capturedStart(), match.capturedLength(), match.captured(1) + " ({\n");
+        const QString close = isModule ? "\n}) {" : "\n  }) : ";
+        const qsizetype end = text.indexOf(close, match.capturedStart());
+        const QString behind = isModule ? "\n}) " + own.chopped(1) + ", " : "\n  }) " + own + " : ";
+        text.replace(end, close.size(), behind);
+    }
+    return text.replace(QRegularExpression(R"("sdy.mesh"\(\) <(\{.*\})> :)"), R"("sdy.mesh"() \1 :)");
+}
+
+} // namespace
+
+void TestProgramReader::genericModule_data()
+{
+    QTest::addColumn<QString>("generic");
+    QTest::newRow("properties") << QString(kGenericModule);
+    QTest::newRow("attributes behind the regions") << attributesBehind(kGenericModule);
+}
+
+void TestProgramReader::genericModule()
+{
+    QFETCH(QString, generic);
+    const Program pretty = readGood(kPrettyModule);
+    const Program read = readGood(generic.toStdString());
+    QCOMPARE(read.functions.size(), std::size_t{1});
+    QCOMPARE(differenceOf(withoutKept(pretty), withoutKept(read)), std::string());
+    QCOMPARE(read.moduleName, std::string("jit_f"));
+    QCOMPARE(read.kept, pretty.kept);
+    QCOMPARE(read.functions.front().resultNames, std::vector<std::string>{"out"});
+    // What is written is in the pretty form, and the same program.
+    const std::string written = writeProgram(read);
+    QVERIFY(QString::fromStdString(written).contains("func.func public @main("));
+    QCOMPARE(differenceOf(read, readGood(written)), std::string());
+}
+
+/// Ours in the generic form is ours still; declarations and ops of other dialects are kept as they stand.
+void TestProgramReader::genericNames()
+{
+    const Program read = readGood(R"("builtin.module"() ({
+  "ml_program.global"() <{sym_name = "state", type = tensor<4xf32>}> : () -> ()
+  "func.func"() <{function_type = (tensor<4xf32>) -> (), sym_name = "log", sym_visibility = "private"}> ({
+  }) : () -> ()
+  "func.func"() <{function_type = (tensor<4xf32>) -> (tensor<4xf32>), sym_name = "main", arg_attrs = [{mw.name = "layers.0.w"}]}> ({
+  ^bb0(%arg0: tensor<4xf32>):
+    "func.return"(%arg0) : (tensor<4xf32>) -> ()
+  }) {mw.donations = [[0, 0]], llvm.emit_c_interface} : () -> ()
+}) {mw.version = 1 : i32} : () -> ())");
+    QCOMPARE(read.functions.size(), std::size_t{1});
+    const Function& main = read.functions.front();
+    QCOMPARE(main[main.arguments()[0]].name, std::string("layers.0.w"));
+    QCOMPARE(main.kept.size(), std::size_t{1});
+    QCOMPARE(main.kept.front().name, std::string("llvm.emit_c_interface"));
+    QVERIFY(QString::fromStdString(read.rest).contains("\"ml_program.global\"() <{sym_name = \"state\""));
+    QVERIFY(QString::fromStdString(read.rest).contains("sym_name = \"log\""));
+    QCOMPARE(differenceOf(read, readGood(writeProgram(read))), std::string());
+}
+
+void TestProgramReader::genericCollectives()
+{
+    const auto read = [](const char* ops) {
+        return readGood(R"(sdy.mesh @m = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
+)" + std::string(ops)
+            + "  return %5 : tensor<8x8xf32>\n}");
+    };
+    const Program pretty = read(R"(  %0 = sdy.all_gather [{"x"}, {}] %a out_sharding=<@m, [{}, {"y"}]> : tensor<8x8xf32>
+  %1 = sdy.all_slice [{"x"}, {}] %0 out_sharding=<@m, [{"x"}, {"y"}]> : tensor<8x8xf32>
+  %2 = sdy.all_to_all [{"y"}: 1->0] %1 out_sharding=<@m, [{"x", "y"}, {}]> : tensor<8x8xf32>
+  %3 = sdy.collective_permute %2 out_sharding=<@m, [{"y", "x"}, {}]> : tensor<8x8xf32>
+  %4 = sdy.all_reduce {"x"} %3 out_sharding=<@m, [{"y"}, {}]> : tensor<8x8xf32>
+  %5 = sdy.reduce_scatter [{}, {"x"}] %4 out_sharding=<@m, [{"y"}, {"x"}]> : tensor<8x8xf32>
+)");
+    const Program generic = read(
+        R"(  %0 = "sdy.all_gather"(%a) <{gathering_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, out_sharding = #sdy.sharding<@m, [{}, {"y"}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = "sdy.all_slice"(%0) <{out_sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>, slicing_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = "sdy.all_to_all"(%1) <{out_sharding = #sdy.sharding<@m, [{"x", "y"}, {}]>, params = #sdy<all_to_all_param_list[{"y"}: 1->0]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = "sdy.collective_permute"(%2) <{out_sharding = #sdy.sharding<@m, [{"y", "x"}, {}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %4 = "sdy.all_reduce"(%3) <{out_sharding = #sdy.sharding<@m, [{"y"}, {}]>, reduction_axes = #sdy<axis_ref_list{"x"}>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %5 = "sdy.reduce_scatter"(%4) <{out_sharding = #sdy.sharding<@m, [{"y"}, {"x"}]>, reduce_scatter_axes = #sdy<list_of_axis_ref_lists[{}, {"x"}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+)");
+    QCOMPARE(kindsOf(pretty.functions.front()), kindsOf(generic.functions.front()));
     QCOMPARE(differenceOf(withoutKept(pretty), withoutKept(generic)), std::string());
 }
 
@@ -431,9 +580,28 @@ void TestProgramReader::errors_data()
     const auto op = [&](const char* name, const char* body, const char* id, int column, const char* message) {
         row(name, inMain("  " + std::string(body) + "\n  return %x : tensor<4xf32>"), id, 2, column, message);
     };
-    row("an op of another dialect that has no end", "other.op @main(%x: i<) {\n}\n", "MW1320", 3, 1, "expected a closing bracket");
+    row("an op of another dialect that has no end", "other.op @main(%x: i<) {\n}\n", "MW1320", 3, 1,
+        "expected a closing bracket");
     row("no text at all: nothing to read", "garbage", "MW1320", 1, 1, "expected 'func.func' or 'sdy.mesh', found 'garbage'");
     row("truncated module", "module {\n  func.func @main() {", "MW1320", 2, 22, "expected '}', found the end of the text");
+    const auto inModule = [](const std::string& body) { return "\"builtin.module\"() ({\n" + body + "\n}) : () -> ()"; };
+    row("a generic module without functions", "\"builtin.module\"() : () -> ()", "MW1320", 1, 20,
+        "expected '({' and the functions of the module");
+    row("a generic function without its name",
+        inModule("\"func.func\"() <{function_type = () -> ()}> ({\n  \"func.return\"() : () -> ()\n}) : () -> ()"), "MW1326", 2,
+        1, "func.func needs sym_name");
+    row("a generic function without its type", inModule("\"func.func\"() <{sym_name = \"f\"}> ({\n}) : () -> ()"), "MW1326", 2, 1,
+        "func.func needs function_type");
+    row("a generic function of another type",
+        inModule("\"func.func\"() <{function_type = (tensor<2xf32>) -> (), sym_name = \"f\"}> ({\n^bb0(%a: tensor<3xf32>):\n  "
+                 "\"func.return\"() : () -> ()\n}) : () -> ()"),
+        "MW1325", 2, 33, "function_type of @f has other arguments than its block");
+    row("attributes for more arguments",
+        inModule("\"func.func\"() <{arg_attrs = [{}], function_type = () -> (), sym_name = \"f\"}> ({\n  "
+                 "\"func.return\"() : () -> ()\n}) : () -> ()"),
+        "MW1326", 2, 29, "arg_attrs of @f has 1 entries, not 0");
+    row("a generic mesh without axes", inModule("\"sdy.mesh\"() <{sym_name = \"m\"}> : () -> ()"), "MW1326", 2, 1,
+        "sdy.mesh needs mesh");
     row("no return", "func.func @main() {\n}", "MW1320", 1, 11, "expected a return at the end of the block");
     row("op behind the return", inMain("  return %x : tensor<4xf32>\n  %0 = stablehlo.sine %x : tensor<4xf32>"), "MW1320", 3, 8,
         "nothing may stand behind the return");
