@@ -49,6 +49,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/network", {"sim/hardware"}},
     {"sim/cost", {"sim/hardware"}},
     {"sim/simulate", {"sim/network", "sim/cost"}},
+    {"sim/calibrate", {"sim/simulate"}},
     {"sim/transformer", {"sim/network", "sim/cost"}},
     {"sim/validate", {"sim/transformer", "sim/simulate"}},
     {"sim/search", {"sim/simulate"}},
@@ -69,7 +70,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"ui/training", {"ui/widgets", "ui/jobs"}},
     {"ui/report", {"ui/widgets", "ui/jobs"}},
     {"ui/window", {"ui/study", "ui/mesh", "ui/layout", "ui/collectives", "ui/timeline", "ui/memory", "ui/training", "ui/report"}},
-    {"app/cli", {"sim/session", "sim/validate"}},
+    {"app/cli", {"sim/session", "sim/validate", "sim/calibrate"}},
     {"app/gui", {"ui/window"}},
 };
 

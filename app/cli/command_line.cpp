@@ -111,6 +111,9 @@ constexpr const char* kGuiExamples = R"help(  meshwright gui
 constexpr const char* kTourExamples = R"help(  meshwright tour
   meshwright tour --report report.html)help";
 
+constexpr const char* kCalibrateExamples = R"help(  meshwright calibrate -o host.json
+  meshwright calibrate --nccl all_reduce_perf.txt --nccl all_gather_perf.json -o links.json
+  meshwright train study.yaml --predict --profile host.json)help";
 constexpr const char* kValidateExamples = R"help(  meshwright validate published/ plans/
   meshwright validate records.json --format json
   meshwright validate records.json --format csv)help";
@@ -172,6 +175,7 @@ public:
         addExplain();
         addList();
         addTour();
+        addCalibrate();
         addValidate();
         addDoctor();
     }
@@ -390,6 +394,9 @@ private:
         verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
         verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
+        verb.app->add_flag("--predict", m_train.predict, "Predict the step in virtual time beside what is measured");
+        verb.app->add_option("--profile", m_train.profile, "Profile of this computer for --predict (default: measured first)")
+            ->type_name("FILE");
         verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
             ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
@@ -461,6 +468,24 @@ private:
         verb.app->add_option("--report", m_tour.report, "File for the report of the trained example, as HTML")->type_name("FILE");
     }
 
+    void addCalibrate()
+    {
+        Verb& verb = addVerb("calibrate", "Measure this computer, or read logs of nccl-tests: a profile of the hardware.",
+            kCalibrateExamples, {Format::Text, Format::Json}, [this](Output& output) { return runCalibrate(m_calibrate, output); });
+        verb.app->add_option("--nccl", m_calibrate.logs, "Log of nccl-tests, text or JSON (-J); several times for several")
+            ->type_name("FILE");
+        verb.app->add_option("--base", m_calibrate.base, "Chip of the catalogue for a profile of links (default: as the log says)")
+            ->type_name("CHIP");
+        verb.app->add_option("--devices", m_calibrate.devices, "Virtual devices of barrier and collectives (default 8)")
+            ->type_name("N")
+            ->check(CLI::Range(2, 1024));
+        verb.app->add_option("--permits", m_calibrate.permits, "Devices that compute at once (default: one for each core)")
+            ->type_name("N")
+            ->check(CLI::Range(1, 1024));
+        verb.app->add_flag("--quick", m_calibrate.quick, "A coarser grid of products, in about a second");
+        verb.app->add_option("-o,--output", m_calibrate.file, "File for the profile")->type_name("FILE");
+    }
+
     void addValidate()
     {
         Verb& verb = addVerb("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
@@ -493,6 +518,7 @@ private:
     ShowOptions m_show;
     MeshOptions m_mesh;
     CheckOptions m_check;
+    CalibrateOptions m_calibrate;
     ValidateOptions m_validate;
     SimulateOptions m_simulate;
     TrainOptions m_train;

@@ -4,6 +4,8 @@
 #include "app/cli/verbs.h"
 
 #include "core/support/file.h"
+#include "sim/calibrate/host_measure.h"
+#include "sim/calibrate/host_predict.h"
 #include "sim/report/results.h"
 #include "sim/report/trace.h"
 #include "sim/session/engine.h"
@@ -16,11 +18,40 @@ namespace {
 
 sim::TrainChoices choicesOf(const TrainOptions& options)
 {
-    sim::TrainChoices choices{.verify = options.verify, .record = !options.trace.empty(), .permits = options.permits};
+    sim::TrainChoices choices{.verify = options.verify, .record = options.predict || !options.trace.empty(), .permits = options.permits};
     if (!options.checkpoint.empty())
         choices.checkpoints = CheckpointPlan{options.checkpoint, options.every, static_cast<std::size_t>(options.keep)};
     choices.resume = options.resume;
     return choices;
+}
+
+/// The last recorded step, predicted from a profile of this computer.
+Result<sim::HostComparison> compare(
+    const Study& study, const TrainingResult& result, const sim::HostProfile& profile)
+{
+    const auto phases = sim::trainingPhases(study);
+    if (!phases)
+        return phases.error();
+    const ScheduledStage& stage = phases->back().scheduled.stages.front();
+    const ScheduledFunction& step = *stage.find("step");
+    return sim::HostComparison{
+        stage.mesh().text(), sim::predictHost(step, stage.mesh(), profile), sim::measuredHost(step, result.virtualTime)};
+}
+
+Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, const std::stop_token& stop)
+{
+    if (!options.profile.empty())
+        return sim::readHostProfile(options.profile);
+    output.narrate("measuring this computer (give --profile to use an earlier measurement)");
+    return sim::measureHost({.permits = options.permits}, stop);
+}
+
+/// `predicted` added to the JSON object of a result.
+std::string withPrediction(std::string json, const sim::HostComparison& comparison)
+{
+    const auto end = json.rfind('}');
+    return json.substr(0, json.find_last_not_of(" \n", end - 1) + 1) + ",\n  \"prediction\": " + sim::hostComparisonJson(comparison)
+        + "\n" + json.substr(end);
 }
 
 } // namespace
@@ -32,6 +63,13 @@ int runTrain(const TrainOptions& options, Output& output)
         return fail(study.error(), output);
 
     InterruptWatcher interrupt;
+    std::optional<sim::HostProfile> profile;
+    if (options.predict) {
+        auto found = profileOf(options, output, interrupt.token());
+        if (!found)
+            return fail(found.error(), output);
+        profile = *std::move(found);
+    }
     ProgressLine line(output.quiet);
     const auto result = sim::trainStudy(
         *study, choicesOf(options),
@@ -49,11 +87,20 @@ int runTrain(const TrainOptions& options, Output& output)
         if (const auto written = writeFileAtomically(options.trace, trace); !written)
             return fail(written.error(), output);
     }
+    std::string json = sim::trainingJson(*result);
+    std::string text = sim::trainingText(*result);
+    if (profile) {
+        const auto comparison = compare(*study, *result, *profile);
+        if (!comparison)
+            return fail(comparison.error(), output);
+        json = withPrediction(std::move(json), *comparison);
+        text += sim::hostComparisonText(*comparison);
+    }
     if (!options.result.empty()) {
-        if (const auto written = writeFileAtomically(options.result, sim::trainingJson(*result)); !written)
+        if (const auto written = writeFileAtomically(options.result, json); !written)
             return fail(written.error(), output);
     }
-    output.result(output.format == Format::Json ? sim::trainingJson(*result) : sim::trainingText(*result));
+    output.result(output.format == Format::Json ? json : text);
     if (result->interrupted)
         return interrupt.exitCode();
     return result->verification && !result->verification->passed ? kExitMismatch : kExitOk;

@@ -106,6 +106,18 @@ struct ValidateOptions {
 /// Problems: those of `recordFiles` and `validateFiles`.
 int runValidate(const ValidateOptions& options, Output& output);
 
+struct CalibrateOptions {
+    std::vector<std::string> logs; ///< of nccl-tests; empty: this computer is measured
+    std::string base; ///< chip of the catalogue whose links the logs are of; empty: as the logs name it
+    int devices = 8;
+    int permits = 0;
+    bool quick = false;
+    std::string file; ///< for the profile; empty: standard output
+};
+/// A hardware profile: of this computer, or of the links that logs of nccl-tests measured.
+/// Problems: those of `measureHost` and `readNcclLog`.
+int runCalibrate(const CalibrateOptions& options, Output& output);
+
 struct SimulateOptions {
     std::vector<std::string> studies;
     std::vector<std::string> settings;
@@ -121,6 +133,8 @@ struct TrainOptions {
     std::vector<std::string> settings;
     bool verify = false;
     int permits = 0; ///< devices that compute at once; 0: one for each core
+    bool predict = false; ///< predicted beside measured, in virtual time
+    std::string profile; ///< of this computer, as `calibrate` writes it; empty: measured first
     std::string trace; ///< file for the measured timelines; empty: none
     std::string result; ///< file for the result as JSON; empty: none
     std::string checkpoint; ///< folder for checkpoints; empty: none

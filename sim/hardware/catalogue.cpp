@@ -26,17 +26,23 @@ std::string lowerCase(std::string_view text)
     return result;
 }
 
-/// Reads one chip and notes everything that is wrong with it.
-class ChipReader {
+struct VendorLibrary {
+    std::string vendor;
+    CollectiveLibrary library;
+};
+
+/// Reads one entry of the file and notes everything that is wrong with it.
+class EntryReader {
 public:
-    ChipReader(const Json& json, std::string path, Problems& problems)
+    EntryReader(const Json& json, std::string path, Problems& problems)
         : m_json(json)
         , m_path(std::move(path))
         , m_problems(problems)
     {
     }
 
-    Chip read(const std::string& key);
+    Chip readChip(const std::string& key, const std::vector<VendorLibrary>& libraries);
+    VendorLibrary readLibrary();
 
 private:
     void complain(const std::string& where, const std::string& message)
@@ -131,13 +137,14 @@ private:
     void readPeaks(Chip& chip);
     void readOnChip(Chip& chip);
     void readInterconnect(Chip& chip);
+    void chooseLibrary(Chip& chip, const std::vector<VendorLibrary>& libraries);
 
     const Json& m_json;
     std::string m_path;
     Problems& m_problems;
 };
 
-void ChipReader::readPeaks(Chip& chip)
+void EntryReader::readPeaks(Chip& chip)
 {
     const auto peaks = m_json.find("peak_flops_per_s");
     if (peaks == m_json.end() || !peaks->is_object()) {
@@ -158,7 +165,7 @@ void ChipReader::readPeaks(Chip& chip)
     }
 }
 
-void ChipReader::readOnChip(Chip& chip)
+void EntryReader::readOnChip(Chip& chip)
 {
     const auto found = m_json.find("onchip_bytes");
     if (found == m_json.end() || !found->is_object())
@@ -172,7 +179,67 @@ void ChipReader::readOnChip(Chip& chip)
     chip.multiprocessors = figure(*found, "sms", path);
 }
 
-void ChipReader::readInterconnect(Chip& chip)
+VendorLibrary EntryReader::readLibrary()
+{
+    VendorLibrary result;
+    if (!m_json.is_object()) {
+        complain(m_path, "a library is an object");
+        return result;
+    }
+    const auto need = [&](const Json& parent, const char* field, const std::string& path) {
+        const auto found = figure(parent, field, path);
+        if (!found)
+            complain(path + "." + field, fmt::format("\"{}\" is missing", field));
+        return found ? found->value : 1.0;
+    };
+    result.vendor = text(m_json, "vendor", m_path);
+    CollectiveLibrary& library = result.library;
+    library.name = text(m_json, "name", m_path);
+    library.startSeconds = need(m_json, "start_s", m_path);
+    if (const auto added = figure(m_json, "in_switch_s", m_path))
+        library.inSwitchSeconds = added->value;
+    const auto protocols = m_json.find("protocols");
+    if (protocols == m_json.end() || !protocols->is_object())
+        return result;
+    for (const auto& [name, json] : protocols->items()) {
+        const std::string path = m_path + ".protocols." + name;
+        CollectiveProtocol protocol{name, need(json, "bandwidth_share", path), need(json, "step_s", path)};
+        if (const auto step = figure(json, "network_step_s", path))
+            protocol.networkStepSeconds = step->value;
+        if (protocol.bandwidthShare > 1.0)
+            complain(path + ".bandwidth_share", "a share of the bandwidth is at most 1");
+        library.protocols.push_back(std::move(protocol));
+    }
+    return result;
+}
+
+/// The library of the chip's vendor, with what is the chip's own.
+void EntryReader::chooseLibrary(Chip& chip, const std::vector<VendorLibrary>& libraries)
+{
+    const auto found = std::ranges::find_if(libraries, [&](const VendorLibrary& each) { return each.vendor == chip.vendor; });
+    const auto net = m_json.find("interconnect");
+    if (found == libraries.end() || net == m_json.end() || !net->is_object())
+        return;
+    CollectiveLibrary library = found->library;
+    const std::string path = m_path + ".interconnect";
+    const Json* links = known(*net, "ring_links", path);
+    const Json* use = links == nullptr ? nullptr : &links->at("use");
+    if (use != nullptr && (!use->is_array() || use->empty() || !chip.interconnect.linksPerChip))
+        complain(path + ".ring_links", "\"ring_links\" must list the links that rings of 2, 3 ... devices use, beside the links of a device");
+    else if (use != nullptr) {
+        const double all = chip.interconnect.linksPerChip->value;
+        for (const Json& count : *use) {
+            if (!count.is_number() || count.get<double>() <= 0.0 || count.get<double>() > all) {
+                complain(path + ".ring_links", fmt::format("a ring uses from 1 to all {} links, got: {}", all, count.dump()));
+                return;
+            }
+            library.ringShares.push_back(count.get<double>() / all);
+        }
+    }
+    chip.interconnect.library = std::make_shared<const CollectiveLibrary>(std::move(library));
+}
+
+void EntryReader::readInterconnect(Chip& chip)
 {
     const auto found = m_json.find("interconnect");
     if (found == m_json.end() || !found->is_object()) {
@@ -221,7 +288,7 @@ void ChipReader::readInterconnect(Chip& chip)
     }
 }
 
-Chip ChipReader::read(const std::string& key)
+Chip EntryReader::readChip(const std::string& key, const std::vector<VendorLibrary>& libraries)
 {
     Chip chip;
     chip.key = key;
@@ -244,6 +311,7 @@ Chip ChipReader::read(const std::string& key)
     readPeaks(chip);
     readOnChip(chip);
     readInterconnect(chip);
+    chooseLibrary(chip, libraries);
     chip.achievableMatmulFraction = figure(m_json, "achievable_matmul", m_path);
     if (const auto side = counts("matrix_unit"); !side.empty()) {
         chip.matrixUnit = Figure{static_cast<double>(side.front()), {}};
@@ -294,12 +362,17 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
 
     Problems problems;
     Catalogue result;
+    std::vector<VendorLibrary> libraries;
+    if (const auto listed = json.find("collective_libraries"); listed != json.end() && listed->is_object()) {
+        for (const auto& [key, library] : listed->items())
+            libraries.push_back(EntryReader(library, "collective_libraries." + key, problems).readLibrary());
+    }
     std::map<std::string, std::size_t> keys;
     for (const auto& [key, chip] : json.at("chips").items())
         keys[key] = 0;
     for (auto& [key, index] : keys) {
         index = result.m_chips.size();
-        result.m_chips.push_back(ChipReader(json.at("chips").at(key), "chips." + key, problems).read(key));
+        result.m_chips.push_back(EntryReader(json.at("chips").at(key), "chips." + key, problems).readChip(key, libraries));
         result.m_names[lowerCase(key)] = {index, std::nullopt, {}};
     }
     if (json.contains("aliases") && json.at("aliases").is_object()) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/hardware/collective_library.h"
+
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -63,6 +66,7 @@ struct Interconnect {
     OptionalFigure hopLatencySeconds = {}; ///< one hop on a torus, one step of a ring through a switch
     OptionalFigure onChipLinkBytesPerSecond = {}; ///< between the two devices of one chip, one direction
     bool reducesInSwitch = false; ///< the switch itself adds up (NVLS), all-reduce only
+    std::shared_ptr<const CollectiveLibrary> library = {}; ///< what moves collectives; null: the links alone count
     std::string note = {};
 };
 

@@ -49,6 +49,7 @@ private:
     std::string word(const DocNode& map, const char* key, const std::string& otherwise = {}) const;
 
     void readChip(const DocNode& node);
+    void readClass(const DocNode& node, Chip& chip);
     void figure(const DocNode& map, const std::string& path, const char* key, OptionalFigure& value, bool required);
     void readTopology(const DocNode& node);
     PhysicalAxis readAxis(const DocNode& node, const std::string& path);
@@ -139,12 +140,29 @@ void Reader::figure(const DocNode& map, const std::string& path, const char* key
         report("MW1745", map, path, fmt::format("{} has no {}", path, key), "give it, or a base from the catalogue");
 }
 
+/// Rates of a computer are measured: what is given is reached.
+void Reader::readClass(const DocNode& node, Chip& chip)
+{
+    const DocNode* given = node.find("class");
+    if (given == nullptr)
+        return;
+    for (const ChipClass known : {ChipClass::Tpu, ChipClass::Gpu, ChipClass::Cpu}) {
+        if (given->text == chipClassName(known)) {
+            chip.chipClass = known;
+            if (known == ChipClass::Cpu)
+                chip.achievableMatmulFraction = Figure{1.0, kSource};
+            return;
+        }
+    }
+    report("MW1744", *given, "chip.class", fmt::format("unknown class of chip: \"{}\"", given->text), "use tpu, gpu or cpu");
+}
+
 void Reader::readChip(const DocNode& node)
 {
     const std::string path = "chip";
     if (!isMap(node, path))
         return;
-    checkKeys(node, path, {"base", "name", "devices_per_chip", "memory_bytes", "memory_bytes_per_s", "cache_bytes", "flops"});
+    checkKeys(node, path, {"base", "name", "class", "devices_per_chip", "memory_bytes", "memory_bytes_per_s", "cache_bytes", "flops"});
     Chip chip;
     const std::string base = word(node, "base");
     if (!base.empty()) {
@@ -163,6 +181,7 @@ void Reader::readChip(const DocNode& node)
             report("MW1745", node, path, "chip has no name", "give it, or a base from the catalogue");
     }
     chip.name = word(node, "name", chip.name);
+    readClass(node, chip);
     chip.devicesPerChip = whole(node, path, "devices_per_chip", 1, chip.devicesPerChip);
     figure(node, path, "memory_bytes", chip.hbmBytes, base.empty());
     figure(node, path, "memory_bytes_per_s", chip.hbmBytesPerSecond, base.empty());
@@ -181,6 +200,7 @@ void Reader::readChip(const DocNode& node)
     if (!base.empty() && (!chip.hbmBytes || !chip.hbmBytesPerSecond))
         report("MW1745", node, path, fmt::format("the catalogue has no memory figures for {}", chip.key),
             "give memory_bytes and memory_bytes_per_s");
+    chip.interconnect.library.reset(); // the links are the user's, with their latencies
     m_machine.chip = std::move(chip);
 }
 
@@ -329,7 +349,7 @@ Result<Machine> Reader::read(std::string_view text)
     if (!document.readable || !isMap(document.root, ""))
         return m_problems;
     const DocNode& root = document.root;
-    checkKeys(root, "", {"meshwright_hardware", "chip", "topology", "faults"});
+    checkKeys(root, "", {"meshwright_hardware", "chip", "topology", "faults", "host", "links"});
     if (const DocNode* version = need(root, "", "meshwright_hardware"); version != nullptr && version->text != "1")
         report("MW1744", *version, "meshwright_hardware", fmt::format("this program reads version 1, got: {}", version->text));
     if (const DocNode* chip = need(root, "", "chip"))

@@ -21,6 +21,8 @@ namespace meshwright::sim {
 ///       slow: [{device: 3, speed: 0.8}]
 ///       links: [{device: 5, axis: gpu, share: 0.5}]
 ///
+/// `class: cpu` (or gpu, tpu) says what kind of chip it is. `host` and `links`, as `meshwright calibrate` writes them, are not looked at here.
+///
 /// Axes are of kind torus (with `wraps`), switch, full_mesh or network. Devices count as JAX does: the last axis runs fastest. Without
 /// `base` a chip needs name, memory_bytes, memory_bytes_per_s and flops; with it what is given replaces the figures of the catalogue.
 ///

@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/network/bounds.h"
+#include "sim/network/library_time.h"
 #include "sim/network/switch.h"
 #include "sim/network/torus.h"
 
@@ -773,16 +774,97 @@ CollectiveEstimate Estimator::run()
     return estimate;
 }
 
+/// The group as the library sees it; nothing where links lie in a way of their own (a torus, a logical ring over shared links).
+std::optional<LibraryGroup> libraryGroup(const CollectiveRequest& request)
+{
+    LibraryGroup group;
+    for (const GroupAxis& axis : request.axes) {
+        if (axis.size == 1)
+            continue;
+        if (axis.kind == GroupKind::Torus || axis.kind == GroupKind::Scattered)
+            return std::nullopt;
+        const auto size = static_cast<double>(axis.size);
+        if (axis.kind == GroupKind::Network) {
+            group.outer *= size;
+            group.outerBytesPerSecond = axis.link.bytesPerSecond;
+            group.outerStepSeconds = axis.link.latencySeconds;
+            continue;
+        }
+        group.inner *= size;
+        group.innerBytesPerSecond = axis.link.bytesPerSecond;
+        group.innerStepSeconds = axis.link.latencySeconds;
+        group.inSwitchBytesPerSecond = axis.inSwitchBytesPerSecond;
+        group.fullMesh = axis.kind == GroupKind::FullMesh;
+    }
+    return group;
+}
+
+/// What the library takes; nothing for what it does not model itself.
+std::optional<LibraryTime> libraryTime(const CollectiveRequest& request)
+{
+    const auto group = libraryGroup(request);
+    if (!group)
+        return std::nullopt;
+    const auto bytes = static_cast<double>(request.payloadBytes);
+    using enum CollectiveAlgorithm;
+    const bool ring = request.algorithm == Automatic || request.algorithm == Ring;
+    switch (request.kind) {
+    case CollectiveKind::AllReduce:
+        if (request.algorithm == Automatic)
+            return libraryAllReduce(bytes, *group, *request.library);
+        if (ring)
+            return libraryAllReduce(bytes, *group, *request.library, LibraryAlgorithm::Ring);
+        if (request.algorithm == Tree)
+            return libraryAllReduce(bytes, *group, *request.library, LibraryAlgorithm::Tree);
+        if (request.algorithm == InSwitch && group->inSwitchBytesPerSecond > 0.0)
+            return libraryAllReduce(bytes, *group, *request.library, LibraryAlgorithm::InSwitch);
+        return std::nullopt;
+    case CollectiveKind::AllGather:
+    case CollectiveKind::ReduceScatter:
+        return ring ? std::optional(libraryAllGather(bytes, *group, *request.library)) : std::nullopt;
+    case CollectiveKind::AllToAll:
+        return request.algorithm == Automatic || request.algorithm == Pairwise
+            ? std::optional(libraryAllToAll(bytes, *group, *request.library))
+            : std::nullopt;
+    case CollectiveKind::Permute:
+    case CollectiveKind::Broadcast:
+        break;
+    }
+    return std::nullopt;
+}
+
+CollectiveEstimate estimate(const CollectiveRequest& request, bool texts)
+{
+    CollectiveEstimate result = Estimator(request, texts).run();
+    if (request.library == nullptr || result.algorithm == "none" || result.seconds <= 0.0)
+        return result;
+    const CollectiveLibrary& library = *request.library;
+    const auto time = request.payloadBytes > 0 ? libraryTime(request) : std::nullopt;
+    result.seconds = time ? time->seconds : result.seconds + library.startSeconds;
+    result.lowerBoundSeconds = std::min(result.lowerBoundSeconds, result.seconds);
+    if (!texts)
+        return result;
+    const std::string start = fmt::format("start of {}: {}", library.name, formatSeconds(library.startSeconds));
+    if (!time) {
+        result.formula = fmt::format("start + {}; {}", result.formula, start);
+        return result;
+    }
+    result.algorithm = time->algorithm;
+    result.formula = fmt::format("start + steps + the slower of the bytes inside and between hosts, as {} does{}; {}; links alone: {}",
+        library.name, time->protocol.empty() ? "" : fmt::format(" with its protocol {}", time->protocol), start, result.formula);
+    return result;
+}
+
 } // namespace
 
 CollectiveEstimate estimateCollective(const CollectiveRequest& request)
 {
-    return Estimator(request, true).run();
+    return estimate(request, true);
 }
 
 double collectiveSeconds(const CollectiveRequest& request)
 {
-    return Estimator(request, false).run().seconds;
+    return estimate(request, false).seconds;
 }
 
 ChosenAlgorithm chosenAlgorithm(const CollectiveRequest& request)

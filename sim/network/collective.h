@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/hardware/collective_library.h"
 #include "sim/hardware/topology.h"
 
 #include <cstdint>
@@ -79,6 +80,7 @@ struct CollectiveRequest {
     PermutePattern pattern = PermutePattern::Shift;
     CollectiveAlgorithm algorithm
         = CollectiveAlgorithm::Automatic; ///< one that `algorithmsFor` does not list is taken as Automatic
+    const CollectiveLibrary* library = nullptr; ///< what moves it, beside the links; null: the links alone count
 };
 
 /// Which algorithm an estimate stands for, so that schedules can be made of it.
@@ -104,6 +106,9 @@ struct CollectiveEstimate {
 /// trees or, where the switch can, its own adding; full meshes directly; across hosts first inside, then between them.
 ///
 /// Slices joined by a network: as hosts, a slice's torus taking the place of a host's switch.
+///
+/// With a library `seconds` is what a program waits for: the start of a call, and on switches, full meshes and between hosts the steps and
+/// bandwidth of the library's protocols (library_time.h); without one it is the links' alone. The bound is of the links.
 ///
 /// Preconditions: sizes >= 1, payload >= 0, rates > 0; switch axes are not mixed with torus axes; a scattered axis is alone.
 /// Source: the formulas of ring.h, torus.h, switch.h and bounds.h.

@@ -27,6 +27,7 @@ CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const A
     const ForcedAlgorithms& algorithms)
 {
     CollectiveRequest request{networkKind(kind), bytesPerDevice, placement.groupAxes(axes), PermutePattern::Any};
+    request.library = placement.library();
     if (const auto forced = algorithms.find(request.kind); forced != algorithms.end())
         request.algorithm = forced->second;
     return request;
@@ -47,7 +48,9 @@ double NetworkCost::cost(const CollectiveQuery& query) const
     const auto [groups, isNew] = m_groups.try_emplace(query.axes);
     if (isNew)
         groups->second = m_placement.groupAxes(query.axes);
-    return collectiveSeconds({networkKind(query.kind), query.bytesPerDevice, groups->second, PermutePattern::Any}) + kStepSeconds;
+    return collectiveSeconds({networkKind(query.kind), query.bytesPerDevice, groups->second, PermutePattern::Any,
+               CollectiveAlgorithm::Automatic, m_placement.library()})
+        + kStepSeconds;
 }
 
 } // namespace meshwright::sim

@@ -408,6 +408,7 @@ Result<MeshPlacement> placeMesh(const Mesh& mesh, const Machine& machine)
     MeshPlacement placement;
     placement.m_mesh = mesh;
     placement.m_topology = topology;
+    placement.m_library = machine.chip.interconnect.library;
     placement.m_parts.resize(mesh.axes().size());
     if (!mesh.hasDefaultOrder()) {
         for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {

@@ -8,6 +8,7 @@
 #include "sim/network/collective.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ class MeshPlacement {
 public:
     const Mesh& mesh() const { return m_mesh; }
     const Topology& topology() const { return m_topology; }
+    const CollectiveLibrary* library() const { return m_library.get(); } ///< of the machine's chip; may be null
 
     /// The parts that make up a mesh axis, major to minor; empty for an axis of size 1, and when the mesh has a device order of its own.
     const std::vector<AxisPart>& parts(std::size_t meshAxis) const { return m_parts[meshAxis]; }
@@ -64,6 +66,7 @@ private:
 
     Mesh m_mesh;
     Topology m_topology;
+    std::shared_ptr<const CollectiveLibrary> m_library;
     std::vector<std::vector<AxisPart>> m_parts; ///< for each mesh axis
     std::vector<std::int64_t> m_used;
 };

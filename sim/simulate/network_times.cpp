@@ -88,7 +88,10 @@ Result<NetworkTimes::Time> NetworkTimes::run(const CollectiveRequest& request, c
     const StartedCollective started{&*routed, 0, nullptr};
     const bool messages = m_options.fidelity == Fidelity::Message && messagesOf(*routed) <= kMostMessages;
     const NetworkRun run = runCollectives({&started, 1}, m_links, messages ? Fidelity::Message : Fidelity::Fluid);
-    estimate.seconds = secondsOf(run.ends.front());
+    // What the library adds to the links alone stays as it is.
+    CollectiveRequest links = request;
+    links.library = nullptr;
+    estimate.seconds = secondsOf(run.ends.front()) + std::max(0.0, estimate.seconds - collectiveSeconds(links));
     if (!m_faults.empty())
         m_sites.push_back(flowsOf(*routed));
     return Time{std::move(estimate), run.events};

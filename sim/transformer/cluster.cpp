@@ -10,11 +10,7 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kStartSeconds = 8.4e-6; ///< NCCL's base of a ring
-constexpr double kNvLinkStepSeconds = 5.5e-6; ///< of the Simple protocol, with its synchronisation: 1 MiB over 4 and 8 A100
-constexpr double kLowLatencyStepSeconds = 2.2e-6; ///< of the LL protocols
-constexpr double kLowLatencyShare = 0.12; ///< of the bandwidth that they reach
-constexpr double kTpuStartSeconds = 4e-6;
+constexpr double kSliceStepSeconds = 5e-5; ///< of a step between slices over DCN
 
 double figureOr(const OptionalFigure& figure, double otherwise)
 {
@@ -44,6 +40,8 @@ Cluster::Cluster(const Chip& chip, const ClusterChoice& choice, const StackConst
 {
     const Interconnect& links = chip.interconnect;
     const auto perChip = static_cast<double>(chip.devicesPerChip);
+    if (links.library)
+        m_library = *links.library;
     m_capacityBytes = choice.hbmBytes ? *choice.hbmBytes : figureOr(chip.hbmBytes, 0.0) / perChip;
     const double link = figureOr(links.linkBytesPerSecond, 25e9);
     if (m_torus) {
@@ -69,17 +67,15 @@ Cluster::Cluster(const Chip& chip, const ClusterChoice& choice, const StackConst
         m_fastStep = figureOr(links.hopLatencySeconds, 1e-6);
         m_network
             = choice.networkBytesPerSecond ? *choice.networkBytesPerSecond : figureOr(chip.dcnBytesPerSecond, 6.25e9) / perChip;
-        m_networkStep = 5e-5;
+        m_networkStep = kSliceStepSeconds;
         m_domain = std::max<std::int64_t>(1, choice.devices / std::max<std::int64_t>(1, choice.slices));
-        m_start = kTpuStartSeconds;
     } else {
         m_domain = choice.fastDomain ? *choice.fastDomain : chip.fastDomain ? *chip.fastDomain : 8;
         const double total = figureOr(links.totalBytesPerSecond, link * figureOr(links.linksPerChip, 1.0));
         m_fast = total * figureOr(links.achievableFraction, kAssumedRingFraction) * constants.linkEfficiency;
         m_network = choice.networkBytesPerSecond ? *choice.networkBytesPerSecond : figureOr(chip.nicBytesPerSecond, 12.5e9);
-        m_fastStep = kNvLinkStepSeconds;
+        m_fastStep = figureOr(links.hopLatencySeconds, kAssumedGpuStepSeconds);
         m_networkStep = figureOr(chip.networkLatencySeconds, kAssumedNetworkStepSeconds);
-        m_start = kStartSeconds;
         m_addsInSwitch = links.reducesInSwitch;
     }
     m_network *= constants.networkEfficiency;
@@ -104,60 +100,43 @@ double Cluster::fastSeconds(double bytes, double size) const
     return (size - 1.0) / size * bytes / (m_torus ? m_fast * axesOf(size) : m_fast);
 }
 
+LibraryGroup Cluster::libraryGroup(const RankGroup& group) const
+{
+    return {group.inner, group.outer, m_fast, m_fastStep, m_network, m_networkStep,
+        m_addsInSwitch ? m_fast * kInSwitchShareOfRing : 0.0, false};
+}
+
 double Cluster::allGatherSeconds(double bytes, const RankGroup& group) const
 {
-    const double n = group.size();
-    if (n <= 1.0 || bytes <= 0.0)
+    if (!m_torus)
+        return libraryAllGather(bytes, libraryGroup(group), m_library).seconds;
+    if (group.size() <= 1.0 || bytes <= 0.0)
         return 0.0;
-    if (m_torus) {
-        const double hops = axesOf(group.inner) * std::pow(group.inner, 1.0 / axesOf(group.inner)) / 2.0;
-        const double across = group.outer > 1.0
-            ? m_networkStep * (group.outer - 1.0) + (group.outer - 1.0) / group.outer * bytes / (group.inner * m_network)
-            : 0.0;
-        return m_start + hops * m_fastStep + fastSeconds(bytes, group.inner) + across;
-    }
-    const double inside = group.inner > 1.0 ? (group.inner - 1.0) / group.inner * bytes / m_fast : 0.0;
-    const double across = group.outer > 1.0 ? (group.outer - 1.0) / group.outer * bytes / (group.inner * m_network) : 0.0;
-    const double simple = (group.inner - 1.0) * m_fastStep
-        + (group.outer - 1.0) * std::min(m_networkStep, 30.0 * m_networkStep / group.outer) + std::max(inside, across);
-    const double low = (group.inner - 1.0) * kLowLatencyStepSeconds + (group.outer - 1.0) * m_networkStep
-        + std::max(inside, across) / kLowLatencyShare;
-    return m_start + std::min(simple, low);
+    const double hops = axesOf(group.inner) * std::pow(group.inner, 1.0 / axesOf(group.inner)) / 2.0;
+    const double across = group.outer > 1.0
+        ? m_networkStep * (group.outer - 1.0) + (group.outer - 1.0) / group.outer * bytes / (group.inner * m_network)
+        : 0.0;
+    return m_library.startSeconds + hops * m_fastStep + fastSeconds(bytes, group.inner) + across;
 }
 
 double Cluster::allReduceSeconds(double bytes, const RankGroup& group) const
 {
-    const double n = group.size();
-    if (n <= 1.0 || bytes <= 0.0)
-        return 0.0;
-    if (!m_torus && m_addsInSwitch && group.inner >= 4.0) {
-        // The switch adds: a start, and the bytes once, against twice (n-1)/n of a ring.
-        const double inside = bytes / (m_fast * kInSwitchShareOfRing);
-        const double ring = 2.0 * (group.inner - 1.0) / group.inner * bytes / m_fast;
-        const double across = group.outer > 1.0 ? 2.0 * (group.outer - 1.0) / group.outer * bytes / (group.inner * m_network)
-                + 2.0 * m_networkStep * std::ceil(std::log2(group.outer))
-                                                : 0.0;
-        return m_start + 5.0 * m_fastStep + std::max(std::min(inside, ring), across);
-    }
-    return 2.0 * allGatherSeconds(bytes, group) - m_start;
+    if (!m_torus)
+        return libraryAllReduce(bytes, libraryGroup(group), m_library).seconds;
+    return group.size() <= 1.0 || bytes <= 0.0 ? 0.0 : 2.0 * allGatherSeconds(bytes, group) - m_library.startSeconds;
 }
 
 double Cluster::allToAllSeconds(double bytes, const RankGroup& group, double networkShare) const
 {
-    const double n = group.size();
-    if (n <= 1.0 || bytes <= 0.0)
+    if (!m_torus)
+        return libraryAllToAll(bytes, libraryGroup(group), m_library, networkShare).seconds;
+    if (group.size() <= 1.0 || bytes <= 0.0)
         return 0.0;
-    if (m_torus) {
-        // A quarter of an all-gather of n times the bytes, both ways round each axis.
-        const double along = std::pow(group.inner, 1.0 / axesOf(group.inner));
-        const double inside = along * bytes / (4.0 * m_fast);
-        const double across = group.outer > 1.0 ? (group.outer - 1.0) / group.outer * bytes / m_network : 0.0;
-        return m_start + along / 2.0 * m_fastStep + inside + across;
-    }
-    const double inside = (group.inner - 1.0) / n * bytes / m_fast;
-    const double across = networkShare * (n - group.inner) / n * bytes / m_network;
-    return m_start + (group.inner > 1.0 ? m_fastStep : 0.0) + (group.outer > 1.0 ? 2.0 * m_networkStep : 0.0)
-        + std::max(inside, across);
+    // A quarter of an all-gather of n times the bytes, both ways round each axis.
+    const double along = std::pow(group.inner, 1.0 / axesOf(group.inner));
+    const double inside = along * bytes / (4.0 * m_fast);
+    const double across = group.outer > 1.0 ? (group.outer - 1.0) / group.outer * bytes / m_network : 0.0;
+    return m_library.startSeconds + along / 2.0 * m_fastStep + inside + across;
 }
 
 double Cluster::sendSeconds(double bytes, std::int64_t stride) const
@@ -165,7 +144,8 @@ double Cluster::sendSeconds(double bytes, std::int64_t stride) const
     if (bytes <= 0.0)
         return 0.0;
     const bool fast = stride < m_domain;
-    return (fast ? m_fastStep : m_networkStep) + bytes / (fast ? m_fast : m_network);
+    const double fastStep = m_library.protocols.empty() ? m_fastStep : m_library.protocols.back().stepSeconds;
+    return (fast ? fastStep : m_networkStep) + bytes / (fast ? m_fast : m_network);
 }
 
 } // namespace meshwright::sim

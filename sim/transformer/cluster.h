@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/hardware/chip.h"
+#include "sim/network/library_time.h"
 #include "sim/transformer/constants.h"
 
 #include <cstdint>
@@ -31,10 +32,8 @@ struct RankGroup {
 /// How long collectives take, in closed form. B = bytes of the whole array: operand of an all-reduce, result of an all-gather, operand of a
 /// reduce-scatter; an all-to-all sends B from each device. Groups that differ elsewhere run at the same time.
 ///
-/// GPUs: rings and trees of NCCL: a start, a step for each member, and the bytes over the slower of the fast links and the rails of the hosts
-/// (each member has its own), or the switch's own adding where it can. TPUs: rings both ways over the axes of the torus that the group
-/// spans; slices are joined by their chips' share of DCN.
-/// Source of the forms: sim/network (ring.h, switch.h, torus.h).
+/// GPUs: sim/network/library_time.h. TPUs: rings both ways over the axes of the torus that the group spans; slices are joined by their
+/// chips' share of DCN. Source of the forms: sim/network (ring.h, torus.h).
 class Cluster {
 public:
     Cluster(const Chip& chip, const ClusterChoice& choice, const StackConstants& constants);
@@ -56,16 +55,17 @@ public:
 private:
     double axesOf(double size) const;
     double fastSeconds(double bytes, double size) const; ///< of (n-1)/n of the bytes on the fast links
+    LibraryGroup libraryGroup(const RankGroup& group) const;
 
     bool m_torus = false;
     bool m_addsInSwitch = false;
+    CollectiveLibrary m_library;
     std::int64_t m_domain = 1;
     double m_hosts = 1.0;
     double m_fast = 1.0; ///< bytes/s of one device, one way; on a torus of one axis, both ways
     double m_network = 1.0;
     double m_fastStep = 1e-6;
     double m_networkStep = 1e-5;
-    double m_start = 0.0;
     double m_axes = 1.0;
     double m_sliceDevices = 1.0;
     double m_capacityBytes = 0.0;

@@ -62,7 +62,6 @@ Result<std::vector<Comparison>> compareCollective(const Record& record, const Ch
     if (chips < 2)
         return lacking("the source gives fewer than two chips");
     HardwareChoice choice{chip.key, {}, 0, 0};
-    std::int64_t devices = chips;
     if (chip.interconnect.kind == InterconnectKind::Torus) {
         static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
         std::smatch match;
@@ -73,7 +72,6 @@ Result<std::vector<Comparison>> compareCollective(const Record& record, const Ch
             if (match[i].matched)
                 choice.topology.push_back(std::stoll(match[i].str()));
         }
-        devices *= chip.devicesPerChip;
     } else {
         const std::int64_t domain = chip.fastDomain.value_or(8);
         choice.hosts = (chips + domain - 1) / domain;
@@ -94,14 +92,20 @@ Result<std::vector<Comparison>> compareCollective(const Record& record, const Ch
     const auto placement = placeMesh(*mesh, *machine);
     if (!placement)
         return lacking(placement.error().front().message);
-    static_cast<void>(devices);
+    ForcedAlgorithms forced;
+    // `Ring (NVLS off)`
+    std::string stated = record.text("algorithm");
+    stated = stated.substr(0, stated.find(' '));
+    std::ranges::transform(stated, stated.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    if (const auto algorithm = findAlgorithm(stated))
+        forced[CollectiveKind::AllReduce] = *algorithm;
     std::vector<Comparison> comparisons;
     for (const Record::Point& point : record.points) {
         if (!(point.seconds > 0.0))
             continue;
-        const auto estimate
-            = estimateOn(*placement, kind->second, {AxisRef{0, 1, degree}}, static_cast<std::int64_t>(point.bytes));
-        comparisons.push_back({record.id, estimate.seconds, point.seconds, point.bytes});
+        const double seconds = collectiveSeconds(
+            requestOn(*placement, kind->second, {AxisRef{0, 1, degree}}, static_cast<std::int64_t>(point.bytes), forced));
+        comparisons.push_back({record.id, seconds, point.seconds, point.bytes});
     }
     if (comparisons.empty())
         return lacking("the source gives no times");

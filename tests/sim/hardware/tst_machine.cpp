@@ -140,8 +140,8 @@ void TestMachine::assumptions()
     // v2: hop latency, shared links, link between the cores.
     QCOMPARE(valueOf(buildMachine(catalogue(), {"v2", {4, 4}})).assumptions.size(), std::size_t(3));
     QCOMPARE(valueOf(buildMachine(catalogue(), {"a100", {}, 1, 8})).assumptions.size(), std::size_t(1));
-    // V100: share of the links that a ring reaches, and the cube mesh taken as a switch.
-    QCOMPARE(valueOf(buildMachine(catalogue(), {"v100", {}, 1, 8})).assumptions.size(), std::size_t(2));
+    // V100: the cube mesh taken as a switch.
+    QCOMPARE(valueOf(buildMachine(catalogue(), {"v100", {}, 1, 8})).assumptions.size(), std::size_t(1));
 }
 
 void TestMachine::badChoices_data()

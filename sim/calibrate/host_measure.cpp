@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/calibrate/host_measure.h"
+
+#include "core/partition/partition.h"
+#include "core/runtime/clocks.h"
+#include "core/runtime/executor.h"
+#include "core/support/host_memory.h"
+#include "core/text/program_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// One function on devices of its own.
+struct Probe {
+    std::unique_ptr<VirtualDevices> devices;
+    std::unique_ptr<LoadedFunction> loaded;
+};
+
+Result<Probe> load(const std::string& text, int permits)
+{
+    auto program = readProgram(text, "calibrate");
+    if (!program)
+        return program.error();
+    auto partitioned = propagateAndPartition(*std::move(program));
+    if (!partitioned)
+        return partitioned.error();
+    const DeviceStage& stage = partitioned->device.stages.front();
+    Probe probe;
+    auto devices = VirtualDevices::create(stage.mesh().deviceCount(), {.permits = permits});
+    if (!devices)
+        return devices.error();
+    probe.devices = *std::move(devices);
+    auto loaded
+        = LoadedFunction::load(schedule(stage.functions.front(), SchedulePolicy::Host), stage.meshes, *probe.devices);
+    if (!loaded)
+        return loaded.error();
+    probe.loaded = *std::move(loaded);
+    const Function& function = partitioned->propagated.functions.front();
+    for (std::size_t i = 0; i < function.arguments().size(); ++i) {
+        if (auto written = probe.loaded->writeArgument(i, HostArray::filled(function[function.arguments()[i]].type, 0.5)); !written)
+            return written.error();
+    }
+    return probe;
+}
+
+enum class What : std::uint8_t { Compute, Collectives };
+
+/// CPU seconds of one device, the mean over the devices, in one recorded run.
+double cpuSeconds(const Timeline& timeline, What what, std::int64_t devices)
+{
+    double seconds = 0.0;
+    for (const Slice& slice : timeline.slices()) {
+        if (slice.category == SliceCategory::Wait || slice.category == SliceCategory::WaitForCore)
+            continue;
+        if ((slice.category == SliceCategory::Compute) == (what == What::Compute))
+            seconds += slice.cpuSeconds;
+    }
+    return seconds / static_cast<double>(devices);
+}
+
+class Measurer {
+public:
+    Measurer(const HostMeasurement& measurement, const std::stop_token& stop)
+        : m_quick(measurement.quick)
+        , m_stop(stop)
+    {
+        const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+        m_profile.permits = measurement.permits > 0 ? measurement.permits : cores;
+        m_profile.devices = std::max(2, measurement.devices);
+        m_profile.name = fmt::format("this computer, {} cores", cores);
+        m_profile.memoryBytes = availableMemoryBytes().value_or(std::int64_t{1} << 33);
+    }
+
+    Result<HostProfile> run()
+    {
+        products();
+        passes();
+        collectives();
+        if (!m_problems.empty())
+            return m_problems;
+        return std::move(m_profile);
+    }
+
+private:
+    /// The least of `runs` runs; 1 when something went wrong, which is noted.
+    double least(const std::string& text, What what, int runs)
+    {
+        if (!m_problems.empty())
+            return 1.0;
+        auto probe = load(text, m_profile.permits);
+        double best = std::numeric_limits<double>::infinity();
+        for (int i = 0; probe && i <= runs; ++i) {
+            if (auto done = probe->loaded->run({.record = true, .stop = m_stop}); !done) {
+                append(m_problems, done.error());
+                return 1.0;
+            }
+            if (i > 0) // the first one touches the memory
+                best = std::min(best, cpuSeconds(probe->loaded->virtualTimeline(), what, probe->devices->count()));
+        }
+        if (!probe)
+            append(m_problems, probe.error());
+        return probe ? std::max(best, 1e-9) : 1.0;
+    }
+
+    /// A body of one op on devices that each have a part of the rows.
+    static std::string pooled(int devices, const std::string& arguments, const std::string& result, const std::string& body)
+    {
+        return fmt::format("module @calibrate {{\n  sdy.mesh @mesh = <[\"x\"={}]>\n  func.func public @main({}) -> {} {{\n{}    return %0 : {}\n"
+                           "  }}\n}}\n",
+            devices, arguments, result, body, result);
+    }
+
+    static std::string rowsOverDevices(const std::string& name, const std::string& type, int dims)
+    {
+        return fmt::format(
+            "%{}: {} {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}{}]>}}", name, type, dims > 1 ? ", {}" : "");
+    }
+
+    double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
+    {
+        const std::string lhs = fmt::format("tensor<{}x{}xf32>", devices * m, k);
+        const std::string rhs = fmt::format("tensor<{}x{}xf32>", k, n);
+        const std::string out = fmt::format("tensor<{}x{}xf32>", devices * m, n);
+        return least(
+            pooled(devices, rowsOverDevices("x", lhs, 2) + ", %y: " + rhs, out,
+                fmt::format("    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : ({}, {}) -> {}\n",
+                    lhs, rhs, out)),
+            What::Compute, runs);
+    }
+
+    void products()
+    {
+        m_profile.sides = m_quick ? std::vector<std::int64_t>{8, 64, 512} : std::vector<std::int64_t>{8, 32, 128, 512, 1024};
+        constexpr double kLong = 2e8; // FLOPs of a product that one run tells enough of
+        for (const std::int64_t m : m_profile.sides) {
+            for (const std::int64_t n : m_profile.sides) {
+                for (const std::int64_t k : m_profile.sides) {
+                    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+                    const double seconds = productSeconds(m_profile.permits, m, n, k, flops > kLong ? 1 : 3);
+                    m_profile.productFlopsPerSecond.push_back(flops / seconds);
+                }
+            }
+        }
+        constexpr std::int64_t kSide = 512;
+        m_profile.aloneFlopsPerSecond = 2.0 * static_cast<double>(kSide * kSide * kSide) / productSeconds(1, kSide, kSide, kSide, 3);
+    }
+
+    double additionSeconds(std::int64_t elements, const char* op, bool two)
+    {
+        const std::string type = fmt::format("tensor<{}xf32>", m_profile.permits * elements);
+        const std::string arguments
+            = rowsOverDevices("x", type, 1) + (two ? ", " + rowsOverDevices("y", type, 1) : std::string());
+        return least(pooled(m_profile.permits, arguments, type,
+                         fmt::format("    %0 = stablehlo.{} %x{} : {}\n", op, two ? ", %y" : "", type)),
+            What::Compute, 3);
+    }
+
+    void passes()
+    {
+        constexpr double kBytes = 12.0; // of an addition: two read, one written
+        m_profile.kernelSeconds = additionSeconds(8, "add", true);
+        for (const std::int64_t elements : {std::int64_t{1} << 12, std::int64_t{1} << 15, std::int64_t{1} << 18, std::int64_t{1} << 21}) {
+            const double seconds = additionSeconds(elements, "add", true);
+            m_profile.streams.push_back({kBytes * static_cast<double>(elements), seconds});
+        }
+        constexpr std::int64_t kInCache = 1 << 14;
+        const auto perElement = [&](double seconds) {
+            return std::max(1e-12, (seconds - m_profile.kernelSeconds) / static_cast<double>(kInCache));
+        };
+        m_profile.simpleSecondsPerElement = perElement(additionSeconds(kInCache, "add", true));
+        m_profile.mathSecondsPerElement = perElement(additionSeconds(kInCache, "exponential", false));
+        const std::string type = fmt::format("tensor<{}x{}xf32>", m_profile.permits * 128, 128);
+        const std::string result = fmt::format("tensor<{}xf32>", m_profile.permits * 128);
+        m_profile.reduceSecondsPerElement = perElement(
+            least(pooled(m_profile.permits, rowsOverDevices("x", type, 2), result,
+                      fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+                                  "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [1] : ({}, tensor<f32>) -> {}\n",
+                          type, result)),
+                What::Compute, 3));
+    }
+
+    void collectives()
+    {
+        const int devices = m_profile.devices;
+        for (const std::int64_t bytes : {std::int64_t{1} << 12, std::int64_t{1} << 18, std::int64_t{1} << 22}) {
+            const std::int64_t elements = bytes / 4;
+            const std::string rows = fmt::format("tensor<{}x{}xf32>", devices, elements);
+            const std::string whole = fmt::format("tensor<{}xf32>", elements);
+            m_profile.allReduce.push_back({static_cast<double>(bytes),
+                least(pooled(devices, rowsOverDevices("x", rows, 2), whole,
+                          fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+                                      "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [0] : ({}, tensor<f32>) -> {}\n",
+                              rows, whole)),
+                    What::Collectives, 5)});
+            const std::string parts = fmt::format("tensor<{}xf32>", elements / devices * devices);
+            m_profile.allGather.push_back({static_cast<double>(bytes),
+                least(pooled(devices, rowsOverDevices("x", parts, 1), parts,
+                          fmt::format("    %0 = sdy.sharding_constraint %x <@mesh, [{{}}]> : {}\n", parts)),
+                    What::Collectives, 5)});
+        }
+        barrier();
+    }
+
+    void barrier()
+    {
+        auto devices = VirtualDevices::create(m_profile.devices, {.permits = m_profile.permits});
+        if (!devices) {
+            append(m_problems, devices.error());
+            return;
+        }
+        constexpr int kRounds = 200;
+        const auto meeting = (*devices)->makeBarrier(m_profile.devices);
+        const VirtualDevices::Place place = [] { return std::string("the barrier of the calibration"); };
+        const double start = wallSeconds();
+        const auto done = (*devices)->run(
+            [&](std::int64_t device) -> Result<Done> {
+                for (int i = 0; i < kRounds; ++i) {
+                    if (!(*devices)->wait(device, *meeting, place))
+                        return VirtualDevices::interrupted();
+                }
+                return Done{};
+            },
+            m_stop);
+        if (!done)
+            append(m_problems, done.error());
+        m_profile.barrierSeconds = std::max(1e-9, (wallSeconds() - start) / kRounds);
+    }
+
+    bool m_quick;
+    std::stop_token m_stop;
+    HostProfile m_profile;
+    Problems m_problems;
+};
+
+} // namespace
+
+Result<HostProfile> measureHost(const HostMeasurement& measurement, const std::stop_token& stop)
+{
+    return Measurer(measurement, stop).run();
+}
+
+} // namespace meshwright::sim

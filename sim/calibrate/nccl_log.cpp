@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/calibrate/nccl_log.h"
+
+#include "core/support/file.h"
+#include "core/support/json_reader.h"
+#include "core/support/table.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::pair<const char*, CollectiveKind> kPrograms[] = {{"all_reduce", CollectiveKind::AllReduce},
+    {"all_gather", CollectiveKind::AllGather}, {"reduce_scatter", CollectiveKind::ReduceScatter},
+    {"alltoall", CollectiveKind::AllToAll}, {"all_to_all", CollectiveKind::AllToAll}, {"sendrecv", CollectiveKind::Permute},
+    {"broadcast", CollectiveKind::Broadcast}};
+
+std::optional<CollectiveKind> programIn(std::string_view text)
+{
+    for (const auto& [name, kind] : kPrograms) {
+        if (text.find(std::string(name) + "_perf") != std::string_view::npos)
+            return kind;
+    }
+    return std::nullopt;
+}
+
+std::vector<std::string> words(std::string_view line)
+{
+    std::vector<std::string> result;
+    std::string word;
+    for (const char letter : line) {
+        if (letter == ' ' || letter == '\t' || letter == '\r') {
+            if (!word.empty())
+                result.push_back(std::move(word));
+            word.clear();
+        } else {
+            word += letter;
+        }
+    }
+    if (!word.empty())
+        result.push_back(std::move(word));
+    return result;
+}
+
+/// `8`, `12.34`, `1e-5`; not `nan`, `N/A`.
+std::optional<double> numberIn(const std::string& word)
+{
+    const auto number = parseNumber(word);
+    return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+class LogReader {
+public:
+    explicit LogReader(std::string file)
+        : m_file(std::move(file))
+    {
+    }
+
+    Result<NcclLog> readText(std::string_view text)
+    {
+        m_operation = programIn(text);
+        std::size_t number = 0;
+        for (const std::string& line : split(text, '\n')) {
+            ++number;
+            const auto found = words(line);
+            if (found.empty())
+                continue;
+            if (found.front().starts_with('#'))
+                comment(line, found);
+            else if (isSize(found.front()))
+                row(found, static_cast<int>(number));
+        }
+        if (m_ranksListed.size() >= 2)
+            m_log.ranks = static_cast<std::int64_t>(m_ranksListed.size());
+        return finish();
+    }
+
+    Result<NcclLog> readJson(const Json& json)
+    {
+        const auto devices = json.contains("config") && json["config"].is_object() && json["config"].contains("devices")
+            ? json["config"]["devices"]
+            : json.contains("devices") ? json["devices"]
+                                       : Json::array();
+        if (devices.is_array() && devices.size() >= 2) {
+            m_log.ranks = static_cast<std::int64_t>(devices.size());
+            for (const Json& device : devices) {
+                if (device.is_object()) {
+                    m_hosts.insert(textOf(device, "hostname"));
+                    m_log.device = textOf(device, "device_info");
+                }
+            }
+        }
+        std::string said;
+        for (const char* key : {"args", "program", "name", "test"}) {
+            if (json.contains(key))
+                said += json[key].dump() + " ";
+        }
+        const auto results = json.find("results");
+        std::size_t index = 0;
+        if (results != json.end() && results->is_array()) {
+            for (const Json& result : *results) {
+                if (result.is_object())
+                    said += textOf(result, "experiment_name") + "_perf ";
+                jsonRow(result, fmt::format("results[{}]", index++));
+            }
+        }
+        m_operation = programIn(said);
+        return finish();
+    }
+
+private:
+    static std::string textOf(const Json& object, const char* key)
+    {
+        return object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : std::string();
+    }
+
+    static bool isSize(const std::string& word)
+    {
+        return std::ranges::all_of(word, [](char letter) { return letter >= '0' && letter <= '9'; });
+    }
+
+    void complain(int line, const std::string& path, const std::string& what)
+    {
+        m_problems.push_back({"MW1714", what, "run the test again, or take the line out",
+            {.file = m_file, .line = line, .column = line > 0 ? 1 : 0, .path = path}});
+    }
+
+    void comment(const std::string& line, const std::vector<std::string>& found)
+    {
+        // `#  Rank  0 Group  0 Pid  123 on  host device  0 [0x07] NVIDIA A100`
+        for (std::size_t i = 0; i + 1 < found.size(); ++i) {
+            if (found[i] == "Rank" && isSize(found[i + 1]))
+                m_ranksListed.insert(found[i + 1]);
+            if (found[i] == "on" && found.size() > 3 && !m_ranksListed.empty())
+                m_hosts.insert(found[i + 1]);
+        }
+        if (const auto bracket = line.find(']'); line.find("Rank") != std::string::npos && bracket != std::string::npos)
+            m_log.device = std::string(trimmed(line.substr(bracket + 1)));
+        const auto after = [&](const char* name) -> std::int64_t {
+            for (std::size_t i = 0; i + 1 < found.size(); ++i) {
+                if (found[i] == name && isSize(found[i + 1]))
+                    return parseInteger(found[i + 1]).value_or(0);
+            }
+            return 0;
+        };
+        if (m_log.ranks == 0 && after("nGpus") > 0)
+            m_log.ranks = std::min<std::int64_t>(1 << 20, after("nGpus")) * std::max<std::int64_t>(1, std::min<std::int64_t>(1 << 20, after("nThread")));
+        for (const std::string& word : found)
+            m_timeColumns += word == "time" || word == "cputime" ? 1 : 0;
+    }
+
+    /// size count type [redop] [root], then time, algbw, busbw, #wrong out of place and again in place.
+    void row(const std::vector<std::string>& found, int line)
+    {
+        constexpr std::size_t kGroup = 4;
+        const std::size_t groups = m_timeColumns == 1 ? 1 : 2;
+        std::size_t first = 2; // past size and count
+        while (first < found.size() && (!numberIn(found[first]) || found[first] == "-1") && first < 5)
+            ++first;
+        // A root may be any rank: so many columns are left as there are names for.
+        while (found.size() - first > groups * kGroup && first < 5)
+            ++first;
+        if (found.size() < first + groups * kGroup) {
+            complain(line, {}, fmt::format("a row of results has {} columns where {} must be: is the log cut short?", found.size(), first + groups * kGroup));
+            return;
+        }
+        const auto bytes = parseInteger(found.front());
+        NcclPoint point{bytes.value_or(0)};
+        for (std::size_t group = 0; group < groups; ++group) {
+            const auto time = numberIn(found[first + group * kGroup]);
+            if (!time || *time <= 0.0) {
+                complain(line, {}, fmt::format("\"{}\" is no time in microseconds", found[first + group * kGroup]));
+                return;
+            }
+            (group == 0 ? point.outOfPlaceSeconds : point.inPlaceSeconds) = *time * 1e-6;
+            m_log.wrong += static_cast<std::int64_t>(std::clamp(numberIn(found[first + group * kGroup + 3]).value_or(0.0), 0.0, 1e15));
+        }
+        if (!bytes)
+            complain(line, {}, fmt::format("\"{}\" is no size", found.front()));
+        else if (*bytes > 0)
+            m_log.points.push_back(point);
+    }
+
+    void jsonRow(const Json& result, const std::string& path)
+    {
+        if (!result.is_object() || !result.contains("size") || !result["size"].is_number_integer()
+            || result["size"].get<std::int64_t>() < 0) {
+            complain(0, path, fmt::format("{} has no size", path));
+            return;
+        }
+        NcclPoint point{result["size"].get<std::int64_t>()};
+        const auto time = [&](const char* key) -> std::optional<double> {
+            const auto found = result.find(key);
+            if (found == result.end() || !found->is_object())
+                return std::nullopt;
+            for (const char* name : {"time", "cpu_time"}) {
+                if (const auto value = found->find(name); value != found->end() && value->is_number() && value->get<double>() > 0.0
+                    && std::isfinite(value->get<double>())) {
+                    if (const auto wrong = found->find("nwrong"); wrong != found->end() && wrong->is_number())
+                        m_log.wrong += static_cast<std::int64_t>(std::clamp(wrong->get<double>(), 0.0, 1e15));
+                    return value->get<double>() * 1e-6;
+                }
+            }
+            complain(0, path + "." + key, fmt::format("{}.{} has no time", path, key));
+            return std::nullopt;
+        };
+        point.outOfPlaceSeconds = time("out_of_place");
+        point.inPlaceSeconds = time("in_place");
+        if (!point.outOfPlaceSeconds && !point.inPlaceSeconds)
+            complain(0, path, fmt::format("{} has no time", path));
+        else if (point.bytes > 0)
+            m_log.points.push_back(point);
+    }
+
+    Result<NcclLog> finish()
+    {
+        if (!m_operation)
+            m_operation = programIn(std::filesystem::path(m_file).filename().string());
+        if (!m_operation) {
+            for (const auto& [name, kind] : kPrograms) {
+                if (std::filesystem::path(m_file).filename().string().starts_with(name))
+                    m_operation = kind;
+            }
+        }
+        if (m_log.points.empty() && m_problems.empty())
+            m_problems.push_back({"MW1712", "there is no row of results of nccl-tests",
+                "give the output of all_reduce_perf, all_gather_perf and so on, or what -J wrote", {.file = m_file}});
+        else if (!m_operation || m_log.ranks < 2)
+            m_problems.push_back({"MW1713",
+                !m_operation ? "which collective was measured is not said" : "how many ranks took part is not said, or it was one",
+                !m_operation ? "keep the lines that begin with #, or name the file after the program: all_reduce_perf.txt"
+                             : "keep the lines that begin with #",
+                {.file = m_file}});
+        if (!m_problems.empty())
+            return m_problems;
+        m_log.operation = *m_operation;
+        m_log.hosts = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_hosts.size()));
+        if (m_log.ranks % m_log.hosts != 0)
+            m_log.hosts = 1;
+        std::ranges::stable_sort(m_log.points, {}, &NcclPoint::bytes);
+        return std::move(m_log);
+    }
+
+    std::string m_file;
+    NcclLog m_log;
+    std::optional<CollectiveKind> m_operation;
+    std::set<std::string> m_ranksListed;
+    std::set<std::string> m_hosts;
+    int m_timeColumns = 0;
+    Problems m_problems;
+};
+
+/// The catalogue's name for what the driver calls a GPU.
+std::string chipNamed(const std::string& device)
+{
+    for (const char* chip : {"GB300", "GB200", "B300", "B200", "GH200", "H200", "H100", "A100", "V100"}) {
+        if (device.find(chip) != std::string::npos) {
+            std::string key = chip;
+            std::ranges::transform(key, key.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+            return key;
+        }
+    }
+    return "a100";
+}
+
+} // namespace
+
+Result<NcclLog> parseNcclLog(std::string_view text, const std::string& file)
+{
+    LogReader reader(file);
+    const auto start = text.find_first_not_of(" \t\r\n");
+    if (start == std::string_view::npos || text[start] != '{')
+        return reader.readText(text);
+    const Json json = jsonDepth(text) > kDeepestJson ? Json() : Json::parse(text, nullptr, false);
+    if (!json.is_object())
+        return Problem{"MW1712", "the file begins as JSON, but is none", "is it cut short?", {.file = file}};
+    return reader.readJson(json);
+}
+
+Result<NcclLog> readNcclLog(const std::filesystem::path& path)
+{
+    const auto text = readFile(path);
+    if (!text)
+        return text.error();
+    return parseNcclLog(*text, path.string());
+}
+
+NcclFit fitNccl(const NcclLog& log)
+{
+    NcclFit fit;
+    const auto n = static_cast<double>(log.ranks);
+    fit.busFactor = log.operation == CollectiveKind::AllReduce ? 2.0 * (n - 1.0) / n
+        : log.operation == CollectiveKind::Permute || log.operation == CollectiveKind::Broadcast ? 1.0
+                                                                                                 : (n - 1.0) / n;
+    const NcclPoint& largest = log.points.back();
+    double least = largest.seconds();
+    for (const NcclPoint& point : log.points)
+        least = std::min(least, point.seconds());
+    // One size, or none that is short: all of it is bandwidth.
+    fit.latencySeconds = least < 0.5 * largest.seconds() ? least : 0.0;
+    fit.busBytesPerSecond
+        = static_cast<double>(largest.bytes) * fit.busFactor / std::max(1e-12, largest.seconds() - fit.latencySeconds);
+    fit.kneeBytes = fit.latencySeconds * fit.busBytesPerSecond / fit.busFactor;
+    double after = largest.seconds();
+    for (auto point = log.points.rbegin(); point != log.points.rend(); ++point) {
+        if (point->seconds() > 1.02 * after)
+            fit.slower.push_back(point->bytes);
+        after = std::min(after, point->seconds());
+        const double ratio = fit.seconds(static_cast<double>(point->bytes)) / point->seconds();
+        fit.worstError = std::max(fit.worstError, ratio > 1.0 ? ratio - 1.0 : 1.0 - ratio);
+    }
+    std::ranges::reverse(fit.slower);
+    return fit;
+}
+
+std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base)
+{
+    // The largest group says most of the links; an all-reduce more than the others.
+    const auto weight = [](const NcclLog& log) {
+        return std::pair(log.ranks, log.operation == CollectiveKind::AllReduce ? 1 : 0);
+    };
+    const NcclLog& main = *std::ranges::max_element(logs, {}, weight);
+    const auto steps = [](const NcclLog& log, std::int64_t size) {
+        return static_cast<double>(size - 1) * (log.operation == CollectiveKind::AllReduce ? 2.0 : 1.0);
+    };
+    const NcclFit whole = fitNccl(main);
+    Json topology = Json::array();
+    const std::int64_t perHost = main.ranks / main.hosts;
+    const auto inside = std::ranges::find_if(logs, [](const NcclLog& log) { return log.hosts == 1; });
+    if (main.hosts > 1)
+        topology.push_back({{"name", "host"}, {"kind", "network"}, {"length", main.hosts},
+            {"bytes_per_s", whole.busBytesPerSecond / static_cast<double>(perHost)},
+            {"latency_s", std::min(1.0, whole.latencySeconds / steps(main, main.hosts))}});
+    if (perHost > 1 || main.hosts == 1) {
+        const NcclLog& near = inside == logs.end() ? main : *inside;
+        const NcclFit fit = fitNccl(near);
+        topology.push_back({{"name", "gpu"}, {"kind", "switch"}, {"length", perHost}, {"bytes_per_s", fit.busBytesPerSecond},
+            {"latency_s", std::min(1.0, fit.latencySeconds / steps(near, near.ranks))}});
+    }
+    Json links = Json::array();
+    for (const NcclLog& log : logs) {
+        const NcclFit fit = fitNccl(log);
+        Json points = Json::array();
+        for (const NcclPoint& point : log.points)
+            points.push_back({{"bytes", point.bytes}, {"s", point.seconds()}});
+        links.push_back({{"collective", collectiveKindName(log.operation)}, {"ranks", log.ranks}, {"hosts", log.hosts},
+            {"latency_s", fit.latencySeconds}, {"bus_bytes_per_s", fit.busBytesPerSecond}, {"knee_bytes", fit.kneeBytes},
+            {"worst_error", fit.worstError}, {"slower_than_larger", fit.slower}, {"points", std::move(points)}});
+    }
+    const Json json = {{"meshwright_hardware", 1}, {"chip", {{"base", base.empty() ? chipNamed(main.device) : base}}},
+        {"topology", std::move(topology)}, {"links", std::move(links)}};
+    return json.dump(2) + "\n";
+}
+
+std::string ncclText(const std::vector<NcclLog>& logs)
+{
+    using Align = TextTable::Align;
+    TextTable table({{"collective"}, {"ranks", Align::Right}, {"hosts", Align::Right}, {"latency", Align::Right},
+        {"bus bandwidth", Align::Right}, {"knee", Align::Right}, {"worst error", Align::Right}, {"remarks"}});
+    for (const NcclLog& log : logs) {
+        const NcclFit fit = fitNccl(log);
+        std::vector<std::string> remarks;
+        if (log.wrong > 0)
+            remarks.push_back(fmt::format("{} elements were wrong", log.wrong));
+        if (!fit.slower.empty())
+            remarks.push_back(fmt::format("{} took longer than a larger size", formatBytes(static_cast<double>(fit.slower.front()))));
+        table.addRow({collectiveKindName(log.operation), std::to_string(log.ranks), std::to_string(log.hosts),
+            formatSeconds(fit.latencySeconds), fmt::format("{:.4g} GB/s", fit.busBytesPerSecond / 1e9), formatBytes(fit.kneeBytes),
+            fmt::format("{:.0f} %", 100.0 * fit.worstError), join(remarks, "; ")});
+    }
+    return table.text();
+}
+
+} // namespace meshwright::sim

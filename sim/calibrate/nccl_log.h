@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/network/collective.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// One row of nccl-tests.
+struct NcclPoint {
+    std::int64_t bytes = 0; ///< of the array, as the tool counts it
+    std::optional<double> outOfPlaceSeconds = {};
+    std::optional<double> inPlaceSeconds = {};
+
+    double seconds() const { return outOfPlaceSeconds ? *outOfPlaceSeconds : inPlaceSeconds.value_or(0.0); }
+};
+
+/// What one run of all_reduce_perf and its like printed.
+struct NcclLog {
+    CollectiveKind operation = CollectiveKind::AllReduce;
+    std::int64_t ranks = 0; ///< >= 2
+    std::int64_t hosts = 1;
+    std::string device; ///< `NVIDIA A100-SXM4-80GB`; empty: not said
+    std::vector<NcclPoint> points; ///< rising in bytes, each with a time
+    std::int64_t wrong = 0; ///< elements that were not right
+};
+
+/// A line through the points: seconds = latency + bytes * busFactor / bandwidth.
+struct NcclFit {
+    double latencySeconds = 0.0;
+    double busBytesPerSecond = 0.0; ///< by nccl-tests' convention
+    double busFactor = 1.0; ///< 2 (n-1)/n of an all-reduce, (n-1)/n of the others
+    double kneeBytes = 0.0; ///< where latency and bandwidth weigh the same
+    double worstError = 0.0; ///< of the line, over all points
+    std::vector<std::int64_t> slower; ///< sizes that took longer than a larger one: a change of protocol or algorithm
+
+    double seconds(double bytes) const { return latencySeconds + bytes * busFactor / busBytesPerSecond; }
+};
+
+/// Reads the text that nccl-tests prints, or the JSON that its -J writes. The operation is that of `Collective test starting`, of a program
+/// named in the text or of the file's name, in this order; the ranks are counted in the list of devices or else taken from the
+/// threads and GPUs of the header.
+///
+/// Problems: MW1712 there is no row of results (not such a file, or cut short before them); MW1713 the operation or the number of ranks is not
+/// said; MW1714 a row is cut short or has no number where one must be, with its line. All that are found are reported.
+Result<NcclLog> parseNcclLog(std::string_view text, const std::string& file);
+Result<NcclLog> readNcclLog(const std::filesystem::path& path); ///< also the problems of `readFile`
+
+/// The latency is the least time of all, the bandwidth that of the largest size without it. Precondition: points is not empty.
+NcclFit fitNccl(const NcclLog& log);
+
+/// A hardware file (`meshwright_hardware: 1`, as JSON) whose links are as measured: a switch of the ranks, or hosts on a network. `base` is the
+/// chip; empty: the one whose name the log has, else the catalogue's A100. The measurements stand under `links`.
+std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base);
+
+/// A row for each log.
+std::string ncclText(const std::vector<NcclLog>& logs);
+
+} // namespace meshwright::sim

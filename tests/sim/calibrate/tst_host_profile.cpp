@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/calibrate/host_measure.h"
+#include "sim/calibrate/host_predict.h"
+#include "sim/calibrate/host_profile.h"
+
+#include "core/study/read_study.h"
+#include "sim/hardware/hardware_file.h"
+#include "sim/session/engine.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+/// Rates that are easy to check: a product's is m * n * k.
+HostProfile easyProfile()
+{
+    HostProfile profile;
+    profile.name = "easy";
+    profile.permits = 2;
+    profile.sides = {1, 10, 100};
+    for (const double m : {1.0, 10.0, 100.0}) {
+        for (const double n : {1.0, 10.0, 100.0}) {
+            for (const double k : {1.0, 10.0, 100.0})
+                profile.productFlopsPerSecond.push_back(m * n * k);
+        }
+    }
+    profile.aloneFlopsPerSecond = 1e9;
+    profile.kernelSeconds = 1e-6;
+    profile.streams = {{1000.0, 2e-6}, {1e6, 1e-3}};
+    profile.simpleSecondsPerElement = 1e-9;
+    profile.mathSecondsPerElement = 1e-8;
+    profile.reduceSecondsPerElement = 1e-9;
+    profile.barrierSeconds = 1e-5;
+    profile.allReduce = {{1000.0, 1e-5}, {1e6, 1e-3}};
+    profile.allGather = {{1000.0, 5e-6}, {1e6, 4e-4}};
+    profile.memoryBytes = 1 << 30;
+    return profile;
+}
+
+Study studyOf(const char* mesh, const char* sharding)
+{
+    const std::string text = std::string("meshwright: 1\nname: t\nmesh: ") + mesh
+        + "\nmodel:\n  mlp: {layers: [16, 32, 10], activation: relu, bias: true, loss: cross_entropy}\nbatch: 32\n" + sharding
+        + "\noptimizer: {adam: {learning_rate: 1.0e-3}}\ntrain: {steps: 4, seed: 0, data: random}\n";
+    return valueOf(readStudy(text, "t.yaml"));
+}
+
+} // namespace
+
+class TestHostProfile : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void ratesBetweenPoints();
+    void timesBetweenSizes();
+    void writtenAndRead();
+    void isAHardwareFile();
+    void badProfiles_data();
+    void badProfiles();
+    void measuredQuickly();
+    void predictsClassesOfAStep();
+    void collectivesExactly_data();
+    void collectivesExactly();
+};
+
+void TestHostProfile::ratesBetweenPoints()
+{
+    const HostProfile profile = easyProfile();
+    for (const auto& [m, n, k] : {std::array{1.0, 1.0, 1.0}, {10.0, 100.0, 1.0}, {3.0, 30.0, 99.0}, {100.0, 100.0, 100.0}})
+        QVERIFY(qAbs(profile.productRate(m, n, k) / (m * n * k) - 1.0) < 1e-9);
+    QVERIFY(qAbs(profile.productRate(1000.0, 1.0, 1.0) - 100.0) < 1e-9); // as the nearest point
+}
+
+void TestHostProfile::timesBetweenSizes()
+{
+    const std::vector<SizedTime> times = {{100.0, 1.0}, {10000.0, 100.0}};
+    QCOMPARE(secondsFor(times, 1.0), 1.0);
+    QVERIFY(qAbs(secondsFor(times, 1000.0) - 10.0) < 1e-9);
+    QVERIFY(qAbs(secondsFor(times, 1e5) - 1000.0) < 1e-9);
+}
+
+void TestHostProfile::writtenAndRead()
+{
+    const HostProfile profile = easyProfile();
+    const HostProfile again = valueOf(parseHostProfile(hostProfileJson(profile), "host.json"));
+    QCOMPARE(hostProfileJson(again), hostProfileJson(profile));
+    QCOMPARE(again.permits, 2);
+    QCOMPARE(again.allGather.size(), std::size_t(2));
+}
+
+void TestHostProfile::isAHardwareFile()
+{
+    const Catalogue catalogue = valueOf(defaultCatalogue());
+    const Machine machine = valueOf(parseHardware(hostProfileJson(easyProfile()), "host.json", catalogue));
+    QCOMPARE(machine.deviceCount(), 8);
+    QCOMPARE(machine.chip.chipClass, ChipClass::Cpu);
+    QCOMPARE(machine.chip.peakFlopsPerSecond.at(MathFormat::Fp32).value, 1e6);
+}
+
+void TestHostProfile::badProfiles_data()
+{
+    QTest::addColumn<QString>("from");
+    QTest::addColumn<QString>("to");
+    QTest::newRow("no JSON") << "{" << "[";
+    QTest::newRow("no host") << "\"host\"" << "\"guest\"";
+    QTest::newRow("a word") << "\"permits\": 2" << "\"permits\": \"two\"";
+    QTest::newRow("nought") << "\"kernel_s\": 1e-06" << "\"kernel_s\": 0";
+    QTest::newRow("absent") << "\"barrier_s\"" << "\"barrier\"";
+    QTest::newRow("sides that fall") << "      10,\n" << "      1000,\n";
+    QTest::newRow("times that fall") << "\"bytes\": 1000.0" << "\"bytes\": 1e9";
+}
+
+void TestHostProfile::badProfiles()
+{
+    QFETCH(QString, from);
+    QFETCH(QString, to);
+    QString text = QString::fromStdString(hostProfileJson(easyProfile()));
+    QVERIFY2(text.contains(from), qPrintable(text));
+    text.replace(text.indexOf(from), from.size(), to);
+    const auto profile = parseHostProfile(text.toStdString(), "host.json");
+    QVERIFY(!profile);
+    QCOMPARE(profile.error().front().id, std::string("MW1711"));
+    QCOMPARE(profile.error().front().place.file, std::string("host.json"));
+}
+
+void TestHostProfile::measuredQuickly()
+{
+    const HostProfile profile = valueOf(measureHost({.permits = 1, .devices = 2, .quick = true}));
+    QCOMPARE(profile.productFlopsPerSecond.size(), std::size_t(27));
+    QVERIFY(profile.productFlopsPerSecond.back() > profile.productFlopsPerSecond.front());
+    QVERIFY(profile.streams.back().seconds > profile.streams.front().seconds);
+    QVERIFY(profile.mathSecondsPerElement > 0.0 && profile.barrierSeconds > 0.0 && profile.memoryBytes > 0);
+    QCOMPARE(profile.allReduce.size(), std::size_t(3));
+    QVERIFY(parseHostProfile(hostProfileJson(profile), "host.json"));
+}
+
+/// Every class that the measured step has is predicted, and the parts make up the totals.
+void TestHostProfile::predictsClassesOfAStep()
+{
+    const Study study = studyOf("{data: 2, model: 2}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\", layers.0: {w: \"P(None, 'model')\", b: \"P('model')\"}}");
+    const auto result = valueOf(trainStudy(study, {.record = true}, {}, {}));
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledStage& stage = phases.back().scheduled.stages.front();
+    const ScheduledFunction& step = *stage.find("step");
+    const HostComparison comparison{
+        stage.mesh().text(), predictHost(step, stage.mesh(), easyProfile()), measuredHost(step, result.virtualTime)};
+    for (const HostClass kind : {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer, HostClass::Collectives}) {
+        QVERIFY2(comparison.predicted.of(kind) > 0.0, hostClassName(kind));
+        QVERIFY2(comparison.measured.of(kind) > 0.0, hostClassName(kind));
+    }
+    double sum = 0.0;
+    for (const double seconds : comparison.measured.byClass)
+        sum += seconds;
+    QVERIFY(sum <= comparison.measured.total * (1.0 + 1e-9));
+    QVERIFY(hostComparisonText(comparison).find("collectives") != std::string::npos);
+    QVERIFY(hostComparisonJson(comparison).find("\"error\":") != std::string::npos);
+}
+
+void TestHostProfile::collectivesExactly_data()
+{
+    QTest::addColumn<QByteArray>("mesh");
+    QTest::addColumn<QByteArray>("sharding");
+    QTest::newRow("data") << QByteArray("{data: 4}") << QByteArray("sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}");
+    QTest::newRow("data and model") << QByteArray("{data: 2, model: 2}")
+                                    << QByteArray("sharding: {x: \"P('data', None)\", y: \"P('data', None)\", layers.0: {w: \"P(None, 'model')\", b: "
+                                                  "\"P('model')\"}, layers.1: {w: \"P('model', None)\"}}");
+    QTest::newRow("fully sharded") << QByteArray("{data: 4}")
+                                   << QByteArray("sharding: {x: \"P('data', None)\", y: \"P('data', None)\", layers.0: {w: \"P('data', None)\"}}");
+}
+
+/// What simulating predicts of every collective, axis by axis, is what the devices counted.
+void TestHostProfile::collectivesExactly()
+{
+    QFETCH(QByteArray, mesh);
+    QFETCH(QByteArray, sharding);
+    const Study study = studyOf(mesh.constData(), sharding.constData());
+    const auto result = valueOf(trainStudy(study, {}, {}, {}));
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledStage& stage = phases.back().scheduled.stages.front();
+    const auto uses = collectivesOf(stage.find("step")->device, stage.mesh());
+    QVERIFY(!uses.empty());
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> predicted;
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> counted;
+    constexpr std::int64_t kSteps = 4;
+    for (const CollectiveUse& use : uses) {
+        predicted[use.axes].first += kSteps * use.count;
+        predicted[use.axes].second += kSteps * use.count * use.bytesPerDevice;
+    }
+    for (const CountedCollective& collective : result.phases.front().collectives) {
+        counted[collective.use.axes].first += collective.calls;
+        counted[collective.use.axes].second += collective.bytesPerDevice;
+    }
+    QVERIFY(predicted == counted);
+}
+
+QTEST_GUILESS_MAIN(TestHostProfile)
+#include "tst_host_profile.moc"

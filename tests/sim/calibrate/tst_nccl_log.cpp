@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/calibrate/nccl_log.h"
+
+#include "sim/hardware/catalogue.h"
+#include "sim/hardware/hardware_file.h"
+
+#include <QtTest>
+
+#include <random>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+/// What all_reduce_perf of nccl-tests 2.13 prints for 4 ranks.
+constexpr const char* kText = R"(# nThread 1 nGpus 4 minBytes 8 maxBytes 134217728 step: 128(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid  70012 on     node-a device  0 [0x07] NVIDIA A100-SXM4-80GB
+#  Rank  1 Group  0 Pid  70012 on     node-a device  1 [0x0b] NVIDIA A100-SXM4-80GB
+#  Rank  2 Group  0 Pid  70012 on     node-a device  2 [0x48] NVIDIA A100-SXM4-80GB
+#  Rank  3 Group  0 Pid  70012 on     node-a device  3 [0x4c] NVIDIA A100-SXM4-80GB
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+        1024           256     float     sum      -1    20.00    0.05    0.08      0    19.80    0.05    0.08      0
+      131072         32768     float     sum      -1    30.10    4.35    6.53      0    30.00    4.37    6.55      0
+    16777216       4194304     float     sum      -1    160.0   104.9   157.3      0    159.0   105.5   158.3      0
+   134217728      33554432     float     sum      -1   1020.0   131.6   197.4      0   1019.0   131.7   197.6      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 90.3
+#
+)";
+
+/// The same with -J, two ranks on two hosts.
+constexpr const char* kJson = R"({
+"version": 1, "args": ["./all_gather_perf", "-J", "out.json"], "nccl_version": 22703,
+"config": {"nthreads": 1, "ngpus": 1, "devices": [
+  {"rank": 0, "group": 0, "pid": 1, "hostname": "a", "device": 0, "device_hex": "0000:07:00", "device_info": "NVIDIA H100 80GB HBM3"},
+  {"rank": 1, "group": 0, "pid": 2, "hostname": "b", "device": 0, "device_hex": "0000:07:00", "device_info": "NVIDIA H100 80GB HBM3"}]},
+"results": [
+  {"size": 4096, "count": 512, "type": "float", "redop": "none", "root": "    -1", "out_of_place": {"time": 25.0, "alg_bw": 0.16, "bus_bw": 0.08, "nwrong": 0}, "in_place": {"time": 24.0, "alg_bw": 0.17, "bus_bw": 0.09, "nwrong": 3}},
+  {"size": 1073741824, "count": 134217728, "type": "float", "redop": "none", "root": "    -1", "out_of_place": null, "in_place": {"cpu_time": 12000.0, "alg_bw": 89.5, "bus_bw": 44.7, "nwrong": null}}],
+"average_bus_bandwidth": {"bandwidth": 22.4, "okay": "unchecked"}})";
+
+QString firstId(const Result<NcclLog>& result)
+{
+    return result ? QString() : QString::fromStdString(result.error().front().id);
+}
+
+} // namespace
+
+class TestNcclLog : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void text();
+    void json();
+    void olderText();
+    void fit();
+    void profileIsAMachine();
+    void brokenLogs_data();
+    void brokenLogs();
+    void cutAnywhere();
+};
+
+void TestNcclLog::text()
+{
+    const NcclLog log = valueOf(parseNcclLog(kText, "all_reduce_perf.txt"));
+    QCOMPARE(log.operation, CollectiveKind::AllReduce);
+    QCOMPARE(log.ranks, 4);
+    QCOMPARE(log.hosts, 1);
+    QCOMPARE(log.device, std::string("NVIDIA A100-SXM4-80GB"));
+    QCOMPARE(log.points.size(), std::size_t(4));
+    QCOMPARE(log.points[1].bytes, 131072);
+    QCOMPARE(*log.points[1].outOfPlaceSeconds, 30.1e-6);
+    QCOMPARE(*log.points[1].inPlaceSeconds, 30.0e-6);
+    QCOMPARE(log.wrong, 0);
+}
+
+void TestNcclLog::json()
+{
+    const NcclLog log = valueOf(parseNcclLog(kJson, "out.json"));
+    QCOMPARE(log.operation, CollectiveKind::AllGather);
+    QCOMPARE(log.ranks, 2);
+    QCOMPARE(log.hosts, 2);
+    QCOMPARE(log.points.size(), std::size_t(2));
+    QVERIFY(!log.points[1].outOfPlaceSeconds);
+    QCOMPARE(log.points[1].seconds(), 0.012);
+    QCOMPARE(log.wrong, 3);
+}
+
+/// No column for the root, one for errors in place of the count; ranks from the header; a root that is a rank.
+void TestNcclLog::olderText()
+{
+    const NcclLog gather = valueOf(parseNcclLog("# nThread 2 nGpus 4 minBytes 8\n"
+                                                "#  size  count  type  time  algbw  busbw  error  time  algbw  busbw  error\n"
+                                                "  65536  2048  float  15.0  4.4  3.8  0e+00  14.0  4.7  4.1  0e+00\n",
+        "/logs/all_gather_perf.log"));
+    QCOMPARE(gather.ranks, 8);
+    QCOMPARE(gather.points.front().seconds(), 15e-6);
+    QCOMPARE(*gather.points.front().inPlaceSeconds, 14e-6);
+    const NcclLog broadcast = valueOf(parseNcclLog("# Collective test starting: broadcast_perf\n# nThread 1 nGpus 8\n"
+                                                   "  65536  16384  float  none  0  15.0  4.4  4.4  0  14.0  4.7  4.7  0\n",
+        "x"));
+    QCOMPARE(broadcast.operation, CollectiveKind::Broadcast);
+    QCOMPARE(broadcast.points.front().seconds(), 15e-6);
+}
+
+void TestNcclLog::fit()
+{
+    const NcclFit fit = fitNccl(valueOf(parseNcclLog(kText, "x_all_reduce_perf")));
+    QCOMPARE(fit.busFactor, 1.5);
+    QCOMPARE(fit.latencySeconds, 20e-6);
+    QVERIFY(qAbs(fit.busBytesPerSecond - 134217728 * 1.5 / 1000e-6) < 1.0);
+    QVERIFY(qAbs(fit.seconds(fit.kneeBytes) - 2.0 * fit.latencySeconds) < 1e-12);
+    QVERIFY(fit.slower.empty());
+    QVERIFY(fit.worstError > 0.05 && fit.worstError < 0.5);
+
+    NcclLog bent = valueOf(parseNcclLog(kText, "x_all_reduce_perf"));
+    bent.points[1].outOfPlaceSeconds = 200e-6; // longer than 16 MiB takes
+    QCOMPARE(fitNccl(bent).slower, std::vector<std::int64_t>{131072});
+}
+
+/// A study can name the profile; a collective of the largest size takes what was measured.
+void TestNcclLog::profileIsAMachine()
+{
+    const Catalogue catalogue = valueOf(Catalogue::load(MESHWRIGHT_SOURCE_DIR "/resources/hardware/catalogue.json"));
+    const NcclLog log = valueOf(parseNcclLog(kText, "all_reduce_perf.txt"));
+    const Machine machine = valueOf(parseHardware(ncclProfileJson({log}, ""), "links.json", catalogue));
+    QCOMPARE(machine.deviceCount(), 4);
+    QCOMPARE(machine.chip.key, std::string("nvidia-a100-sxm-80gb"));
+    const PhysicalAxis& axis = machine.topology.axes().front();
+    GroupAxis group;
+    group.size = 4;
+    group.kind = GroupKind::Switch;
+    group.link = axis.link;
+    const double seconds
+        = estimateCollective({CollectiveKind::AllReduce, 134217728, {group}, PermutePattern::Shift, CollectiveAlgorithm::Ring}).seconds;
+    QVERIFY(qAbs(seconds / 1020e-6 - 1.0) < 1e-6);
+    const NcclLog two = valueOf(parseNcclLog(kJson, "out.json"));
+    QCOMPARE(valueOf(parseHardware(ncclProfileJson({two, log}, "h100"), "links.json", catalogue)).deviceCount(), 4);
+    QCOMPARE(valueOf(parseHardware(ncclProfileJson({two}, ""), "links.json", catalogue)).deviceCount(), 2);
+    QVERIFY(ncclText({log, two}).find("elements were wrong") != std::string::npos);
+}
+
+void TestNcclLog::brokenLogs_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("id");
+    const QString header = "# all_reduce_perf\n# nThread 1 nGpus 4\n";
+    QTest::newRow("empty") << QString() << "MW1712";
+    QTest::newRow("only a header") << header << "MW1712";
+    QTest::newRow("something else") << QString("hello\nworld\n") << "MW1712";
+    QTest::newRow("JSON cut short") << QString("{\"results\": [{\"size\": 4") << "MW1712";
+    QTest::newRow("JSON without results") << QString("{}") << "MW1712";
+    QTest::newRow("no operation") << QString("# nThread 1 nGpus 4\n 8 2 float sum -1 9.5 0 0 0 9.5 0 0 0\n") << "MW1713";
+    QTest::newRow("no ranks") << QString("# all_reduce_perf\n 8 2 float sum -1 9.5 0 0 0 9.5 0 0 0\n") << "MW1713";
+    QTest::newRow("row cut short") << header + " 8 2 float sum -1 9.5 0 0\n" << "MW1714";
+    QTest::newRow("no number") << header + " 8 2 float sum -1 N/A 0 0 0 9.5 0 0 0\n" << "MW1714";
+    QTest::newRow("no time") << header + " 8 2 float sum -1 0 0 0 0 0 0 0 0\n" << "MW1714";
+    QTest::newRow("JSON row without times") << QString("{\"args\": [\"all_reduce_perf\"], \"results\": [{\"size\": 4}]}") << "MW1714";
+    QTest::newRow("JSON row of words") << QString("{\"results\": [3, \"x\"]}") << "MW1714";
+}
+
+void TestNcclLog::brokenLogs()
+{
+    QFETCH(QString, text);
+    QFETCH(QString, id);
+    QCOMPARE(firstId(parseNcclLog(text.toStdString(), "x.txt")), id);
+}
+
+/// A log cut or spoiled anywhere is read or refused.
+void TestNcclLog::cutAnywhere()
+{
+    std::mt19937 random(7);
+    for (const std::string whole : {std::string(kText), std::string(kJson)}) {
+        for (std::size_t length = 0; length < whole.size(); length += 7) {
+            std::string text = whole.substr(0, length);
+            const auto cut = parseNcclLog(text, "x");
+            QVERIFY(cut || !cut.error().empty());
+            for (int i = 0; i < 3 && !text.empty(); ++i)
+                text[random() % text.size()] = static_cast<char>(random() % 128);
+            if (const auto spoiled = parseNcclLog(text, "all_reduce_perf"); spoiled)
+                QVERIFY(fitNccl(*spoiled).busBytesPerSecond > 0.0);
+        }
+    }
+}
+
+QTEST_APPLESS_MAIN(TestNcclLog)
+#include "tst_nccl_log.moc"
