@@ -74,7 +74,8 @@ constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --ve
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
   meshwright train study.yaml --trace trace.json -o result.json
   meshwright train study.yaml --checkpoint checkpoints --every 100 --keep 3
-  meshwright train study.yaml --resume checkpoints --set mesh.data=2 --set mesh.model=4)help";
+  meshwright train study.yaml --resume checkpoints --set mesh.data=2 --set mesh.model=4
+  meshwright train study.yaml --check-numerics --inject nan:device=1,step=4)help";
 
 constexpr const char* kReshardExamples
     = R"help(  meshwright reshard --mesh data=4,model=2 --shape 8192x8192 --from "P('data', None)" --to "P(None, 'model')"
@@ -246,15 +247,15 @@ private:
 
     void addCheck()
     {
-        Verb& verb = addVerb("check", "Find every mistake in studies, programs or a spec, each with its place and a fix.", kCheckExamples,
-            {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
+        Verb& verb = addVerb("check", "Find every mistake in studies, programs or a spec, each with its place and a fix.",
+            kCheckExamples, {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
         verb.app->add_option("FILE", m_check.files, "Studies, or programs as StableHLO text; - is standard input")->type_name("");
         addSettings(*verb.app, m_check.settings);
         verb.app->add_option("--spec", m_check.spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
         verb.app->add_option("--mesh", m_check.mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
         verb.app->add_option("--shape", m_check.shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
-        verb.app->add_flag(
-            "--explicit", m_check.explicitTypes, "The files are StableHLO programs: check their types as JAX's explicit mode does");
+        verb.app->add_flag("--explicit", m_check.explicitTypes,
+            "The files are StableHLO programs: check their types as JAX's explicit mode does");
         verb.app->add_flag("--fix", m_check.fix, "Apply the fixes that need no decision, in place; - goes to standard output");
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
@@ -353,10 +354,10 @@ private:
     {
         Verb& verb = addVerb("explain", "Explain a problem id, or the messages of JAX, XLA and PyTorch in a text or a log.",
             kExplainExamples, {Format::Text, Format::Json}, [this](Output& output) { return runExplain(m_explain, output); });
-        verb.needed.push_back(verb.app
-                                  ->add_option("WHAT", m_explain.what,
-                                      "An id such as MW1104, a message, a file with messages; - is standard input")
-                                  ->type_name(""));
+        verb.needed.push_back(
+            verb.app
+                ->add_option("WHAT", m_explain.what, "An id such as MW1104, a message, a file with messages; - is standard input")
+                ->type_name(""));
         verb.app->add_option("--mesh", m_explain.mesh, "Axes with their sizes, where the messages do not say: data=4,model=2")
             ->type_name("AXES");
         verb.app->add_option("--shape", m_explain.shape, "Sizes of the array, where a message does not say: 8192x8192")
@@ -379,9 +380,12 @@ private:
             verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_simulate.settings);
         verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
-        verb.app->add_option("--fidelity", m_simulate.fidelity, "The network by formulas, as flows that share links, or every message")
+        verb.app
+            ->add_option(
+                "--fidelity", m_simulate.fidelity, "The network by formulas, as flows that share links, or every message")
             ->type_name("closed|fluid|message");
-        verb.app->add_option("--algorithm", m_simulate.algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")
+        verb.app
+            ->add_option("--algorithm", m_simulate.algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")
             ->type_name("NAME");
     }
 
@@ -412,6 +416,20 @@ private:
             ->check(CLI::NonNegativeNumber);
         verb.app->add_option("--resume", m_train.resume, "Go on from a checkpoint, or from the newest complete one in a folder")
             ->type_name("FOLDER");
+        addFaultFlags(*verb.app, m_train.faults);
+    }
+
+    static void addFaultFlags(CLI::App& app, FaultFlags& faults)
+    {
+        app.add_flag("--check-numerics", faults.checkNumerics, "Stop at the first op that makes NaN or infinity, and name it");
+        app.add_option("--stall-timeout", faults.stallTimeout,
+               "Seconds to wait for a device that does not arrive (default 600; 0: for ever)")
+            ->type_name("SECONDS")
+            ->check(CLI::NonNegativeNumber);
+        app.add_option("--inject", faults.inject,
+               "A fault on purpose: fail:device=3,step=10, memory:, nan:, stall:, slow:device=2,factor=3")
+            ->type_name("FAULT")
+            ->allow_extra_args(false);
     }
 
     void addRun()
@@ -434,6 +452,7 @@ private:
             ->type_name("5x5");
         verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
+        addFaultFlags(*verb.app, m_run.faults);
     }
 
     void addReport()
@@ -488,8 +507,9 @@ private:
 
     void addValidate()
     {
-        Verb& verb = addVerb("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
-            {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runValidate(m_validate, output); });
+        Verb& verb
+            = addVerb("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
+                {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runValidate(m_validate, output); });
         verb.needed.push_back(
             verb.app->add_option("RECORDS", m_validate.paths, "Files of records, and folders with them")->type_name(""));
     }

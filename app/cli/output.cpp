@@ -121,7 +121,7 @@ int exitCodeOf(const Problems& problems)
     for (const Problem& problem : problems) {
         if (problem.severity != Severity::Error)
             continue;
-        if (problem.id.starts_with("MW19"))
+        if (problem.id.starts_with("MW19") || problem.id == "MW1520")
             usage = true;
         else if (problem.id == "MW1430" || problem.id == "MW1720")
             infeasible = true;

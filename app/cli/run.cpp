@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/fault_flags.h"
 #include "app/cli/files.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/verbs.h"
@@ -123,6 +124,11 @@ int runRun(const RunOptions& options, Output& output)
     sim::RunChoices choices{
         .seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits};
     choices.gradient = options.gradient;
+    auto faults = faultOptions(options.faults);
+    if (!faults)
+        return fail(faults.error(), output);
+    choices.faults = *std::move(faults);
+    choices.stallSeconds = options.faults.stallTimeout;
     if (!options.time.empty()) {
         const auto timing = timingOf(options.time);
         if (!timing)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/fault_flags.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/progress_line.h"
 #include "app/cli/verbs.h"
@@ -16,9 +17,11 @@ namespace meshwright::cli {
 
 namespace {
 
-sim::TrainChoices choicesOf(const TrainOptions& options)
+sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
 {
     sim::TrainChoices choices{.verify = options.verify, .record = options.predict || !options.trace.empty(), .permits = options.permits};
+    choices.faults = std::move(faults);
+    choices.stallSeconds = options.faults.stallTimeout;
     if (!options.checkpoint.empty())
         choices.checkpoints = CheckpointPlan{options.checkpoint, options.every, static_cast<std::size_t>(options.keep)};
     choices.resume = options.resume;
@@ -54,10 +57,28 @@ std::string withPrediction(std::string json, const sim::HostComparison& comparis
         + "\n" + json.substr(end);
 }
 
+/// The command that goes on from the last complete checkpoint; empty when there is none.
+std::string resumeCommand(const TrainOptions& options)
+{
+    const std::string& folder = options.checkpoint.empty() ? options.resume : options.checkpoint;
+    if (folder.empty() || !CheckpointReader::open(folder))
+        return "";
+    std::string command = "meshwright train " + shellQuoted(options.study);
+    for (const std::string& setting : options.settings)
+        command += " --set " + shellQuoted(setting);
+    if (!options.checkpoint.empty())
+        command += fmt::format(
+            " --checkpoint {}{}", shellQuoted(options.checkpoint), options.every > 0 ? fmt::format(" --every {}", options.every) : "");
+    return command + " --resume " + shellQuoted(folder);
+}
+
 } // namespace
 
 int runTrain(const TrainOptions& options, Output& output)
 {
+    auto faults = faultOptions(options.faults);
+    if (!faults)
+        return fail(faults.error(), output);
     const auto study = loadStudy(options.study, options.settings);
     if (!study)
         return fail(study.error(), output);
@@ -72,10 +93,14 @@ int runTrain(const TrainOptions& options, Output& output)
     }
     ProgressLine line(output.quiet);
     const auto result = sim::trainStudy(
-        *study, choicesOf(options),
-        [&](const TrainingProgress& progress) { line.show(progress); }, interrupt.token());
-    if (!result)
-        return fail(result.error(), output);
+        *study, choicesOf(options, *std::move(faults)), [&](const TrainingProgress& progress) { line.show(progress); },
+        interrupt.token());
+    if (!result) {
+        const int code = fail(result.error(), output);
+        if (const std::string command = code == kExitFailed ? resumeCommand(options) : ""; !command.empty())
+            output.narrate("go on with: " + command);
+        return code;
+    }
 
     if (!result->warnings.empty())
         output.narrate(describe(result->warnings));

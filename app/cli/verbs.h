@@ -128,6 +128,13 @@ struct SimulateOptions {
 /// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
 int runSimulate(const SimulateOptions& options, Output& output);
 
+/// What `train` and `run` look out for, and what is to go wrong on purpose.
+struct FaultFlags {
+    bool checkNumerics = false;
+    double stallTimeout = 600.0; ///< seconds; 0: for ever
+    std::vector<std::string> inject; ///< "fail:device=3,step=10"
+};
+
 struct TrainOptions {
     std::string study;
     std::vector<std::string> settings;
@@ -141,6 +148,7 @@ struct TrainOptions {
     std::int64_t every = 0; ///< steps between two of them; 0: only after the last
     std::int64_t keep = 0; ///< newest that stay; 0: all
     std::string resume; ///< checkpoint or folder of checkpoints to go on from; empty: from the first step
+    FaultFlags faults;
 };
 /// Trains on virtual devices; with `verify` beside one device.
 int runTrain(const TrainOptions& options, Output& output);
@@ -155,6 +163,7 @@ struct RunOptions {
     bool gradient = false;
     bool verify = false;
     int permits = 0;
+    FaultFlags faults;
 };
 /// Executes a program, sharded as its text says.
 /// Problems: MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.

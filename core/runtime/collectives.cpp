@@ -73,16 +73,22 @@ Collective::Collective(const DeviceFunction& function, OpId id, const DevicePosi
     , m_in(function.function[id].operands[0])
     , m_out(function.function[id].results[0])
     , m_seats(static_cast<std::size_t>(positions.count()))
+    , m_kind(function.function[id].kind)
+    , m_attributes(function.function[id].as<CollectiveAttributes>())
+    , m_operandType(function.function[m_in].type)
+    , m_resultType(function.function[m_out].type)
+    , m_table(table)
 {
     const Op& op = function.function[id];
-    const auto& attributes = op.as<CollectiveAttributes>();
+    const auto& attributes = m_attributes;
     m_text = fmt::format("{} of {}", opName(op.kind),
         attributes.cause.value.empty() ? valueText(function.function, m_in) : attributes.cause.value);
-    m_place = [this] { return m_text; };
+    m_place = [this] { return description(); };
     m_payloadBytes = op.kind == OpKind::AllSlice ? 0 : meshwright::payloadBytes(function.function, id);
 
     const auto& sharding = function.function[m_in].sharding;
     const std::int32_t mesh = sharding ? sharding->mesh : 0;
+    m_axesText = axesText(attributes.axes, positions.mesh(mesh));
     std::vector<std::vector<std::int64_t>> groups;
     if (attributes.pieces && !attributes.pieces->groups.empty()) {
         groups = attributes.pieces->groups;
@@ -110,15 +116,15 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
     if (times != nullptr)
         times->arrived = wallSeconds();
     if (meeting || group.members.size() == 1) {
-        self = {addresses[m_in.at()], addresses[m_out.at()], this, &m_place};
-        if (meeting && !m_devices.wait(device, *group.barrier, m_place))
+        self = {addresses[m_in.at()], addresses[m_out.at()], this};
+        if (meeting && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place))
             return VirtualDevices::interrupted();
         for (std::size_t m = 0; m < group.members.size() && meeting; ++m) {
-            if (group.members[m].collective != this)
-                return Problem{"MW1505",
-                    fmt::format("device {} is in {}, but device {} of its group is in {}", device, m_text, group.devices[m],
-                        (*group.members[m].place)()),
-                    "the devices disagree on the order of their collectives"};
+            if (group.members[m].collective == this) // what all but hand-made programs do
+                continue;
+            if (auto agreed = checkMembers(group); !agreed)
+                return agreed;
+            break;
         }
     }
     double cpu = 0.0;
@@ -131,17 +137,58 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
     } else {
         Rendezvous alone; // touches nobody else's memory, so it needs no seat in the group
         alone.devices = {device};
-        alone.members = {{addresses[m_in.at()], addresses[m_out.at()], this, &m_place}};
+        alone.members = {{addresses[m_in.at()], addresses[m_out.at()], this}};
         move(alone, 0);
     }
     if (times != nullptr) {
         times->moved = wallSeconds();
         times->cpuSeconds = threadCpuSeconds() - cpu;
     }
-    if (meeting && !m_devices.wait(device, *group.barrier, m_place))
+    if (meeting && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place))
         return VirtualDevices::interrupted();
     if (times != nullptr)
         times->finished = wallSeconds();
+    return Done{};
+}
+
+/// "all_reduce of grad.layers.0.w over data (f32[4,8] to f32[4,8])".
+std::string Collective::description() const
+{
+    return fmt::format("{}{} ({} to {})", m_text, m_axesText.empty() ? "" : " over " + m_axesText, typeText(m_operandType),
+        typeText(m_resultType));
+}
+
+/// In what another device's collective is not this one; empty when it is.
+std::string Collective::differenceFrom(const Collective& other) const
+{
+    if (m_kind != other.m_kind)
+        return "op";
+    if (m_operandType.dtype != other.m_operandType.dtype || m_resultType.dtype != other.m_resultType.dtype)
+        return "element type";
+    if (m_operandType != other.m_operandType || m_resultType != other.m_resultType)
+        return "shape";
+    const auto bare = [](CollectiveAttributes attributes) {
+        attributes.cause = {};
+        return attributes;
+    };
+    if (bare(m_attributes) != bare(other.m_attributes))
+        return "attributes";
+    return m_text == other.m_text ? "" : "order";
+}
+
+/// All members of the group come to the same answer, so that it does not matter whose is heard.
+Result<Done> Collective::checkMembers(const Rendezvous& group) const
+{
+    const Collective& first = *group.members.front().collective;
+    for (std::size_t m = 1; m < group.members.size(); ++m) {
+        const Collective& other = *group.members[m].collective;
+        if (const std::string difference = first.differenceFrom(other); !difference.empty())
+            return Problem{"MW1505",
+                fmt::format("collectives of one group differ in {}: device {} is in {}, device {} in {}", difference,
+                    m_table.numberOf(group.devices.front()), first.description(), m_table.numberOf(group.devices[m]),
+                    other.description()),
+                "the devices' programs must have the same collectives in the same order"};
+    }
     return Done{};
 }
 

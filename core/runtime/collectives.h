@@ -43,8 +43,7 @@ struct Rendezvous {
     struct alignas(64) Member {
         const std::byte* in = nullptr;
         std::byte* out = nullptr;
-        const void* collective = nullptr; ///< that it has arrived at
-        const VirtualDevices::Place* place = nullptr; ///< its name
+        const class Collective* collective = nullptr; ///< that it has arrived at
     };
     std::vector<std::int64_t> devices; ///< in the group's order
     std::vector<Member> members;
@@ -54,18 +53,26 @@ struct Rendezvous {
 /// All groups of one function; collectives over the same axes meet at the same places.
 class RendezvousTable {
 public:
-    explicit RendezvousTable(VirtualDevices& devices)
+    /// `numbers` are the virtual devices that stand for devices 0, 1 .. of the functions that meet here; empty: the same.
+    explicit RendezvousTable(VirtualDevices& devices, std::vector<std::int64_t> numbers = {})
         : m_devices(devices)
+        , m_numbers(std::move(numbers))
     {
     }
 
     VirtualDevices& devices() { return m_devices; }
+
+    std::int64_t numberOf(std::int64_t device) const
+    {
+        return m_numbers.empty() ? device : m_numbers[static_cast<std::size_t>(device)];
+    }
 
     /// The groups, each a list of devices; made at the first call.
     const std::vector<std::shared_ptr<Rendezvous>>& groups(const std::vector<std::vector<std::int64_t>>& groups);
 
 private:
     VirtualDevices& m_devices;
+    std::vector<std::int64_t> m_numbers;
     std::map<std::vector<std::vector<std::int64_t>>, std::vector<std::shared_ptr<Rendezvous>>> m_groups;
 };
 
@@ -89,7 +96,8 @@ public:
         const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table);
     virtual ~Collective() = default;
 
-    /// Does this device's part. Problems: MW1505 a member of the group arrived at another collective, and being interrupted.
+    /// Does this device's part. Members may come with collectives of functions of their own, as long as these have the same op, attributes,
+    /// types and value. Problems: MW1505 a member of the group arrived at another collective, and being interrupted.
     Result<Done> run(std::int64_t device, Addresses addresses, CollectiveTimes* times) const;
 
     const std::string& text() const { return m_text; } ///< "all_reduce of grad.layers.0.w"
@@ -122,9 +130,21 @@ protected:
     std::vector<Seat> m_seats; ///< by device
 
 private:
+    Result<Done> checkMembers(const Rendezvous& group) const;
+    std::string differenceFrom(const Collective& other) const;
+    std::string description() const;
+
     std::string m_text;
     VirtualDevices::Place m_place;
     std::int64_t m_payloadBytes = 0;
+
+    // What members must agree on.
+    OpKind m_kind;
+    CollectiveAttributes m_attributes;
+    TensorType m_operandType;
+    TensorType m_resultType;
+    std::string m_axesText;
+    const RendezvousTable& m_table;
 };
 
 } // namespace meshwright

@@ -4,15 +4,19 @@
 #include "core/program/transform.h"
 #include "core/runtime/clocks.h"
 #include "core/runtime/collectives.h"
+#include "core/runtime/numerics.h"
 #include "core/runtime/recording.h"
 #include "core/schedule/label.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <new>
 #include <optional>
+#include <utility>
 
 namespace meshwright {
 
@@ -36,6 +40,7 @@ struct LoopPlan {
 /// An instruction made ready for the devices.
 struct Ready {
     InstructionKind kind = InstructionKind::Compute;
+    const Instruction* instruction = nullptr; ///< of the schedule
     std::uint32_t description = 0;
     std::vector<std::shared_ptr<const Kernel>> kernels; ///< one for all devices, or one for each
     std::unique_ptr<Collective> collective;
@@ -62,12 +67,16 @@ struct alignas(64) Device {
 
 class LoadedFunction::Implementation {
 public:
-    Implementation(const ScheduledFunction& scheduled, DevicePositions positions, VirtualDevices& devices)
+    Implementation(const ScheduledFunction& scheduled, DevicePositions positions, VirtualDevices& devices, LoadPlace place)
         : m_scheduled(scheduled)
         , m_positions(std::move(positions))
         , m_virtual(devices)
-        , m_rendezvous(devices)
+        , m_meeting(
+              place.meeting != nullptr ? std::move(place.meeting) : std::make_shared<RendezvousTable>(devices, place.devices))
+        , m_localOf(static_cast<std::size_t>(devices.count()), -1)
     {
+        for (std::int64_t device = 0; device < count(); ++device)
+            m_localOf[static_cast<std::size_t>(m_meeting->numberOf(device))] = device;
     }
 
     const ScheduledFunction& scheduled() const { return m_scheduled; }
@@ -195,34 +204,74 @@ public:
 
     Result<Done> run(const RunOptions& options)
     {
+        begin(options);
+        Result<Done> done = m_virtual.run([this](std::int64_t device) { return runOn(device); }, options.stop);
+        end(done.has_value());
+        return done;
+    }
+
+    void begin(const RunOptions& options)
+    {
+        m_options = options;
         m_isRecording = options.record;
         if (m_isRecording) {
             for (Device& device : m_devices) {
                 device.records.clear();
                 device.records.reserve(m_lastRecords);
             }
+            m_recordStart = wallSeconds();
         }
-        const double start = m_isRecording ? wallSeconds() : 0.0;
-        Result<Done> done = m_virtual.run(
-            [this](std::int64_t device) -> Result<Done> {
-                if (device >= count())
-                    return Done{};
-                return Worker(*this, device).run();
-            },
-            options.stop);
-        if (!done) {
+    }
+
+    Result<Done> runOn(std::int64_t virtualDevice)
+    {
+        const std::int64_t device = m_localOf[static_cast<std::size_t>(virtualDevice)];
+        if (device < 0)
+            return Done{};
+        Worker worker(*this, device);
+        try {
+            return worker.run();
+        } catch (const std::bad_alloc&) {
+            return Problem{"MW1521", fmt::format("device {} ran out of memory {}", virtualDevice, worker.place()),
+                "use a smaller batch or model, or shard what is replicated"};
+        } catch (const std::exception& error) {
+            return Problem{"MW1508", fmt::format("device {} failed {}: {}", virtualDevice, worker.place(), error.what())};
+        }
+    }
+
+    void end(bool complete)
+    {
+        if (!complete) {
             m_devices.front().counts = m_counted;
-            return done;
+            return;
         }
         m_counted = m_devices.front().counts;
         if (m_isRecording) {
-            m_recordStart = start;
+            m_completeStart = m_recordStart;
             m_lastRecords = std::max(m_lastRecords, m_devices.front().records.size());
             for (Device& device : m_devices)
                 std::swap(device.records, device.completeRecords);
         }
-        return done;
     }
+
+    /// Everything in the buffer of a value moves with it.
+    void place(ValueId value, std::int64_t device, std::byte* at)
+    {
+        const std::vector<std::int32_t>& bufferOf = m_scheduled.buffers.bufferOf;
+        const std::int32_t buffer = bufferOf[value.at()];
+        std::vector<std::byte*>& addresses = m_devices[static_cast<std::size_t>(device)].addresses;
+        if (buffer < 0)
+            addresses[value.at()] = at;
+        for (const ValueId other : buffer < 0 ? std::vector<ValueId>() : m_valuesIn[static_cast<std::size_t>(buffer)])
+            addresses[other.at()] = at;
+    }
+
+    std::size_t recordCount(std::int64_t device) const { return m_devices[static_cast<std::size_t>(device)].records.size(); }
+    const std::vector<Recorded>& records(std::int64_t device) const
+    {
+        return m_devices[static_cast<std::size_t>(device)].completeRecords;
+    }
+    const std::vector<RecordedInstruction>& recordedInstructions() const { return m_descriptions; }
 
     std::vector<CountedCalls> countedCalls() const
     {
@@ -232,12 +281,18 @@ public:
         return counted;
     }
 
-    Timeline measured() const { return measuredTimeline(allRecords(), m_descriptions, m_recordStart); }
+    Timeline measured() const { return measuredTimeline(allRecords(), m_descriptions, m_completeStart); }
     Timeline replayed() const { return replayedTimeline(allRecords(), m_descriptions); }
 
     IndexBox boxOf(ValueId value, std::int64_t device) const
     {
         return m_positions.boxOf(m_scheduled.device.globalShapes[value.at()], *function()[value].sharding, device);
+    }
+
+    /// The part of the whole that a value's piece stands for; nothing is known of one without a layout.
+    IndexBox validPart(ValueId value, std::int64_t device) const
+    {
+        return function()[value].sharding ? boxOf(value, device) : IndexBox{};
     }
 
     std::byte* addressOf(ValueId value, std::int64_t device) const
@@ -263,7 +318,14 @@ private:
             , m_id(device)
             , m_device(owner.m_devices[static_cast<std::size_t>(device)])
             , m_stop(owner.m_virtual.stopFlag())
+            , m_announced(owner.m_meeting->numberOf(device))
         {
+            const FaultOptions* faults = owner.m_options.faults;
+            if (faults == nullptr || !faults->any())
+                return;
+            m_faults.emplace(*faults, m_announced, owner.m_options.step, m_stop);
+            if (faults->checkNumerics)
+                m_numerics.emplace(owner.function(), [&owner, device](ValueId value) { return owner.validPart(value, device); });
         }
         ~Worker() { release(); }
         Worker(const Worker&) = delete;
@@ -271,13 +333,60 @@ private:
 
         Result<Done> run()
         {
+            if (m_numerics) {
+                if (auto found = m_numerics->checkArguments(m_device.addresses))
+                    return notFinite(*found);
+            }
             Result<Done> done = runList(m_owner.m_ready);
             if (done)
                 finalCopies();
             return done;
         }
 
+        /// "in step 10, at dot_general act.layers.1", as far as it is known.
+        std::string place() const
+        {
+            const std::int64_t step = m_owner.m_options.step;
+            return fmt::format(
+                "{}in {}", step < 0 ? "" : fmt::format("in step {}, ", step), m_at == nullptr ? m_owner.function().name : *m_at);
+        }
+
     private:
+        /// Before an instruction that is no loop.
+        void enter(const Ready& ready, bool isFirstHalf)
+        {
+            m_at = &m_owner.m_descriptions[ready.description].name;
+            m_owner.m_virtual.announce(m_announced, *m_at);
+            if (m_faults && !isFirstHalf && !std::exchange(m_struck, true)) {
+                release(); // whatever happens here keeps nobody from a core
+                m_faults->strike();
+            }
+            if (m_numerics)
+                m_numerics->before(*ready.instruction, m_device.addresses);
+        }
+
+        /// After it.
+        Result<Done> leave(const Ready& ready)
+        {
+            if (m_faults && m_faults->wantsNan()) {
+                for (const ValueId value : valuesMadeBy(m_owner.function(), *ready.instruction)) {
+                    std::byte* at = m_device.addresses[value.at()];
+                    if (at != nullptr && m_faults->wantsNan() && writeNan(at, m_owner.function()[value].type))
+                        m_faults->hasNan();
+                }
+            }
+            if (m_numerics) {
+                if (auto found = m_numerics->after(*ready.instruction, m_device.addresses))
+                    return notFinite(*found);
+            }
+            return Done{};
+        }
+
+        Problem notFinite(const std::string& what) const
+        {
+            return {"MW1523", fmt::format("device {} {}: {}", m_announced, place(), what)};
+        }
+
         void acquire()
         {
             if (m_scratch == nullptr)
@@ -293,7 +402,9 @@ private:
 
         Result<Done> runList(const std::vector<Ready>& list)
         {
-            for (const Ready& ready : list) {
+            const bool isBody = &list == &m_owner.m_ready;
+            for (std::size_t i = 0; i < list.size(); ++i) {
+                const Ready& ready = list[i];
                 if (m_stop.isSet())
                     return VirtualDevices::interrupted();
                 if (ready.kind == InstructionKind::CollectiveDone)
@@ -301,12 +412,17 @@ private:
                 if (ready.loop) {
                     if (Result<Done> done = runLoop(ready); !done)
                         return done;
-                } else if (ready.collective != nullptr) {
+                    continue;
+                }
+                enter(ready, !isBody || i < list.size() / 2);
+                if (ready.collective != nullptr) {
                     if (Result<Done> done = runCollective(ready); !done)
                         return done;
                 } else {
                     compute(ready);
                 }
+                if (Result<Done> done = leave(ready); !done)
+                    return done;
             }
             return Done{};
         }
@@ -326,7 +442,10 @@ private:
                 cpu = threadCpuSeconds();
             }
             const Kernel& kernel = *ready.kernels[ready.kernels.size() == 1 ? 0 : static_cast<std::size_t>(m_id)];
+            const double lagFrom = m_faults && m_faults->lags() ? threadCpuSeconds() : 0.0;
             kernel.run(m_device.addresses, *m_scratch, m_stop);
+            if (m_faults && m_faults->lags())
+                m_faults->lag(threadCpuSeconds() - lagFrom);
             if (records) {
                 recorded.times.cpuSeconds = threadCpuSeconds() - cpu;
                 recorded.times.finished = wallSeconds();
@@ -437,6 +556,11 @@ private:
         std::int64_t m_id;
         Device& m_device;
         const StopFlag& m_stop;
+        std::int64_t m_announced; ///< the virtual device's number
+        const std::string* m_at = nullptr; ///< the name of the instruction that it is at
+        std::optional<DeviceFaults> m_faults;
+        std::optional<NumericsCheck> m_numerics;
+        bool m_struck = false;
         Scratch* m_scratch = nullptr; ///< while it has a permit
     };
 
@@ -479,6 +603,11 @@ private:
     {
         const BufferPlan& plan = m_scheduled.buffers;
         m_devices = std::vector<Device>(static_cast<std::size_t>(count()));
+        m_valuesIn.resize(plan.buffers.size());
+        for (std::size_t value = 0; value < plan.bufferOf.size(); ++value) {
+            if (plan.bufferOf[value] >= 0)
+                m_valuesIn[static_cast<std::size_t>(plan.bufferOf[value])].push_back(ValueId{value});
+        }
         for (Device& device : m_devices) {
             device.arena = AlignedBytes(plan.arenaBytes);
             device.addresses.assign(function().values.size(), nullptr);
@@ -507,6 +636,7 @@ private:
     {
         Ready ready;
         ready.kind = instruction.kind;
+        ready.instruction = &instruction;
         const Op& op = function()[instruction.ops.back()];
         if (instruction.kind == InstructionKind::CollectiveDone)
             return ready;
@@ -522,7 +652,7 @@ private:
         }
         ready.description = describe(instruction);
         if (isCollective(op.kind)) {
-            auto made = Collective::create(m_scheduled.device, instruction.ops.back(), m_positions, m_rendezvous);
+            auto made = Collective::create(m_scheduled.device, instruction.ops.back(), m_positions, *m_meeting);
             if (!made) {
                 append(problems, made.error());
                 return ready;
@@ -609,14 +739,18 @@ private:
     ScheduledFunction m_scheduled;
     DevicePositions m_positions;
     VirtualDevices& m_virtual;
-    RendezvousTable m_rendezvous;
+    std::shared_ptr<RendezvousTable> m_meeting;
+    std::vector<std::int64_t> m_localOf; ///< by virtual device; -1: has no part in the function
+    RunOptions m_options; ///< of the run that is under way
     std::vector<Device> m_devices;
+    std::vector<std::vector<ValueId>> m_valuesIn; ///< by buffer
     std::vector<Ready> m_ready;
     std::vector<OpId> m_counterOps;
     std::vector<Count> m_counted; ///< by counter, on the first device, in complete runs
     std::vector<RecordedInstruction> m_descriptions;
     bool m_isRecording = false;
-    double m_recordStart = 0.0;
+    double m_recordStart = 0.0; ///< of the run that is being recorded
+    double m_completeStart = 0.0; ///< of the last complete one
     std::size_t m_lastRecords = 256;
 };
 
@@ -628,14 +762,22 @@ LoadedFunction::LoadedFunction(std::unique_ptr<Implementation> implementation)
 LoadedFunction::~LoadedFunction() = default;
 
 Result<std::unique_ptr<LoadedFunction>> LoadedFunction::load(
-    const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices)
+    const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices, LoadPlace place)
 {
     auto positions = DevicePositions::create(std::move(meshes), devices.count());
     if (!positions)
         return positions.error();
-    auto implementation = std::make_unique<Implementation>(scheduled, *std::move(positions), devices);
-    if (Problems problems = implementation->prepare(); !problems.empty())
-        return problems;
+    const std::int64_t count = positions->count();
+    auto implementation = std::make_unique<Implementation>(scheduled, *std::move(positions), devices, std::move(place));
+    try {
+        if (Problems problems = implementation->prepare(); !problems.empty())
+            return problems;
+    } catch (const std::bad_alloc&) {
+        return Problem{"MW1521",
+            fmt::format("there is no memory for \"{}\" on {} devices, {} each", scheduled.device.function.name, count,
+                formatBytes(static_cast<double>(scheduled.buffers.arenaBytes))),
+            "use a smaller batch or model, or shard what is replicated"};
+    }
     return std::unique_ptr<LoadedFunction>(new LoadedFunction(std::move(implementation)));
 }
 
@@ -684,6 +826,31 @@ void LoadedFunction::writeArgumentPiece(std::size_t argument, std::int64_t devic
     m_implementation->writePiece(function().arguments()[argument], device, piece);
 }
 
+void LoadedFunction::placeArgument(std::size_t argument, std::int64_t device, std::byte* at)
+{
+    m_implementation->place(function().arguments()[argument], device, at);
+}
+
+void LoadedFunction::placeResult(std::size_t result, std::int64_t device, std::byte* at)
+{
+    m_implementation->place(function().results()[result], device, at);
+}
+
+std::size_t LoadedFunction::recordCount(std::int64_t device) const
+{
+    return m_implementation->recordCount(device);
+}
+
+const std::vector<Recorded>& LoadedFunction::records(std::int64_t device) const
+{
+    return m_implementation->records(device);
+}
+
+const std::vector<RecordedInstruction>& LoadedFunction::recordedInstructions() const
+{
+    return m_implementation->recordedInstructions();
+}
+
 bool LoadedFunction::replicasAgree(std::size_t result) const
 {
     return m_implementation->replicasAgree(function().results()[result]);
@@ -704,6 +871,21 @@ Result<std::int64_t> LoadedFunction::copyFromResult(
 Result<Done> LoadedFunction::run(const RunOptions& options)
 {
     return m_implementation->run(options);
+}
+
+void LoadedFunction::begin(const RunOptions& options)
+{
+    m_implementation->begin(options);
+}
+
+Result<Done> LoadedFunction::runOn(std::int64_t virtualDevice)
+{
+    return m_implementation->runOn(virtualDevice);
+}
+
+void LoadedFunction::end(bool complete)
+{
+    m_implementation->end(complete);
 }
 
 std::vector<CountedCalls> LoadedFunction::countedCalls() const

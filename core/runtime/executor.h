@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/runtime/faults.h"
 #include "core/runtime/host_array.h"
 #include "core/runtime/virtual_devices.h"
 #include "core/schedule/schedule.h"
@@ -21,6 +22,17 @@ struct CountedCalls {
     std::int64_t bytesPerDevice = 0; ///< payload of all calls
 };
 
+class RendezvousTable;
+struct Recorded;
+struct RecordedInstruction;
+
+/// Where a function runs.
+struct LoadPlace {
+    std::vector<std::int64_t> devices
+        = {}; ///< the virtual device of each position of the first mesh; empty: position k is device k
+    std::shared_ptr<RendezvousTable> meeting = {}; ///< shared with functions whose collectives meet this one's; null: its own
+};
+
 /// A scheduled function on virtual devices. The device at position k of the first mesh is virtual device k. Every device has one arena of
 /// exactly the plan's bytes, in which all values lie where the plan puts them; arguments and results stay there between runs, and a donated
 /// result is in the place of its argument after a run, ready for the next one.
@@ -29,9 +41,9 @@ public:
     /// Copies the schedule. `devices` must outlive the loaded function.
     ///
     /// Problems: MW1501, MW1502 as `checkRunnable`; MW1510 the meshes do not fit the devices; MW1511 a collective's layouts do not fit its
-    /// groups; MW1512 an argument, a result or an op whose part depends on the device has no layout.
+    /// groups; MW1512 an argument, a result or an op whose part depends on the device has no layout; MW1521 there is no memory for the arenas.
     static Result<std::unique_ptr<LoadedFunction>> load(
-        const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices);
+        const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices, LoadPlace place = {});
     ~LoadedFunction();
 
     const ScheduledFunction& scheduled() const;
@@ -59,6 +71,11 @@ public:
     HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const;
     void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece);
 
+    /// Lets an argument or a result of one device, with all that is made in its place, lie elsewhere than in the arena: 64-byte aligned memory of
+    /// its local type. Also between calls of `runOn`, by the device itself.
+    void placeArgument(std::size_t argument, std::int64_t device, std::byte* at);
+    void placeResult(std::size_t result, std::int64_t device, std::byte* at);
+
     /// True when all devices that hold the same piece of a result hold the same bits.
     bool replicasAgree(std::size_t result) const;
 
@@ -75,15 +92,28 @@ public:
     struct RunOptions {
         bool record = false; ///< keep times, for the timelines
         std::stop_token stop = {};
+        const FaultOptions* faults = nullptr; ///< what to look out for and what is to go wrong; null: nothing
+        std::int64_t step = -1; ///< of the training, for faults and what is said of them; negative: none
     };
 
     /// Runs the function once on all devices. A stop ends it between two instructions, or within a long one; the arrays are undefined then.
-    /// Problems: as `VirtualDevices::run`; MW1505.
+    /// Problems: as `VirtualDevices::run`; MW1505; MW1508 and MW1521 with the op that something was thrown in; MW1523 a value that is not finite.
     Result<Done> run(const RunOptions& options);
     Result<Done> run() { return run(RunOptions{}); }
 
+    /// The same in parts, for whoever has several functions on the same virtual devices: `begin`, then within one `VirtualDevices::run`
+    /// `runOn` from each of this function's devices (virtual device numbers), as often as wanted, then `end` with what the run gave.
+    void begin(const RunOptions& options);
+    Result<Done> runOn(std::int64_t virtualDevice);
+    void end(bool complete);
+
     /// Calls and payload of every collective in all complete runs, as the first device counted them; program order.
     std::vector<CountedCalls> countedCalls() const;
+
+    /// What one device has recorded in this run so far; what it did in the last complete recorded run; and what instructions are called.
+    std::size_t recordCount(std::int64_t device) const;
+    const std::vector<Recorded>& records(std::int64_t device) const;
+    const std::vector<RecordedInstruction>& recordedInstructions() const;
 
     /// What happened in the last complete recorded run. Rows: "compute" and "collectives" of every device; empty when none was recorded.
     Timeline measured() const;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/virtual_devices.h"
 
+#include "core/support/text.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <map>
+#include <numeric>
 #include <thread>
 
 namespace meshwright {
@@ -15,6 +20,18 @@ namespace {
 
 /// Enough for the products' libraries, which keep small panels on the stack.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
+
+/// "device 1", "devices 0, 1 and 5"; of many the first.
+std::string deviceList(const std::vector<std::int64_t>& devices)
+{
+    constexpr std::size_t kMost = 8;
+    if (devices.size() == 1)
+        return fmt::format("device {}", devices.front());
+    if (devices.size() > kMost)
+        return fmt::format("devices {} and {} more",
+            fmt::join(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(kMost), ", "), devices.size() - kMost);
+    return fmt::format("devices {} and {}", fmt::join(devices.begin(), devices.end() - 1, ", "), devices.back());
+}
 
 int coreCount()
 {
@@ -65,7 +82,8 @@ struct VirtualDevices::Thread {
 VirtualDevices::VirtualDevices(std::int64_t count, VirtualDevicesOptions options)
     : m_count(count)
     , m_permits(options.permits)
-    , m_places(static_cast<std::size_t>(count))
+    , m_stallSeconds(options.stallSeconds)
+    , m_seats(static_cast<std::size_t>(count))
 {
 }
 
@@ -127,12 +145,17 @@ void VirtualDevices::serve(std::int64_t device)
             fail({Problem{"MW1508", fmt::format("device {} failed for an unknown reason", device)}});
         }
         // Every device counts itself as finished before it stops moving: when nobody moves, the count is complete.
+        m_seats[static_cast<std::size_t>(device)].finished.store(true, std::memory_order_release);
         m_finished.fetch_add(1);
         if (m_movement.moving.fetch_sub(1) == 1 && m_finished.load() != m_count)
             reportStuck();
         if (m_running.fetch_sub(1) == 1) {
             m_doneEpoch.fetch_add(1);
             m_doneEpoch.notify_all();
+            if (m_stallSeconds > 0.0) {
+                const std::lock_guard lock(m_endMutex); // nobody is between looking at the epoch and sleeping
+                m_ended.notify_all();
+            }
         }
     }
 }
@@ -149,8 +172,17 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
             if (const auto alive = barrier.lock())
                 alive->reset();
         }
+        std::erase_if(m_mailboxes, [](const std::weak_ptr<Mailbox>& mailbox) { return mailbox.expired(); });
+        for (const auto& mailbox : m_mailboxes) {
+            if (const auto alive = mailbox.lock())
+                alive->reset();
+        }
     }
     m_work = &work;
+    for (Seat& seat : m_seats) {
+        seat.doing.store(nullptr);
+        seat.finished.store(false);
+    }
     m_movement.moving.store(m_count);
     m_finished.store(0);
     m_running.store(m_count);
@@ -159,13 +191,44 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
         const std::stop_callback onStop(stop, [this] { fail({Problem{"MW1507", "the run was stopped"}}); });
         m_epoch.fetch_add(1, std::memory_order_release);
         m_epoch.notify_all();
-        while (m_doneEpoch.load() == done)
-            m_doneEpoch.wait(done);
+        awaitEnd(done);
     }
     const std::lock_guard lock(m_mutex);
     if (m_failed)
         return m_failure;
     return Done{};
+}
+
+/// Until the epoch of ended runs is another one. Meanwhile it looks, a few times in `stallSeconds`, who has waited since it looked before.
+void VirtualDevices::awaitEnd(std::uint32_t epoch)
+{
+    using Clock = std::chrono::steady_clock;
+    constexpr int kLooks = 8;
+    if (m_stallSeconds > 0.0) {
+        const std::chrono::duration<double> limit(m_stallSeconds);
+        const auto isOver = [&] { return m_doneEpoch.load() != epoch; };
+        std::vector<std::uint32_t> waits(m_seats.size(), 0);
+        std::vector<Clock::time_point> since(m_seats.size(), Clock::now());
+        bool reported = false;
+        std::unique_lock lock(m_endMutex);
+        while (!reported && !m_ended.wait_for(lock, limit / kLooks, isOver)) {
+            const auto now = Clock::now();
+            bool tooLong = false;
+            for (std::size_t device = 0; device < m_seats.size(); ++device) {
+                const Seat& seat = m_seats[device];
+                const std::uint32_t begun = seat.waits.load(std::memory_order_acquire);
+                const bool isWaiting = seat.place.load(std::memory_order_acquire) != nullptr;
+                if (!isWaiting || begun != waits[device])
+                    since[device] = now;
+                waits[device] = begun;
+                tooLong = tooLong || (isWaiting && now - since[device] >= limit);
+            }
+            if (tooLong)
+                reported = reportStall(waits);
+        }
+    }
+    while (m_doneEpoch.load() == epoch)
+        m_doneEpoch.wait(epoch);
 }
 
 std::shared_ptr<Barrier> VirtualDevices::makeBarrier(std::int64_t members)
@@ -176,40 +239,113 @@ std::shared_ptr<Barrier> VirtualDevices::makeBarrier(std::int64_t members)
     return barrier;
 }
 
-bool VirtualDevices::wait(std::int64_t device, Barrier& barrier, const Place& place)
+/// `waiting` waits and says how that ended.
+template <typename Waiting>
+bool VirtualDevices::waitAt(std::int64_t device, const Place& place, const Waiting& waiting)
 {
-    if (barrier.members() == 1)
-        return true;
-    auto& at = m_places[static_cast<std::size_t>(device)];
-    at.store(&place, std::memory_order_release);
-    const Barrier::Outcome outcome = barrier.wait();
+    Seat& seat = m_seats[static_cast<std::size_t>(device)];
+    seat.waits.fetch_add(1, std::memory_order_relaxed);
+    seat.place.store(&place, std::memory_order_release);
+    const Barrier::Outcome outcome = waiting();
     if (outcome == Barrier::Outcome::Passed) {
-        at.store(nullptr, std::memory_order_release);
+        seat.place.store(nullptr, std::memory_order_release);
         return true;
     }
     if (outcome == Barrier::Outcome::Stuck)
         reportStuck();
     const std::lock_guard lock(m_mutex);
-    at.store(nullptr, std::memory_order_release);
+    seat.place.store(nullptr, std::memory_order_release);
     return false;
+}
+
+std::shared_ptr<Mailbox> VirtualDevices::makeMailbox()
+{
+    auto mailbox = std::make_shared<Mailbox>(&m_movement);
+    const std::lock_guard lock(m_mutex);
+    m_mailboxes.push_back(mailbox);
+    return mailbox;
+}
+
+bool VirtualDevices::wait(std::int64_t device, Barrier& barrier, const Place& place)
+{
+    return barrier.members() == 1 || waitAt(device, place, [&] { return barrier.wait(); });
+}
+
+bool VirtualDevices::receive(
+    std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place)
+{
+    return waitAt(device, place, [&] { return mailbox.receive(tag, message); });
+}
+
+/// "devices 0, 2 and 3 wait in all_reduce of loss, device 1 waits in all_gather of layers.0.w".
+std::string VirtualDevices::waitingText(const std::vector<std::size_t>& devices) const
+{
+    constexpr std::size_t kMostPlaces = 8;
+    std::map<std::string, std::vector<std::int64_t>> byPlace;
+    std::vector<std::string> order;
+    for (const std::size_t device : devices) {
+        const Place* place = m_seats[device].place.load(std::memory_order_acquire);
+        if (place == nullptr)
+            continue;
+        auto& there = byPlace[(*place)()];
+        if (there.empty())
+            order.push_back((*place)());
+        there.push_back(static_cast<std::int64_t>(device));
+    }
+    std::vector<std::string> parts;
+    for (const std::string& place : order) {
+        if (parts.size() == kMostPlaces)
+            break;
+        const auto& there = byPlace[place];
+        parts.push_back(fmt::format("{} {} in {}", deviceList(there), there.size() == 1 ? "waits" : "wait", place));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// Everybody waits or has finished, so the places stay what they are; an abort from outside takes them away only after we are done.
 void VirtualDevices::reportStuck()
 {
-    constexpr std::size_t kMostNamed = 8;
     const std::lock_guard lock(m_mutex);
-    std::vector<std::string> waiting;
-    for (std::size_t device = 0; device < m_places.size(); ++device) {
-        const Place* place = m_places[device].load(std::memory_order_acquire);
-        if (place != nullptr && waiting.size() < kMostNamed)
-            waiting.push_back(fmt::format("device {} waits in {}", device, (*place)()));
+    std::vector<std::size_t> all(m_seats.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    std::vector<std::int64_t> finished;
+    for (const std::size_t device : all) {
+        if (m_seats[device].finished.load(std::memory_order_acquire))
+            finished.push_back(static_cast<std::int64_t>(device));
     }
-    const std::int64_t finished = m_finished.load();
     failLocked({Problem{"MW1506",
-        fmt::format("no device can move: {}{}", fmt::join(waiting, ", "),
-            finished > 0 ? fmt::format(", {} of {} have finished", finished, m_count) : ""),
-        "the devices disagree on the order of their collectives"}});
+        fmt::format("no device can move: {}{}", waitingText(all),
+            finished.empty() ? "" : fmt::format(", {} of {} have finished ({})", finished.size(), m_count, deviceList(finished))),
+        "the devices disagree on the order of their collectives, or on who takes part"}});
+}
+
+/// False when meanwhile everybody has gone on. `waits` are the devices' counts of waits when somebody had waited for too long.
+bool VirtualDevices::reportStall(const std::vector<std::uint32_t>& waits)
+{
+    const std::lock_guard lock(m_mutex);
+    std::vector<std::size_t> waiting;
+    std::vector<std::int64_t> absent;
+    std::vector<std::string> doing;
+    for (std::size_t device = 0; device < m_seats.size(); ++device) {
+        const Seat& seat = m_seats[device];
+        if (seat.place.load(std::memory_order_acquire) != nullptr
+            && seat.waits.load(std::memory_order_acquire) == waits[device]) {
+            waiting.push_back(device);
+        } else if (!seat.finished.load(std::memory_order_acquire)) {
+            absent.push_back(static_cast<std::int64_t>(device));
+            if (const std::string* at = seat.doing.load(std::memory_order_acquire); at != nullptr)
+                doing.push_back(fmt::format("device {} is at {}", device, *at));
+        }
+    }
+    if (waiting.empty() || absent.empty())
+        return false;
+    constexpr std::size_t kMostNamed = 4;
+    doing.resize(std::min(doing.size(), kMostNamed));
+    failLocked({Problem{"MW1522",
+        fmt::format("{} {} not arrived for {}: {}{}{}", deviceList(absent), absent.size() == 1 ? "has" : "have",
+            formatSeconds(m_stallSeconds), waitingText(waiting), doing.empty() ? "" : "; ", fmt::join(doing, ", ")),
+        "a device that is only slow needs a larger --stall-timeout"}});
+    return true;
 }
 
 void VirtualDevices::fail(Problems problems)
@@ -227,6 +363,10 @@ void VirtualDevices::failLocked(Problems problems)
     m_stopFlag.set();
     for (const auto& barrier : m_barriers) {
         if (const auto alive = barrier.lock())
+            alive->abort();
+    }
+    for (const auto& mailbox : m_mailboxes) {
+        if (const auto alive = mailbox.lock())
             alive->abort();
     }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/runtime/barrier.h"
+#include "core/runtime/mailbox.h"
 #include "core/runtime/scratch.h"
 #include "core/support/result.h"
 #include "core/support/stop_flag.h"
@@ -39,6 +40,7 @@ private:
 
 struct VirtualDevicesOptions {
     int permits = 0; ///< devices that compute at once; 0: one for each core of the host
+    double stallSeconds = 0.0; ///< how long devices wait for one that has not arrived before the run fails; 0: for ever
 };
 
 /// Devices as threads: one each, made once and parked between runs.
@@ -59,8 +61,8 @@ public:
     /// on or waits for a device that is gone, and is what is reported. Not from two threads at once, not from a device.
     ///
     /// Problems: what the first failing device returned; MW1506 no device can move any more although not all have finished,
-    /// MW1507 `stop` was asked for, MW1508 something was thrown on a device (out of memory). Afterwards the devices' data is undefined,
-    /// but the devices are ready for the next run.
+    /// MW1507 `stop` was asked for, MW1508 something was thrown on a device, MW1522 devices waited for longer than `stallSeconds` for one that
+    /// does not arrive. Afterwards the devices' data is undefined, but the devices are ready for the next run.
     Result<Done> run(const Work& work, std::stop_token stop = {});
 
     /// Set from the first failure of a run, or from the moment when its stop was asked for, until the next run. Devices look at it between
@@ -70,11 +72,24 @@ public:
     /// A barrier for some of the devices, aborted with every run that fails.
     std::shared_ptr<Barrier> makeBarrier(std::int64_t members);
 
+    /// A mailbox for one of the devices, likewise; emptied when a run begins.
+    std::shared_ptr<Mailbox> makeMailbox();
+
     /// Says what a device waits for: "all_reduce of grad.layers.0.w".
     using Place = std::function<std::string()>;
 
-    /// Waits at a barrier on behalf of a device; `place` is asked only when nobody will come. False: return `interrupted()`.
+    /// Waits at a barrier on behalf of a device; `place`, which must live until the run ends, is asked only when nobody will come. False:
+    /// return `interrupted()`.
     bool wait(std::int64_t device, Barrier& barrier, const Place& place);
+
+    /// Waits for a message, likewise.
+    bool receive(std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place);
+
+    /// What a device is about to do, for the report on one that does not arrive; the text must live until the run ends.
+    void announce(std::int64_t device, const std::string& doing)
+    {
+        m_seats[static_cast<std::size_t>(device)].doing.store(&doing, std::memory_order_release);
+    }
 
     /// What a device returns that was stopped because of another one; never reported.
     static Problem interrupted();
@@ -86,10 +101,24 @@ private:
     void fail(Problems problems);
     void failLocked(Problems problems);
     void reportStuck();
+    template <typename Waiting>
+    bool waitAt(std::int64_t device, const Place& place, const Waiting& waiting);
+    void awaitEnd(std::uint32_t epoch);
+    bool reportStall(const std::vector<std::uint32_t>& waits);
+    std::string waitingText(const std::vector<std::size_t>& devices) const;
+
+    /// What is known of one device during a run.
+    struct alignas(64) Seat {
+        std::atomic<const Place*> place{nullptr}; ///< while it waits; taken away after an abort only under the mutex
+        std::atomic<std::uint32_t> waits{0}; ///< that it began
+        std::atomic<const std::string*> doing{nullptr};
+        std::atomic<bool> finished{false};
+    };
 
     struct Thread;
     std::int64_t m_count;
     ComputePermits m_permits;
+    double m_stallSeconds;
     std::vector<std::unique_ptr<Thread>> m_threads;
     Movement m_movement;
     StopFlag m_stopFlag;
@@ -99,13 +128,15 @@ private:
     std::atomic<std::int64_t> m_running{0};
     bool m_leaving = false; ///< written before an epoch begins
     const Work* m_work = nullptr; ///< the same
-    std::vector<std::atomic<const Place*>>
-        m_places; ///< by device, while it waits; taken away after an abort only under the mutex
+    std::vector<Seat> m_seats; ///< by device
+    std::mutex m_endMutex; ///< for `m_ended`, when a stall is looked out for
+    std::condition_variable m_ended;
 
     std::mutex m_mutex; ///< of what follows
     Problems m_failure;
     bool m_failed = false;
     std::vector<std::weak_ptr<Barrier>> m_barriers;
+    std::vector<std::weak_ptr<Mailbox>> m_mailboxes;
 };
 
 } // namespace meshwright

@@ -76,14 +76,34 @@ enum class SchedulePolicy : std::uint8_t {
 };
 const char* schedulePolicyName(SchedulePolicy policy);
 
-/// What a device of a pipeline stage is to do next. Without pipelining: one task for each function call.
-enum class TaskKind : std::uint8_t { Whole, Forward, BackwardInput, BackwardWeight, Update };
+enum class PipelineOrder : std::uint8_t {
+    GPipe, ///< all forward tasks, then all backward ones
+    OneForwardOneBackward,
+    Interleaved, ///< the same with several chunks of layers on each stage
+};
+
+/// What a device of a pipeline stage is to do next. Without pipelining: one task for each function call. Backward is both its parts.
+enum class TaskKind : std::uint8_t { Whole, Forward, Backward, BackwardInput, BackwardWeight, Update };
 struct Task {
     std::size_t stage = 0;
     std::size_t chunk = 0; ///< of an interleaved schedule
     std::size_t microbatch = 0;
     TaskKind kind = TaskKind::Whole;
     std::string function; ///< that carries it out
+};
+
+/// A model cut into stages * chunks pieces, which batches pass in `microbatches` parts. Piece k is chunk k / stages of stage k % stages.
+struct PipelineShape {
+    std::int64_t stages = 1; ///< >= 1
+    std::int64_t chunks = 1; ///< of each stage; >= 1
+    std::int64_t microbatches = 1; ///< >= 1; with several chunks a multiple of the stages
+    PipelineOrder order = PipelineOrder::OneForwardOneBackward;
+
+    std::int64_t pieces() const { return stages * chunks; }
+    std::int64_t pieceOf(const Task& task) const
+    {
+        return static_cast<std::int64_t>(task.chunk) * stages + static_cast<std::int64_t>(task.stage);
+    }
 };
 
 struct ScheduledStage {
@@ -97,6 +117,7 @@ struct ScheduledStage {
 struct ScheduledProgram {
     std::vector<ScheduledStage> stages;
     std::vector<Task> tasks; ///< of one training step, in the order in which each stage takes its own
+    PipelineShape pipeline;
     SchedulePolicy policy = SchedulePolicy::Host;
     std::string collectiveCost;
 };

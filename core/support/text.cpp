@@ -166,6 +166,20 @@ std::string formatCount(double count)
     return unit == 0 ? fmt::format("{:.0f}", count) : threeFigures(count) + kUnits[unit];
 }
 
+std::string shellQuoted(std::string_view word)
+{
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
+        return std::string(word);
+    constexpr std::string_view kSpecialInDoubleQuotes = "\"$`\\!";
+    if (word.find('\'') != std::string_view::npos && word.find_first_of(kSpecialInDoubleQuotes) == std::string_view::npos)
+        return fmt::format("\"{}\"", word);
+    std::string quoted = "'";
+    for (const char c : word)
+        quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
+
 std::size_t displayWidth(std::string_view text)
 {
     return static_cast<std::size_t>(

@@ -40,6 +40,9 @@ std::string formatSeconds(double seconds);
 /// A count with a decimal unit: `950`, `12.3 k`, `4.56 M`, `1.23 T`.
 std::string formatCount(double count);
 
+/// `word` as a POSIX shell reads it: plain where it can be, in double quotes where it holds single ones, else in single quotes.
+std::string shellQuoted(std::string_view word);
+
 /// How many columns a terminal uses for `text` in UTF-8 (one for each code point; combining marks are not treated).
 std::size_t displayWidth(std::string_view text);
 

@@ -125,6 +125,21 @@ public:
     std::int64_t stepsDone() const { return m_step; }
     const TrainingResult& result() const { return m_result; }
 
+    /// A failure of the devices, with what there is to go on from.
+    Problems withCheckpoint(Problems problems) const
+    {
+        const auto isOfTheDevices = [](const std::string& id) { return id.starts_with("MW15") || id == "MW1620"; };
+        std::optional<fs::path> last = m_result.checkpoint;
+        if (!last && m_options.resumed != nullptr)
+            last = m_options.resumed->path();
+        for (Problem& problem : problems) {
+            if (last && isOfTheDevices(problem.id))
+                problem.fix += fmt::format("{}the last complete checkpoint is {} (after {} steps)",
+                    problem.fix.empty() ? "" : "; ", last->string(), m_lastSaved);
+        }
+        return problems;
+    }
+
     Result<bool> step(const std::stop_token& stop)
     {
         assert(m_step < m_totalSteps && !m_interrupted);
@@ -132,7 +147,7 @@ public:
         if (done)
             done = runStep(stop);
         if (!done && !stop.stop_requested())
-            return done.error();
+            return withCheckpoint(done.error());
         m_interrupted = m_stateIsLost = !done;
         if (m_interrupted)
             return false;
@@ -386,7 +401,8 @@ private:
             return written.error();
 
         const auto start = SteadyClock::now();
-        if (auto done = m_function->run({.record = isRecorded(), .stop = stop}); !done)
+        if (auto done = m_function->run({.record = isRecorded(), .stop = stop, .faults = &m_options.faults, .step = m_step});
+            !done)
             return done.error();
         const double seconds = secondsSince(start);
 
@@ -534,8 +550,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
         if (Problems problems = resumeProblems(phases, options); !problems.empty())
             return problems;
     }
-    auto devices
-        = VirtualDevices::create(phases.front().scheduled.stages.front().mesh().deviceCount(), {.permits = options.permits});
+    const std::int64_t count = phases.front().scheduled.stages.front().mesh().deviceCount();
+    if (Problems problems = options.faults.problems(count); !problems.empty())
+        return problems;
+    auto devices = VirtualDevices::create(count, {.permits = options.permits, .stallSeconds = options.stallSeconds});
     if (!devices)
         return devices.error();
     return std::unique_ptr<Trainer>(

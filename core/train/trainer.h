@@ -4,6 +4,7 @@
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/models/training.h"
 #include "core/partition/partition.h"
+#include "core/runtime/faults.h"
 #include "core/schedule/schedule.h"
 #include "core/support/result.h"
 #include "core/timeline/timeline.h"
@@ -45,6 +46,8 @@ struct TrainerOptions {
     std::optional<CheckpointPlan> checkpoints = {};
     std::shared_ptr<CheckpointReader> resumed = {}; ///< goes on from here, to the same bits; null: from the first step
     std::string optimizer = {}; ///< as checkpoints describe it
+    FaultOptions faults = {}; ///< injected ones strike in training steps only
+    double stallSeconds = 0.0; ///< how long devices wait for one that does not arrive; 0: for ever
 };
 
 struct TrainingProgress {
@@ -122,7 +125,7 @@ Result<std::filesystem::path> convertCheckpoint(
 class Trainer {
 public:
     /// `phases` and `data` must outlive the trainer. Preconditions: at least one phase; all on as many devices.
-    /// Problems: those of `BatchPlan` and `VirtualDevices::create`; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
+    /// Problems: those of `BatchPlan`, `VirtualDevices::create` and `FaultOptions`; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
     /// seed or more steps than the training.
     static Result<std::unique_ptr<Trainer>> create(
         const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options);
@@ -136,7 +139,8 @@ public:
     /// One step; before the first, and where a phase begins, also what it needs. False: stopped before the step was complete, which leaves
     /// nothing to do but `finish`. Precondition: stepsDone() < steps(), and no call before this one failed or was stopped.
     ///
-    /// Problems: those of the runtime; MW1620 the loss is not finite; those of `writeCheckpoint` and `CheckpointReader::read`.
+    /// Problems: those of the runtime; MW1620 the loss is not finite (the fix of both names the last complete checkpoint, if there is one);
+    /// those of `writeCheckpoint` and `CheckpointReader::read`.
     Result<bool> step(const std::stop_token& stop);
 
     /// After the last step.

@@ -264,6 +264,8 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     for (const auto& [name, own] : keys)
         trainer.initKeys.push_back(own);
     trainer.checkpoints = choices.checkpoints;
+    trainer.faults = choices.faults;
+    trainer.stallSeconds = choices.stallSeconds;
     trainer.optimizer = optimizerName(study.optimizer);
     if (!choices.resume.empty()) {
         auto reader = CheckpointReader::open(choices.resume);

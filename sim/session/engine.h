@@ -55,6 +55,8 @@ struct TrainChoices {
     int permits = 0;
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free
     std::optional<CheckpointPlan> checkpoints = {};
+    FaultOptions faults = {};
+    double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
     std::filesystem::path resume = {}; ///< a checkpoint, or a folder of them, to go on from; empty: from the first step
 };
 
@@ -89,6 +91,8 @@ struct RunChoices {
     std::optional<std::vector<HostArray>> arguments = {}; ///< whole arrays; absent: drawn
     bool gradient = false; ///< also of the sum of the floating results, by each floating argument
     TimingChoices timing = {};
+    FaultOptions faults = {}; ///< of the first run, whose step is 0
+    double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
 };
 
 /// Wall times of one run, in seconds.

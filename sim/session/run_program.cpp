@@ -73,13 +73,13 @@ struct OnDevices {
     const DeviceStage& stage() const { return partitioned.device.stages.front(); }
 };
 
-Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments, int permits)
+Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments, const VirtualDevicesOptions& options)
 {
     auto partitioned = propagateAndPartition(std::move(program));
     if (!partitioned)
         return partitioned.error();
     OnDevices made{*std::move(partitioned), nullptr, nullptr};
-    auto devices = VirtualDevices::create(made.stage().mesh().deviceCount(), {.permits = permits});
+    auto devices = VirtualDevices::create(made.stage().mesh().deviceCount(), options);
     if (!devices)
         return devices.error();
     made.devices = *std::move(devices);
@@ -157,7 +157,7 @@ Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& a
         });
     } else {
         times.unshardedHow = "the unsharded program on one device";
-        auto single = load(withoutMesh(program), arguments, 1);
+        auto single = load(withoutMesh(program), arguments, {.permits = 1});
         if (!single)
             return single.error();
         unsharded = timed(choices.timing, [&] { return single->loaded->run({.record = false, .stop = stop}); });
@@ -215,14 +215,16 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     const auto arguments = argumentsOf(whole, choices);
     if (!arguments)
         return arguments.error();
-    const auto on = load(*one, *arguments, choices.permits);
+    const auto on = load(*one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds});
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();
+    if (Problems problems = choices.faults.problems(stage.mesh().deviceCount()); !problems.empty())
+        return problems;
 
     RunResult result;
     const auto start = std::chrono::steady_clock::now();
-    if (auto done = on->loaded->run({.record = false, .stop = stop}); !done)
+    if (auto done = on->loaded->run({.record = false, .stop = stop, .faults = &choices.faults, .step = 0}); !done)
         return done.error();
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result.mesh = stage.mesh();

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/mailbox.h"
+
+#include <cassert>
+
+namespace meshwright {
+
+void Mailbox::send(const MessageTag& tag, AlignedBytes message)
+{
+    const std::lock_guard lock(m_mutex);
+    [[maybe_unused]] const bool isNew = m_messages.emplace(tag, std::move(message)).second;
+    assert(isNew);
+    if (m_awaited == nullptr || *m_awaited != tag)
+        return;
+    m_awaited = nullptr;
+    if (m_movement != nullptr) // the receiver moves again, from now on, not from when it wakes
+        m_movement->moving.fetch_add(1, std::memory_order_acq_rel);
+    m_arrived.notify_one();
+}
+
+Barrier::Outcome Mailbox::receive(const MessageTag& tag, AlignedBytes& message)
+{
+    std::unique_lock lock(m_mutex);
+    if (!m_aborted && !m_messages.contains(tag)) {
+        m_awaited = &tag;
+        if (m_movement != nullptr && m_movement->moving.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            m_awaited = nullptr;
+            return Barrier::Outcome::Stuck;
+        }
+        m_arrived.wait(lock, [this] { return m_aborted || m_awaited == nullptr; });
+        m_awaited = nullptr;
+    }
+    if (m_aborted)
+        return Barrier::Outcome::Aborted;
+    const auto found = m_messages.find(tag);
+    message = std::move(found->second);
+    m_messages.erase(found);
+    return Barrier::Outcome::Passed;
+}
+
+void Mailbox::abort()
+{
+    const std::lock_guard lock(m_mutex);
+    m_aborted = true;
+    m_arrived.notify_one();
+}
+
+void Mailbox::reset()
+{
+    const std::lock_guard lock(m_mutex);
+    m_aborted = false;
+    m_messages.clear();
+}
+
+} // namespace meshwright

@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/pipeline.h"
+
+#include "core/runtime/clocks.h"
+#include "core/runtime/pipeline_recording.h"
+#include "core/schedule/pipeline_tasks.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace meshwright {
+
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// How long a value stays: for good, for a step, or while a microbatch is between its forward and its backward task.
+enum class Kept : std::uint8_t { Always, Step, Passing };
+
+Kept keptOf(const std::string& name)
+{
+    constexpr std::array kStep = {"x", "y", "loss", "accuracy", "predictions"};
+    constexpr std::array kPassing = {"in", "out", "ct.in", "ct.out"};
+    if (std::find(kStep.begin(), kStep.end(), name) != kStep.end())
+        return Kept::Step;
+    const bool isPassing = std::find(kPassing.begin(), kPassing.end(), name) != kPassing.end() || name.starts_with("residual.");
+    return isPassing ? Kept::Passing : Kept::Always;
+}
+
+/// A value that functions of one stage share.
+struct Array {
+    std::string name;
+    Kept kept = Kept::Always;
+    std::size_t piece = 0; ///< of the pipeline, unless it is always kept
+    TensorType local;
+    Shape whole;
+    TensorSharding sharding;
+};
+
+/// An argument or a result that lies where an array of the stage does.
+struct Binding {
+    bool isResult = false;
+    std::size_t index = 0;
+    std::size_t array = 0;
+};
+
+/// A result that is another one, or an argument: it is copied, as both have a place of their own.
+struct Repeated {
+    std::size_t from = 0; ///< arrays
+    std::size_t to = 0;
+};
+
+struct StageFunction {
+    std::string name;
+    std::size_t piece = 0;
+    std::unique_ptr<LoadedFunction> loaded;
+    std::vector<Binding> bindings;
+    std::vector<Repeated> repeated;
+};
+
+struct Stage {
+    std::vector<NamedMesh> meshes;
+    std::vector<std::int64_t> devices; ///< virtual ones, by position
+    std::vector<Array> arrays;
+    std::vector<StageFunction> functions;
+    std::vector<Task> tasks;
+    std::vector<Task> forwardTasks;
+
+    std::size_t find(const std::string& name, std::size_t piece) const
+    {
+        const Kept kept = keptOf(name);
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            if (arrays[i].name == name && (kept == Kept::Always || arrays[i].piece == piece))
+                return i;
+        }
+        return kNone;
+    }
+
+    StageFunction* function(const std::string& name)
+    {
+        const auto found
+            = std::find_if(functions.begin(), functions.end(), [&](const StageFunction& f) { return f.name == name; });
+        return found == functions.end() ? nullptr : &*found;
+    }
+
+    IndexBox boxOf(const Array& array, std::int64_t position) const
+    {
+        return shardBox(array.whole, array.sharding, meshes[static_cast<std::size_t>(array.sharding.mesh)].mesh, position);
+    }
+};
+
+/// What one virtual device has.
+struct alignas(64) PipelineDevice {
+    std::size_t stage = 0;
+    std::int64_t position = 0; ///< on the stage's mesh
+    std::vector<std::vector<AlignedBytes>> memory; ///< by array of the stage, by slot
+    std::shared_ptr<Mailbox> mailbox;
+    std::string awaited; ///< what it waits for, written before it does
+    VirtualDevices::Place place;
+    std::vector<TaskRecord> records; ///< of this run
+    std::vector<TaskRecord> completeRecords; ///< of the last recorded run that was not stopped
+    LoadedPipeline::Transfers sent; ///< in this run
+    LoadedPipeline::Transfers sentInAll; ///< in complete training steps
+};
+
+Shape extentsOf(const IndexBox& box)
+{
+    Shape extents;
+    for (const IndexRange& range : box)
+        extents.push_back(range.size());
+    return extents;
+}
+
+void copyBytes(AlignedBytes& to, const AlignedBytes& from)
+{
+    if (from.size() > 0)
+        std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.size()));
+}
+
+/// "out of microbatch 3".
+std::string messageText(const MessageTag& tag)
+{
+    return fmt::format("{} of microbatch {}", tag.backward ? "gradient" : "activation", tag.microbatch);
+}
+
+} // namespace
+
+class LoadedPipeline::Implementation {
+public:
+    using RunOptions = LoadedFunction::RunOptions;
+
+    Implementation(const ScheduledProgram& scheduled, const Mesh& mesh, VirtualDevices& devices)
+        : m_shape(scheduled.pipeline)
+        , m_virtual(devices)
+        , m_slots(slotPlan(scheduled.pipeline, scheduled.tasks))
+        , m_devices(static_cast<std::size_t>(devices.count()))
+    {
+        std::map<DeviceId, std::int64_t> numbers;
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+            numbers[mesh.deviceAt(position)] = position;
+        for (const ScheduledStage& from : scheduled.stages) {
+            Stage& stage = m_stages.emplace_back();
+            stage.meshes = from.meshes;
+            for (std::int64_t position = 0; position < from.mesh().deviceCount(); ++position)
+                stage.devices.push_back(numbers.at(from.mesh().deviceAt(position)));
+        }
+        for (const Task& task : scheduled.tasks)
+            m_stages[task.stage].tasks.push_back(task);
+        for (const Task& task : forwardTasks(m_shape))
+            m_stages[task.stage].forwardTasks.push_back(task);
+    }
+
+    Problems load(const ScheduledProgram& scheduled)
+    {
+        Problems problems;
+        for (std::size_t s = 0; s < m_stages.size(); ++s) {
+            Stage& stage = m_stages[s];
+            for (const ScheduledFunction& function : scheduled.stages[s].functions) {
+                const std::string& name = function.device.function.name;
+                auto loaded = LoadedFunction::load(function, stage.meshes, m_virtual, {.devices = stage.devices});
+                if (!loaded) {
+                    append(problems, loaded.error());
+                    continue;
+                }
+                const auto chunk = parseInteger(name.substr(std::min(name.size(), name.find('.') + 1))).value_or(0);
+                StageFunction& made = stage.functions.emplace_back();
+                made.name = name;
+                made.piece = static_cast<std::size_t>(chunk) * m_stages.size() + s;
+                made.loaded = *std::move(loaded);
+                bind(stage, made);
+            }
+        }
+        if (problems.empty())
+            makeMemory();
+        return problems;
+    }
+
+    // ---- arrays
+
+    struct Where {
+        std::size_t stage = 0;
+        std::size_t array = 0;
+    };
+
+    /// The first stage that has an array; a state that all stages have (a count of steps) is the same on all.
+    std::optional<Where> where(const std::string& name) const
+    {
+        for (std::size_t s = 0; s < m_stages.size(); ++s) {
+            const std::size_t array = m_stages[s].find(name, 0);
+            if (array != kNone && m_stages[s].arrays[array].kept == Kept::Always)
+                return Where{s, array};
+        }
+        return std::nullopt;
+    }
+
+    const Array& arrayAt(const Where& at) const { return m_stages[at.stage].arrays[at.array]; }
+
+    std::map<IndexBox, std::vector<std::int64_t>> piecesOf(const std::string& name) const
+    {
+        const Where at = *where(name);
+        const Stage& stage = m_stages[at.stage];
+        std::map<IndexBox, std::vector<std::int64_t>> pieces;
+        for (std::size_t position = 0; position < stage.devices.size(); ++position)
+            pieces[stage.boxOf(arrayAt(at), static_cast<std::int64_t>(position))].push_back(stage.devices[position]);
+        return pieces;
+    }
+
+    HostArray readSlot(std::size_t array, std::int64_t device, std::size_t slot) const
+    {
+        const PipelineDevice& from = m_devices[static_cast<std::size_t>(device)];
+        const Stage& stage = m_stages[from.stage];
+        const Array& what = stage.arrays[array];
+        const AlignedBytes& bytes = from.memory[array][slot];
+        return HostArray::fromBytes(what.local, std::span(bytes.data(), static_cast<std::size_t>(bytes.size())))
+            .slice(wholeBox(extentsOf(stage.boxOf(what, from.position))));
+    }
+
+    void writeSlot(std::size_t array, std::int64_t device, std::size_t slot, const HostArray& piece)
+    {
+        PipelineDevice& to = m_devices[static_cast<std::size_t>(device)];
+        HostArray local = HostArray::filled(m_stages[to.stage].arrays[array].local, 0.0);
+        local.assign(wholeBox(piece.type().shape), piece);
+        std::memcpy(to.memory[array][slot].data(), local.data(), static_cast<std::size_t>(local.bytes()));
+    }
+
+    void writePiece(const std::string& name, std::int64_t device, const HostArray& piece)
+    {
+        const PipelineDevice& to = m_devices[static_cast<std::size_t>(device)];
+        for (const Stage& stage : m_stages) { // all that have it, so that shared states stay the same
+            const std::size_t array = stage.find(name, 0);
+            if (array != kNone)
+                writeSlot(array, stage.devices[static_cast<std::size_t>(to.position)], 0, piece);
+        }
+    }
+
+    /// The whole of an array, of `slot`, from a stage's devices.
+    HostArray readWhole(const Stage& stage, std::size_t array, std::size_t slot) const
+    {
+        HostArray whole({stage.arrays[array].local.dtype, stage.arrays[array].whole});
+        for (std::size_t position = 0; position < stage.devices.size(); ++position)
+            whole.assign(stage.boxOf(stage.arrays[array], static_cast<std::int64_t>(position)),
+                readSlot(array, stage.devices[position], slot));
+        return whole;
+    }
+
+    HostArray read(const std::string& name) const
+    {
+        const Where at = *where(name);
+        return readWhole(m_stages[at.stage], at.array, 0);
+    }
+
+    void writeBatch(const HostArray& x, const HostArray& y)
+    {
+        writeInput(m_stages.front(), "x", 0, x);
+        writeInput(m_stages.back(), "y", lastPiece(), y);
+    }
+
+    // ---- running
+
+    Result<Done> initialise(const std::map<std::string, HostArray>& keys, const std::stop_token& stop)
+    {
+        for (Stage& stage : m_stages) {
+            const StageFunction* init = stage.function("init");
+            const Function& function = init->loaded->function();
+            for (std::size_t i = 0; i < function.arguments().size(); ++i) {
+                if (auto written = init->loaded->writeArgument(i, keys.at(function[function.arguments()[i]].name)); !written)
+                    return written;
+            }
+        }
+        return together({.stop = stop},
+            [this](PipelineDevice& device) -> Result<Done> { return call(device, *m_stages[device.stage].function("init"), 0); });
+    }
+
+    Result<Done> run(const RunOptions& options, bool trains)
+    {
+        Result<Done> done = together(options, [&](PipelineDevice& device) -> Result<Done> {
+            Stage& stage = m_stages[device.stage];
+            if (trains)
+                clearSums(device);
+            for (const Task& task : trains ? stage.tasks : stage.forwardTasks) {
+                if (m_virtual.stopFlag().isSet())
+                    return VirtualDevices::interrupted();
+                if (Result<Done> made = carryOut(device, task); !made)
+                    return made;
+            }
+            return Done{};
+        });
+        if (!done)
+            return done;
+        for (PipelineDevice& device : m_devices) {
+            if (trains) {
+                device.sentInAll.messages += device.sent.messages;
+                device.sentInAll.bytes += device.sent.bytes;
+            }
+            if (options.record)
+                std::swap(device.records, device.completeRecords);
+        }
+        if (options.record)
+            m_recordStart = m_start;
+        return done;
+    }
+
+    double mean(const std::string& name) const
+    {
+        const Stage& last = m_stages.back();
+        const std::size_t array = last.find(name, lastPiece());
+        double sum = 0.0;
+        for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch)
+            sum += readSlot(array, last.devices.front(), static_cast<std::size_t>(microbatch)).at(0);
+        return sum / static_cast<double>(m_shape.microbatches);
+    }
+
+    HostArray predictions() const
+    {
+        const Stage& last = m_stages.back();
+        const std::size_t array = last.find("predictions", lastPiece());
+        Shape shape = last.arrays[array].whole;
+        const std::int64_t rows = shape.front();
+        shape.front() *= m_shape.microbatches;
+        HostArray all({last.arrays[array].local.dtype, shape});
+        for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch) {
+            IndexBox box = wholeBox(last.arrays[array].whole);
+            box.front() = {microbatch * rows, (microbatch + 1) * rows};
+            all.assign(box, readWhole(last, array, static_cast<std::size_t>(microbatch)));
+        }
+        return all;
+    }
+
+    std::vector<Counted> countedCalls() const
+    {
+        std::vector<Counted> counted;
+        for (std::size_t s = 0; s < m_stages.size(); ++s) {
+            for (const StageFunction& function : m_stages[s].functions) {
+                if (function.name != "init")
+                    counted.push_back({s, function.name, function.loaded->countedCalls()});
+            }
+        }
+        return counted;
+    }
+
+    Transfers transfers() const
+    {
+        Transfers most;
+        for (const PipelineDevice& device : m_devices) {
+            if (device.sentInAll.bytes > most.bytes)
+                most = device.sentInAll;
+        }
+        return most;
+    }
+
+    PipelineRecords records() const
+    {
+        PipelineRecords records{m_shape, m_recordStart, {}, {}};
+        for (const Stage& stage : m_stages) {
+            PipelineRecords::StageFunctions& functions = records.stages.emplace_back();
+            functions.devices = stage.devices;
+            for (const StageFunction& function : stage.functions)
+                functions.byName[function.name] = function.loaded.get();
+        }
+        for (const PipelineDevice& device : m_devices)
+            records.tasks.push_back(&device.completeRecords);
+        return records;
+    }
+
+    std::int64_t bytesPerDevice() const
+    {
+        std::int64_t most = 0;
+        for (const Stage& stage : m_stages) {
+            std::int64_t arena = 0;
+            for (const StageFunction& function : stage.functions)
+                arena = std::max(arena, function.loaded->arenaBytes());
+            std::int64_t bytes = arena;
+            for (const Array& array : stage.arrays)
+                bytes += array.local.bytes() * static_cast<std::int64_t>(slotsOf(array));
+            most = std::max(most, bytes);
+        }
+        return most;
+    }
+
+private:
+    std::size_t lastPiece() const { return static_cast<std::size_t>(m_shape.pieces() - 1); }
+
+    std::size_t slotsOf(const Array& array) const
+    {
+        return array.kept == Kept::Always ? 1
+            : array.kept == Kept::Step    ? static_cast<std::size_t>(m_shape.microbatches)
+                                          : static_cast<std::size_t>(std::max<std::int64_t>(1, m_slots.slots[array.piece]));
+    }
+
+    std::size_t slotOf(const Array& array, std::size_t microbatch) const
+    {
+        return array.kept == Kept::Always ? 0
+            : array.kept == Kept::Step    ? microbatch
+                                          : static_cast<std::size_t>(m_slots.slotOf[array.piece][microbatch]);
+    }
+
+    /// Finds or declares the arrays that a function's arguments and results are.
+    void bind(Stage& stage, StageFunction& made) const
+    {
+        const DeviceFunction& device = made.loaded->scheduled().device;
+        const Function& function = device.function;
+        const auto arrayOf = [&](const std::string& name, ValueId value) {
+            std::size_t array = stage.find(name, made.piece);
+            if (array == kNone) {
+                array = stage.arrays.size();
+                stage.arrays.push_back({name, keptOf(name), made.piece, function[value].type, device.globalShapes[value.at()],
+                    *function[value].sharding});
+            }
+            assert(stage.arrays[array].local == function[value].type);
+            return array;
+        };
+        std::map<std::int32_t, std::size_t> arrayInBuffer;
+        const std::vector<std::int32_t>& bufferOf = made.loaded->scheduled().buffers.bufferOf;
+        for (std::size_t i = 0; i < function.arguments().size() && made.name != "init"; ++i) { // keys stay in the arena
+            const ValueId value = function.arguments()[i];
+            made.bindings.push_back({false, i, arrayOf(function[value].name, value)});
+            arrayInBuffer[bufferOf[value.at()]] = made.bindings.back().array;
+        }
+        for (std::size_t i = 0; i < function.results().size(); ++i) {
+            const bool isDonated = std::any_of(function.donations.begin(), function.donations.end(),
+                [i](const Donation& donation) { return donation.result == i; });
+            if (isDonated)
+                continue; // lies in the place of its argument
+            const ValueId value = function.results()[i];
+            const std::size_t array = arrayOf(function.resultNames[i], value);
+            const auto [first, isNew] = arrayInBuffer.emplace(bufferOf[value.at()], array);
+            if (isNew)
+                made.bindings.push_back({true, i, array});
+            else
+                made.repeated.push_back({first->second, array});
+        }
+    }
+
+    void makeMemory()
+    {
+        for (std::size_t s = 0; s < m_stages.size(); ++s) {
+            const Stage& stage = m_stages[s];
+            for (std::size_t position = 0; position < stage.devices.size(); ++position) {
+                PipelineDevice& device = m_devices[static_cast<std::size_t>(stage.devices[position])];
+                device.stage = s;
+                device.position = static_cast<std::int64_t>(position);
+                device.mailbox = m_virtual.makeMailbox();
+                device.place = [&device] { return device.awaited; };
+                for (const Array& array : stage.arrays) {
+                    device.memory.emplace_back();
+                    for (std::size_t slot = 0; slot < slotsOf(array); ++slot)
+                        device.memory.back().emplace_back(array.local.bytes());
+                }
+            }
+        }
+    }
+
+    void writeInput(const Stage& stage, const std::string& name, std::size_t piece, const HostArray& whole)
+    {
+        const std::size_t array = stage.find(name, piece);
+        const std::int64_t rows = stage.arrays[array].whole.front();
+        for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch) {
+            for (std::size_t position = 0; position < stage.devices.size(); ++position) {
+                IndexBox box = stage.boxOf(stage.arrays[array], static_cast<std::int64_t>(position));
+                box.front().start += microbatch * rows;
+                box.front().stop += microbatch * rows;
+                writeSlot(array, stage.devices[position], static_cast<std::size_t>(microbatch), whole.slice(box));
+            }
+        }
+    }
+
+    /// Runs something on every device of every stage, with all functions ready for it.
+    template <typename Work>
+    Result<Done> together(const RunOptions& options, const Work& work)
+    {
+        m_isRecording = options.record;
+        m_start = wallSeconds();
+        for (Stage& stage : m_stages) {
+            for (StageFunction& function : stage.functions)
+                function.loaded->begin(options);
+        }
+        Result<Done> done = m_virtual.run(
+            [&](std::int64_t number) -> Result<Done> {
+                PipelineDevice& device = m_devices[static_cast<std::size_t>(number)];
+                if (device.mailbox == nullptr)
+                    return Done{};
+                device.records.clear();
+                device.sent = {};
+                return work(device);
+            },
+            options.stop);
+        for (Stage& stage : m_stages) {
+            for (StageFunction& function : stage.functions)
+                function.loaded->end(done.has_value());
+        }
+        return done;
+    }
+
+    void clearSums(PipelineDevice& device) const
+    {
+        const Stage& stage = m_stages[device.stage];
+        for (std::size_t array = 0; array < stage.arrays.size(); ++array) {
+            AlignedBytes& bytes = device.memory[array].front();
+            if (stage.arrays[array].name.starts_with("acc.") && bytes.size() > 0)
+                std::memset(bytes.data(), 0, static_cast<std::size_t>(bytes.size()));
+        }
+    }
+
+    /// Runs a function on a device, with its arguments and results where the microbatch has them.
+    Result<Done> call(PipelineDevice& device, StageFunction& function, std::size_t microbatch)
+    {
+        const Stage& stage = m_stages[device.stage];
+        const auto memoryOf
+            = [&](std::size_t array) -> AlignedBytes& { return device.memory[array][slotOf(stage.arrays[array], microbatch)]; };
+        for (const Binding& binding : function.bindings) {
+            std::byte* at = memoryOf(binding.array).data();
+            if (binding.isResult)
+                function.loaded->placeResult(binding.index, device.position, at);
+            else
+                function.loaded->placeArgument(binding.index, device.position, at);
+        }
+        Result<Done> done = function.loaded->runOn(stage.devices[static_cast<std::size_t>(device.position)]);
+        for (const Repeated& repeated : function.repeated)
+            copyBytes(memoryOf(repeated.to), memoryOf(repeated.from));
+        return done;
+    }
+
+    std::int64_t numberOf(const PipelineDevice& device) const
+    {
+        return m_stages[device.stage].devices[static_cast<std::size_t>(device.position)];
+    }
+
+    Result<Done> carryOut(PipelineDevice& device, const Task& task)
+    {
+        const auto piece = static_cast<std::size_t>(m_shape.pieceOf(task));
+        TaskRecord record;
+        record.task = task;
+        record.began = wallSeconds();
+        const bool isBackward = task.kind == TaskKind::Backward;
+        const bool isUpdate = task.kind == TaskKind::Update;
+        if (!isUpdate && piece != (isBackward ? lastPiece() : 0)) {
+            if (Result<Done> done = receive(device, task, piece, isBackward); !done)
+                return done;
+        }
+        record.received = wallSeconds();
+        StageFunction& function = *m_stages[device.stage].function(task.function);
+        record.first = function.loaded->recordCount(device.position);
+        if (Result<Done> done = call(device, function, task.microbatch); !done)
+            return done;
+        record.last = function.loaded->recordCount(device.position);
+        record.computed = wallSeconds();
+        if (!isUpdate && piece != (isBackward ? 0 : lastPiece()))
+            record.bytes = send(device, task, piece, isBackward);
+        record.sent = wallSeconds();
+        if (m_isRecording)
+            device.records.push_back(std::move(record));
+        return Done{};
+    }
+
+    /// The device at the same position of the stage that has a piece.
+    PipelineDevice& peer(const PipelineDevice& device, std::size_t piece)
+    {
+        const Stage& stage = m_stages[piece % m_stages.size()];
+        return m_devices[static_cast<std::size_t>(stage.devices[static_cast<std::size_t>(device.position)])];
+    }
+
+    Result<Done> receive(PipelineDevice& device, const Task& task, std::size_t piece, bool isBackward)
+    {
+        const PipelineDevice& from = peer(device, isBackward ? piece + 1 : piece - 1);
+        const MessageTag tag{
+            numberOf(from), static_cast<std::int64_t>(piece), static_cast<std::int64_t>(task.microbatch), isBackward};
+        device.awaited = fmt::format("receiving the {} from device {} for stage {}", messageText(tag), tag.sender, device.stage);
+        AlignedBytes message;
+        if (!m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.place))
+            return VirtualDevices::interrupted();
+        const Stage& stage = m_stages[device.stage];
+        const std::size_t array = stage.find(isBackward ? "ct.out" : "in", piece);
+        AlignedBytes& to = device.memory[array][slotOf(stage.arrays[array], task.microbatch)];
+        assert(to.size() == message.size());
+        copyBytes(to, message);
+        return Done{};
+    }
+
+    std::int64_t send(PipelineDevice& device, const Task& task, std::size_t piece, bool isBackward)
+    {
+        const std::size_t next = isBackward ? piece - 1 : piece + 1;
+        const Stage& stage = m_stages[device.stage];
+        const std::size_t array = stage.find(isBackward ? "ct.in" : "out", piece);
+        AlignedBytes message = device.memory[array][slotOf(stage.arrays[array], task.microbatch)];
+        const std::int64_t bytes = message.size();
+        peer(device, next)
+            .mailbox->send(
+                {numberOf(device), static_cast<std::int64_t>(next), static_cast<std::int64_t>(task.microbatch), isBackward},
+                std::move(message));
+        ++device.sent.messages;
+        device.sent.bytes += bytes;
+        return bytes;
+    }
+
+    PipelineShape m_shape;
+    VirtualDevices& m_virtual;
+    SlotPlan m_slots;
+    std::vector<Stage> m_stages;
+    std::vector<PipelineDevice> m_devices; ///< by virtual device
+    bool m_isRecording = false;
+    double m_start = 0.0; ///< of the last run
+    double m_recordStart = 0.0; ///< of the last complete recorded one
+};
+
+LoadedPipeline::LoadedPipeline(std::unique_ptr<Implementation> implementation)
+    : m_implementation(std::move(implementation))
+{
+}
+
+LoadedPipeline::~LoadedPipeline() = default;
+
+Result<std::unique_ptr<LoadedPipeline>> LoadedPipeline::load(
+    const ScheduledProgram& scheduled, const Mesh& mesh, VirtualDevices& devices)
+{
+    auto implementation = std::make_unique<Implementation>(scheduled, mesh, devices);
+    if (Problems problems = implementation->load(scheduled); !problems.empty())
+        return problems;
+    return std::unique_ptr<LoadedPipeline>(new LoadedPipeline(std::move(implementation)));
+}
+
+bool LoadedPipeline::has(const std::string& array) const
+{
+    return m_implementation->where(array).has_value();
+}
+
+std::map<IndexBox, std::vector<std::int64_t>> LoadedPipeline::piecesOf(const std::string& array) const
+{
+    return m_implementation->piecesOf(array);
+}
+
+HostArray LoadedPipeline::readPiece(const std::string& array, std::int64_t device) const
+{
+    return m_implementation->readSlot(m_implementation->where(array)->array, device, 0);
+}
+
+void LoadedPipeline::writePiece(const std::string& array, std::int64_t device, const HostArray& piece)
+{
+    m_implementation->writePiece(array, device, piece);
+}
+
+HostArray LoadedPipeline::read(const std::string& array) const
+{
+    return m_implementation->read(array);
+}
+
+const TensorSharding& LoadedPipeline::layoutOf(const std::string& array) const
+{
+    return m_implementation->arrayAt(*m_implementation->where(array)).sharding;
+}
+
+Result<Done> LoadedPipeline::initialise(const std::map<std::string, HostArray>& keys, const std::stop_token& stop)
+{
+    return m_implementation->initialise(keys, stop);
+}
+
+void LoadedPipeline::writeBatch(const HostArray& x, const HostArray& y)
+{
+    m_implementation->writeBatch(x, y);
+}
+
+Result<Done> LoadedPipeline::run(const LoadedFunction::RunOptions& options)
+{
+    return m_implementation->run(options, true);
+}
+
+Result<Done> LoadedPipeline::runForward(const LoadedFunction::RunOptions& options)
+{
+    return m_implementation->run(options, false);
+}
+
+double LoadedPipeline::mean(const std::string& result) const
+{
+    return m_implementation->mean(result);
+}
+
+HostArray LoadedPipeline::predictions() const
+{
+    return m_implementation->predictions();
+}
+
+std::vector<LoadedPipeline::Counted> LoadedPipeline::countedCalls() const
+{
+    return m_implementation->countedCalls();
+}
+
+LoadedPipeline::Transfers LoadedPipeline::transfers() const
+{
+    return m_implementation->transfers();
+}
+
+Timeline LoadedPipeline::measured() const
+{
+    return measuredTimeline(m_implementation->records());
+}
+
+Timeline LoadedPipeline::virtualTimeline(const TaskSeconds& taskSeconds) const
+{
+    return replayedTimeline(m_implementation->records(), taskSeconds);
+}
+
+std::int64_t LoadedPipeline::bytesPerDevice() const
+{
+    return m_implementation->bytesPerDevice();
+}
+
+} // namespace meshwright

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/executor.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// A training step whose stages lie on groups of devices of their own and that runs by its task list: each stage's devices go through the
+/// stage's tasks one after the other, receive what a task needs from the stages beside them, and send on what it made. Sends do not wait.
+///
+/// Functions of a stage, by name (C: the chunk), each with the values that they share by the names of arguments and results:
+/// - "init": (keys..) -> the stage's arrays
+/// - "forward.C": (parameters.., "x" or "in", "y" on the last piece) -> "out", or "loss", "accuracy", "predictions" on the last piece; residuals
+/// - "backward.C": (what it reads of these, "ct.out" but on the last piece, "acc.NAME" sums of gradients) -> the sums, each donated, and "ct.in"
+/// - "update": (parameters.., states.., "acc.NAME") -> new ones, each donated
+/// Parameters, states, sums: one each. "x", "y", "loss", "accuracy", "predictions": one for each microbatch. All others: one for each microbatch
+/// that is between its forward and its backward task. "out" goes to "in" of the next piece, "ct.in" to "ct.out" of the one before, from
+/// position k of a stage to position k of the other, so they have the same layout.
+class LoadedPipeline {
+public:
+    /// `mesh` is that of all stages together; position k of it is virtual device k. Copies what it needs; `devices` must outlive it.
+    /// Problems: those of `LoadedFunction::load`.
+    static Result<std::unique_ptr<LoadedPipeline>> load(
+        const ScheduledProgram& scheduled, const Mesh& mesh, VirtualDevices& devices);
+    ~LoadedPipeline();
+
+    // ---- arrays that stay: parameters and states, between runs only; precondition: the name is one of them
+
+    bool has(const std::string& array) const;
+    std::map<IndexBox, std::vector<std::int64_t>> piecesOf(
+        const std::string& array) const; ///< and the virtual devices that hold each
+    HostArray readPiece(const std::string& array, std::int64_t device) const;
+    void writePiece(const std::string& array, std::int64_t device, const HostArray& piece);
+    HostArray read(const std::string& array) const; ///< the whole
+    const TensorSharding& layoutOf(const std::string& array) const;
+
+    // ---- running
+
+    /// Runs all stages' "init". `keys` are values of its arguments by name.
+    Result<Done> initialise(const std::map<std::string, HostArray>& keys, const std::stop_token& stop);
+
+    /// Cuts a batch into microbatches, and these to the devices.
+    void writeBatch(const HostArray& x, const HostArray& y);
+
+    /// One training step, or the forward tasks alone. Problems: as `LoadedFunction::run`.
+    Result<Done> run(const LoadedFunction::RunOptions& options);
+    Result<Done> runForward(const LoadedFunction::RunOptions& options);
+
+    /// Of the last run: the mean over microbatches of "loss" or "accuracy"; all rows of "predictions".
+    double mean(const std::string& result) const;
+    HostArray predictions() const;
+
+    // ---- what happened
+
+    /// Calls and payload in all training steps, by stage and function.
+    struct Counted {
+        std::size_t stage = 0;
+        std::string function;
+        std::vector<CountedCalls> calls;
+    };
+    std::vector<Counted> countedCalls() const;
+
+    /// Payload of one stage boundary: what a device has sent in all complete training steps.
+    struct Transfers {
+        std::int64_t messages = 0; ///< of the device that sends the most
+        std::int64_t bytes = 0;
+    };
+    Transfers transfers() const;
+
+    /// The last complete recorded step. Rows of every device: "compute", "collectives", "transfers".
+    Timeline measured() const;
+
+    /// The same with a core for every device: a task begins when its device is free and its message has come, which takes no time. With
+    /// `taskSeconds` each task takes that long instead of what was measured.
+    using TaskSeconds = std::function<double(const Task&)>;
+    Timeline virtualTimeline(const TaskSeconds& taskSeconds = {}) const;
+
+    /// Of the device that needs the most: its arrays, and the largest arena of its functions.
+    std::int64_t bytesPerDevice() const;
+
+private:
+    class Implementation;
+    explicit LoadedPipeline(std::unique_ptr<Implementation> implementation);
+    std::unique_ptr<Implementation> m_implementation;
+};
+
+} // namespace meshwright

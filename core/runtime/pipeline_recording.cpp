@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/pipeline_recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace meshwright {
+
+namespace {
+
+/// "forward, microbatch 3" or "backward, chunk 1, microbatch 3".
+std::string taskText(const Task& task, const PipelineShape& shape)
+{
+    if (task.kind == TaskKind::Update)
+        return "update";
+    return fmt::format("{}{}, microbatch {}", task.kind == TaskKind::Forward ? "forward" : "backward",
+        shape.chunks > 1 ? fmt::format(", chunk {}", task.chunk) : "", task.microbatch);
+}
+
+class PipelineWriter {
+public:
+    PipelineWriter(const PipelineRecords& records, Clock clock)
+        : m_records(records)
+        , m_timeline(clock)
+    {
+        for (std::size_t device = 0; device < records.tasks.size(); ++device) {
+            const auto id = static_cast<std::int64_t>(device);
+            const std::uint32_t compute = m_timeline.addRow(id, "compute");
+            const std::uint32_t collectives = m_timeline.addRow(id, "collectives");
+            m_rows.push_back({compute, collectives, m_timeline.addRow(id, "transfers")});
+        }
+    }
+
+    enum Row : std::size_t { Compute, Collectives, Transfers };
+
+    struct Piece {
+        std::int64_t device = 0;
+        Row row = Compute;
+        double start = 0.0;
+        double end = 0.0;
+        double cpu = 0.0;
+        std::string name;
+        SliceCategory category = SliceCategory::Compute;
+        std::int64_t bytes = 0;
+    };
+
+    /// Waiting that took no time is left out.
+    void add(const Piece& piece, const Task& task)
+    {
+        const bool isWaiting = piece.category == SliceCategory::Wait || piece.category == SliceCategory::WaitForCore;
+        if (isWaiting && piece.end <= piece.start)
+            return;
+        Slice slice;
+        slice.startSeconds = piece.start;
+        slice.durationSeconds = std::max(0.0, piece.end - piece.start);
+        slice.cpuSeconds = piece.cpu;
+        slice.bytes = piece.bytes;
+        slice.row = m_rows[static_cast<std::size_t>(piece.device)][piece.row];
+        slice.name = m_timeline.intern(piece.name);
+        slice.detail = m_timeline.intern(taskText(task, m_records.shape));
+        slice.category = piece.category;
+        m_timeline.add(slice);
+    }
+
+    Timeline finished()
+    {
+        m_timeline.sort();
+        return std::move(m_timeline);
+    }
+
+private:
+    const PipelineRecords& m_records;
+    Timeline m_timeline;
+    std::vector<std::array<std::uint32_t, 3>> m_rows; ///< by device
+};
+
+std::string receivedText(const Task& task)
+{
+    return task.kind == TaskKind::Forward ? "receive activation" : "receive gradient";
+}
+
+std::string sentText(const Task& task)
+{
+    return task.kind == TaskKind::Forward ? "send activation" : "send gradient";
+}
+
+using Row = PipelineWriter::Row;
+
+void addMeasured(PipelineWriter& writer, const PipelineRecords& records, const LoadedFunction& function, std::int64_t device,
+    std::int64_t position, const TaskRecord& task)
+{
+    const double zero = records.startSeconds;
+    for (std::size_t i = task.first; i < task.last; ++i) {
+        const Recorded& recorded = function.records(position)[i];
+        const RecordedInstruction& what = function.recordedInstructions()[recorded.instruction];
+        const CollectiveTimes& times = recorded.times;
+        const bool meets = what.collective != nullptr;
+        const Row row = meets ? Row::Collectives : Row::Compute;
+        const double asked = meets ? times.arrived : recorded.askedCore;
+        const double worked = meets ? times.moved : times.finished;
+        writer.add({device, row, asked - zero, times.started - zero, 0.0, what.name,
+                       meets ? SliceCategory::Wait : SliceCategory::WaitForCore, 0},
+            task.task);
+        writer.add({device, row, times.started - zero, worked - zero, times.cpuSeconds, what.name, what.category, what.bytes},
+            task.task);
+        if (meets)
+            writer.add(
+                {device, row, times.moved - zero, times.finished - zero, 0.0, what.name, SliceCategory::Wait, 0}, task.task);
+    }
+}
+
+/// Plays the tasks of all stages with a core for every device.
+class Replay {
+public:
+    Replay(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds)
+        : m_records(records)
+        , m_taskSeconds(taskSeconds)
+        , m_writer(records, Clock::Virtual)
+        , m_clock(records.tasks.size(), 0.0)
+        , m_next(records.stages.size(), 0)
+    {
+    }
+
+    Timeline run()
+    {
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (std::size_t stage = 0; stage < m_records.stages.size(); ++stage) {
+                while (m_next[stage] < tasksOf(stage) && play(stage)) {
+                    ++m_next[stage];
+                    moved = true;
+                }
+            }
+        }
+        return m_writer.finished();
+    }
+
+private:
+    std::size_t tasksOf(std::size_t stage) const { return recordsOf(stage, 0).size(); }
+
+    const std::vector<TaskRecord>& recordsOf(std::size_t stage, std::size_t position) const
+    {
+        return *m_records.tasks[static_cast<std::size_t>(m_records.stages[stage].devices[position])];
+    }
+
+    double& clockOf(std::size_t stage, std::size_t position)
+    {
+        return m_clock[static_cast<std::size_t>(m_records.stages[stage].devices[position])];
+    }
+
+    using Key = std::tuple<bool, std::int64_t, std::size_t, std::size_t>; // backward, piece, microbatch, position
+
+    /// The next task of a stage; false when its message has not been sent.
+    bool play(std::size_t stage)
+    {
+        const Task& task = recordsOf(stage, 0)[m_next[stage]].task;
+        const std::int64_t piece = m_records.shape.pieceOf(task);
+        const bool isBackward = task.kind == TaskKind::Backward;
+        const bool isUpdate = task.kind == TaskKind::Update;
+        const std::size_t members = m_records.stages[stage].devices.size();
+        if (!isUpdate && piece != (isBackward ? m_records.shape.pieces() - 1 : 0)) {
+            if (!m_sent.contains(Key{isBackward, piece, task.microbatch, 0}))
+                return false;
+            for (std::size_t position = 0; position < members; ++position) {
+                const double arrival = m_sent.at(Key{isBackward, piece, task.microbatch, position});
+                double& clock = clockOf(stage, position);
+                m_writer.add({m_records.stages[stage].devices[position], Row::Transfers, clock, arrival, 0.0, receivedText(task),
+                                 SliceCategory::Wait, 0},
+                    task);
+                clock = std::max(clock, arrival);
+            }
+        }
+        if (m_taskSeconds)
+            playInjected(stage, task);
+        else
+            playMeasured(stage, task);
+        if (!isUpdate && piece != (isBackward ? 0 : m_records.shape.pieces() - 1)) {
+            for (std::size_t position = 0; position < members; ++position) {
+                const double now = clockOf(stage, position);
+                m_sent[Key{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch, position}] = now;
+                m_writer.add({m_records.stages[stage].devices[position], Row::Transfers, now, now, 0.0, sentText(task),
+                                 SliceCategory::Transfer, recordsOf(stage, position)[m_next[stage]].bytes},
+                    task);
+            }
+        }
+        return true;
+    }
+
+    void playInjected(std::size_t stage, const Task& task)
+    {
+        const double seconds = m_taskSeconds(task);
+        for (std::size_t position = 0; position < m_records.stages[stage].devices.size(); ++position) {
+            double& clock = clockOf(stage, position);
+            m_writer.add({m_records.stages[stage].devices[position], Row::Compute, clock, clock + seconds, seconds, task.function,
+                             SliceCategory::Compute, 0},
+                task);
+            clock += seconds;
+        }
+    }
+
+    /// As `replayedTimeline` of one function: each instruction takes its CPU time, groups of collectives wait for their last member.
+    void playMeasured(std::size_t stage, const Task& task)
+    {
+        const auto& devices = m_records.stages[stage].devices;
+        const LoadedFunction& function = *m_records.stages[stage].byName.at(task.function);
+        const TaskRecord& first = recordsOf(stage, 0)[m_next[stage]];
+        for (std::size_t i = 0; i < first.last - first.first; ++i) {
+            const auto recorded = [&](std::size_t position) -> const Recorded& {
+                return function.records(static_cast<std::int64_t>(position))[recordsOf(stage, position)[m_next[stage]].first + i];
+            };
+            const RecordedInstruction& what = function.recordedInstructions()[recorded(0).instruction];
+            const std::size_t groups = what.collective == nullptr ? devices.size() : what.collective->groupCount();
+            const auto groupOf = [&](std::size_t position) {
+                return what.collective == nullptr ? position : what.collective->groupOf(static_cast<std::int64_t>(position));
+            };
+            std::vector<double> start(groups, 0.0);
+            std::vector<double> duration(groups, 0.0);
+            for (std::size_t position = 0; position < devices.size(); ++position) {
+                const std::size_t group = groupOf(position);
+                start[group] = std::max(start[group], clockOf(stage, position));
+                duration[group] = std::max(duration[group], recorded(position).times.cpuSeconds);
+            }
+            const Row row = what.collective == nullptr ? Row::Compute : Row::Collectives;
+            for (std::size_t position = 0; position < devices.size(); ++position) {
+                const std::size_t group = groupOf(position);
+                double& clock = clockOf(stage, position);
+                m_writer.add({devices[position], row, clock, start[group], 0.0, what.name, SliceCategory::Wait, 0}, task);
+                clock = start[group] + duration[group];
+                m_writer.add({devices[position], row, start[group], clock, recorded(position).times.cpuSeconds, what.name,
+                                 what.category, what.bytes},
+                    task);
+            }
+        }
+    }
+
+    const PipelineRecords& m_records;
+    const LoadedPipeline::TaskSeconds& m_taskSeconds;
+    PipelineWriter m_writer;
+    std::vector<double> m_clock; ///< by virtual device
+    std::vector<std::size_t> m_next; ///< by stage: tasks played
+    std::map<Key, double> m_sent;
+};
+
+bool isRecorded(const PipelineRecords& records)
+{
+    return std::any_of(records.tasks.begin(), records.tasks.end(), [](const auto* tasks) { return !tasks->empty(); });
+}
+
+} // namespace
+
+Timeline measuredTimeline(const PipelineRecords& records)
+{
+    if (!isRecorded(records))
+        return Timeline(Clock::Wall);
+    PipelineWriter writer(records, Clock::Wall);
+    const double zero = records.startSeconds;
+    for (const PipelineRecords::StageFunctions& stage : records.stages) {
+        for (std::size_t position = 0; position < stage.devices.size(); ++position) {
+            const std::int64_t device = stage.devices[position];
+            for (const TaskRecord& record : *records.tasks[static_cast<std::size_t>(device)]) {
+                const Task& task = record.task;
+                if (task.kind != TaskKind::Update)
+                    writer.add({device, Row::Transfers, record.began - zero, record.received - zero, 0.0, receivedText(task),
+                                   SliceCategory::Wait, 0},
+                        task);
+                addMeasured(
+                    writer, records, *stage.byName.at(task.function), device, static_cast<std::int64_t>(position), record);
+                if (record.bytes > 0)
+                    writer.add({device, Row::Transfers, record.computed - zero, record.sent - zero, record.sent - record.computed,
+                                   sentText(task), SliceCategory::Transfer, record.bytes},
+                        task);
+            }
+        }
+    }
+    return writer.finished();
+}
+
+Timeline replayedTimeline(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds)
+{
+    return isRecorded(records) ? Replay(records, taskSeconds).run() : Timeline(Clock::Virtual);
+}
+
+} // namespace meshwright

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/pipeline.h"
+#include "core/runtime/recording.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// What one device did for one task. Times are wall seconds.
+struct TaskRecord {
+    Task task;
+    double began = 0.0;
+    double received = 0.0; ///< what it needs from another stage is there
+    double computed = 0.0;
+    double sent = 0.0;
+    std::int64_t bytes = 0; ///< sent on
+    std::size_t first = 0; ///< the records of the task's function that belong to it: from here
+    std::size_t last = 0; ///< to before here
+};
+
+/// The last complete recorded step of a pipeline.
+struct PipelineRecords {
+    struct StageFunctions {
+        std::vector<std::int64_t> devices; ///< virtual ones, by position
+        std::map<std::string, const LoadedFunction*> byName;
+    };
+    PipelineShape shape;
+    double startSeconds = 0.0;
+    std::vector<StageFunctions> stages;
+    std::vector<const std::vector<TaskRecord>*> tasks; ///< by virtual device
+};
+
+/// Slices as they happened, from the start of the run.
+Timeline measuredTimeline(const PipelineRecords& records);
+
+/// The same run with a core for every device (see `LoadedPipeline::virtualTimeline`).
+Timeline replayedTimeline(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds);
+
+} // namespace meshwright

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/pipeline_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace meshwright {
+
+namespace {
+
+class StageOrder {
+public:
+    StageOrder(const PipelineShape& shape, std::int64_t stage)
+        : m_shape(shape)
+        , m_stage(stage)
+        , m_all(shape.chunks * shape.microbatches)
+    {
+        assert(shape.chunks == 1 || shape.microbatches % shape.stages == 0);
+    }
+
+    std::int64_t count() const { return m_all; }
+
+    /// Rounds of as many microbatches as there are stages go through the chunks one after the other.
+    Task forward(std::int64_t at) const
+    {
+        std::int64_t chunk = 0;
+        std::int64_t microbatch = at;
+        if (m_shape.chunks > 1) {
+            const std::int64_t round = at / (m_shape.stages * m_shape.chunks);
+            const std::int64_t within = at % (m_shape.stages * m_shape.chunks);
+            chunk = within / m_shape.stages;
+            microbatch = round * m_shape.stages + within % m_shape.stages;
+        }
+        return task(chunk, microbatch, TaskKind::Forward, "forward");
+    }
+
+    Task backward(std::int64_t at) const
+    {
+        const Task mirrored = forward(at);
+        return task(m_shape.chunks - 1 - static_cast<std::int64_t>(mirrored.chunk),
+            static_cast<std::int64_t>(mirrored.microbatch), TaskKind::Backward, "backward");
+    }
+
+    /// Forward tasks before the first backward one.
+    std::int64_t warmUp() const
+    {
+        if (m_shape.order == PipelineOrder::GPipe)
+            return m_all;
+        const std::int64_t behind = m_shape.stages - m_stage - 1;
+        return std::min(m_shape.chunks == 1 ? behind : 2 * behind + (m_shape.chunks - 1) * m_shape.stages, m_all);
+    }
+
+private:
+    Task task(std::int64_t chunk, std::int64_t microbatch, TaskKind kind, const char* name) const
+    {
+        return {static_cast<std::size_t>(m_stage), static_cast<std::size_t>(chunk), static_cast<std::size_t>(microbatch), kind,
+            fmt::format("{}.{}", name, chunk)};
+    }
+
+    const PipelineShape& m_shape;
+    std::int64_t m_stage;
+    std::int64_t m_all;
+};
+
+} // namespace
+
+std::vector<Task> pipelineTasks(const PipelineShape& shape)
+{
+    std::vector<Task> tasks;
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+        const StageOrder order(shape, stage);
+        std::int64_t forward = 0;
+        while (forward < order.warmUp())
+            tasks.push_back(order.forward(forward++));
+        for (std::int64_t backward = 0; backward < order.count(); ++backward) {
+            if (forward < order.count())
+                tasks.push_back(order.forward(forward++));
+            tasks.push_back(order.backward(backward));
+        }
+        tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, "update"});
+    }
+    return tasks;
+}
+
+std::vector<Task> forwardTasks(const PipelineShape& shape)
+{
+    std::vector<Task> tasks;
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+        const StageOrder order(shape, stage);
+        for (std::int64_t at = 0; at < order.count(); ++at)
+            tasks.push_back(order.forward(at));
+    }
+    return tasks;
+}
+
+SlotPlan slotPlan(const PipelineShape& shape, const std::vector<Task>& tasks)
+{
+    const auto pieces = static_cast<std::size_t>(shape.pieces());
+    SlotPlan plan;
+    plan.slotOf.assign(pieces, std::vector<std::int64_t>(static_cast<std::size_t>(shape.microbatches), 0));
+    plan.slots.assign(pieces, 0);
+    std::vector<std::vector<std::int64_t>> free(pieces);
+    for (const Task& task : tasks) {
+        const auto piece = static_cast<std::size_t>(shape.pieceOf(task));
+        if (task.kind == TaskKind::Forward) {
+            if (free[piece].empty())
+                free[piece].push_back(plan.slots[piece]++);
+            plan.slotOf[piece][task.microbatch] = free[piece].back();
+            free[piece].pop_back();
+        } else if (task.kind == TaskKind::Backward) {
+            free[piece].push_back(plan.slotOf[piece][task.microbatch]);
+        }
+    }
+    return plan;
+}
+
+} // namespace meshwright

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/schedule/schedule.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace meshwright {
+
+/// The tasks of one training step: stage after stage, of each stage in the order in which it takes them; at the end the stage's update.
+/// A task waits only for tasks that some order of all tasks has before it, so that stages which block in receiving never wait for each other
+/// in a circle. Functions are "forward.C" and "backward.C" with C the chunk, and "update".
+/// Source: the schedules of GPipe, PipeDream-flush and Megatron-LM (Narayanan et al., SC 21, arXiv 2104.04473, section 2.2).
+std::vector<Task> pipelineTasks(const PipelineShape& shape);
+
+/// The forward tasks alone, in the order in which each stage takes them.
+std::vector<Task> forwardTasks(const PipelineShape& shape);
+
+/// Where a microbatch's values are kept between its forward and its backward task on one piece: slots are taken anew when a backward task has
+/// freed them.
+struct SlotPlan {
+    std::vector<std::vector<std::int64_t>> slotOf; ///< by piece, by microbatch
+    std::vector<std::int64_t> slots; ///< by piece: the most microbatches that it holds at once
+};
+SlotPlan slotPlan(const PipelineShape& shape, const std::vector<Task>& tasks);
+
+} // namespace meshwright
