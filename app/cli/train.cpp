@@ -5,6 +5,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/text.h"
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/host_predict.h"
 #include "sim/report/results.h"
