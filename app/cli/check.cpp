@@ -3,7 +3,7 @@
 #include "app/cli/propagate_modes.h"
 #include "app/cli/verbs.h"
 
-#include "core/diagnose/lints.h"
+#include "core/diagnose/fix_program.h"
 #include "core/diagnose/peer_errors.h"
 #include "core/partition/partition.h"
 #include "core/study/arrays.h"
@@ -34,22 +34,6 @@ struct CheckedFile {
 
 // ---- programs
 
-Problems lintsOf(const PartitionedProgram& partitioned)
-{
-    Problems problems;
-    const DeviceStage& stage = partitioned.device.stages.front();
-    for (const Function& function : partitioned.propagated.functions) {
-        const DeviceFunction* device = stage.find(function.name);
-        if (device == nullptr || stage.meshes.empty())
-            continue;
-        Problems found = lintFunction({function, *device, stage.meshes});
-        for (Problem& problem : found)
-            problem.place.path = function.name + ": " + problem.place.path;
-        append(problems, std::move(found));
-    }
-    return problems;
-}
-
 /// What is wrong with a program: its text, then what propagation and partitioning find, then what its layouts waste.
 Problems problemsOfProgram(const std::string& text, const std::string& name)
 {
@@ -62,18 +46,15 @@ Problems problemsOfProgram(const std::string& text, const std::string& name)
     if (program->meshes.empty())
         return problems; // nothing to partition it over
     const auto partitioned = propagateAndPartition(*std::move(program));
-    append(problems, inFile(partitioned ? lintsOf(*partitioned) : partitioned.error(), name));
+    append(problems, inFile(partitioned ? lintProgram(*partitioned) : partitioned.error(), name));
     return problems;
 }
 
 // ---- studies
 
-/// What only shows when the step is laid out, in each of the study's phases. A study of very many arrays is not looked at so closely.
+/// What only shows when the step is laid out, in each of the study's phases.
 Problems problemsOfStep(const Study& study)
 {
-    constexpr std::size_t kMostArrays = 4000;
-    if (studyArrays(study).size() > kMostArrays)
-        return {};
     Problems problems;
     for (std::size_t phase = 0; phase < std::max<std::size_t>(1, study.phases.size()); ++phase) {
         const auto built = sim::buildPhase(study, phase);
@@ -81,10 +62,7 @@ Problems problemsOfStep(const Study& study)
             return built.error();
         if (phase == 0)
             append(problems, built->warnings);
-        const PartitionedProgram& partitioned = built->partitioned;
-        const DeviceStage& stage = partitioned.device.stages.front();
-        for (Problem& problem : lintStudy(
-                 study, {*partitioned.propagated.find(built->mainFunction), *stage.find(built->mainFunction), stage.meshes})) {
+        for (Problem& problem : sim::lintsOfPhase(study, *built)) {
             const bool known = std::any_of(problems.begin(), problems.end(),
                 [&](const Problem& other) { return other.id == problem.id && other.message == problem.message; });
             if (!known)
@@ -111,10 +89,22 @@ Problems problemsOfStudy(
     return problems;
 }
 
-/// Mends the text and writes it back to where it came from; standard input goes to standard output.
-std::string fixOne(const std::string& path, std::string text, CheckedFile& checked, Output& output)
+/// A program's text after its lints were mended; itself when there is nothing to mend. Nothing for one that cannot be read.
+Result<FixedText> fixedProgramText(const std::string& text, const std::string& name)
 {
-    auto fixed = fixedText(text, checked.name, [&](std::string_view edited) {
+    auto program = readProgram(text, name);
+    if (!program)
+        return program.error();
+    FixedProgram mended = fixedProgram(*std::move(program));
+    if (mended.fixed.empty())
+        return FixedText{text, {}, false};
+    return FixedText{writeProgram(mended.program), std::move(mended.fixed), true};
+}
+
+/// Mends the text and writes it back to where it came from; standard input goes to standard output.
+std::string fixOne(const std::string& path, std::string text, bool isProgram, CheckedFile& checked, Output& output)
+{
+    auto fixed = isProgram ? fixedProgramText(text, checked.name) : fixedText(text, checked.name, [&](std::string_view edited) {
         std::optional<Study> study;
         return problemsOfStudy(edited, checked.name, {}, study);
     });
@@ -146,12 +136,13 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, Outpu
         checked.problems = explicitProblems(*text, checked.name);
         return checked;
     }
-    if (isProgramText(path, *text)) {
-        checked.problems = problemsOfProgram(*text, checked.name);
+    const bool isProgram = isProgramText(path, *text);
+    if (options.fix)
+        *text = fixOne(path, *std::move(text), isProgram, checked, output);
+    if (isProgram) {
+        append(checked.problems, problemsOfProgram(*text, checked.name));
         return checked;
     }
-    if (options.fix)
-        *text = fixOne(path, *std::move(text), checked, output);
     append(checked.problems, problemsOfStudy(*text, checked.name, options.settings, checked.study));
     return checked;
 }

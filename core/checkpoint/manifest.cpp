@@ -126,12 +126,15 @@ private:
             return;
         }
         std::int64_t covered = 0;
+        bool tooMany = false;
         m_reader.list(json, "pieces", path, false, [&](const Json& piece, const std::string& piecePath) {
             array.pieces.push_back(readPiece(piece, piecePath, array.type));
-            covered += boxElements(array.pieces.back().box);
+            tooMany = __builtin_add_overflow(covered, boxElements(array.pieces.back().box), &covered) || tooMany;
         });
-        if (covered != *elements)
-            m_reader.wrong(path, fmt::format("the pieces have {} elements, the array has {}", covered, *elements));
+        if (tooMany || covered != *elements)
+            m_reader.wrong(path,
+                fmt::format(
+                    "the pieces have {} elements, the array has {}", tooMany ? "too many" : std::to_string(covered), *elements));
         m_checkpoint.arrays.push_back(std::move(array));
     }
 

@@ -28,7 +28,7 @@ public:
     std::vector<std::string> settingsFor(const Problem& problem) const
     {
         const std::string& path = problem.place.path;
-        if (m_study.mlp() == nullptr)
+        if (!m_study.trains())
             return {};
         if (problem.id == "MW1270")
             return batchOver(path.substr(path.find('.') + 1));

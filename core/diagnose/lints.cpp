@@ -83,7 +83,7 @@ public:
     {
     }
 
-    Problems lint()
+    std::vector<Lint> lint()
     {
         findUses();
         lintAxes();
@@ -92,14 +92,30 @@ public:
         lintStates();
         lintParameters();
         lintReducedGathers();
-        return std::move(m_problems);
+        return std::move(m_lints);
     }
 
 private:
-    void warn(const char* id, std::string message, std::string rule, std::string fix, const std::string& path,
-        Severity severity = Severity::Warning)
+    void warn(
+        const char* id, std::string message, std::string rule, std::string fix, const std::string& path, ProgramEdit edit = {})
     {
-        m_problems.push_back({id, std::move(message), std::move(fix), Place{{}, 0, 0, path}, severity, std::move(rule), {}});
+        m_lints.push_back(
+            {{id, std::move(message), std::move(fix), Place{{}, 0, 0, path}, Severity::Warning, std::move(rule), {}},
+                std::move(edit)});
+    }
+
+    /// An argument, and the result that takes its place where that has a layout of its own, in this one.
+    ProgramEdit placed(ValueId argument, const TensorSharding& layout) const
+    {
+        ProgramEdit edit;
+        const std::size_t index = m_function[argument].index;
+        edit.arguments.emplace_back(index, layout);
+        for (const Donation& pair : turnover()) {
+            const bool isAsked = pair.result < m_function.resultShardings.size() && m_function.resultShardings[pair.result];
+            if (pair.argument == index && isAsked)
+                edit.results.emplace_back(pair.result, layout);
+        }
+        return edit;
     }
 
     std::string layoutOfValue(ValueId value) const { return layoutText(*m_function[value].sharding, m_mesh); }
@@ -119,7 +135,7 @@ private:
     {
         for (const AxisWork& work : axisWork(m_deviceFunction, m_mesh)) {
             if (auto problem = axisProblem(work, m_mesh))
-                m_problems.push_back(*std::move(problem));
+                m_lints.push_back({*std::move(problem), {}});
         }
     }
 
@@ -127,15 +143,18 @@ private:
 
     void lintConstraints()
     {
+        std::size_t number = 0;
         forEachOp(m_function, [&](OpId id) {
             const Op& op = m_function[id];
-            if (op.kind == OpKind::ShardingConstraint && m_function[op.operands[0]].sharding
-                && m_function[op.results[0]].sharding)
-                lintConstraint(op);
+            if (op.kind != OpKind::ShardingConstraint)
+                return;
+            if (m_function[op.operands[0]].sharding && m_function[op.results[0]].sharding)
+                lintConstraint(op, number);
+            ++number;
         });
     }
 
-    void lintConstraint(const Op& op)
+    void lintConstraint(const Op& op, std::size_t number)
     {
         const ValueId result = op.results[0];
         const TensorSharding& before = *m_function[op.operands[0]].sharding;
@@ -151,7 +170,7 @@ private:
                 const bool again = had
                     && std::all_of(users.begin(), users.end(), [&](OpId user) { return shardsAgain(user, result, dim, axis); });
                 if (again)
-                    reportConstraint(op, m_mesh.axes()[i]);
+                    reportConstraint(op, m_mesh.axes()[i], number);
             }
         }
     }
@@ -202,7 +221,7 @@ private:
             || splits(op.operands, rule->operands, operand, factors, axis);
     }
 
-    void reportConstraint(const Op& op, const MeshAxis& axis)
+    void reportConstraint(const Op& op, const MeshAxis& axis, std::size_t number)
     {
         const std::string& origin = op.as<ConstraintAttributes>().origin;
         const ValueId result = op.results[0];
@@ -214,7 +233,8 @@ private:
                 layoutOfValue(result), name, axis.name),
             fmt::format("every device gathers {} and keeps {} of it", bytesText(gathered),
                 bytesText(gathered / static_cast<double>(axis.size))),
-            fmt::format("leave the constraint out, or let it keep \"{}\"", axis.name), origin.empty() ? name : origin);
+            fmt::format("leave the constraint out, or let it keep \"{}\"", axis.name), origin.empty() ? name : origin,
+            {{number}, {}, {}});
     }
 
     // ---- from step to step: MW1273
@@ -263,7 +283,8 @@ private:
                     bytesText(localBytesOf(m_function[argument])),
                     bytesText(static_cast<double>(
                         localBytes(m_function[argument].type.shape, byteSize(m_function[argument].type.dtype), *after)))),
-                fmt::format("give the result the layout of the argument: {}", layoutText(*before, m_mesh)), name);
+                fmt::format("give the result the layout of the argument: {}", layoutText(*before, m_mesh)), name,
+                {{}, {}, {{pair.result, *before}}});
         }
     }
 
@@ -302,8 +323,39 @@ private:
                 fmt::format("{} of state a device instead of {}", bytesText(bytesOf(state.type)),
                     bytesText(localBytesOf(value) / static_cast<double>(byteSize(value.type.dtype))
                         * static_cast<double>(byteSize(state.type.dtype)))),
-                fmt::format("leave its spec out, or give it the parameter's: {}", layoutOfValue(*parameter)), state.name);
+                fmt::format("leave its spec out, or give it the parameter's: {}", layoutOfValue(*parameter)), state.name,
+                placed(argument, *value.sharding));
         }
+    }
+
+    /// The largest dimension that divides, split by the axes that split the largest parameter.
+    ProgramEdit likeTheLargest(ValueId argument) const
+    {
+        AxisRefs axes;
+        double largest = 0.0;
+        for (const ValueId other : m_function.arguments()) {
+            const Value& value = m_function[other];
+            if (!isParameter(value) || isOptimizerState(value) || !value.sharding || bytesOf(value.type) <= largest)
+                continue;
+            const auto split = std::find_if(value.sharding->dims.begin(), value.sharding->dims.end(),
+                [](const DimSharding& dim) { return !dim.axes.empty(); });
+            if (split == value.sharding->dims.end())
+                continue;
+            largest = bytesOf(value.type);
+            axes = split->axes;
+        }
+        const Shape& shape = m_function[argument].type.shape;
+        std::size_t best = shape.size();
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+            if (shape[dim] % shardCount(axes) == 0 && (best == shape.size() || shape[dim] > shape[best]))
+                best = dim;
+        }
+        if (best == shape.size() || axes.empty())
+            return {};
+        TensorSharding layout = *m_function[argument].sharding;
+        layout.dims[best].axes = axes;
+        layout.replicated.clear();
+        return placed(argument, layout);
     }
 
     void lintParameters()
@@ -334,7 +386,7 @@ private:
                 fmt::format("\"{}\" ({}) is whole on each of the {} devices while others are sharded", value.name,
                     typeText(value.type), m_mesh.deviceCount()),
                 fmt::format("it takes {} of the {} of parameters on a device", bytesText(bytes), bytesText(held)),
-                "split it over an axis that its sharded neighbours use", value.name);
+                "split it over an axis that its sharded neighbours use", value.name, likeTheLargest(argument));
         }
     }
 
@@ -419,14 +471,22 @@ private:
     const Function& m_device;
     const Mesh& m_mesh;
     std::vector<std::vector<OpId>> m_users;
-    Problems m_problems;
+    std::vector<Lint> m_lints;
 };
 
 } // namespace
 
-Problems lintFunction(const LintedFunction& linted)
+std::vector<Lint> lintsOf(const LintedFunction& linted)
 {
     return Linter(linted).lint();
+}
+
+Problems lintFunction(const LintedFunction& linted)
+{
+    Problems problems;
+    for (Lint& lint : lintsOf(linted))
+        problems.push_back(std::move(lint.problem));
+    return problems;
 }
 
 } // namespace meshwright

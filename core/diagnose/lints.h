@@ -5,6 +5,9 @@
 #include "core/study/study.h"
 #include "core/support/result.h"
 
+#include <utility>
+#include <vector>
+
 namespace meshwright {
 
 /// A function whose layouts are looked at for waste: propagated, and as one device runs it.
@@ -14,6 +17,21 @@ struct LintedFunction {
     const std::vector<NamedMesh>& meshes; ///< not empty
 };
 
+/// What mends a lint in the program that was propagated, without a decision of its author: constraints that go (by their number in program
+/// order), and layouts of arguments and results.
+struct ProgramEdit {
+    std::vector<std::size_t> constraints;
+    std::vector<std::pair<std::size_t, TensorSharding>> arguments;
+    std::vector<std::pair<std::size_t, TensorSharding>> results;
+
+    bool empty() const { return constraints.empty() && arguments.empty() && results.empty(); }
+};
+
+struct Lint {
+    Problem problem;
+    ProgramEdit edit; ///< empty: nothing is known that mends it
+};
+
 /// What is allowed but surely not meant. All are warnings (notes, where little is lost), with the bytes or FLOPs that are lost in the rule.
 /// `place.path` is the value, or where the user wrote the layout.
 ///
@@ -21,6 +39,9 @@ struct LintedFunction {
 /// shards again, MW1273 an array whose layout changes from step to step, MW1274 an optimiser state that is pinned whole beside its sharded
 /// parameter, MW1275 a large parameter whole on every device beside sharded ones, MW1276 an array gathered only to be reduced (logits).
 Problems lintFunction(const LintedFunction& linted);
+
+/// The same, with what mends each.
+std::vector<Lint> lintsOf(const LintedFunction& linted);
 
 /// The same for one step of a study, with places in the study and, where a setting mends it, `fixSettings`.
 Problems lintStudy(const Study& study, const LintedFunction& step);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
+#include "core/diagnose/lints.h"
+#include "core/study/arrays.h"
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
@@ -231,6 +233,19 @@ Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
     return data;
 }
 
+Problems lintsOfPhase(const Study& study, const BuiltPhase& phase)
+{
+    constexpr std::size_t kMostArrays = 4000;
+    if (studyArrays(study).size() > kMostArrays)
+        return {};
+    const DeviceStage& stage = phase.partitioned.device.stages.front();
+    const Function* propagated = phase.partitioned.propagated.find(phase.mainFunction);
+    const DeviceFunction* device = stage.find(phase.mainFunction);
+    if (propagated == nullptr || device == nullptr || stage.meshes.empty())
+        return {};
+    return lintStudy(study, {*propagated, *device, stage.meshes});
+}
+
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
     if (!study.trains())
@@ -259,8 +274,8 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
     const RandomKey key = keyOfSeed(trainer.seed);
-    const auto keys = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key)
-                                                     : initKeys(*study.mlp(), *options, key);
+    const auto keys
+        = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key) : initKeys(*study.mlp(), *options, key);
     for (const auto& [name, own] : keys)
         trainer.initKeys.push_back(own);
     trainer.checkpoints = choices.checkpoints;

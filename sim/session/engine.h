@@ -60,6 +60,9 @@ struct TrainChoices {
     std::filesystem::path resume = {}; ///< a checkpoint, or a folder of them, to go on from; empty: from the first step
 };
 
+/// What the layouts of a phase waste (`lintStudy`), with places in the study. A study of very many arrays is not looked at so closely.
+Problems lintsOfPhase(const Study& study, const BuiltPhase& phase);
+
 /// The phases of a study, ready for a Trainer. Problems: those of `buildPhase`; MW1733 the model is a program file, which has no training.
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study);
 

@@ -117,6 +117,7 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
     if (!analysis->built)
         return analysis;
     append(analysis->problems, analysis->built->warnings);
+    append(analysis->problems, lintsOfPhase(*study, *analysis->built));
     analysis->arrays = arraysOf(*analysis->built);
     analysis->scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*analysis->built));
     if (!analysis->machine || stop.stop_requested())

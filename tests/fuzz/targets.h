@@ -21,6 +21,10 @@ void feedSettings(std::string_view text);
 void feedCatalogue(std::string_view text);
 void feedReport(std::string_view text);
 void feedTrainingResult(std::string_view text);
+void feedManifest(std::string_view text);
+void feedMessages(std::string_view text);
+void feedModelConfig(std::string_view text);
+void feedNpy(std::string_view bytes);
 void feedCsv(std::string_view text);
 void feedFlags(std::string_view text);
 

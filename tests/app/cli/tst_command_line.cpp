@@ -449,9 +449,10 @@ void TestCommandLine::explain()
 
 void TestCommandLine::explainMessages()
 {
-    const QByteArray log = "starting\n[spmd] Involuntary full rematerialization. The compiler was not able to go from sharding "
-                           "{devices=[2,1,4]<=[4,2]T(1,0)} to {devices=[1,8,1]<=[8]} without doing a full rematerialization of the tensor.\n"
-                           "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)\n";
+    const QByteArray log
+        = "starting\n[spmd] Involuntary full rematerialization. The compiler was not able to go from sharding "
+          "{devices=[2,1,4]<=[4,2]T(1,0)} to {devices=[1,8,1]<=[8]} without doing a full rematerialization of the tensor.\n"
+          "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)\n";
     const Outcome text = run({"explain", "-", "--mesh", "x=4,y=2", "--shape", "16x16x16"}, log);
     QCOMPARE(text.code, 0);
     QVERIFY(text.out.startsWith("line 2: XLA: involuntary full rematerialization\n"));
@@ -517,6 +518,12 @@ void TestCommandLine::checkLints()
     const Outcome program = run({"check", example("mlp.mlir")});
     QCOMPARE(program.code, 0);
     QVERIFY(program.out.endsWith("mlp.mlir: no problems\n"));
+    const Outcome fixedProgram = run({"check", "-", "--fix"},
+        "sdy.mesh @m = <[\"a\"=2]>\nfunc.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"a\"}, {}]>, "
+        "tf.aliasing_output = 0 : i32}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"a\"}]>}) {\n  %0 = "
+        "stablehlo.sine %w : tensor<8x8xf32>\n  return %0 : tensor<8x8xf32>\n}\n");
+    QVERIFY2(fixedProgram.err.contains("fixed MW1273"), fixedProgram.err);
+    QVERIFY2(fixedProgram.out.count("sdy.sharding = #sdy.sharding<@m, [{\"a\"}, {}]>") >= 2, fixedProgram.out);
     const Outcome broken = run({"check", "-"}, "func.func @main(%x: tensor<8xf32) {\n}\n");
     QCOMPARE(broken.code, 3);
     QVERIFY(broken.err.contains("standard input:3:1: error MW1320"));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/fix_program.h"
 #include "core/diagnose/lints.h"
 #include "core/study/edit_text.h"
 #include "core/text/program_text.h"
@@ -19,6 +20,8 @@ private Q_SLOTS:
     void studies();
     void programs_data();
     void programs();
+    void fixedPrograms_data();
+    void fixedPrograms();
     void manualComputations_data();
     void manualComputations();
     void examples_data();
@@ -227,6 +230,66 @@ void TestLints::programs()
     const DeviceStage& stage = partitioned->device.stages.front();
     const Problems problems = lintFunction({partitioned->propagated.functions.front(), stage.functions.front(), stage.meshes});
     QVERIFY2(idsOf(problems) == ids, qPrintable(tests::text(describe(problems))));
+}
+
+void TestLints::fixedPrograms_data()
+{
+    QTest::addColumn<QByteArray>("function");
+    QTest::addColumn<QString>("id");
+    QTest::addColumn<QString>("written"); // what is in the mended text
+    const QByteArray sharding = "{sdy.sharding = #sdy.sharding<@mesh, [";
+    QTest::newRow("a parameter that drifts")
+        << "(%w: tensor<8x8xf32> " + sharding
+            + "{\"a\"}, {\"b\"}]>, tf.aliasing_output = 0 : i32} loc(\"params['w']\")) -> "
+              "(tensor<8x8xf32> {jax.result_info = \"['w']\", sdy.sharding = #sdy.sharding<@mesh, [{\"b\"}, {\"a\"}]>}) {\n"
+              "%0 = stablehlo.sine %w : tensor<8x8xf32>\nreturn %0 : tensor<8x8xf32>\n}\n"
+        << "MW1273"
+        << "jax.result_info = \"['w']\", sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>";
+    QTest::newRow("gathered and split again")
+        << "(%x: tensor<8x8xf32> " + sharding + "{\"a\"}, {\"b\"}]>}, %y: tensor<8x8xf32> " + sharding
+            + "{\"a\"}, {\"b\"}]>}) -> tensor<8x8xf32> {\n%0 = stablehlo.sine %x : tensor<8x8xf32>\n%1 = sdy.sharding_constraint "
+              "%0 "
+              "<@mesh, [{\"a\"}, {}]> : tensor<8x8xf32>\n%2 = stablehlo.add %1, %y : tensor<8x8xf32>\nreturn %2 : "
+              "tensor<8x8xf32>\n}\n"
+        << "MW1272"
+        << "stablehlo.add %0, %arg1 :";
+    QTest::newRow("a whole parameter beside one that is not")
+        << "(%x: tensor<8x64xf32> " + sharding + "{\"a\"}, {}]>}, %v: tensor<64x64xf32> " + sharding
+            + "{}, {\"b\"}]>} loc(\"params['v']\"), %w: tensor<64x64xf32> " + sharding
+            + "{}, {}]>} loc(\"params['w']\")) -> tensor<8x64xf32> {\n"
+              "%0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<8x64xf32>, tensor<64x64xf32>) -> "
+              "tensor<8x64xf32>\n"
+              "%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<8x64xf32>, tensor<64x64xf32>) -> "
+              "tensor<8x64xf32>\n"
+              "return %1 : tensor<8x64xf32>\n}\n"
+        << "MW1275"
+        << "[{\"b\"}, {}]";
+    QTest::newRow("an axis that nothing uses is a decision") << "(%x: tensor<8x8xf32> " + sharding
+            + "{\"a\"}, {}]>}) -> tensor<8x8xf32> {\n%0 = stablehlo.sine %x : "
+              "tensor<8x8xf32>\nreturn %0 : tensor<8x8xf32>\n}\n"
+                                                             << ""
+                                                             << "";
+}
+
+/// What needs no decision is mended, and gone; the rest stays.
+void TestLints::fixedPrograms()
+{
+    QFETCH(QByteArray, function);
+    QFETCH(QString, id);
+    QFETCH(QString, written);
+    const QByteArray text = "module @m {\n  sdy.mesh @mesh = <[\"a\"=4, \"b\"=2]>\n  func.func public @main" + function + "}\n";
+    const auto program = readProgram(text.toStdString(), "program.mlir");
+    QVERIFY2(program, qPrintable(tests::described(program)));
+    const FixedProgram fixed = fixedProgram(*program);
+    QCOMPARE(idsOf(fixed.fixed), id);
+    const QString after = tests::text(writeProgram(fixed.program));
+    QVERIFY2(after.contains(written), qPrintable(after));
+    const auto again = readProgram(after.toStdString(), "fixed.mlir");
+    QVERIFY2(again, qPrintable(tests::described(again)));
+    const auto partitioned = propagateAndPartition(*again);
+    QVERIFY2(partitioned, qPrintable(tests::described(partitioned)));
+    const QString left = idsOf(lintProgram(*partitioned));
+    QVERIFY2(id.isEmpty() ? left == "MW1270" : !left.contains(id), qPrintable(left));
 }
 
 void TestLints::manualComputations_data()

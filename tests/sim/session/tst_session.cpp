@@ -16,6 +16,7 @@ class TestSession : public QObject {
 private Q_SLOTS:
     void goesAsFarAsTheStudyAllows_data();
     void goesAsFarAsTheStudyAllows();
+    void lintsAreProblems();
     void arraysHaveSpecsAndReasons();
     void remembersByContent();
     void forgetsTheOldest();
@@ -80,6 +81,28 @@ void TestSession::goesAsFarAsTheStudyAllows()
         QCOMPARE(QString::fromStdString(describe(analysis->problems)), QString());
     else
         QCOMPARE(QString::fromStdString(analysis->problems.at(0).id), problem);
+}
+
+/// What the layouts waste is said with the other problems, with what mends it.
+void TestSession::lintsAreProblems()
+{
+    const auto analysis = m_session.analyse(example("replicated.yaml"));
+    QVERIFY(analysis != nullptr && analysis->simulated != nullptr);
+    const auto lint = std::find_if(
+        analysis->problems.begin(), analysis->problems.end(), [](const Problem& problem) { return problem.id == "MW1270"; });
+    QVERIFY2(lint != analysis->problems.end(), describe(analysis->problems).c_str());
+    QCOMPARE(lint->severity, Severity::Warning);
+    QVERIFY(lint->place.line > 0 && !lint->fixSettings.empty());
+    sim::StudySource mended = analysis->source;
+    mended.settings.insert(mended.settings.end(), lint->fixSettings.begin(), lint->fixSettings.end());
+    const auto again = m_session.analyse(mended);
+    QVERIFY(std::none_of(
+        again->problems.begin(), again->problems.end(), [](const Problem& problem) { return problem.id == "MW1270"; }));
+
+    // A transformer's step too.
+    const auto transformer = m_session.analyse(example("transformer_digits.yaml", {"mesh.idle=2"}));
+    QVERIFY(std::any_of(transformer->problems.begin(), transformer->problems.end(),
+        [](const Problem& problem) { return problem.id == "MW1270" && problem.place.path == "mesh.idle"; }));
 }
 
 void TestSession::arraysHaveSpecsAndReasons()

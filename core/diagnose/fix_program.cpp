@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/diagnose/fix_program.h"
+
+#include "core/diagnose/lints.h"
+#include "core/program/transform.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+/// A lint, and the function that it is of.
+struct Found {
+    std::size_t function = 0;
+    Lint lint;
+};
+
+std::vector<Found> lintsIn(const PartitionedProgram& partitioned)
+{
+    std::vector<Found> found;
+    const DeviceStage& stage = partitioned.device.stages.front();
+    for (std::size_t f = 0; f < partitioned.propagated.functions.size(); ++f) {
+        const Function& function = partitioned.propagated.functions[f];
+        const DeviceFunction* device = stage.find(function.name);
+        if (device == nullptr || stage.meshes.empty())
+            continue;
+        for (Lint& lint : lintsOf({function, *device, stage.meshes})) {
+            lint.problem.place.path = function.name + ": " + lint.problem.place.path;
+            found.push_back({f, std::move(lint)});
+        }
+    }
+    return found;
+}
+
+/// The constraints of a function, in program order.
+std::vector<OpId> constraintsOf(const Function& function)
+{
+    std::vector<OpId> constraints;
+    forEachOp(function, [&](OpId id) {
+        if (function[id].kind == OpKind::ShardingConstraint)
+            constraints.push_back(id);
+    });
+    return constraints;
+}
+
+void apply(Function& function, const ProgramEdit& edit)
+{
+    const std::vector<OpId> constraints = constraintsOf(function);
+    for (const std::size_t number : edit.constraints) {
+        const OpId id = constraints[number];
+        replaceUses(function, function[id].results.front(), function[id].operands.front());
+        std::erase(function[function[id].block].ops, id);
+    }
+    for (const auto& [index, layout] : edit.arguments)
+        function[function.arguments()[index]].sharding = layout;
+    for (const auto& [index, layout] : edit.results) {
+        function.resultShardings.resize(function.results().size());
+        function.resultShardings[index] = layout;
+    }
+    function = compacted(std::move(function));
+}
+
+bool same(const Found& a, const Found& b)
+{
+    return a.function == b.function && a.lint.problem.id == b.lint.problem.id && a.lint.problem.message == b.lint.problem.message;
+}
+
+/// True when the lint is gone and nothing came in its place.
+bool mends(const Found& lint, const std::vector<Found>& before, const std::vector<Found>& after)
+{
+    return after.size() < before.size()
+        && std::none_of(after.begin(), after.end(), [&](const Found& each) { return same(each, lint); });
+}
+
+} // namespace
+
+Problems lintProgram(const PartitionedProgram& partitioned)
+{
+    Problems problems;
+    for (Found& found : lintsIn(partitioned))
+        problems.push_back(std::move(found.lint.problem));
+    return problems;
+}
+
+FixedProgram fixedProgram(Program program)
+{
+    FixedProgram fixed{std::move(program), {}};
+    for (bool again = true; again;) {
+        again = false;
+        const auto partitioned = propagateAndPartition(fixed.program);
+        if (!partitioned)
+            return fixed;
+        const std::vector<Found> before = lintsIn(*partitioned);
+        for (const Found& found : before) {
+            const Function& propagated = partitioned->propagated.functions[found.function];
+            Program mended = fixed.program;
+            Function& function = mended.functions[found.function];
+            if (found.lint.edit.empty() || constraintsOf(function).size() != constraintsOf(propagated).size())
+                continue;
+            apply(function, found.lint.edit);
+            const auto tried = propagateAndPartition(mended);
+            if (!tried || !mends(found, before, lintsIn(*tried)))
+                continue;
+            fixed.program = std::move(mended);
+            fixed.fixed.push_back(found.lint.problem);
+            again = true;
+            break;
+        }
+    }
+    return fixed;
+}
+
+} // namespace meshwright

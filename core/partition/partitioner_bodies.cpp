@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/partitioner.h"
+
+#include "core/partition/body_lowering.h"
+#include "core/partition/explicit_reshards.h"
+#include "core/partition/local_indexing.h"
+#include "core/partition/op_layout.h"
+#include "core/partition/reshard_passes.h"
+#include "core/partition/reshard_steps.h"
+#include "core/program/other_op.h"
+#include "core/program/shape_rules.h"
+#include "core/program/transform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace meshwright {
+
+/// A named computation is its ops.
+void Partitioner::partitionComputation(const Op& op)
+{
+    if (isManual(op))
+        return partitionManual(op);
+    const Block& body = m_source[op.bodies.front()];
+    for (std::size_t i = 0; i < op.operands.size(); ++i)
+        pass(op.operands[i], body.arguments[i], op);
+    partitionBlock(body);
+    m_builder.setPhase(op.phase);
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        pass(body.results[i], op.results[i], op);
+}
+
+/// Its body is what every device runs already, over the manual axes; along the others it is partitioned like everything else. Values
+/// inside are pieces of what lies outside, and belong to arrays of their own whose shapes are those in the text.
+void Partitioner::partitionManual(const Op& op)
+{
+    const ComputationAttributes& computation = op.as<ComputationAttributes>();
+    const Block& body = m_source[op.bodies.front()];
+    const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+    if (shardings.empty())
+        return;
+    const Mesh& mesh = meshOf(shardings.front());
+    const Manual outer = m_manual;
+    m_manual.mesh = shardings.front().mesh;
+    m_manual.axes.insert(m_manual.axes.end(), computation.manualAxes.begin(), computation.manualAxes.end());
+    std::sort(m_manual.axes.begin(), m_manual.axes.end());
+    const bool hasAutomatic = hasAutomaticAxes(mesh);
+
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        const TensorSharding layout = evened(layoutOnly(computation.inShardings[i]), globalShape(op.operands[i]));
+        const ValueId argument = body.arguments[i];
+        m_passed[argument] = op.operands[i];
+        ValueId local = obtain(op.operands[i], layout, op.phase, "manual_computation", fmt::format("in_sharding {}", i), true);
+        const TensorSharding inside = withoutManualAxes(layout, computation.manualAxes);
+        if (hasAutomatic) { // inside it may be moved, by what it is there
+            local = copied(local);
+            describe(local, inside, globalShape(argument));
+        }
+        m_versions[argument.at()].push_back({inside, local, op.phase, true});
+    }
+    partitionBlock(body);
+    m_builder.setPhase(op.phase);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        const TensorSharding layout = evened(layoutOnly(computation.outShardings[i]), globalShape(op.results[i]));
+        const ValueId local = obtain(body.results[i], withoutManualAxes(layout, computation.manualAxes), op.phase,
+            "manual_computation", fmt::format("out_sharding {}", i), true);
+        define(op.results[i], layout, copied(local));
+    }
+    m_manual = outer;
+}
+
+bool Partitioner::hasAutomaticAxes(const Mesh& mesh) const
+{
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        if (mesh.axes()[axis].size > 1
+            && !std::binary_search(m_manual.axes.begin(), m_manual.axes.end(), static_cast<std::int32_t>(axis)))
+            return true;
+    }
+    return false;
+}
+
+/// A value of its own for what a device has, as it lies somewhere else; buffers are shared where they can be.
+ValueId Partitioner::copied(ValueId local)
+{
+    return m_builder.add(OpKind::Reshape, {local}, ReshapeAttributes{m_device.function[local].type.shape});
+}
+
+/// A collective that the body says itself.
+void Partitioner::partitionBodyCollective(const Op& op)
+{
+    const Mesh& mesh = m_meshes[static_cast<std::size_t>(m_manual.mesh)].mesh;
+    const auto collective = bodyCollective(m_source, op, mesh);
+    if (!collective)
+        append(m_problems, collective.error());
+    else if (auto problem = crossesAutomaticAxes(*collective, op, m_manual.axes, mesh))
+        m_problems.push_back(*std::move(problem));
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        TensorSharding layout = declared(op.operands[i]);
+        layout.mesh = m_manual.mesh;
+        if (!m_problems.empty()) {
+            makeUp(op.results[i]);
+            continue;
+        }
+        for (const std::size_t dim : exchangedDims(*collective))
+            layout.dims[dim].axes.clear();
+        const ValueId operand = obtain(op.operands[i], layout, op.phase, std::string(opName(op)));
+        CollectiveAttributes attributes = loweredCollective(
+            *collective, mesh, localShape(globalShape(op.results[i]), layout), describeUnnamed(op.operands[i]));
+        define(op.results[i], layout, m_builder.add(collective->kind, {operand}, std::move(attributes)));
+    }
+}
+
+std::vector<std::size_t> Partitioner::exchangedDims(const BodyCollective& collective)
+{
+    switch (collective.kind) {
+    case OpKind::AllGather:
+        return {collective.join};
+    case OpKind::ReduceScatter:
+        return {collective.split};
+    case OpKind::AllToAll:
+        return {collective.split, collective.join};
+    default:
+        return {};
+    }
+}
+
+/// Something of the value's type, so that all problems are found.
+void Partitioner::makeUp(ValueId value)
+{
+    m_versions[value.at()].push_back(
+        {declared(value), m_builder.splat(localType(value, declared(value)), 0.0), m_builder.phase(), true});
+}
+
+/// Each device's id: its place in a list of all ids that is spread over the mesh.
+void Partitioner::partitionDeviceId(const Op& op)
+{
+    const Mesh& mesh = m_meshes[static_cast<std::size_t>(m_manual.mesh)].mesh;
+    TensorSharding spread = TensorSharding::replicatedOf(1);
+    spread.mesh = m_manual.mesh;
+    TensorSharding whole = spread;
+    std::vector<std::uint32_t> ids;
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+        ids.push_back(static_cast<std::uint32_t>(mesh.deviceAt(position)));
+    for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        if (mesh.axes()[axis].size > 1)
+            spread.dims.front().axes.push_back(wholeAxis(mesh, axis));
+    }
+    const Shape shape{mesh.deviceCount()};
+    ValueId id;
+    if (std::is_sorted(ids.begin(), ids.end()) && ids.front() == 0) {
+        id = m_builder.iota({DType::U32, {1}}, 0);
+    } else {
+        auto blob
+            = std::make_shared<const std::string>(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::uint32_t));
+        const ValueId all = m_builder.add(OpKind::Constant, {}, ConstantAttributes{{DType::U32, shape}, {std::move(blob)}});
+        describe(all, whole, shape);
+        CollectiveAttributes slice;
+        slice.axes = spread.dims.front().axes;
+        slice.perDim = {slice.axes};
+        id = m_builder.add(OpKind::AllSlice, {all}, std::move(slice));
+    }
+    describe(id, spread, shape);
+    TensorSharding scalar = TensorSharding::replicatedOf(0);
+    scalar.mesh = m_manual.mesh;
+    define(op.results.front(), scalar, m_builder.reshape(id, {}));
+}
+
+bool Partitioner::isZero(ValueId value) const
+{
+    OpId producer = m_source[value].producer;
+    if (producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim)
+        producer = m_source[m_source[producer].operands.front()].producer;
+    if (!producer.valid() || m_source[producer].kind != OpKind::Constant)
+        return false;
+    const auto& data = m_source[producer].as<ConstantAttributes>().data.value;
+    return data == ConstantData{0.0}.value || data == ConstantData{std::int64_t{0}}.value;
+}
+
+/// A carry that begins at zero, and to which the body only adds: it may stay a partial sum.
+bool Partitioner::onlyAccumulates(const Op& repeat, std::size_t carry) const
+{
+    const Block& body = m_source[repeat.bodies.front()];
+    const ValueId argument = body.arguments[carry];
+    const ValueId next = body.results[carry];
+    const OpId producer = m_source[next].producer;
+    if (!isZero(repeat.operands[carry]) || m_uses[argument.at()] != 1 || m_uses[next.at()] != 1 || !producer.valid()
+        || m_source[producer].kind != OpKind::Add)
+        return false;
+    const auto& operands = m_source[producer].operands;
+    return std::find(operands.begin(), operands.end(), argument) != operands.end();
+}
+
+/// The layout of a stacked array whose slices lie as `slice`: dimension 0 whole.
+TensorSharding Partitioner::stackedLayout(const TensorSharding& slice)
+{
+    TensorSharding stacked = slice;
+    stacked.dims.insert(stacked.dims.begin(), DimSharding{});
+    return stacked;
+}
+
+void Partitioner::partitionRepeat(const Op& op)
+{
+    const auto& attributes = op.as<RepeatAttributes>();
+    const Block& body = m_source[op.bodies.front()];
+    std::vector<ValueId> operands;
+    std::vector<TensorSharding> argumentLayouts;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        const TensorSharding layout = declared(body.arguments[i]);
+        const bool isStacked = i >= attributes.carries && i < attributes.carries + attributes.stacked;
+        operands.push_back(obtain(op.operands[i], isStacked ? stackedLayout(layout) : layout, op.phase, "repeat"));
+        argumentLayouts.push_back(layout);
+    }
+
+    const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
+    const std::vector<ValueId> locals = m_device.function[m_builder.block()].arguments;
+    for (std::size_t i = 0; i < locals.size(); ++i) {
+        define(body.arguments[i], argumentLayouts[i], locals[i]);
+        m_accumulates[body.arguments[i].at()] = i < attributes.carries && onlyAccumulates(op, i);
+    }
+    partitionBlock(body);
+    std::vector<ValueId> yielded;
+    std::vector<TensorSharding> layouts;
+    for (std::size_t i = 0; i < body.results.size(); ++i) {
+        TensorSharding layout = declared(body.results[i]);
+        if (i < attributes.carries)
+            layout = m_versions[body.arguments[i].at()].front().layout;
+        yielded.push_back(obtain(body.results[i], layout, phaseOf(body.results[i]), "the loop"));
+        layouts.push_back(i < attributes.carries ? layout : stackedLayout(layout));
+    }
+    m_builder.setResults(std::move(yielded));
+    const std::vector<ValueId> results = m_builder.endRepeat(repeat);
+    m_builder.setPhase(op.phase);
+    for (std::size_t i = 0; i < results.size(); ++i)
+        define(op.results[i], layouts[i], results[i]);
+}
+
+} // namespace meshwright

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/partition/partitioner.h"
+
+#include "core/partition/body_lowering.h"
+#include "core/partition/explicit_reshards.h"
+#include "core/partition/local_indexing.h"
+#include "core/partition/op_layout.h"
+#include "core/partition/reshard_passes.h"
+#include "core/partition/reshard_steps.h"
+#include "core/program/other_op.h"
+#include "core/program/shape_rules.h"
+#include "core/program/transform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace meshwright {
+
+void Partitioner::partitionBlock(const Block& block)
+{
+    for (const OpId id : block.ops) {
+        const Op& op = m_source[id];
+        m_builder.setPhase(op.phase);
+        if (op.kind == OpKind::Repeat)
+            partitionRepeat(op);
+        else if (op.kind == OpKind::ShardingConstraint)
+            partitionConstraint(op, "sharding_constraint", op.as<ConstraintAttributes>().origin);
+        else if (op.kind == OpKind::Reshard)
+            partitionConstraint(op, "reshard", {});
+        else if (isCollective(op.kind))
+            partitionCollective(op);
+        else if (op.kind == OpKind::PropagationBarrier || op.kind == OpKind::OptimizationBarrier)
+            partitionBarrier(op);
+        else if (op.kind == OpKind::Computation)
+            partitionComputation(op);
+        else if (m_manual.mesh >= 0 && isBodyCollective(op))
+            partitionBodyCollective(op);
+        else if (m_manual.mesh >= 0 && isPartitionId(op))
+            partitionDeviceId(op);
+        else if (!op.results.empty() && (isLeaf(op.results.front()) || isBroadcastScalar(op.results.front())))
+            continue; // made where it is needed
+        else if (!keepPartial(op))
+            partitionByRule(id);
+    }
+}
+
+void Partitioner::partitionConstraint(const Op& op, const char* consumer, const std::string& origin)
+{
+    const ValueId result = op.results.front();
+    const TensorSharding layout = declared(result);
+    alias(op, obtain(op.operands.front(), layout, op.phase, consumer, origin, true), layout);
+}
+
+/// A result is this value of the device function.
+void Partitioner::alias(ValueId result, Phase phase, ValueId local, const TensorSharding& layout)
+{
+    m_versions[result.at()].push_back({layout, local, phase, true});
+    if (m_device.function[local].name.empty())
+        m_device.function[local].name = m_source[result].name;
+}
+
+/// A collective on a whole array: the identity with another layout, or the sum of partial values.
+void Partitioner::partitionCollective(const Op& op)
+{
+    const ValueId operand = op.operands.front();
+    const ValueId result = op.results.front();
+    if (m_versions[operand.at()].empty())
+        obtain(operand, declared(operand), op.phase, opName(op.kind));
+    const Version from = m_versions[operand.at()].front();
+    const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
+    CollectiveAttributes attributes = op.as<CollectiveAttributes>();
+    if (attributes.pieces) {
+        m_problems.push_back({"MW1265",
+            fmt::format(
+                "{} in \"{}\" exchanges what devices have already: the program is one on shards", opName(op.kind), m_source.name),
+            "partition the program that it was made from"});
+        makeUp(result);
+        return;
+    }
+    TensorSharding to = declared(result);
+    to.unreducedKind = from.layout.unreducedKind;
+    to.unreduced = from.layout.unreduced;
+    if (reduces)
+        to.unreduced = withoutAxes(to.unreduced, attributes.axes);
+    if (op.kind == OpKind::AllReduce) {
+        attributes.axes = withoutAxes(from.layout.unreduced, to.unreduced);
+        if (attributes.axes.empty())
+            return alias(op, from.local, from.layout); // the whole value is the sum already
+    }
+    ReshardStep step = reshardStep(op.kind, std::move(attributes), {globalShape(operand), byteSize(m_source[operand].type.dtype)},
+        from.layout, meshOf(from.layout), to, meshOf(to));
+    step.attributes.kind = op.as<CollectiveAttributes>().kind;
+    define(result, to, m_builder.add(op.kind, {from.local}, std::move(step.attributes)));
+}
+
+/// Barriers are for compilers: on devices nothing is left of them but the layouts of their results.
+void Partitioner::partitionBarrier(const Op& op)
+{
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        pass(op.operands[i], op.results[i], op);
+}
+
+/// A value takes the place of another one, in the layout of the latter.
+void Partitioner::pass(ValueId from, ValueId to, const Op& op)
+{
+    const TensorSharding layout = declared(to);
+    alias(to, op.phase, obtain(from, layout, op.phase, opName(op.kind)), layout);
+}
+
+void Partitioner::partitionByRule(OpId id)
+{
+    const Op& op = m_source[id];
+    const auto rule = computableRule(m_source, id);
+    if (const auto* other = std::get_if<OtherAttributes>(&op.attributes); other != nullptr && isShardMapBorder(*other))
+        m_problems.push_back({"MW1241",
+            fmt::format("@{} in \"{}\" is the border of a shard_map in the form before Shardy; it is not partitioned",
+                callTarget(*other), m_source.name),
+            "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)"});
+    if (!rule) {
+        partitionWhole(op);
+        return;
+    }
+    const OpLayout layout = chooseOpLayout(m_source, id, *rule, meshOfOp(op));
+    std::vector<ValueId> operands;
+    std::vector<TensorSharding> wanted;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        wanted.push_back(layoutUnder(layout, rule->operands[i], *rule, m_source[op.operands[i]].sharding->mesh));
+        operands.push_back(obtain(op.operands[i], wanted.back(), op.phase, std::string(opName(op)), layout.reason));
+    }
+    std::vector<TensorSharding> layouts;
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        TensorSharding result = layoutUnder(layout, rule->results[i], *rule, m_source[op.results[i]].sharding->mesh);
+        for (const AxisRef& axis : layout.reduced)
+            result.unreduced.push_back(axis);
+        std::sort(result.unreduced.begin(), result.unreduced.end());
+        result.unreducedKind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
+        layouts.push_back(std::move(result));
+    }
+    if (!emitIndexed(op, operands, wanted, layouts, layout.reduced))
+        emitOp(op, std::move(operands), layouts);
+}
+
+/// Gathers and scatters along split dimensions, or of split updates. False for everything else, and for those that are computed as they are.
+bool Partitioner::emitIndexed(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
+    const std::vector<TensorSharding>& layouts, const AxisRefs& reduced)
+{
+    if (op.kind != OpKind::Gather && op.kind != OpKind::Scatter)
+        return false;
+    const bool isGather = op.kind == OpKind::Gather;
+    const IndexingDims& dims = isGather ? op.as<GatherAttributes>().dims : op.as<ScatterAttributes>().dims;
+    const Shape& whole = globalShape(op.operands.front());
+    const Shape slices = isGather ? op.as<GatherAttributes>().sliceSizes : scatteredSlices(dims, whole);
+    if (reduced.empty() && splitIndexedDims(wanted.front(), dims, whole, slices).empty())
+        return false;
+    m_builder.setPhase(op.phase);
+    LocalIndexing indexing(m_builder, meshOf(wanted.front()),
+        [this](ValueId value, const TensorSharding& layout, const Shape& shape) { describe(value, layout, shape); });
+    const auto operand = [&](std::size_t i) {
+        return LocalIndexing::Operand{operands[i], wanted[i], globalShape(op.operands[i])};
+    };
+    const OpAttributes local = localAttributes(op, operands, layouts);
+    const ValueId result = isGather ? indexing.gather(operand(0), operand(1), std::get<GatherAttributes>(local),
+                               op.as<GatherAttributes>(), layouts.front(), globalShape(op.results.front()))
+                                    : indexing.scatter(operand(0), operand(1), operands[2], std::get<ScatterAttributes>(local),
+                                        reduced, isZero(op.operands.front()));
+    define(op.results.front(), layouts.front(), result);
+    return true;
+}
+
+/// An op without a rule is computed by every device on whole arrays.
+void Partitioner::partitionWhole(const Op& op)
+{
+    std::vector<ValueId> operands;
+    const auto whole = [&](ValueId value) {
+        TensorSharding layout = TensorSharding::replicatedOf(globalShape(value).size());
+        layout.mesh = m_source[value].sharding->mesh;
+        return layout;
+    };
+    for (const ValueId operand : op.operands)
+        operands.push_back(
+            obtain(operand, whole(operand), op.phase, std::string(opName(op)), "it is computed on whole arrays only"));
+    std::vector<TensorSharding> layouts;
+    for (const ValueId result : op.results)
+        layouts.push_back(whole(result));
+    emitOp(op, std::move(operands), layouts);
+}
+
+void Partitioner::emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts)
+{
+    m_builder.setPhase(op.phase);
+    const std::vector<ValueId> results = op.bodies.empty()
+        ? m_builder.addMany(op.kind, operands, localAttributes(op, operands, layouts))
+        : emitWithBodies(op, operands, layouts);
+    for (std::size_t i = 0; i < results.size(); ++i)
+        define(op.results[i], layouts[i], results[i]);
+}
+
+/// Blocks are copied as they are: what they compute on is whole, or single elements.
+std::vector<ValueId> Partitioner::emitWithBodies(
+    const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts)
+{
+    const OpId id = m_builder.beginOp(op.kind, operands, localAttributes(op, operands, layouts));
+    std::vector<ValueId> mapping(m_source.values.size());
+    for (const BlockId body : op.bodies)
+        copyBody(m_builder, m_source, body, id, mapping);
+    for (std::size_t value = 0; value < mapping.size(); ++value) {
+        if (!mapping[value].valid())
+            continue;
+        TensorSharding layout = TensorSharding::replicatedOf(m_source.values[value].type.shape.size());
+        layout.mesh = m_source.values[value].sharding ? m_source.values[value].sharding->mesh : 0;
+        describe(mapping[value], layout, m_source.values[value].type.shape);
+    }
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        types.push_back(localType(op.results[i], layouts[i]));
+    return m_builder.endOp(id, types);
+}
+
+/// Attributes that name a shape name the local one on shards.
+OpAttributes Partitioner::localAttributes(
+    const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts) const
+{
+    OpAttributes attributes = op.attributes;
+    if (auto* other = std::get_if<OtherAttributes>(&attributes)) {
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            other->results[i] = localType(op.results[i], layouts[i]);
+        return attributes;
+    }
+    if (layouts.size() != 1)
+        return attributes;
+    const Shape shape = localShape(globalShape(op.results.front()), layouts.front());
+    if (auto* constant = std::get_if<ConstantAttributes>(&attributes)) {
+        assert(constant->data.isSplat() || layouts.front().isReplicated());
+        constant->type.shape = shape;
+    } else if (auto* iota = std::get_if<IotaAttributes>(&attributes)) {
+        iota->type.shape = shape;
+    } else if (auto* bits = std::get_if<RandomBitsAttributes>(&attributes)) {
+        bits->type.shape = shape;
+    } else if (auto* broadcast = std::get_if<BroadcastAttributes>(&attributes)) {
+        broadcast->shape = shape;
+    } else if (auto* reshape = std::get_if<ReshapeAttributes>(&attributes)) {
+        reshape->shape = shape;
+    } else if (auto* slice = std::get_if<SliceAttributes>(&attributes)) {
+        for (std::size_t dim = 0; dim < shape.size(); ++dim) { // what is split is not cut
+            if (shape[dim] != globalShape(op.results.front())[dim])
+                slice->limits[dim] = shape[dim];
+        }
+    } else if (auto* dynamic = std::get_if<DynamicSliceAttributes>(&attributes)) {
+        dynamic->sizes = shape;
+    } else if (auto* gather = std::get_if<GatherAttributes>(&attributes)) {
+        const Shape& from = m_device.function[operands.front()].type.shape;
+        for (std::size_t dim = 0; dim < from.size(); ++dim)
+            gather->sliceSizes[dim] = std::min(gather->sliceSizes[dim], from[dim]);
+    }
+    return attributes;
+}
+
+/// The partial layout in which a value exists, if its sum has not been made yet and nothing but one op uses it.
+const Version* Partitioner::partialVersion(ValueId value) const
+{
+    const auto& versions = m_versions[value.at()];
+    if (versions.size() != 1 || versions.front().layout.unreduced.empty()
+        || versions.front().layout.unreducedKind != ReduceKind::Sum)
+        return nullptr;
+    return m_uses[value.at()] == 1 ? &versions.front() : nullptr;
+}
+
+/// Adds two partial sums over the same axes as they are (one reduction instead of two), or a partial sum to a carry that only accumulates.
+bool Partitioner::keepPartial(const Op& op)
+{
+    if (op.kind != OpKind::Add)
+        return false;
+    const ValueId lhs = op.operands[0];
+    const ValueId rhs = op.operands[1];
+    const bool lhsAccumulates = m_accumulates[lhs.at()];
+    const bool rhsAccumulates = m_accumulates[rhs.at()];
+    if (lhsAccumulates != rhsAccumulates) {
+        const ValueId carry = lhsAccumulates ? lhs : rhs;
+        const Version* partial = partialVersion(lhsAccumulates ? rhs : lhs);
+        Version& accumulator = m_versions[carry.at()].front();
+        if (partial == nullptr || !samePlacement(partial->layout, accumulator.layout))
+            return false;
+        accumulator.layout.unreduced = partial->layout.unreduced;
+        m_device.function[accumulator.local].sharding = accumulator.layout;
+        return emitPartialSum(op);
+    }
+    const Version* a = partialVersion(lhs);
+    const Version* b = partialVersion(rhs);
+    return a != nullptr && b != nullptr && sameLayout(a->layout, b->layout) && emitPartialSum(op);
+}
+
+bool Partitioner::emitPartialSum(const Op& op)
+{
+    const Version& a = m_versions[op.operands[0].at()].front();
+    const Version& b = m_versions[op.operands[1].at()].front();
+    emitOp(op, {a.local, b.local}, {a.layout});
+    return true;
+}
+
+} // namespace meshwright
