@@ -116,7 +116,7 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
     if (times != nullptr)
         times->arrived = wallSeconds();
     if (meeting || group.members.size() == 1) {
-        self = {addresses[m_in.at()], addresses[m_out.at()], this};
+        self = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
         if (meeting && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place))
             return VirtualDevices::interrupted();
         for (std::size_t m = 0; m < group.members.size() && meeting; ++m) {
@@ -137,7 +137,7 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
     } else {
         Rendezvous alone; // touches nobody else's memory, so it needs no seat in the group
         alone.devices = {device};
-        alone.members = {{addresses[m_in.at()], addresses[m_out.at()], this}};
+        alone.members = {{addresses[m_in.at()], addresses[m_out.at()], addresses, this}};
         move(alone, 0);
     }
     if (times != nullptr) {
@@ -278,6 +278,60 @@ protected:
 private:
     TensorType m_type;
     Combiner m_combiner;
+};
+
+/// An all-reduce whose sum goes on through an element-wise pass at once: this member combines its slice block by block, does the pass on
+/// each block with its own operands, which are everybody's, and stores the results on all members.
+class UpdatingAllReduce final : public Collective {
+public:
+    UpdatingAllReduce(const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table,
+        std::unique_ptr<const CollectiveUpdate> update)
+        : Collective(function, op, positions, table)
+        , m_type(function.function[m_in].type)
+        , m_combiner(function.function[op].as<CollectiveAttributes>().kind, m_type.dtype)
+        , m_update(std::move(update))
+    {
+    }
+
+protected:
+    void move(const Rendezvous& group, std::size_t member) const override
+    {
+        constexpr std::int64_t kBlock = 4096; // sums and operands of a block stay in the first- and second-level cache
+        alignas(64) std::byte sums[kBlock * 8];
+        const StopFlag& stop = m_devices.stopFlag();
+        const auto members = static_cast<std::int64_t>(group.members.size());
+        const std::int64_t width = byteSize(m_type.dtype);
+        const std::int64_t total = m_type.elements();
+        const std::int64_t grain = m_update->kernel->grain();
+        const std::int64_t block = std::max(grain, kBlock / grain * grain);
+        assert(block <= kBlock);
+        const std::int64_t slice = ceilDiv(ceilDiv(total, members), grain) * grain;
+        const std::int64_t end = std::min(total, slice * static_cast<std::int64_t>(member + 1));
+        const Rendezvous::Member& self = group.members[member];
+        Scratch scratch;
+        for (std::int64_t first = slice * static_cast<std::int64_t>(member); first < end && !stop.isSet(); first += block) {
+            const std::int64_t last = std::min(end, first + block);
+            m_combiner.run(
+                group.members.size(), last - first, stop, [&](std::size_t m) { return group.members[m].in + first * width; },
+                [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
+                    std::memcpy(sums + offset, tile, static_cast<std::size_t>(bytes));
+                });
+            m_update->kernel->run(self.addresses, scratch, stop, {first, last, sums});
+            for (const CollectiveUpdate::Output& output : m_update->outputs) {
+                const std::byte* made = self.addresses[output.value.at()] + first * output.width;
+                for (const Rendezvous::Member& other : group.members) {
+                    std::byte* target = other.addresses[output.value.at()] + first * output.width;
+                    if (target != made)
+                        std::memcpy(target, made, static_cast<std::size_t>((last - first) * output.width));
+                }
+            }
+        }
+    }
+
+private:
+    TensorType m_type;
+    Combiner m_combiner;
+    std::unique_ptr<const CollectiveUpdate> m_update;
 };
 
 /// A rectangle that a device takes from a member's operand into its own result.
@@ -516,9 +570,13 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Collective>> Collective::create(
-    const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
+    const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table,
+    std::unique_ptr<const CollectiveUpdate> update)
 {
     const OpKind kind = function.function[id].kind;
+    assert(update == nullptr || kind == OpKind::AllReduce);
+    if (update != nullptr)
+        return std::unique_ptr<Collective>(new UpdatingAllReduce(function, id, positions, table, std::move(update)));
     if (kind == OpKind::AllReduce)
         return std::unique_ptr<Collective>(new AllReduce(function, id, positions, table));
     if (kind == OpKind::ReduceScatter)

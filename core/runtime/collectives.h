@@ -43,6 +43,7 @@ struct Rendezvous {
     struct alignas(64) Member {
         const std::byte* in = nullptr;
         std::byte* out = nullptr;
+        Addresses addresses; ///< of everything that it holds
         const class Collective* collective = nullptr; ///< that it has arrived at
     };
     std::vector<std::int64_t> devices; ///< in the group's order
@@ -85,15 +86,25 @@ struct CollectiveTimes {
     double cpuSeconds = 0.0; ///< of the thread, while it moved data
 };
 
+/// What an all-reduce's members go on to do with each stretch of the sum (see `Instruction::update`).
+struct CollectiveUpdate {
+    std::unique_ptr<const StretchKernel> kernel;
+    struct Output {
+        ValueId value;
+        std::int64_t width = 0; ///< bytes of an element
+    };
+    std::vector<Output> outputs; ///< what the kernel stores, which all members then get
+};
+
 /// One collective op, as every device of its function runs it. Data is moved between the devices' own buffers, each device moving (or
 /// reducing) one share straight from where it lies to where it belongs; reductions go in the order of the group, so that their
 /// bits depend on nothing else. No copies in between.
 /// Source of the algorithm: the direct exchange that shared memory allows, instead of the rings and trees of distributed memory.
 class Collective {
 public:
-    /// Problems: MW1511 the layouts of operand and result do not fit the op's groups.
-    static Result<std::unique_ptr<Collective>> create(
-        const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table);
+    /// `update`, which may be null, is for an all-reduce. Problems: MW1511 the layouts of operand and result do not fit the op's groups.
+    static Result<std::unique_ptr<Collective>> create(const DeviceFunction& function, OpId op, const DevicePositions& positions,
+        RendezvousTable& table, std::unique_ptr<const CollectiveUpdate> update = nullptr);
     virtual ~Collective() = default;
 
     /// Does this device's part. Members may come with collectives of functions of their own, as long as these have the same op, attributes,

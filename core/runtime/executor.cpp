@@ -627,12 +627,23 @@ private:
     std::vector<Ready> readyList(const std::vector<Instruction>& instructions, Problems& problems)
     {
         std::vector<Ready> list;
-        for (const Instruction& instruction : instructions)
-            list.push_back(readyOf(instruction, problems));
+        for (auto at = instructions.begin(); at != instructions.end(); ++at)
+            list.push_back(readyOf(*at, at->kind == InstructionKind::CollectiveStart ? doneOf(at, instructions.end()) : *at, problems));
         return list;
     }
 
-    Ready readyOf(const Instruction& instruction, Problems& problems)
+    /// The end of the collective that starts here.
+    static const Instruction& doneOf(std::vector<Instruction>::const_iterator start, std::vector<Instruction>::const_iterator end)
+    {
+        const auto done = std::find_if(start, end, [&](const Instruction& other) {
+            return other.kind == InstructionKind::CollectiveDone && other.ops == start->ops;
+        });
+        assert(done != end);
+        return *done;
+    }
+
+    /// What the devices do for an instruction; `done` is the end of the collective that it starts, else the instruction itself.
+    Ready readyOf(const Instruction& instruction, const Instruction& done, Problems& problems)
     {
         Ready ready;
         ready.kind = instruction.kind;
@@ -645,14 +656,15 @@ private:
             ready.body = readyList(instruction.body, problems);
             return ready;
         }
-        if (!isTileOp(op.kind)
+        if (!isTileOp(op.kind) && done.update.empty()
             && std::none_of(op.results.begin(), op.results.end(), [this](ValueId result) { return isInMemory(result); })) {
             ready.kind = InstructionKind::CollectiveDone; // nobody reads what it makes: nothing to do, on any device
             return ready;
         }
-        ready.description = describe(instruction);
+        ready.description = describe(done);
         if (isCollective(op.kind)) {
-            auto made = Collective::create(m_scheduled.device, instruction.ops.back(), m_positions, *m_meeting);
+            auto made
+                = Collective::create(m_scheduled.device, instruction.ops.back(), m_positions, *m_meeting, updateOf(done));
             if (!made) {
                 append(problems, made.error());
                 return ready;
@@ -668,6 +680,20 @@ private:
         }
         addKernels(instruction, ready, problems);
         return ready;
+    }
+
+    std::unique_ptr<const CollectiveUpdate> updateOf(const Instruction& done) const
+    {
+        if (done.update.empty())
+            return nullptr;
+        auto update = std::make_unique<CollectiveUpdate>();
+        const KernelSite site{function(), [](ValueId) { return PieceOfWhole{}; }}; // such a pass has no part that knows its place
+        update->kernel = makeStretchKernel(
+            site, done.update, done.writes, [this](ValueId value) { return isInMemory(value); },
+            function()[done.ops.front()].results.front());
+        for (const ValueId value : done.writes)
+            update->outputs.push_back({value, byteSize(function()[value].type.dtype)});
+        return update;
     }
 
     /// One kernel for all devices, unless it makes something that depends on where the device stands.

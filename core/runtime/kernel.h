@@ -37,6 +37,26 @@ public:
     virtual void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const = 0;
 };
 
+/// A pass of tile ops on one shape that can do any stretch of its elements, with one operand that lies elsewhere: what a collective combines
+/// before the pass goes on with it. Threads may share it.
+class StretchKernel {
+public:
+    /// One operand's elements first .. last - 1.
+    struct Window {
+        std::int64_t first = 0;
+        std::int64_t last = 0;
+        const std::byte* data = nullptr; ///< of element `first`
+    };
+
+    virtual ~StretchKernel() = default;
+
+    /// Stretches begin at multiples of this.
+    virtual std::int64_t grain() const = 0;
+
+    /// Computes the window's elements of all that the pass stores.
+    virtual void run(Addresses addresses, Scratch& scratch, const StopFlag& stop, const Window& window) const = 0;
+};
+
 /// The piece that is the whole.
 PieceOfWhole wholePiece(const Shape& shape);
 
@@ -49,6 +69,11 @@ bool isTileOp(OpKind kind);
 /// Preconditions: the ops are verified; several ops are all tile ops, in program order; no collective, transfer or Repeat.
 std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
     const std::function<bool(ValueId)>& isInMemory);
+
+/// The pass of `ops` over stretches; `windowed` is the operand that a window gives. Preconditions: as `makeKernel`; the ops are element-wise on
+/// one shape, read `windowed` element by element, and spread nothing that they make themselves but constants.
+std::unique_ptr<const StretchKernel> makeStretchKernel(const KernelSite& site, std::span<const OpId> ops,
+    std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory, ValueId windowed);
 
 /// Nothing, or why the runtime cannot run a function.
 /// Problems: MW1501 an op between pipeline stages, one that a pass should have replaced, one that is analysed only, elements of a type

@@ -174,6 +174,13 @@ struct Stage {
     std::int64_t registerBytes = 0;
 };
 
+/// The elements that a run of a stage computes, and the memory, if any, of which only these are there.
+struct Stretch {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    std::size_t windowed = kNone;
+};
+
 class TileKernel final : public Kernel {
 public:
     void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const override;
@@ -181,9 +188,10 @@ public:
     std::vector<Memory> memories;
     std::vector<Stage> stages;
 
-private:
-    void runStage(
-        const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch, const StopFlag& stop) const;
+    /// Where each memory lies.
+    std::vector<std::byte*> places(Addresses addresses, Scratch& scratch) const;
+    void runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch, const StopFlag& stop,
+        const Stretch& stretch) const;
 };
 
 bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::int64_t bBytes)
@@ -191,7 +199,7 @@ bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::i
     return std::less<>{}(a, b + bBytes) && std::less<>{}(b, a + aBytes);
 }
 
-void TileKernel::run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const
+std::vector<std::byte*> TileKernel::places(Addresses addresses, Scratch& scratch) const
 {
     std::vector<std::byte*> at(memories.size());
     for (std::size_t i = 0; i < memories.size(); ++i) {
@@ -202,8 +210,15 @@ void TileKernel::run(Addresses addresses, Scratch& scratch, const StopFlag& stop
             at[i] = const_cast<std::byte*>(memory.table.data()); // never written
         else
             at[i] = scratch.allocate(memory.type.bytes());
-        assert(at[i] != nullptr || memory.type.bytes() == 0);
     }
+    return at;
+}
+
+void TileKernel::run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const
+{
+    std::vector<std::byte*> at = places(addresses, scratch);
+    for (std::size_t i = 0; i < memories.size(); ++i)
+        assert(at[i] != nullptr || memories[i].type.bytes() == 0);
     // An input whose place a result takes is safe only where both move along with the same tiles; else the input is saved first.
     for (std::size_t i = 0; i < memories.size(); ++i) {
         if (memories[i].writtenIn != kNone || memories[i].kind != Memory::Kind::Value)
@@ -230,22 +245,24 @@ void TileKernel::run(Addresses addresses, Scratch& scratch, const StopFlag& stop
         }
     }
     for (std::size_t s = 0; s < stages.size(); ++s)
-        runStage(stages[s], s, at, scratch, stop);
+        runStage(stages[s], s, at, scratch, stop, {0, stages[s].elements, kNone});
     scratch.reset();
 }
 
-void TileKernel::runStage(
-    const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch, const StopFlag& stop) const
+void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch,
+    const StopFlag& stop, const Stretch& stretch) const
 {
-    if (stage.elements == 0)
+    if (stretch.first == stretch.last)
         return;
     std::byte* registers = scratch.allocate(stage.registerBytes);
     std::vector<std::byte*> base(stage.slots.size());
     std::vector<std::int64_t> advance(stage.slots.size(), 0); // bytes for each element
+    std::vector<std::int64_t> origin(stage.slots.size(), 0); // the element that lies at the base
     for (std::size_t i = 0; i < stage.slots.size(); ++i) {
         const Slot& slot = stage.slots[i];
         base[i] = slot.memory == kNone ? registers + slot.offset : at[slot.memory];
         advance[i] = slot.memory == kNone ? 0 : slot.width;
+        origin[i] = slot.memory != kNone && slot.memory == stretch.windowed ? stretch.first : 0;
     }
     // A result is computed in its place, unless that place is an operand which a later step still reads.
     std::vector<bool> deferred(stage.outputs.size(), true);
@@ -272,12 +289,12 @@ void TileKernel::runStage(
     }
 
     std::vector<std::byte*> cursor = base;
-    for (std::int64_t first = 0; first < stage.elements && !stop.isSet();) {
-        std::int64_t count = std::min(stage.tile, stage.elements - first);
+    for (std::int64_t first = stretch.first; first < stretch.last && !stop.isSet();) {
+        std::int64_t count = std::min(stage.tile, stretch.last - first);
         if (stage.runLength > 0)
             count = std::min(count, stage.runLength - first % stage.runLength);
         for (std::size_t i = 0; i < base.size(); ++i)
-            cursor[i] = base[i] + advance[i] * first;
+            cursor[i] = base[i] + advance[i] * (first - origin[i]);
         for (const Gather& g : stage.gathers) {
             if (g.direct) {
                 std::int64_t rest = first;
@@ -333,7 +350,7 @@ public:
         finish();
     }
 
-    std::unique_ptr<const Kernel> take() { return std::move(m_kernel); }
+    std::unique_ptr<const TileKernel> take() { return std::move(m_kernel); }
 
 private:
     struct Home {
@@ -832,6 +849,53 @@ std::unique_ptr<const Kernel> makeTileKernel(const KernelSite& site, std::span<c
     const std::function<bool(ValueId)>& isInMemory)
 {
     return TileCompiler(site, ops, writes, isInMemory).take();
+}
+
+namespace {
+
+class TileStretchKernel final : public StretchKernel {
+public:
+    TileStretchKernel(std::unique_ptr<const TileKernel> kernel, ValueId windowed)
+        : m_kernel(std::move(kernel))
+    {
+        assert(m_kernel->stages.size() == 1);
+        for (std::size_t i = 0; i < m_kernel->memories.size(); ++i) {
+            const Memory& memory = m_kernel->memories[i];
+            if (memory.kind == Memory::Kind::Value && memory.value == windowed)
+                m_windowed = i;
+        }
+    }
+
+    /// Patterns that repeat in every tile need whole tiles before the stretch.
+    std::int64_t grain() const override
+    {
+        const Stage& stage = m_kernel->stages.front();
+        const bool repeats = std::any_of(
+            stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return g.once && !g.strides.isScalar(); });
+        return repeats ? stage.tile : 64;
+    }
+
+    void run(Addresses addresses, Scratch& scratch, const StopFlag& stop, const Window& window) const override
+    {
+        std::vector<std::byte*> at = m_kernel->places(addresses, scratch);
+        if (m_windowed != kNone)
+            at[m_windowed] = const_cast<std::byte*>(window.data); // never written
+        m_kernel->runStage(m_kernel->stages.front(), 0, at, scratch, stop, {window.first, window.last, m_windowed});
+        scratch.reset();
+    }
+
+private:
+    std::unique_ptr<const TileKernel> m_kernel;
+    std::size_t m_windowed = kNone;
+};
+
+} // namespace
+
+std::unique_ptr<const StretchKernel> makeStretchKernel(const KernelSite& site, std::span<const OpId> ops,
+    std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory, ValueId windowed)
+{
+    const auto isThere = [&](ValueId value) { return value == windowed || isInMemory(value); };
+    return std::make_unique<TileStretchKernel>(TileCompiler(site, ops, writes, isThere).take(), windowed);
 }
 
 } // namespace meshwright

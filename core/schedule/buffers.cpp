@@ -144,8 +144,9 @@ private:
             const bool sameSize = m_function[argument].type == m_function[result].type;
             bool free = sameSize && written != m_written.end() && !homes.contains(result);
             if (free && read != m_lastRead.end())
-                free = read->second < startOf(result, written->second)
-                    || (read->second == written->second && isPointwise(written->second, argument));
+                free = read->second < startOf(written->second)
+                    || (read->second == written->second && isPointwise(written->second, argument)
+                        && !isReadBetween(argument, startOf(written->second), written->second));
             if (free)
                 homes[result] = argument;
             else
@@ -154,12 +155,22 @@ private:
         return homes;
     }
 
+    /// Read by an instruction from `first` on and before `end`.
+    bool isReadBetween(ValueId value, std::size_t first, std::size_t end) const
+    {
+        return std::any_of(m_instructions.begin() + static_cast<std::ptrdiff_t>(first),
+            m_instructions.begin() + static_cast<std::ptrdiff_t>(end), [&](const Instruction& instruction) {
+                return std::find(instruction.reads.begin(), instruction.reads.end(), value) != instruction.reads.end();
+            });
+    }
+
     bool isPointwise(std::size_t instruction, ValueId value) const
     {
-        if (m_instructions[instruction].kind != InstructionKind::Compute)
+        const bool isUpdate = !m_instructions[instruction].update.empty();
+        if (m_instructions[instruction].kind != InstructionKind::Compute && !isUpdate)
             return false;
         FusionNode node;
-        node.ops = m_instructions[instruction].ops;
+        node.ops = isUpdate ? m_instructions[instruction].update : m_instructions[instruction].ops;
         const bool elementwise = std::all_of(node.ops.begin(), node.ops.end(), [&](OpId op) {
             return isElementwise(m_function[op].kind) || m_function[op].kind == OpKind::BroadcastInDim
                 || opInfo(m_function[op].kind).opClass == OpClass::Leaf;
@@ -181,15 +192,15 @@ private:
             m_taken.insert(*operand);
             return;
         }
-        newBuffer(value, startOf(value, at), last);
+        newBuffer(value, startOf(at), last);
     }
 
     /// A collective writes its result from its start on.
-    std::size_t startOf(ValueId value, std::size_t at) const
+    std::size_t startOf(std::size_t at) const
     {
         if (m_instructions[at].kind != InstructionKind::CollectiveDone)
             return at;
-        const auto start = m_started.find(m_function[value].producer);
+        const auto start = m_started.find(m_instructions[at].ops.front());
         return start == m_started.end() ? at : start->second;
     }
 
@@ -197,6 +208,8 @@ private:
     std::optional<ValueId> operandEndingAt(ValueId value, std::size_t at) const
     {
         const Instruction& instruction = m_instructions[at];
+        if (!instruction.update.empty())
+            return std::nullopt; // others store into it while operands are still read
         const bool reducesInPlace
             = instruction.kind == InstructionKind::CollectiveDone && opOf(instruction).kind == OpKind::AllReduce;
         const bool reshapes = instruction.kind == InstructionKind::Compute && instruction.ops.size() == 1

@@ -10,8 +10,12 @@ std::string instructionLabel(const Function& function, const Instruction& instru
     const Op& op = function[instruction.ops.back()];
     if (isCollective(op.kind)) {
         const Cause& cause = op.as<CollectiveAttributes>().cause;
+        const std::string name
+            = fmt::format("{} {}", opName(op.kind), cause.value.empty() ? valueText(function, op.operands.front()) : cause.value);
+        if (instruction.update.empty())
+            return name;
         return fmt::format(
-            "{} {}", opName(op.kind), cause.value.empty() ? valueText(function, op.operands.front()) : cause.value);
+            "{}, fused with {} ({} ops)", name, valueText(function, instruction.writes.front()), instruction.update.size());
     }
     if (instruction.writes.empty() && op.results.empty())
         return opName(op.kind);

@@ -2,6 +2,7 @@
 #include "core/schedule/schedule.h"
 
 #include "core/schedule/buffers.h"
+#include "core/schedule/fused_update.h"
 #include "core/schedule/fusion.h"
 
 #include <algorithm>
@@ -40,6 +41,8 @@ public:
         , m_policy(policy)
         , m_nodes(fusionNodes(function, block, policy != SchedulePolicy::Eager))
     {
+        if (policy == SchedulePolicy::Host)
+            m_nodes = withFusedUpdates(function, block, std::move(m_nodes));
     }
 
     std::vector<Instruction> run()
@@ -74,7 +77,7 @@ private:
             const FusionNode& node = m_nodes[n];
             const OpKind kind = opOf(node).kind;
             if ((kind == OpKind::AllReduce || kind == OpKind::ReduceScatter) && !node.needs.empty()) {
-                wish[n] = wish[node.needs.front()] + 0.5;
+                wish[n] = std::max(wish[node.needs.front()], lastReadOfOverwritten(n)) + 0.5;
             } else if (m_policy == SchedulePolicy::Overlapped && kind == OpKind::AllGather) {
                 const bool samePhase = gatherBefore != nullptr && opOf(*gatherBefore).phase == opOf(node).phase;
                 if (samePhase) {
@@ -86,6 +89,27 @@ private:
             }
         }
         return wish;
+    }
+
+    /// Where the arguments are read last whose place a fused update's results are to take; 0 when there are none.
+    double lastReadOfOverwritten(std::size_t n) const
+    {
+        double last = 0.0;
+        if (m_nodes[n].update.empty() || m_block != BlockId(std::int32_t{0}))
+            return last;
+        for (const Donation& donation : m_function.donations) {
+            const ValueId result = m_function[m_block].results[donation.result];
+            const auto& writes = m_nodes[n].writes;
+            if (std::find(writes.begin(), writes.end(), result) == writes.end())
+                continue;
+            const ValueId argument = m_function[m_block].arguments[donation.argument];
+            for (std::size_t other = 0; other < m_nodes.size(); ++other) {
+                const auto& reads = m_nodes[other].reads;
+                if (other != n && std::find(reads.begin(), reads.end(), argument) != reads.end())
+                    last = std::max(last, static_cast<double>(m_nodes[other].position));
+            }
+        }
+        return last;
     }
 
     /// A topological order of the nodes that always takes the ready node with the smallest wish.
@@ -132,10 +156,12 @@ private:
             Instruction start = instruction;
             start.kind = InstructionKind::CollectiveStart;
             start.stream = Stream::Collectives;
+            start.reads = opOf(node).operands;
             start.writes.clear();
             instructions.push_back(std::move(start));
             instruction.kind = InstructionKind::CollectiveDone;
             instruction.stream = Stream::Collectives;
+            instruction.update = node.update;
         }
         instructions.push_back(std::move(instruction));
     }

@@ -94,6 +94,11 @@ private:
             break;
         case InstructionKind::CollectiveDone:
             waitFor(instruction);
+            if (!instruction.update.empty()) {
+                Instruction update = instruction;
+                update.ops = instruction.update;
+                compute(update);
+            }
             break;
         case InstructionKind::Loop:
             loop(instruction);

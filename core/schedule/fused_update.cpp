@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/fused_update.h"
+
+#include <algorithm>
+#include <map>
+
+namespace meshwright {
+
+namespace {
+
+constexpr auto kNone = static_cast<std::size_t>(-1);
+
+bool overlapsAny(const AxisRefs& a, const AxisRefs& b)
+{
+    return std::any_of(
+        a.begin(), a.end(), [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
+}
+
+/// True when all devices of a group over `axes` hold the same piece of the value.
+bool isEqualOver(const Value& value, const AxisRefs& axes, std::int32_t mesh)
+{
+    if (!value.sharding || value.sharding->mesh != mesh || overlapsAny(value.sharding->unreduced, axes))
+        return false;
+    return std::none_of(value.sharding->dims.begin(), value.sharding->dims.end(),
+        [&](const DimSharding& dim) { return overlapsAny(dim.axes, axes); });
+}
+
+/// True for a pass whose every stretch can be computed by itself: element-wise ops, and leaves that are constant or spread from memory.
+bool canBeCut(const Function& function, const FusionNode& pass)
+{
+    const auto isRead = [&](ValueId value) { return std::find(pass.reads.begin(), pass.reads.end(), value) != pass.reads.end(); };
+    bool computes = false;
+    for (const OpId id : pass.ops) {
+        const Op& op = function[id];
+        computes = computes || isElementwise(op.kind);
+        if (isElementwise(op.kind))
+            continue;
+        if (op.kind == OpKind::Constant && op.as<ConstantAttributes>().data.isSplat())
+            continue;
+        if (op.kind != OpKind::BroadcastInDim)
+            return false;
+        const OpId source = function[op.operands[0]].producer;
+        if (!isRead(op.operands[0]) && !(source.valid() && function[source].kind == OpKind::Constant))
+            return false;
+    }
+    return computes;
+}
+
+class UpdateFuser {
+public:
+    UpdateFuser(const Function& function, BlockId block, std::vector<FusionNode> nodes)
+        : m_function(function)
+        , m_block(function[block])
+        , m_nodes(std::move(nodes))
+        , m_goneInto(m_nodes.size(), kNone)
+    {
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            for (const ValueId read : m_nodes[n].reads) {
+                const auto [at, isNew] = m_readerOf.try_emplace(read, n);
+                if (!isNew)
+                    at->second = kNone; // several
+            }
+        }
+        for (const ValueId result : m_block.results)
+            m_readerOf[result] = kNone;
+    }
+
+    std::vector<FusionNode> run()
+    {
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            const std::size_t pass = passOf(n);
+            if (pass != kNone)
+                join(n, pass);
+        }
+        return remaining();
+    }
+
+private:
+    /// The node that can be done together with this all-reduce, or kNone.
+    std::size_t passOf(std::size_t reduction) const
+    {
+        const FusionNode& node = m_nodes[reduction];
+        const Op& op = m_function[node.ops.front()];
+        if (op.kind != OpKind::AllReduce || op.as<CollectiveAttributes>().pieces)
+            return kNone;
+        const ValueId sum = op.results.front();
+        const auto reader = m_readerOf.find(sum);
+        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNone || m_goneInto[reader->second] != kNone)
+            return kNone;
+        const FusionNode& pass = m_nodes[reader->second];
+        const AxisRefs& axes = op.as<CollectiveAttributes>().axes;
+        const std::int32_t mesh = m_function[sum].sharding->mesh;
+        const bool fits = canBeCut(m_function, pass) && isReadPointwise(m_function, pass, sum)
+            && std::all_of(pass.reads.begin(), pass.reads.end(), [&](ValueId v) { return isEqualOver(m_function[v], axes, mesh); });
+        return fits ? reader->second : kNone;
+    }
+
+    void join(std::size_t reduction, std::size_t pass)
+    {
+        FusionNode& node = m_nodes[reduction];
+        const FusionNode& from = m_nodes[pass];
+        const ValueId sum = m_function[node.ops.front()].results.front();
+        node.update = from.ops;
+        node.writes = from.writes;
+        for (const ValueId read : from.reads) {
+            if (read != sum && std::find(node.reads.begin(), node.reads.end(), read) == node.reads.end())
+                node.reads.push_back(read);
+        }
+        for (const std::size_t needed : from.needs) {
+            if (needed != reduction && std::find(node.needs.begin(), node.needs.end(), needed) == node.needs.end())
+                node.needs.push_back(needed);
+        }
+        m_goneInto[pass] = reduction;
+    }
+
+    /// The nodes that are left, with their needs renumbered.
+    std::vector<FusionNode> remaining()
+    {
+        std::vector<std::size_t> place(m_nodes.size(), 0);
+        std::size_t count = 0;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n)
+            place[n] = m_goneInto[n] == kNone ? count++ : kNone;
+        std::vector<FusionNode> result;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            if (m_goneInto[n] != kNone)
+                continue;
+            std::vector<std::size_t> needs;
+            for (const std::size_t needed : m_nodes[n].needs) {
+                const std::size_t now = place[m_goneInto[needed] == kNone ? needed : m_goneInto[needed]];
+                if (std::find(needs.begin(), needs.end(), now) == needs.end())
+                    needs.push_back(now);
+            }
+            m_nodes[n].needs = std::move(needs);
+            result.push_back(std::move(m_nodes[n]));
+        }
+        return result;
+    }
+
+    const Function& m_function;
+    const Block& m_block;
+    std::vector<FusionNode> m_nodes;
+    std::vector<std::size_t> m_goneInto; ///< by node: the all-reduce that it is done with
+    std::map<ValueId, std::size_t> m_readerOf; ///< the only node that reads a value; kNone: more than one, or a result
+};
+
+} // namespace
+
+std::vector<FusionNode> withFusedUpdates(const Function& function, BlockId block, std::vector<FusionNode> nodes)
+{
+    return UpdateFuser(function, block, std::move(nodes)).run();
+}
+
+} // namespace meshwright
