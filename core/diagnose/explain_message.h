@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace meshwright {
@@ -50,6 +51,16 @@ struct Explanation {
     std::size_t times = 1; ///< how often it is in the log
 
     static constexpr std::size_t kMostLines = 8;
+
+    /// Adds a fact, if there is one.
+    void fact(std::string name, std::string value)
+    {
+        if (!value.empty())
+            facts.push_back({std::move(name), std::move(value)});
+    }
+
+    /// Adds a way out; the best first.
+    void remedy(std::string text, std::string code = {}) { remedies.push_back({std::move(text), std::move(code)}); }
 };
 
 /// A text in which messages were looked for.

@@ -148,9 +148,9 @@ void explainOrder(const DeviceHolder& a, const DeviceHolder& b, Explanation& out
                   "links), the other from "
                   "jax.devices() as it is, or from another reshape.";
     out.pictures.push_back({"device at each position", orderPicture(a, b)});
-    out.remedies.push_back({"Make one mesh and use it everywhere:", "mesh = jax.make_mesh((4, 2), ('data', 'model'))\n"});
-    out.remedies.push_back({"Or move one array over, once (it is sent between the devices):",
-        "b = jax.device_put(b, NamedSharding(mesh, P('data')))\n"});
+    out.remedy("Make one mesh and use it everywhere:", "mesh = jax.make_mesh((4, 2), ('data', 'model'))\n");
+    out.remedy("Or move one array over, once (it is sent between the devices):",
+        "b = jax.device_put(b, NamedSharding(mesh, P('data')))\n");
 }
 
 bool explainIncompatible(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
@@ -160,12 +160,12 @@ bool explainIncompatible(const MessagePart& part, std::size_t at, const ExplainC
                   "results of such "
                   "computations) are on different ones, and JAX moves no committed array by itself.";
     for (const DeviceHolder& holder : holders)
-        out.facts.push_back({holder.name.empty() ? "array" : holder.name,
+        out.fact(holder.name.empty() ? "array" : holder.name,
             fmt::format("{}{}device{} {}{}", holder.shape, holder.shape.empty() ? "" : " on ",
                 holder.devices.size() == 1 ? "" : "s", shortIds(holder.devices),
-                holder.platform.empty() ? "" : " of platform " + holder.platform)});
+                holder.platform.empty() ? "" : " of platform " + holder.platform));
     if (holders.size() < 2) {
-        out.remedies.push_back({"Put everything on the same mesh:", "x = jax.device_put(x, NamedSharding(mesh, P()))\n"});
+        out.remedy("Put everything on the same mesh:", "x = jax.device_put(x, NamedSharding(mesh, P()))\n");
         return true;
     }
     const DeviceHolder& a = holders[0];
@@ -181,54 +181,54 @@ bool explainIncompatible(const MessagePart& part, std::size_t at, const ExplainC
     const DeviceHolder& small = a.devices.size() < b.devices.size() ? a : b;
     const DeviceHolder& large = &small == &a ? b : a;
     if (a.platform != b.platform)
-        out.remedies.push_back({fmt::format("One is on {}, the other on {}: a device that was chosen by hand "
-                                            "(jax.devices('cpu'), JAX_PLATFORMS, a default device) is the "
-                                            "usual reason. Move it over:",
-                                    a.platform, b.platform),
-            "x = jax.device_put(x, NamedSharding(mesh, P()))\n"});
+        out.remedy(fmt::format("One is on {}, the other on {}: a device that was chosen by hand "
+                               "(jax.devices('cpu'), JAX_PLATFORMS, a default device) is the "
+                               "usual reason. Move it over:",
+                       a.platform, b.platform),
+            "x = jax.device_put(x, NamedSharding(mesh, P()))\n");
     else if (small.devices.size() < large.devices.size() && small.name.find("jit") != std::string::npos)
         out.remedies.push_back(
             {fmt::format("Inside the jitted function a sharding names another mesh. Let it name the one of {} devices:",
                  large.devices.size()),
                 "x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P()))\n"});
     else if (small.devices.size() < large.devices.size())
-        out.remedies.push_back({fmt::format("Place {} on the mesh of {} devices too; P() makes a copy on each of them:",
-                                    small.name.empty() ? "the smaller one" : small.name, large.devices.size()),
-            "x = jax.device_put(x, NamedSharding(mesh, P()))\n"});
+        out.remedy(fmt::format("Place {} on the mesh of {} devices too; P() makes a copy on each of them:",
+                       small.name.empty() ? "the smaller one" : small.name, large.devices.size()),
+            "x = jax.device_put(x, NamedSharding(mesh, P()))\n");
     else
         out.remedies.push_back(
             {"Choose one of the two sets, and move the other array there:", "x = jax.device_put(x, NamedSharding(mesh, P()))\n"});
     if (small.devices.size() == 1 && small.name.find("jit") == std::string::npos)
-        out.remedies.push_back({"If it is a constant or a fresh array, make it without naming a device: jnp.zeros and numpy "
-                                "arrays are not committed and follow the others."});
+        out.remedy("If it is a constant or a fresh array, make it without naming a device: jnp.zeros and numpy "
+                   "arrays are not committed and follow the others.");
     return true;
 }
 
 bool explainAssembly(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.facts.push_back({"says", clause(part, at, at + 240)});
+    out.fact("says", clause(part, at, at + 240));
     if (part.find("expectedshardshape", at).value_or(at + 1) == at) {
         out.meaning = "An array is put together from one piece for each device, and a piece has another shape than the sharding "
                       "cuts the array into.";
-        out.remedies.push_back({"Ask the sharding for the shape of each piece, or let JAX cut:",
-            "print(sharding.shard_shape(shape))\nx = jax.make_array_from_callback(shape, sharding, lambda i: data[i])\n"});
+        out.remedy("Ask the sharding for the shape of each piece, or let JAX cut:",
+            "print(sharding.shard_shape(shape))\nx = jax.make_array_from_callback(shape, sharding, lambda i: data[i])\n");
         return true;
     }
     out.meaning = "An array is put together from pieces on devices, exactly one on each device of its sharding (of this "
                   "process). Here the devices of the pieces are "
                   "others than those of the sharding, or one has two pieces.";
-    out.remedies.push_back({"Take the devices from the sharding, in its order:",
+    out.remedy("Take the devices from the sharding, in its order:",
         "places = sharding.addressable_devices_indices_map(shape)\npieces = [jax.device_put(data[i], d) for d, i in "
-        "places.items()]\nx = jax.make_array_from_single_device_arrays(shape, sharding, pieces)\n"});
+        "places.items()]\nx = jax.make_array_from_single_device_arrays(shape, sharding, pieces)\n");
     return true;
 }
 
 bool explainMeshSize(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.facts.push_back({"says", clause(part, part.find("numberofdevices").value_or(at), at + 120)});
+    out.fact("says", clause(part, part.find("numberofdevices").value_or(at), at + 120));
     out.meaning = "The sizes of the mesh's axes multiply to another number than there are devices.";
-    out.remedies.push_back({"Check how many devices there are; on CPUs for tests, ask for more before JAX starts:",
-        "export XLA_FLAGS=--xla_force_host_platform_device_count=8\n"});
+    out.remedy("Check how many devices there are; on CPUs for tests, ask for more before JAX starts:",
+        "export XLA_FLAGS=--xla_force_host_platform_device_count=8\n");
     out.remedies.push_back(
         {"Or let one axis take what is left:", "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n"});
     return true;
@@ -240,15 +240,15 @@ bool explainReshapeOfDevices(const MessagePart& part, std::size_t at, const Expl
     const auto shape = part.bracketed("intoshape", at);
     if (!size || !shape)
         return false;
-    out.facts.push_back({"elements",
+    out.fact("elements",
         fmt::format("{} into {}", *size,
             clause(part, static_cast<std::size_t>(shape->data() - part.text().data()),
-                static_cast<std::size_t>(shape->data() - part.text().data()) + shape->size()))});
+                static_cast<std::size_t>(shape->data() - part.text().data()) + shape->size())));
     out.meaning = "A reshape must keep the number of elements. Where the array is the list of devices "
                   "(np.array(jax.devices()).reshape(..)), the mesh "
                   "asks for another number of devices than there are.";
-    out.remedies.push_back({"Let the sizes multiply to the number of devices:",
-        "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n"});
+    out.remedy("Let the sizes multiply to the number of devices:",
+        "n = jax.device_count()\nmesh = jax.make_mesh((n // 2, 2), ('data', 'model'))\n");
     return true;
 }
 
@@ -257,8 +257,8 @@ bool explainNonAddressable(const MessagePart&, std::size_t, const ExplainContext
     out.meaning = "With several processes each can read only the pieces on its own devices. Printing, np.asarray or .item() of "
                   "an array that also lies on "
                   "other processes' devices would need all of it here.";
-    out.remedies.push_back({"Read what is here, or gather it everywhere first:",
-        "local = [s.data for s in x.addressable_shards]\nfull = multihost_utils.process_allgather(x, tiled=True)\n"});
+    out.remedy("Read what is here, or gather it everywhere first:",
+        "local = [s.data for s in x.addressable_shards]\nfull = multihost_utils.process_allgather(x, tiled=True)\n");
     return true;
 }
 
@@ -267,26 +267,26 @@ bool explainRendezvous(const MessagePart& part, std::size_t at, const ExplainCon
     const auto expected = part.integer("expected", at > 200 ? at - 200 : 0);
     const auto arrived = part.integer("butonly", at);
     if (expected && arrived)
-        out.facts.push_back({"arrived", fmt::format("{} of {} devices", *arrived, *expected)});
+        out.fact("arrived", fmt::format("{} of {} devices", *arrived, *expected));
     out.meaning = "All devices of a collective must come to it. Some did not within the time allowed: they are still computing "
                   "(a crowded or paused host, a long "
                   "compilation on one of them), or they run another program and wait at another collective.";
-    out.remedies.push_back({"See what the missing devices do: an exception, a print of a global array or an if on "
-                            "jax.process_index() around a jitted call lets some of "
-                            "them run a different program."});
-    out.remedies.push_back({"On CPUs with many virtual devices, use fewer, or allow more time:",
-        "F=--xla_cpu_collective_call_terminate_timeout_seconds=300\nXLA_FLAGS=$F python train.py\n"});
+    out.remedy("See what the missing devices do: an exception, a print of a global array or an if on "
+               "jax.process_index() around a jitted call lets some of "
+               "them run a different program.");
+    out.remedy("On CPUs with many virtual devices, use fewer, or allow more time:",
+        "F=--xla_cpu_collective_call_terminate_timeout_seconds=300\nXLA_FLAGS=$F python train.py\n");
     return true;
 }
 
 bool explainBarrier(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.facts.push_back({"says", clause(part, at, at + 200)});
+    out.fact("says", clause(part, at, at + 200));
     out.meaning = "The processes of the job wait for one another at the start, before each compilation and at checkpoints. One "
                   "of them did not come: it has "
                   "crashed, has not started, or cannot be reached.";
-    out.remedies.push_back({"Look at the end of every process' log: the first that stopped has the reason. The others only "
-                            "report that it is missing."});
+    out.remedy("Look at the end of every process' log: the first that stopped has the reason. The others only "
+               "report that it is missing.");
     return true;
 }
 
@@ -305,22 +305,22 @@ bool explainNcclTimeout(const MessagePart& part, std::size_t at, const ExplainCo
         out.facts.push_back(
             {"collective", fmt::format("{}{}", op, sequence ? fmt::format(", number {} of its group", *sequence) : "")});
     if (elements)
-        out.facts.push_back({"elements", formatCount(static_cast<double>(*elements))});
+        out.fact("elements", formatCount(static_cast<double>(*elements)));
     if (limit)
-        out.facts.push_back({"waited", formatSeconds(static_cast<double>(*limit) / 1000.0)});
+        out.fact("waited", formatSeconds(static_cast<double>(*limit) / 1000.0));
     if (!ranks.empty())
-        out.facts.push_back({"said by", fmt::format("rank {}", *ranks.begin())});
+        out.fact("said by", fmt::format("rank {}", *ranks.begin()));
     out.meaning = "The watchdog of NCCL waited this long for a collective that not all ranks of the group joined. The ranks that "
                   "say so are "
                   "those that did join: look for the one that says nothing, or another number.";
     out.remedies.push_back(
         {"Compare SeqNum and OpType over all ranks. Different numbers: a rank skipped or added a collective (an if on the "
          "rank, an uneven number of batches, a parameter without gradient). Same number: a rank is slow or dead."});
-    out.remedies.push_back({"Let the next run say which rank waits where:",
+    out.remedy("Let the next run say which rank waits where:",
         "export TORCH_NCCL_TRACE_BUFFER_SIZE=20000\nexport TORCH_NCCL_DUMP_ON_TIMEOUT=1\nexport "
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL\n"});
-    out.remedies.push_back({"Only when a rank really needs so long (loading, evaluation on rank 0):",
-        "dist.init_process_group('nccl', timeout=timedelta(hours=1))\n"});
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL\n");
+    out.remedy("Only when a rank really needs so long (loading, evaluation on rank 0):",
+        "dist.init_process_group('nccl', timeout=timedelta(hours=1))\n");
     return true;
 }
 
@@ -349,25 +349,25 @@ bool explainNcclMismatch(const MessagePart& part, std::size_t at, const ExplainC
             const std::string op = fieldOf(part, "optype=", from);
             const std::string shape = fieldOf(part, "tensorshape=", from);
             const std::string number = fieldOf(part, "sequencenumber=", from);
-            out.facts.push_back({fmt::format("rank {}", rank),
-                fmt::format("{}{}{}", op, shape.empty() ? "" : " of " + shape, number.empty() ? "" : ", number " + number)});
+            out.fact(fmt::format("rank {}", rank),
+                fmt::format("{}{}{}", op, shape.empty() ? "" : " of " + shape, number.empty() ? "" : ", number " + number));
         }
     }
     out.meaning = "The ranks of one group call different collectives, or the same one with different sizes. They would wait for "
                   "ever, or mix their data up.";
-    out.remedies.push_back({"Every rank must run the same collectives in the same order with the same shapes. Look for code that "
-                            "depends on the rank or on the data: an early "
-                            "exit, a last batch of another size (drop_last=True), experts or parameters without gradients, a "
-                            "print of a sharded tensor."});
+    out.remedy("Every rank must run the same collectives in the same order with the same shapes. Look for code that "
+               "depends on the rank or on the data: an early "
+               "exit, a last batch of another size (drop_last=True), experts or parameters without gradients, a "
+               "print of a sharded tensor.");
     return true;
 }
 
 bool explainNcclError(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.facts.push_back({"says", clause(part, at, at + 220)});
+    out.fact("says", clause(part, at, at + 220));
     out.meaning = "NCCL could not reach a peer, or a peer went away. Mostly another rank failed first and this one only noticed.";
-    out.remedies.push_back({"Find the first rank that failed. If none did, let NCCL say which link it cannot use:",
-        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET torchrun ..\n"});
+    out.remedy("Find the first rank that failed. If none did, let NCCL say which link it cannot use:",
+        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET torchrun ..\n");
     return true;
 }
 

@@ -61,16 +61,16 @@ void addOp(const MessagePart& part, std::size_t at, Explanation& out, std::optio
         return;
     type = typeAt(text, equals + 1);
     if (type)
-        out.facts.push_back({"array", typeFact(*type)});
+        out.fact("array", typeFact(*type));
     std::string name(text.substr(*op, equals - *op));
     name.erase(0, name.find_first_not_of(":%"));
     const std::string made = quotedAfter(part, "op_name=\"", *op);
-    out.facts.push_back({"made by",
-        made.empty() ? fmt::format("%{} of XLA's program", name) : fmt::format("{} (%{} of XLA's program)", made, name)});
+    out.fact("made by",
+        made.empty() ? fmt::format("%{} of XLA's program", name) : fmt::format("{} (%{} of XLA's program)", made, name));
     const std::string file = quotedAfter(part, "source_file=\"", *op);
     const auto line = part.integer("source_line=", *op);
     if (!file.empty() && line)
-        out.facts.push_back({"written at", fmt::format("{}:{}", fileName(file), *line)});
+        out.fact("written at", fmt::format("{}:{}", fileName(file), *line));
 }
 
 /// The constraints that lead over the layouts on the way, as JAX code.
@@ -117,12 +117,12 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
     if (!type && context.shape)
         type = TensorType{DType::F32, *context.shape};
     if (!to) {
-        out.remedies.push_back({"Paste the whole message: the two shardings in it are what the better way is found from."});
+        out.remedy("Paste the whole message: the two shardings in it are what the better way is found from.");
         return true;
     }
     const auto layouts = layoutsOfTiles(*from, *to, context.mesh);
-    out.facts.push_back({"tiles before", std::string(*from)});
-    out.facts.push_back({"tiles after", std::string(*to)});
+    out.fact("tiles before", std::string(*from));
+    out.fact("tiles after", std::string(*to));
     if (!layouts) {
         out.remedies.push_back(
             {"The two tilings are of different ranks or on different devices (a reshape, or data that was never sharded, lies "
@@ -131,7 +131,7 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
         return true;
     }
     const Mesh& mesh = layouts->mesh;
-    out.facts.push_back({"mesh", mesh.text() + (layouts->meshInvented ? " (the message has no names: --mesh gives yours)" : "")});
+    out.fact("mesh", mesh.text() + (layouts->meshInvented ? " (the message has no names: --mesh gives yours)" : ""));
     auto change = planChange(*layouts, type && type->shape.size() == layouts->from.dims.size() ? type : std::nullopt);
     const bool uneven = type && !change;
     if (!change)
@@ -139,15 +139,15 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
     if (!change)
         return true;
     if (!type)
-        out.facts.push_back({"array", "not in the message: drawn with sizes that divide; --shape gives them"});
+        out.fact("array", "not in the message: drawn with sizes that divide; --shape gives them");
     else if (uneven)
-        out.facts.push_back({"sizes", "they do not divide evenly: drawn and counted with sizes that do"});
+        out.fact("sizes", "they do not divide evenly: drawn and counted with sizes that do");
     addPictures(*change, out);
     const std::string code = wayAsCode(*change);
     if (!code.empty() && change->cheapest.steps.size() > 1)
-        out.remedies.push_back({"Name the layouts on the way. Each of these steps is one collective that XLA knows:", code});
+        out.remedy("Name the layouts on the way. Each of these steps is one collective that XLA knows:", code);
     else if (!code.empty())
-        out.remedies.push_back({"Constrain the array to the layout that is needed where it is made:", code});
+        out.remedy("Constrain the array to the layout that is needed where it is made:", code);
     out.remedies.push_back(
         {"Or let both ends agree: give the op that makes the array the layout that its reader needs, and nothing moves."});
     out.change = std::move(change);
@@ -214,10 +214,10 @@ bool explainIndivisible(const Indivisible& what, Explanation& out)
         "places (arguments, parameters, results) must divide evenly; only values inside a jitted function may be padded.",
         what.dim, what.pieces, what.size, what.size, what.pieces, what.size / what.pieces, what.size % what.pieces);
     if (what.shape)
-        out.facts.push_back({"array", shapeText(*what.shape)});
+        out.fact("array", shapeText(*what.shape));
     if (what.sharding) {
-        out.facts.push_back({"mesh", what.sharding->mesh.text()});
-        out.facts.push_back({"spec", jaxSpecText(what.sharding->spec)});
+        out.fact("mesh", what.sharding->mesh.text());
+        out.fact("spec", jaxSpecText(what.sharding->spec));
     }
     addPadding(what, out);
     if (what.sharding)
@@ -241,7 +241,7 @@ bool explainPlaced(const MessagePart& part, std::size_t at, const ExplainContext
         what.sharding = namedShardingIn(part, *given);
     if (const auto who = lastBefore(part, "oneof", at); who && at - *who < 3000) {
         if (const auto given = part.find("wasgiven", *who); given && *given < at)
-            out.facts.push_back({"which", clause(part, *who, *given)});
+            out.fact("which", clause(part, *who, *given));
     }
     return explainIndivisible(what, out);
 }
@@ -292,7 +292,7 @@ void addFunction(const MessagePart& part, std::size_t at, Explanation& out)
     const auto start = lastBefore(part, "appliedtothefunction'", at + 1);
     const auto name = start ? part.between("appliedtothefunction'", "'", *start, 200) : std::nullopt;
     if (name)
-        out.facts.push_back({"function", std::string(*name)});
+        out.fact("function", std::string(*name));
 }
 
 bool explainShardMapSizes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
@@ -303,7 +303,7 @@ bool explainShardMapSizes(const MessagePart& part, std::size_t at, const Explain
     const auto divisor = part.find("doesnotevenlydivide", at);
     if (!dim || !size || !divisor || *dim < 0) {
         out.meaning = "An argument of shard_map has a dimension that its in_specs cut into pieces that do not divide it.";
-        out.remedies.push_back({"Paste the lines that follow too: they name the argument, the dimension and both sizes."});
+        out.remedy("Paste the lines that follow too: they name the argument, the dimension and both sizes.");
         return true;
     }
     const auto pieces = part.integer(",but", part.find(",but", *part.find("whichmapsarrayaxis", at)).value_or(at));
@@ -338,17 +338,17 @@ bool explainRank(const MessagePart& part, std::size_t at, const ExplainContext&,
     const auto sharding = before ? namedShardingIn(part, *before) : std::nullopt;
     if (sharding) {
         PartitionSpec cut = placedSpec(sharding->spec);
-        out.facts.push_back({"mesh", sharding->mesh.text()});
-        out.facts.push_back({"spec", jaxSpecText(sharding->spec)});
+        out.fact("mesh", sharding->mesh.text());
+        out.fact("spec", jaxSpecText(sharding->spec));
         cut.dims.resize(std::min(cut.dims.size(), static_cast<std::size_t>(*rank)));
-        out.remedies.push_back({"Give at most one entry for each dimension; the first of yours are:",
-            fmt::format("sharding = NamedSharding(mesh, {})\n", specText(cut))});
+        out.remedy("Give at most one entry for each dimension; the first of yours are:",
+            fmt::format("sharding = NamedSharding(mesh, {})\n", specText(cut)));
     } else {
         out.remedies.push_back(
             {fmt::format("Give a spec of at most {} entr{}{}", *rank, *rank == 1 ? "y" : "ies", *rank == 0 ? ":" : "."),
                 *rank == 0 ? "sharding = NamedSharding(mesh, P())\n" : ""});
     }
-    out.remedies.push_back({"Or the argument has lost a dimension on the way: print its shape where it is made."});
+    out.remedy("Or the argument has lost a dimension on the way: print its shape where it is made.");
     return true;
 }
 
@@ -384,7 +384,7 @@ bool explainShardyRank(const MessagePart& part, std::size_t at, const ExplainCon
     std::string dims;
     for (std::int64_t i = 0; i < std::min<std::int64_t>(*rank, 8); ++i)
         dims += i == 0 ? "{}" : ", {}";
-    out.remedies.push_back({"Write as many as the tensor has:", fmt::format("#sdy.sharding<@mesh, [{}]>\n", dims)});
+    out.remedy("Write as many as the tensor has:", fmt::format("#sdy.sharding<@mesh, [{}]>\n", dims));
     return true;
 }
 
@@ -399,21 +399,21 @@ bool explainDuplicate(const MessagePart& part, std::size_t at, const ExplainCont
                               "along it would have to hold "
                               "the diagonal blocks only, and the others would be nowhere.",
         axis);
-    out.facts.push_back({"axis", axis});
+    out.fact("axis", axis);
     const auto but = lastBefore(part, "but", at);
     const std::size_t open = but ? part.text().find('(', *but) : std::string_view::npos;
     const auto arguments = open < at ? bracketedAt(part.text(), open) : std::nullopt;
     const auto spec = arguments ? parseJaxSpec(fmt::format("P{}", *arguments)) : Result<JaxSpec>(JaxSpec());
     if (arguments && spec) {
         PartitionSpec once = placedSpec(*spec);
-        out.facts.push_back({"spec", jaxSpecText(*spec)});
+        out.fact("spec", jaxSpecText(*spec));
         bool seen = false;
         for (auto& axes : once.dims) {
             std::erase_if(axes, [&](const std::string& name) { return name == axis && std::exchange(seen, true); });
         }
-        out.remedies.push_back({"Keep it where it helps most:", fmt::format("spec = {}\n", specText(once))});
+        out.remedy("Keep it where it helps most:", fmt::format("spec = {}\n", specText(once)));
     }
-    out.remedies.push_back({"Or split the second dimension by another axis of the mesh."});
+    out.remedy("Or split the second dimension by another axis of the mesh.");
     return true;
 }
 
@@ -426,7 +426,7 @@ bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainCo
     }
     if (axis.empty())
         return false;
-    out.facts.push_back({"axis", axis});
+    out.fact("axis", axis);
     std::vector<std::string> names;
     if (const auto listed = part.bracketed("isnotfoundinmesh:", at)) {
         if (const auto spec = parseJaxSpec(fmt::format("P{}", *listed))) {
@@ -447,17 +447,17 @@ bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainCo
             "rule turned into a mesh axis is the usual reason; another is a mesh of another context.",
             axis);
     if (!names.empty()) {
-        out.facts.push_back({"mesh axes", join(names, ", ")});
+        out.fact("mesh axes", join(names, ", "));
         const auto near = nearestName(axis, names);
-        out.remedies.push_back({near ? fmt::format("Did you mean '{}'?", *near)
-                                     : fmt::format("Use one of the mesh's axes: {}.", join(names, ", "))});
+        out.remedy(
+            near ? fmt::format("Did you mean '{}'?", *near) : fmt::format("Use one of the mesh's axes: {}.", join(names, ", ")));
     }
     if (unbound)
-        out.remedies.push_back({"Put the collective inside a shard_map over the mesh:",
-            fmt::format("f = jax.shard_map(f, mesh=mesh, in_specs=P('{0}'),\n                  out_specs=P('{0}'))\n", axis)});
+        out.remedy("Put the collective inside a shard_map over the mesh:",
+            fmt::format("f = jax.shard_map(f, mesh=mesh, in_specs=P('{0}'),\n                  out_specs=P('{0}'))\n", axis));
     else
-        out.remedies.push_back({"Or add the axis to the mesh (an axis of size 1 costs nothing):",
-            fmt::format("n = jax.device_count()\nmesh = jax.make_mesh((n, 1), ('data', '{}'))\n", axis)});
+        out.remedy("Or add the axis to the mesh (an axis of size 1 costs nothing):",
+            fmt::format("n = jax.device_count()\nmesh = jax.make_mesh((n, 1), ('data', '{}'))\n", axis));
     return true;
 }
 
@@ -466,7 +466,7 @@ bool explainOverlap(const MessagePart&, std::size_t, const ExplainContext&, Expl
     out.meaning = "An axis is both in the entries of the spec, where it splits a dimension, and in its unreduced (or reduced) "
                   "axes, where every "
                   "device holds a full-size partial sum. It cannot do both.";
-    out.remedies.push_back({"Take the axis out of one of them: P('x', unreduced={'y'}) is a sum over y of arrays split by x."});
+    out.remedy("Take the axis out of one of them: P('x', unreduced={'y'}) is a sum over y of arrays split by x.");
     return true;
 }
 
@@ -476,7 +476,7 @@ bool explainReplication(const MessagePart& part, std::size_t at, const ExplainCo
 {
     addFunction(part, at, out);
     if (const auto mesh = meshGiven(part, at))
-        out.facts.push_back({"mesh", mesh->text()});
+        out.fact("mesh", mesh->text());
     std::string axes;
     if (const auto missing = part.between("andnot{", "}", at, 200))
         axes = *missing;
@@ -487,20 +487,20 @@ bool explainReplication(const MessagePart& part, std::size_t at, const ExplainCo
                   "follows which axes a value varies over, and found that this result may differ.";
     if (!axes.empty()) {
         std::vector<std::string> names = split(axes, ',');
-        out.facts.push_back({"axes", axes + " (the result may differ along them, the spec says it does not)"});
+        out.fact("axes", axes + " (the result may differ along them, the spec says it does not)");
         for (std::string& name : names)
             name = fmt::format("'{}'", name);
         const std::string axis = names.size() == 1 ? names.front() : fmt::format("({})", join(names, ", "));
-        out.remedies.push_back({"If the result is a part of a sum or a mean, add the devices' parts up:",
-            fmt::format("y = jax.lax.psum(y, {0})  # or pmean\n", axis)});
+        out.remedy("If the result is a part of a sum or a mean, add the devices' parts up:",
+            fmt::format("y = jax.lax.psum(y, {0})  # or pmean\n", axis));
         out.remedies.push_back(
             {"If every device has its own piece, say along which dimension they lie:", fmt::format("out_specs=P({})\n", axis)});
     } else {
         out.remedies.push_back(
             {"Sum it up (jax.lax.psum, pmean) over the axes that out_specs leave out, or mention them in out_specs."});
     }
-    out.remedies.push_back({"If it is equal in a way that cannot be seen (all_gather, then a sort), switch the check off:",
-        "jax.shard_map(f, mesh=mesh, in_specs=P('x'), out_specs=P(),\n              check_vma=False)\n"});
+    out.remedy("If it is equal in a way that cannot be seen (all_gather, then a sort), switch the check off:",
+        "jax.shard_map(f, mesh=mesh, in_specs=P('x'), out_specs=P(),\n              check_vma=False)\n");
     return true;
 }
 
@@ -509,8 +509,8 @@ bool explainCarry(const MessagePart&, std::size_t, const ExplainContext&, Explan
     out.meaning = "Inside shard_map the type of a value says over which mesh axes it differs. A loop's carry must keep its type, "
                   "and here it "
                   "begins equal on all devices (zeros, a constant) and differs after the first round.";
-    out.remedies.push_back({"Mark the first value as differing too:",
-        "init = jax.lax.pcast(init, 'x', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'x')\n"});
+    out.remedy("Mark the first value as differing too:",
+        "init = jax.lax.pcast(init, 'x', to='varying')\n# before JAX 0.8: jax.lax.pvary(init, 'x')\n");
     return true;
 }
 
@@ -519,17 +519,17 @@ bool explainAmbiguous(const MessagePart& part, std::size_t at, const ExplainCont
     out.meaning = "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands leave more "
                   "than one way "
                   "to lay the result out (a contracted dimension is sharded: the result is a sum over devices), so it asks.";
-    out.facts.push_back({"says", clause(part, at, at + 220)});
-    out.remedies.push_back({"Say how the result is to lie:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n"});
-    out.remedies.push_back({"Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n"});
+    out.fact("says", clause(part, at, at + 220));
+    out.remedy("Say how the result is to lie:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n");
+    out.remedy("Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n");
     return true;
 }
 
 bool explainNoMesh(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
 {
     out.meaning = "A bare PartitionSpec names mesh axes, but no mesh is in use at this place, so the names mean nothing.";
-    out.remedies.push_back({"Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n"});
-    out.remedies.push_back({"Or give the mesh with the spec:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n"});
+    out.remedy("Use a mesh for the whole program:", "jax.set_mesh(jax.make_mesh((4, 2), ('data', 'model')))\n");
+    out.remedy("Or give the mesh with the spec:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
     return true;
 }
 
@@ -537,24 +537,24 @@ bool explainDonation(const MessagePart& part, std::size_t at, const ExplainConte
 {
     if (const auto list = part.between("notusable:", ".see", at, 600)) {
         const std::size_t start = static_cast<std::size_t>(list->data() - part.text().data());
-        out.facts.push_back({"buffers", clause(part, start, start + list->size())});
+        out.fact("buffers", clause(part, start, start + list->size()));
     }
     out.meaning = "You allowed the memory of an argument to be reused for a result (donate_argnums), but no result has the same "
                   "shape, type and "
                   "layout per device. The program is right; it needs the memory twice. Often an updated parameter comes out in "
                   "another layout than it went in.";
-    out.remedies.push_back({"Give the results the layouts of the arguments that they replace:",
-        "step = jax.jit(step, donate_argnums=0,\n               out_shardings=(state_shardings, None))\n"});
+    out.remedy("Give the results the layouts of the arguments that they replace:",
+        "step = jax.jit(step, donate_argnums=0,\n               out_shardings=(state_shardings, None))\n");
     return true;
 }
 
 bool explainUnsharded(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.facts.push_back({"says", clause(part, at, at + 200)});
+    out.fact("says", clause(part, at, at + 200));
     out.meaning = "Large parameters lie whole on every device although the mesh has axes that could split them: their logical "
                   "axes lead to no mesh axis, "
                   "or to one that does not divide them.";
-    out.remedies.push_back({"See which rule caught which parameter, and what stays whole:", "meshwright check study.yaml\n"});
+    out.remedy("See which rule caught which parameter, and what stays whole:", "meshwright check study.yaml\n");
     return true;
 }
 

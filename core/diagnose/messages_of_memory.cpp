@@ -28,24 +28,24 @@ std::optional<std::int64_t> splitsNeeded(double needed, double there)
 void addSavings(double needed, double there, Explanation& out)
 {
     if (const auto splits = splitsNeeded(needed, there))
-        out.remedies.push_back({fmt::format("It needs {:.2f} times what there is: cutting the largest arrays {} ways more is "
-                                            "enough if they are most of it. Shard parameters and optimiser states "
-                                            "over the data axis too (FSDP):",
-                                    needed / there, *splits),
-            "w = jax.device_put(w, NamedSharding(mesh, P('data', 'model')))\n"});
+        out.remedy(fmt::format("It needs {:.2f} times what there is: cutting the largest arrays {} ways more is "
+                               "enough if they are most of it. Shard parameters and optimiser states "
+                               "over the data axis too (FSDP):",
+                       needed / there, *splits),
+            "w = jax.device_put(w, NamedSharding(mesh, P('data', 'model')))\n");
     else
-        out.remedies.push_back({"Shard parameters and optimiser states over the data axis too (FSDP, ZeRO):",
-            "w = jax.device_put(w, NamedSharding(mesh, P('data', 'model')))\n"});
+        out.remedy("Shard parameters and optimiser states over the data axis too (FSDP, ZeRO):",
+            "w = jax.device_put(w, NamedSharding(mesh, P('data', 'model')))\n");
     out.remedies.push_back(
         {"Compute activations again in the backward pass instead of keeping them, or take a smaller batch per device:",
             "layer = jax.checkpoint(layer)\n"});
-    out.remedies.push_back({"See before a launch what lies on a device, and for how long:", "meshwright simulate study.yaml\n"});
+    out.remedy("See before a launch what lies on a device, and for how long:", "meshwright simulate study.yaml\n");
 }
 
 void addSize(const char* name, const std::optional<double>& bytes, Explanation& out)
 {
     if (bytes)
-        out.facts.push_back({name, formatBytes(*bytes)});
+        out.fact(name, formatBytes(*bytes));
 }
 
 /// "Ran out of memory in memory space hbm. Used 21.95G of 15.48G hbm. Exceeded hbm capacity by 6.47G."
@@ -77,7 +77,7 @@ bool explainCompiledMemory(const MessagePart& part, std::size_t at, const Explai
                            "states, the activations that the backward pass needs, and "
                            "buffers of collectives. It is more than the device's memory, so the program was not even started.";
     if (onChip)
-        out.remedies.push_back({"Take smaller blocks in the kernel, or another attention or matmul kernel."});
+        out.remedy("Take smaller blocks in the kernel, or another attention or matmul kernel.");
     else
         addSavings(used.value_or(0), there.value_or(0), out);
     return true;
@@ -100,9 +100,9 @@ bool explainXlaAllocation(const MessagePart& part, std::size_t at, const Explain
                   "and is whole on every device: logits of a large "
                   "vocabulary, an array gathered by a constraint, a batch that was not split.";
     addSavings(wanted.value_or(0), free.value_or(0), out);
-    out.remedies.push_back({"If another process or an earlier run still holds the memory (nvidia-smi shows it), end that one. "
-                            "JAX takes 75 % of a GPU when it starts:",
-        "export XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n"});
+    out.remedy("If another process or an earlier run still holds the memory (nvidia-smi shows it), end that one. "
+               "JAX takes 75 % of a GPU when it starts:",
+        "export XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n");
     return true;
 }
 
@@ -128,7 +128,7 @@ bool explainCudaMemory(const MessagePart& part, std::size_t at, const ExplainCon
             reserved = std::max(0.0, *all - *allocated);
     }
     if (const auto gpu = part.integer("gpu", at))
-        out.facts.push_back({"device", fmt::format("GPU {}", *gpu)});
+        out.fact("device", fmt::format("GPU {}", *gpu));
     addSize("asked for", wanted, out);
     addSize("memory", total, out);
     addSize("free", free, out);
@@ -147,33 +147,33 @@ bool explainCudaMemory(const MessagePart& part, std::size_t at, const ExplainCon
         out.remedies.push_back(
             {"Let the allocator grow its segments:", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"});
     if (others)
-        out.remedies.push_back({"See who holds it, and end what is left from an earlier run:", "nvidia-smi\n"});
-    out.remedies.push_back({"Shard parameters, gradients and optimiser states over the data-parallel ranks:",
-        "for layer in model.layers:\n    fully_shard(layer, mesh=mesh['dp'])\nfully_shard(model, mesh=mesh['dp'])\n"});
-    out.remedies.push_back({"Recompute activations in the backward pass, or take a smaller micro-batch:",
-        "out = checkpoint(layer, x, use_reentrant=False)\n"});
-    out.remedies.push_back({"See before a launch what lies on a device, and for how long:", "meshwright simulate study.yaml\n"});
+        out.remedy("See who holds it, and end what is left from an earlier run:", "nvidia-smi\n");
+    out.remedy("Shard parameters, gradients and optimiser states over the data-parallel ranks:",
+        "for layer in model.layers:\n    fully_shard(layer, mesh=mesh['dp'])\nfully_shard(model, mesh=mesh['dp'])\n");
+    out.remedy("Recompute activations in the backward pass, or take a smaller micro-batch:",
+        "out = checkpoint(layer, x, use_reentrant=False)\n");
+    out.remedy("See before a launch what lies on a device, and for how long:", "meshwright simulate study.yaml\n");
     return true;
 }
 
 bool explainHostMemory(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     if (const auto process = part.bracketed("killedprocess", at))
-        out.facts.push_back({"process", std::string(*process)});
+        out.fact("process", std::string(*process));
     else if (const auto id = part.integer("killedprocess", at)) {
         const auto name = part.bracketed(fmt::format("killedprocess{}", *id), at);
-        out.facts.push_back({"process", fmt::format("{} {}", *id, name ? std::string(*name) : std::string())});
+        out.fact("process", fmt::format("{} {}", *id, name ? std::string(*name) : std::string()));
     }
     addSize("held", part.bytes("anon-rss:", at), out);
     addSize("address space", part.bytes("total-vm:", at), out);
     out.meaning = "The computer's own memory, not the accelerator's, was used up, or a limit of the job (cgroup, Slurm, "
                   "container) was reached. The system ended the process at once, so there "
                   "is no Python traceback; the other ranks then report a lost peer or a timeout.";
-    out.remedies.push_back({"Ask for more memory per process, or start fewer processes on a host:",
-        "sbatch --mem=0 job.sh  # Slurm: all of the node's memory\n"});
-    out.remedies.push_back({"Load parameters piece by piece instead of whole on each rank: restore a checkpoint straight into "
-                            "its shardings (Orbax, DCP), make them on the devices with jit and out_shardings, and use fewer data "
-                            "loader workers."});
+    out.remedy("Ask for more memory per process, or start fewer processes on a host:",
+        "sbatch --mem=0 job.sh  # Slurm: all of the node's memory\n");
+    out.remedy("Load parameters piece by piece instead of whole on each rank: restore a checkpoint straight into "
+               "its shardings (Orbax, DCP), make them on the devices with jit and out_shardings, and use fewer data "
+               "loader workers.");
     return true;
 }
 
@@ -181,7 +181,7 @@ bool explainHostMemory(const MessagePart& part, std::size_t at, const ExplainCon
 bool explainKilled(const MessagePart& part, std::size_t at, const ExplainContext& context, Explanation& out)
 {
     if (const auto rank = part.integer("local_rank:", at))
-        out.facts.push_back({"local rank", fmt::format("{}", *rank)});
+        out.fact("local rank", fmt::format("{}", *rank));
     explainHostMemory(part, at, context, out);
     out.meaning = "A process was ended by signal 9, which it cannot catch. Without another reason this is the system's way out "
                   "when the host's memory is used up, or a limit of the job is "

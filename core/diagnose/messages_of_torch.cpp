@@ -48,8 +48,8 @@ bool explainProduct(const MessagePart& part, std::size_t at, const ExplainContex
     }
     const std::int64_t inner = numbers[1];
     const std::int64_t rows = numbers[2];
-    out.facts.push_back({"left", fmt::format("{} x {}", numbers[0], inner)});
-    out.facts.push_back({"right", fmt::format("{} x {}", rows, numbers[3])});
+    out.fact("left", fmt::format("{} x {}", numbers[0], inner));
+    out.fact("right", fmt::format("{} x {}", rows, numbers[3]));
     out.meaning = fmt::format(
         "In a product A B the second size of A and the first of B are the same dimension. Here they are {} and {}.", inner, rows);
     const std::int64_t large = std::max(inner, rows);
@@ -75,31 +75,29 @@ bool explainProduct(const MessagePart& part, std::size_t at, const ExplainContex
 
 bool explainMixed(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    if (const std::string op = opBefore(part, at); !op.empty())
-        out.facts.push_back({"op", op});
+    out.fact("op", opBefore(part, at));
     out.meaning = "An op got a DTensor, which is sharded over a mesh, and a plain tensor, of which nobody knows whether it is a "
                   "piece or a whole. DTensor does not guess.";
     out.remedies.push_back(
         {"If the plain tensor is equal on all ranks, say so:", "t = DTensor.from_local(t, mesh, [Replicate()] * mesh.ndim)\n"});
     out.remedies.push_back(
         {"If it is each rank's piece, say of which dimension:", "t = DTensor.from_local(t, mesh, [Shard(0)])\n"});
-    out.remedies.push_back({"If the DTensor's own piece is meant (in a kernel that knows no DTensor):",
-        "local = d.to_local()  # full_tensor() gathers all of it\n"});
+    out.remedy("If the DTensor's own piece is meant (in a kernel that knows no DTensor):",
+        "local = d.to_local()  # full_tensor() gathers all of it\n");
     return true;
 }
 
 bool explainCrossMesh(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    if (const std::string op = opBefore(part, at); !op.empty())
-        out.facts.push_back({"op", op});
+    out.fact("op", opBefore(part, at));
     if (const auto meshes = part.find("gotmeshes:", at)) {
         const auto end = part.find(").", *meshes);
-        out.facts.push_back({"meshes", clause(part, *meshes + 10, end ? *end + 1 : *meshes + 240)});
+        out.fact("meshes", clause(part, *meshes + 10, end ? *end + 1 : *meshes + 240));
     }
     out.meaning = "The DTensors of one op are on different device meshes, for example parameters that are sharded by FSDP only "
                   "beside others that are sharded by FSDP and tensor parallelism.";
-    out.remedies.push_back({"Bring them onto one mesh, replicated over the dimension that they lack:",
-        "placements = [Shard(0), Replicate()]\nd = DTensor.from_local(d.to_local(), mesh, placements)\n"});
+    out.remedy("Bring them onto one mesh, replicated over the dimension that they lack:",
+        "placements = [Shard(0), Replicate()]\nd = DTensor.from_local(d.to_local(), mesh, placements)\n");
     out.remedies.push_back(
         {"In clip_grad_norm_ and foreach optimisers: handle the two kinds of parameters apart, or switch foreach off.",
             "torch.nn.utils.clip_grad_norm_(params, 1.0, foreach=False)\n"});
@@ -111,8 +109,8 @@ bool explainPlacementCount(const MessagePart& part, std::size_t at, const Explai
     const auto found = part.integer("foundplacementslength:", at);
     const auto needed = part.integer("device_mesh.ndim:", at);
     if (found && needed) {
-        out.facts.push_back({"placements", fmt::format("{}", *found)});
-        out.facts.push_back({"mesh dimensions", fmt::format("{}", *needed)});
+        out.fact("placements", fmt::format("{}", *found));
+        out.fact("mesh dimensions", fmt::format("{}", *needed));
     }
     out.meaning = "DTensor has one placement for each dimension of the mesh, not of the tensor: [Shard(0), Replicate()] on a "
                   "mesh (dp, tp) splits tensor dimension 0 over dp and copies over tp. JAX's "
@@ -128,34 +126,34 @@ bool explainNoStrategy(const MessagePart& part, std::size_t at, const ExplainCon
 {
     const std::string_view op = part.name("operator", at);
     if (!op.empty())
-        out.facts.push_back({"op", std::string(op.substr(0, op.find("doesnot")))});
+        out.fact("op", std::string(op.substr(0, op.find("doesnot"))));
     out.meaning = "DTensor has a rule for each op that tells how its result lies; for this op there is none.";
     out.remedies.push_back(
         {"Run the op on each rank's piece where that is right (element by element, or along dimensions that are whole):",
             "y = op(x.to_local())\ny = DTensor.from_local(y, x.device_mesh, x.placements)\n"});
-    out.remedies.push_back({"Or register a rule: torch.distributed.tensor.experimental.register_sharding."});
+    out.remedy("Or register a rule: torch.distributed.tensor.experimental.register_sharding.");
     return true;
 }
 
 bool explainFlatten(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.facts.push_back({"says", clause(part, at, at + 200)});
+    out.fact("says", clause(part, at, at + 200));
     out.meaning = "A reshape puts dimensions together of which one that is not the first is sharded: the result's pieces would "
                   "be strided, which no placement can say.";
-    out.remedies.push_back({"Gather that dimension first, or move the sharding to the first of the dimensions:",
-        "x = x.redistribute(placements=[Shard(0)])\n"});
+    out.remedy("Gather that dimension first, or move the sharding to the first of the dimensions:",
+        "x = x.redistribute(placements=[Shard(0)])\n");
     return true;
 }
 
 bool explainTwoDevices(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     if (const auto devices = part.after("atleasttwodevices,", at))
-        out.facts.push_back({"devices", clause(part, *devices, part.find("!", *devices).value_or(*devices + 60))});
+        out.fact("devices", clause(part, *devices, part.find("!", *devices).value_or(*devices + 60)));
     out.meaning = "The tensors of one op are on different devices, and PyTorch moves none by itself. A tensor made inside "
                   "forward (a mask, positions) without a device, or a rank that "
                   "did not call torch.cuda.set_device, is the usual reason.";
-    out.remedies.push_back({"Make it where the other one is:", "mask = torch.ones(n, n, device=x.device)\n"});
-    out.remedies.push_back({"Once at the start of every rank:", "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"});
+    out.remedy("Make it where the other one is:", "mask = torch.ones(n, n, device=x.device)\n");
+    out.remedy("Once at the start of every rank:", "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n");
     return true;
 }
 
@@ -164,12 +162,12 @@ bool explainWorldSize(const MessagePart& part, std::size_t at, const ExplainCont
     const auto world = part.integer("defaultworldsize", at);
     const auto found = part.integer("butfound", at);
     if (world && found) {
-        out.facts.push_back({"ranks", fmt::format("{}", *world)});
-        out.facts.push_back({"mesh", fmt::format("{} ranks", *found)});
+        out.fact("ranks", fmt::format("{}", *world));
+        out.fact("mesh", fmt::format("{} ranks", *found));
     }
     out.meaning = "The device mesh has more ranks than were started.";
-    out.remedies.push_back({"Start as many processes as the mesh's sizes multiply to, or make the mesh smaller:",
-        found ? fmt::format("torchrun --nproc-per-node {} train.py\n", *found) : "torchrun --nproc-per-node 8 train.py\n"});
+    out.remedy("Start as many processes as the mesh's sizes multiply to, or make the mesh smaller:",
+        found ? fmt::format("torchrun --nproc-per-node {} train.py\n", *found) : "torchrun --nproc-per-node 8 train.py\n");
     return true;
 }
 
@@ -181,7 +179,7 @@ bool explainSizes(const MessagePart& part, std::size_t at, const ExplainContext&
     const auto dim = part.integer("non-singletondimension", at);
     if (!a || !b || *a <= 0 || *b <= 0)
         return false;
-    out.facts.push_back({"sizes", fmt::format("{} and {}{}", *a, *b, dim ? fmt::format(" in dimension {}", *dim) : "")});
+    out.fact("sizes", fmt::format("{} and {}{}", *a, *b, dim ? fmt::format(" in dimension {}", *dim) : ""));
     const std::int64_t large = std::max(*a, *b);
     const std::int64_t small = std::min(*a, *b);
     out.meaning = large % small == 0 && small > 1
@@ -189,8 +187,8 @@ bool explainSizes(const MessagePart& part, std::size_t at, const ExplainContext&
                       "shard and the other whole.",
             large / small)
         : "Two tensors are combined element by element, and their sizes differ.";
-    out.remedies.push_back({"Print both shapes and where they are made; with tensor or sequence parallelism, gather the sharded "
-                            "one or shard the other alike."});
+    out.remedy("Print both shapes and where they are made; with tensor or sequence parallelism, gather the sharded "
+               "one or shard the other alike.");
     return true;
 }
 

@@ -39,9 +39,14 @@ std::string_view targetOf(const Op& op)
     return other == nullptr ? std::string_view() : callTarget(*other);
 }
 
+bool isCall(const Op& op, std::string_view target)
+{
+    return op.operands.size() == 1 && op.results.size() == 1 && targetOf(op) == target;
+}
+
 bool isBorder(const Op& op)
 {
-    return targetOf(op) == kEnter || targetOf(op) == kLeave;
+    return isCall(op, kEnter) || isCall(op, kLeave);
 }
 
 /// The ops of one shard_map, in the block's order.
@@ -58,8 +63,6 @@ public:
         , m_block(block)
         , m_import(import)
         , m_mesh(import.meshes[static_cast<std::size_t>(import.mesh)].mesh)
-        , m_origin(function.values.size(), Origin::Wholes)
-        , m_region(function.values.size(), kNone)
     {
     }
 
@@ -67,6 +70,8 @@ public:
     {
         const std::vector<OpId> ops = m_function[m_block].ops;
         if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return isBorder(m_function[id]); })) {
+            m_origin.assign(m_function.values.size(), Origin::Wholes);
+            m_region.assign(m_function.values.size(), kNone);
             for (const OpId id : ops)
                 classify(id);
             for (const ValueId result : m_function[m_block].results) {
@@ -75,7 +80,9 @@ public:
                         "a piece leaves the block without @SPMDShardToFullShape");
             }
             for (const auto& [root, region] : regions()) {
-                if (!m_spoilt.contains(root))
+                const bool isSpoilt = std::any_of(
+                    m_spoilt.begin(), m_spoilt.end(), [&, which = root](std::size_t each) { return rootOf(each) == which; });
+                if (!isSpoilt)
                     build(region);
             }
         }
@@ -119,12 +126,16 @@ private:
     void classify(OpId id)
     {
         const Op& op = m_function[id];
-        const std::string_view target = targetOf(op);
+        const bool leaves = isCall(op, kLeave);
         Origin made = op.operands.empty() && op.bodies.empty() ? Origin::Nothing : Origin::Wholes;
         std::size_t region = kNone;
-        if (target == kEnter && op.operands.size() == 1) {
+        if (isCall(op, kEnter)) {
             made = Origin::Pieces;
             region = newRegion();
+            if (const ValueId operand = op.operands.front(); m_origin[operand.at()] == Origin::Pieces) {
+                unite(region, m_region[operand.at()]);
+                spoil(region, id, "a piece is cut once more");
+            }
         } else {
             bool anyWhole = false;
             for (const ValueId operand : op.operands) {
@@ -135,12 +146,12 @@ private:
                     unite(region, m_region[operand.at()]);
                 region = rootOf(m_region[operand.at()]);
             }
-            if (target == kLeave && region == kNone && !anyWhole && op.operands.size() == 1)
+            if (leaves && region == kNone && !anyWhole)
                 region = newRegion(); // of what each device makes from nothing
             if (region != kNone && anyWhole)
                 spoil(region, id, fmt::format("{} takes a piece and a whole array", opName(op)));
             if (region != kNone)
-                made = target == kLeave ? Origin::Wholes : Origin::Pieces;
+                made = leaves ? Origin::Wholes : Origin::Pieces;
             else if (!op.operands.empty() && !anyWhole)
                 made = Origin::Nothing;
         }
@@ -157,8 +168,8 @@ private:
         std::map<std::size_t, Region> regions;
         for (const auto& [member, id] : m_members) {
             Region& region = regions[rootOf(member)];
-            const std::string_view target = targetOf(m_function[id]);
-            (target == kEnter ? region.enters : target == kLeave ? region.leaves : region.inside).push_back(id);
+            const Op& op = m_function[id];
+            (isCall(op, kEnter) ? region.enters : isCall(op, kLeave) ? region.leaves : region.inside).push_back(id);
         }
         return regions;
     }
@@ -254,7 +265,7 @@ private:
                 axes = manualAxesOf(m_function[id]);
             } else {
                 const OpId before = m_function[m_function[id].operands.front()].producer;
-                const bool says = before.valid() && targetOf(m_function[before]) == kSharding;
+                const bool says = before.valid() && isCall(m_function[before], kSharding);
                 axes = says ? manualAxesOf(m_function[before]) : std::nullopt;
             }
             if (!axes)
@@ -305,7 +316,9 @@ private:
                 "this shard_map in the form before Shardy is not understood: a piece is cut behind one that is put back", kFix);
             return;
         }
-        const Function source = m_function; // copies are made from it
+        const std::set<OpId> copies = madeFromNothing(region);
+        const Function source = copies.empty() ? Function() : m_function; // copies are made from it
+        std::vector<ValueId> mapping(m_function.values.size());
         std::vector<ValueId> operands;
         std::vector<TensorType> pieces;
         for (const OpId id : region.enters) {
@@ -318,12 +331,10 @@ private:
         const OpId computation = builder.beginOp(OpKind::Computation, operands, *std::move(attributes));
         const std::vector<ValueId> arguments = builder.beginBody(computation, pieces);
         const BlockId body = builder.block();
-        std::vector<ValueId> mapping(source.values.size());
         for (std::size_t i = 0; i < region.enters.size(); ++i)
-            mapping[source[region.enters[i]].results.front().at()] = arguments[i];
+            mapping[m_function[region.enters[i]].results.front().at()] = arguments[i];
 
         const std::set<OpId> inside(region.inside.begin(), region.inside.end());
-        const std::set<OpId> copies = madeFromNothing(region);
         for (const OpId id : ops) {
             if (copies.contains(id)) {
                 copyOp(builder, source, id, mapping);
@@ -382,7 +393,7 @@ private:
         Op& op = m_function[id];
         for (ValueId& operand : op.operands)
             operand = mapping[operand.at()];
-        if (targetOf(op) == kSharding && op.results.size() == 1 && op.operands.size() == 1) {
+        if (isCall(op, kSharding)) {
             const auto named = namedOf(op, m_function[op.results.front()].type.shape.size());
             if (!named || named->sharding.isReplicated()) {
                 mapping[op.results.front().at()] = op.operands.front();

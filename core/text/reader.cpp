@@ -164,7 +164,7 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
         m_function.shardingGroups.push_back(std::move(members));
     if (!m_problems.empty())
         return std::move(m_function);
-    if (m_module.tileMesh >= 0) {
+    if (m_module.tileMesh >= 0 && m_function.shardingGroups.empty()) {
         m_opOffsets.resize(m_function.ops.size(), m_opOffset);
         importManualComputations(m_function, {m_module.meshes, m_module.tileMesh, m_opOffsets, m_consumed, m_problems});
     }

@@ -93,7 +93,7 @@ Lines Router::linesOf(std::size_t axis) const
         for (std::uint32_t i = 0; i < groups.size; ++i)
             places.push_back(m_topology.coordinate(members[i], along.physicalAxis));
         std::ranges::sort(places);
-        places.erase(std::ranges::unique(places).begin(), places.end());
+        places.erase(std::unique(places.begin(), places.end()), places.end());
         const std::int64_t axisStride = m_topology.stride(along.physicalAxis);
         for (std::uint32_t i = 0; i < groups.size; ++i) {
             const std::int64_t at = m_topology.coordinate(members[i], along.physicalAxis);

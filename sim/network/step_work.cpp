@@ -283,7 +283,8 @@ void Folder::addGroup(std::uint32_t site, std::size_t group, ColourNumbers& flow
     for (std::size_t i = group * groups.size; i < (group + 1) * groups.size; ++i)
         result.deviceClasses.push_back(m_result.classOf[groups.members[i]]);
     std::ranges::sort(result.deviceClasses);
-    result.deviceClasses.erase(std::ranges::unique(result.deviceClasses).begin(), result.deviceClasses.end());
+    result.deviceClasses.erase(
+        std::unique(result.deviceClasses.begin(), result.deviceClasses.end()), result.deviceClasses.end());
     m_result.groups.push_back(std::move(result));
 
     const std::uint64_t colour = groupColour(site, group);

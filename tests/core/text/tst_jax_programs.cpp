@@ -304,6 +304,11 @@ void TestJaxPrograms::gspmdShardMapsNotUnderstood_data()
     QTest::newRow("another whole") << cut + enter + inside
             + QString(leave).replace("[4]<=[4]", "[2,2]<=[4] last_tile_dim_replicate")
                                    << "its sharding does not make f32[8] of f32[2]";
+    QTest::newRow("cut once more") << cut + enter
+            + "%3 = stablehlo.custom_call @SPMDFullToShardShape(%1) {mhlo.sharding = \"{manual}\"} : (tensor<2xf32>) -> "
+              "tensor<2xf32>\n"
+              "%2 = stablehlo.negate %3 : tensor<2xf32>\n"
+            + leave << "a piece is cut once more";
     QTest::newRow("nothing comes back") << cut + enter + inside
             + "%5 = stablehlo.concatenate %2, %2, %2, %2, dim = 0 : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, "
               "tensor<2xf32>) -> tensor<8xf32>\n%9 = stablehlo.sine %5 : tensor<8xf32>\n"
