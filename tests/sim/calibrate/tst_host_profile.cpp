@@ -3,7 +3,7 @@
 #include "sim/calibrate/host_predict.h"
 #include "sim/calibrate/host_profile.h"
 
-#include "core/study/read_study.h"
+#include "core/study/study.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/engine.h"
 
