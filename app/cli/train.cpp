@@ -18,7 +18,8 @@ namespace {
 
 sim::TrainChoices choicesOf(const TrainOptions& options)
 {
-    sim::TrainChoices choices{.verify = options.verify, .record = options.predict || !options.trace.empty(), .permits = options.permits};
+    sim::TrainChoices choices{
+        .verify = options.verify, .record = options.predict || !options.trace.empty(), .permits = options.permits};
     if (!options.checkpoint.empty())
         choices.checkpoints = CheckpointPlan{options.checkpoint, options.every, static_cast<std::size_t>(options.keep)};
     choices.resume = options.resume;
@@ -26,8 +27,7 @@ sim::TrainChoices choicesOf(const TrainOptions& options)
 }
 
 /// The last recorded step, predicted from a profile of this computer.
-Result<sim::HostComparison> compare(
-    const Study& study, const TrainingResult& result, const sim::HostProfile& profile)
+Result<sim::HostComparison> compare(const Study& study, const TrainingResult& result, const sim::HostProfile& profile)
 {
     const auto phases = sim::trainingPhases(study);
     if (!phases)
@@ -50,8 +50,8 @@ Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, 
 std::string withPrediction(std::string json, const sim::HostComparison& comparison)
 {
     const auto end = json.rfind('}');
-    return json.substr(0, json.find_last_not_of(" \n", end - 1) + 1) + ",\n  \"prediction\": " + sim::hostComparisonJson(comparison)
-        + "\n" + json.substr(end);
+    return json.substr(0, json.find_last_not_of(" \n", end - 1) + 1)
+        + ",\n  \"prediction\": " + sim::hostComparisonJson(comparison) + "\n" + json.substr(end);
 }
 
 } // namespace
@@ -72,8 +72,7 @@ int runTrain(const TrainOptions& options, Output& output)
     }
     ProgressLine line(output.quiet);
     const auto result = sim::trainStudy(
-        *study, choicesOf(options),
-        [&](const TrainingProgress& progress) { line.show(progress); }, interrupt.token());
+        *study, choicesOf(options), [&](const TrainingProgress& progress) { line.show(progress); }, interrupt.token());
     if (!result)
         return fail(result.error(), output);
 

@@ -31,6 +31,7 @@ struct HostProfile {
     std::vector<SizedTime> streams; ///< element-wise additions: bytes read and written; rising
     double simpleSecondsPerElement = 0.0; ///< of an addition in cache
     double mathSecondsPerElement = 0.0; ///< of an exponential in cache
+    double divideSecondsPerElement = 0.0; ///< of a division in cache
     double reduceSecondsPerElement = 0.0; ///< of the operand
     double barrierSeconds = 0.0; ///< wall, `devices` devices meeting once
     int devices = 8; ///< that took part in barrier and collectives
