@@ -65,6 +65,20 @@ double cpuSeconds(const Timeline& timeline, What what, std::int64_t devices)
     return seconds / static_cast<double>(devices);
 }
 
+/// By how much of the mean the slowest device of one recorded run was slower.
+double spreadOf(const Timeline& timeline, std::int64_t devices)
+{
+    std::vector<double> seconds(static_cast<std::size_t>(devices), 0.0);
+    double sum = 0.0;
+    for (const Slice& slice : timeline.slices()) {
+        if (slice.category != SliceCategory::Compute)
+            continue;
+        seconds[static_cast<std::size_t>(timeline.rows()[slice.row].device)] += slice.cpuSeconds;
+        sum += slice.cpuSeconds;
+    }
+    return sum > 0.0 ? *std::ranges::max_element(seconds) * static_cast<double>(devices) / sum - 1.0 : 0.0;
+}
+
 class Measurer {
 public:
     Measurer(const HostMeasurement& measurement, const std::stop_token& stop)
@@ -83,6 +97,8 @@ public:
         products();
         passes();
         collectives();
+        if (m_problems.empty())
+            spread();
         if (!m_problems.empty())
             return m_problems;
         return std::move(m_profile);
@@ -109,6 +125,26 @@ private:
         return probe ? std::max(best, 1e-9) : 1.0;
     }
 
+    void spread()
+    {
+        constexpr int kRuns = 20;
+        constexpr std::int64_t kSide = 128;
+        auto probe = load(productText(m_profile.devices, kSide, kSide, kSide), m_profile.permits);
+        if (!probe) {
+            append(m_problems, probe.error());
+            return;
+        }
+        double sum = 0.0;
+        for (int i = 0; i < kRuns; ++i) {
+            if (auto done = probe->loaded->run({.record = true, .stop = m_stop}); !done) {
+                append(m_problems, done.error());
+                return;
+            }
+            sum += i < kRuns / 2 ? 0.0 : spreadOf(probe->loaded->virtualTimeline(), m_profile.devices);
+        }
+        m_profile.spread = std::max(1e-6, sum / (kRuns - kRuns / 2));
+    }
+
     /// A body of one op on devices that each have a part of the rows.
     static std::string pooled(int devices, const std::string& arguments, const std::string& result, const std::string& body)
     {
@@ -123,16 +159,21 @@ private:
         return fmt::format("%{}: {} {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}{}]>}}", name, type, dims > 1 ? ", {}" : "");
     }
 
-    double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
+    static std::string productText(int devices, std::int64_t m, std::int64_t n, std::int64_t k)
     {
         const std::string lhs = fmt::format("tensor<{}x{}xf32>", devices * m, k);
         const std::string rhs = fmt::format("tensor<{}x{}xf32>", k, n);
         const std::string out = fmt::format("tensor<{}x{}xf32>", devices * m, n);
-        return least(pooled(devices, rowsOverDevices("x", lhs, 2) + ", %y: " + rhs, out,
-                         fmt::format("    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [DEFAULT, "
-                                     "DEFAULT] : ({}, {}) -> {}\n",
-                             lhs, rhs, out)),
-            What::Compute, runs);
+        return pooled(devices, rowsOverDevices("x", lhs, 2) + ", %y: " + rhs, out,
+            fmt::format("    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : "
+                        "({}, {}) -> "
+                        "{}\n",
+                lhs, rhs, out));
+    }
+
+    double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
+    {
+        return least(productText(devices, m, n, k), What::Compute, runs);
     }
 
     void products()
@@ -143,7 +184,7 @@ private:
                 for (const std::int64_t k : m_profile.sides) {
                     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
                     // Short ones are run until caches and threads are warm, as in a training that goes on.
-                    const int runs = static_cast<int>(std::clamp(1e8 / flops, 2.0, m_quick ? 10.0 : 30.0));
+                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 10.0 : 20.0));
                     const double seconds = productSeconds(m_profile.permits, m, n, k, runs);
                     m_profile.productFlopsPerSecond.push_back(flops / seconds);
                 }

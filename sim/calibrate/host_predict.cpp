@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 constexpr HostClass kClasses[] = {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer,
     HostClass::Collectives, HostClass::Waiting};
 
-/// Of arithmetic that takes a polynomial or a division; additions and their like hide behind the bytes.
+/// Of arithmetic in cache, where a pass of several ops keeps its data.
 double secondsPerElement(OpKind kind, const HostProfile& profile)
 {
     switch (kind) {
@@ -41,7 +41,7 @@ double secondsPerElement(OpKind kind, const HostProfile& profile)
     case OpKind::Divide:
         return profile.divideSecondsPerElement;
     default:
-        return 0.0;
+        return isElementwise(kind) ? profile.simpleSecondsPerElement : 0.0;
     }
 }
 
@@ -74,6 +74,12 @@ public:
     HostSeconds run(const std::vector<Instruction>& instructions)
     {
         add(instructions, 1.0);
+        // Who meets others waits for the slowest of them.
+        double computing = 0.0;
+        for (const HostClass kind : {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer})
+            computing += m_result.of(kind);
+        if (!m_uses.empty())
+            m_result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = m_profile.spread * computing;
         for (const double seconds : m_result.byClass)
             m_result.total += seconds;
         return m_result;

@@ -33,6 +33,7 @@ struct HostProfile {
     double mathSecondsPerElement = 0.0; ///< of an exponential in cache
     double divideSecondsPerElement = 0.0; ///< of a division in cache
     double reduceSecondsPerElement = 0.0; ///< of the operand
+    double spread = 0.0; ///< by how much of the mean the slowest of `devices` equal ones is slower, on average
     double barrierSeconds = 0.0; ///< wall, `devices` devices meeting once
     int devices = 8; ///< that took part in barrier and collectives
     std::vector<SizedTime> allReduce; ///< payload of a device; CPU time of a device

@@ -182,7 +182,7 @@ void TestNcclLog::brokenLogs()
 void TestNcclLog::cutAnywhere()
 {
     std::mt19937 random(7);
-    for (const std::string whole : {std::string(kText), std::string(kJson)}) {
+    for (const std::string& whole : {std::string(kText), std::string(kJson)}) {
         for (std::size_t length = 0; length < whole.size(); length += 7) {
             std::string text = whole.substr(0, length);
             const auto cut = parseNcclLog(text, "x");
