@@ -178,13 +178,13 @@ private:
 
     void products()
     {
-        m_profile.sides = m_quick ? std::vector<std::int64_t>{8, 64, 512} : std::vector<std::int64_t>{8, 32, 128, 512, 1024};
+        m_profile.sides = m_quick ? std::vector<std::int64_t>{16, 256} : std::vector<std::int64_t>{8, 32, 128, 512, 1024};
         for (const std::int64_t m : m_profile.sides) {
             for (const std::int64_t n : m_profile.sides) {
                 for (const std::int64_t k : m_profile.sides) {
                     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
                     // Short ones are run until caches and threads are warm, as in a training that goes on.
-                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 10.0 : 20.0));
+                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 5.0 : 20.0));
                     const double seconds = productSeconds(m_profile.permits, m, n, k, runs);
                     m_profile.productFlopsPerSecond.push_back(flops / seconds);
                 }

@@ -55,10 +55,10 @@ QJsonObject objectIn(const QString& path)
 
 QStringList hardwareErrors(const QJsonObject& profile)
 {
-    return schemaErrors(profile, objectIn(MESHWRIGHT_SOURCE_DIR "/resources/schemas/hardware-1.json"));
+    return tests::schemaErrors(profile, objectIn(MESHWRIGHT_SOURCE_DIR "/resources/schemas/hardware-1.json"));
 }
 
-constexpr const char *kStudy = R"(meshwright: 1
+constexpr const char* kStudy = R"yaml(meshwright: 1
 name: small
 hardware: {profile: host.json}
 mesh: {data: 2, model: 2}
@@ -68,18 +68,10 @@ batch: 32
 sharding:
   x: P('data', None)
   y: P('data', None)
-  layers.0: {w: "P(None, 'model')",
-                     b : "P('model')"
-}
-optimizer:
-{
-adam : {
-learning_rate:
-    1.0e-3
-}
-}
+  layers.0: {w: "P(None, 'model')", b: "P('model')"}
+optimizer: {adam: {learning_rate: 1.0e-3}}
 train: {steps: 4, seed: 0, data: random}
-)";
+)yaml";
 
 } // namespace
 
@@ -90,7 +82,7 @@ void TestCalibrateVerb::thisComputer()
     const QString profile = folder.filePath("host.json");
     const Outcome measured = run({"calibrate", "--quick", "--permits", "1", "--devices", "4", "-o", profile});
     QVERIFY2(measured.code == 0, measured.err.constData());
-    QVERIFY(measured.out.contains("products of side 512"));
+    QVERIFY(measured.out.contains("products of side 256"));
     QCOMPARE(hardwareErrors(objectIn(profile)), QStringList());
 
     const QString study = written(folder, "study.yaml", kStudy);
