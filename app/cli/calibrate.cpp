@@ -20,8 +20,9 @@ std::string hostText(const sim::HostProfile& profile)
     std::string text = fmt::format("{}, {} devices compute at once\n", profile.name, profile.permits);
     text += fmt::format("products of side {}: {}FLOP/s a device ({}FLOP/s alone, of side 512)\n", profile.sides.back(),
         formatCount(profile.productRate(side, side, side)), formatCount(profile.aloneFlopsPerSecond));
-    text += fmt::format("memory: {:.4g} GB/s a device; a kernel starts in {}; {} devices meet in {}\n", stream.bytes / stream.seconds / 1e9,
-        formatSeconds(profile.kernelSeconds), profile.devices, formatSeconds(profile.barrierSeconds));
+    text += fmt::format("memory: {:.4g} GB/s a device; a kernel starts in {}; {} devices meet in {}\n",
+        stream.bytes / stream.seconds / 1e9, formatSeconds(profile.kernelSeconds), profile.devices,
+        formatSeconds(profile.barrierSeconds));
     for (const sim::SizedTime& time : profile.allReduce)
         text += fmt::format("all-reduce of {}: {} of each device\n", formatBytes(time.bytes), formatSeconds(time.seconds));
     return text;

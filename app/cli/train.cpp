@@ -29,17 +29,19 @@ sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
     return choices;
 }
 
-/// The last recorded step, predicted from a profile of this computer.
-Result<sim::HostComparison> compare(
+/// The last recorded step, predicted from a profile of this computer; nothing for steps that pass through several stages.
+Result<std::optional<sim::HostComparison>> compare(
     const Study& study, const TrainingResult& result, const sim::HostProfile& profile)
 {
     const auto phases = sim::trainingPhases(study);
     if (!phases)
         return phases.error();
     const ScheduledStage& stage = phases->back().scheduled.stages.front();
-    const ScheduledFunction& step = *stage.find("step");
-    return sim::HostComparison{
-        stage.mesh().text(), sim::predictHost(step, stage.mesh(), profile), sim::measuredHost(step, result.virtualTime)};
+    const ScheduledFunction* step = stage.find("step");
+    if (phases->back().scheduled.stages.size() != 1 || step == nullptr)
+        return std::optional<sim::HostComparison>();
+    return std::optional(sim::HostComparison{
+        stage.mesh().text(), sim::predictHost(*step, stage.mesh(), profile), sim::measuredHost(*step, result.virtualTime)});
 }
 
 Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, const std::stop_token& stop)
@@ -54,8 +56,8 @@ Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, 
 std::string withPrediction(std::string json, const sim::HostComparison& comparison)
 {
     const auto end = json.rfind('}');
-    return json.substr(0, json.find_last_not_of(" \n", end - 1) + 1) + ",\n  \"prediction\": " + sim::hostComparisonJson(comparison)
-        + "\n" + json.substr(end);
+    return json.substr(0, json.find_last_not_of(" \n", end - 1) + 1)
+        + ",\n  \"prediction\": " + sim::hostComparisonJson(comparison) + "\n" + json.substr(end);
 }
 
 /// The command that goes on from the last complete checkpoint; empty when there is none.
@@ -119,8 +121,12 @@ int runTrain(const TrainOptions& options, Output& output)
         const auto comparison = compare(*study, *result, *profile);
         if (!comparison)
             return fail(comparison.error(), output);
-        json = withPrediction(std::move(json), *comparison);
-        text += sim::hostComparisonText(*comparison);
+        if (!*comparison)
+            output.narrate("a step through several pipeline stages is not predicted");
+        else {
+            json = withPrediction(std::move(json), **comparison);
+            text += sim::hostComparisonText(**comparison);
+        }
     }
     if (!options.result.empty()) {
         if (const auto written = writeFileAtomically(options.result, json); !written)

@@ -37,14 +37,14 @@ Result<Probe> load(const std::string& text, int permits)
     if (!devices)
         return devices.error();
     probe.devices = *std::move(devices);
-    auto loaded
-        = LoadedFunction::load(schedule(stage.functions.front(), SchedulePolicy::Host), stage.meshes, *probe.devices);
+    auto loaded = LoadedFunction::load(schedule(stage.functions.front(), SchedulePolicy::Host), stage.meshes, *probe.devices);
     if (!loaded)
         return loaded.error();
     probe.loaded = *std::move(loaded);
     const Function& function = partitioned->propagated.functions.front();
     for (std::size_t i = 0; i < function.arguments().size(); ++i) {
-        if (auto written = probe.loaded->writeArgument(i, HostArray::filled(function[function.arguments()[i]].type, 0.5)); !written)
+        if (auto written = probe.loaded->writeArgument(i, HostArray::filled(function[function.arguments()[i]].type, 0.5));
+            !written)
             return written.error();
     }
     return probe;
@@ -65,6 +65,20 @@ double cpuSeconds(const Timeline& timeline, What what, std::int64_t devices)
     return seconds / static_cast<double>(devices);
 }
 
+/// By how much of the mean the slowest device of one recorded run was slower.
+double spreadOf(const Timeline& timeline, std::int64_t devices)
+{
+    std::vector<double> seconds(static_cast<std::size_t>(devices), 0.0);
+    double sum = 0.0;
+    for (const Slice& slice : timeline.slices()) {
+        if (slice.category != SliceCategory::Compute)
+            continue;
+        seconds[static_cast<std::size_t>(timeline.rows()[slice.row].device)] += slice.cpuSeconds;
+        sum += slice.cpuSeconds;
+    }
+    return sum > 0.0 ? *std::ranges::max_element(seconds) * static_cast<double>(devices) / sum - 1.0 : 0.0;
+}
+
 class Measurer {
 public:
     Measurer(const HostMeasurement& measurement, const std::stop_token& stop)
@@ -83,6 +97,8 @@ public:
         products();
         passes();
         collectives();
+        if (m_problems.empty())
+            spread();
         if (!m_problems.empty())
             return m_problems;
         return std::move(m_profile);
@@ -109,47 +125,74 @@ private:
         return probe ? std::max(best, 1e-9) : 1.0;
     }
 
+    void spread()
+    {
+        constexpr int kRuns = 20;
+        constexpr std::int64_t kSide = 128;
+        auto probe = load(productText(m_profile.devices, kSide, kSide, kSide), m_profile.permits);
+        if (!probe) {
+            append(m_problems, probe.error());
+            return;
+        }
+        double sum = 0.0;
+        for (int i = 0; i < kRuns; ++i) {
+            if (auto done = probe->loaded->run({.record = true, .stop = m_stop}); !done) {
+                append(m_problems, done.error());
+                return;
+            }
+            sum += i < kRuns / 2 ? 0.0 : spreadOf(probe->loaded->virtualTimeline(), m_profile.devices);
+        }
+        m_profile.spread = std::max(1e-6, sum / (kRuns - kRuns / 2));
+    }
+
     /// A body of one op on devices that each have a part of the rows.
     static std::string pooled(int devices, const std::string& arguments, const std::string& result, const std::string& body)
     {
-        return fmt::format("module @calibrate {{\n  sdy.mesh @mesh = <[\"x\"={}]>\n  func.func public @main({}) -> {} {{\n{}    return %0 : {}\n"
-                           "  }}\n}}\n",
+        return fmt::format(
+            "module @calibrate {{\n  sdy.mesh @mesh = <[\"x\"={}]>\n  func.func public @main({}) -> {} {{\n{}    return %0 : {}\n"
+            "  }}\n}}\n",
             devices, arguments, result, body, result);
     }
 
     static std::string rowsOverDevices(const std::string& name, const std::string& type, int dims)
     {
-        return fmt::format(
-            "%{}: {} {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}{}]>}}", name, type, dims > 1 ? ", {}" : "");
+        return fmt::format("%{}: {} {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}{}]>}}", name, type, dims > 1 ? ", {}" : "");
     }
 
-    double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
+    static std::string productText(int devices, std::int64_t m, std::int64_t n, std::int64_t k)
     {
         const std::string lhs = fmt::format("tensor<{}x{}xf32>", devices * m, k);
         const std::string rhs = fmt::format("tensor<{}x{}xf32>", k, n);
         const std::string out = fmt::format("tensor<{}x{}xf32>", devices * m, n);
-        return least(
-            pooled(devices, rowsOverDevices("x", lhs, 2) + ", %y: " + rhs, out,
-                fmt::format("    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : ({}, {}) -> {}\n",
-                    lhs, rhs, out)),
-            What::Compute, runs);
+        return pooled(devices, rowsOverDevices("x", lhs, 2) + ", %y: " + rhs, out,
+            fmt::format("    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : "
+                        "({}, {}) -> "
+                        "{}\n",
+                lhs, rhs, out));
+    }
+
+    double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
+    {
+        return least(productText(devices, m, n, k), What::Compute, runs);
     }
 
     void products()
     {
-        m_profile.sides = m_quick ? std::vector<std::int64_t>{8, 64, 512} : std::vector<std::int64_t>{8, 32, 128, 512, 1024};
-        constexpr double kLong = 2e8; // FLOPs of a product that one run tells enough of
+        m_profile.sides = m_quick ? std::vector<std::int64_t>{16, 256} : std::vector<std::int64_t>{8, 32, 128, 512, 1024};
         for (const std::int64_t m : m_profile.sides) {
             for (const std::int64_t n : m_profile.sides) {
                 for (const std::int64_t k : m_profile.sides) {
                     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-                    const double seconds = productSeconds(m_profile.permits, m, n, k, flops > kLong ? 1 : 3);
+                    // Short ones are run until caches and threads are warm, as in a training that goes on.
+                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 5.0 : 20.0));
+                    const double seconds = productSeconds(m_profile.permits, m, n, k, runs);
                     m_profile.productFlopsPerSecond.push_back(flops / seconds);
                 }
             }
         }
         constexpr std::int64_t kSide = 512;
-        m_profile.aloneFlopsPerSecond = 2.0 * static_cast<double>(kSide * kSide * kSide) / productSeconds(1, kSide, kSide, kSide, 3);
+        m_profile.aloneFlopsPerSecond
+            = 2.0 * static_cast<double>(kSide * kSide * kSide) / productSeconds(1, kSide, kSide, kSide, 5);
     }
 
     double additionSeconds(std::int64_t elements, const char* op, bool two)
@@ -159,14 +202,15 @@ private:
             = rowsOverDevices("x", type, 1) + (two ? ", " + rowsOverDevices("y", type, 1) : std::string());
         return least(pooled(m_profile.permits, arguments, type,
                          fmt::format("    %0 = stablehlo.{} %x{} : {}\n", op, two ? ", %y" : "", type)),
-            What::Compute, 3);
+            What::Compute, elements > (1 << 18) ? 4 : 20);
     }
 
     void passes()
     {
         constexpr double kBytes = 12.0; // of an addition: two read, one written
         m_profile.kernelSeconds = additionSeconds(8, "add", true);
-        for (const std::int64_t elements : {std::int64_t{1} << 12, std::int64_t{1} << 15, std::int64_t{1} << 18, std::int64_t{1} << 21}) {
+        for (const std::int64_t elements :
+            {std::int64_t{1} << 12, std::int64_t{1} << 15, std::int64_t{1} << 18, std::int64_t{1} << 21}) {
             const double seconds = additionSeconds(elements, "add", true);
             m_profile.streams.push_back({kBytes * static_cast<double>(elements), seconds});
         }
@@ -176,14 +220,16 @@ private:
         };
         m_profile.simpleSecondsPerElement = perElement(additionSeconds(kInCache, "add", true));
         m_profile.mathSecondsPerElement = perElement(additionSeconds(kInCache, "exponential", false));
+        m_profile.divideSecondsPerElement = perElement(additionSeconds(kInCache, "divide", true));
         const std::string type = fmt::format("tensor<{}x{}xf32>", m_profile.permits * 128, 128);
         const std::string result = fmt::format("tensor<{}xf32>", m_profile.permits * 128);
-        m_profile.reduceSecondsPerElement = perElement(
-            least(pooled(m_profile.permits, rowsOverDevices("x", type, 2), result,
-                      fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
-                                  "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [1] : ({}, tensor<f32>) -> {}\n",
-                          type, result)),
-                What::Compute, 3));
+        m_profile.reduceSecondsPerElement
+            = perElement(least(pooled(m_profile.permits, rowsOverDevices("x", type, 2), result,
+                                   fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+                                               "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions "
+                                               "= [1] : ({}, tensor<f32>) -> {}\n",
+                                       type, result)),
+                What::Compute, 20));
     }
 
     void collectives()
@@ -196,14 +242,15 @@ private:
             m_profile.allReduce.push_back({static_cast<double>(bytes),
                 least(pooled(devices, rowsOverDevices("x", rows, 2), whole,
                           fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
-                                      "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [0] : ({}, tensor<f32>) -> {}\n",
+                                      "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [0] : "
+                                      "({}, tensor<f32>) -> {}\n",
                               rows, whole)),
-                    What::Collectives, 5)});
+                    What::Collectives, 15)});
             const std::string parts = fmt::format("tensor<{}xf32>", elements / devices * devices);
             m_profile.allGather.push_back({static_cast<double>(bytes),
                 least(pooled(devices, rowsOverDevices("x", parts, 1), parts,
                           fmt::format("    %0 = sdy.sharding_constraint %x <@mesh, [{{}}]> : {}\n", parts)),
-                    What::Collectives, 5)});
+                    What::Collectives, 15)});
         }
         barrier();
     }

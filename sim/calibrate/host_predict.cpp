@@ -22,21 +22,26 @@ using Json = nlohmann::ordered_json;
 constexpr HostClass kClasses[] = {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer,
     HostClass::Collectives, HostClass::Waiting};
 
-/// Arithmetic that takes a polynomial or a division, as against an addition.
-bool isMath(OpKind kind)
+/// Of arithmetic in cache, where a pass of several ops keeps its data.
+double secondsPerElement(OpKind kind, const HostProfile& profile)
 {
     switch (kind) {
     case OpKind::Exp:
     case OpKind::Log:
+    case OpKind::Log1p:
     case OpKind::Tanh:
     case OpKind::Logistic:
+    case OpKind::Sine:
+    case OpKind::Cosine:
+    case OpKind::ErfInv:
+    case OpKind::Power:
+        return profile.mathSecondsPerElement;
     case OpKind::Sqrt:
     case OpKind::Rsqrt:
     case OpKind::Divide:
-    case OpKind::Power:
-        return true;
+        return profile.divideSecondsPerElement;
     default:
-        return false;
+        return isElementwise(kind) ? profile.simpleSecondsPerElement : 0.0;
     }
 }
 
@@ -69,6 +74,12 @@ public:
     HostSeconds run(const std::vector<Instruction>& instructions)
     {
         add(instructions, 1.0);
+        // Who meets others waits for the slowest of them.
+        double computing = 0.0;
+        for (const HostClass kind : {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer})
+            computing += m_result.of(kind);
+        if (!m_uses.empty())
+            m_result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = m_profile.spread * computing;
         for (const double seconds : m_result.byClass)
             m_result.total += seconds;
         return m_result;
@@ -125,9 +136,10 @@ private:
                 continue;
             const auto made = static_cast<double>(m_function[op.results.front()].type.elements());
             if (op.kind == OpKind::Reduce)
-                arithmetic += m_profile.reduceSecondsPerElement * static_cast<double>(m_function[op.operands.front()].type.elements());
-            else if (isMath(op.kind))
-                arithmetic += m_profile.mathSecondsPerElement * made;
+                arithmetic
+                    += m_profile.reduceSecondsPerElement * static_cast<double>(m_function[op.operands.front()].type.elements());
+            else
+                arithmetic += secondsPerElement(op.kind, m_profile) * made;
         }
         const double moving = bytes > 0.0 ? secondsFor(m_profile.streams, bytes) : 0.0;
         return m_profile.kernelSeconds + std::max(moving - m_profile.kernelSeconds, arithmetic);
@@ -203,7 +215,8 @@ HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& vir
 std::string hostComparisonText(const HostComparison& comparison)
 {
     using Align = TextTable::Align;
-    TextTable table({{"virtual time of a step"}, {"predicted", Align::Right}, {"measured", Align::Right}, {"error", Align::Right}});
+    TextTable table(
+        {{"virtual time of a step"}, {"predicted", Align::Right}, {"measured", Align::Right}, {"error", Align::Right}});
     const auto row = [&](const std::string& name, double predicted, double measured) {
         table.addRow({name, formatSeconds(predicted), formatSeconds(measured),
             measured > 0.0 ? fmt::format("{:+.1f} %", 100.0 * (predicted / measured - 1.0)) : "-"});

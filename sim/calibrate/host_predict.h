@@ -39,7 +39,7 @@ struct HostComparison {
 
 /// What a scheduled step (SchedulePolicy::Host) takes in virtual time on the computer of the profile: products by their rate on the grid,
 /// everything else by the larger of its bytes and its elements' arithmetic, each kernel with its start; collectives by their payload, of
-/// which a gather or an exchange moves what an all-gather does and the others add up as an all-reduce. Devices do the same, so nobody waits.
+/// which a gather or an exchange moves what an all-gather does and the others add up as an all-reduce. Devices do the same, and wait for the slowest of them by its spread.
 /// Bytes and calls of the collectives are the program's own.
 HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile);
 

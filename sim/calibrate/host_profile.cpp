@@ -24,8 +24,7 @@ struct Place {
 
 Place placeOn(const std::vector<std::int64_t>& sides, double size)
 {
-    const double wanted
-        = std::clamp(size, static_cast<double>(sides.front()), static_cast<double>(sides.back()));
+    const double wanted = std::clamp(size, static_cast<double>(sides.front()), static_cast<double>(sides.back()));
     std::size_t below = 0;
     while (below + 2 < sides.size() && static_cast<double>(sides[below + 1]) <= wanted)
         ++below;
@@ -100,8 +99,8 @@ public:
 
     void complain(const std::string& path, const std::string& what)
     {
-        m_problems.push_back(
-            {"MW1711", what, "make the profile again with `meshwright calibrate -o host.json`", {.file = m_file, .path = "host." + path}});
+        m_problems.push_back({"MW1711", what, "make the profile again with `meshwright calibrate -o host.json`",
+            {.file = m_file, .path = "host." + path}});
     }
 
     const Problems& problems() const { return m_problems; }
@@ -152,9 +151,9 @@ std::string hostProfileJson(const HostProfile& profile)
     const SizedTime& moved = profile.allGather.back();
     Json json;
     json["meshwright_hardware"] = 1;
-    json["chip"] = {{"name", profile.name}, {"class", "cpu"},
-        {"memory_bytes", static_cast<double>(profile.memoryBytes) / profile.devices},
-        {"memory_bytes_per_s", largest.bytes / largest.seconds}, {"flops", {{"fp32", best}}}};
+    json["chip"]
+        = {{"name", profile.name}, {"class", "cpu"}, {"memory_bytes", static_cast<double>(profile.memoryBytes) / profile.devices},
+            {"memory_bytes_per_s", largest.bytes / largest.seconds}, {"flops", {{"fp32", best}}}};
     json["topology"] = Json::array({{{"name", "device"}, {"kind", "switch"}, {"length", profile.devices},
         {"bytes_per_s", moved.bytes * (profile.devices - 1) / profile.devices / moved.seconds},
         {"latency_s", profile.allGather.front().seconds / std::max(1, profile.devices - 1)}}});
@@ -162,9 +161,9 @@ std::string hostProfileJson(const HostProfile& profile)
         {"product_flops_per_s", profile.productFlopsPerSecond}, {"alone_flops_per_s", profile.aloneFlopsPerSecond},
         {"kernel_s", profile.kernelSeconds}, {"streams", listOf(profile.streams)},
         {"simple_s_per_element", profile.simpleSecondsPerElement}, {"math_s_per_element", profile.mathSecondsPerElement},
-        {"reduce_s_per_element", profile.reduceSecondsPerElement}, {"barrier_s", profile.barrierSeconds},
-        {"all_reduce", listOf(profile.allReduce)}, {"all_gather", listOf(profile.allGather)},
-        {"memory_bytes", profile.memoryBytes}};
+        {"divide_s_per_element", profile.divideSecondsPerElement}, {"reduce_s_per_element", profile.reduceSecondsPerElement},
+        {"spread", profile.spread}, {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
+        {"all_gather", listOf(profile.allGather)}, {"memory_bytes", profile.memoryBytes}};
     return json.dump(2) + "\n";
 }
 
@@ -188,7 +187,9 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
     profile.streams = reader.times("streams");
     profile.simpleSecondsPerElement = reader.number("simple_s_per_element");
     profile.mathSecondsPerElement = reader.number("math_s_per_element");
+    profile.divideSecondsPerElement = reader.number("divide_s_per_element");
     profile.reduceSecondsPerElement = reader.number("reduce_s_per_element");
+    profile.spread = reader.number("spread");
     profile.barrierSeconds = reader.number("barrier_s");
     profile.allReduce = reader.times("all_reduce");
     profile.allGather = reader.times("all_gather");
@@ -197,7 +198,8 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
     if (std::ranges::adjacent_find(profile.sides, std::greater_equal{}) != profile.sides.end())
         reader.complain("sides", "sides must rise");
     if (sides > 1000 || profile.productFlopsPerSecond.size() != sides * sides * sides)
-        reader.complain("product_flops_per_s", fmt::format("product_flops_per_s must have a rate for each of {}^3 products", sides));
+        reader.complain(
+            "product_flops_per_s", fmt::format("product_flops_per_s must have a rate for each of {}^3 products", sides));
     if (!reader.problems().empty())
         return reader.problems();
     return profile;

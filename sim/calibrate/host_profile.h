@@ -31,7 +31,9 @@ struct HostProfile {
     std::vector<SizedTime> streams; ///< element-wise additions: bytes read and written; rising
     double simpleSecondsPerElement = 0.0; ///< of an addition in cache
     double mathSecondsPerElement = 0.0; ///< of an exponential in cache
+    double divideSecondsPerElement = 0.0; ///< of a division in cache
     double reduceSecondsPerElement = 0.0; ///< of the operand
+    double spread = 0.0; ///< by how much of the mean the slowest of `devices` equal ones is slower, on average
     double barrierSeconds = 0.0; ///< wall, `devices` devices meeting once
     int devices = 8; ///< that took part in barrier and collectives
     std::vector<SizedTime> allReduce; ///< payload of a device; CPU time of a device

@@ -155,7 +155,8 @@ private:
             return 0;
         };
         if (m_log.ranks == 0 && after("nGpus") > 0)
-            m_log.ranks = std::min<std::int64_t>(1 << 20, after("nGpus")) * std::max<std::int64_t>(1, std::min<std::int64_t>(1 << 20, after("nThread")));
+            m_log.ranks = std::min<std::int64_t>(1 << 20, after("nGpus"))
+                * std::max<std::int64_t>(1, std::min<std::int64_t>(1 << 20, after("nThread")));
         for (const std::string& word : found)
             m_timeColumns += word == "time" || word == "cputime" ? 1 : 0;
     }
@@ -172,7 +173,9 @@ private:
         while (found.size() - first > groups * kGroup && first < 5)
             ++first;
         if (found.size() < first + groups * kGroup) {
-            complain(line, {}, fmt::format("a row of results has {} columns where {} must be: is the log cut short?", found.size(), first + groups * kGroup));
+            complain(line, {},
+                fmt::format("a row of results has {} columns where {} must be: is the log cut short?", found.size(),
+                    first + groups * kGroup));
             return;
         }
         const auto bytes = parseInteger(found.front());
@@ -184,7 +187,8 @@ private:
                 return;
             }
             (group == 0 ? point.outOfPlaceSeconds : point.inPlaceSeconds) = *time * 1e-6;
-            m_log.wrong += static_cast<std::int64_t>(std::clamp(numberIn(found[first + group * kGroup + 3]).value_or(0.0), 0.0, 1e15));
+            m_log.wrong
+                += static_cast<std::int64_t>(std::clamp(numberIn(found[first + group * kGroup + 3]).value_or(0.0), 0.0, 1e15));
         }
         if (!bytes)
             complain(line, {}, fmt::format("\"{}\" is no size", found.front()));
@@ -205,8 +209,8 @@ private:
             if (found == result.end() || !found->is_object())
                 return std::nullopt;
             for (const char* name : {"time", "cpu_time"}) {
-                if (const auto value = found->find(name); value != found->end() && value->is_number() && value->get<double>() > 0.0
-                    && std::isfinite(value->get<double>())) {
+                if (const auto value = found->find(name); value != found->end() && value->is_number()
+                    && value->get<double>() > 0.0 && std::isfinite(value->get<double>())) {
                     if (const auto wrong = found->find("nwrong"); wrong != found->end() && wrong->is_number())
                         m_log.wrong += static_cast<std::int64_t>(std::clamp(wrong->get<double>(), 0.0, 1e15));
                     return value->get<double>() * 1e-6;
@@ -238,7 +242,8 @@ private:
                 "give the output of all_reduce_perf, all_gather_perf and so on, or what -J wrote", {.file = m_file}});
         else if (!m_operation || m_log.ranks < 2)
             m_problems.push_back({"MW1713",
-                !m_operation ? "which collective was measured is not said" : "how many ranks took part is not said, or it was one",
+                !m_operation ? "which collective was measured is not said"
+                             : "how many ranks took part is not said, or it was one",
                 !m_operation ? "keep the lines that begin with #, or name the file after the program: all_reduce_perf.txt"
                              : "keep the lines that begin with #",
                 {.file = m_file}});
@@ -267,7 +272,8 @@ std::string chipNamed(const std::string& device)
     for (const char* chip : {"GB300", "GB200", "B300", "B200", "GH200", "H200", "H100", "A100", "V100"}) {
         if (device.find(chip) != std::string::npos) {
             std::string key = chip;
-            std::ranges::transform(key, key.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+            std::ranges::transform(
+                key, key.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
             return key;
         }
     }
@@ -300,7 +306,7 @@ NcclFit fitNccl(const NcclLog& log)
 {
     NcclFit fit;
     const auto n = static_cast<double>(log.ranks);
-    fit.busFactor = log.operation == CollectiveKind::AllReduce ? 2.0 * (n - 1.0) / n
+    fit.busFactor = log.operation == CollectiveKind::AllReduce                                   ? 2.0 * (n - 1.0) / n
         : log.operation == CollectiveKind::Permute || log.operation == CollectiveKind::Broadcast ? 1.0
                                                                                                  : (n - 1.0) / n;
     const NcclPoint& largest = log.points.back();
@@ -327,9 +333,8 @@ NcclFit fitNccl(const NcclLog& log)
 std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base)
 {
     // The largest group says most of the links; an all-reduce more than the others.
-    const auto weight = [](const NcclLog& log) {
-        return std::pair(log.ranks, log.operation == CollectiveKind::AllReduce ? 1 : 0);
-    };
+    const auto weight
+        = [](const NcclLog& log) { return std::pair(log.ranks, log.operation == CollectiveKind::AllReduce ? 1 : 0); };
     const NcclLog& main = *std::ranges::max_element(logs, {}, weight);
     const auto steps = [](const NcclLog& log, std::int64_t size) {
         return static_cast<double>(size - 1) * (log.operation == CollectiveKind::AllReduce ? 2.0 : 1.0);
@@ -374,10 +379,11 @@ std::string ncclText(const std::vector<NcclLog>& logs)
         if (log.wrong > 0)
             remarks.push_back(fmt::format("{} elements were wrong", log.wrong));
         if (!fit.slower.empty())
-            remarks.push_back(fmt::format("{} took longer than a larger size", formatBytes(static_cast<double>(fit.slower.front()))));
+            remarks.push_back(
+                fmt::format("{} took longer than a larger size", formatBytes(static_cast<double>(fit.slower.front()))));
         table.addRow({collectiveKindName(log.operation), std::to_string(log.ranks), std::to_string(log.hosts),
-            formatSeconds(fit.latencySeconds), fmt::format("{:.4g} GB/s", fit.busBytesPerSecond / 1e9), formatBytes(fit.kneeBytes),
-            fmt::format("{:.0f} %", 100.0 * fit.worstError), join(remarks, "; ")});
+            formatSeconds(fit.latencySeconds), fmt::format("{:.4g} GB/s", fit.busBytesPerSecond / 1e9),
+            formatBytes(fit.kneeBytes), fmt::format("{:.0f} %", 100.0 * fit.worstError), join(remarks, "; ")});
     }
     return table.text();
 }

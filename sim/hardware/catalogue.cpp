@@ -225,7 +225,8 @@ void EntryReader::chooseLibrary(Chip& chip, const std::vector<VendorLibrary>& li
     const Json* links = known(*net, "ring_links", path);
     const Json* use = links == nullptr ? nullptr : &links->at("use");
     if (use != nullptr && (!use->is_array() || use->empty() || !chip.interconnect.linksPerChip))
-        complain(path + ".ring_links", "\"ring_links\" must list the links that rings of 2, 3 ... devices use, beside the links of a device");
+        complain(path + ".ring_links",
+            "\"ring_links\" must list the links that rings of 2, 3 ... devices use, beside the links of a device");
     else if (use != nullptr) {
         const double all = chip.interconnect.linksPerChip->value;
         for (const Json& count : *use) {

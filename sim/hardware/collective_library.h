@@ -21,8 +21,8 @@ struct CollectiveLibrary {
     double startSeconds = 0.0; ///< of a call: the kernels of all devices start and meet
     std::vector<CollectiveProtocol> protocols = {}; ///< the quickest for the size is taken; empty: the links' own latencies
     double inSwitchSeconds = 0.0; ///< what an all-reduce that the switch adds up takes besides
-    std::vector<double>
-        ringShares = {}; ///< of a device's bandwidth that rings of 2, 3, ... devices can use where not all pairs have links
+    std::vector<double> ringShares
+        = {}; ///< of a device's bandwidth that rings of 2, 3, ... devices can use where not all pairs have links
     std::string source = {};
 };
 

@@ -162,7 +162,8 @@ void Reader::readChip(const DocNode& node)
     const std::string path = "chip";
     if (!isMap(node, path))
         return;
-    checkKeys(node, path, {"base", "name", "class", "devices_per_chip", "memory_bytes", "memory_bytes_per_s", "cache_bytes", "flops"});
+    checkKeys(
+        node, path, {"base", "name", "class", "devices_per_chip", "memory_bytes", "memory_bytes_per_s", "cache_bytes", "flops"});
     Chip chip;
     const std::string base = word(node, "base");
     if (!base.empty()) {

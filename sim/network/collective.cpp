@@ -850,8 +850,9 @@ CollectiveEstimate estimate(const CollectiveRequest& request, bool texts)
         return result;
     }
     result.algorithm = time->algorithm;
-    result.formula = fmt::format("start + steps + the slower of the bytes inside and between hosts, as {} does{}; {}; links alone: {}",
-        library.name, time->protocol.empty() ? "" : fmt::format(" with its protocol {}", time->protocol), start, result.formula);
+    result.formula = fmt::format(
+        "start + steps + the slower of the bytes inside and between hosts, as {} does{}; {}; links alone: {}", library.name,
+        time->protocol.empty() ? "" : fmt::format(" with its protocol {}", time->protocol), start, result.formula);
     return result;
 }
 

@@ -48,7 +48,8 @@ double betweenSeconds(double bytes, double share, const LibraryGroup& group)
 
 Steps ringSteps(const LibraryGroup& group)
 {
-    return {group.fullMesh ? std::min(1.0, group.inner - 1.0) : group.inner - 1.0, std::min(group.outer - 1.0, kMostNetworkSteps)};
+    return {
+        group.fullMesh ? std::min(1.0, group.inner - 1.0) : group.inner - 1.0, std::min(group.outer - 1.0, kMostNetworkSteps)};
 }
 
 /// The quickest protocol for bytes that take `moving` seconds at full bandwidth; without the start.

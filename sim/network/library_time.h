@@ -43,12 +43,11 @@ struct LibraryTime {
 
 enum class LibraryAlgorithm : unsigned char { Best, Ring, Tree, InSwitch };
 
-LibraryTime libraryAllReduce(
-    double bytes, const LibraryGroup& group, const CollectiveLibrary& library, LibraryAlgorithm algorithm = LibraryAlgorithm::Best);
+LibraryTime libraryAllReduce(double bytes, const LibraryGroup& group, const CollectiveLibrary& library,
+    LibraryAlgorithm algorithm = LibraryAlgorithm::Best);
 LibraryTime libraryAllGather(double bytes, const LibraryGroup& group, const CollectiveLibrary& library); ///< and reduce-scatter
 
 /// `networkShare` of what would cross the network does.
-LibraryTime libraryAllToAll(
-    double bytes, const LibraryGroup& group, const CollectiveLibrary& library, double networkShare = 1.0);
+LibraryTime libraryAllToAll(double bytes, const LibraryGroup& group, const CollectiveLibrary& library, double networkShare = 1.0);
 
 } // namespace meshwright::sim

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 
 namespace meshwright::sim {
 
@@ -42,6 +44,7 @@ private:
 
     const Catalogue& m_catalogue;
     const Calibration& m_calibration;
+    std::string m_question; ///< of the worked problem before, with those that it goes on from
     FileValidation m_result;
 };
 
@@ -103,7 +106,12 @@ void FileValidator::part(const Record& record)
 
 void FileValidator::worked(const Record& record)
 {
-    const auto answers = workedAnswers(record, m_catalogue);
+    // "Same, measured on hardware" is about what the question before it is about.
+    const std::string question = record.text("question");
+    m_question = question.starts_with("Same") ? m_question + "; " + question : question;
+    Record whole = record;
+    whole.texts["question"] = m_question;
+    const auto answers = workedAnswers(whole, m_catalogue);
     if (answers.empty())
         return skip(record, "the record leaves out the sizes or the chip of its question");
     if (!scores(record))
@@ -159,8 +167,39 @@ void FileValidator::constantUtilisation()
         m_result.constantMfuMeanError = sum / static_cast<double>(count);
 }
 
+/// The errors of one curve once it is right at three of its sizes: the ratio of measured to predicted, straight between them in logarithms.
+void addCalibrated(std::span<const Comparison> curve, std::vector<double>& errors)
+{
+    constexpr std::size_t kFewest = 5;
+    if (curve.size() < kFewest)
+        return;
+    const std::array<std::size_t, 3> known = {0, curve.size() / 2, curve.size() - 1};
+    const auto correction = [&](std::size_t place) { return std::log(curve[place].measured / curve[place].predicted); };
+    for (std::size_t i = 0; i < curve.size(); ++i) {
+        if (std::ranges::find(known, i) != known.end())
+            continue;
+        const std::size_t low = i < known[1] ? known[0] : known[1];
+        const std::size_t high = i < known[1] ? known[1] : known[2];
+        const double share = std::log(curve[i].bytes / curve[low].bytes) / std::log(curve[high].bytes / curve[low].bytes);
+        const double corrected = curve[i].predicted * std::exp(correction(low) + share * (correction(high) - correction(low)));
+        errors.push_back(std::abs(corrected / curve[i].measured - 1.0));
+    }
+}
+
 void FileValidator::summariseParts()
 {
+    std::vector<double> calibrated;
+    const std::vector<Comparison>& comparisons = m_result.comparisons;
+    for (std::size_t first = 0; first < comparisons.size();) {
+        std::size_t end = first + 1;
+        while (end < comparisons.size() && comparisons[end].id == comparisons[first].id
+            && comparisons[end].bytes > comparisons[end - 1].bytes)
+            ++end;
+        if (comparisons[first].bytes > 0.0)
+            addCalibrated(std::span(comparisons).subspan(first, end - first), calibrated);
+        first = end;
+    }
+    m_result.calibratedTime = summarise(calibrated);
     std::vector<double> all;
     std::vector<double> large;
     std::vector<double> small;

@@ -54,6 +54,8 @@ struct FileValidation {
     std::optional<ErrorSummary> time; ///< of parts: collectives, products, memory operations, layers, problems
     std::optional<ErrorSummary> largeTime; ///< of collectives of 16 MiB and more
     std::optional<ErrorSummary> smallTime; ///< of collectives below 1 MiB
+    std::optional<ErrorSummary>
+        calibratedTime; ///< of collectives when each curve is corrected at its first, middle and last size; of its other sizes
     std::optional<Detection> outOfMemory; ///< in files that have a run that did not fit
     std::optional<SweepScore> sweeps;
     std::vector<StepPrediction> steps;

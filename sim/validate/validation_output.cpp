@@ -55,6 +55,8 @@ Json fileJson(const FileValidation& file)
         json["time_from_16_mib"] = errorsJson(*file.largeTime);
     if (file.smallTime)
         json["time_below_1_mib"] = errorsJson(*file.smallTime);
+    if (file.calibratedTime)
+        json["time_calibrated_on_three_sizes"] = errorsJson(*file.calibratedTime);
     if (file.outOfMemory)
         json["out_of_memory"] = detectionJson(*file.outOfMemory);
     if (file.sweeps)
@@ -114,8 +116,10 @@ std::string validationText(const Validation& validation)
     std::string text = table.text();
     for (const FileValidation& file : validation.files) {
         if (file.largeTime || file.smallTime)
-            text += fmt::format("{}: median error {} from 16 MiB up, {} below 1 MiB\n", file.file,
-                file.largeTime ? percent(file.largeTime->median) : "-", file.smallTime ? percent(file.smallTime->median) : "-");
+            text += fmt::format(
+                "{}: median error {} from 16 MiB up, {} below 1 MiB; {} of the other sizes when calibrated on three\n", file.file,
+                file.largeTime ? percent(file.largeTime->median) : "-", file.smallTime ? percent(file.smallTime->median) : "-",
+                file.calibratedTime ? percent(file.calibratedTime->median) : "-");
     }
     if (validation.sweeps)
         text += fmt::format("{} sweeps: Kendall tau {:.2f} (median); the predicted best is {} slower than the measured best "

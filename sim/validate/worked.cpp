@@ -2,6 +2,8 @@
 #include "sim/validate/worked.h"
 
 #include "core/models/transformer_config.h"
+#include "sim/hardware/machine.h"
+#include "sim/network/collective.h"
 #include "sim/network/ring.h"
 #include "sim/transformer/rooflines.h"
 
@@ -84,6 +86,17 @@ void WorkedProblem::collectives()
         put("time_s", lineAllGatherSeconds(in("bytes_gathered"), shards(), {in("ici_oneway_bytes_per_s"), 0.0}));
     if (asks("time_s", {"bytes_gathered", "shards", "hop_latency_s"}))
         put("time_s", lineAllGatherSeconds(0.0, shards(), {1.0, in("hop_latency_s")}));
+    // Measured: on a line of the chip's links, with hops and the start of a call.
+    if (const Chip* named = chip();
+        asks("time_s", {"bytes_gathered", "shards"}) && named != nullptr && named->interconnect.linkBytesPerSecond) {
+        const Interconnect& net = named->interconnect;
+        GroupAxis line;
+        line.size = shards();
+        line.link = {net.linkBytesPerSecond->value, net.hopLatencySeconds ? net.hopLatencySeconds->value : kAssumedIciHopSeconds};
+        put("time_s",
+            collectiveSeconds({CollectiveKind::AllGather, static_cast<std::int64_t>(in("bytes_gathered")), {line},
+                PermutePattern::Shift, CollectiveAlgorithm::Automatic, net.library.get()}));
+    }
     if (asks("ratio", {})) {
         constexpr std::int64_t kRing = 4096;
         constexpr double kBytes = 1e12;

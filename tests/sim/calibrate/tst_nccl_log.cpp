@@ -14,7 +14,8 @@ using namespace meshwright::sim;
 namespace {
 
 /// What all_reduce_perf of nccl-tests 2.13 prints for 4 ranks.
-constexpr const char* kText = R"(# nThread 1 nGpus 4 minBytes 8 maxBytes 134217728 step: 128(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+constexpr const char* kText
+    = R"(# nThread 1 nGpus 4 minBytes 8 maxBytes 134217728 step: 128(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
 #
 # Using devices
 #  Rank  0 Group  0 Pid  70012 on     node-a device  0 [0x07] NVIDIA A100-SXM4-80GB
@@ -138,7 +139,8 @@ void TestNcclLog::profileIsAMachine()
     group.kind = GroupKind::Switch;
     group.link = axis.link;
     const double seconds
-        = estimateCollective({CollectiveKind::AllReduce, 134217728, {group}, PermutePattern::Shift, CollectiveAlgorithm::Ring}).seconds;
+        = estimateCollective({CollectiveKind::AllReduce, 134217728, {group}, PermutePattern::Shift, CollectiveAlgorithm::Ring})
+              .seconds;
     QVERIFY(qAbs(seconds / 1020e-6 - 1.0) < 1e-6);
     const NcclLog two = valueOf(parseNcclLog(kJson, "out.json"));
     QCOMPARE(valueOf(parseHardware(ncclProfileJson({two, log}, "h100"), "links.json", catalogue)).deviceCount(), 4);
@@ -158,10 +160,14 @@ void TestNcclLog::brokenLogs_data()
     QTest::newRow("JSON without results") << QString("{}") << "MW1712";
     QTest::newRow("no operation") << QString("# nThread 1 nGpus 4\n 8 2 float sum -1 9.5 0 0 0 9.5 0 0 0\n") << "MW1713";
     QTest::newRow("no ranks") << QString("# all_reduce_perf\n 8 2 float sum -1 9.5 0 0 0 9.5 0 0 0\n") << "MW1713";
-    QTest::newRow("row cut short") << header + " 8 2 float sum -1 9.5 0 0\n" << "MW1714";
-    QTest::newRow("no number") << header + " 8 2 float sum -1 N/A 0 0 0 9.5 0 0 0\n" << "MW1714";
-    QTest::newRow("no time") << header + " 8 2 float sum -1 0 0 0 0 0 0 0 0\n" << "MW1714";
-    QTest::newRow("JSON row without times") << QString("{\"args\": [\"all_reduce_perf\"], \"results\": [{\"size\": 4}]}") << "MW1714";
+    QTest::newRow("row cut short") << header + " 8 2 float sum -1 9.5 0 0\n"
+                                   << "MW1714";
+    QTest::newRow("no number") << header + " 8 2 float sum -1 N/A 0 0 0 9.5 0 0 0\n"
+                               << "MW1714";
+    QTest::newRow("no time") << header + " 8 2 float sum -1 0 0 0 0 0 0 0 0\n"
+                             << "MW1714";
+    QTest::newRow("JSON row without times") << QString("{\"args\": [\"all_reduce_perf\"], \"results\": [{\"size\": 4}]}")
+                                            << "MW1714";
     QTest::newRow("JSON row of words") << QString("{\"results\": [3, \"x\"]}") << "MW1714";
 }
 
@@ -176,7 +182,7 @@ void TestNcclLog::brokenLogs()
 void TestNcclLog::cutAnywhere()
 {
     std::mt19937 random(7);
-    for (const std::string whole : {std::string(kText), std::string(kJson)}) {
+    for (const std::string& whole : {std::string(kText), std::string(kJson)}) {
         for (std::size_t length = 0; length < whole.size(); length += 7) {
             std::string text = whole.substr(0, length);
             const auto cut = parseNcclLog(text, "x");
