@@ -51,7 +51,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/simulate", {"sim/network", "sim/cost"}},
     {"sim/transformer", {"sim/network", "sim/cost"}},
     {"sim/validate", {"sim/transformer", "sim/simulate"}},
-    {"sim/search", {"sim/simulate"}},
+    {"sim/search", {"sim/transformer", "sim/simulate"}},
     {"sim/sweep", {"sim/search"}},
     {"sim/compare", {"sim/simulate"}},
     {"sim/report", {"sim/sweep", "sim/compare"}},
