@@ -52,7 +52,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"sim/calibrate", {"sim/simulate"}},
     {"sim/transformer", {"sim/network", "sim/cost"}},
     {"sim/validate", {"sim/transformer", "sim/simulate"}},
-    {"sim/search", {"sim/simulate"}},
+    {"sim/search", {"sim/transformer", "sim/simulate"}},
     {"sim/sweep", {"sim/search"}},
     {"sim/compare", {"sim/simulate"}},
     {"sim/report", {"sim/sweep", "sim/compare"}},

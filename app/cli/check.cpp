@@ -13,6 +13,7 @@
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "sim/session/closed_form.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -55,6 +56,11 @@ Problems problemsOfProgram(const std::string& text, const std::string& name)
 /// What only shows when the step is laid out, in each of the study's phases.
 Problems problemsOfStep(const Study& study)
 {
+    if (sim::hasClosedForm(study)) {
+        // No step is laid out; the formulas must have a use for every axis.
+        const auto plan = sim::planOf(study);
+        return plan ? Problems{} : plan.error();
+    }
     Problems problems;
     for (std::size_t phase = 0; phase < std::max<std::size_t>(1, study.phases.size()); ++phase) {
         const auto built = sim::buildPhase(study, phase);

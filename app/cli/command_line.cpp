@@ -24,6 +24,7 @@ namespace {
 constexpr const char* kMainExamples = R"help(  meshwright tour
   meshwright train study.yaml --verify
   meshwright simulate study.yaml --set mesh.data=8
+  meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096
   meshwright report study.yaml -o report.html
   meshwright gui study.yaml
   meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
@@ -69,6 +70,13 @@ constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yam
   meshwright simulate resources/examples/*.yaml --format csv
   meshwright simulate study.yaml --trace trace.json
   meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring)help";
+
+constexpr const char* kSearchExamples
+    = R"help(  meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096 --top 3
+  meshwright search --model config.json --hw h100x64 --global-batch 512 --seq 8k --format json
+  meshwright search --model llama3_70b --hw h100,v5p --chips 64..512 --tokens 4M --seq 4k
+  meshwright search --model llama3_8b --hw h100x64 --tokens 1M --seq 4k --fix pipeline=1,context=1
+  meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml)help";
 
 constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
@@ -165,6 +173,7 @@ public:
         addMesh();
         addTrain();
         addSimulate();
+        addSearch();
         addReport();
         addGui();
         addRun();
@@ -389,6 +398,48 @@ private:
             ->type_name("NAME");
     }
 
+    void addSearch()
+    {
+        Verb& verb = addVerb("search", "Find the best layouts of a training step on hardware, and say why the others lose.",
+            kSearchExamples, {Format::Text, Format::Json, Format::Csv, Format::Markdown},
+            [this](Output& output) { return runSearch(m_search, output); });
+        CLI::App& app = *verb.app;
+        app.add_option("STUDY", m_search.study, "A study with an MLP or a transformer; its own mesh and specs do not count")->type_name("");
+        addSettings(app, m_search.settings);
+        app.add_option("--model", m_search.words.model, "A config.json of Hugging Face, or a model that comes along: llama3_8b")
+            ->type_name("FILE");
+        app.add_option("--hw", m_search.words.hardware,
+               "Chips and how many: v5e-64, h100x64, v5e-256x2 for two slices; several to compare")
+            ->type_name("NAME")
+            ->delimiter(',')
+            ->allow_extra_args(false);
+        app.add_option("--chips", m_search.words.chips, "How many chips, or from how many to how many, doubling: 16..256")
+            ->type_name("N");
+        app.add_option("--tokens", m_search.words.tokens, "Tokens of a step; k, M and G count in 1,024s")->type_name("N");
+        app.add_option(
+               "--seq", m_search.words.sequence, "Tokens of a sequence (default: 4k, or as many as the model has positions)")
+            ->type_name("N");
+        app.add_option("--global-batch", m_search.words.globalBatch, "Sequences of a step, in place of --tokens")->type_name("N");
+        app.add_option("--dtype", m_search.words.format, "Number format of products (default bf16)")
+            ->type_name("bf16|fp16|fp8|fp32");
+        app.add_option("--price", m_search.words.prices, "Dollars an hour for a chip: one for all, or one for each --hw")
+            ->type_name("USD")
+            ->delimiter(',')
+            ->allow_extra_args(false);
+        app.add_option("--fix", m_search.fixed,
+               "Choices that are made: data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, "
+               "schedule")
+            ->type_name("NAME=VALUE")
+            ->allow_extra_args(false);
+        app.add_option("--top", m_search.top, "How many meshes to tell of (default 5)")->type_name("N");
+        app.add_option("--time-limit", m_search.timeLimit, "Stop after so many seconds with the best so far")
+            ->type_name("SECONDS");
+        app.add_option(
+               "-j,--threads", m_search.threads, "Threads (default: one for each core); the answer does not depend on them")
+            ->type_name("N");
+        app.add_option("-o,--output", m_search.file, "File for the best plan as a study")->type_name("FILE");
+    }
+
     void addTrain()
     {
         Verb& verb = addVerb("train", "Really train a study, sharded over virtual devices.", kTrainExamples,
@@ -541,6 +592,7 @@ private:
     CalibrateOptions m_calibrate;
     ValidateOptions m_validate;
     SimulateOptions m_simulate;
+    SearchVerbOptions m_search;
     TrainOptions m_train;
     RunOptions m_run;
     ReportOptions m_report;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/cli/output.h"
+#include "sim/search/search_request.h"
 
 #include <optional>
 #include <string>
@@ -134,6 +135,20 @@ struct FaultFlags {
     double stallTimeout = 600.0; ///< seconds; 0: for ever
     std::vector<std::string> inject; ///< "fail:device=3,step=10"
 };
+struct SearchVerbOptions {
+    std::string study; ///< empty: `words` say what is searched
+    std::vector<std::string> settings;
+    sim::SearchWords words;
+    std::vector<std::string> fixed; ///< "tensor=8,zero=3"
+    std::int64_t top = 5;
+    std::int64_t threads = 0; ///< 0: one for each core
+    std::optional<double> timeLimit; ///< seconds
+    std::string file; ///< study of the best plan; empty: none
+/// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/1`). Infeasible when none fits, with the
+/// changes that would. Interrupted it prints the best so far.
+/// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, MW1903 --top or --time-limit; those of studies, of search_request.h,
+/// `searchMachineOf` and `studyText`; MW1005.
+int runSearch(const SearchVerbOptions& options, Output& output);
 
 struct TrainOptions {
     std::string study;

@@ -323,12 +323,16 @@ void Checker::checkPipeline()
     const PipelineChoice& pipeline = m_study.pipeline;
     const bool sizesGood = checkSize(pipeline.stages, 1, "the number of stages", "pipeline.stages")
         && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches");
-    if (sizesGood && pipeline.stages > 1)
+    // Transformers in stages are told of by the closed form; what runs them says that it cannot.
+    const bool runs = m_study.transformer() == nullptr;
+    if (sizesGood && pipeline.stages > 1 && pipeline.axis.empty() && !runs)
+        report("MW1421", "\"pipeline.axis\" is missing", "name the mesh axis that the stages lie over", "pipeline.stages");
+    if (sizesGood && runs && pipeline.stages > 1)
         report("MW1428", fmt::format("{} pipeline stages: this version runs one", pipeline.stages),
             "write stages: 1; a mesh axis may still shard arrays", "pipeline.stages")
             .fixSettings
             = {"pipeline.stages=1"};
-    if (sizesGood && pipeline.microbatches > 1)
+    if (sizesGood && runs && pipeline.microbatches > 1)
         report("MW1428", fmt::format("{} microbatches: this version runs one", pipeline.microbatches), "write microbatches: 1",
             "pipeline.microbatches")
             .fixSettings

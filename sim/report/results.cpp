@@ -153,7 +153,9 @@ std::string simulationText(const SimulatedStudy& study)
         formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),
         formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
     if (s.collectives.empty()) {
-        text += "  no collectives\n";
+        text += s.collectiveSeconds > 0.0 ? fmt::format("  collectives by formulas: {} in all; pipeline bubble {}\n",
+                    formatSeconds(s.collectiveSeconds), formatSeconds(s.bubbleSeconds))
+                                          : "  no collectives\n";
     } else {
         text += "\n" + collectiveTable(s);
     }

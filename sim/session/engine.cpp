@@ -11,6 +11,7 @@
 #include "core/text/program_text.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
+#include "sim/session/closed_form.h"
 
 #include <fmt/format.h>
 
@@ -76,6 +77,10 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
+    if (hasClosedForm(study))
+        return Problem{"MW1428", fmt::format("{} pipeline stages of {} microbatches are simulated, not built: this version runs one of each",
+                                     study.pipeline.stages, study.pipeline.microbatches),
+            "write stages: 1 and microbatches: 1 to run it", study.placeOf("pipeline")};
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
     auto program = programOf(built.study, built.warnings);
@@ -162,6 +167,12 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
         return machine.error();
     if (Problems problems = checkMeshFits(study, machine->deviceCount()); !problems.empty())
         return problems;
+    if (hasClosedForm(study)) {
+        auto simulated = closedFormStep(study, catalogue);
+        if (simulated)
+            simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return simulated;
+    }
     const auto built = buildPhase(study);
     if (!built)
         return built.error();

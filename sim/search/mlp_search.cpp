@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/mlp_search.h"
+
+#include "core/support/text.h"
+#include "sim/search/elimination.h"
+#include "sim/search/plan_reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <limits>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kUsableShare = 0.90; ///< of a device's memory: the rest is the runtime's
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+constexpr double kMoreMemory = 1.25;
+
+/// What a mesh axis does to a layer's product.
+enum class Split : std::uint8_t {
+    Batch, ///< its rows; the weight is whole on every device
+    Gathered, ///< its rows, and the weight lies split and is gathered where it is used (FSDP)
+    Contracting, ///< its depth: partial sums are added up
+    Output, ///< its columns
+    Nothing, ///< all devices of the axis do the same
+};
+constexpr std::array<Split, 5> kSplits{Split::Batch, Split::Gathered, Split::Contracting, Split::Output, Split::Nothing};
+
+/// How an activation lies along one axis.
+enum class Lies : std::uint8_t { Rows, Columns, Whole };
+
+using Strategy = std::array<Split, 2>; ///< on data, on model
+
+Lies liesBefore(Split split)
+{
+    return split == Split::Batch || split == Split::Gathered ? Lies::Rows
+        : split == Split::Contracting                        ? Lies::Columns
+                                                             : Lies::Whole;
+}
+
+Lies liesAfter(Split split)
+{
+    return split == Split::Batch || split == Split::Gathered ? Lies::Rows : split == Split::Output ? Lies::Columns : Lies::Whole;
+}
+
+/// The parts of a step that plans are compared by.
+enum Part : std::size_t { Compute, Forward, Backward, Gradients, Gathers, Reshards, Update, PartCount };
+constexpr std::array<const char*, PartCount> kPartNames{"compute", "all-reduce of partial sums",
+    "all-reduce of activations' gradients", "all-reduce of weights' gradients", "all-gather of weights",
+    "reshards between layers", "optimizer"};
+
+/// A layer under one strategy.
+struct LayerChoice {
+    Strategy strategy;
+    std::array<double, PartCount> seconds{};
+    double bytes = 0.0;
+    std::string weightSpec;
+    std::string biasSpec;
+};
+
+std::string entryText(const std::vector<std::string>& axes)
+{
+    if (axes.empty())
+        return "None";
+    return axes.size() == 1 ? fmt::format("'{}'", axes[0]) : fmt::format("('{}', '{}')", axes[0], axes[1]);
+}
+
+/// One mesh of the search.
+class MeshSearch {
+public:
+    MeshSearch(const MlpWork& work, const SearchMachine& machine, std::int64_t data, std::int64_t model)
+        : m_work(work)
+        , m_sizes{data, model}
+        , m_curve(machine.chip, machine.constants)
+        , m_cluster(machine.chip, machine.cluster, machine.constants)
+        , m_groups{m_cluster.group(data, model), m_cluster.group(model, 1)}
+        , m_constants(machine.constants)
+    {
+        for (std::size_t layer = 0; layer + 1 < work.model.layers.size(); ++layer)
+            m_layers.push_back(choicesOf(layer));
+    }
+
+    using Filter = std::function<bool(std::size_t layer, const Strategy&)>;
+    struct Found {
+        Assignment assignment;
+        std::vector<std::size_t> picks; ///< index into layers' choices
+        double lowerBoundSeconds = 0.0;
+    };
+    /// The quickest within the budget; nothing when none is.
+    std::optional<Found> best(double budgetBytes, const Filter& filter = {}) const;
+
+    std::array<double, PartCount> parts(const Found& found) const;
+    FoundPlan plan(const Found& found, const SearchMachine& machine) const;
+    std::vector<MeshAxis> mesh() const;
+    std::size_t strategies() const;
+    double capacityBytes() const { return m_cluster.capacityBytes(); }
+    const std::vector<std::vector<LayerChoice>>& layers() const { return m_layers; }
+
+private:
+    std::vector<LayerChoice> choicesOf(std::size_t layer) const;
+    std::optional<LayerChoice> choiceOf(std::size_t layer, const Strategy& strategy) const;
+    double reshardSeconds(std::size_t boundary, const Strategy& before, const Strategy& after) const;
+    double size(std::size_t axis) const { return static_cast<double>(m_sizes[axis]); }
+
+    const MlpWork& m_work;
+    std::array<std::int64_t, 2> m_sizes;
+    DeviceCurve m_curve;
+    Cluster m_cluster;
+    std::array<RankGroup, 2> m_groups;
+    StackConstants m_constants;
+    std::vector<std::vector<LayerChoice>> m_layers;
+};
+
+std::optional<LayerChoice> MeshSearch::choiceOf(std::size_t layer, const Strategy& strategy) const
+{
+    constexpr std::array<const char*, 2> kNames{"data", "model"};
+    std::int64_t rows = 1;
+    std::int64_t depth = 1;
+    std::int64_t columns = 1;
+    std::vector<std::string> depthAxes;
+    std::vector<std::string> columnAxes;
+    for (const std::size_t axis : {0U, 1U}) {
+        if (m_sizes[axis] == 1 && strategy[axis] != Split::Nothing)
+            return std::nullopt;
+        switch (strategy[axis]) {
+        case Split::Batch:
+        case Split::Gathered:
+            rows *= m_sizes[axis];
+            break;
+        case Split::Contracting:
+            depth *= m_sizes[axis];
+            depthAxes.emplace_back(kNames[axis]);
+            break;
+        case Split::Output:
+            columns *= m_sizes[axis];
+            columnAxes.emplace_back(kNames[axis]);
+            break;
+        case Split::Nothing:
+            break;
+        }
+    }
+    const std::int64_t inputs = m_work.model.layers[layer];
+    const std::int64_t outputs = m_work.model.layers[layer + 1];
+    if (m_work.batch % rows != 0 || inputs % depth != 0 || outputs % columns != 0)
+        return std::nullopt;
+    const std::vector<std::string> biasAxes = columnAxes;
+    // A weight that is gathered is split along its first dimension that divides.
+    std::int64_t storedDepth = depth;
+    std::int64_t storedColumns = columns;
+    for (const std::size_t axis : {0U, 1U}) {
+        if (strategy[axis] != Split::Gathered)
+            continue;
+        if (inputs % (storedDepth * m_sizes[axis]) == 0) {
+            storedDepth *= m_sizes[axis];
+            depthAxes.emplace_back(kNames[axis]);
+        } else if (outputs % (storedColumns * m_sizes[axis]) == 0) {
+            storedColumns *= m_sizes[axis];
+            columnAxes.emplace_back(kNames[axis]);
+        } else {
+            return std::nullopt;
+        }
+    }
+    LayerChoice choice;
+    choice.strategy = strategy;
+    const auto b = static_cast<double>(m_work.batch / rows);
+    const auto k = static_cast<double>(inputs / depth);
+    const auto n = static_cast<double>(outputs / columns);
+    const double width = m_work.parameterBytes;
+    const bool first = layer == 0;
+    const double kernels = first ? 2.0 : 3.0;
+    choice.seconds[Compute] = m_curve.productSeconds({1.0, b, n, k}, m_work.format)
+        + m_curve.productSeconds({1.0, k, n, b}, m_work.format)
+        + (first ? 0.0 : m_curve.productSeconds({1.0, b, k, n}, m_work.format)) + kernels * m_curve.kernelSeconds()
+        + m_curve.streamSeconds(4.0 * width * b * n);
+    for (const std::size_t axis : {0U, 1U}) {
+        const RankGroup& group = m_groups[axis];
+        if (strategy[axis] == Split::Contracting)
+            choice.seconds[Forward] += m_cluster.allReduceSeconds(width * b * n, group);
+        if (strategy[axis] == Split::Output && !first)
+            choice.seconds[Backward] += m_cluster.allReduceSeconds(width * b * k, group);
+        if (strategy[axis] == Split::Batch)
+            choice.seconds[Gradients] += m_cluster.allReduceSeconds(width * k * n, group);
+        if (strategy[axis] == Split::Gathered)
+            choice.seconds[Gathers] += (first ? 2.0 : 3.0) * m_cluster.allGatherSeconds(width * k * n, group);
+    }
+    const double stored = static_cast<double>(inputs / storedDepth) * static_cast<double>(outputs / storedColumns);
+    choice.seconds[Update] = m_curve.streamSeconds(stored * (3.0 * width + 2.0 * m_work.stateBytes));
+    choice.bytes = stored * (2.0 * width + m_work.stateBytes) + width * b * (k + n);
+    choice.weightSpec = fmt::format("P({}, {})", entryText(depthAxes), entryText(columnAxes));
+    choice.biasSpec = fmt::format("P({})", entryText(biasAxes));
+    return choice;
+}
+
+std::vector<LayerChoice> MeshSearch::choicesOf(std::size_t layer) const
+{
+    std::vector<LayerChoice> choices;
+    for (const Split data : kSplits) {
+        for (const Split model : kSplits) {
+            if (auto choice = choiceOf(layer, {data, model}))
+                choices.push_back(*std::move(choice));
+        }
+    }
+    return choices;
+}
+
+/// The activation behind layer `boundary`, forward and its gradient backward.
+double MeshSearch::reshardSeconds(std::size_t boundary, const Strategy& before, const Strategy& after) const
+{
+    const double bytes
+        = m_work.parameterBytes * static_cast<double>(m_work.batch) * static_cast<double>(m_work.model.layers[boundary + 1]);
+    double seconds = 0.0;
+    for (const std::size_t axis : {0U, 1U}) {
+        const Lies from = liesAfter(before[axis]);
+        const Lies to = liesBefore(after[axis]);
+        if (from == to || m_sizes[axis] == 1)
+            continue;
+        const std::size_t other = 1 - axis;
+        const double along = liesAfter(before[other]) == Lies::Whole ? bytes : bytes / size(other);
+        if (from == Lies::Whole || to == Lies::Whole)
+            seconds += m_cluster.allGatherSeconds(along, m_groups[axis]);
+        else
+            seconds += 2.0 * m_cluster.allToAllSeconds(along / size(axis), m_groups[axis]);
+    }
+    return seconds;
+}
+
+std::optional<MeshSearch::Found> MeshSearch::best(double budgetBytes, const Filter& filter) const
+{
+    ChoiceGraph graph;
+    std::vector<std::vector<std::size_t>> allowed;
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer) {
+        auto& own = graph.variables.emplace_back();
+        auto& picks = allowed.emplace_back();
+        for (std::size_t i = 0; i < m_layers[layer].size(); ++i) {
+            const LayerChoice& choice = m_layers[layer][i];
+            if (filter && !filter(layer, choice.strategy))
+                continue;
+            double seconds = 0.0;
+            for (const double part : choice.seconds)
+                seconds += part;
+            own.push_back({seconds, choice.bytes});
+            picks.push_back(i);
+        }
+        if (picks.empty())
+            return std::nullopt;
+    }
+    for (std::size_t layer = 0; layer + 1 < m_layers.size(); ++layer) {
+        ChoiceGraph::Edge edge{layer, layer + 1, {}};
+        for (const std::size_t before : allowed[layer]) {
+            for (const std::size_t after : allowed[layer + 1])
+                edge.seconds.push_back(
+                    reshardSeconds(layer, m_layers[layer][before].strategy, m_layers[layer + 1][after].strategy));
+        }
+        graph.edges.push_back(std::move(edge));
+    }
+    EliminationLimits limits;
+    limits.budgetBytes = budgetBytes;
+    limits.labels = 64;
+    const EliminationResult result = eliminate(graph, limits);
+    if (result.front.empty())
+        return std::nullopt;
+    Found found{result.front.front(), {}, std::min(result.lowerBoundSeconds, result.front.front().seconds)};
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer)
+        found.picks.push_back(allowed[layer][found.assignment.choices[layer]]);
+    return found;
+}
+
+std::array<double, PartCount> MeshSearch::parts(const Found& found) const
+{
+    std::array<double, PartCount> sums{};
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer) {
+        const LayerChoice& choice = m_layers[layer][found.picks[layer]];
+        for (std::size_t part = 0; part < PartCount; ++part)
+            sums[part] += choice.seconds[part];
+        if (layer + 1 < m_layers.size())
+            sums[Reshards] += reshardSeconds(layer, choice.strategy, m_layers[layer + 1][found.picks[layer + 1]].strategy);
+    }
+    return sums;
+}
+
+std::vector<MeshAxis> MeshSearch::mesh() const
+{
+    std::vector<MeshAxis> axes;
+    if (m_sizes[0] > 1 || m_sizes[1] == 1)
+        axes.push_back({"data", m_sizes[0]});
+    if (m_sizes[1] > 1)
+        axes.push_back({"model", m_sizes[1]});
+    return axes;
+}
+
+std::size_t MeshSearch::strategies() const
+{
+    std::size_t count = 0;
+    for (const auto& layer : m_layers)
+        count += layer.size();
+    return count;
+}
+
+FoundPlan MeshSearch::plan(const Found& found, const SearchMachine& machine) const
+{
+    FoundPlan plan;
+    plan.hardware = machine.name;
+    plan.chips = machine.chips;
+    plan.mesh = mesh();
+    plan.modelSeconds = found.assignment.seconds;
+    plan.peakBytes = found.assignment.bytes;
+    plan.capacityBytes = capacityBytes();
+    plan.fits = plan.peakBytes <= kUsableShare * plan.capacityBytes;
+    std::vector<std::string> rows;
+    const Strategy& first = m_layers.front()[found.picks.front()].strategy;
+    std::vector<std::string> inputs;
+    for (const std::size_t axis : {0U, 1U}) {
+        if (liesBefore(first[axis]) == Lies::Rows)
+            rows.emplace_back(axis == 0 ? "data" : "model");
+        if (liesBefore(first[axis]) == Lies::Columns)
+            inputs.emplace_back(axis == 0 ? "data" : "model");
+    }
+    plan.specs.emplace_back("x", fmt::format("P({}, {})", entryText(rows), entryText(inputs)));
+    plan.specs.emplace_back("y", fmt::format("P({}, None)", entryText(rows)));
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer) {
+        const LayerChoice& choice = m_layers[layer][found.picks[layer]];
+        plan.specs.emplace_back(fmt::format("layers.{}.w", layer), choice.weightSpec);
+        if (m_work.model.bias)
+            plan.specs.emplace_back(fmt::format("layers.{}.b", layer), choice.biasSpec);
+    }
+    const auto sums = parts(found);
+    for (std::size_t part = 0; part < PartCount; ++part)
+        plan.time.push_back({kPartNames[part], sums[part]});
+    plan.boundBy = largestShare(plan.time);
+    plan.why.push_back(largestShares(plan.time));
+    double flops = 0.0;
+    for (std::size_t layer = 0; layer < m_layers.size(); ++layer)
+        flops += (layer == 0 ? 4.0 : 6.0) * static_cast<double>(m_work.batch) * static_cast<double>(m_work.model.layers[layer])
+            * static_cast<double>(m_work.model.layers[layer + 1]);
+    plan.mfu = flops / (plan.modelSeconds * static_cast<double>(machine.cluster.devices) * m_curve.peak(m_work.format));
+    return plan;
+}
+
+struct MlpTemplate {
+    const char* name;
+    bool (*allows)(std::size_t layer, const Strategy&, std::int64_t data, std::int64_t model);
+};
+constexpr MlpTemplate kTemplates[] = {
+    {"data parallel",
+        [](std::size_t, const Strategy& s, std::int64_t, std::int64_t model) { return model == 1 && s[0] == Split::Batch; }},
+    {"FSDP (ZeRO-3)",
+        [](std::size_t, const Strategy& s, std::int64_t, std::int64_t model) { return model == 1 && s[0] == Split::Gathered; }},
+    {"tensor parallel pairs (Megatron)",
+        [](std::size_t layer, const Strategy& s, std::int64_t data, std::int64_t) {
+            return data == 1 && s[1] == (layer % 2 == 0 ? Split::Output : Split::Contracting);
+        }},
+    {"data x tensor parallel pairs",
+        [](std::size_t layer, const Strategy& s, std::int64_t data, std::int64_t model) {
+            return data > 1 && model > 1 && s[0] == Split::Batch && s[1] == (layer % 2 == 0 ? Split::Output : Split::Contracting);
+        }},
+    {"FSDP x tensor parallel pairs (2-D)",
+        [](std::size_t layer, const Strategy& s, std::int64_t data, std::int64_t model) {
+            return data > 1 && model > 1 && s[0] == Split::Gathered
+                && s[1] == (layer % 2 == 0 ? Split::Output : Split::Contracting);
+        }},
+};
+
+/// The part that grew most against the best.
+std::string whySlower(const std::array<double, PartCount>& parts, const std::array<double, PartCount>& best, double bestSeconds)
+{
+    std::size_t most = 0;
+    for (std::size_t part = 1; part < PartCount; ++part) {
+        if (parts[part] - best[part] > parts[most] - best[most])
+            most = part;
+    }
+    const double growth = parts[most] - best[most];
+    return growth > 0.0 ? fmt::format("+{:.1f} % {}", 100.0 * growth / bestSeconds, kPartNames[most]) : std::string{};
+}
+
+struct MeshFound {
+    const MeshSearch* search;
+    MeshSearch::Found found;
+};
+
+} // namespace
+
+SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const SearchOptions& options)
+{
+    const auto start = std::chrono::steady_clock::now();
+    SearchResult result;
+    result.about = fmt::format("{}, batch {}", work.name, work.batch);
+    const std::int64_t devices = machine.cluster.devices;
+    std::vector<std::unique_ptr<MeshSearch>> meshes;
+    std::vector<MeshFound> found;
+    double bound = kInfinite;
+    for (std::int64_t model = 1; model <= devices; ++model) {
+        if (devices % model != 0)
+            continue;
+        if (options.stop.stop_requested()) {
+            result.complete = false;
+            bound = 0.0;
+            break;
+        }
+        meshes.push_back(std::make_unique<MeshSearch>(work, machine, devices / model, model));
+        const MeshSearch& mesh = *meshes.back();
+        result.candidates += static_cast<std::int64_t>(mesh.strategies());
+        if (auto best = mesh.best(kUsableShare * mesh.capacityBytes())) {
+            bound = std::min(bound, best->lowerBoundSeconds);
+            if (found.empty())
+                result.firstPlanSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            found.push_back({&mesh, *std::move(best)});
+        }
+    }
+    std::stable_sort(found.begin(), found.end(),
+        [](const MeshFound& a, const MeshFound& b) { return a.found.assignment.seconds < b.found.assignment.seconds; });
+    if (found.empty()) {
+        // The least that any mesh needs.
+        for (const auto& mesh : meshes) {
+            if (const auto best = mesh->best(kInfinite);
+                best && (result.plans.empty() || best->assignment.bytes < result.plans.front().peakBytes))
+                result.plans = {mesh->plan(*best, machine)};
+        }
+        if (!result.plans.empty())
+            result.plans.front().why.insert(result.plans.front().why.begin(),
+                fmt::format("needs {} of {}", formatBytes(result.plans.front().peakBytes),
+                    formatBytes(result.plans.front().capacityBytes)));
+        result.changes.push_back("more chips, a smaller batch, or chips with more memory");
+        return result;
+    }
+    const double best = found.front().found.assignment.seconds;
+    const auto bestParts = found.front().search->parts(found.front().found);
+    result.lowerBoundSeconds = std::min(bound, best);
+    result.gap = (best - result.lowerBoundSeconds) / best;
+    for (const MeshFound& one : found) {
+        if (result.plans.size() == options.top)
+            break;
+        const std::vector<MeshAxis> axes = one.search->mesh();
+        if (axes.size() == 1 && axes.front().name == "model")
+            continue; // the mesh of one axis by its other name: templates use it
+        FoundPlan plan = one.search->plan(one.found, machine);
+        if (!result.plans.empty()) {
+            if (std::string why = whySlower(one.search->parts(one.found), bestParts, best); !why.empty())
+                plan.why.insert(plan.why.begin(), std::move(why));
+        }
+        result.plans.push_back(std::move(plan));
+    }
+    for (const MlpTemplate& named : kTemplates) {
+        TemplateScore score{named.name, "", false, 0.0, 0.0, "no layout of this kind that fits"};
+        for (const auto& mesh : meshes) {
+            const auto axes = mesh->mesh();
+            const std::int64_t model = axes.back().name == "model" ? axes.back().size : 1;
+            const auto one = mesh->best(kUsableShare * mesh->capacityBytes(), [&](std::size_t layer, const Strategy& strategy) {
+                return named.allows(layer, strategy, devices / model, model);
+            });
+            if (!one || (score.fits && one->assignment.seconds >= score.modelSeconds))
+                continue;
+            score.mesh = meshText(axes);
+            score.fits = true;
+            score.modelSeconds = one->assignment.seconds;
+            score.loss = score.modelSeconds / best - 1.0;
+            score.why = score.modelSeconds <= best ? "the best" : whySlower(mesh->parts(*one), bestParts, best);
+        }
+        result.templates.push_back(std::move(score));
+    }
+    // The next best strategy of every layer, all others free again.
+    const MeshFound& chosen = found.front();
+    const double budget = kUsableShare * chosen.search->capacityBytes();
+    for (std::size_t layer = 0; layer < chosen.found.picks.size() && !options.stop.stop_requested(); ++layer) {
+        const LayerChoice& choice = chosen.search->layers()[layer][chosen.found.picks[layer]];
+        const auto other = chosen.search->best(
+            budget, [&](std::size_t at, const Strategy& strategy) { return at != layer || strategy != choice.strategy; });
+        if (!other)
+            continue;
+        const LayerChoice& instead = chosen.search->layers()[layer][other->picks[layer]];
+        result.others.push_back({fmt::format("layers.{}.w {}", layer, choice.weightSpec),
+            instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", used otherwise" : instead.weightSpec,
+            other->assignment.seconds, other->assignment.seconds / best - 1.0,
+            whySlower(chosen.search->parts(*other), bestParts, best)});
+    }
+    if (const auto more = chosen.search->best(kMoreMemory * budget)) {
+        const double gained = std::max(0.0, best - more->assignment.seconds);
+        result.secondsPerGib = gained / ((kMoreMemory - 1.0) * budget / kGib);
+        result.memoryNotes.push_back(gained > 0.0
+                ? fmt::format("with a quarter more memory: {} a step", formatSeconds(more->assignment.seconds))
+                : std::string("with a quarter more memory no plan is quicker: memory does not bind"));
+    }
+    result.wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/plan_explorer.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr std::size_t kFirstRound = 32;
+constexpr std::size_t kRound = 256;
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+using MeshKey = std::array<std::int32_t, 6>;
+
+MeshKey meshKey(const Candidate& c)
+{
+    return {c.pp, c.dp, c.zero >= 3 ? c.fsdp : 1, c.ep, c.cp, c.tp};
+}
+
+} // namespace
+
+PlanExplorer::PlanExplorer(const TransformerSpace& space, Limits limits)
+    : m_space(space)
+    , m_limits(std::move(limits))
+    , m_workers(workerCount(m_limits.threads))
+    , m_seconds(space.candidates().size(), -1.0)
+    , m_bytes(space.candidates().size(), 0.0)
+{
+    const SearchMachine& machine = space.machine();
+    for (unsigned worker = 0; worker < m_workers; ++worker) {
+        m_models.emplace_back(machine.chip, machine.cluster, machine.constants, machine.traits);
+        m_plans.push_back(space.emptyPlan());
+    }
+}
+
+bool PlanExplorer::stopped() const
+{
+    return m_limits.stop.stop_requested() || (m_limits.deadline && Clock::now() >= *m_limits.deadline);
+}
+
+void PlanExplorer::estimate(const std::vector<std::size_t>& indices)
+{
+    std::vector<std::size_t> fresh;
+    for (const std::size_t index : indices) {
+        if (m_seconds[index] < 0.0)
+            fresh.push_back(index);
+    }
+    parallelFor(fresh.size(), m_workers, [&](unsigned worker, std::size_t i) {
+        TrainingPlan& plan = m_plans[worker];
+        m_space.apply(m_space.candidates()[fresh[i]], plan);
+        const StepEstimate step = m_models[worker].estimate(plan);
+        m_seconds[fresh[i]] = step.seconds;
+        m_bytes[fresh[i]] = step.memory.total();
+    });
+    m_count += fresh.size();
+}
+
+std::vector<Estimated> PlanExplorer::bestMeshes(std::size_t top)
+{
+    const auto& candidates = m_space.candidates();
+    const double capacity = capacityBytes();
+    std::map<MeshKey, Estimated> best;
+    double worst = kInfinite; // of the meshes that will be told of
+    double quickest = kInfinite;
+    std::vector<std::size_t> round;
+    std::size_t size = kFirstRound;
+    std::size_t next = 0;
+    m_complete = !m_space.cutShort();
+    m_lowerBound = candidates.empty() ? 0.0 : candidates.front().seconds;
+    while (next < candidates.size() && candidates[next].seconds < worst) {
+        if (stopped()) {
+            m_complete = false;
+            break;
+        }
+        round.clear();
+        for (; next < candidates.size() && round.size() < size && candidates[next].seconds < worst; ++next) {
+            if (candidates[next].bytes > capacity)
+                continue;
+            const auto known = best.find(meshKey(candidates[next]));
+            if (known == best.end() || candidates[next].seconds < known->second.seconds)
+                round.push_back(next);
+        }
+        estimate(round);
+        for (const std::size_t index : round) {
+            if (m_bytes[index] > capacity)
+                continue;
+            if (!m_firstFit)
+                m_firstFit = Clock::now();
+            const auto [known, isNew]
+                = best.try_emplace(meshKey(candidates[index]), Estimated{index, m_seconds[index], m_bytes[index]});
+            if (!isNew && m_seconds[index] < known->second.seconds)
+                known->second = {index, m_seconds[index], m_bytes[index]};
+            quickest = std::min(quickest, m_seconds[index]);
+        }
+        if (best.size() >= top) {
+            std::vector<double> times;
+            for (const auto& [mesh, plan] : best)
+                times.push_back(plan.seconds);
+            std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(top - 1), times.end());
+            worst = times[top - 1];
+        }
+        if (m_limits.progress)
+            m_limits.progress(next, quickest, next < candidates.size() ? std::min(quickest, candidates[next].seconds) : quickest);
+        size = std::min(kRound, 2 * size);
+    }
+    const double unseen = next < candidates.size() ? candidates[next].seconds : kInfinite;
+    m_lowerBound = std::min(quickest, unseen);
+    if (m_lowerBound == kInfinite)
+        m_lowerBound = 0.0;
+    std::vector<Estimated> plans;
+    for (const auto& [mesh, plan] : best)
+        plans.push_back(plan);
+    std::sort(plans.begin(), plans.end(), [](const Estimated& a, const Estimated& b) {
+        return a.seconds != b.seconds ? a.seconds < b.seconds : a.index < b.index;
+    });
+    if (plans.size() > top)
+        plans.resize(top);
+    return plans;
+}
+
+std::optional<Estimated> PlanExplorer::best(const Filter& filter, double capacityBytes, std::size_t most)
+{
+    const auto& candidates = m_space.candidates();
+    std::optional<Estimated> found;
+    std::vector<std::size_t> round;
+    std::size_t looked = 0;
+    for (std::size_t next = 0; next < candidates.size() && looked < most && !stopped();) {
+        round.clear();
+        for (; next < candidates.size() && round.size() < kFirstRound; ++next) {
+            const Candidate& candidate = candidates[next];
+            if (found && candidate.seconds >= found->seconds) {
+                next = candidates.size();
+                break;
+            }
+            if (candidate.bytes <= capacityBytes && filter(candidate))
+                round.push_back(next);
+        }
+        estimate(round);
+        looked += round.size();
+        for (const std::size_t index : round) {
+            if (m_bytes[index] <= capacityBytes && (!found || m_seconds[index] < found->seconds))
+                found = Estimated{index, m_seconds[index], m_bytes[index]};
+        }
+    }
+    return found;
+}
+
+std::optional<Estimated> PlanExplorer::smallest(const Filter& filter, std::size_t most)
+{
+    const auto& candidates = m_space.candidates();
+    std::vector<std::size_t> order;
+    for (std::size_t index = 0; index < candidates.size(); ++index) {
+        if (filter(candidates[index]))
+            order.push_back(index);
+    }
+    std::stable_sort(
+        order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return candidates[a].bytes < candidates[b].bytes; });
+    std::optional<Estimated> found;
+    for (std::size_t next = 0; next < order.size() && next < most && !stopped(); next += kFirstRound) {
+        if (found && candidates[order[next]].bytes >= found->bytes)
+            break;
+        const std::vector<std::size_t> round(order.begin() + static_cast<std::ptrdiff_t>(next),
+            order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), next + kFirstRound)));
+        estimate(round);
+        for (const std::size_t index : round) {
+            if (!found || m_bytes[index] < found->bytes)
+                found = Estimated{index, m_seconds[index], m_bytes[index]};
+        }
+    }
+    return found;
+}
+
+std::vector<Estimated> PlanExplorer::front(double slack)
+{
+    const auto& candidates = m_space.candidates();
+    const double capacity = capacityBytes();
+    std::map<double, Estimated> byTime; // of growing time and falling memory
+    const auto beaten = [&](double seconds, double bytes) {
+        auto after = byTime.upper_bound(seconds);
+        return after != byTime.begin() && std::prev(after)->second.bytes <= bytes;
+    };
+    const auto add = [&](std::size_t index) {
+        if (m_bytes[index] > capacity || beaten(m_seconds[index], m_bytes[index]))
+            return;
+        auto after = byTime.insert_or_assign(m_seconds[index], Estimated{index, m_seconds[index], m_bytes[index]}).first;
+        for (++after; after != byTime.end() && after->second.bytes >= m_bytes[index];)
+            after = byTime.erase(after);
+    };
+    for (std::size_t index = 0; index < candidates.size(); ++index) {
+        if (m_seconds[index] >= 0.0)
+            add(index);
+    }
+    if (byTime.empty())
+        return {};
+    const double last = slack * byTime.begin()->first;
+    std::vector<std::size_t> round;
+    std::size_t looked = 0;
+    for (std::size_t next = 0; next < candidates.size() && looked < kMostLooked && !stopped();) {
+        round.clear();
+        for (; next < candidates.size() && round.size() < kRound && candidates[next].seconds <= last; ++next) {
+            const Candidate& candidate = candidates[next];
+            if (m_seconds[next] < 0.0 && candidate.bytes <= capacity && !beaten(candidate.seconds, candidate.bytes))
+                round.push_back(next);
+        }
+        if (round.empty())
+            break;
+        estimate(round);
+        looked += round.size();
+        for (const std::size_t index : round)
+            add(index);
+    }
+    std::vector<Estimated> points;
+    for (const auto& [seconds, plan] : byTime) {
+        if (seconds <= last)
+            points.push_back(plan);
+    }
+    return points;
+}
+
+StepEstimate PlanExplorer::details(std::size_t index)
+{
+    m_space.apply(m_space.candidates()[index], m_plans.front());
+    return m_models.front().estimate(m_plans.front());
+}
+
+std::size_t PlanExplorer::tooLarge() const
+{
+    const double capacity = capacityBytes();
+    const auto& candidates = m_space.candidates();
+    return static_cast<std::size_t>(std::count_if(
+        candidates.begin(), candidates.end(), [&](const Candidate& candidate) { return candidate.bytes > capacity; }));
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/plan_reasons.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kWonBack = 1.5; ///< a part that grows by so many times the loss is won back elsewhere
+
+/// The parts of a step, in the order of `timeShares`.
+enum Part : std::size_t { Compute, Bandwidth, Launch, Tensor, Context, Expert, Send, Data, Bubble, Optimizer, Host };
+
+std::int64_t dataDegreeOf(const Candidate& c)
+{
+    return c.zero >= 3 && c.fsdp > 1 ? c.fsdp : c.dp;
+}
+
+/// The axes over which weights, states or gradients are exchanged.
+std::string dataAxis(const Candidate& c)
+{
+    const char* name = c.zero >= 3 && c.fsdp > 1 ? "fsdp" : "data";
+    if (c.cp == 1)
+        return name;
+    return dataDegreeOf(c) > 1 ? fmt::format("{} x context", name) : std::string("context");
+}
+
+std::int64_t dataDegree(const Candidate& c)
+{
+    return dataDegreeOf(c) * c.cp;
+}
+
+const char* partOf(const Chip& chip)
+{
+    return chip.chipClass == ChipClass::Tpu ? "slice" : "host";
+}
+
+/// Where `size` ranks, each `stride` devices from the one before, lie; `leaves` tells whether they leave the fast links.
+std::string placeOf(const std::string& axis, std::int64_t size, std::int64_t stride, const Cluster& cluster, const Chip& chip,
+    bool* leaves = nullptr)
+{
+    const RankGroup group = cluster.group(size, stride);
+    if (leaves != nullptr)
+        *leaves = group.outer > 1.0;
+    if (group.outer <= 1.0)
+        return fmt::format("{}={} stays inside a {}", axis, size, partOf(chip));
+    return fmt::format("{}={} spans {:.0f} {}s", axis, size, group.outer, partOf(chip));
+}
+
+double passesOf(const JudgedPlan& plan)
+{
+    return static_cast<double>(plan.space.work().globalBatch) / plan.candidate.dp / plan.candidate.microbatch;
+}
+
+/// What made a part of the step grow.
+std::string causeOf(std::size_t part, const JudgedPlan& plan, const JudgedPlan& best)
+{
+    const Candidate& c = plan.candidate;
+    const Candidate& b = best.candidate;
+    const Chip& chip = plan.space.machine().chip;
+    bool leaves = false;
+    switch (part) {
+    case Compute:
+    case Bandwidth:
+    case Launch:
+        if (c.recompute != b.recompute && plan.space.recomputeName(c) != std::string("none"))
+            return fmt::format("recomputation ({})", plan.space.recomputeName(c));
+        if (c.pp != b.pp && c.pp > 1 && plan.space.work().model.layers % (std::int64_t{c.pp} * c.chunks) != 0)
+            return fmt::format("{} layers do not divide into {} stages", plan.space.work().model.layers, c.pp);
+        if (c.tp > b.tp)
+            return fmt::format("tensor={} cuts products into narrower ones", c.tp);
+        if (c.cp > b.cp)
+            return fmt::format("context={} leaves shorter sequences to multiply", c.cp);
+        if (c.microbatch < b.microbatch)
+            return fmt::format("microbatches of {} in place of {}", c.microbatch, b.microbatch);
+        if (c.zero < 3 && b.zero >= 3)
+            return "gradients are added up in every microbatch";
+        return {};
+    case Tensor:
+        placeOf("tensor", c.tp, 1, plan.cluster, chip, &leaves);
+        return leaves ? fmt::format("tensor={} crosses the {}", c.tp, partOf(chip))
+                      : fmt::format("tensor={} exchanges activations in every layer", c.tp);
+    case Context:
+        return placeOf("context", c.cp, c.tp, plan.cluster, chip);
+    case Expert:
+        return placeOf("expert", c.ep, c.tp, plan.cluster, chip);
+    case Send:
+        return fmt::format("{} stages pass activations on", c.pp);
+    case Data:
+        return placeOf(dataAxis(c), dataDegree(c), c.tp, plan.cluster, chip);
+    case Bubble:
+        return c.pp > 1 ? fmt::format("{} stages for {:.0f} microbatches", c.pp, passesOf(plan)) : std::string{};
+    case Optimizer:
+        return c.zero == 0 ? "every rank updates all parameters" : "each rank updates more parameters";
+    default:
+        return "more passes of the host";
+    }
+}
+
+} // namespace
+
+std::string meshText(const std::vector<MeshAxis>& mesh)
+{
+    std::vector<std::string> parts;
+    for (const MeshAxis& axis : mesh)
+        parts.push_back(fmt::format("{}={}", axis.name, axis.size));
+    return join(parts, " ");
+}
+
+std::vector<NamedShare> timeShares(const StepEstimate& s, const Candidate& c)
+{
+    const char* data = c.zero >= 3 ? "all-gather" : c.zero == 0 ? "all-reduce" : "reduce-scatter";
+    return {{"compute", s.products + s.attention}, {"memory bandwidth", s.elementwise}, {"kernel launches", s.launch},
+        {c.sequenceParallel ? "all-gather over tensor" : "all-reduce over tensor", s.tensor},
+        {c.ulysses ? "all-to-all over context" : "ring over context", s.context}, {"all-to-all over expert", s.expert},
+        {"sends over pipeline", s.send}, {fmt::format("{} over {}", data, dataAxis(c)), s.data}, {"pipeline bubble", s.bubble},
+        {"optimizer", s.optimizer}, {"host", s.overhead}};
+}
+
+std::vector<NamedShare> memoryShares(const StageMemory& m)
+{
+    return {{"weights", m.weights}, {"gradients", m.gradients}, {"optimizer", m.optimizer}, {"activations", m.activations},
+        {"gathered weights", m.gathered}, {"temporaries", m.working}, {"logits", m.logits}, {"collective buffers", m.buffers},
+        {"reserve", m.reserve}};
+}
+
+std::string largestShare(const std::vector<NamedShare>& shares)
+{
+    const auto largest = std::max_element(
+        shares.begin(), shares.end(), [](const NamedShare& a, const NamedShare& b) { return a.amount < b.amount; });
+    return largest == shares.end() ? std::string{} : largest->name;
+}
+
+std::string largestShares(const std::vector<NamedShare>& shares)
+{
+    double all = 0.0;
+    for (const NamedShare& share : shares)
+        all += share.amount;
+    std::vector<NamedShare> sorted = shares;
+    std::stable_sort(sorted.begin(), sorted.end(), [](const NamedShare& a, const NamedShare& b) { return a.amount > b.amount; });
+    std::vector<std::string> parts;
+    for (const NamedShare& share : sorted) {
+        if (parts.size() < 4 && share.amount > 0.02 * all)
+            parts.push_back(fmt::format("{} {:.0f} %", share.name, 100.0 * share.amount / all));
+    }
+    return join(parts, ", ");
+}
+
+std::vector<std::string> placeSentences(const Candidate& c, const Cluster& cluster, const Chip& chip)
+{
+    std::vector<std::string> sentences;
+    if (c.tp > 1)
+        sentences.push_back(placeOf("tensor", c.tp, 1, cluster, chip));
+    if (c.cp > 1)
+        sentences.push_back(placeOf("context", c.cp, c.tp, cluster, chip));
+    if (c.ep > 1)
+        sentences.push_back(placeOf("expert", c.ep, c.tp, cluster, chip));
+    if (dataDegree(c) > 1)
+        sentences.push_back(placeOf(dataAxis(c), dataDegree(c), c.tp, cluster, chip));
+    if (c.pp > 1)
+        sentences.push_back(placeOf("pipeline", c.pp, std::int64_t{c.tp} * c.cp * c.dp, cluster, chip));
+    return sentences;
+}
+
+std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best)
+{
+    const auto mine = timeShares(plan.step, plan.candidate);
+    const auto other = timeShares(best.step, best.candidate);
+    std::size_t most = 0;
+    std::size_t least = 0;
+    double growth = 0.0;
+    double saving = 0.0;
+    for (std::size_t part = 0; part < mine.size(); ++part) {
+        const double more = mine[part].amount - other[part].amount;
+        if (more > growth) {
+            growth = more;
+            most = part;
+        }
+        if (more < saving) {
+            saving = more;
+            least = part;
+        }
+    }
+    if (growth <= 0.0)
+        return {};
+    const std::string cause = causeOf(most, plan, best);
+    const bool exposed = most >= Tensor && most <= Data;
+    const auto share = [&](double seconds) { return 100.0 * seconds / best.step.seconds; };
+    std::string text = fmt::format(
+        "{}{}+{:.1f} % {}{}", cause, cause.empty() ? "" : ": ", share(growth), exposed ? "exposed " : "", mine[most].name);
+    // What it wins elsewhere, where that is most of it.
+    if (growth > kWonBack * std::max(0.0, plan.step.seconds - best.step.seconds) && share(saving) < -0.1)
+        text += fmt::format("; {:.1f} % {}", share(saving), other[least].name);
+    return text;
+}
+
+std::string whyTooLarge(const StepEstimate& step)
+{
+    std::vector<NamedShare> parts = memoryShares(step.memory);
+    std::stable_sort(parts.begin(), parts.end(), [](const NamedShare& a, const NamedShare& b) { return a.amount > b.amount; });
+    return fmt::format("needs {} of {}: {} {}, {} {}", formatBytes(step.memory.total()), formatBytes(step.capacityBytes),
+        parts[0].name, formatBytes(parts[0].amount), parts[1].name, formatBytes(parts[1].amount));
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/search/search.h"
+#include "sim/search/transformer_space.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// `fsdp=32 tensor=2`.
+std::string meshText(const std::vector<MeshAxis>& mesh);
+
+/// Seconds of a step by what they are spent on, in a fixed order; the parts add up to the step.
+std::vector<NamedShare> timeShares(const StepEstimate& step, const Candidate& candidate);
+
+/// Bytes of the device that needs most, likewise.
+std::vector<NamedShare> memoryShares(const StageMemory& memory);
+
+/// The part that takes the most.
+std::string largestShare(const std::vector<NamedShare>& shares);
+
+/// "compute 71 %, pipeline bubble 12 %, all-reduce over tensor 9 %": the largest parts, of those above 2 %.
+std::string largestShares(const std::vector<NamedShare>& shares);
+
+/// Where the groups of a mesh axis lie: "tensor=8 stays inside a host", "fsdp=128 spans 16 hosts". A sentence for each axis above 1.
+std::vector<std::string> placeSentences(const Candidate& candidate, const Cluster& cluster, const Chip& chip);
+
+/// A candidate and its estimate, and what both are about.
+struct JudgedPlan {
+    const Candidate& candidate;
+    const StepEstimate& step;
+    const TransformerSpace& space;
+    const Cluster& cluster;
+};
+
+/// Why one plan is slower than another: the part that grew most, with its cause. Empty when none did.
+/// "tensor=16 crosses the host: +38 % exposed all-reduce over tensor".
+std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best);
+
+/// "needs 132 GiB of 80.0 GiB: optimizer 60.1 GiB, activations 40.2 GiB".
+std::string whyTooLarge(const StepEstimate& step);
+
+} // namespace meshwright::sim

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/mesh/mesh.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// A part of a step or of a device's memory.
+struct NamedShare {
+    std::string name; ///< "compute", "all-reduce over tensor"; "weights"
+    double amount = 0.0; ///< seconds, or bytes
+};
+
+/// How a plan's pipeline goes.
+struct PipelinePlan {
+    std::int64_t stages = 1;
+    std::int64_t chunks = 1; ///< of one stage
+    double microbatches = 1.0; ///< of one step
+    std::string schedule = "none"; ///< "gpipe", "1f1b", "interleaved"; "none": one stage
+};
+
+/// One way to lay out training, and what the cost model says of it.
+struct FoundPlan {
+    std::string hardware; ///< "h100x64"
+    std::int64_t chips = 0;
+    std::vector<MeshAxis> mesh; ///< major to minor: the last axis joins neighbours; axes of size 1 are left out
+    std::vector<std::pair<std::string, std::string>> specs; ///< array (as studies name it) and its PartitionSpec
+    PipelinePlan pipeline;
+    std::string recompute; ///< policy; empty where there is none to choose
+    double microbatch = 0.0; ///< sequences of a data rank in one pass; 0: none to choose
+    int zeroStage = 0;
+    bool sequenceParallel = false;
+    double modelSeconds = 0.0; ///< step time by the cost model that was searched
+    std::optional<double> simulatedSeconds = {}; ///< step time by the simulator, where it ran
+    double peakBytes = 0.0; ///< of the device that needs most
+    double capacityBytes = 0.0;
+    bool fits = false;
+    double mfu = 0.0; ///< model FLOPs over what the devices could do in that time
+    std::optional<double> dollarsPerStep = {};
+    std::string boundBy;
+    std::vector<std::string> why; ///< sentences: what bounds it and, but for the best, what it loses by
+    std::vector<NamedShare> time; ///< seconds; they add up to modelSeconds
+    std::vector<NamedShare> memory; ///< bytes; they add up to peakBytes
+};
+
+/// A layout that people know by a name, at its best.
+struct TemplateScore {
+    std::string name; ///< "FSDP", "Megatron: tensor in the host, pipeline, data"
+    std::string mesh; ///< of its best plan; empty: it has none here
+    bool fits = false;
+    double modelSeconds = 0.0; ///< 0: it has no plan
+    double loss = 0.0; ///< of step time against the best plan: 0.38 is 38 % slower
+    std::string why;
+};
+
+/// The best plan that makes one choice otherwise.
+struct OtherChoice {
+    std::string choice; ///< of the best plan: "tensor=8"
+    std::string other; ///< "tensor=4"
+    double modelSeconds = 0.0;
+    double loss = 0.0;
+    std::string why;
+};
+
+/// What a search found. Everything but the wall-clock fields is the same for any number of threads, unless it was cut short.
+struct SearchResult {
+    std::string about; ///< what was searched, in one line
+    std::vector<FoundPlan> plans; ///< that fit, the quickest first, one for each mesh
+    std::vector<FoundPlan> front; ///< that no other beats in step time, memory, chips and price at once
+    std::vector<TemplateScore> templates;
+    std::vector<OtherChoice> others;
+    std::optional<double> secondsPerGib = {}; ///< what a step would gain for each GiB more on a device; nothing: not known
+    std::vector<std::string> memoryNotes; ///< the same in words
+    std::vector<std::string> changes; ///< that would make a plan fit, when none does
+    std::vector<std::string> assumptions;
+    double lowerBoundSeconds = 0.0; ///< no plan of the space has a shorter modelSeconds
+    double gap = 0.0; ///< (best - lower bound) / best
+    std::int64_t candidates = 0;
+    std::int64_t pruned = 0; ///< never estimated in full: by a bound of their memory or their time
+    std::int64_t prunedByMemory = 0; ///< of them
+    bool complete = true; ///< false: stopped before all was looked at or pruned
+    double wallSeconds = 0.0; ///< measured
+    double firstPlanSeconds = 0.0; ///< measured: until the first plan that fits
+};
+
+/// How far a search is.
+struct SearchProgress {
+    std::int64_t looked = 0;
+    std::int64_t candidates = 0;
+    double bestSeconds = 0.0; ///< 0: none yet
+    double lowerBoundSeconds = 0.0;
+};
+
+struct SearchOptions {
+    std::size_t top = 5; ///< meshes that are told of
+    unsigned threads = 0; ///< 0: one for each core
+    std::stop_token stop = {};
+    std::optional<double> timeLimitSeconds = {};
+    std::function<void(const SearchProgress&)> progress = {};
+};
+
+} // namespace meshwright::sim

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/search_output.h"
+
+#include "core/support/table.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+#include "sim/search/plan_reasons.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Align = TextTable::Align;
+
+constexpr double kGigabyte = 1e9;
+constexpr std::size_t kMostFrontRows = 12;
+
+Json sharesJson(const std::vector<NamedShare>& shares)
+{
+    Json json = Json::object();
+    for (const NamedShare& share : shares)
+        json[share.name] = share.amount;
+    return json;
+}
+
+template <typename T>
+Json orNull(const std::optional<T>& value)
+{
+    return value ? Json(*value) : Json(nullptr);
+}
+
+Json planJson(const FoundPlan& plan)
+{
+    Json mesh = Json::array();
+    for (const MeshAxis& axis : plan.mesh)
+        mesh.push_back({axis.name, axis.size});
+    Json specs = Json::object();
+    for (const auto& [array, spec] : plan.specs)
+        specs[array] = spec;
+    return Json{{"hardware", plan.hardware}, {"chips", plan.chips}, {"mesh", std::move(mesh)}, {"specs", std::move(specs)},
+        {"pipeline",
+            {{"stages", plan.pipeline.stages}, {"chunks", plan.pipeline.chunks}, {"microbatches", plan.pipeline.microbatches},
+                {"schedule", plan.pipeline.schedule}}},
+        {"recompute", plan.recompute}, {"microbatch", plan.microbatch}, {"zero_stage", plan.zeroStage},
+        {"sequence_parallel", plan.sequenceParallel}, {"model_time_s", plan.modelSeconds},
+        {"step_time_s", plan.simulatedSeconds.value_or(plan.modelSeconds)},
+        {"step_time_by", plan.simulatedSeconds ? "simulator" : "closed form"},
+        {"peak_bytes_per_device", static_cast<std::int64_t>(std::llround(plan.peakBytes))},
+        {"capacity_bytes", static_cast<std::int64_t>(std::llround(plan.capacityBytes))}, {"fits", plan.fits}, {"mfu", plan.mfu},
+        {"price_per_step", orNull(plan.dollarsPerStep)}, {"bound_by", plan.boundBy}, {"why", plan.why},
+        {"time_s", sharesJson(plan.time)}, {"memory_bytes", sharesJson(plan.memory)}};
+}
+
+std::string percent(double share)
+{
+    return fmt::format("{:.0f} %", 100.0 * share);
+}
+
+std::string gain(double loss)
+{
+    return fmt::format("{:+.1f} %", 100.0 * loss);
+}
+
+std::string memoryText(const FoundPlan& plan)
+{
+    return fmt::format("{:.1f}/{:.0f} GB", plan.peakBytes / kGigabyte, plan.capacityBytes / kGigabyte);
+}
+
+std::string passesText(const FoundPlan& plan)
+{
+    if (plan.microbatch <= 0.0)
+        return {};
+    std::string text = fmt::format("{:.0f} x {:.0f}", plan.pipeline.microbatches, plan.microbatch);
+    if (plan.pipeline.stages > 1)
+        text += plan.pipeline.chunks > 1 ? fmt::format(" {} {}", plan.pipeline.schedule, plan.pipeline.chunks)
+                                         : fmt::format(" {}", plan.pipeline.schedule);
+    return text;
+}
+
+std::string statesText(const FoundPlan& plan)
+{
+    return plan.zeroStage == 0 ? std::string("-") : fmt::format("ZeRO-{}", plan.zeroStage);
+}
+
+bool severalMachines(const std::vector<FoundPlan>& plans)
+{
+    return std::any_of(
+        plans.begin(), plans.end(), [&](const FoundPlan& plan) { return plan.hardware != plans.front().hardware; });
+}
+
+bool ofTransformers(const SearchResult& result)
+{
+    return std::any_of(result.plans.begin(), result.plans.end(), [](const FoundPlan& plan) { return plan.microbatch > 0.0; });
+}
+
+/// The columns that plans are told of in, and a plan's cells.
+std::vector<TextTable::Column> planColumns(bool machines, bool passes)
+{
+    std::vector<TextTable::Column> columns = {{"#", Align::Right}};
+    if (machines)
+        columns.push_back({"hardware"});
+    columns.push_back({"mesh"});
+    if (passes)
+        columns.insert(columns.end(), {{"states"}, {"recompute"}, {"microbatches"}});
+    columns.insert(
+        columns.end(), {{"step", Align::Right}, {"MFU", Align::Right}, {"HBM/device", Align::Right}, {"bound by"}, {"note"}});
+    return columns;
+}
+
+std::vector<std::string> planCells(const FoundPlan& plan, std::size_t number, bool machines, bool passes)
+{
+    std::vector<std::string> cells = {fmt::format("{}", number)};
+    if (machines)
+        cells.push_back(plan.hardware);
+    cells.push_back(meshText(plan.mesh));
+    if (passes)
+        cells.insert(cells.end(), {statesText(plan), plan.recompute, passesText(plan)});
+    cells.insert(cells.end(),
+        {formatSeconds(plan.simulatedSeconds.value_or(plan.modelSeconds)), percent(plan.mfu), memoryText(plan), plan.boundBy,
+            plan.why.empty() ? std::string{} : plan.why.front()});
+    return cells;
+}
+
+std::string lines(const std::vector<std::string>& sentences)
+{
+    std::string text;
+    for (const std::string& sentence : sentences)
+        text += fmt::format("  {}\n", sentence);
+    return text;
+}
+
+std::string boundText(const SearchResult& result)
+{
+    std::string text
+        = fmt::format("{} layouts, {} pruned by bounds ({} by memory)", formatCount(static_cast<double>(result.candidates)),
+            formatCount(static_cast<double>(result.pruned)), formatCount(static_cast<double>(result.prunedByMemory)));
+    if (result.lowerBoundSeconds > 0.0)
+        text += fmt::format(
+            "; no plan is under {} in the model: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+    return text + "\n";
+}
+
+std::string templateTable(const SearchResult& result)
+{
+    TextTable table({{"template"}, {"at its best"}, {"step", Align::Right}, {"loses", Align::Right}, {"why"}});
+    for (const TemplateScore& score : result.templates) {
+        const bool none = score.modelSeconds <= 0.0;
+        table.addRow({score.name, score.mesh, none || !score.fits ? "-" : formatSeconds(score.modelSeconds),
+            none || !score.fits || result.lowerBoundSeconds <= 0.0 ? "-" : gain(score.loss), score.why});
+    }
+    return table.text(2);
+}
+
+std::string choiceTable(const SearchResult& result)
+{
+    TextTable table({{"choice"}, {"next best"}, {"step", Align::Right}, {"loses", Align::Right}, {"why"}});
+    for (const OtherChoice& other : result.others)
+        table.addRow({other.choice, other.other, formatSeconds(other.modelSeconds), gain(other.loss), other.why});
+    return table.text(2);
+}
+
+std::string frontTable(const SearchResult& result)
+{
+    const bool machines = severalMachines(result.front);
+    const bool prices = std::any_of(
+        result.front.begin(), result.front.end(), [](const FoundPlan& plan) { return plan.dollarsPerStep.has_value(); });
+    std::vector<TextTable::Column> columns = {{"step", Align::Right}, {"HBM/device", Align::Right}, {"chips", Align::Right}};
+    if (prices)
+        columns.push_back({"$/step", Align::Right});
+    if (machines)
+        columns.push_back({"hardware"});
+    columns.insert(columns.end(), {{"mesh"}, {"states"}, {"recompute"}, {"microbatches"}});
+    TextTable table(columns);
+    for (const FoundPlan& plan : result.front) {
+        if (table.rowCount() == kMostFrontRows)
+            break;
+        std::vector<std::string> cells = {formatSeconds(plan.modelSeconds), memoryText(plan), fmt::format("{}", plan.chips)};
+        if (prices)
+            cells.push_back(fmt::format("{:.4f}", plan.dollarsPerStep.value_or(0.0)));
+        if (machines)
+            cells.push_back(plan.hardware);
+        cells.insert(cells.end(), {meshText(plan.mesh), statesText(plan), plan.recompute, passesText(plan)});
+        table.addRow(std::move(cells));
+    }
+    return table.text(2);
+}
+
+std::string csvCell(const std::string& text)
+{
+    if (text.find_first_of(",\"\n") == std::string::npos)
+        return text;
+    std::string quoted = "\"";
+    for (const char letter : text) {
+        quoted += letter;
+        if (letter == '"')
+            quoted += letter;
+    }
+    return quoted + "\"";
+}
+
+} // namespace
+
+std::string searchJson(const SearchResult& result)
+{
+    Json json = {{"schema", "meshwright.search/1"}, {"meshwright", kVersion}, {"search", result.about}};
+    json["plans"] = Json::array();
+    for (const FoundPlan& plan : result.plans)
+        json["plans"].push_back(planJson(plan));
+    json["pareto_front"] = Json::array();
+    for (const FoundPlan& plan : result.front)
+        json["pareto_front"].push_back(planJson(plan));
+    json["templates"] = Json::array();
+    for (const TemplateScore& score : result.templates)
+        json["templates"].push_back({{"name", score.name}, {"mesh", score.mesh}, {"fits", score.fits},
+            {"model_time_s", score.modelSeconds > 0.0 ? Json(score.modelSeconds) : Json(nullptr)}, {"loss", score.loss},
+            {"why", score.why}});
+    json["next_best"] = Json::array();
+    for (const OtherChoice& other : result.others)
+        json["next_best"].push_back({{"choice", other.choice}, {"other", other.other}, {"model_time_s", other.modelSeconds},
+            {"loss", other.loss}, {"why", other.why}});
+    json["memory"] = {{"seconds_per_gib", orNull(result.secondsPerGib)}, {"notes", result.memoryNotes}};
+    json["changes_that_fit"] = result.changes;
+    json["assumptions"] = result.assumptions;
+    json["lower_bound_s"] = result.lowerBoundSeconds;
+    json["gap"] = result.gap;
+    json["candidates"] = result.candidates;
+    json["pruned"] = result.pruned;
+    json["pruned_by_memory"] = result.prunedByMemory;
+    json["complete"] = result.complete;
+    json["first_plan_s"] = result.firstPlanSeconds;
+    json["wall_s"] = result.wallSeconds;
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string searchText(const SearchResult& result)
+{
+    std::string text = result.about + "\n";
+    const bool machines = severalMachines(result.plans);
+    if (!machines && !result.plans.empty())
+        text += fmt::format("on {}\n", result.plans.front().hardware);
+    const bool fits = !result.plans.empty() && result.plans.front().fits;
+    if (!fits)
+        text += result.plans.empty() ? "no legal layout\n" : "no plan fits; the one that needs least:\n";
+    const bool passes = ofTransformers(result);
+    TextTable table(planColumns(machines, passes));
+    for (std::size_t i = 0; i < result.plans.size(); ++i)
+        table.addRow(planCells(result.plans[i], i + 1, machines, passes));
+    text += table.text(0);
+    text += boundText(result);
+    if (!result.complete)
+        text += "stopped before all was looked at: the best so far\n";
+    if (fits) {
+        text += "\nwhy the first\n" + lines(result.plans.front().why);
+        if (!result.others.empty())
+            text += "\nevery choice otherwise\n" + choiceTable(result);
+    }
+    if (!result.memoryNotes.empty())
+        text += "\nmemory\n" + lines(result.memoryNotes);
+    if (!result.templates.empty())
+        text += "\ntemplates\n" + templateTable(result);
+    if (!result.changes.empty())
+        text += "\nthe smallest changes that fit\n" + lines(result.changes);
+    if (result.front.size() > 1)
+        text += "\nquicker needs more memory or chips\n" + frontTable(result);
+    if (!result.assumptions.empty())
+        text += "\nassumed\n" + lines(result.assumptions);
+    return text;
+}
+
+std::string searchCsv(const SearchResult& result)
+{
+    std::string text
+        = "rank,hardware,chips,mesh,zero_stage,recompute,microbatches,microbatch,schedule,chunks,model_time_s,step_time_s,"
+          "mfu,peak_bytes_per_device,capacity_bytes,fits,price_per_step,bound_by,why\n";
+    for (std::size_t i = 0; i < result.plans.size(); ++i) {
+        const FoundPlan& plan = result.plans[i];
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.0f},{:.0f},{},{},{},{}\n", i + 1, csvCell(plan.hardware),
+            plan.chips, csvCell(meshText(plan.mesh)), plan.zeroStage, plan.recompute, plan.pipeline.microbatches, plan.microbatch,
+            plan.pipeline.schedule, plan.pipeline.chunks, plan.modelSeconds, plan.simulatedSeconds.value_or(plan.modelSeconds),
+            plan.mfu, plan.peakBytes, plan.capacityBytes, plan.fits ? "true" : "false",
+            plan.dollarsPerStep ? fmt::format("{}", *plan.dollarsPerStep) : "", csvCell(plan.boundBy),
+            csvCell(join(plan.why, "; ")));
+    }
+    return text;
+}
+
+std::string searchMarkdown(const SearchResult& result)
+{
+    const bool machines = severalMachines(result.plans);
+    const bool passes = ofTransformers(result);
+    const auto row = [](const std::vector<std::string>& cells) { return "| " + join(cells, " | ") + " |\n"; };
+    std::vector<std::string> titles;
+    std::vector<std::string> rule;
+    for (const TextTable::Column& column : planColumns(machines, passes)) {
+        titles.push_back(column.title);
+        rule.emplace_back(column.align == Align::Right ? "---:" : "---");
+    }
+    std::string text = fmt::format("# {}\n\n", result.about) + row(titles) + row(rule);
+    for (std::size_t i = 0; i < result.plans.size(); ++i)
+        text += row(planCells(result.plans[i], i + 1, machines, passes));
+    text += "\n" + boundText(result);
+    if (!result.templates.empty()) {
+        text += "\n| template | at its best | loses | why |\n| --- | --- | ---: | --- |\n";
+        for (const TemplateScore& score : result.templates)
+            text += row({score.name, score.mesh, score.modelSeconds > 0.0 && score.fits ? gain(score.loss) : "-", score.why});
+    }
+    for (const std::string& change : result.changes)
+        text += fmt::format("\n- would fit: {}", change);
+    return text + (result.changes.empty() ? "" : "\n");
+}
+
+} // namespace meshwright::sim

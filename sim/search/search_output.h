@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/search/search.h"
+
+#include <string>
+
+namespace meshwright::sim {
+
+/// `meshwright.search/1`. Equal for equal input, but for `wall_s` and `first_plan_s`.
+std::string searchJson(const SearchResult& result);
+
+/// What a person reads: the plans, why the best is the best, what the others lose, what memory is worth, the Pareto front.
+std::string searchText(const SearchResult& result);
+
+/// The plans, a row each.
+std::string searchCsv(const SearchResult& result);
+std::string searchMarkdown(const SearchResult& result);
+
+} // namespace meshwright::sim

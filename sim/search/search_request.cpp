@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/search_request.h"
+
+#include "core/support/checked.h"
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr std::int64_t kLargestCount = std::int64_t{1} << 40;
+constexpr std::int64_t kMostChips = 1 << 17;
+
+/// A chip's name and what follows it.
+struct NamedMachine {
+    const Chip* chip = nullptr;
+    std::optional<std::int64_t> count; ///< as the name has it
+    bool cores = false; ///< it counts cores
+    std::int64_t slices = 1;
+};
+
+bool namesCores(const Chip& chip)
+{
+    return chip.key == "tpu-v2" || chip.key == "tpu-v3" || chip.key == "tpu-v4" || chip.key == "tpu-v5p";
+}
+
+Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogue)
+{
+    const auto whole = catalogue.find(name);
+    if (whole)
+        return NamedMachine{whole->chip, std::nullopt, false, 1};
+    // h100x64 and v5e-64; v5e-256x2 has two slices.
+    for (const char separator : {'-', 'x'}) {
+        const auto at = name.rfind(separator);
+        if (at == std::string::npos || at == 0)
+            continue;
+        std::string rest = name.substr(at + 1);
+        std::int64_t slices = 1;
+        if (const auto times = rest.find('x'); separator == '-' && times != std::string::npos) {
+            slices = parseInteger(rest.substr(times + 1)).value_or(0);
+            rest.resize(times);
+        }
+        const auto chip = catalogue.find(name.substr(0, at));
+        if (!chip)
+            continue;
+        const auto count = parseInteger(rest);
+        if (!count || *count < 1 || slices < 1)
+            return Problem{"MW1937", fmt::format("\"{}\" is no number of chips in \"{}\"", name.substr(at + 1), name),
+                "write it as h100x64 or v5e-64; slices as v5e-256x2"};
+        return NamedMachine{chip->chip, count, separator == '-' && namesCores(*chip->chip), slices};
+    }
+    return whole.error();
+}
+
+std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems)
+{
+    const auto dots = text.find("..");
+    const auto first = parseInteger(text.substr(0, dots));
+    const auto last = dots == std::string::npos ? first : parseInteger(text.substr(dots + 2));
+    if (!first || !last || *first < 1 || *last < *first || *last > kMostChips) {
+        problems.push_back({"MW1937", fmt::format("--chips: \"{}\" is no number of chips from 1 to {}", text, kMostChips),
+            "write 64, or 16..256 for 16, 32, 64, 128 and 256"});
+        return {};
+    }
+    std::vector<std::int64_t> counts;
+    for (std::int64_t count = *first; count <= *last; count *= 2)
+        counts.push_back(count);
+    return counts;
+}
+
+std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
+{
+    std::vector<double> prices;
+    for (const std::string& text : words.prices) {
+        const auto price = parseNumber(text);
+        if (!price || *price < 0.0)
+            problems.push_back(
+                {"MW1939", fmt::format("\"{}\" is no price", text), "write dollars an hour for one chip: --price 2.50"});
+        else
+            prices.push_back(*price);
+    }
+    if (prices.size() > 1 && prices.size() != words.hardware.size())
+        problems.push_back({"MW1939", fmt::format("{} prices for {} machines", prices.size(), words.hardware.size()),
+            "give one for all, or one each in the order of --hw"});
+    return prices;
+}
+
+Result<TransformerConfig> modelOf(const std::string& name)
+{
+    std::filesystem::path file = name;
+    std::error_code error;
+    if (!std::filesystem::exists(file, error) && name.find_first_of("./\\") == std::string::npos) {
+        if (const auto shipped = findResource(fmt::format("models/{}.json", name)))
+            file = *shipped;
+    }
+    const auto text = readFile(file);
+    if (!text)
+        return text.error();
+    auto config = readTransformerConfig(*text, file.string());
+    if (!config)
+        return config.error();
+    if (Problems problems = transformerProblems(*config); hasErrors(problems))
+        return inFile(std::move(problems), file.string());
+    if (config->name.empty())
+        config->name = file.stem().string();
+    return config;
+}
+
+} // namespace
+
+Result<std::int64_t> parseCount(std::string_view text, std::string_view what)
+{
+    const auto bad = [&] {
+        return Problem{"MW1935", fmt::format("{}: \"{}\" is no number from 1 to {}", what, text, kLargestCount),
+            "write a whole number; k, M and G count in 1,024s: 4k is 4,096"};
+    };
+    std::int64_t unit = 1;
+    std::string_view digits = text;
+    if (!text.empty()) {
+        const char last = text.back();
+        unit = last == 'k' || last == 'K' ? std::int64_t{1} << 10
+            : last == 'M'                 ? std::int64_t{1} << 20
+            : last == 'G'                 ? std::int64_t{1} << 30
+                                          : 1;
+        if (unit > 1)
+            digits.remove_suffix(1);
+    }
+    const auto number = parseInteger(digits);
+    const auto all = number ? checkedMultiply(*number, unit) : std::nullopt;
+    if (!all || *all < 1 || *all > kLargestCount)
+        return bad();
+    return *all;
+}
+
+Result<SearchWork> workOf(const SearchWords& words)
+{
+    Problems problems;
+    SearchWork work;
+    if (auto model = modelOf(words.model))
+        work.model = *std::move(model);
+    else
+        append(problems, model.error());
+    const auto take = [&](const std::string& text, const char* what) -> std::optional<std::int64_t> {
+        if (text.empty())
+            return std::nullopt;
+        const auto count = parseCount(text, what);
+        if (count)
+            return *count;
+        append(problems, count.error());
+        return std::nullopt;
+    };
+    const auto sequence = take(words.sequence, "--seq");
+    const auto tokens = take(words.tokens, "--tokens");
+    const auto batch = take(words.globalBatch, "--global-batch");
+    work.sequence = sequence.value_or(std::min<std::int64_t>(4096, work.model.maxPositions > 0 ? work.model.maxPositions : 4096));
+    if (words.tokens.empty() == words.globalBatch.empty())
+        problems.push_back(
+            {"MW1936", words.tokens.empty() ? "the batch of a step is missing" : "--tokens and --global-batch are both given",
+                "give one of them: --tokens 1M, or --global-batch 256"});
+    if (batch)
+        work.globalBatch = *batch;
+    if (tokens && (sequence || words.sequence.empty())) {
+        if (*tokens % work.sequence != 0)
+            problems.push_back({"MW1936", fmt::format("{} tokens are no whole number of sequences of {}", *tokens, work.sequence),
+                fmt::format(
+                    "--tokens {}", std::max<std::int64_t>(1, (*tokens + work.sequence / 2) / work.sequence) * work.sequence)});
+        work.globalBatch = *tokens / work.sequence;
+    }
+    bool known = false;
+    using enum MathFormat;
+    for (const MathFormat format : {Fp32, Tf32, Bf16, Fp16, Fp8, Fp4}) {
+        if (words.format == mathFormatName(format)) {
+            work.format = format;
+            known = true;
+        }
+    }
+    if (!known)
+        problems.push_back({"MW1903", fmt::format("--dtype: unknown number format \"{}\"", words.format),
+            "one of: fp32, tf32, bf16, fp16, fp8, fp4"});
+    if (!problems.empty())
+        return problems;
+    return work;
+}
+
+Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration)
+{
+    Problems problems;
+    if (chips > kMostChips / std::max<std::int64_t>(1, slices) || chips < 1)
+        return Problem{
+            "MW1747", fmt::format("{} chips are more than the {} that are searched for", chips, kMostChips), "name fewer chips"};
+    const auto largest = chip.maxSliceChips ? *chip.maxSliceChips : checkedProduct(chip.maxSlice).value_or(kMostChips);
+    const bool torus = chip.interconnect.kind == InterconnectKind::Torus;
+    if (torus && (chip.maxSliceChips || !chip.maxSlice.empty()) && chips > largest)
+        problems.push_back(
+            {"MW1747", fmt::format("{} chips are more than the largest slice of {}, {}", chips, chip.name, largest),
+                fmt::format("join slices: {}-{}x{}", chip.key, largest, ceilDiv(chips, largest))});
+    if (!torus && slices > 1)
+        problems.push_back({"MW1747", fmt::format("{} comes in hosts, not in slices", chip.name),
+            fmt::format("{}x{}", chip.key, chips * slices)});
+    if (!matmulRate(chip, MathFormat::Bf16) || !chip.hbmBytes || !chip.hbmBytesPerSecond)
+        problems.push_back({"MW1709",
+            fmt::format("the catalogue lacks a figure of {} that a search needs: rate, memory or bandwidth", chip.name),
+            "choose another chip"});
+    if (!problems.empty())
+        return problems;
+    SearchMachine machine;
+    machine.chip = chip;
+    machine.chips = chips * slices;
+    machine.name
+        = slices > 1 ? fmt::format("{} slices of {} {}", slices, chips, chip.name) : fmt::format("{} {}", chips, chip.name);
+    machine.cluster.devices = machine.chips * chip.devicesPerChip;
+    machine.cluster.slices = slices;
+    machine.constants = calibration.constants("", chip);
+    machine.traits = calibration.traits("");
+    return machine;
+}
+
+Result<std::vector<SearchMachine>> machinesOf(
+    const SearchWords& words, const Catalogue& catalogue, const Calibration& calibration, std::vector<std::string>& notes)
+{
+    Problems problems;
+    std::vector<SearchMachine> machines;
+    const std::vector<std::int64_t> counts
+        = words.chips.empty() ? std::vector<std::int64_t>{} : chipCounts(words.chips, problems);
+    const std::vector<double> prices = pricesOf(words, problems);
+    for (std::size_t i = 0; i < words.hardware.size(); ++i) {
+        const std::string& name = words.hardware[i];
+        const auto named = readName(name, catalogue);
+        if (!named) {
+            append(problems, named.error());
+            continue;
+        }
+        std::vector<std::int64_t> own = counts;
+        if (words.chips.empty() && !named->count)
+            problems.push_back({"MW1937", fmt::format("\"{}\" does not say how many chips", name),
+                fmt::format("write {}x64, or add --chips 64", name)});
+        else if (words.chips.empty() && named->cores && *named->count % 2 != 0)
+            problems.push_back({"MW1937", fmt::format("\"{}\" counts cores, two a chip: {} is odd", name, *named->count),
+                "write an even number"});
+        else if (words.chips.empty())
+            own = {named->cores ? *named->count / 2 : *named->count};
+        if (words.chips.empty() && named->count && named->cores)
+            notes.push_back(fmt::format("{} is {} chips: the name counts cores", name, *named->count / 2));
+        for (const std::int64_t count : own) {
+            auto machine = machineOf(*named->chip, count, named->slices, calibration);
+            if (!machine) {
+                append(problems, machine.error());
+                continue;
+            }
+            if (!prices.empty())
+                machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];
+            machines.push_back(*std::move(machine));
+        }
+    }
+    if (!problems.empty())
+        return problems;
+    return machines;
+}
+
+std::vector<SearchMachine> largerMachines(
+    const SearchMachine& machine, const Catalogue& catalogue, const Calibration& calibration)
+{
+    const auto deviceBytes
+        = [](const Chip& chip) { return chip.hbmBytes ? chip.hbmBytes->value / static_cast<double>(chip.devicesPerChip) : 0.0; };
+    std::vector<SearchMachine> larger;
+    for (const Chip& chip : catalogue.chips()) {
+        if (chip.chipClass != machine.chip.chipClass || deviceBytes(chip) <= deviceBytes(machine.chip))
+            continue;
+        if (auto other = machineOf(chip, machine.chips, 1, calibration))
+            larger.push_back(*std::move(other));
+    }
+    std::stable_sort(larger.begin(), larger.end(),
+        [&](const SearchMachine& a, const SearchMachine& b) { return deviceBytes(a.chip) < deviceBytes(b.chip); });
+    return larger;
+}
+
+Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
+{
+    Problems problems;
+    std::vector<FixedChoice> choices;
+    for (const std::string& text : texts) {
+        for (const std::string& part : split(text, ',')) {
+            const auto equals = part.find('=');
+            FixedChoice choice{part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1)};
+            const auto& names = fixedChoiceNames();
+            const auto number = parseInteger(choice.value);
+            const bool word = choice.name == "recompute"
+                ? recomputationOf(choice.value).has_value()
+                : choice.value == "gpipe" || choice.value == "1f1b" || choice.value == "interleaved";
+            if (std::find(names.begin(), names.end(), choice.name) == names.end())
+                problems.push_back(
+                    {"MW1938", fmt::format("\"{}\" is no choice of a plan", choice.name), suggestion(choice.name, names)});
+            else if (choice.name == "recompute" || choice.name == "schedule"
+                    ? !word
+                    : !number || *number < (choice.name == "zero" ? 0 : 1) || (choice.name == "zero" && *number > 3))
+                problems.push_back({"MW1938", fmt::format("{}: \"{}\" is not allowed", choice.name, choice.value),
+                    choice.name == "recompute"      ? "one of: none, selective, full, minimal, save_dot_except_mlp, save_qkv_proj"
+                        : choice.name == "schedule" ? "one of: gpipe, 1f1b, interleaved"
+                        : choice.name == "zero"     ? "one of: 0, 1, 2, 3"
+                                                    : "write a whole number of 1 or more"});
+            else if (std::any_of(
+                         choices.begin(), choices.end(), [&](const FixedChoice& other) { return other.name == choice.name; }))
+                problems.push_back({"MW1938", fmt::format("\"{}\" is given twice", choice.name), "give it once"});
+            else
+                choices.push_back(std::move(choice));
+        }
+    }
+    if (!problems.empty())
+        return problems;
+    return choices;
+}
+
+} // namespace meshwright::sim

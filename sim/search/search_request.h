@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/hardware/catalogue.h"
+#include "sim/search/transformer_space.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// What the command line says of a search, as text.
+struct SearchWords {
+    std::string model; ///< a Hugging Face config.json, or the name of one that comes with Meshwright
+    std::vector<std::string> hardware; ///< "v5e-64", "h100x64", "v5e-256x2" (slices), or a chip alone with `chips`
+    std::string chips; ///< "64" or "16..256" (doubled from one to the other); empty: as `hardware` says
+    std::string tokens; ///< of a step: "1M"; empty: by the batch
+    std::string sequence; ///< "4096" or "4k"
+    std::string globalBatch; ///< sequences of a step; empty: by the tokens
+    std::string format = "bf16"; ///< of the products
+    std::vector<std::string> prices; ///< dollars an hour for each chip: one for all machines, or one each
+};
+
+/// A count with a unit: `4k` is 4,096, `1M` 1,048,576, `2G` 2^31, as batches are counted.
+/// Problems: MW1935 it is no such number, or outside of 1 to 2^40.
+Result<std::int64_t> parseCount(std::string_view text, std::string_view what);
+
+/// Problems: those of `readFile` and `readTransformerConfig`, `transformerProblems`; MW1935 sizes; MW1936 tokens that are no whole number of sequences, or
+/// not exactly one of tokens and batch; MW1903 an unknown number format.
+Result<SearchWork> workOf(const SearchWords& words);
+
+/// The machines, in the order given; with a range of chips each of them at every count.
+/// A name ends with its number of chips: after `x` as they are, after `-` as clouds count: cores (two a chip) for TPU v2, v3, v4 and v5p, chips
+/// for the others. `notes` gets what a name was taken for.
+/// Problems: MW1701 no such chip; MW1937 no count of chips, or a name that has none; MW1747 more chips than 131,072 or than the largest slice; MW1709 the
+/// catalogue has no figure that is needed; MW1939 prices.
+Result<std::vector<SearchMachine>> machinesOf(
+    const SearchWords& words, const Catalogue& catalogue, const Calibration& calibration, std::vector<std::string>& notes);
+
+/// A machine of so many chips. Problems: MW1747, MW1709 as above.
+Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration);
+
+/// Chips of the same class whose devices have more memory, the least first, for as many chips.
+std::vector<SearchMachine> largerMachines(
+    const SearchMachine& machine, const Catalogue& catalogue, const Calibration& calibration);
+
+/// `tensor=8,zero=3`, any number of times. Problems: MW1938 a name or a value that is not known, a name twice.
+Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts);
+
+} // namespace meshwright::sim

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/transformer_search.h"
+
+#include "core/support/text.h"
+#include "sim/search/plan_explorer.h"
+#include "sim/search/plan_reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kFrontSlack = 1.5; ///< the front tells of plans up to so many times as slow as the best
+constexpr double kFrontStep = 0.02; ///< and of savings of memory above this share
+constexpr double kMoreMemory = 1.25;
+constexpr double kLessMemory = 0.80;
+constexpr double kThinHeadroom = 0.10;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+constexpr std::int64_t kMostChips = 1 << 17;
+
+/// One machine's space, and who looks through it.
+struct Field {
+    std::unique_ptr<TransformerSpace> space;
+    std::unique_ptr<PlanExplorer> explorer;
+    std::vector<Estimated> best;
+};
+
+const char* scheduleOf(const Candidate& c)
+{
+    if (c.pp == 1)
+        return "none";
+    return c.schedule == PipelineSchedule::GPipe ? "gpipe" : c.schedule == PipelineSchedule::OneFOneB ? "1f1b" : "interleaved";
+}
+
+bool plainAxes(const Candidate& c)
+{
+    return c.pp == 1 && c.cp == 1 && c.ep == 1;
+}
+
+struct Template {
+    enum class By : std::uint8_t { Batch, Heads, Both }; ///< what all devices together split
+    const char* name;
+    By split;
+    bool (*is)(const Candidate&, std::int64_t fastDomain);
+};
+constexpr Template kTemplates[] = {
+    {"data parallel", Template::By::Batch,
+        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 0; }},
+    {"ZeRO-1 data parallel", Template::By::Batch,
+        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 1; }},
+    {"FSDP (ZeRO-3)", Template::By::Batch,
+        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 3 && c.fsdp == c.dp; }},
+    {"FSDP in the host, replicas across", Template::By::Batch,
+        [](const Candidate& c, std::int64_t domain) {
+            return plainAxes(c) && c.tp == 1 && c.zero == 3 && c.fsdp == domain && c.dp > domain;
+        }},
+    {"tensor parallel alone", Template::By::Heads,
+        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.dp == 1; }},
+    {"tensor x data", Template::By::Both,
+        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.dp > 1 && c.zero <= 1; }},
+    {"FSDP x tensor (2-D)", Template::By::Both,
+        [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.zero == 3 && c.fsdp == c.dp; }},
+    {"pipeline x data", Template::By::Both,
+        [](const Candidate& c, std::int64_t) { return c.pp > 1 && c.tp == 1 && c.cp == 1 && c.ep == 1 && c.zero <= 1; }},
+    {"tensor x pipeline x data (Megatron)", Template::By::Both,
+        [](const Candidate& c, std::int64_t) { return c.pp > 1 && c.tp > 1 && c.cp == 1 && c.ep == 1 && c.zero <= 1; }},
+    {"context x FSDP", Template::By::Both,
+        [](const Candidate& c, std::int64_t) { return c.cp > 1 && c.zero == 3 && c.tp == 1 && c.pp == 1 && c.ep == 1; }},
+    {"expert x FSDP", Template::By::Both,
+        [](const Candidate& c, std::int64_t) { return c.ep > 1 && c.zero == 3 && c.tp == 1 && c.pp == 1 && c.cp == 1; }},
+};
+
+/// A choice that plans differ in.
+struct Choice {
+    const char* name;
+    std::int64_t (*value)(const Candidate&);
+};
+constexpr Choice kChoices[] = {
+    {"tensor", [](const Candidate& c) { return std::int64_t{c.tp}; }},
+    {"pipeline", [](const Candidate& c) { return std::int64_t{c.pp}; }},
+    {"context", [](const Candidate& c) { return std::int64_t{c.cp}; }},
+    {"expert", [](const Candidate& c) { return std::int64_t{c.ep}; }},
+    {"zero", [](const Candidate& c) { return std::int64_t{c.zero}; }},
+    {"fsdp", [](const Candidate& c) { return c.zero >= 3 ? std::int64_t{c.fsdp / c.ep} : 1; }},
+    {"microbatch", [](const Candidate& c) { return std::int64_t{c.microbatch}; }},
+    {"recompute", [](const Candidate& c) { return std::int64_t{c.recompute}; }},
+    {"schedule", [](const Candidate& c) { return c.pp > 1 ? 100 * static_cast<std::int64_t>(c.schedule) + c.chunks : 0; }},
+};
+
+std::string choiceText(const Choice& choice, const Candidate& c, const TransformerSpace& space)
+{
+    const std::string name = choice.name;
+    if (name == "recompute")
+        return fmt::format("recompute={}", space.recomputeName(c));
+    if (name == "schedule")
+        return c.chunks > 1 ? fmt::format("{} of {} chunks", scheduleOf(c), c.chunks) : fmt::format("schedule {}", scheduleOf(c));
+    if (name == "zero")
+        return c.zero == 0 ? std::string("no ZeRO") : fmt::format("ZeRO stage {}", c.zero);
+    return fmt::format("{}={}", name, choice.value(c));
+}
+
+class Search {
+public:
+    Search(const SearchWork& work, const std::vector<SearchMachine>& machines, const std::vector<FixedChoice>& fixed,
+        const SearchOptions& options, const std::vector<SearchMachine>& larger)
+        : m_work(work)
+        , m_machines(machines)
+        , m_fixed(fixed)
+        , m_options(options)
+        , m_larger(larger)
+    {
+        if (options.timeLimitSeconds)
+            m_deadline = m_start
+                + std::chrono::duration_cast<PlanExplorer::Clock::duration>(
+                    std::chrono::duration<double>(*options.timeLimitSeconds));
+    }
+
+    SearchResult run();
+
+private:
+    bool stopped() const { return m_options.stop.stop_requested() || (m_deadline && PlanExplorer::Clock::now() >= *m_deadline); }
+    Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
+    FoundPlan planOf(Field& field, const Estimated& estimated) const;
+    void addFront(Field& field);
+    void addTemplates(Field& field);
+    void addOthers(Field& field);
+    void addMemoryPrice(Field& field);
+    void addChanges(Field& field);
+    std::string whyAgainstBest(Field& field, std::size_t index) const;
+
+    const SearchWork& m_work;
+    const std::vector<SearchMachine>& m_machines;
+    const std::vector<FixedChoice>& m_fixed;
+    const SearchOptions& m_options;
+    const std::vector<SearchMachine>& m_larger;
+    PlanExplorer::Clock::time_point m_start = PlanExplorer::Clock::now();
+    std::optional<PlanExplorer::Clock::time_point> m_deadline;
+    SearchResult m_result;
+};
+
+Field Search::fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const
+{
+    Field field;
+    field.space = std::make_unique<TransformerSpace>(m_work, machine, fixed, m_options.threads, m_options.stop);
+    PlanExplorer::Limits limits{m_options.threads, m_options.stop, m_deadline, {}};
+    if (m_options.progress)
+        limits.progress = [this, all = static_cast<std::int64_t>(field.space->candidates().size())](
+                              std::size_t looked, double best, double bound) {
+            m_options.progress(
+                {static_cast<std::int64_t>(looked), all, best < std::numeric_limits<double>::infinity() ? best : 0.0, bound});
+        };
+    field.explorer = std::make_unique<PlanExplorer>(*field.space, std::move(limits));
+    return field;
+}
+
+FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
+{
+    const Candidate& c = field.space->candidates()[estimated.index];
+    const StepEstimate step = field.explorer->details(estimated.index);
+    const SearchMachine& machine = field.space->machine();
+    FoundPlan plan;
+    plan.hardware = machine.name;
+    plan.chips = machine.chips;
+    plan.mesh = meshOf(c);
+    plan.specs = specsOf(c, m_work.model);
+    plan.pipeline = {c.pp, c.chunks, static_cast<double>(m_work.globalBatch) / c.dp / c.microbatch, scheduleOf(c)};
+    plan.recompute = field.space->recomputeName(c);
+    plan.microbatch = c.microbatch;
+    plan.zeroStage = c.zero;
+    plan.sequenceParallel = c.sequenceParallel;
+    plan.modelSeconds = step.seconds;
+    plan.peakBytes = step.memory.total();
+    plan.capacityBytes = step.capacityBytes;
+    plan.fits = step.fits;
+    plan.mfu = step.mfu;
+    plan.time = timeShares(step, c);
+    plan.memory = memoryShares(step.memory);
+    plan.boundBy = largestShare(plan.time);
+    if (machine.dollarsPerChipHour)
+        plan.dollarsPerStep = *machine.dollarsPerChipHour * static_cast<double>(machine.chips) * step.seconds / 3600.0;
+    if (!step.fits)
+        plan.why.push_back(whyTooLarge(step));
+    plan.why.push_back(largestShares(plan.time));
+    const double left = 1.0 - plan.peakBytes / plan.capacityBytes;
+    if (step.fits && left < kThinHeadroom)
+        plan.why.push_back(fmt::format("headroom {:.0f} %: little room for what is not foreseen", 100.0 * left));
+    for (std::string& sentence : placeSentences(c, field.explorer->cluster(), machine.chip))
+        plan.why.push_back(std::move(sentence));
+    return plan;
+}
+
+std::string Search::whyAgainstBest(Field& field, std::size_t index) const
+{
+    const auto& candidates = field.space->candidates();
+    const StepEstimate mine = field.explorer->details(index);
+    const StepEstimate best = field.explorer->details(field.best.front().index);
+    const Cluster& cluster = field.explorer->cluster();
+    return whySlower(
+        {candidates[index], mine, *field.space, cluster}, {candidates[field.best.front().index], best, *field.space, cluster});
+}
+
+void Search::addTemplates(Field& field)
+{
+    const SearchMachine& machine = field.space->machine();
+    const double best = field.best.empty() ? 0.0 : field.best.front().seconds;
+    const std::int64_t domain = field.explorer->cluster().fastDomain();
+    for (const Template& named : kTemplates) {
+        if (stopped())
+            return;
+        if (std::string_view(named.name) == "expert x FSDP" && m_work.model.experts == 0)
+            continue;
+        const auto is = [&](const Candidate& c) { return named.is(c, domain); };
+        TemplateScore score;
+        score.name = named.name;
+        auto found = field.explorer->best(is, field.explorer->capacityBytes());
+        score.fits = found.has_value();
+        if (!found)
+            found = field.explorer->smallest(is);
+        if (!found) {
+            const std::int64_t devices = machine.cluster.devices;
+            const bool byBatch = named.split == Template::By::Batch && m_work.globalBatch % devices != 0;
+            const bool byHeads = named.split == Template::By::Heads && m_work.model.heads % devices != 0;
+            score.why = byBatch ? fmt::format("{} sequences do not divide by {} data ranks", m_work.globalBatch, devices)
+                : byHeads       ? fmt::format("{} heads do not divide by tensor={}", m_work.model.heads, devices)
+                                : fmt::format("no legal layout of this kind on {}", machine.name);
+        } else {
+            score.mesh = meshText(meshOf(field.space->candidates()[found->index]));
+            score.modelSeconds = found->seconds;
+            score.loss = best > 0.0 ? found->seconds / best - 1.0 : 0.0;
+            if (!score.fits)
+                score.why = whyTooLarge(field.explorer->details(found->index));
+            else if (!field.best.empty() && found->seconds <= best)
+                score.why = "the best";
+            else if (!field.best.empty())
+                score.why = whyAgainstBest(field, found->index);
+        }
+        m_result.templates.push_back(std::move(score));
+    }
+}
+
+void Search::addOthers(Field& field)
+{
+    const Candidate& chosen = field.space->candidates()[field.best.front().index];
+    for (const Choice& choice : kChoices) {
+        if (stopped())
+            return;
+        if ((std::string_view(choice.name) == "expert" && m_work.model.experts == 0)
+            || (std::string_view(choice.name) == "schedule" && chosen.pp == 1))
+            continue;
+        const bool staysPiped = std::string_view(choice.name) == "schedule";
+        const auto found = field.explorer->best(
+            [&](const Candidate& c) { return choice.value(c) != choice.value(chosen) && (!staysPiped || c.pp == chosen.pp); },
+            field.explorer->capacityBytes());
+        if (!found)
+            continue;
+        const Candidate& other = field.space->candidates()[found->index];
+        m_result.others.push_back({choiceText(choice, chosen, *field.space), choiceText(choice, other, *field.space),
+            found->seconds, found->seconds / field.best.front().seconds - 1.0, whyAgainstBest(field, found->index)});
+    }
+}
+
+void Search::addMemoryPrice(Field& field)
+{
+    const double capacity = field.explorer->capacityBytes();
+    const double best = field.best.front().seconds;
+    const auto any = [](const Candidate&) { return true; };
+    if (const auto more = field.explorer->best(any, kMoreMemory * capacity); more && !stopped()) {
+        const double gained = std::max(0.0, best - more->seconds);
+        m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * capacity / kGib);
+        m_result.memoryNotes.push_back(gained > 0.0
+                ? fmt::format("with {} a device in place of {}: {} a step, {:.1f} % less ({:.2g} s for each GiB)",
+                    formatBytes(kMoreMemory * capacity), formatBytes(capacity), formatSeconds(more->seconds),
+                    100.0 * gained / best, *m_result.secondsPerGib)
+                : fmt::format("with {} a device in place of {} no plan is quicker: memory does not bind",
+                    formatBytes(kMoreMemory * capacity), formatBytes(capacity)));
+    }
+    if (const auto less = field.explorer->best(any, kLessMemory * capacity); less && !stopped())
+        m_result.memoryNotes.push_back(less->seconds <= best
+                ? fmt::format("{} a device would do as well", formatBytes(kLessMemory * capacity))
+                : fmt::format("with {} a device: {} a step, {:.1f} % more", formatBytes(kLessMemory * capacity),
+                    formatSeconds(less->seconds), 100.0 * (less->seconds / best - 1.0)));
+}
+
+void Search::addFront(Field& field)
+{
+    double lastBytes = std::numeric_limits<double>::infinity();
+    for (const Estimated& point : field.explorer->front(kFrontSlack)) {
+        if (point.bytes > (1.0 - kFrontStep) * lastBytes)
+            continue;
+        lastBytes = point.bytes;
+        m_result.front.push_back(planOf(field, point));
+    }
+}
+
+/// The smallest changes that would make a plan fit.
+void Search::addChanges(Field& field)
+{
+    const auto any = [](const Candidate&) { return true; };
+    const SearchMachine& machine = field.space->machine();
+    const double capacity = field.explorer->capacityBytes();
+    for (std::size_t i = 0; i < m_fixed.size() && !stopped(); ++i) {
+        std::vector<FixedChoice> others = m_fixed;
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+        Field freed = fieldOf(machine, others);
+        if (const auto found = freed.explorer->best(any, capacity)) {
+            const Candidate& c = freed.space->candidates()[found->index];
+            const auto choice = std::find_if(
+                std::begin(kChoices), std::end(kChoices), [&](const Choice& one) { return m_fixed[i].name == one.name; });
+            const std::string instead = choice != std::end(kChoices) ? choiceText(*choice, c, *freed.space)
+                                                                     : fmt::format("mesh {}", meshText(meshOf(c)));
+            m_result.changes.push_back(fmt::format("{} in place of {}={}: {} of {}, {} a step", instead, m_fixed[i].name,
+                m_fixed[i].value, formatBytes(found->bytes), formatBytes(capacity), formatSeconds(found->seconds)));
+        }
+    }
+    const auto least = field.explorer->smallest(any);
+    if (least) {
+        const Candidate& c = field.space->candidates()[least->index];
+        m_result.plans.push_back(planOf(field, *least));
+        m_result.memoryNotes.push_back(fmt::format(
+            "the least that any plan needs is {} a device: {}, microbatches of {}, recompute={}, {}", formatBytes(least->bytes),
+            meshText(meshOf(c)), c.microbatch, field.space->recomputeName(c), choiceText(kChoices[4], c, *field.space)));
+        for (const SearchMachine& other : m_larger) {
+            const double bytes = Cluster(other.chip, other.cluster, other.constants).capacityBytes();
+            if (bytes >= least->bytes) {
+                m_result.changes.push_back(fmt::format("{}, whose devices have {}", other.chip.name, formatBytes(bytes)));
+                break;
+            }
+        }
+    }
+    for (std::int64_t factor = 2; factor <= 64 && factor * machine.chips <= kMostChips && !stopped(); factor *= 2) {
+        SearchMachine wider = machine;
+        wider.chips *= factor;
+        wider.cluster.devices *= factor;
+        wider.cluster.slice.clear();
+        Field wide = fieldOf(wider, m_fixed);
+        if (const auto found = wide.explorer->best(any, capacity)) {
+            m_result.changes.push_back(fmt::format("{} chips in place of {}: {}, {} of {}, {} a step", wider.chips, machine.chips,
+                meshText(meshOf(wide.space->candidates()[found->index])), formatBytes(found->bytes), formatBytes(capacity),
+                formatSeconds(found->seconds)));
+            break;
+        }
+    }
+}
+
+/// True when `a` is no worse than `b` in anything and better in something.
+bool beats(const FoundPlan& a, const FoundPlan& b)
+{
+    const double priceA = a.dollarsPerStep.value_or(0.0);
+    const double priceB = b.dollarsPerStep.value_or(0.0);
+    const bool noWorse = a.modelSeconds <= b.modelSeconds && a.peakBytes <= b.peakBytes && a.chips <= b.chips && priceA <= priceB;
+    return noWorse && (a.modelSeconds < b.modelSeconds || a.peakBytes < b.peakBytes || a.chips < b.chips || priceA < priceB);
+}
+
+void keepFront(std::vector<FoundPlan>& plans)
+{
+    std::vector<FoundPlan> front;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        const bool beaten
+            = std::any_of(plans.begin(), plans.end(), [&](const FoundPlan& other) { return beats(other, plans[i]); });
+        if (!beaten)
+            front.push_back(plans[i]);
+    }
+    std::stable_sort(
+        front.begin(), front.end(), [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
+    plans = std::move(front);
+}
+
+SearchResult Search::run()
+{
+    const bool several = m_machines.size() > 1;
+    std::vector<Field> fields;
+    std::size_t bestField = 0;
+    double best = std::numeric_limits<double>::infinity();
+    double bound = std::numeric_limits<double>::infinity();
+    for (const SearchMachine& machine : m_machines) {
+        if (!fields.empty() && stopped()) {
+            m_result.complete = false;
+            bound = 0.0; // nothing is known of the machines that are left
+            break;
+        }
+        fields.push_back(fieldOf(machine, m_fixed));
+        Field& field = fields.back();
+        field.best = field.explorer->bestMeshes(several ? 1 : m_options.top);
+        m_result.complete = m_result.complete && field.explorer->complete();
+        if (field.explorer->lowerBoundSeconds() > 0.0)
+            bound = std::min(bound, field.explorer->lowerBoundSeconds());
+        if (!field.best.empty() && field.best.front().seconds < best) {
+            best = field.best.front().seconds;
+            bestField = fields.size() - 1;
+        }
+        if (m_result.firstPlanSeconds == 0.0 && field.explorer->firstFit())
+            m_result.firstPlanSeconds = std::chrono::duration<double>(*field.explorer->firstFit() - m_start).count();
+        m_result.candidates += static_cast<std::int64_t>(field.space->candidates().size());
+        m_result.pruned += static_cast<std::int64_t>(field.space->candidates().size() - field.explorer->estimated());
+        m_result.prunedByMemory += static_cast<std::int64_t>(field.explorer->tooLarge());
+    }
+    m_result.about
+        = fmt::format("{}, batches of {} sequences of {} tokens, {}", m_work.model.name.empty() ? "the model" : m_work.model.name,
+            m_work.globalBatch, m_work.sequence, mathFormatName(m_work.format));
+    Field& winner = fields[bestField];
+    if (!winner.best.empty()) {
+        for (Field& field : fields) {
+            for (const Estimated& estimated : field.best) {
+                FoundPlan plan = planOf(field, estimated);
+                if (&field == &winner && estimated.index != winner.best.front().index) {
+                    if (std::string why = whyAgainstBest(field, estimated.index); !why.empty())
+                        plan.why.insert(plan.why.begin(), std::move(why));
+                }
+                m_result.plans.push_back(std::move(plan));
+            }
+            if (!stopped())
+                addFront(field);
+        }
+        std::stable_sort(m_result.plans.begin(), m_result.plans.end(),
+            [](const FoundPlan& a, const FoundPlan& b) { return a.modelSeconds < b.modelSeconds; });
+        keepFront(m_result.front);
+        addOthers(winner);
+        addMemoryPrice(winner);
+        m_result.lowerBoundSeconds = std::min(bound, best);
+        m_result.gap = (best - m_result.lowerBoundSeconds) / best;
+    }
+    addTemplates(winner);
+    if (winner.best.empty())
+        addChanges(winner);
+    m_result.wallSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();
+    return std::move(m_result);
+}
+
+std::string listed(const std::vector<std::string>& axes)
+{
+    if (axes.empty())
+        return "None";
+    if (axes.size() == 1)
+        return fmt::format("'{}'", axes.front());
+    std::vector<std::string> quoted;
+    for (const std::string& axis : axes)
+        quoted.push_back(fmt::format("'{}'", axis));
+    return fmt::format("({})", join(quoted, ", "));
+}
+
+} // namespace
+
+SearchResult searchTransformer(const SearchWork& work, const std::vector<SearchMachine>& machines,
+    const std::vector<FixedChoice>& fixed, const SearchOptions& options, const std::vector<SearchMachine>& larger)
+{
+    Search search(work, machines, fixed, options, larger);
+    return search.run();
+}
+
+std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candidate, const TransformerConfig& model)
+{
+    std::vector<std::string> batch;
+    std::vector<std::string> shards; // of weights
+    std::vector<std::string> tensor;
+    std::vector<std::string> keyHeads;
+    std::vector<std::string> context;
+    std::vector<std::string> expert;
+    std::vector<std::string> states; // of the optimizer, with ZeRO-1 and 2
+    for (const MeshAxis& axis : meshOf(candidate)) {
+        const bool ofExperts = axis.name == "expert";
+        if (axis.name == "data" || axis.name == "fsdp" || ofExperts)
+            batch.push_back(axis.name);
+        if (candidate.zero >= 3 && (axis.name == "fsdp" || ofExperts || axis.name == "context"))
+            shards.push_back(axis.name);
+        if (candidate.zero >= 1 && (axis.name == "data" || ofExperts || axis.name == "context"))
+            states.push_back(axis.name);
+        if (ofExperts)
+            expert.push_back(axis.name);
+        if (axis.name == "context")
+            context.push_back(axis.name);
+        if (axis.name == "tensor") {
+            tensor.push_back(axis.name);
+            if (model.keyValueHeads % candidate.tp == 0)
+                keyHeads.push_back(axis.name);
+        }
+    }
+    std::vector<std::pair<std::string, std::string>> specs = {{"x", fmt::format("P({}, {})", listed(batch), listed(context))},
+        {"y", fmt::format("P({}, {})", listed(batch), listed(context))}};
+    const std::string t = listed(tensor);
+    const std::string k = listed(keyHeads);
+    const auto addWeights = [&](const std::string& prefix, const std::vector<std::string>& over) {
+        const std::string f = listed(over);
+        const auto add = [&](const char* name, std::string spec) { specs.emplace_back(prefix + name, std::move(spec)); };
+        add("embedding.w", fmt::format("P({}, {})", t, f));
+        if (!model.tiedEmbeddings)
+            add("head.w", fmt::format("P({}, {})", f, t));
+        if (model.keyValueRank == 0) {
+            add("layers.attention.q.w", fmt::format("P(None, {}, {}, None)", f, t));
+            add("layers.attention.k.w", fmt::format("P(None, {}, {}, None)", f, k));
+            add("layers.attention.v.w", fmt::format("P(None, {}, {}, None)", f, k));
+            add("layers.attention.o.w", fmt::format("P(None, {}, None, {})", t, f));
+        }
+        if (model.experts == 0) {
+            add("layers.ffn.up.w", fmt::format("P(None, {}, {})", f, t));
+            if (model.gatedFfn)
+                add("layers.ffn.gate.w", fmt::format("P(None, {}, {})", f, t));
+            add("layers.ffn.down.w", fmt::format("P(None, {}, {})", t, f));
+            return;
+        }
+        std::vector<std::string> rest = over;
+        std::erase(rest, "expert");
+        const std::string e = listed(expert);
+        const std::string r = listed(rest);
+        add("layers.experts.up.w", fmt::format("P(None, {}, {}, {})", e, r, t));
+        if (model.gatedFfn)
+            add("layers.experts.gate.w", fmt::format("P(None, {}, {}, {})", e, r, t));
+        add("layers.experts.down.w", fmt::format("P(None, {}, {}, {})", e, t, r));
+    };
+    addWeights("", shards);
+    if (candidate.zero == 2)
+        addWeights("grad.", states);
+    if (candidate.zero == 1 || candidate.zero == 2) {
+        addWeights("opt.m.", states);
+        addWeights("opt.v.", states);
+    }
+    return specs;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/transformer_space.h"
+
+#include "core/support/text.h"
+#include "sim/search/parallel_for.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kGatheredBytes = 2.0; ///< of a parameter, as step.cpp gathers them
+constexpr double kImbalance = 1.1; ///< tokens of the busiest expert rank over the mean
+constexpr std::int64_t kMostMicrobatch = 1024;
+constexpr double kSafety = 1.0 - 1e-9; ///< sums in another order differ in the last figures
+
+double real(std::int64_t count)
+{
+    return static_cast<double>(count);
+}
+
+std::vector<std::int64_t> divisors(std::int64_t number)
+{
+    std::vector<std::int64_t> low;
+    std::vector<std::int64_t> high;
+    for (std::int64_t factor = 1; factor <= number / factor; ++factor) {
+        if (number % factor != 0)
+            continue;
+        low.push_back(factor);
+        if (factor != number / factor)
+            high.push_back(number / factor);
+    }
+    low.insert(low.end(), high.rbegin(), high.rend());
+    return low;
+}
+
+std::vector<std::pair<const char*, Recomputation>> policiesOf(const Chip& chip)
+{
+    const std::vector<const char*> names = chip.chipClass == ChipClass::Tpu
+        ? std::vector<const char*>{"none", "minimal", "save_dot_except_mlp", "save_qkv_proj", "full"}
+        : std::vector<const char*>{"none", "selective", "full"};
+    std::vector<std::pair<const char*, Recomputation>> policies;
+    for (const char* name : names)
+        policies.emplace_back(name, *recomputationOf(name));
+    return policies;
+}
+
+const char* scheduleWord(PipelineSchedule schedule)
+{
+    return schedule == PipelineSchedule::GPipe ? "gpipe" : schedule == PipelineSchedule::OneFOneB ? "1f1b" : "interleaved";
+}
+
+} // namespace
+
+const std::vector<std::string>& fixedChoiceNames()
+{
+    static const std::vector<std::string> names
+        = {"data", "fsdp", "expert", "context", "tensor", "pipeline", "microbatch", "chunks", "zero", "recompute", "schedule"};
+    return names;
+}
+
+bool TransformerSpace::Fixed::allows(const char* name, std::int64_t value) const
+{
+    const auto found = numbers.find(name);
+    return found == numbers.end() || found->second == value;
+}
+
+TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& machine, const std::vector<FixedChoice>& fixed,
+    unsigned threads, const std::stop_token& stop)
+    : m_work(work)
+    , m_machine(machine)
+    , m_recomputations(policiesOf(machine.chip))
+{
+    for (const FixedChoice& choice : fixed) {
+        if (choice.name == "recompute") {
+            m_fixed.recompute = choice.value;
+            const bool known = std::any_of(m_recomputations.begin(), m_recomputations.end(),
+                [&](const auto& policy) { return choice.value == policy.first; });
+            // Any policy that the cost model knows may be asked for.
+            static constexpr std::array<const char*, 12> kAll{"none", "selective", "full", "minimal", "minimal_with_context",
+                "save_dot_except_mlp", "save_qkv_proj", "save_out_proj", "qkv_proj_offloaded", "minimal_offloaded",
+                "selective_op", "custom"};
+            const auto other = std::find(kAll.begin(), kAll.end(), choice.value);
+            if (!known && other != kAll.end())
+                m_recomputations.emplace_back(*other, *recomputationOf(*other));
+        } else if (choice.name == "schedule") {
+            m_fixed.schedule = choice.value;
+        } else {
+            m_fixed.numbers[choice.name] = parseInteger(choice.value).value_or(0);
+        }
+    }
+    enumerate(stop);
+    if (m_cutShort)
+        return;
+    const unsigned workers = workerCount(threads);
+    std::vector<StepModel> models;
+    std::vector<TrainingPlan> plans;
+    for (unsigned worker = 0; worker < workers; ++worker) {
+        models.emplace_back(machine.chip, machine.cluster, machine.constants, machine.traits);
+        plans.push_back(emptyPlan());
+    }
+    m_shared.resize(m_sharedOf.size());
+    parallelFor(m_sharedOf.size(), workers,
+        [&](unsigned worker, std::size_t i) { m_shared[i] = sharedCost(m_sharedOf[i], plans[worker], models[worker]); });
+    parallelFor(m_candidates.size(), workers,
+        [&](unsigned worker, std::size_t i) { bound(m_candidates[i], plans[worker], models[worker]); });
+    std::stable_sort(
+        m_candidates.begin(), m_candidates.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+}
+
+TrainingPlan TransformerSpace::emptyPlan() const
+{
+    TrainingPlan plan;
+    plan.model = m_work.model;
+    plan.details.windowLayers = m_work.model.slidingWindowLayers;
+    plan.details.queryRank = m_work.model.queryRank;
+    plan.details.keyValueRank = m_work.model.keyValueRank;
+    plan.details.ropeHeadDim = m_work.model.latentRotaryDim;
+    plan.details.valueHeadDim = m_work.model.valueHeadDim;
+    plan.details.dropout = m_machine.traits.dropout;
+    plan.work.sequence = m_work.sequence;
+    plan.work.globalBatch = m_work.globalBatch;
+    plan.work.format = m_work.format;
+    plan.work.activationFormat = bytesPerElement(m_work.format) >= 2.0 ? m_work.format : MathFormat::Bf16;
+    plan.work.attention = m_machine.traits.attention;
+    plan.work.fusedNorms = m_machine.traits.fusedNorms;
+    plan.work.fusedRotary = m_machine.traits.fusedRotary;
+    plan.work.fusedElementwise = m_machine.traits.fusedElementwise;
+    plan.layout.slices = m_machine.cluster.slices;
+    plan.layout.asyncTensorParallel = m_machine.traits.asyncTensorParallel;
+    plan.layout.dispatchesOnceAHost = m_machine.traits.dispatchesOnceAHost;
+    plan.layout.expertImbalance = m_work.model.experts > 0 ? kImbalance : 1.0;
+    return plan;
+}
+
+void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) const
+{
+    plan.work.microbatch = real(candidate.microbatch);
+    plan.work.recompute = m_recomputations[candidate.recompute].second;
+    plan.layout.dp = candidate.dp;
+    plan.layout.tp = candidate.tp;
+    plan.layout.pp = candidate.pp;
+    plan.layout.cp = candidate.cp;
+    plan.layout.ep = candidate.ep;
+    plan.layout.virtualStages = candidate.chunks;
+    plan.layout.schedule = candidate.schedule;
+    plan.layout.sequenceParallel = candidate.sequenceParallel;
+    plan.layout.ulysses = candidate.ulysses;
+    plan.layout.zeroStage = candidate.zero;
+    plan.layout.shardDegree = candidate.zero >= 3 ? std::int64_t{candidate.fsdp} * candidate.cp : 0;
+}
+
+void TransformerSpace::enumerate(const std::stop_token& stop)
+{
+    const std::int64_t devices = m_machine.cluster.devices;
+    const TransformerConfig& model = m_work.model;
+    Candidate candidate;
+    for (const std::int64_t tp : divisors(devices)) {
+        const bool splits = model.heads % tp == 0 && model.ffn % tp == 0 && (model.experts == 0 || model.expertFfn % tp == 0);
+        if (!splits || !m_fixed.allows("tensor", tp))
+            continue;
+        for (const std::int64_t pp : divisors(devices / tp)) {
+            if (pp > model.layers || !m_fixed.allows("pipeline", pp))
+                continue;
+            for (const std::int64_t cp : divisors(devices / tp / pp)) {
+                const std::int64_t dp = devices / tp / pp / cp;
+                if (!m_fixed.allows("context", cp) || m_work.globalBatch % dp != 0 || (cp > 1 && m_work.sequence % (2 * cp) != 0))
+                    continue;
+                if (stop.stop_requested()) {
+                    m_cutShort = true;
+                    return;
+                }
+                candidate.tp = static_cast<std::int32_t>(tp);
+                candidate.pp = static_cast<std::int32_t>(pp);
+                candidate.cp = static_cast<std::int32_t>(cp);
+                candidate.dp = static_cast<std::int32_t>(dp);
+                for (const std::int64_t ep : divisors(model.experts > 0 ? std::gcd(dp, model.experts) : 1)) {
+                    candidate.ep = static_cast<std::int32_t>(ep);
+                    if (m_fixed.allows("expert", ep))
+                        addLayouts(candidate);
+                }
+            }
+        }
+    }
+}
+
+/// Microbatch, recomputation and the ways to split activations.
+void TransformerSpace::addLayouts(Candidate candidate)
+{
+    const std::int64_t perRank = m_work.globalBatch / candidate.dp;
+    for (const std::int64_t microbatch : divisors(perRank)) {
+        if (microbatch > kMostMicrobatch || !m_fixed.allows("microbatch", microbatch))
+            continue;
+        candidate.microbatch = static_cast<std::int32_t>(microbatch);
+        for (std::size_t policy = 0; policy < m_recomputations.size(); ++policy) {
+            if (!m_fixed.recompute.empty() && m_fixed.recompute != m_recomputations[policy].first)
+                continue;
+            candidate.recompute = static_cast<std::uint8_t>(policy);
+            for (const bool sequenceParallel : {false, true}) {
+                if (sequenceParallel && candidate.tp == 1)
+                    continue;
+                candidate.sequenceParallel = sequenceParallel;
+                for (const bool ulysses : {false, true}) {
+                    if (ulysses
+                        && (candidate.cp == 1 || m_work.model.keyValueHeads % (std::int64_t{candidate.tp} * candidate.cp) != 0))
+                        continue;
+                    candidate.ulysses = ulysses;
+                    addStates(candidate, perRank / microbatch);
+                }
+            }
+        }
+    }
+}
+
+/// What is split over the data ranks.
+void TransformerSpace::addStates(Candidate candidate, std::int64_t microbatches)
+{
+    for (const int zero : {0, 1, 2, 3}) {
+        if (!m_fixed.allows("zero", zero) || (zero > 0 && candidate.dp * candidate.cp == 1))
+            continue;
+        candidate.zero = static_cast<std::uint8_t>(zero);
+        candidate.fsdp = 1;
+        candidate.layer = sharedIndex(candidate, microbatches);
+        if (zero < 3) {
+            if (m_fixed.allows("fsdp", 1) && m_fixed.allows("data", candidate.dp / candidate.ep))
+                addChunks(candidate, microbatches);
+            continue;
+        }
+        for (const std::int64_t fsdp : divisors(candidate.dp)) {
+            if (fsdp * candidate.cp == 1 || fsdp % candidate.ep != 0 || !m_fixed.allows("fsdp", fsdp / candidate.ep)
+                || !m_fixed.allows("data", candidate.dp / fsdp))
+                continue;
+            candidate.fsdp = static_cast<std::int32_t>(fsdp);
+            addChunks(candidate, microbatches);
+        }
+    }
+}
+
+void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microbatches)
+{
+    const std::int64_t layers = m_work.model.layers;
+    const auto add = [&](std::int64_t chunks, PipelineSchedule schedule) {
+        if (!m_fixed.allows("chunks", chunks) || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleWord(schedule)))
+            return;
+        Candidate one = candidate;
+        one.chunks = static_cast<std::int32_t>(chunks);
+        one.schedule = schedule;
+        m_candidates.push_back(one);
+    };
+    if (candidate.pp == 1) {
+        add(1, PipelineSchedule::OneFOneB);
+        return;
+    }
+    add(1, PipelineSchedule::GPipe);
+    add(1, PipelineSchedule::OneFOneB);
+    if (microbatches % candidate.pp != 0)
+        return;
+    for (std::int64_t chunks = 2; chunks * candidate.pp <= layers; ++chunks) {
+        const std::int64_t all = chunks * candidate.pp;
+        if (layers % all == 0 || (layers + 2) % all == 0)
+            add(chunks, PipelineSchedule::Interleaved);
+    }
+}
+
+std::uint32_t TransformerSpace::sharedIndex(const Candidate& candidate, std::int64_t microbatches)
+{
+    // Gradients of weights are added up where there are several passes; 8-bit weights are made once a step.
+    const bool narrow = bytesPerElement(m_work.format) < 2.0;
+    const auto passes = static_cast<std::int32_t>(narrow ? microbatches : std::min<std::int64_t>(microbatches, 2));
+    std::vector<std::int32_t> key = {candidate.tp, candidate.cp, candidate.ep, candidate.microbatch, candidate.recompute,
+        candidate.sequenceParallel ? 1 : 0, candidate.ulysses ? 1 : 0, candidate.zero >= 3 ? 1 : 0, passes};
+    const auto [found, isNew] = m_sharedIndex.try_emplace(std::move(key), static_cast<std::uint32_t>(m_sharedOf.size()));
+    if (isNew)
+        m_sharedOf.push_back(candidate);
+    return found->second;
+}
+
+double TransformerSpace::passSeconds(const PassCost& pass, const StepModel& model) const
+{
+    const double device = pass.computing() + pass.communicating() + pass.kernels * model.curve().kernelSeconds();
+    return std::max(device, pass.kernels * model.curve().hostKernelSeconds());
+}
+
+TransformerSpace::SharedCost TransformerSpace::sharedCost(
+    const Candidate& candidate, TrainingPlan& plan, const StepModel& model) const
+{
+    apply(candidate, plan);
+    const LayerCost layer = layerCost(plan, model.curve(), model.cluster(), m_machine.constants);
+    const EndCost ends = endCost(plan, model.curve(), model.cluster(), m_machine.traits);
+    PassCost backward = layer.backward;
+    backward += layer.again;
+    return {passSeconds(layer.forward, model), passSeconds(backward, model), passSeconds(ends.embeddingForward, model),
+        passSeconds(ends.embeddingBackward, model), passSeconds(ends.headForward, model), passSeconds(ends.headBackward, model),
+        layer.keptBytes, ends.logitBytes};
+}
+
+void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const StepModel& model) const
+{
+    apply(candidate, plan);
+    const SharedCost& shared = m_shared[candidate.layer];
+    const StackConstants& constants = m_machine.constants;
+    const StackTraits& traits = m_machine.traits;
+    const Cluster& cluster = model.cluster();
+    const ParallelLayout& layout = plan.layout;
+    const RankParameters parameters = rankParameters(plan);
+    const double microbatches = plan.microbatches();
+    const std::int64_t shards = plan.shardGroup();
+    const double dataRanks = real(layout.dp * layout.cp);
+    const double expertRanks = std::max(1.0, dataRanks / real(layout.ep));
+
+    double forward = shared.forward;
+    double backward = shared.backward;
+    double reduce = 0.0;
+    const double ownDense = real(plan.model.layers) / real(layout.pp) * parameters.layer;
+    if (layout.zeroStage >= 3 && shards > 1) {
+        const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
+        const double moved = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
+        const RankGroup group = cluster.group(shards, layout.tp);
+        const double gather = cluster.allGatherSeconds(moved * kGatheredBytes, group);
+        const double reduced = cluster.allGatherSeconds(moved * traits.gradientBytes, group);
+        forward = std::max(forward, gather);
+        backward = std::max(backward, gather + (traits.gradientsOncePerStep ? reduced / microbatches : reduced));
+        reduce = gather + reduced;
+    } else if (layout.zeroStage < 3 && dataRanks > 1.0) {
+        const RankGroup group = cluster.group(layout.dp * layout.cp, layout.tp);
+        const double all = layout.zeroStage == 0 ? cluster.allReduceSeconds(ownDense * traits.gradientBytes, group)
+                                                 : cluster.allGatherSeconds(ownDense * traits.gradientBytes, group)
+                + cluster.allGatherSeconds(ownDense * traits.weightBytes, group);
+        reduce = (1.0 - constants.dataOverlap) * all;
+    }
+
+    // A stage begins when the first microbatch reaches it and the step ends when its last one is back at the first stage.
+    const std::int64_t places = layout.pp * layout.virtualStages;
+    double lead = 0.0;
+    double pipeline = 0.0;
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+        double seconds = 0.0;
+        double first = 0.0;
+        for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn) {
+            const std::int64_t place = turn * layout.pp + stage;
+            double own
+                = real(layersOfChunk(plan.model.layers, places, place)) * (forward + backward) + constants.microbatchSeconds;
+            if (place == 0)
+                own += shared.embeddingForward + shared.embeddingBackward;
+            if (place == places - 1)
+                own += shared.headForward + shared.headBackward;
+            seconds += own;
+            if (turn == 0)
+                first = own;
+        }
+        pipeline = std::max(pipeline, lead + microbatches * seconds);
+        lead += first;
+    }
+    const double ownExperts = real(plan.model.layers) / real(layout.pp) * parameters.experts;
+    const double optimizer = model.curve().streamSeconds(constants.optimizerBytes
+        * (ownDense / (layout.zeroStage >= 1 ? real(shards) : 1.0) + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));
+    const double plain = pipeline + reduce + optimizer + constants.stepSeconds;
+    candidate.seconds = kSafety * plain * (1.0 + constants.stragglerShare * std::log2(std::max(1.0, cluster.hosts())));
+
+    const double expertShards = std::min(real(shards), expertRanks);
+    for (const std::int64_t stage : {std::int64_t{0}, layout.pp - 1}) {
+        double layers = 0.0;
+        for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn)
+            layers += real(layersOfChunk(plan.model.layers, places, turn * layout.pp + stage));
+        const double dense = layers * parameters.layer + (stage == 0 ? parameters.embedding : 0.0)
+            + (stage == layout.pp - 1 ? parameters.head : 0.0);
+        const double experts = layers * parameters.experts;
+        const auto held = [&](double bytes, int splitFrom) {
+            return bytes * (layout.zeroStage >= splitFrom ? dense / real(shards) + experts / expertShards : dense + experts);
+        };
+        const double inFlight
+            = heldChunks(layout.schedule, real(layout.pp), real(stage), real(layout.virtualStages), std::ceil(microbatches))
+            / real(layout.virtualStages);
+        const double bytes = held(traits.weightBytes, 3) + held(traits.gradientBytes, 2) + held(traits.optimizerStateBytes, 1)
+            + inFlight * layers * shared.keptBytes + (stage == layout.pp - 1 ? shared.logitBytes : 0.0);
+        candidate.bytes = std::max(candidate.bytes, kSafety * bytes);
+    }
+}
+
+std::vector<MeshAxis> meshOf(const Candidate& c)
+{
+    const std::int64_t fsdp = c.zero >= 3 ? c.fsdp / c.ep : 1;
+    const std::int64_t data = c.zero >= 3 ? c.dp / c.fsdp : c.dp / c.ep;
+    std::vector<MeshAxis> mesh;
+    for (const auto& [name, size] : {std::pair<const char*, std::int64_t>{"pipeline", c.pp}, {"data", data}, {"fsdp", fsdp},
+             {"expert", c.ep}, {"context", c.cp}, {"tensor", c.tp}}) {
+        if (size > 1)
+            mesh.push_back({name, size});
+    }
+    if (mesh.empty())
+        mesh.push_back({"data", 1});
+    return mesh;
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/mesh/mesh.h"
+#include "core/models/transformer_config.h"
+#include "sim/transformer/step.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// What is to be trained.
+struct SearchWork {
+    TransformerConfig model;
+    std::int64_t sequence = 0; ///< tokens
+    std::int64_t globalBatch = 0; ///< sequences of one step
+    MathFormat format = MathFormat::Bf16;
+};
+
+/// Where.
+struct SearchMachine {
+    std::string name; ///< "h100x64"
+    Chip chip;
+    std::int64_t chips = 0;
+    ClusterChoice cluster;
+    StackConstants constants;
+    StackTraits traits;
+    std::optional<double> dollarsPerChipHour = {};
+};
+
+/// A choice that is not the search's to make: "tensor" and "8", "recompute" and "full".
+struct FixedChoice {
+    std::string name; ///< one of `fixedChoiceNames`
+    std::string value;
+};
+/// data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, schedule.
+const std::vector<std::string>& fixedChoiceNames();
+
+/// One layout of a space: degrees and choices. Sizes of the mesh: pipeline x data x fsdp x expert x context x tensor = devices, of which expert is
+/// taken from fsdp, or else from data.
+struct Candidate {
+    std::int32_t pp = 1;
+    std::int32_t dp = 1; ///< data x fsdp x expert
+    std::int32_t fsdp = 1; ///< of dp, with ZeRO stage 3: over how many weights are split (experts among them)
+    std::int32_t ep = 1;
+    std::int32_t cp = 1;
+    std::int32_t tp = 1;
+    std::int32_t chunks = 1;
+    std::int32_t microbatch = 1;
+    std::uint8_t zero = 0;
+    std::uint8_t recompute = 0; ///< index into TransformerSpace::recomputations
+    PipelineSchedule schedule = PipelineSchedule::OneFOneB;
+    bool sequenceParallel = false;
+    bool ulysses = false;
+    std::uint32_t layer = 0; ///< index of the costs that it shares with others
+    double seconds = 0.0; ///< no less is possible in the cost model
+    double bytes = 0.0; ///< likewise
+};
+
+/// Every legal layout of one model on one machine, with proven bounds of time and memory.
+///
+/// Legal: tensor divides heads and feed-forward width, context half the sequence, pipeline (with chunks) cuts layers evenly or leaves two short
+/// ones at the ends, data divides the batch, expert the experts; microbatches are whole, and come in rounds of the stages where they interleave.
+///
+/// Bounds: a stage does its microbatches one after the other, and the pipeline fills before and empties behind it; layers take what the cost model
+/// gives them; only what hides behind computation is left out. Memory: states and kept activations of the first and of the last stage.
+class TransformerSpace {
+public:
+    /// Preconditions: sizes of `work` >= 1, `transformerProblems` has nothing against the model, the machine has devices.
+    /// Stops early, `cutShort`, when `stop` asks.
+    TransformerSpace(const SearchWork& work, const SearchMachine& machine, const std::vector<FixedChoice>& fixed,
+        unsigned threads, const std::stop_token& stop);
+
+    const std::vector<Candidate>& candidates() const { return m_candidates; } ///< by their bound of time
+    bool cutShort() const { return m_cutShort; }
+    const SearchMachine& machine() const { return m_machine; }
+    const SearchWork& work() const { return m_work; }
+
+    /// The plan of a candidate, for the cost model. `plan` comes from `emptyPlan`, and may be used again.
+    TrainingPlan emptyPlan() const;
+    void apply(const Candidate& candidate, TrainingPlan& plan) const;
+
+    const char* recomputeName(const Candidate& candidate) const { return m_recomputations[candidate.recompute].first; }
+
+private:
+    /// What candidates have in common: times of a layer's passes and of the ends, and what is kept.
+    struct SharedCost {
+        double forward = 0.0;
+        double backward = 0.0;
+        double embeddingForward = 0.0;
+        double embeddingBackward = 0.0;
+        double headForward = 0.0;
+        double headBackward = 0.0;
+        double keptBytes = 0.0;
+        double logitBytes = 0.0;
+    };
+    struct Chunking {
+        std::int32_t chunks;
+        PipelineSchedule schedule;
+    };
+    struct Fixed {
+        std::map<std::string, std::int64_t, std::less<>> numbers;
+        std::string recompute;
+        std::string schedule;
+        bool allows(const char* name, std::int64_t value) const;
+    };
+
+    void enumerate(const std::stop_token& stop);
+    void addLayouts(Candidate candidate);
+    void addStates(Candidate candidate, std::int64_t microbatches);
+    void addChunks(const Candidate& candidate, std::int64_t microbatches);
+    std::uint32_t sharedIndex(const Candidate& candidate, std::int64_t microbatches);
+    SharedCost sharedCost(const Candidate& candidate, TrainingPlan& plan, const StepModel& model) const;
+    void bound(Candidate& candidate, TrainingPlan& plan, const StepModel& model) const;
+    double passSeconds(const PassCost& pass, const StepModel& model) const;
+
+    SearchWork m_work;
+    SearchMachine m_machine;
+    Fixed m_fixed;
+    std::vector<std::pair<const char*, Recomputation>> m_recomputations;
+    std::vector<Candidate> m_candidates;
+    std::vector<Candidate> m_sharedOf; ///< a candidate for each of m_shared
+    std::vector<SharedCost> m_shared;
+    std::map<std::vector<std::int32_t>, std::uint32_t> m_sharedIndex;
+    bool m_cutShort = false;
+};
+
+/// The mesh of a candidate, major to minor, without axes of size 1 (but one, when all are).
+std::vector<MeshAxis> meshOf(const Candidate& candidate);
+
+} // namespace meshwright::sim

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/search_study.h"
+
+#include "core/study/transformer_keys.h"
+#include "core/support/checked.h"
+#include "sim/search/mlp_search.h"
+#include "sim/search/transformer_search.h"
+#include "sim/session/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright::sim {
+
+namespace {
+
+MathFormat formatOf(DType type)
+{
+    switch (type) {
+    case DType::BF16:
+        return MathFormat::Bf16;
+    case DType::F16:
+        return MathFormat::Fp16;
+    default:
+        return MathFormat::Fp32;
+    }
+}
+
+/// Chips along each axis of a slice: the most compact of so many.
+std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)
+{
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(rank), 1);
+    for (std::int64_t factor = 2; chips > 1;) {
+        if (chips % factor != 0) {
+            ++factor;
+            continue;
+        }
+        *std::min_element(sizes.begin(), sizes.end()) *= factor;
+        chips /= factor;
+    }
+    return sizes;
+}
+
+/// The study's word for a policy; nothing where it has none.
+std::optional<Recompute> recomputeOf(const std::string& policy)
+{
+    for (const auto& [name, value] : {std::pair<const char*, Recompute>{"none", Recompute::None},
+             {"selective", Recompute::Selective}, {"full", Recompute::Full}, {"minimal", Recompute::DotsWithoutBatch}}) {
+        if (policy == name)
+            return value;
+    }
+    return std::nullopt;
+}
+
+constexpr std::size_t kSimulatedPlans = 8;
+
+double stateBytesOf(const Study& study)
+{
+    const double width = static_cast<double>(byteSize(study.parameterType));
+    if (std::holds_alternative<AdamOptimizer>(study.optimizer))
+        return 2.0 * width;
+    const auto* sgd = std::get_if<SgdOptimizer>(&study.optimizer);
+    return sgd != nullptr && sgd->momentum != 0.0 ? width : 0.0;
+}
+
+SearchResult searchMlpStudy(
+    const Study& study, const SearchMachine& machine, const Catalogue& catalogue, const SearchOptions& options)
+{
+    MlpWork work;
+    work.name = study.name;
+    work.model = *study.mlp();
+    work.batch = study.batch;
+    work.parameterBytes = static_cast<double>(byteSize(study.parameterType));
+    work.stateBytes = stateBytesOf(study);
+    work.format = formatOf(study.matmulType);
+    SearchResult result = searchMlp(work, machine, options);
+    std::size_t simulated = 0;
+    for (FoundPlan& plan : result.plans) {
+        if (simulated == kSimulatedPlans || options.stop.stop_requested())
+            break;
+        const auto step = simulateStudy(studyOfPlan(study, plan), catalogue);
+        if (!step)
+            continue;
+        ++simulated;
+        plan.simulatedSeconds = step->simulation.stepSeconds;
+        plan.peakBytes = static_cast<double>(step->simulation.peakBytes);
+        plan.fits = step->simulation.fits;
+        plan.boundBy = step->simulation.boundBy;
+        plan.mfu = step->simulation.mfu;
+    }
+    std::stable_sort(result.plans.begin(), result.plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
+        if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
+            return a.simulatedSeconds.has_value();
+        return a.simulatedSeconds && *a.simulatedSeconds < *b.simulatedSeconds;
+    });
+    return result;
+}
+
+} // namespace
+
+Study studyOfPlan(Study study, const FoundPlan& plan)
+{
+    study.mesh = plan.mesh;
+    study.deviceOrder.clear();
+    study.phases.clear();
+    study.pipeline = {};
+    study.sharding = {};
+    for (const auto& [array, text] : plan.specs)
+        study.sharding.entries.push_back({array, valueOf(parseSpec(text)), "sharding." + array});
+    return study;
+}
+
+SearchWork workOf(const Study& study)
+{
+    const TransformerModel& model = *study.transformer();
+    SearchWork work;
+    work.model = model.config;
+    if (work.model.name.empty())
+        work.model.name = study.name;
+    work.sequence = model.sequence;
+    work.globalBatch = study.batch;
+    work.format = formatOf(study.matmulType);
+    return work;
+}
+
+Result<SearchMachine> searchMachineOf(const Study& study, const Catalogue& catalogue, const Calibration& calibration)
+{
+    const auto machine = machineOf(study, catalogue);
+    if (!machine)
+        return machine.error();
+    const std::int64_t devices = machine->deviceCount();
+    auto found = machineOf(machine->chip, std::max<std::int64_t>(1, devices / machine->chip.devicesPerChip), 1, calibration);
+    if (!found)
+        return found.error();
+    found->name = machine->text();
+    found->cluster.devices = devices;
+    found->cluster.slice = machine->choice.topology;
+    if (machine->chip.chipClass == ChipClass::Gpu && machine->choice.perHost > 0)
+        found->cluster.fastDomain = machine->choice.perHost;
+    return found;
+}
+
+Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue, const Calibration& calibration,
+    const std::vector<FixedChoice>& fixed, const SearchOptions& options)
+{
+    if (!study.trains())
+        return Problem{"MW1752", "plans are searched for models that train, not for a program file",
+            "give the study an MLP or a transformer", study.placeOf("model")};
+    const auto machine = searchMachineOf(study, catalogue, calibration);
+    if (!machine)
+        return machine.error();
+    if (study.mlp() != nullptr)
+        return searchMlpStudy(study, *machine, catalogue, options);
+    return searchTransformer(workOf(study), {*machine}, fixed, options, largerMachines(*machine, catalogue, calibration));
+}
+
+Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
+{
+    const auto recompute = recomputeOf(plan.recompute);
+    if (!recompute)
+        return Problem{"MW1754", fmt::format("a study has no word for recompute={}", plan.recompute),
+            "search with --fix recompute=full, none, selective or minimal"};
+    if (machine.cluster.slices > 1)
+        return Problem{"MW1754", "a study has no word for several slices", "search on one slice, or read the plan as JSON"};
+    Study study;
+    study.name = fmt::format("{} on {}", work.model.name, machine.name);
+    meshwright::HardwareChoice hardware;
+    hardware.chip = machine.chip.key;
+    if (machine.chip.interconnect.kind == InterconnectKind::Torus) {
+        hardware.topology = machine.cluster.slice.empty()
+            ? compactTopology(machine.chips, std::max<std::int64_t>(1, machine.chip.interconnect.torusRank))
+            : machine.cluster.slice;
+    } else {
+        const std::int64_t domain = machine.cluster.fastDomain.value_or(machine.chip.fastDomain.value_or(8));
+        const std::int64_t perHost = std::gcd(machine.chips, std::max<std::int64_t>(1, domain));
+        hardware.hosts = machine.chips / perHost;
+        hardware.chipsPerHost = perHost;
+    }
+    study.hardware = hardware;
+    study.mesh = plan.mesh;
+    TransformerModel model;
+    model.config = work.model;
+    model.sequence = work.sequence;
+    model.recompute = *recompute;
+    study.model = model;
+    study.batch = work.globalBatch;
+    study.parameterType = DType::F32;
+    study.matmulType = work.format == MathFormat::Fp32 ? DType::F32 : work.format == MathFormat::Fp16 ? DType::F16 : DType::BF16;
+    if (study.matmulType != DType::F32)
+        study.activationType = study.matmulType;
+    study.optimizer = AdamOptimizer{};
+    for (const auto& [array, text] : plan.specs) {
+        auto spec = parseSpec(text);
+        if (!spec)
+            return spec.error();
+        study.sharding.entries.push_back({array, *std::move(spec), "sharding." + array});
+    }
+    study.sharding.match.push_back({});
+    if (plan.pipeline.stages > 1 || plan.pipeline.microbatches > 1.0) {
+        study.pipeline.axis = plan.pipeline.stages > 1 ? "pipeline" : "";
+        study.pipeline.stages = plan.pipeline.stages;
+        study.pipeline.microbatches = static_cast<std::int64_t>(plan.pipeline.microbatches);
+        study.pipeline.schedule = plan.pipeline.schedule == "gpipe" ? meshwright::PipelineSchedule::GPipe
+            : plan.pipeline.schedule == "interleaved"               ? meshwright::PipelineSchedule::Interleaved
+                                                                    : meshwright::PipelineSchedule::OneForwardOneBackward;
+    }
+    return writeStudy(study);
+}
+
+} // namespace meshwright::sim

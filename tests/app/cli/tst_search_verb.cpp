@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/app/cli/program_process.h"
+
+#include <QJsonArray>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <csignal>
+
+using namespace meshwright::tests;
+
+/// `meshwright search` as a process.
+class TestSearchVerb : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void formats_data();
+    void formats();
+    void bestPlanIsAStudy();
+    void mlpStudyIsSimulated();
+    void infeasible();
+    void faults_data();
+    void faults();
+    void studyFaults_data();
+    void studyFaults();
+    void interrupted();
+    void largeExample();
+};
+
+namespace {
+
+const QStringList kSmall = {"search", "--model", "llama3_8b", "--hw", "h100x16", "--tokens", "256k", "--seq", "4k"};
+
+Outcome run(const QStringList& arguments)
+{
+    return runProgram(MESHWRIGHT_PROGRAM, arguments);
+}
+
+QJsonObject json(const Outcome& outcome)
+{
+    return QJsonDocument::fromJson(outcome.out).object();
+}
+
+} // namespace
+
+void TestSearchVerb::formats_data()
+{
+    QTest::addColumn<QString>("format");
+    QTest::addColumn<QByteArray>("said");
+
+    QTest::newRow("text") << "text" << QByteArray("every choice otherwise");
+    QTest::newRow("json") << "json" << QByteArray("\"meshwright.search/1\"");
+    QTest::newRow("csv") << "csv" << QByteArray("\n1,16 H100");
+    QTest::newRow("md") << "md" << QByteArray("| ---: |");
+}
+
+void TestSearchVerb::formats()
+{
+    QFETCH(QString, format);
+    QFETCH(QByteArray, said);
+    const Outcome outcome = run(kSmall + QStringList{"--top", "3", "--format", format});
+    QVERIFY2(outcome.code == 0, outcome.err.constData());
+    QVERIFY2(outcome.out.contains(said), outcome.out.constData());
+    if (format != "json")
+        return;
+    QCOMPARE(errorsAgainst("search-1.json", outcome.out), QStringList());
+    const QJsonArray plans = json(outcome)["plans"].toArray();
+    QCOMPARE(plans.size(), 3);
+    for (const auto& plan : plans) {
+        QVERIFY(plan.toObject()["model_time_s"].toDouble() >= json(outcome)["lower_bound_s"].toDouble());
+        QVERIFY(!plan.toObject()["why"].toArray().isEmpty());
+    }
+}
+
+/// What -o writes is checked without an error and simulated to the same step.
+void TestSearchVerb::bestPlanIsAStudy()
+{
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.yaml");
+    const Outcome found = run(kSmall
+        + QStringList{
+            "--fix", "zero=1,tensor=2", "--fix", "context=1,pipeline=2,recompute=full", "--format", "json", "-o", file});
+    QVERIFY2(found.code == 0, found.err.constData());
+    const Outcome checked = run({"check", file});
+    QVERIFY2(checked.code == 0, checked.err.constData());
+    const Outcome simulated = run({"simulate", file, "--format", "json"});
+    QVERIFY2(simulated.code == 0, simulated.err.constData());
+    const double searched = json(found)["plans"].toArray().first().toObject()["model_time_s"].toDouble();
+    const double step = json(simulated)["step_time_s"].toDouble();
+    QVERIFY2(std::abs(step / searched - 1.0) < 0.1, qPrintable(QString("%1 against %2").arg(step).arg(searched)));
+    QVERIFY(QString(json(simulated)["assumptions"].toArray().first().toString()).contains("closed-form"));
+    QCOMPARE(run({"train", file}).code, 3); // it is not run
+}
+
+void TestSearchVerb::mlpStudyIsSimulated()
+{
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.yaml");
+    const Outcome outcome = run({"search", example("two_d.yaml"), "--format", "json", "-o", file});
+    QVERIFY2(outcome.code == 0, outcome.err.constData());
+    QCOMPARE(errorsAgainst("search-1.json", outcome.out), QStringList());
+    const QJsonObject best = json(outcome)["plans"].toArray().first().toObject();
+    QCOMPARE(best["step_time_by"].toString(), QString("simulator"));
+    QVERIFY(best["specs"].toObject().contains("layers.0.w"));
+    const Outcome simulated = run({"simulate", file, "--format", "json"});
+    QVERIFY2(simulated.code == 0, simulated.err.constData());
+    QCOMPARE(json(simulated)["step_time_s"].toDouble(), best["step_time_s"].toDouble());
+    QVERIFY(json(outcome)["templates"].toArray().size() >= 3);
+}
+
+void TestSearchVerb::infeasible()
+{
+    const Outcome outcome
+        = run({"search", "--model", "llama3_70b", "--hw", "h100x8", "--tokens", "32k", "--seq", "4k", "--format", "json"});
+    QCOMPARE(outcome.code, 4);
+    QCOMPARE(errorsAgainst("search-1.json", outcome.out), QStringList());
+    QVERIFY(!json(outcome)["changes_that_fit"].toArray().isEmpty());
+    QVERIFY(!json(outcome)["plans"].toArray().first().toObject()["fits"].toBool());
+}
+
+void TestSearchVerb::faults_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QByteArray>("said");
+
+    const QStringList model = {"--model", "llama3_8b"};
+    QTest::newRow("nothing") << QStringList{} << 2 << QByteArray("MW1933");
+    QTest::newRow("no hardware") << model + QStringList{"--tokens", "1M"} << 2 << QByteArray("MW1933");
+    QTest::newRow("study and model") << model + QStringList{example("two_d.yaml")} << 2 << QByteArray("MW1934");
+    QTest::newRow("no such model") << QStringList{"--model", "no_model", "--hw", "h100x8", "--tokens", "1M"} << 3
+                                   << QByteArray("MW1001");
+    QTest::newRow("no such chip") << model + QStringList{"--hw", "h999x8", "--tokens", "1M"} << 3 << QByteArray("MW1701");
+    QTest::newRow("zero chips") << model + QStringList{"--hw", "h100x0", "--tokens", "1M"} << 2 << QByteArray("MW1937");
+    QTest::newRow("2^63 tokens") << model + QStringList{"--hw", "h100x8", "--tokens", "9223372036854775808"} << 2
+                                 << QByteArray("MW1935");
+    QTest::newRow("NaN tokens") << model + QStringList{"--hw", "h100x8", "--tokens", "nan"} << 2 << QByteArray("MW1935");
+    QTest::newRow("no batch") << model + QStringList{"--hw", "h100x8"} << 2 << QByteArray("MW1936");
+    QTest::newRow("choice") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensr=2"} << 2
+                            << QByteArray("MW1938");
+    QTest::newRow("price") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--price", "nan"} << 2
+                           << QByteArray("MW1939");
+    QTest::newRow("top") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--top", "0"} << 2 << QByteArray("MW1903");
+    QTest::newRow("time limit") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--time-limit", "-1"} << 2
+                                << QByteArray("MW1903");
+    QTest::newRow("slice too large") << model + QStringList{"--hw", "v5e-1024", "--tokens", "1M"} << 3 << QByteArray("MW1747");
+    QTest::newRow("offloaded plan as a study") << model
+            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=save_qkv_proj", "-o", "/dev/null/plan.yaml"}
+                                               << 3 << QByteArray("MW1754");
+    QTest::newRow("impossible mesh") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensor=7"} << 4
+                                     << QByteArray();
+}
+
+void TestSearchVerb::faults()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QByteArray, said);
+    const Outcome outcome = run(QStringList{"search"} + arguments);
+    QVERIFY2(outcome.code == code, (outcome.err + outcome.out).constData());
+    QVERIFY2(outcome.err.contains(said), outcome.err.constData());
+}
+
+void TestSearchVerb::studyFaults_data()
+{
+    QTest::addColumn<QString>("verb");
+    QTest::addColumn<QByteArray>("study");
+    QTest::addColumn<QByteArray>("said");
+
+    const QByteArray head = "meshwright: 1\nname: n\nhardware: {chip: h100, hosts: 1, per_host: 4}\n";
+    const QByteArray model = "model: {transformer: {layers: 4, hidden: 64, heads: 4, vocabulary: 128}}\nsequence: 32\n";
+    QTest::newRow("a program") << "search" << head + "mesh: {data: 4}\nmodel: {program: step.mlir}\nbatch: 8\n"
+                               << QByteArray("MW1752");
+    QTest::newRow("an axis without a use") << "check"
+                                           << head + "mesh: {pipe: 2, other: 2}\n" + model
+            + "batch: 8\npipeline: {axis: pipe, stages: 2, microbatches: 2}\n"
+                                           << QByteArray("MW1755");
+    QTest::newRow("stages that are not the axis")
+        << "simulate" << head + "mesh: {pipe: 4}\n" + model + "batch: 8\npipeline: {axis: pipe, stages: 2, microbatches: 2}\n"
+        << QByteArray("MW1755");
+    QTest::newRow("microbatches that do not divide")
+        << "simulate" << head + "mesh: {pipe: 4}\n" + model + "batch: 8\npipeline: {axis: pipe, stages: 4, microbatches: 3}\n"
+        << QByteArray("MW1755");
+}
+
+void TestSearchVerb::studyFaults()
+{
+    QFETCH(QString, verb);
+    QFETCH(QByteArray, study);
+    QFETCH(QByteArray, said);
+    const Outcome outcome = runProgram(MESHWRIGHT_PROGRAM, {verb, "-"}, study);
+    QVERIFY2(outcome.code == 3, (outcome.err + outcome.out).constData());
+    QVERIFY2((outcome.err + outcome.out).contains(said), (outcome.err + outcome.out).constData());
+}
+
+/// Ctrl-C ends with what was found, and says so.
+void TestSearchVerb::interrupted()
+{
+    QProcess process;
+    process.start(MESHWRIGHT_PROGRAM,
+        {"search", "--model", "llama3_405b", "--hw", "h100x16384", "--tokens", "64M", "--seq", "8k", "--format", "json",
+            "--threads", "1"});
+    QVERIFY(process.waitForStarted());
+    QTest::qWait(300);
+    ::kill(static_cast<pid_t>(process.processId()), SIGINT);
+    QVERIFY(process.waitForFinished(30'000));
+    const QByteArray out = process.readAllStandardOutput();
+    if (process.exitCode() == 0)
+        QSKIP("it was done before the signal");
+    QCOMPARE(process.exitCode(), 130);
+    QCOMPARE(errorsAgainst("search-1.json", out), QStringList());
+    QVERIFY(!QJsonDocument::fromJson(out).object()["complete"].toBool());
+}
+
+/// LLaMA 3 405B on 16,384 H100: its authors report 38 to 43 % model FLOPs utilisation (arXiv:2407.21783, table 4).
+void TestSearchVerb::largeExample()
+{
+    const Outcome checked = run({"check", example("llama3_405b_h100.yaml")});
+    QVERIFY2(checked.code == 0, checked.err.constData());
+    const Outcome outcome = run({"simulate", example("llama3_405b_h100.yaml"), "--format", "json"});
+    QVERIFY2(outcome.code == 0, (outcome.err + outcome.out).constData());
+    QCOMPARE(errorsAgainst("simulation-1.json", outcome.out), QStringList());
+    QVERIFY(json(outcome)["fits"].toBool());
+    const double mfu = json(outcome)["mfu"].toDouble();
+    QVERIFY2(mfu > 0.25 && mfu < 0.6, qPrintable(QString::number(mfu)));
+    QVERIFY(json(outcome)["bubble_s"].toDouble() > 0.0);
+}
+
+QTEST_GUILESS_MAIN(TestSearchVerb)
+#include "tst_search_verb.moc"

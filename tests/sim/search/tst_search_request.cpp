@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/resources.h"
+#include "sim/search/search_request.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+/// What the command line says of a search.
+class TestSearchRequest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void counts_data();
+    void counts();
+    void machines_data();
+    void machines();
+    void work_data();
+    void work();
+    void fixed_data();
+    void fixed();
+};
+
+namespace {
+
+std::string firstId(const Problems& problems)
+{
+    return problems.front().id;
+}
+
+} // namespace
+
+void TestSearchRequest::counts_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<qint64>("count"); // 0: a problem
+
+    QTest::newRow("plain") << "4096" << qint64{4096};
+    QTest::newRow("k") << "4k" << qint64{4096};
+    QTest::newRow("M") << "1M" << qint64{1048576};
+    QTest::newRow("G") << "2G" << qint64{2147483648};
+    QTest::newRow("none") << "" << qint64{0};
+    QTest::newRow("zero") << "0" << qint64{0};
+    QTest::newRow("negative") << "-1" << qint64{0};
+    QTest::newRow("NaN") << "nan" << qint64{0};
+    QTest::newRow("2^63") << "9223372036854775808" << qint64{0};
+    QTest::newRow("overflow by its unit") << "9223372036854775807G" << qint64{0};
+    QTest::newRow("unit alone") << "k" << qint64{0};
+}
+
+void TestSearchRequest::counts()
+{
+    QFETCH(QString, text);
+    QFETCH(qint64, count);
+    const auto read = parseCount(text.toStdString(), "--tokens");
+    QCOMPARE(read.has_value(), count > 0);
+    if (read)
+        QCOMPARE(qint64{*read}, count);
+    else
+        QCOMPARE(firstId(read.error()), std::string("MW1935"));
+}
+
+void TestSearchRequest::machines_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QString>("chips");
+    QTest::addColumn<QString>("price");
+    QTest::addColumn<qint64>("devices");
+    QTest::addColumn<QString>("id"); // of the problem
+
+    QTest::newRow("GPUs") << "h100x64"
+                          << ""
+                          << "" << qint64{64} << "";
+    QTest::newRow("chips of a TPU") << "v5e-64"
+                                    << ""
+                                    << "" << qint64{64} << "";
+    QTest::newRow("cores of a TPU") << "v5p-256"
+                                    << ""
+                                    << "" << qint64{128} << "";
+    QTest::newRow("two devices a chip") << "v3-32"
+                                        << ""
+                                        << "" << qint64{32} << "";
+    QTest::newRow("slices") << "v5e-256x2"
+                            << ""
+                            << "" << qint64{512} << "";
+    QTest::newRow("apart") << "h100"
+                           << "16"
+                           << "" << qint64{16} << "";
+    QTest::newRow("unknown") << "h1000x64"
+                             << ""
+                             << "" << qint64{0} << "MW1701";
+    QTest::newRow("no number") << "h100"
+                               << ""
+                               << "" << qint64{0} << "MW1937";
+    QTest::newRow("no chips") << "h100x0"
+                              << ""
+                              << "" << qint64{0} << "MW1937";
+    QTest::newRow("2^63") << "h100x9223372036854775808"
+                          << ""
+                          << "" << qint64{0} << "MW1937";
+    QTest::newRow("NaN") << "h100xnan"
+                         << ""
+                         << "" << qint64{0} << "MW1937";
+    QTest::newRow("odd cores") << "v4-7"
+                               << ""
+                               << "" << qint64{0} << "MW1937";
+    QTest::newRow("range backwards") << "h100"
+                                     << "64..16"
+                                     << "" << qint64{0} << "MW1937";
+    QTest::newRow("larger than a slice") << "v5e-512"
+                                         << ""
+                                         << "" << qint64{0} << "MW1747";
+    QTest::newRow("far too many") << "h100x9000000"
+                                  << ""
+                                  << "" << qint64{0} << "MW1747";
+    QTest::newRow("price") << "h100x8"
+                           << ""
+                           << "cheap" << qint64{0} << "MW1939";
+    QTest::newRow("price below 0") << "h100x8"
+                                   << ""
+                                   << "-1" << qint64{0} << "MW1939";
+}
+
+void TestSearchRequest::machines()
+{
+    QFETCH(QString, name);
+    QFETCH(QString, chips);
+    QFETCH(QString, price);
+    QFETCH(qint64, devices);
+    QFETCH(QString, id);
+    static const Catalogue kCatalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    static const Calibration kCalibration = valueOf(Calibration::load(resourcesDirectory() / "hardware/calibration.json"));
+    SearchWords words;
+    words.hardware = {name.toStdString()};
+    words.chips = chips.toStdString();
+    if (!price.isEmpty())
+        words.prices = {price.toStdString()};
+    std::vector<std::string> notes;
+    const auto read = machinesOf(words, kCatalogue, kCalibration, notes);
+    QCOMPARE(read ? std::string{} : firstId(read.error()), id.toStdString());
+    if (read)
+        QCOMPARE(qint64{read->front().cluster.devices}, devices);
+}
+
+void TestSearchRequest::work_data()
+{
+    QTest::addColumn<QString>("tokens");
+    QTest::addColumn<QString>("sequence");
+    QTest::addColumn<QString>("batch");
+    QTest::addColumn<QString>("format");
+    QTest::addColumn<qint64>("sequences");
+    QTest::addColumn<QString>("id");
+
+    QTest::newRow("tokens") << "1M"
+                            << "4k"
+                            << ""
+                            << "bf16" << qint64{256} << "";
+    QTest::newRow("batch") << ""
+                           << "4096"
+                           << "192"
+                           << "fp8" << qint64{192} << "";
+    QTest::newRow("both") << "1M"
+                          << "4k"
+                          << "256"
+                          << "bf16" << qint64{0} << "MW1936";
+    QTest::newRow("neither") << ""
+                             << "4k"
+                             << ""
+                             << "bf16" << qint64{0} << "MW1936";
+    QTest::newRow("part of a sequence") << "5000"
+                                        << "4096"
+                                        << ""
+                                        << "bf16" << qint64{0} << "MW1936";
+    QTest::newRow("format") << "1M"
+                            << "4k"
+                            << ""
+                            << "b16" << qint64{0} << "MW1903";
+}
+
+void TestSearchRequest::work()
+{
+    QFETCH(QString, tokens);
+    QFETCH(QString, sequence);
+    QFETCH(QString, batch);
+    QFETCH(QString, format);
+    QFETCH(qint64, sequences);
+    QFETCH(QString, id);
+    SearchWords words;
+    words.model = "llama3_8b";
+    words.tokens = tokens.toStdString();
+    words.sequence = sequence.toStdString();
+    words.globalBatch = batch.toStdString();
+    words.format = format.toStdString();
+    const auto read = workOf(words);
+    QCOMPARE(read ? std::string{} : firstId(read.error()), id.toStdString());
+    if (read)
+        QCOMPARE(qint64{read->globalBatch}, sequences);
+    words.model = "no/such/config.json";
+    QCOMPARE(firstId(workOf(words).error()), std::string("MW1001"));
+}
+
+void TestSearchRequest::fixed_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<int>("count"); // below 0: a problem
+
+    QTest::newRow("none") << "tensor=8" << 1;
+    QTest::newRow("two") << "tensor=8,zero=0" << 2;
+    QTest::newRow("words") << "recompute=full,schedule=1f1b" << 2;
+    QTest::newRow("unknown") << "tensr=8" << -1;
+    QTest::newRow("no value") << "tensor" << -1;
+    QTest::newRow("zero") << "tensor=0" << -1;
+    QTest::newRow("ZeRO 4") << "zero=4" << -1;
+    QTest::newRow("policy") << "recompute=some" << -1;
+    QTest::newRow("twice") << "tensor=1,tensor=2" << -1;
+}
+
+void TestSearchRequest::fixed()
+{
+    QFETCH(QString, text);
+    QFETCH(int, count);
+    const std::vector<std::string> texts = {text.toStdString()};
+    const auto read = parseFixed(texts);
+    QCOMPARE(read ? static_cast<int>(read->size()) : -1, count);
+    if (!read)
+        QCOMPARE(firstId(read.error()), std::string("MW1938"));
+}
+
+QTEST_APPLESS_MAIN(TestSearchRequest)
+#include "tst_search_request.moc"

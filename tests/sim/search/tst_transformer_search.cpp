@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/resources.h"
+#include "sim/search/plan_reasons.h"
+#include "sim/search/search_output.h"
+#include "sim/search/search_request.h"
+#include "sim/search/transformer_search.h"
+
+#include <QtTest>
+
+#include <random>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+const Catalogue& catalogue()
+{
+    static const Catalogue kCatalogue = valueOf(Catalogue::load(resourcesDirectory() / "hardware/catalogue.json"));
+    return kCatalogue;
+}
+
+const Calibration& calibration()
+{
+    static const Calibration kCalibration = valueOf(Calibration::load(resourcesDirectory() / "hardware/calibration.json"));
+    return kCalibration;
+}
+
+SearchMachine machine(const char* name)
+{
+    std::vector<std::string> notes;
+    SearchWords words;
+    words.hardware = {name};
+    return valueOf(machinesOf(words, catalogue(), calibration(), notes)).front();
+}
+
+/// A model of about 0.4 G parameters: small spaces.
+SearchWork smallWork(std::int64_t batch = 64)
+{
+    SearchWork work;
+    work.model.name = "small";
+    work.model.layers = 16;
+    work.model.hidden = 1024;
+    work.model.heads = work.model.keyValueHeads = 16;
+    work.model.headDim = 64;
+    work.model.ffn = 4096;
+    work.model.vocabulary = 32000;
+    work.model.maxPositions = 2048;
+    work.sequence = 2048;
+    work.globalBatch = batch;
+    return work;
+}
+
+SearchWork workOfModel(const char* name, const char* tokens, const char* sequence)
+{
+    SearchWords words;
+    words.model = name;
+    words.tokens = tokens;
+    words.sequence = sequence;
+    return valueOf(workOf(words));
+}
+
+SearchOptions withThreads(unsigned threads)
+{
+    SearchOptions options;
+    options.threads = threads;
+    return options;
+}
+
+/// The result without what was measured.
+std::string stable(SearchResult result)
+{
+    result.wallSeconds = result.firstPlanSeconds = 0.0;
+    return searchJson(result);
+}
+
+} // namespace
+
+/// The search over layouts of transformers.
+class TestTransformerSearch : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void boundsAreNeverAbove_data();
+    void boundsAreNeverAbove();
+    void findsTheOptimum();
+    void sameForAnyNumberOfThreads();
+    void moreMemoryIsNeverSlower();
+    void interruptedKeepsTheBest();
+    void meshesMultiplyToTheDevices();
+    void sixtyFourDevices();
+    void infeasibleSaysWhatWouldFit();
+    void chipsAndPrices();
+};
+
+void TestTransformerSearch::boundsAreNeverAbove_data()
+{
+    QTest::addColumn<QString>("model");
+    QTest::addColumn<QString>("hardware");
+
+    QTest::newRow("dense on GPUs") << "llama3_8b"
+                                   << "h100x64";
+    QTest::newRow("dense on TPUs") << "llama3_8b"
+                                   << "v5e-64";
+    QTest::newRow("experts") << "mixtral_8x7b"
+                             << "h100x64";
+    QTest::newRow("deep") << "llama3_405b"
+                          << "h100x512";
+}
+
+void TestTransformerSearch::boundsAreNeverAbove()
+{
+    QFETCH(QString, model);
+    QFETCH(QString, hardware);
+    const SearchMachine where = machine(hardware.toUtf8().constData());
+    const TransformerSpace space(workOfModel(model.toUtf8().constData(), "1M", "4k"), where, {}, 1, {});
+    QVERIFY(space.candidates().size() > 1000);
+    StepModel stepModel(where.chip, where.cluster, where.constants, where.traits);
+    TrainingPlan plan = space.emptyPlan();
+    std::mt19937 random(7);
+    for (int i = 0; i < 400; ++i) {
+        const Candidate& candidate = space.candidates()[random() % space.candidates().size()];
+        space.apply(candidate, plan);
+        QVERIFY2(checkPlan(plan), qPrintable(QString::fromStdString(meshText(meshOf(candidate)))));
+        QCOMPARE(plan.layout.deviceCount(), where.cluster.devices);
+        const StepEstimate step = stepModel.estimate(plan);
+        const QString what = QString("%1 pp %2 chunks %3 microbatch %4: bound %5, estimate %6")
+                                 .arg(QString::fromStdString(meshText(meshOf(candidate))))
+                                 .arg(candidate.pp)
+                                 .arg(candidate.chunks)
+                                 .arg(candidate.microbatch)
+                                 .arg(candidate.seconds)
+                                 .arg(step.seconds);
+        QVERIFY2(candidate.seconds <= step.seconds, qPrintable(what));
+        QVERIFY2(candidate.bytes <= step.memory.total(), qPrintable(what));
+        QVERIFY2(candidate.seconds >= 0.3 * step.seconds, qPrintable("a bound that prunes nothing: " + what));
+    }
+}
+
+void TestTransformerSearch::findsTheOptimum()
+{
+    for (const char* hardware : {"h100x8", "v5e-16"}) {
+        const SearchMachine where = machine(hardware);
+        const SearchResult result = searchTransformer(smallWork(), {where}, {}, withThreads(2));
+        QVERIFY(result.complete);
+        QVERIFY(!result.plans.empty());
+        const TransformerSpace space(smallWork(), where, {}, 1, {});
+        StepModel model(where.chip, where.cluster, where.constants, where.traits);
+        TrainingPlan plan = space.emptyPlan();
+        double best = 1e300;
+        for (const Candidate& candidate : space.candidates()) {
+            space.apply(candidate, plan);
+            const StepEstimate step = model.estimate(plan);
+            if (step.fits)
+                best = std::min(best, step.seconds);
+        }
+        QCOMPARE(result.plans.front().modelSeconds, best);
+        QCOMPARE(result.gap, 0.0);
+        QVERIFY(result.lowerBoundSeconds <= best);
+        QVERIFY(result.pruned > result.candidates / 2);
+        double parts = 0.0;
+        for (const NamedShare& share : result.plans.front().time)
+            parts += share.amount;
+        QVERIFY(std::abs(parts - best) < 1e-6 * best);
+    }
+}
+
+void TestTransformerSearch::sameForAnyNumberOfThreads()
+{
+    const SearchWork work = workOfModel("llama3_8b", "1M", "4k");
+    const std::string one = stable(searchTransformer(work, {machine("h100x32")}, {}, withThreads(1)));
+    QCOMPARE(stable(searchTransformer(work, {machine("h100x32")}, {}, withThreads(3))), one);
+    QVERIFY(one.find("\"plans\": []") == std::string::npos);
+}
+
+void TestTransformerSearch::moreMemoryIsNeverSlower()
+{
+    double before = 1e300;
+    for (const double gigabytes : {20.0, 30.0, 40.0, 60.0, 80.0, 160.0}) {
+        SearchMachine where = machine("h100x16");
+        where.cluster.hbmBytes = gigabytes * 1e9;
+        const SearchResult result = searchTransformer(workOfModel("llama3_8b", "256k", "4k"), {where}, {}, withThreads(2));
+        if (!result.plans.front().fits)
+            continue;
+        QVERIFY(result.plans.front().modelSeconds <= before);
+        QVERIFY(result.plans.front().peakBytes <= gigabytes * 1e9);
+        QVERIFY(result.secondsPerGib.value_or(-1.0) >= 0.0);
+        before = result.plans.front().modelSeconds;
+    }
+    QVERIFY(before < 1e300);
+}
+
+void TestTransformerSearch::interruptedKeepsTheBest()
+{
+    std::stop_source source;
+    SearchOptions options = withThreads(1);
+    options.stop = source.get_token();
+    options.top = 1000; // much to look at
+    int rounds = 0;
+    options.progress = [&](const SearchProgress& progress) {
+        if (++rounds == 2 && progress.candidates > 0)
+            source.request_stop();
+    };
+    const SearchResult result = searchTransformer(workOfModel("llama3_8b", "1M", "4k"), {machine("h100x64")}, {}, options);
+    QVERIFY(!result.complete);
+    QVERIFY(!result.plans.empty());
+    QVERIFY(result.lowerBoundSeconds > 0.0);
+    QVERIFY(result.lowerBoundSeconds <= result.plans.front().modelSeconds);
+    QVERIFY(result.gap >= 0.0 && result.gap < 1.0);
+}
+
+void TestTransformerSearch::meshesMultiplyToTheDevices()
+{
+    const SearchResult result
+        = searchTransformer(workOfModel("mixtral_8x7b", "1M", "4k"), {machine("h100x64")}, {}, withThreads(2));
+    QVERIFY(!result.plans.empty());
+    for (const std::vector<FoundPlan>& plans : {result.plans, result.front}) {
+        for (const FoundPlan& plan : plans) {
+            std::int64_t devices = 1;
+            for (const MeshAxis& axis : plan.mesh)
+                devices *= axis.size;
+            QCOMPARE(devices, std::int64_t{64});
+            QVERIFY(plan.fits);
+            QVERIFY(!plan.why.empty());
+            QVERIFY(!plan.specs.empty());
+            QVERIFY(plan.modelSeconds >= result.lowerBoundSeconds);
+        }
+    }
+    for (std::size_t i = 1; i < result.front.size(); ++i) {
+        QVERIFY(result.front[i].modelSeconds >= result.front[i - 1].modelSeconds);
+        QVERIFY(result.front[i].peakBytes < result.front[i - 1].peakBytes);
+    }
+}
+
+/// The worked check: 64 devices, a transformer, meshes (64, 1), (32, 2), (16, 4), (8, 8), (1, 64).
+void TestTransformerSearch::sixtyFourDevices()
+{
+    SearchWork work = smallWork(128);
+    work.model.hidden = 8192;
+    work.model.heads = work.model.keyValueHeads = 64;
+    work.model.headDim = 128;
+    work.model.ffn = 32768;
+    work.model.layers = 8;
+    std::vector<double> times;
+    for (const char* tensor : {"1", "2", "4", "8", "64"}) {
+        const SearchResult result = searchTransformer(
+            work, {machine("h100x64")}, {{"tensor", tensor}, {"pipeline", "1"}, {"context", "1"}}, withThreads(2));
+        QVERIFY2(!result.plans.empty() && result.plans.front().fits, tensor);
+        times.push_back(result.plans.front().modelSeconds);
+    }
+    // 262,144 tokens keep the weights' collectives hidden: each step towards tensor parallelism costs exposed collectives of activations, and
+    // those that leave the host cost most.
+    QVERIFY2(times[0] < times[2] && times[2] < times[3] && times[3] < times[4],
+        qPrintable(QString("%1 %2 %3 %4 %5").arg(times[0]).arg(times[1]).arg(times[2]).arg(times[3]).arg(times[4])));
+    QVERIFY(times[4] > 2.0 * times[3]);
+    // Found at once, the reasons are there.
+    SearchOptions options = withThreads(2);
+    options.top = 40;
+    const SearchResult all = searchTransformer(work, {machine("h100x64")}, {{"pipeline", "1"}, {"context", "1"}}, options);
+    bool crosses = false;
+    for (const FoundPlan& plan : all.plans) {
+        if (plan.mesh.back().name == "tensor" && plan.mesh.back().size >= 16) {
+            crosses = true;
+            QVERIFY2(plan.why.front().find("crosses the host") != std::string::npos, plan.why.front().c_str());
+        }
+    }
+    QVERIFY(crosses);
+    bool megatron = false;
+    for (const TemplateScore& score : all.templates) {
+        QVERIFY2(!score.why.empty(), score.name.c_str());
+        megatron = megatron || (score.name == "tensor x data" && score.loss > 0.0 && score.why.find('%') != std::string::npos);
+    }
+    QVERIFY(megatron);
+}
+
+void TestTransformerSearch::infeasibleSaysWhatWouldFit()
+{
+    const SearchMachine where = machine("h100x8");
+    const SearchResult result = searchTransformer(
+        workOfModel("llama3_70b", "32k", "4k"), {where}, {}, withThreads(2), largerMachines(where, catalogue(), calibration()));
+    QVERIFY(!result.plans.empty());
+    QVERIFY(!result.plans.front().fits);
+    QVERIFY2(result.plans.front().why.front().starts_with("needs "), result.plans.front().why.front().c_str());
+    bool more = false;
+    for (const std::string& change : result.changes)
+        more = more || change.find("chips in place of 8") != std::string::npos;
+    QVERIFY(more);
+    // A choice that does not fit, and the one that does.
+    const SearchResult fixed = searchTransformer(workOfModel("llama3_8b", "64k", "4k"), {where},
+        {{"zero", "0"}, {"tensor", "1"}, {"pipeline", "1"}, {"context", "1"}}, withThreads(2));
+    QVERIFY(!fixed.plans.front().fits);
+    QVERIFY(!fixed.changes.empty());
+    QVERIFY2(fixed.changes.front().find("in place of zero=0") != std::string::npos, fixed.changes.front().c_str());
+}
+
+void TestTransformerSearch::chipsAndPrices()
+{
+    SearchMachine few = machine("h100x8");
+    SearchMachine many = machine("h100x16");
+    few.dollarsPerChipHour = many.dollarsPerChipHour = 2.0;
+    const SearchResult result = searchTransformer(smallWork(), {few, many}, {}, withThreads(2));
+    QCOMPARE(result.plans.size(), std::size_t{2});
+    QCOMPARE(result.plans.front().chips, std::int64_t{16});
+    bool cheap = false;
+    for (const FoundPlan& plan : result.front) {
+        cheap = cheap || plan.chips == 8;
+        QVERIFY(std::abs(*plan.dollarsPerStep - 2.0 * static_cast<double>(plan.chips) * plan.modelSeconds / 3600.0) < 1e-12);
+    }
+    QVERIFY(cheap);
+}
+
+QTEST_APPLESS_MAIN(TestTransformerSearch)
+#include "tst_transformer_search.moc"
