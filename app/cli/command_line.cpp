@@ -390,6 +390,7 @@ private:
         verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
         verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
+        addDeviceMemory(*verb.app, m_train.deviceMemory);
         verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
             ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
@@ -427,6 +428,15 @@ private:
             ->type_name("5x5");
         verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
+        addDeviceMemory(*verb.app, m_run.deviceMemory);
+    }
+
+    static void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
+    {
+        app.add_option("--device-memory", bytes, "Memory that each device may use; what would not fit is refused before it runs")
+            ->type_name("512MiB")
+            ->transform(CLI::AsSizeValue(false))
+            ->check(CLI::PositiveNumber);
     }
 
     void addReport()

@@ -123,6 +123,8 @@ int runRun(const RunOptions& options, Output& output)
     sim::RunChoices choices{
         .seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits};
     choices.gradient = options.gradient;
+    if (options.deviceMemory > 0)
+        choices.deviceMemoryBytes = options.deviceMemory;
     if (!options.time.empty()) {
         const auto timing = timingOf(options.time);
         if (!timing)

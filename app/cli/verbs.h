@@ -121,6 +121,7 @@ struct TrainOptions {
     std::vector<std::string> settings;
     bool verify = false;
     int permits = 0; ///< devices that compute at once; 0: one for each core
+    std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
     std::string trace; ///< file for the measured timelines; empty: none
     std::string result; ///< file for the result as JSON; empty: none
     std::string checkpoint; ///< folder for checkpoints; empty: none
@@ -141,6 +142,7 @@ struct RunOptions {
     bool gradient = false;
     bool verify = false;
     int permits = 0;
+    std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
 };
 /// Executes a program, sharded as its text says.
 /// Problems: MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.

@@ -176,13 +176,14 @@ std::shared_ptr<Barrier> VirtualDevices::makeBarrier(std::int64_t members)
     return barrier;
 }
 
-bool VirtualDevices::wait(std::int64_t device, Barrier& barrier, const Place& place)
+bool VirtualDevices::wait(
+    std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast)
 {
     if (barrier.members() == 1)
         return true;
     auto& at = m_places[static_cast<std::size_t>(device)];
     at.store(&place, std::memory_order_release);
-    const Barrier::Outcome outcome = barrier.wait();
+    const Barrier::Outcome outcome = barrier.wait(atLast);
     if (outcome == Barrier::Outcome::Passed) {
         at.store(nullptr, std::memory_order_release);
         return true;

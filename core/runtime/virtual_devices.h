@@ -73,8 +73,9 @@ public:
     /// Says what a device waits for: "all_reduce of grad.layers.0.w".
     using Place = std::function<std::string()>;
 
-    /// Waits at a barrier on behalf of a device; `place` is asked only when nobody will come. False: return `interrupted()`.
-    bool wait(std::int64_t device, Barrier& barrier, const Place& place);
+    /// Waits at a barrier on behalf of a device; `place` is asked only when nobody will come, `atLast` is the barrier's. False:
+    /// return `interrupted()`.
+    bool wait(std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast = {});
 
     /// What a device returns that was stopped because of another one; never reported.
     static Problem interrupted();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
+#include "core/runtime/products.h"
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
@@ -9,6 +10,7 @@
 #include "core/text/program_text.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
+#include "sim/session/device_memory.h"
 
 #include <fmt/format.h>
 
@@ -259,8 +261,8 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
     const RandomKey key = keyOfSeed(trainer.seed);
-    const auto keys = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key)
-                                                     : initKeys(*study.mlp(), *options, key);
+    const auto keys
+        = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key) : initKeys(*study.mlp(), *options, key);
     for (const auto& [name, own] : keys)
         trainer.initKeys.push_back(own);
     trainer.checkpoints = choices.checkpoints;
@@ -301,6 +303,8 @@ Study unshardedStudy(Study study)
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop)
 {
+    if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
+        return chosen.error();
     const auto phases = trainingPhases(study);
     if (!phases)
         return phases.error();
@@ -308,6 +312,10 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
     if (!options)
         return options.error();
     const auto memory = choices.memoryBytes ? choices.memoryBytes : availableMemoryBytes();
+    if (choices.deviceMemoryBytes) {
+        if (const auto fits = checkDeviceMemory(study, *phases, *choices.deviceMemoryBytes); !fits)
+            return fits.error();
+    }
     if (const auto fits = checkMemory(plannedTrainingBytes(*phases), memory); !fits)
         return fits.error();
     const auto data = datasetOf(study, stop);
