@@ -449,6 +449,7 @@ private:
         verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
         verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
+        addDeviceMemory(*verb.app, m_train.deviceMemory);
         verb.app->add_flag("--predict", m_train.predict, "Predict the step in virtual time beside what is measured");
         verb.app->add_option("--profile", m_train.profile, "Profile of this computer for --predict (default: measured first)")
             ->type_name("FILE");
@@ -504,6 +505,15 @@ private:
         verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N");
         addFaultFlags(*verb.app, m_run.faults);
+        addDeviceMemory(*verb.app, m_run.deviceMemory);
+    }
+
+    static void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
+    {
+        app.add_option("--device-memory", bytes, "Memory that each device may use; what would not fit is refused before it runs")
+            ->type_name("512MiB")
+            ->transform(CLI::AsSizeValue(false))
+            ->check(CLI::PositiveNumber);
     }
 
     void addReport()

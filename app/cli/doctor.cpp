@@ -2,6 +2,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/diagnose/problem_table.h"
+#include "core/runtime/products.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
@@ -12,6 +13,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace meshwright::cli {
@@ -52,6 +54,12 @@ int runDoctor(Output& output)
     constexpr double kEnoughBytes = 2.0 * 1024 * 1024 * 1024;
     table.addRow({"memory", formatBytes(bytes), bytes >= kEnoughBytes ? "ok" : "less than 2 GiB: keep models small"});
     table.addRow({"vector units", vectorUnits(), "ok"});
+    const auto products = chooseProductsFromEnvironment();
+    if (!products)
+        append(problems, products.error());
+    const bool isFast = productBackend() != ProductBackend::Eigen;
+    table.addRow({"matrix products", productBackendText(),
+        isFast || std::getenv(kProductsVariable) != nullptr ? "ok" : "slower: install libopenblas0"});
     const std::filesystem::path resources = resourcesDirectory();
     for (const char* part : {"examples", "problems.yaml"}) {
         const auto found = findResource(part);

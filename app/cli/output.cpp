@@ -121,9 +121,9 @@ int exitCodeOf(const Problems& problems)
     for (const Problem& problem : problems) {
         if (problem.severity != Severity::Error)
             continue;
-        if (problem.id.starts_with("MW19") || problem.id == "MW1520")
+        if (problem.id.starts_with("MW19") || problem.id == "MW1514" || problem.id == "MW1520")
             usage = true;
-        else if (problem.id == "MW1430" || problem.id == "MW1720")
+        else if (problem.id == "MW1430" || problem.id == "MW1720" || problem.id == "MW1513")
             infeasible = true;
         else if ((problem.id.starts_with("MW15") && !isOfAFile(problem.id)) || problem.id.starts_with("MW162")
             || problem.id == "MW1640")

@@ -129,6 +129,8 @@ int runRun(const RunOptions& options, Output& output)
         return fail(faults.error(), output);
     choices.faults = *std::move(faults);
     choices.stallSeconds = options.faults.stallTimeout;
+    if (options.deviceMemory > 0)
+        choices.deviceMemoryBytes = options.deviceMemory;
     if (!options.time.empty()) {
         const auto timing = timingOf(options.time);
         if (!timing)

@@ -26,6 +26,8 @@ sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
     if (!options.checkpoint.empty())
         choices.checkpoints = CheckpointPlan{options.checkpoint, options.every, static_cast<std::size_t>(options.keep)};
     choices.resume = options.resume;
+    if (options.deviceMemory > 0)
+        choices.deviceMemoryBytes = options.deviceMemory;
     return choices;
 }
 

@@ -135,6 +135,7 @@ struct FaultFlags {
     double stallTimeout = 600.0; ///< seconds; 0: for ever
     std::vector<std::string> inject; ///< "fail:device=3,step=10"
 };
+
 struct SearchVerbOptions {
     std::string study; ///< empty: `words` say what is searched
     std::vector<std::string> settings;
@@ -144,6 +145,7 @@ struct SearchVerbOptions {
     std::int64_t threads = 0; ///< 0: one for each core
     std::optional<double> timeLimit; ///< seconds
     std::string file; ///< study of the best plan; empty: none
+};
 /// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/1`). Infeasible when none fits, with the
 /// changes that would. Interrupted it prints the best so far.
 /// Problems: MW1933 nothing to search, MW1934 a study beside what it says itself, MW1903 --top or --time-limit; those of studies, of search_request.h,
@@ -155,6 +157,7 @@ struct TrainOptions {
     std::vector<std::string> settings;
     bool verify = false;
     int permits = 0; ///< devices that compute at once; 0: one for each core
+    std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
     bool predict = false; ///< predicted beside measured, in virtual time
     std::string profile; ///< of this computer, as `calibrate` writes it; empty: measured first
     std::string trace; ///< file for the measured timelines; empty: none
@@ -179,6 +182,7 @@ struct RunOptions {
     bool verify = false;
     int permits = 0;
     FaultFlags faults;
+    std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
 };
 /// Executes a program, sharded as its text says.
 /// Problems: MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.

@@ -11,13 +11,15 @@ Barrier::Barrier(std::int64_t members, Movement* movement)
 {
 }
 
-Barrier::Outcome Barrier::wait()
+Barrier::Outcome Barrier::wait(const std::function<void()>& atLast)
 {
     constexpr int kYields = 8;
     const std::uint32_t round = m_round.load(std::memory_order_acquire);
     if (m_aborted.load()) // after the round: an abort that comes later changes the round
         return Outcome::Aborted;
     if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_members) {
+        if (atLast)
+            atLast();
         if (m_movement != nullptr) // the others move again, from now on, not from when they wake
             m_movement->moving.fetch_add(m_members - 1, std::memory_order_acq_rel);
         m_arrived.store(0, std::memory_order_relaxed);

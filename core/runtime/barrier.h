@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 namespace meshwright {
 
@@ -24,7 +25,8 @@ public:
     /// `movement`, which may be absent, must outlive the barrier.
     explicit Barrier(std::int64_t members, Movement* movement = nullptr);
 
-    Outcome wait();
+    /// `atLast`, which may be empty, is called by the member that arrives last, before anybody goes on.
+    Outcome wait(const std::function<void()>& atLast = {});
 
     /// Wakes all who wait and lets nobody wait any more, until `reset`.
     void abort();

@@ -107,6 +107,12 @@ Collective::Collective(const DeviceFunction& function, OpId id, const DevicePosi
     m_groups = table.groups(groups);
 }
 
+namespace {
+
+constexpr std::int64_t kSmallCollectiveBytes = 128 * 1024; ///< of all members together
+
+} // namespace
+
 Result<Done> Collective::run(std::int64_t device, Addresses addresses, CollectiveTimes* times) const
 {
     const Seat seat = m_seats[static_cast<std::size_t>(device)];
@@ -117,8 +123,21 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
         times->arrived = wallSeconds();
     if (meeting || group.members.size() == 1) {
         self = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
-        if (meeting && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place))
+        // Little data is moved by whoever arrives last: the others are woken once, not twice. They look at no member, who may be on its way
+        // to the next collective.
+        const bool isSmall = meeting && times == nullptr
+            && m_payloadBytes * static_cast<std::int64_t>(group.members.size()) <= kSmallCollectiveBytes;
+        const auto moveAll = [&] {
+            group.isDone = std::all_of(
+                group.members.begin(), group.members.end(), [this](const Rendezvous::Member& m) { return m.collective == this; });
+            for (std::size_t m = 0; m < group.members.size() && group.isDone; ++m)
+                move(group, m);
+        };
+        if (meeting
+            && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place, isSmall ? std::function<void()>(moveAll) : std::function<void()>()))
             return VirtualDevices::interrupted();
+        if (isSmall && group.isDone)
+            return Done{};
         for (std::size_t m = 0; m < group.members.size() && meeting; ++m) {
             if (group.members[m].collective == this) // what all but hand-made programs do
                 continue;
@@ -569,9 +588,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Collective>> Collective::create(
-    const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table,
-    std::unique_ptr<const CollectiveUpdate> update)
+Result<std::unique_ptr<Collective>> Collective::create(const DeviceFunction& function, OpId id, const DevicePositions& positions,
+    RendezvousTable& table, std::unique_ptr<const CollectiveUpdate> update)
 {
     const OpKind kind = function.function[id].kind;
     assert(update == nullptr || kind == OpKind::AllReduce);

@@ -49,6 +49,7 @@ struct Rendezvous {
     std::vector<std::int64_t> devices; ///< in the group's order
     std::vector<Member> members;
     std::shared_ptr<Barrier> barrier;
+    bool isDone = false; ///< the member that arrived last has done everybody's share of a small collective
 };
 
 /// All groups of one function; collectives over the same axes meet at the same places.

@@ -7,6 +7,7 @@
 #include "core/runtime/numerics.h"
 #include "core/runtime/recording.h"
 #include "core/schedule/label.h"
+#include "core/support/checked.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -45,6 +46,7 @@ struct Ready {
     std::vector<std::shared_ptr<const Kernel>> kernels; ///< one for all devices, or one for each
     std::unique_ptr<Collective> collective;
     std::size_t counter = kNone; ///< of a collective that moves data
+    bool isWait = false; ///< for a collective that started earlier
     std::optional<LoopPlan> loop;
     std::vector<Ready> body;
 };
@@ -273,6 +275,21 @@ public:
     }
     const std::vector<RecordedInstruction>& recordedInstructions() const { return m_descriptions; }
 
+    std::int64_t usedArenaBytes() const
+    {
+        std::int64_t used = 0;
+        for (const Device& device : m_devices) {
+            for (std::size_t value = 0; value < device.addresses.size(); ++value) {
+                const std::byte* at = device.addresses[value];
+                if (at < device.arena.data() || at >= device.arena.data() + device.arena.size())
+                    continue; // not in memory, or in another function's
+                const std::int64_t end = at - device.arena.data() + function().values[value].type.bytes();
+                used = std::max(used, ceilDiv(end, kBufferAlignment) * kBufferAlignment);
+            }
+        }
+        return used;
+    }
+
     std::vector<CountedCalls> countedCalls() const
     {
         std::vector<CountedCalls> counted;
@@ -407,8 +424,11 @@ private:
                 const Ready& ready = list[i];
                 if (m_stop.isSet())
                     return VirtualDevices::interrupted();
-                if (ready.kind == InstructionKind::CollectiveDone)
-                    continue; // done where it started
+                if (ready.kind == InstructionKind::CollectiveDone) { // done where it started
+                    if (ready.isWait && m_owner.m_isRecording)
+                        m_device.records.push_back({ready.description, 0.0, {}});
+                    continue;
+                }
                 if (ready.loop) {
                     if (Result<Done> done = runLoop(ready); !done)
                         return done;
@@ -627,19 +647,48 @@ private:
     std::vector<Ready> readyList(const std::vector<Instruction>& instructions, Problems& problems)
     {
         std::vector<Ready> list;
-        for (auto at = instructions.begin(); at != instructions.end(); ++at)
-            list.push_back(readyOf(*at, at->kind == InstructionKind::CollectiveStart ? doneOf(at, instructions.end()) : *at, problems));
+        std::map<OpId, const Collective*> underWay;
+        for (auto at = instructions.begin(); at != instructions.end(); ++at) {
+            if (at->kind == InstructionKind::CollectiveDone) {
+                if (const auto started = underWay.find(at->ops.front()); started != underWay.end())
+                    list.push_back(waitFor(*at, started->second));
+                continue;
+            }
+            const auto done = at->kind == InstructionKind::CollectiveStart ? doneOf(at, instructions.end()) : at;
+            list.push_back(readyOf(*at, *done, problems));
+            const Ready& made = list.back();
+            if (made.counter != kNone && done - at > 1) {
+                m_descriptions[made.description].isAsynchronous = true;
+                underWay[at->ops.front()] = made.collective.get();
+            }
+        }
         return list;
     }
 
     /// The end of the collective that starts here.
-    static const Instruction& doneOf(std::vector<Instruction>::const_iterator start, std::vector<Instruction>::const_iterator end)
+    static std::vector<Instruction>::const_iterator doneOf(
+        std::vector<Instruction>::const_iterator start, std::vector<Instruction>::const_iterator end)
     {
-        const auto done = std::find_if(start, end, [&](const Instruction& other) {
-            return other.kind == InstructionKind::CollectiveDone && other.ops == start->ops;
-        });
+        const auto done = std::find_if(start, end,
+            [&](const Instruction& other) { return other.kind == InstructionKind::CollectiveDone && other.ops == start->ops; });
         assert(done != end);
-        return *done;
+        return done;
+    }
+
+    /// The end of a collective that goes on beside other instructions: the work is done where it starts, so this is only for the timelines.
+    Ready waitFor(const Instruction& done, const Collective* collective)
+    {
+        Ready ready;
+        ready.kind = InstructionKind::CollectiveDone;
+        RecordedInstruction description;
+        description.name = fmt::format("wait for {}", instructionLabel(function(), done));
+        description.category = SliceCategory::Wait;
+        description.collective = collective;
+        description.isWait = true;
+        m_descriptions.push_back(std::move(description));
+        ready.description = static_cast<std::uint32_t>(m_descriptions.size() - 1);
+        ready.isWait = true;
+        return ready;
     }
 
     /// What the devices do for an instruction; `done` is the end of the collective that it starts, else the instruction itself.
@@ -649,8 +698,6 @@ private:
         ready.kind = instruction.kind;
         ready.instruction = &instruction;
         const Op& op = function()[instruction.ops.back()];
-        if (instruction.kind == InstructionKind::CollectiveDone)
-            return ready;
         if (instruction.kind == InstructionKind::Loop) {
             ready.loop = loopPlan(op);
             ready.body = readyList(instruction.body, problems);
@@ -786,6 +833,11 @@ LoadedFunction::LoadedFunction(std::unique_ptr<Implementation> implementation)
 }
 
 LoadedFunction::~LoadedFunction() = default;
+
+std::int64_t LoadedFunction::usedArenaBytes() const
+{
+    return m_implementation->usedArenaBytes();
+}
 
 Result<std::unique_ptr<LoadedFunction>> LoadedFunction::load(
     const ScheduledFunction& scheduled, std::vector<NamedMesh> meshes, VirtualDevices& devices, LoadPlace place)

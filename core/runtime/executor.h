@@ -53,6 +53,9 @@ public:
     /// Bytes of one device's arena; the devices have as many each.
     std::int64_t arenaBytes() const { return scheduled().buffers.arenaBytes; }
 
+    /// The end of the last value in the devices' arenas as their addresses say, up to the alignment: what a run can touch.
+    std::int64_t usedArenaBytes() const;
+
     // ---- between runs only
 
     /// Cuts a whole array and gives every device its piece. Problems: MW1503 not of the argument's type and whole shape.
@@ -119,7 +122,8 @@ public:
     Timeline measured() const;
 
     /// The last recorded run as if every device had a core of its own: each instruction takes the CPU time that it took, a collective begins
-    /// when the last member of its group arrives and lasts as long as its slowest member worked on it.
+    /// when the last member of its group has started it and its stream is free on all of them, lasts as long as its slowest member worked on
+    /// it, and goes on beside the computations up to where the schedule has it done.
     Timeline virtualTimeline() const;
 
 private:

@@ -6,10 +6,14 @@
 #include <Eigen/Core>
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <cassert>
+#include <cstdlib>
 #include <limits>
+#include <semaphore>
+#include <sstream>
 #include <type_traits>
 
 namespace meshwright {
@@ -26,10 +30,13 @@ struct OpenBlas {
     template <typename T>
     using Gemm = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
     using SetThreads = void (*)(int);
+    using Text = char* (*)();
 
     Gemm<float> sgemm = nullptr;
     Gemm<double> dgemm = nullptr;
     SetThreads setThreads = nullptr;
+    Text config = nullptr; ///< may be missing, as the next
+    Text coreName = nullptr;
 
     bool isThere() const { return sgemm != nullptr && dgemm != nullptr && setThreads != nullptr; }
 };
@@ -43,6 +50,8 @@ OpenBlas loadOpenBlas()
     blas.sgemm = reinterpret_cast<OpenBlas::Gemm<float>>(dlsym(library, "cblas_sgemm"));
     blas.dgemm = reinterpret_cast<OpenBlas::Gemm<double>>(dlsym(library, "cblas_dgemm"));
     blas.setThreads = reinterpret_cast<OpenBlas::SetThreads>(dlsym(library, "openblas_set_num_threads"));
+    blas.config = reinterpret_cast<OpenBlas::Text>(dlsym(library, "openblas_get_config"));
+    blas.coreName = reinterpret_cast<OpenBlas::Text>(dlsym(library, "openblas_get_corename"));
     if (blas.isThere())
         blas.setThreads(1); // its own threads would fight with ours for the cores
     return blas;
@@ -54,12 +63,57 @@ const OpenBlas& openBlas()
     return blas;
 }
 
+/// What is used of oneDNN: its product of row-major matrices, and the runtime that its threads come from. How many threads that runtime takes is a
+/// setting of each calling thread.
+struct OneDnn {
+    static constexpr int kSuccess = 0;
+    using Gemm = int (*)(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*, std::int64_t, const float*,
+        std::int64_t, float, float*, std::int64_t);
+    using SetThreads = void (*)(int);
+    struct Version {
+        int major;
+        int minor;
+        int patch;
+    };
+    using GetVersion = const Version* (*)();
+
+    Gemm sgemm = nullptr;
+    SetThreads setThreads = nullptr;
+    GetVersion version = nullptr;
+
+    bool isThere() const { return sgemm != nullptr && setThreads != nullptr && version != nullptr; }
+};
+
+OneDnn loadOneDnn()
+{
+    OneDnn dnn;
+    void* library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr)
+        return dnn;
+    dnn.sgemm = reinterpret_cast<OneDnn::Gemm>(dlsym(library, "dnnl_sgemm"));
+    dnn.version = reinterpret_cast<OneDnn::GetVersion>(dlsym(library, "dnnl_version"));
+    dnn.setThreads = reinterpret_cast<OneDnn::SetThreads>(dlsym(library, "omp_set_num_threads"));
+    return dnn;
+}
+
+const OneDnn& oneDnn()
+{
+    static const OneDnn dnn = loadOneDnn();
+    return dnn;
+}
+
+std::atomic<int> s_threads{1}; ///< of one product
+
 bool fitsBlas(std::int64_t size)
 {
     return size <= std::numeric_limits<int>::max();
 }
 
-enum class Chosen : std::uint8_t { Fastest, Eigen, OpenBlas };
+/// OpenBLAS has memory for so many callers at a time, and no check; permits are fewer on most hosts, but may be any number.
+constexpr std::ptrdiff_t kMostCallers = 32;
+std::counting_semaphore<kMostCallers> s_callers{kMostCallers};
+
+enum class Chosen : std::uint8_t { Fastest, Eigen, OpenBlas, OneDnn };
 std::atomic<Chosen> s_chosen{Chosen::Fastest};
 
 template <typename T>
@@ -99,7 +153,7 @@ void fillZero(std::int64_t m, std::int64_t n, const MatrixView<T>& result)
 
 const char* productBackendName(ProductBackend backend)
 {
-    return backend == ProductBackend::Eigen ? "eigen" : "openblas";
+    return backend == ProductBackend::Eigen ? "eigen" : backend == ProductBackend::OpenBlas ? "openblas" : "onednn";
 }
 
 ProductBackend productBackend()
@@ -109,6 +163,8 @@ ProductBackend productBackend()
         return ProductBackend::Eigen;
     case Chosen::OpenBlas:
         return ProductBackend::OpenBlas;
+    case Chosen::OneDnn:
+        return ProductBackend::OneDnn;
     case Chosen::Fastest:
         break;
     }
@@ -117,15 +173,64 @@ ProductBackend productBackend()
 
 bool setProductBackend(ProductBackend backend)
 {
-    if (backend == ProductBackend::OpenBlas && !openBlas().isThere())
+    if ((backend == ProductBackend::OpenBlas && !openBlas().isThere())
+        || (backend == ProductBackend::OneDnn && !oneDnn().isThere()))
         return false;
-    s_chosen.store(backend == ProductBackend::OpenBlas ? Chosen::OpenBlas : Chosen::Eigen, std::memory_order_relaxed);
+    s_chosen.store(backend == ProductBackend::OpenBlas ? Chosen::OpenBlas
+            : backend == ProductBackend::OneDnn        ? Chosen::OneDnn
+                                                       : Chosen::Eigen,
+        std::memory_order_relaxed);
     return true;
+}
+
+Result<Done> chooseProducts(const std::string& name)
+{
+    if (name.empty()) {
+        s_chosen.store(Chosen::Fastest, std::memory_order_relaxed);
+        return Done{};
+    }
+    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+        if (name != productBackendName(backend))
+            continue;
+        if (setProductBackend(backend))
+            return Done{};
+        return Problem{"MW1514", fmt::format("the products' backend \"{}\" is not installed", name),
+            backend == ProductBackend::OneDnn ? "install libdnnl2, or use openblas or eigen"
+                                              : "install libopenblas0, or use eigen"};
+    }
+    return Problem{"MW1514", fmt::format("there is no backend \"{}\" for products", name), "use eigen, openblas or onednn"};
+}
+
+Result<Done> chooseProductsFromEnvironment()
+{
+    const char* wanted = std::getenv(kProductsVariable);
+    return chooseProducts(wanted == nullptr ? "" : wanted);
+}
+
+std::string productBackendText()
+{
+    if (productBackend() == ProductBackend::Eigen)
+        return fmt::format("eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
+    if (productBackend() == ProductBackend::OneDnn) {
+        const OneDnn::Version& version = *oneDnn().version();
+        return fmt::format("onednn {}.{}.{}", version.major, version.minor, version.patch);
+    }
+    const auto wordOf = [](OpenBlas::Text text, std::size_t index) { // "OpenBLAS 0.3.21 NO_LAPACKE .."
+        std::istringstream words(text == nullptr ? "" : text());
+        std::string word;
+        for (std::size_t i = 0; i <= index && words; ++i)
+            words >> word;
+        return words ? word : std::string();
+    };
+    const std::string version = wordOf(openBlas().config, 1);
+    const std::string kernels = wordOf(openBlas().coreName, 0);
+    return fmt::format("openblas{}{}", version.empty() ? "" : " " + version, kernels.empty() ? "" : ", " + kernels + " kernels");
 }
 
 void setProductThreads(int threads)
 {
     assert(threads >= 1);
+    s_threads.store(threads);
     if (openBlas().isThere())
         openBlas().setThreads(threads);
 }
@@ -184,6 +289,21 @@ void multiplyInParts(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<
     }
 }
 
+/// True when oneDNN did it.
+bool multiplyWithOneDnn(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
+    MatrixView<float> result)
+{
+    thread_local int threads = 0;
+    if (const int wanted = s_threads.load(std::memory_order_relaxed); threads != wanted) {
+        oneDnn().setThreads(wanted);
+        threads = wanted;
+    }
+    const auto letter = [](bool transposed) { return transposed ? 'T' : 'N'; };
+    return oneDnn().sgemm(letter(lhs.transposed), letter(rhs.transposed), m, n, k, 1.0F, lhs.data, lhs.stride, rhs.data,
+               rhs.stride, 0.0F, result.data, result.stride)
+        == OneDnn::kSuccess;
+}
+
 template <typename T>
 void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
     MatrixView<T> result, const ProductStop& stop, OpenBlas::Gemm<T> OpenBlas::*gemm)
@@ -194,15 +314,28 @@ void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView
         return fillZero(m, n, result);
     const bool fits
         = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
-    const bool withBlas = fits && productBackend() == ProductBackend::OpenBlas;
+    const ProductBackend backend = productBackend();
+    if constexpr (std::is_same_v<T, float>) {
+        if (backend == ProductBackend::OneDnn) {
+            multiplyInParts(m, n, k, lhs, rhs, result, stop, true,
+                [&](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
+                    if (!multiplyWithOneDnn(rows, columns, k, a, b, c))
+                        multiplyWithEigen(rows, columns, k, a, b, c);
+                });
+            return;
+        }
+    }
+    const bool withBlas = fits && backend != ProductBackend::Eigen && openBlas().isThere();
     multiplyInParts(m, n, k, lhs, rhs, result, stop, withBlas,
         [&](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
             if (!withBlas)
                 return multiplyWithEigen(rows, columns, k, a, b, c);
             const auto transposeOf = [](bool transposed) { return transposed ? OpenBlas::kTranspose : OpenBlas::kNoTranspose; };
+            s_callers.acquire();
             (openBlas().*gemm)(OpenBlas::kRowMajor, transposeOf(a.transposed), transposeOf(b.transposed), static_cast<int>(rows),
                 static_cast<int>(columns), static_cast<int>(k), T(1), a.data, static_cast<int>(a.stride), b.data,
                 static_cast<int>(b.stride), T(0), c.data, static_cast<int>(c.stride));
+            s_callers.release();
         });
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/support/result.h"
 #include "core/support/stop_flag.h"
 
 #include <cstdint>
+#include <string>
 
 namespace meshwright {
 
@@ -11,6 +13,7 @@ namespace meshwright {
 enum class ProductBackend : std::uint8_t {
     Eigen, ///< always there
     OpenBlas, ///< when its library is installed where the program runs
+    OneDnn, ///< likewise; single precision only, the rest as without it
 };
 const char* productBackendName(ProductBackend backend);
 
@@ -19,6 +22,19 @@ ProductBackend productBackend();
 
 /// False when it is not there. Not while products are being computed.
 bool setProductBackend(ProductBackend backend);
+
+/// The environment variable that names the backend to use: "eigen", "openblas" or "onednn".
+inline constexpr const char* kProductsVariable = "MESHWRIGHT_PRODUCTS";
+
+/// Uses the backend of this name; the fastest that there is when it is empty. Not while products are being computed.
+/// Problems: MW1514 no such backend, or it is not there.
+Result<Done> chooseProducts(const std::string& name);
+
+/// `chooseProducts` of what the environment says.
+Result<Done> chooseProductsFromEnvironment();
+
+/// The backend in use and what is known of it: "openblas 0.3.21, Cooperlake kernels", "onednn 2.6.3", "eigen 3.4.0".
+std::string productBackendText();
 
 /// How many threads one product may use: 1 by default, since devices run side by side. More only for a single device.
 /// Not while products are being computed.

@@ -2,6 +2,7 @@
 #include "core/runtime/recording.h"
 
 #include <algorithm>
+#include <map>
 
 namespace meshwright {
 
@@ -89,6 +90,8 @@ Timeline measuredTimeline(
     Writer writer(timeline, instructions);
     for (std::size_t device = 0; device < devices.size(); ++device) {
         for (const Recorded& recorded : devices[device]) {
+            if (instructions[recorded.instruction].isWait)
+                continue; // devices sharing cores do the work of a collective where it starts
             const bool meets = instructions[recorded.instruction].collective != nullptr;
             const std::uint32_t row = meets ? rows[device].collectives : rows[device].compute;
             const CollectiveTimes& times = recorded.times;
@@ -115,6 +118,8 @@ Timeline replayedTimeline(const std::vector<std::vector<Recorded>>& devices, con
     const std::vector<Rows> rows = addRows(timeline, devices.size());
     Writer writer(timeline, instructions);
     std::vector<double> clock(devices.size(), 0.0);
+    std::vector<double> streamFree(devices.size(), 0.0); // when the stream of collectives is
+    std::vector<std::map<const Collective*, double>> ends(devices.size()); // of those under way
     const std::size_t count = devices.empty() ? 0 : devices.front().size();
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint32_t instruction = devices.front()[i].instruction;
@@ -127,19 +132,32 @@ Timeline replayedTimeline(const std::vector<std::vector<Recorded>>& devices, con
             }
             continue;
         }
+        if (instructions[instruction].isWait) {
+            for (std::size_t device = 0; device < devices.size(); ++device) {
+                const double end = ends[device][collective];
+                writer.addWait(rows[device].compute, instruction, clock[device], end, SliceCategory::Wait);
+                clock[device] = std::max(clock[device], end);
+            }
+            continue;
+        }
         std::vector<double> start(collective->groupCount(), 0.0);
         std::vector<double> duration(collective->groupCount(), 0.0);
         for (std::size_t device = 0; device < devices.size(); ++device) {
             const std::size_t group = collective->groupOf(static_cast<std::int64_t>(device));
-            start[group] = std::max(start[group], clock[device]);
+            start[group] = std::max({start[group], clock[device], streamFree[device]});
             duration[group] = std::max(duration[group], devices[device][i].times.cpuSeconds);
         }
         for (std::size_t device = 0; device < devices.size(); ++device) {
             const std::size_t group = collective->groupOf(static_cast<std::int64_t>(device));
             const std::uint32_t row = rows[device].collectives;
-            writer.addWait(row, instruction, clock[device], start[group], SliceCategory::Wait);
-            clock[device] = start[group] + duration[group];
-            writer.addWork(row, instruction, start[group], clock[device], devices[device][i].times.cpuSeconds);
+            const double end = start[group] + duration[group];
+            writer.addWait(row, instruction, std::max(clock[device], streamFree[device]), start[group], SliceCategory::Wait);
+            writer.addWork(row, instruction, start[group], end, devices[device][i].times.cpuSeconds);
+            streamFree[device] = end;
+            if (instructions[instruction].isAsynchronous)
+                ends[device][collective] = end;
+            else
+                clock[device] = end;
         }
     }
     timeline.sort();

@@ -23,6 +23,8 @@ struct RecordedInstruction {
     SliceCategory category = SliceCategory::Compute;
     std::int64_t bytes = 0;
     const Collective* collective = nullptr; ///< that meets others; else nullptr
+    bool isAsynchronous = false; ///< goes on beside what comes after it, until an instruction that waits for it
+    bool isWait = false; ///< for `collective`
 };
 
 /// Slices as they happened, from the start of the run.

@@ -266,9 +266,10 @@ std::shared_ptr<Mailbox> VirtualDevices::makeMailbox()
     return mailbox;
 }
 
-bool VirtualDevices::wait(std::int64_t device, Barrier& barrier, const Place& place)
+bool VirtualDevices::wait(
+    std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast)
 {
-    return barrier.members() == 1 || waitAt(device, place, [&] { return barrier.wait(); });
+    return barrier.members() == 1 || waitAt(device, place, [&] { return barrier.wait(atLast); });
 }
 
 bool VirtualDevices::receive(

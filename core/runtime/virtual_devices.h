@@ -78,9 +78,9 @@ public:
     /// Says what a device waits for: "all_reduce of grad.layers.0.w".
     using Place = std::function<std::string()>;
 
-    /// Waits at a barrier on behalf of a device; `place`, which must live until the run ends, is asked only when nobody will come. False:
-    /// return `interrupted()`.
-    bool wait(std::int64_t device, Barrier& barrier, const Place& place);
+    /// Waits at a barrier on behalf of a device; `place`, which must live until the run ends, is asked only when nobody will come, `atLast`
+    /// is the barrier's. False: return `interrupted()`.
+    bool wait(std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast = {});
 
     /// Waits for a message, likewise.
     bool receive(std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place);

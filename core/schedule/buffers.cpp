@@ -217,6 +217,8 @@ private:
         const std::vector<ValueId>& candidates = reducesInPlace ? opOf(instruction).operands : instruction.reads;
         for (const ValueId operand : candidates) {
             const bool isArgument = !m_function[operand].producer.valid();
+            if (reducesInPlace && isReadBetween(operand, startOf(at) + 1, at))
+                continue; // it changes from the start on
             if (isArgument || m_taken.contains(operand) || lastUse(operand, false) != at)
                 continue;
             // Memory shared already may still be somebody else's.

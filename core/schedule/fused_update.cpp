@@ -12,8 +12,8 @@ constexpr auto kNone = static_cast<std::size_t>(-1);
 
 bool overlapsAny(const AxisRefs& a, const AxisRefs& b)
 {
-    return std::any_of(
-        a.begin(), a.end(), [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
+    return std::any_of(a.begin(), a.end(),
+        [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
 }
 
 /// True when all devices of a group over `axes` hold the same piece of the value.
@@ -85,13 +85,15 @@ private:
             return kNone;
         const ValueId sum = op.results.front();
         const auto reader = m_readerOf.find(sum);
-        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNone || m_goneInto[reader->second] != kNone)
+        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNone
+            || m_goneInto[reader->second] != kNone)
             return kNone;
         const FusionNode& pass = m_nodes[reader->second];
         const AxisRefs& axes = op.as<CollectiveAttributes>().axes;
         const std::int32_t mesh = m_function[sum].sharding->mesh;
         const bool fits = canBeCut(m_function, pass) && isReadPointwise(m_function, pass, sum)
-            && std::all_of(pass.reads.begin(), pass.reads.end(), [&](ValueId v) { return isEqualOver(m_function[v], axes, mesh); });
+            && std::all_of(
+                pass.reads.begin(), pass.reads.end(), [&](ValueId v) { return isEqualOver(m_function[v], axes, mesh); });
         return fits ? reader->second : kNone;
     }
 

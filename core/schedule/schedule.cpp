@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <queue>
 
 namespace meshwright {
@@ -51,7 +52,9 @@ public:
         for (const std::size_t node : order())
             addInstructions(m_nodes[node], instructions);
         if (m_policy == SchedulePolicy::Overlapped)
-            delayDones(instructions);
+            delayDones(instructions, std::numeric_limits<std::int64_t>::max());
+        else if (m_policy == SchedulePolicy::Host)
+            delayDones(instructions, 2 * largestOperand(instructions));
         return instructions;
     }
 
@@ -166,14 +169,33 @@ private:
         instructions.push_back(std::move(instruction));
     }
 
-    /// Moves each CollectiveDone to just before the first instruction that reads its result.
-    static void delayDones(std::vector<Instruction>& instructions)
+    /// Bytes of what a collective moves from; its memory is taken until the collective is done.
+    std::int64_t operandBytes(const Instruction& instruction) const
     {
+        return m_function[m_function[instruction.ops.front()].operands.front()].type.bytes();
+    }
+
+    std::int64_t largestOperand(const std::vector<Instruction>& instructions) const
+    {
+        std::int64_t largest = 0;
+        for (const Instruction& instruction : instructions) {
+            if (instruction.kind == InstructionKind::CollectiveStart)
+                largest = std::max(largest, operandBytes(instruction));
+        }
+        return largest;
+    }
+
+    /// Moves each CollectiveDone to just before the first instruction that reads its result, or to where another collective starts that would
+    /// bring the operands of those under way to more than `mostBytes`.
+    void delayDones(std::vector<Instruction>& instructions, std::int64_t mostBytes) const
+    {
+        std::int64_t underWay = 0;
         std::vector<Instruction> waiting;
         std::vector<Instruction> result;
         const auto release = [&](auto needed) {
             for (auto at = waiting.begin(); at != waiting.end();) {
                 if (needed(*at)) {
+                    underWay -= operandBytes(*at);
                     result.push_back(std::move(*at));
                     at = waiting.erase(at);
                 } else {
@@ -183,8 +205,13 @@ private:
         };
         for (Instruction& instruction : instructions) {
             if (instruction.kind == InstructionKind::CollectiveDone) {
+                underWay += operandBytes(instruction);
                 waiting.push_back(std::move(instruction));
                 continue;
+            }
+            if (instruction.kind == InstructionKind::CollectiveStart) {
+                const std::int64_t added = operandBytes(instruction);
+                release([&](const Instruction&) { return underWay > mostBytes - added; });
             }
             release([&](const Instruction& done) {
                 return std::any_of(done.writes.begin(), done.writes.end(), [&](ValueId value) {

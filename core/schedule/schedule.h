@@ -25,8 +25,9 @@ struct Instruction {
     std::vector<OpId> ops; ///< in program order; all but Compute have one
     std::vector<ValueId> reads; ///< values from outside the instruction; constants that were folded into it are not listed
     std::vector<ValueId> writes; ///< values that something outside reads, or results
-    std::vector<OpId> update; ///< CollectiveDone: element-wise ops on the result that are done in the same pass over the data, by one device of
-                              ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
+    std::vector<OpId>
+        update; ///< CollectiveDone: element-wise ops on the result that are done in the same pass over the data, by one device of
+        ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
     std::vector<Instruction> body; ///< Loop
 };
 
@@ -72,7 +73,8 @@ struct ScheduledFunction {
 
 /// Whose habits a schedule follows.
 enum class SchedulePolicy : std::uint8_t {
-    Host, ///< our virtual devices: element-wise chains fused, also with the all-reduce that they follow; each collective done where it starts
+    Host, ///< our virtual devices: element-wise chains fused, also with the all-reduce that they follow; collectives are done before their first use,
+    ///< or earlier where the operands of those under way would take more memory than the two largest
     Overlapped, ///< as XLA on an accelerator: the same fusion; collectives are done only before their first use
     Eager, ///< op by op, nothing fused, each collective done where it starts
 };

@@ -2,6 +2,7 @@
 #include "sim/session/engine.h"
 
 #include "core/diagnose/lints.h"
+#include "core/runtime/products.h"
 #include "core/study/arrays.h"
 #include "core/study/resolve.h"
 #include "core/support/file.h"
@@ -12,6 +13,7 @@
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/closed_form.h"
+#include "sim/session/device_memory.h"
 
 #include <fmt/format.h>
 
@@ -329,6 +331,8 @@ Study unshardedStudy(Study study)
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop)
 {
+    if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
+        return chosen.error();
     const auto phases = trainingPhases(study);
     if (!phases)
         return phases.error();
@@ -336,6 +340,10 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
     if (!options)
         return options.error();
     const auto memory = choices.memoryBytes ? choices.memoryBytes : availableMemoryBytes();
+    if (choices.deviceMemoryBytes) {
+        if (const auto fits = checkDeviceMemory(study, *phases, *choices.deviceMemoryBytes); !fits)
+            return fits.error();
+    }
     if (const auto fits = checkMemory(plannedTrainingBytes(*phases), memory); !fits)
         return fits.error();
     const auto data = datasetOf(study, stop);

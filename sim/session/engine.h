@@ -54,6 +54,7 @@ struct TrainChoices {
     bool keepParameters = false;
     int permits = 0;
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free
+    std::optional<std::int64_t> deviceMemoryBytes = {}; ///< that each device may use; nothing: any amount
     std::optional<CheckpointPlan> checkpoints = {};
     FaultOptions faults = {};
     double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
@@ -77,7 +78,7 @@ Result<Done> checkMemory(std::int64_t plannedBytes, std::optional<std::int64_t> 
 Study unshardedStudy(Study study);
 
 /// Really trains a study on virtual devices. A stop is heeded as by `Trainer`.
-/// Problems: those of `trainingPhases`, `trainerOptions`, `checkMemory`, `datasetOf` and `train`.
+/// Problems: those of `trainingPhases`, `trainerOptions`, `checkMemory`, `checkDeviceMemory`, `datasetOf` and `train`.
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);
 
@@ -91,6 +92,7 @@ struct RunChoices {
     std::uint64_t seed = 0; ///< arguments are standard normal (integers: 0 to 9), drawn from it
     bool verify = false;
     int permits = 0;
+    std::optional<std::int64_t> deviceMemoryBytes = {}; ///< that each device may use; nothing: any amount
     std::optional<std::vector<HostArray>> arguments = {}; ///< whole arrays; absent: drawn
     bool gradient = false; ///< also of the sum of the floating results, by each floating argument
     TimingChoices timing = {};
@@ -122,7 +124,7 @@ struct RunResult {
 };
 
 /// Partitions one function of a program and runs it, sharded over the program's mesh.
-/// Problems: those of `withGradients`, `propagateAndPartition`, the runtime and `evaluate`; MW1534 another number of arguments than the
+/// Problems: those of `withGradients`, `propagateAndPartition`, `checkDeviceMemory`, the runtime and `evaluate`; MW1534 another number of arguments than the
 /// function takes, MW1535 an argument of another type.
 Result<RunResult> runProgram(
     const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);

@@ -5,7 +5,9 @@
 #include "core/program/body_collective.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
+#include "core/runtime/products.h"
 #include "core/support/threefry.h"
+#include "sim/session/device_memory.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -73,18 +75,23 @@ struct OnDevices {
     const DeviceStage& stage() const { return partitioned.device.stages.front(); }
 };
 
-Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments, const VirtualDevicesOptions& options)
+Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments, const VirtualDevicesOptions& options,
+    std::optional<std::int64_t> deviceMemoryBytes = {})
 {
     auto partitioned = propagateAndPartition(std::move(program));
     if (!partitioned)
         return partitioned.error();
     OnDevices made{*std::move(partitioned), nullptr, nullptr};
+    const ScheduledFunction scheduled = schedule(made.stage().functions.front(), SchedulePolicy::Host);
+    if (deviceMemoryBytes) {
+        if (const auto fits = checkDeviceMemory(scheduled, made.stage().mesh(), *deviceMemoryBytes); !fits)
+            return fits.error();
+    }
     auto devices = VirtualDevices::create(made.stage().mesh().deviceCount(), options);
     if (!devices)
         return devices.error();
     made.devices = *std::move(devices);
-    auto loaded = LoadedFunction::load(
-        schedule(made.stage().functions.front(), SchedulePolicy::Host), made.stage().meshes, *made.devices);
+    auto loaded = LoadedFunction::load(scheduled, made.stage().meshes, *made.devices);
     if (!loaded)
         return loaded.error();
     made.loaded = *std::move(loaded);
@@ -208,6 +215,8 @@ void readResults(
 
 Result<RunResult> runProgram(const Program& program, const std::string& name, const RunChoices& choices, std::stop_token stop)
 {
+    if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
+        return chosen.error();
     const auto one = alone(program, name, choices.gradient);
     if (!one)
         return one.error();
@@ -215,7 +224,8 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     const auto arguments = argumentsOf(whole, choices);
     if (!arguments)
         return arguments.error();
-    const auto on = load(*one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds});
+    const auto on = load(
+        *one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds}, choices.deviceMemoryBytes);
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();

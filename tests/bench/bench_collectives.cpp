@@ -2,6 +2,7 @@
 
 // Collectives over eight virtual devices, by size of one device's whole buffer. Usage: bench_collectives [repetitions]
 // Prints a line for each: coll,ours,<op>,<bytes>,median_us,min_us
+// and then, of a barrier of all devices: barrier,ours,<devices>,median_us,median_us for each device
 
 #include "core/program/builder.h"
 #include "core/runtime/clocks.h"
@@ -112,11 +113,34 @@ void benchCollectives(int repetitions)
     }
 }
 
+void benchBarriers(int repetitions)
+{
+    for (const std::int64_t count : {8, 64, 256, 1024}) {
+        const auto devices = checked(VirtualDevices::create(count));
+        const auto barrier = devices->makeBarrier(count);
+        const VirtualDevices::Place place = [] { return std::string("barrier"); };
+        constexpr int kRounds = 20;
+        const Times times = timed(repetitions, [&] {
+            checked(devices->run([&](std::int64_t device) -> Result<Done> {
+                for (int i = 0; i < kRounds; ++i) {
+                    if (!devices->wait(device, *barrier, place))
+                        return VirtualDevices::interrupted();
+                }
+                return Done{};
+            }));
+        });
+        const double each = times.median / kRounds * 1e6;
+        fmt::print("barrier,ours,{},{:.1f},{:.2f}\n", count, each, each / static_cast<double>(count));
+        std::fflush(stdout);
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
     const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
     benchCollectives(std::max(1, repetitions));
+    benchBarriers(std::max(1, repetitions));
     return 0;
 }

@@ -167,6 +167,7 @@ void measure(const std::string& layout)
 
 int main(int argc, char** argv)
 {
+    orDie(chooseProductsFromEnvironment());
     std::vector<std::string> layouts(argv + 1, argv + argc);
     if (layouts.size() == 1) {
         measure(layouts.front());

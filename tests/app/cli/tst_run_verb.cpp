@@ -68,6 +68,7 @@ private Q_SLOTS:
     void differingReplicasAreSaid();
     void pmapEqualsSpmd();
     void times();
+    void deviceMemory();
     void listed();
 
 private:
@@ -271,6 +272,17 @@ void TestRunVerb::times()
             "2 x 3 runs: best [0-9.]+ \\S+, mean [0-9.]+ \\S+\n.*: [0-9.]+ \\S+, so sharding is [0-9.]+ times as fast");
         QVERIFY2(said.match(QString::fromUtf8(outcome.out)).hasMatch(), outcome.out);
     }
+}
+
+void TestRunVerb::deviceMemory()
+{
+    const QString file = example("megatron_pair.mlir");
+    QCOMPARE(run({file, "--device-memory", "1GiB"}).code, 0);
+    const Outcome outcome = run({file, "--device-memory", "1KiB"});
+    QCOMPARE(outcome.code, 4);
+    QVERIFY2(outcome.err.contains("MW1513") && outcome.err.contains("may use 1.0 KiB"), outcome.err);
+    QVERIFY(outcome.out.isEmpty());
+    QCOMPARE(run({file, "--device-memory", "much"}).code, 2);
 }
 
 void TestRunVerb::listed()

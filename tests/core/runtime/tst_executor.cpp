@@ -138,6 +138,9 @@ private Q_SLOTS:
     void stepEqualsReference();
     void randomInitialValuesDoNotDependOnTheLayout();
     void trainingKeepsItsBits();
+    void fusedUpdatesKeepTheBits_data();
+    void fusedUpdatesKeepTheBits();
+    void reductionsOverlapInVirtualTime();
     void loops_data();
     void loops();
     void changesLayout();
@@ -453,6 +456,75 @@ void TestExecutor::countsAndTimelines()
     }
     QCOMPARE(loaded->measured().clock(), Clock::Wall);
     QCOMPARE(loaded->virtualTimeline().clock(), Clock::Virtual);
+}
+
+void TestExecutor::fusedUpdatesKeepTheBits_data()
+{
+    QTest::addColumn<QString>("mesh");
+    QTest::addColumn<Specs>("specs");
+    QTest::addColumn<bool>("adam");
+    QTest::addColumn<int>("fused");
+    // Three weights and three biases; rows: all are replicated. Megatron: those of layers 0 and 2 are split over model, which is not the axis of
+    // their sum; the product of layer 1 is summed over model and goes on to its bias and activation.
+    QTest::newRow("momentum, data") << "data=8" << kData << false << 6;
+    QTest::newRow("adam, data") << "data=8" << kData << true << 6;
+    QTest::newRow("adam, uneven groups") << "data=2,model=4" << kData << true << 6;
+    QTest::newRow("momentum, megatron") << "data=4,model=2" << kMegatron << false << 7;
+    QTest::newRow("adam, megatron") << "data=2,model=2" << kMegatron << true << 7;
+}
+
+void TestExecutor::fusedUpdatesKeepTheBits()
+{
+    QFETCH(QString, mesh);
+    QFETCH(Specs, specs);
+    QFETCH(bool, adam);
+    QFETCH(int, fused);
+    std::vector<std::vector<HostArray>> results;
+    for (const SchedulePolicy policy : {SchedulePolicy::Eager, SchedulePolicy::Host}) {
+        const auto devices = devicesOf(meshOf(mesh.toStdString()).deviceCount());
+        const Study study = studyOf(meshOf(mesh.toStdString()), specs, adam, policy);
+        const auto loaded = load(study, "step", *devices);
+        writeAll(*loaded, argumentsOf(*study.program.find("step"), 5));
+        for (int step = 0; step < 3; ++step)
+            QVERIFY(loaded->run());
+        results.push_back(resultsOf(*loaded));
+        for (std::size_t i = 0; i < results.back().size(); ++i)
+            QVERIFY(loaded->replicasAgree(i));
+        int updates = 0;
+        for (const Instruction& instruction : loaded->scheduled().instructions) {
+            const bool reducesWeights
+                = !instruction.update.empty() && loaded->function()[instruction.writes.front()].type.shape.size() > 0;
+            updates += reducesWeights ? 1 : 0;
+        }
+        QVERIFY2(updates >= (policy == SchedulePolicy::Host ? fused : 0), qPrintable(QString::number(updates)));
+        QVERIFY(policy == SchedulePolicy::Host || updates == 0);
+    }
+    QCOMPARE(results[1].size(), results[0].size());
+    for (std::size_t i = 0; i < results[0].size(); ++i)
+        QVERIFY(results[0][i] == results[1][i]);
+}
+
+/// A gradient's sum is under way while the layer before it computes its own.
+void TestExecutor::reductionsOverlapInVirtualTime()
+{
+    const auto devices = devicesOf(4);
+    const Study study = studyOf(meshOf("data=4"), kData, false);
+    const auto loaded = load(study, "step", *devices);
+    writeAll(*loaded, argumentsOf(*study.program.find("step"), 5));
+    QVERIFY(loaded->run({.record = true}));
+    const Timeline timeline = loaded->virtualTimeline();
+    int overlaps = 0;
+    for (const Slice& reduction : timeline.slices()) {
+        if (reduction.category != SliceCategory::AllReduce)
+            continue;
+        const std::int64_t device = timeline.rows()[reduction.row].device;
+        for (const Slice& slice : timeline.slices()) {
+            overlaps += slice.category == SliceCategory::Compute && timeline.rows()[slice.row].device == device
+                && slice.startSeconds < reduction.startSeconds + reduction.durationSeconds
+                && reduction.startSeconds < slice.startSeconds + slice.durationSeconds;
+        }
+    }
+    QVERIFY(overlaps > 0);
 }
 
 void TestExecutor::manyDevices()

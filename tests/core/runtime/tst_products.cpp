@@ -4,6 +4,8 @@
 
 #include <QtTest>
 
+#include <thread>
+
 using namespace meshwright;
 using namespace meshwright::test;
 
@@ -17,6 +19,8 @@ private Q_SLOTS:
     void partsCoverTheResult();
     void integersInParts();
     void flagLeavesTheRest();
+    void chosenByName();
+    void manyCallers();
 };
 
 Q_DECLARE_METATYPE(ProductPart)
@@ -82,7 +86,7 @@ void TestProducts::partsCoverTheResult_data()
     QTest::addColumn<int>("backend");
     QTest::addColumn<bool>("lhsTransposed");
     QTest::addColumn<bool>("rhsTransposed");
-    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas}) {
+    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         for (const bool lhs : {false, true}) {
             for (const bool rhs : {false, true})
                 QTest::addRow("%s%s%s", productBackendName(backend), lhs ? ", lhs transposed" : "", rhs ? ", rhs transposed" : "")
@@ -129,6 +133,40 @@ void TestProducts::flagLeavesTheRest()
     QVERIFY(product<float>(500, 300, 9, false, false, {&flag}) == untouched);
     flag.clear();
     QVERIFY(product<float>(500, 300, 9, false, false, {&flag}) != untouched);
+}
+
+void TestProducts::chosenByName()
+{
+    const ProductBackend before = productBackend();
+    QVERIFY(chooseProducts("eigen"));
+    QCOMPARE(productBackend(), ProductBackend::Eigen);
+    QVERIFY2(productBackendText().starts_with("eigen 3."), productBackendText().c_str());
+    const auto unknown = chooseProducts("mkl");
+    QVERIFY(!unknown);
+    QCOMPARE(unknown.error().front().id, std::string("MW1514"));
+    QCOMPARE(productBackend(), ProductBackend::Eigen);
+    QVERIFY(chooseProducts(""));
+    QCOMPARE(productBackend(), before);
+}
+
+/// More threads than OpenBLAS has memory for.
+void TestProducts::manyCallers()
+{
+    static constexpr std::int64_t kSize = 64;
+    const std::vector<float> ones(kSize * kSize, 1.0F);
+    std::atomic<int> right{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < 128; ++i) {
+            threads.emplace_back([&] {
+                std::vector<float> result(kSize * kSize);
+                for (int round = 0; round < 20; ++round)
+                    multiply(kSize, kSize, kSize, {ones.data(), kSize}, {ones.data(), kSize}, {result.data(), kSize});
+                right += std::all_of(result.begin(), result.end(), [](float v) { return v == static_cast<float>(kSize); }) ? 1 : 0;
+            });
+        }
+    }
+    QCOMPARE(right.load(), 128);
 }
 
 QTEST_APPLESS_MAIN(TestProducts)

@@ -53,6 +53,29 @@ struct Sketch {
     ValueId zeros() { return builder.broadcastScalar(builder.splat({DType::F32, {}}, 0.0), square.shape); }
 };
 
+/// A parameter with momentum, whose gradient is summed over four devices.
+struct Updated : Sketch {
+    ValueId p = argument("p", Role::Parameter);
+    ValueId m = argument("opt.m", Role::OptimizerState);
+    ValueId x = argument("x");
+    ValueId gradient = builder.matmul(x, x, DType::F32);
+    ValueId sum = builder.add(OpKind::AllReduce, {gradient}, reduceOver(4));
+    ValueId inputGradient = builder.matmul(gradient, p, DType::F32);
+    ValueId newM = builder.binary(OpKind::Add, m, sum);
+    ValueId newP = builder.binary(OpKind::Subtract, p, newM);
+
+    Updated()
+    {
+        builder.setResults({newP, newM, inputGradient});
+        function.donations = {{0, 0}, {1, 1}};
+        for (Value& value : function.values)
+            value.sharding = TensorSharding::replicatedOf(value.type.shape.size());
+        function[gradient].sharding->unreduced = {{0, 1, 4}};
+    }
+
+    ScheduledFunction scheduled(SchedulePolicy policy) const { return schedule(onOneDevice(function), policy); }
+};
+
 } // namespace
 
 class TestSchedule : public QObject {
@@ -66,6 +89,10 @@ private Q_SLOTS:
     void overlapDelaysDone();
     void reductionsFollowTheirOperand();
     void gathersArePrefetchedByOne();
+    void fewCollectivesAreUnderWayOnTheHost();
+    void updatesAreFusedWithTheirReduction();
+    void updatesThatOneDeviceCannotDoForAll_data();
+    void updatesThatOneDeviceCannotDoForAll();
     void donatedResultTakesTheArgumentsPlace();
     void donatedResultIsCopiedWhenTheArgumentIsStillRead();
     void elementwiseResultReusesItsOperand();
@@ -130,7 +157,12 @@ void TestSchedule::overlapDelaysDone()
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
         (QStringList{"dot_general", "start all_reduce", "dot_general", "done all_reduce", "add"}));
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
-        (QStringList{"dot_general", "start all_reduce", "done all_reduce", "dot_general", "add"}));
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "done all_reduce", "add"}));
+    // The sum does not take the place of what is still read while it is under way.
+    for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Overlapped}) {
+        const auto bufferOf = schedule(onOneDevice(s.function), policy).buffers.bufferOf;
+        QVERIFY(bufferOf[reduced.at()] != bufferOf[g.at()]);
+    }
 }
 
 void TestSchedule::reductionsFollowTheirOperand()
@@ -142,7 +174,7 @@ void TestSchedule::reductionsFollowTheirOperand()
     const ValueId reduced = s.builder.add(OpKind::AllReduce, {g}, reduceOver(4));
     s.builder.setResults({s.builder.binary(OpKind::Add, reduced, other)});
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
-        (QStringList{"dot_general", "start all_reduce", "done all_reduce", "dot_general", "add"}));
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "done all_reduce", "add"}));
 }
 
 void TestSchedule::gathersArePrefetchedByOne()
@@ -161,6 +193,69 @@ void TestSchedule::gathersArePrefetchedByOne()
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
         (QStringList{"start all_gather", "start all_gather", "done all_gather", "dot_general", "start all_gather",
             "done all_gather", "dot_general", "done all_gather", "dot_general"}));
+}
+
+/// Their operands take memory: two of the largest at a time.
+void TestSchedule::fewCollectivesAreUnderWayOnTheHost()
+{
+    Sketch s;
+    ValueId h = s.argument("x");
+    std::vector<ValueId> results;
+    for (int i = 0; i < 3; ++i) {
+        h = s.builder.matmul(h, h, DType::F32);
+        results.push_back(s.builder.add(OpKind::AllReduce, {h}, reduceOver(4)));
+    }
+    s.builder.setResults(results);
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "done all_reduce",
+            "start all_reduce", "done all_reduce", "done all_reduce"}));
+}
+
+/// p' = p - m', m' = m + sum of g, with p and m donated: one pass, in their places, and the sum is never in memory. It starts only when p is
+/// no longer read.
+void TestSchedule::updatesAreFusedWithTheirReduction()
+{
+    Updated u;
+    const auto scheduled = u.scheduled(SchedulePolicy::Host);
+    QCOMPARE(describe(scheduled), (QStringList{"dot_general", "dot_general", "start all_reduce", "done all_reduce"}));
+    const Instruction& done = scheduled.instructions.back();
+    QCOMPARE(done.update.size(), std::size_t{2});
+    QCOMPARE(done.reads, (std::vector<ValueId>{u.gradient, u.m, u.p}));
+    QCOMPARE(done.writes, (std::vector<ValueId>{u.newM, u.newP}));
+    const auto& bufferOf = scheduled.buffers.bufferOf;
+    QCOMPARE(bufferOf[u.sum.at()], -1);
+    QCOMPARE(bufferOf[u.newP.at()], bufferOf[u.p.at()]);
+    QCOMPARE(bufferOf[u.newM.at()], bufferOf[u.m.at()]);
+    QVERIFY(scheduled.finalCopies.empty());
+    for (const SchedulePolicy policy : {SchedulePolicy::Overlapped, SchedulePolicy::Eager}) {
+        for (const Instruction& instruction : u.scheduled(policy).instructions)
+            QVERIFY(instruction.update.empty());
+    }
+}
+
+void TestSchedule::updatesThatOneDeviceCannotDoForAll_data()
+{
+    QTest::addColumn<int>("what");
+    QTest::newRow("a moment that is split over the group") << 0;
+    QTest::newRow("a moment whose layout is not known") << 1;
+    QTest::newRow("a sum that something else reads too") << 2;
+    QTest::newRow("a sum that is a result") << 3;
+}
+
+void TestSchedule::updatesThatOneDeviceCannotDoForAll()
+{
+    QFETCH(int, what);
+    Updated u;
+    if (what == 0)
+        u.function[u.m].sharding->dims[0].axes = {{0, 1, 4}};
+    else if (what == 1)
+        u.function[u.m].sharding.reset();
+    else if (what == 2)
+        u.builder.setResults({u.newP, u.newM, u.builder.matmul(u.sum, u.p, DType::F32)});
+    else
+        u.builder.setResults({u.newP, u.newM, u.sum});
+    for (const Instruction& instruction : u.scheduled(SchedulePolicy::Host).instructions)
+        QVERIFY(instruction.update.empty());
 }
 
 void TestSchedule::donatedResultTakesTheArgumentsPlace()

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/device_memory.h"
+
+#include "core/runtime/executor.h"
+#include "core/support/resources.h"
+#include "sim/session/engine.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+Study studyOf(const std::string& example, const std::vector<std::string>& settings)
+{
+    return valueOf(loadStudy(resourcesDirectory() / "examples" / example, settings));
+}
+
+} // namespace
+
+/// `--device-memory`: what does not fit is refused before it runs, and what would fit is said.
+class TestDeviceMemory : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void fitsExactly_data();
+    void fitsExactly();
+    void refusesAndSaysWhatWouldFit();
+    void arenasAreWhatIsPlanned();
+};
+
+void TestDeviceMemory::fitsExactly_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::newRow("one layout") << "digits.yaml";
+    QTest::newRow("phases") << "phases.yaml";
+    QTest::newRow("fsdp") << "fsdp.yaml";
+}
+
+void TestDeviceMemory::fitsExactly()
+{
+    QFETCH(QString, example);
+    const Study study = studyOf(example.toStdString(), {});
+    const auto phases = valueOf(trainingPhases(study));
+    const std::int64_t needed = deviceTrainingBytes(phases);
+    QVERIFY(checkDeviceMemory(study, phases, needed));
+    const auto refused = checkDeviceMemory(study, phases, needed - 1);
+    QVERIFY(!refused);
+    QCOMPARE(refused.error().front().id, std::string("MW1513"));
+}
+
+/// The batch that it names fits, and twice as much does not.
+void TestDeviceMemory::refusesAndSaysWhatWouldFit()
+{
+    const auto bytesWith = [](std::int64_t batch) {
+        return deviceTrainingBytes(valueOf(trainingPhases(studyOf("digits.yaml", {"batch=" + std::to_string(batch)}))));
+    };
+    const Study study = studyOf("digits.yaml", {"batch=1024"});
+    const std::int64_t limit = bytesWith(256);
+    QVERIFY(bytesWith(512) > limit);
+    TrainChoices choices;
+    choices.deviceMemoryBytes = limit;
+    int steps = 0;
+    const auto result = trainStudy(study, choices, [&](const TrainingProgress&) { ++steps; }, {});
+    QVERIFY(!result);
+    QCOMPARE(steps, 0);
+    const Problem& problem = result.error().front();
+    QCOMPARE(problem.id, std::string("MW1513"));
+    QVERIFY2(problem.fix.find("a batch of 256") != std::string::npos, problem.fix.c_str());
+    QVERIFY2(problem.fix.find("mesh axis ") != std::string::npos, problem.fix.c_str());
+    QVERIFY2(problem.message.find("parameters") != std::string::npos, problem.message.c_str());
+}
+
+/// Counted where memory is taken: a loaded function has its plan's arenas, to the byte.
+void TestDeviceMemory::arenasAreWhatIsPlanned()
+{
+    const auto phases = valueOf(trainingPhases(studyOf("digits.yaml", {})));
+    const ScheduledStage& stage = phases.front().scheduled.stages.front();
+    const auto devices = valueOf(VirtualDevices::create(stage.mesh().deviceCount()));
+    const auto loaded = valueOf(LoadedFunction::load(*stage.find("step"), stage.meshes, *devices));
+    QVERIFY(loaded->run());
+    QCOMPARE(loaded->usedArenaBytes(), stage.find("step")->buffers.arenaBytes);
+}
+
+QTEST_GUILESS_MAIN(TestDeviceMemory)
+#include "tst_device_memory.moc"
