@@ -2,8 +2,8 @@
 #include "core/train/trainer.h"
 
 #include "core/runtime/executor.h"
-#include "core/runtime/virtual_devices.h"
 #include "core/runtime/pipeline.h"
+#include "core/runtime/virtual_devices.h"
 #include "core/sharding/shardy_text.h"
 #include "core/train/pipeline_program.h"
 #include "core/train/training_function.h"

@@ -163,6 +163,7 @@ public:
         if (const LoadedPipeline::Transfers sent = m_pipeline->transfers(); sent.messages > 0) {
             CollectiveUse use;
             use.kind = OpKind::Send;
+            use.axes = stageAxis();
             use.count = m_runs > 0 ? sent.messages / m_runs : 0;
             use.groupSize = 2;
             use.bytesPerDevice = sent.bytes / sent.messages;
@@ -177,6 +178,18 @@ public:
 
 private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
+
+    /// The name of the axis that a stage has one position of.
+    std::string stageAxis() const
+    {
+        const std::vector<MeshAxis>& whole = wholeMesh(m_phase).axes();
+        const std::vector<MeshAxis>& stage = m_phase.scheduled.stages.front().mesh().axes();
+        for (std::size_t axis = 0; axis < whole.size(); ++axis) {
+            if (whole[axis].size != stage[axis].size)
+                return whole[axis].name;
+        }
+        return "";
+    }
 
     bool sharesWith(const TrainingFunction& from) const
     {
