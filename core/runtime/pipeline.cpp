@@ -99,8 +99,7 @@ struct alignas(64) PipelineDevice {
     std::int64_t position = 0; ///< on the stage's mesh
     std::vector<std::vector<AlignedBytes>> memory; ///< by array of the stage, by slot
     std::shared_ptr<Mailbox> mailbox;
-    std::string awaited; ///< what it waits for, written before it does
-    VirtualDevices::Place place;
+    std::map<MessageTag, VirtualDevices::Place> places; ///< what it waits in, by message
     std::vector<TaskRecord> records; ///< of this run
     std::vector<TaskRecord> completeRecords; ///< of the last recorded run that was not stopped
     LoadedPipeline::Transfers sent; ///< in this run
@@ -174,8 +173,10 @@ public:
                 bind(stage, made);
             }
         }
-        if (problems.empty())
+        if (problems.empty()) {
             makeMemory();
+            namePlaces();
+        }
         return problems;
     }
 
@@ -271,13 +272,13 @@ public:
                     return written;
             }
         }
-        return together({.stop = stop},
+        return together({.stop = stop}, false,
             [this](PipelineDevice& device) -> Result<Done> { return call(device, *m_stages[device.stage].function("init"), 0); });
     }
 
     Result<Done> run(const RunOptions& options, bool trains)
     {
-        Result<Done> done = together(options, [&](PipelineDevice& device) -> Result<Done> {
+        Result<Done> done = together(options, trains, [&](PipelineDevice& device) -> Result<Done> {
             Stage& stage = m_stages[device.stage];
             if (trains)
                 clearSums(device);
@@ -296,10 +297,10 @@ public:
                 device.sentInAll.messages += device.sent.messages;
                 device.sentInAll.bytes += device.sent.bytes;
             }
-            if (options.record)
+            if (options.record && trains)
                 std::swap(device.records, device.completeRecords);
         }
-        if (options.record)
+        if (options.record && trains)
             m_recordStart = m_start;
         return done;
     }
@@ -444,7 +445,6 @@ private:
                 device.stage = s;
                 device.position = static_cast<std::int64_t>(position);
                 device.mailbox = m_virtual.makeMailbox();
-                device.place = [&device] { return device.awaited; };
                 for (const Array& array : stage.arrays) {
                     device.memory.emplace_back();
                     for (std::size_t slot = 0; slot < slotsOf(array); ++slot)
@@ -452,6 +452,32 @@ private:
                 }
             }
         }
+    }
+
+    /// The names of all messages that a device will wait for, made beforehand: others read them while it waits.
+    void namePlaces()
+    {
+        for (const Stage& stage : m_stages) {
+            for (const Task& task : stage.tasks) {
+                const auto piece = static_cast<std::size_t>(m_shape.pieceOf(task));
+                const bool isBackward = task.kind == TaskKind::Backward;
+                if (task.kind == TaskKind::Update || piece == (isBackward ? lastPiece() : 0))
+                    continue;
+                for (const std::int64_t number : stage.devices) {
+                    PipelineDevice& device = m_devices[static_cast<std::size_t>(number)];
+                    const MessageTag tag = awaitedBy(device, task, piece);
+                    device.places[tag] = [text = fmt::format("receiving the {} from device {} for stage {}", messageText(tag),
+                                              tag.sender, device.stage)] { return text; };
+                }
+            }
+        }
+    }
+
+    MessageTag awaitedBy(const PipelineDevice& device, const Task& task, std::size_t piece)
+    {
+        const bool isBackward = task.kind == TaskKind::Backward;
+        return {numberOf(peer(device, isBackward ? piece + 1 : piece - 1)), static_cast<std::int64_t>(piece),
+            static_cast<std::int64_t>(task.microbatch), isBackward};
     }
 
     void writeInput(const Stage& stage, const std::string& name, std::size_t piece, const HostArray& whole)
@@ -469,8 +495,9 @@ private:
     }
 
     /// Runs something on every device of every stage, with all functions ready for it.
+    /// Calls of collectives are counted, and times kept, of training steps only.
     template <typename Work>
-    Result<Done> together(const RunOptions& options, const Work& work)
+    Result<Done> together(const RunOptions& options, bool trains, const Work& work)
     {
         m_isRecording = options.record;
         m_start = wallSeconds();
@@ -490,7 +517,7 @@ private:
             options.stop);
         for (Stage& stage : m_stages) {
             for (StageFunction& function : stage.functions)
-                function.loaded->end(done.has_value());
+                function.loaded->end(done.has_value() && trains);
         }
         return done;
     }
@@ -565,12 +592,9 @@ private:
 
     Result<Done> receive(PipelineDevice& device, const Task& task, std::size_t piece, bool isBackward)
     {
-        const PipelineDevice& from = peer(device, isBackward ? piece + 1 : piece - 1);
-        const MessageTag tag{
-            numberOf(from), static_cast<std::int64_t>(piece), static_cast<std::int64_t>(task.microbatch), isBackward};
-        device.awaited = fmt::format("receiving the {} from device {} for stage {}", messageText(tag), tag.sender, device.stage);
+        const MessageTag tag = awaitedBy(device, task, piece);
         AlignedBytes message;
-        if (!m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.place))
+        if (!m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.places.at(tag)))
             return VirtualDevices::interrupted();
         const Stage& stage = m_stages[device.stage];
         const std::size_t array = stage.find(isBackward ? "ct.out" : "in", piece);

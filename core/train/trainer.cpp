@@ -2,8 +2,11 @@
 #include "core/train/trainer.h"
 
 #include "core/runtime/executor.h"
+#include "core/runtime/pipeline.h"
 #include "core/runtime/virtual_devices.h"
 #include "core/sharding/shardy_text.h"
+#include "core/train/pipeline_program.h"
+#include "core/train/training_function.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +82,7 @@ Problems resumeProblems(const std::vector<TrainingPhase>& phases, const TrainerO
     return problems;
 }
 
-double scalarResult(const LoadedFunction& loaded, const Function& function, std::string_view name)
+double scalarResult(const TrainingFunction& loaded, const Function& function, std::string_view name)
 {
     return loaded.readResult(resultIndexOf(function, name)).at(0);
 }
@@ -188,7 +191,6 @@ public:
     }
 
 private:
-    const ScheduledStage& stageOf(std::size_t phase) const { return m_phases[phase].scheduled.stages.front(); }
     const Function& stepOf(std::size_t phase) const { return *m_phases[phase].program.find("step"); }
 
     double samplesPerSecond() const
@@ -197,10 +199,14 @@ private:
         return steps == 0 ? 0.0 : static_cast<double>(steps * m_inputType.shape.front()) / std::max(m_trainingSeconds, 1e-9);
     }
 
-    Result<std::unique_ptr<LoadedFunction>> load(std::size_t phase, std::string_view name) const
+    /// The functions of a pipelined phase share one pipeline, which goes when they have gone.
+    Result<std::unique_ptr<TrainingFunction>> load(std::size_t phase, std::string_view name) const
     {
-        const ScheduledStage& stage = stageOf(phase);
-        return LoadedFunction::load(*stage.find(name), stage.meshes, *m_devices);
+        std::shared_ptr<LoadedPipeline> pipeline = m_pipelinePhase == phase ? m_pipeline.lock() : nullptr;
+        auto loaded = TrainingFunction::load(m_phases[phase], name, *m_devices, pipeline);
+        m_pipelinePhase = phase;
+        m_pipeline = pipeline;
+        return loaded;
     }
 
     /// Goes on to the phase that the next step belongs to, or to the last one.
@@ -244,7 +250,7 @@ private:
     }
 
     /// Gives every device its pieces of a checkpoint's arrays.
-    Result<Done> restore(const Function& function, LoadedFunction& step, const std::stop_token& stop)
+    Result<Done> restore(const Function& function, TrainingFunction& step, const std::stop_token& stop)
     {
         CheckpointReader& from = *m_options.resumed;
         for (std::size_t i = 0; i < stateCount(function); ++i) {
@@ -268,12 +274,11 @@ private:
     {
         const CheckpointPlan& plan = *m_options.checkpoints;
         const Function& function = stepOf(m_phase);
-        const Mesh& mesh = stageOf(m_phase).mesh();
+        const Mesh& mesh = wholeMesh(m_phases[m_phase]);
         std::vector<ArrayToSave> arrays;
         for (std::size_t i = 0; i < stateCount(function); ++i) {
             const Value& argument = function[function.arguments()[i]];
-            const Value& held = m_function->function()[m_function->function().arguments()[i]];
-            ArrayToSave array{argument.name, argument.type, shardyText(*held.sharding, mesh), {}};
+            ArrayToSave array{argument.name, argument.type, m_function->layoutText(i), {}};
             for (auto& [box, holders] : m_function->piecesOfArgument(i))
                 array.pieces.push_back({box, holders,
                     [this, i](std::int64_t holder) -> Result<HostArray> { return m_function->readArgumentPiece(i, holder); }});
@@ -293,7 +298,7 @@ private:
 
     /// Fills the state of the first phase from "init" or a checkpoint, that of a later one from the phase before. Returns the bytes that changed
     /// device.
-    Result<std::int64_t> fillState(std::size_t phase, LoadedFunction& step, const std::stop_token& stop)
+    Result<std::int64_t> fillState(std::size_t phase, TrainingFunction& step, const std::stop_token& stop)
     {
         std::int64_t moved = 0;
         const std::size_t count = stateCount(stepOf(phase));
@@ -332,19 +337,12 @@ private:
     /// What there is to say of the open phase.
     void closePhase()
     {
-        const ScheduledStage& stage = stageOf(m_phase);
         PhaseResult result;
-        result.mesh = stage.mesh().text();
+        result.mesh = wholeMesh(m_phases[m_phase]).text();
         result.steps = m_phaseSteps - m_phaseFirst;
         result.movedBytes = m_movedBytes;
         result.arenaBytes = m_function->arenaBytes();
-        const std::vector<CountedCalls> counted = m_function->countedCalls();
-        for (const CollectiveUse& use : collectivesOf(stage.find("step")->device, stage.mesh())) {
-            const auto calls
-                = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
-            if (calls != counted.end())
-                result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
-        }
+        result.collectives = m_function->collectives();
         m_result.phases.push_back(std::move(result));
         if (m_options.record && m_phaseSteps > m_phaseFirst) {
             m_result.wall = m_function->measured();
@@ -420,7 +418,7 @@ private:
         return check ? verify(function, arguments, stop) : Result<Done>(Done{});
     }
 
-    static Result<Done> writeBatch(LoadedFunction& function, std::size_t x, const HostArray& inputs, const HostArray& targets)
+    static Result<Done> writeBatch(TrainingFunction& function, std::size_t x, const HostArray& inputs, const HostArray& targets)
     {
         if (auto written = function.writeArgument(x, inputs); !written)
             return written;
@@ -452,7 +450,7 @@ private:
         const auto loaded = load(m_phase, "evaluate");
         if (!loaded)
             return loaded.error();
-        LoadedFunction& evaluation = **loaded;
+        TrainingFunction& evaluation = **loaded;
         for (std::size_t i = 0; i < stateCount(function); ++i) {
             const std::size_t from = indexOf(stepOf(m_phase), function[function.arguments()[i]].name);
             if (auto copied = evaluation.copyFromArgument(i, *m_function, from, stop); !copied)
@@ -469,7 +467,7 @@ private:
         return Done{};
     }
 
-    static Result<Done> runEvaluation(LoadedFunction& evaluation, const Function& function, const HostArray& inputs,
+    static Result<Done> runEvaluation(TrainingFunction& evaluation, const Function& function, const HostArray& inputs,
         const HostArray& targets, const std::stop_token& stop)
     {
         if (auto written = writeBatch(evaluation, stateCount(function), inputs, targets); !written)
@@ -478,7 +476,7 @@ private:
     }
 
     /// Runs the held-out rows batch by batch; the last batch is filled up with rows that are not counted.
-    Result<Done> measureHeldOut(LoadedFunction& evaluation, const Function& function, const std::stop_token& stop)
+    Result<Done> measureHeldOut(TrainingFunction& evaluation, const Function& function, const std::stop_token& stop)
     {
         const std::int64_t count = m_data.labels.empty() ? 0 : m_data.heldOutRows();
         if (count == 0)
@@ -523,7 +521,9 @@ private:
     bool m_stateIsLost = false; ///< a step was stopped in its middle
     std::int64_t m_lastSaved = 0; ///< step of the last checkpoint
 
-    std::unique_ptr<LoadedFunction> m_function; ///< "step" of the open phase; none before the first
+    mutable std::weak_ptr<LoadedPipeline> m_pipeline; ///< of `m_pipelinePhase`, while a function of it is loaded
+    mutable std::size_t m_pipelinePhase = 0;
+    std::unique_ptr<TrainingFunction> m_function; ///< "step" of the open phase; none before the first
     std::size_t m_phase = 0;
     std::int64_t m_phaseSteps = 0; ///< done in it
     std::int64_t m_phaseFirst = 0; ///< of these, done before this run
@@ -550,7 +550,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
         if (Problems problems = resumeProblems(phases, options); !problems.empty())
             return problems;
     }
-    const std::int64_t count = phases.front().scheduled.stages.front().mesh().deviceCount();
+    const std::int64_t count = wholeMesh(phases.front()).deviceCount();
     if (Problems problems = options.faults.problems(count); !problems.empty())
         return problems;
     auto devices = VirtualDevices::create(count, {.permits = options.permits, .stallSeconds = options.stallSeconds});
@@ -593,12 +593,13 @@ Result<TrainingResult> Trainer::finish(const std::stop_token& stop)
 Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase)
 {
     const Function& function = *phase.program.find("step");
-    const ScheduledStage& stage = phase.scheduled.stages.front();
-    const DeviceFunction& device = stage.find("step")->device;
-    const Mesh& mesh = stage.mesh();
+    const Mesh& mesh = wholeMesh(phase);
     std::vector<RestoreShare> shares;
-    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+    std::map<DeviceId, std::size_t> shareOf;
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
+        shareOf[mesh.deviceAt(position)] = shares.size();
         shares.push_back({mesh.deviceAt(position), {}});
+    }
     Problems problems;
     for (std::size_t i = 0; i < stateCount(function); ++i) {
         const Value& argument = function[function.arguments()[i]];
@@ -610,12 +611,12 @@ Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint
                 "use the model, optimizer and types that the checkpoint was made with", Place{checkpoint.path().string()}});
             continue;
         }
-        const Value& held = device.function[device.function.arguments()[i]];
-        const Mesh& own = stage.meshes[static_cast<std::size_t>(held.sharding->mesh)].mesh;
-        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
-            auto& files = shares[static_cast<std::size_t>(position)].files;
+        const auto [stage, held] = heldArgument(phase, i);
+        const Mesh& own = stage->meshes[static_cast<std::size_t>(held->sharding->mesh)].mesh;
+        for (std::int64_t position = 0; position < own.deviceCount(); ++position) {
+            auto& files = shares[shareOf.at(stage->mesh().deviceAt(position))].files;
             for (const ReadFromFile& read :
-                checkpoint.needs(*array, shardBox(argument.type.shape, *held.sharding, own, position))) {
+                checkpoint.needs(*array, shardBox(argument.type.shape, *held->sharding, own, position))) {
                 const auto same
                     = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.file == read.file; });
                 if (same == files.end()) {
@@ -639,17 +640,21 @@ Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingP
     if (const auto plan = restorePlan(checkpoint, phase); !plan)
         return plan.error();
     const Function& function = *phase.program.find("step");
-    const ScheduledStage& stage = phase.scheduled.stages.front();
-    const Function& device = stage.find("step")->device.function;
+    const Mesh& whole = wholeMesh(phase);
+    std::map<DeviceId, std::int64_t> positionOf;
+    for (std::int64_t position = 0; position < whole.deviceCount(); ++position)
+        positionOf[whole.deviceAt(position)] = position;
     std::vector<ArrayToSave> arrays;
     for (std::size_t i = 0; i < stateCount(function); ++i) {
         const Value& argument = function[function.arguments()[i]];
-        const TensorSharding& sharding = *device[device.arguments()[i]].sharding;
-        const Mesh& mesh = stage.meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+        const auto [stage, held] = heldArgument(phase, i);
+        const TensorSharding& sharding = *held->sharding;
+        const Mesh& mesh = stage->meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
         const std::size_t source = checkpoint.find(argument.name).value();
         std::map<IndexBox, std::vector<std::int64_t>> holders;
         for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
-            holders[shardBox(argument.type.shape, sharding, mesh, position)].push_back(position);
+            holders[shardBox(argument.type.shape, sharding, mesh, position)].push_back(
+                positionOf.at(stage->mesh().deviceAt(position)));
         ArrayToSave array{argument.name, argument.type, shardyText(sharding, mesh), {}};
         for (auto& [box, positions] : holders)
             array.pieces.push_back({box, std::move(positions),
@@ -657,13 +662,15 @@ Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingP
         arrays.push_back(std::move(array));
     }
     SavedState state = checkpoint.checkpoint().state;
-    state.mesh = stage.mesh().text();
+    state.mesh = whole.text();
     return writeCheckpoint(folder, state, arrays);
 }
 
 std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases)
 {
     const auto bytesOf = [](const TrainingPhase& phase, std::string_view name) {
+        if (isPipelined(phase.scheduled))
+            return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
         const ScheduledStage& stage = phase.scheduled.stages.front();
         return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
     };

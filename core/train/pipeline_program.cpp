@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/train/pipeline_program.h"
+
+#include "core/autodiff/differentiate.h"
+#include "core/program/builder.h"
+#include "core/program/transform.h"
+#include "core/schedule/pipeline_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace meshwright {
+
+namespace {
+
+using Layouts = std::map<std::string, TensorSharding>;
+
+/// The part of a function's body between some values, which become its first arguments, and others, which become its results; what it needs
+/// of the function's own arguments follows in their order. Names, layouts and groups are kept.
+Function sliced(const Function& source, const std::vector<ValueId>& from, const std::vector<ValueId>& to)
+{
+    std::vector<bool> needed(source.values.size(), false);
+    std::vector<bool> given(source.values.size(), false);
+    for (const ValueId value : from)
+        given[value.at()] = true;
+    for (const ValueId value : to)
+        needed[value.at()] = true;
+    const std::vector<OpId>& ops = source.body().ops;
+    std::vector<OpId> taken;
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+        const auto& results = source[*op].results;
+        if (std::none_of(
+                results.begin(), results.end(), [&](ValueId result) { return needed[result.at()] && !given[result.at()]; }))
+            continue;
+        taken.push_back(*op);
+        const auto need = [&](const Op& one) {
+            for (const ValueId operand : one.operands)
+                needed[operand.at()] = true;
+        };
+        need(source[*op]);
+        const auto needBodies = [&](const auto& self, const Op& one) -> void {
+            for (const BlockId body : one.bodies) {
+                for (const OpId inner : source[body].ops) {
+                    need(source[inner]);
+                    self(self, source[inner]);
+                }
+                for (const ValueId result : source[body].results)
+                    needed[result.at()] = true;
+            }
+        };
+        needBodies(needBodies, source[*op]);
+    }
+    Function slice;
+    Builder builder(slice);
+    std::vector<ValueId> mapping(source.values.size());
+    const auto addArgument = [&](ValueId value) {
+        const Value& old = source[value];
+        mapping[value.at()] = builder.argument(old.type, old.name, old.role);
+        slice[mapping[value.at()]].sharding = old.sharding;
+        slice[mapping[value.at()]].annotation = old.annotation;
+    };
+    for (const ValueId value : from) {
+        if (needed[value.at()])
+            addArgument(value);
+    }
+    for (const ValueId argument : source.arguments()) {
+        if (needed[argument.at()] && !given[argument.at()])
+            addArgument(argument);
+    }
+    for (auto op = taken.rbegin(); op != taken.rend(); ++op)
+        copyOp(builder, source, *op, mapping);
+    std::vector<ValueId> results;
+    for (const ValueId value : to)
+        results.push_back(mapping[value.at()]);
+    builder.setResults(std::move(results));
+    for (const auto& group : source.shardingGroups) {
+        std::vector<ValueId> members;
+        for (const ValueId member : group) {
+            if (mapping[member.at()].valid())
+                members.push_back(mapping[member.at()]);
+        }
+        if (members.size() > 1)
+            slice.shardingGroups.push_back(std::move(members));
+    }
+    return slice;
+}
+
+std::size_t resultIndex(const Function& function, const std::string& name)
+{
+    const auto found = std::find(function.resultNames.begin(), function.resultNames.end(), name);
+    assert(found != function.resultNames.end());
+    return static_cast<std::size_t>(found - function.resultNames.begin());
+}
+
+std::vector<std::string> argumentNames(const Function& function)
+{
+    std::vector<std::string> names;
+    for (const ValueId argument : function.arguments())
+        names.push_back(function[argument].name);
+    return names;
+}
+
+/// Gives arguments and results of these names these layouts.
+void pin(Function& function, const Layouts& layouts)
+{
+    for (const ValueId argument : function.arguments()) {
+        if (const auto layout = layouts.find(function[argument].name); layout != layouts.end())
+            function[argument].sharding = layout->second;
+    }
+    function.resultShardings.resize(function.results().size());
+    for (std::size_t i = 0; i < function.resultNames.size(); ++i) {
+        if (const auto layout = layouts.find(function.resultNames[i]); layout != layouts.end())
+            function.resultShardings[i] = layout->second;
+    }
+}
+
+/// The layouts that a device function's arguments and results have.
+void learn(const Function& device, Layouts& layouts)
+{
+    for (const ValueId argument : device.arguments())
+        layouts[device[argument].name] = *device[argument].sharding;
+    for (std::size_t i = 0; i < device.resultNames.size(); ++i)
+        layouts[device.resultNames[i]] = *device[device.results()[i]].sharding;
+}
+
+/// The two functions of one piece.
+struct Piece {
+    Function forward;
+    Function backward;
+    std::vector<std::string> parameters;
+};
+
+/// Copies of device functions, op by op, that keep the whole arrays' shapes.
+class DeviceCopy {
+public:
+    DeviceCopy(DeviceFunction& target, const DeviceFunction& source)
+        : m_target(target)
+        , m_source(source)
+        , m_builder(target.function)
+        , m_mapping(source.function.values.size())
+    {
+    }
+
+    Builder& builder() { return m_builder; }
+    ValueId operator[](ValueId value) const { return m_mapping[value.at()]; }
+    void set(ValueId value, ValueId copy) { m_mapping[value.at()] = copy; }
+
+    /// A new argument like a value of the source.
+    ValueId argumentLike(ValueId value, std::string name, Role role)
+    {
+        const ValueId argument = m_builder.argument(m_source.function[value].type, std::move(name), role);
+        m_target.function[argument].sharding = m_source.function[value].sharding;
+        note(argument, m_source.globalShapes[value.at()]);
+        return argument;
+    }
+
+    void copy(OpId op)
+    {
+        copyOp(m_builder, m_source.function, op, m_mapping);
+        for (std::size_t value = 0; value < m_mapping.size(); ++value) {
+            if (m_mapping[value].valid())
+                note(m_mapping[value], m_source.globalShapes[value]);
+        }
+    }
+
+    void note(ValueId value, const Shape& whole)
+    {
+        m_target.globalShapes.resize(m_target.function.values.size());
+        m_target.globalShapes[value.at()] = whole;
+    }
+
+private:
+    DeviceFunction& m_target;
+    const DeviceFunction& m_source;
+    Builder m_builder;
+    std::vector<ValueId> m_mapping;
+};
+
+/// The ops that make the sum of a gradient's parts of it: from the part that one device makes (first) to the gradient.
+struct Reduction {
+    std::string name; ///< of the parameter
+    ValueId part; ///< in the backward function
+    std::vector<OpId> ops;
+};
+
+Reduction reductionOf(const Function& backward, std::size_t result)
+{
+    Reduction reduction{backward.resultNames[result].substr(std::string("grad.").size()), backward.results()[result], {}};
+    std::vector<OpId> ops;
+    std::size_t kept = 0;
+    for (ValueId value = reduction.part;;) {
+        const OpId producer = backward[value].producer;
+        if (!producer.valid() || !isCollective(backward[producer].kind))
+            break;
+        const Op& op = backward[producer];
+        const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
+        if (reduces && op.as<CollectiveAttributes>().kind != ReduceKind::Sum)
+            break;
+        ops.push_back(producer);
+        value = op.operands.front();
+        if (reduces) {
+            kept = ops.size();
+            reduction.part = value;
+        }
+    }
+    ops.resize(kept); // collectives before the first reduction stay where they are
+    reduction.ops.assign(ops.rbegin(), ops.rend());
+    return reduction;
+}
+
+/// The backward function that adds each gradient's part to a sum, "acc.NAME", in its place.
+DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<Reduction>& reductions)
+{
+    const Function& source = backward.function;
+    DeviceFunction target;
+    target.function.name = source.name;
+    DeviceCopy copy(target, backward);
+    for (const ValueId argument : source.arguments())
+        copy.set(argument, copy.argumentLike(argument, source[argument].name, source[argument].role));
+    std::vector<ValueId> sums;
+    for (const Reduction& reduction : reductions)
+        sums.push_back(copy.argumentLike(reduction.part, "acc." + reduction.name, Role::Gradient));
+    for (const OpId op : source.body().ops)
+        copy.copy(op);
+    std::vector<ValueId> results;
+    std::vector<std::string> names;
+    copy.builder().setPhase(Phase::Backward);
+    for (std::size_t i = 0; i < reductions.size(); ++i) {
+        const ValueId sum = copy.builder().binary(OpKind::Add, sums[i], copy[reductions[i].part]);
+        target.function[sum].sharding = source[reductions[i].part].sharding;
+        target.function[sum].name = "acc.new." + reductions[i].name;
+        target.function[sum].role = Role::Gradient;
+        copy.note(sum, backward.globalShapes[reductions[i].part.at()]);
+        target.function.donations.push_back({source.arguments().size() + i, results.size()});
+        results.push_back(sum);
+        names.push_back("acc." + reductions[i].name);
+    }
+    for (std::size_t i = 0; i < source.results().size(); ++i) {
+        if (source.resultNames[i].starts_with("grad."))
+            continue;
+        results.push_back(copy[source.results()[i]]);
+        names.push_back(source.resultNames[i]);
+    }
+    copy.builder().setResults(std::move(results), std::move(names));
+    eraseDeadOps(target.function);
+    target.globalShapes.resize(target.function.values.size());
+    return target;
+}
+
+/// The update that takes sums of gradients' parts in place of gradients, and reduces them first.
+DeviceFunction reducing(
+    const DeviceFunction& update, const std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>>& pieces)
+{
+    const Function& source = update.function;
+    DeviceFunction target;
+    target.function.name = source.name;
+    std::vector<std::pair<std::string, ValueId>> gradients;
+    // Arguments first, then what they are reduced by.
+    std::vector<std::pair<const Reduction*, std::unique_ptr<DeviceCopy>>> pending;
+    DeviceCopy copy(target, update);
+    std::map<std::string, std::pair<const DeviceFunction*, const Reduction*>> byName;
+    for (const auto& [backward, reductions] : pieces) {
+        for (const Reduction& reduction : reductions)
+            byName["grad." + reduction.name] = {backward, &reduction};
+    }
+    for (const ValueId argument : source.arguments()) {
+        const auto found = byName.find(source[argument].name);
+        if (found == byName.end()) {
+            copy.set(argument, copy.argumentLike(argument, source[argument].name, source[argument].role));
+            continue;
+        }
+        const auto& [backward, reduction] = found->second;
+        auto own = std::make_unique<DeviceCopy>(target, *backward);
+        own->set(reduction->part, own->argumentLike(reduction->part, "acc." + reduction->name, Role::Gradient));
+        gradients.emplace_back(source[argument].name, argument);
+        pending.emplace_back(reduction, std::move(own));
+    }
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+        auto& [reduction, own] = pending[i];
+        ValueId value = (*own)[reduction->part];
+        for (const OpId op : reduction->ops) {
+            own->copy(op);
+            value = (*own)[byName[gradients[i].first].first->function[op].results.front()];
+        }
+        copy.set(gradients[i].second, value);
+    }
+    for (const OpId op : source.body().ops)
+        copy.copy(op);
+    std::vector<ValueId> results;
+    for (const ValueId result : source.results())
+        results.push_back(copy[result]);
+    copy.builder().setResults(std::move(results), source.resultNames);
+    target.function.donations = source.donations;
+    eraseDeadOps(target.function);
+    target.globalShapes.resize(target.function.values.size());
+    return target;
+}
+
+class PipelineBuilder {
+public:
+    PipelineBuilder(const Program& program, const PipelineCut& cut)
+        : m_program(program)
+        , m_cut(cut)
+        , m_evaluate(*program.find("evaluate"))
+        , m_step(*program.find("step"))
+        , m_layouts(static_cast<std::size_t>(cut.shape.stages))
+    {
+    }
+
+    Result<ScheduledProgram> build()
+    {
+        if (m_step.donations.empty())
+            return Problem{"MW1545", "a pipeline trains, and the study has no optimizer",
+                "name one, such as optimizer: {sgd: {learning_rate: 0.01}}"};
+        for (std::int64_t stage = 0; stage < m_cut.shape.stages; ++stage) {
+            DeviceStage& made = m_device.stages.emplace_back();
+            made.meshes.push_back({m_program.meshes.front().name, stageMesh(stage)});
+        }
+        for (std::size_t piece = 0; piece < pieces(); ++piece) {
+            if (auto added = addPiece(piece); !added)
+                return added.error();
+        }
+        for (std::size_t stage = 0; stage < m_device.stages.size(); ++stage) {
+            if (auto added = addUpdate(stage); !added)
+                return added.error();
+        }
+        if (!m_problems.empty())
+            return m_problems;
+        ScheduledProgram scheduled = schedule(m_device, SchedulePolicy::Host);
+        scheduled.pipeline = m_cut.shape;
+        scheduled.tasks = pipelineTasks(m_cut.shape);
+        return scheduled;
+    }
+
+private:
+    std::size_t pieces() const { return static_cast<std::size_t>(m_cut.shape.pieces()); }
+    std::size_t stageOf(std::size_t piece) const { return piece % m_device.stages.size(); }
+    bool isLast(std::size_t piece) const { return piece + 1 == pieces(); }
+
+    /// The mesh with the stage's devices: its axes keep their places, the pipeline's has size 1.
+    Mesh stageMesh(std::int64_t stage) const
+    {
+        const Mesh& whole = m_program.meshes.front().mesh;
+        const auto axis = whole.findAxis(m_cut.axis);
+        if (!axis)
+            return whole;
+        std::vector<MeshAxis> axes = whole.axes();
+        axes[*axis].size = 1;
+        std::vector<DeviceId> devices;
+        for (std::int64_t position = 0; position < whole.deviceCount(); ++position) {
+            if (whole.coordinate(position, *axis) == stage)
+                devices.push_back(whole.deviceAt(position));
+        }
+        auto mesh = Mesh::create(std::move(axes), std::move(devices));
+        assert(mesh);
+        return *std::move(mesh);
+    }
+
+    Result<DeviceFunction> onDevices(std::size_t stage, Function function)
+    {
+        Program program;
+        program.meshes = m_device.stages[stage].meshes;
+        program.functions.push_back(std::move(function));
+        auto partitioned = propagateAndPartition(std::move(program));
+        if (!partitioned)
+            return partitioned.error();
+        m_device.collectiveCost = partitioned->device.collectiveCost;
+        return std::move(partitioned->device.stages.front().functions.front());
+    }
+
+    Result<ValueId> cutValue(std::size_t piece) const
+    {
+        const std::string& name = m_cut.after[piece];
+        if (const auto value = m_evaluate.findValue(name))
+            return *value;
+        return Problem{"MW1543", fmt::format("the model has no value \"{}\" to be cut at", name), "report it with the study"};
+    }
+
+    /// Cuts a piece out of "evaluate" and differentiates it.
+    Result<Piece> pieceOf(std::size_t piece) const
+    {
+        std::vector<ValueId> from;
+        std::vector<ValueId> to;
+        std::vector<std::string> names;
+        if (piece > 0) {
+            const auto value = cutValue(piece - 1);
+            if (!value)
+                return value.error();
+            from.push_back(*value);
+        }
+        if (isLast(piece)) {
+            names = {"loss", "accuracy", "predictions"};
+            for (const std::string& name : names)
+                to.push_back(m_evaluate.results()[resultIndex(m_evaluate, name)]);
+        } else {
+            const auto value = cutValue(piece);
+            if (!value)
+                return value.error();
+            to.push_back(*value);
+            names = {"out"};
+        }
+        Function whole = sliced(m_evaluate, from, to);
+        whole.name = fmt::format("forward.{}", piece / m_device.stages.size());
+        whole.resultNames = names;
+        Piece made;
+        std::vector<std::size_t> wrt;
+        for (std::size_t i = 0; i < whole.arguments().size(); ++i) {
+            Value& argument = whole[whole.arguments()[i]];
+            const bool isIn = piece > 0 && i == 0;
+            if (isIn) {
+                argument.name = "in";
+                argument.role = Role::Activation;
+            } else if (argument.role == Role::Parameter) {
+                made.parameters.push_back(argument.name);
+            } else {
+                const bool isInput = (argument.name == "x" && piece == 0) || (argument.name == "y" && isLast(piece));
+                if (!isInput)
+                    return Problem{"MW1544",
+                        fmt::format("piece {} of the pipeline needs {}, which only the {} piece has", piece, argument.name,
+                            argument.name == "x" ? "first" : "last"),
+                        "cut the model at other places"};
+                continue;
+            }
+            wrt.push_back(i);
+        }
+        auto derivative = differentiate(whole, wrt, {0});
+        if (!derivative)
+            return derivative.error();
+        finishPiece(*derivative, made, names, piece);
+        return made;
+    }
+
+    /// Names what passes from the forward to the backward function; what both can read in one place passes once.
+    void finishPiece(const Differentiated& derivative, Piece& made, std::vector<std::string> names, std::size_t piece) const
+    {
+        const Function& forward = derivative.forward;
+        const std::vector<std::string> arguments = argumentNames(forward);
+        std::vector<std::size_t> kept;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            kept.push_back(i);
+        std::vector<std::string> residuals;
+        for (std::size_t i = names.size(); i < forward.results().size(); ++i) {
+            const ValueId value = forward.results()[i];
+            const auto argument = std::find(forward.arguments().begin(), forward.arguments().end(), value);
+            const auto result
+                = std::find(forward.results().begin(), forward.results().begin() + static_cast<std::ptrdiff_t>(i), value);
+            const auto before = static_cast<std::size_t>(result - forward.results().begin());
+            if (argument != forward.arguments().end()) {
+                residuals.push_back(arguments[static_cast<std::size_t>(argument - forward.arguments().begin())]);
+            } else if (before < names.size()) {
+                residuals.push_back(names[before]);
+            } else {
+                residuals.push_back(fmt::format("residual.{}", residuals.size()));
+                kept.push_back(i);
+            }
+        }
+        std::vector<std::string> keptNames = std::move(names);
+        for (std::size_t i = keptNames.size(); i < kept.size(); ++i)
+            keptNames.push_back(residuals[kept[i] - derivativeResults(piece)]);
+        made.forward = restrictedTo(forward, kept);
+        made.forward.resultNames = std::move(keptNames);
+        made.forward.name = fmt::format("forward.{}", piece / m_device.stages.size());
+
+        Builder builder(made.backward);
+        made.backward.name = fmt::format("backward.{}", piece / m_device.stages.size());
+        builder.setPhase(Phase::Backward);
+        const Function& backward = derivative.backward;
+        std::vector<ValueId> operands;
+        for (std::size_t i = 0; i < residuals.size(); ++i) {
+            const Value& old = backward[backward.arguments()[i]];
+            operands.push_back(builder.argument(old.type, residuals[i], old.role));
+        }
+        const TensorType seed = backward[backward.arguments().back()].type;
+        operands.push_back(isLast(piece) ? builder.splat(seed, 1.0 / static_cast<double>(m_cut.shape.microbatches))
+                                         : builder.argument(seed, "ct.out", Role::Activation));
+        std::vector<ValueId> results = inlineCall(builder, backward, operands);
+        std::vector<std::string> resultNames = backward.resultNames;
+        std::replace(resultNames.begin(), resultNames.end(), std::string("grad.in"), std::string("ct.in"));
+        builder.setResults(std::move(results), std::move(resultNames));
+    }
+
+    std::size_t derivativeResults(std::size_t piece) const { return isLast(piece) ? 3 : 1; }
+
+    Result<Done> addPiece(std::size_t piece)
+    {
+        auto made = pieceOf(piece);
+        if (!made)
+            return made.error();
+        const std::size_t stage = stageOf(piece);
+        Layouts layouts;
+        if (piece > 0)
+            layouts["in"] = m_between;
+        pin(made->forward, layouts);
+        auto forward = onDevices(stage, std::move(made->forward));
+        if (!forward)
+            return forward.error();
+        learn(forward->function, layouts);
+        if (!isLast(piece))
+            layouts["ct.out"] = m_between = layouts.at("out");
+        if (piece > 0)
+            layouts["ct.in"] = layouts.at("in");
+        for (const std::string& parameter : made->parameters) {
+            if (!m_owner.emplace(parameter, stage).second)
+                m_problems.push_back(
+                    {"MW1544", fmt::format("two pieces of the pipeline use {}", parameter), "cut the model at other places"});
+            m_layouts[stage][parameter] = layouts.at(parameter);
+            layouts["grad." + parameter] = gradientLayout(parameter).value_or(layouts.at(parameter));
+            m_layouts[stage]["grad." + parameter] = layouts.at("grad." + parameter);
+        }
+        pin(made->backward, layouts);
+        auto backward = onDevices(stage, std::move(made->backward));
+        if (!backward)
+            return backward.error();
+        std::vector<Reduction> reductions;
+        for (std::size_t i = 0; i < backward->function.results().size(); ++i) {
+            if (backward->function.resultNames[i].starts_with("grad."))
+                reductions.push_back(reductionOf(backward->function, i));
+        }
+        DeviceStage& target = m_device.stages[stage];
+        target.functions.push_back(*std::move(forward));
+        target.functions.push_back(accumulating(*backward, reductions));
+        m_backward[piece] = {std::make_unique<DeviceFunction>(*std::move(backward)), std::move(reductions)};
+        return Done{};
+    }
+
+    /// Where the study says how a gradient lies.
+    std::optional<TensorSharding> gradientLayout(const std::string& parameter) const
+    {
+        const auto value = m_step.findValue("grad." + parameter);
+        return value && !m_step[*value].annotation.empty() ? m_step[*value].sharding : std::nullopt;
+    }
+
+    /// The parameter that an array of "step" belongs to: itself, or that of a moment; none of what all share.
+    std::string parameterOf(const std::string& array) const
+    {
+        for (const auto& [parameter, stage] : m_owner) {
+            if (array == parameter || array.ends_with("." + parameter))
+                return parameter;
+        }
+        return "";
+    }
+
+    Result<Done> addUpdate(std::size_t stage)
+    {
+        std::vector<ValueId> gradients;
+        for (std::size_t i = 0; i < m_step.values.size(); ++i) {
+            if (m_step.values[i].name.starts_with("grad.") && m_owner.contains(m_step.values[i].name.substr(5)))
+                gradients.push_back(ValueId{i});
+        }
+        std::vector<ValueId> results;
+        std::vector<std::string> names;
+        std::vector<std::string> arrays;
+        std::vector<std::optional<TensorSharding>> shardings;
+        for (const Donation& donation : m_step.donations) {
+            const std::string& array = m_step[m_step.arguments()[donation.argument]].name;
+            const std::string parameter = parameterOf(array);
+            if (!parameter.empty() && m_owner.at(parameter) != stage)
+                continue;
+            results.push_back(m_step.results()[donation.result]);
+            names.push_back("new." + array);
+            arrays.push_back(array);
+            shardings.push_back(m_step.resultShardings.empty() ? std::nullopt : m_step.resultShardings[donation.result]);
+        }
+        Function update = sliced(m_step, gradients, results);
+        update.name = "update";
+        update.resultNames = names;
+        for (const std::string& argument : argumentNames(update)) {
+            const bool isGradient = argument.starts_with("grad.");
+            const std::string parameter = isGradient ? argument.substr(5) : parameterOf(argument);
+            if (!parameter.empty() && m_owner.at(parameter) != stage)
+                return Problem{"MW1544",
+                    fmt::format("the update of stage {} needs {}, which is on stage {}", stage, argument, m_owner.at(parameter)),
+                    "leave out what needs all gradients at once, such as clipping by their norm"};
+        }
+        Layouts layouts = m_layouts[stage];
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            if (const auto known = layouts.find(arrays[i]); known != layouts.end())
+                shardings[i] = known->second;
+        }
+        pin(update, layouts);
+        update.resultShardings = shardings;
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            const std::vector<std::string> arguments = argumentNames(update);
+            const auto argument = std::find(arguments.begin(), arguments.end(), arrays[i]);
+            if (argument != arguments.end())
+                update.donations.push_back({static_cast<std::size_t>(argument - arguments.begin()), i});
+        }
+        auto device = onDevices(stage, std::move(update));
+        if (!device)
+            return device.error();
+        std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>> pieces;
+        for (const auto& [piece, backward] : m_backward) {
+            if (stageOf(piece) == stage)
+                pieces.emplace_back(backward.first.get(), backward.second);
+        }
+        DeviceFunction reduced = reducing(*device, pieces);
+        learn(reduced.function, layouts);
+        m_device.stages[stage].functions.push_back(std::move(reduced));
+        return addInit(stage, arrays, layouts);
+    }
+
+    Result<Done> addInit(std::size_t stage, const std::vector<std::string>& arrays, const Layouts& layouts)
+    {
+        const Function& whole = *m_program.find("init");
+        std::vector<ValueId> results;
+        for (const std::string& array : arrays)
+            results.push_back(whole.results()[resultIndex(whole, array)]);
+        Function init = sliced(whole, {}, results);
+        init.name = "init";
+        init.resultNames = arrays;
+        for (Value& value : init.values)
+            value.sharding.reset();
+        pin(init, layouts);
+        auto device = onDevices(stage, std::move(init));
+        if (!device)
+            return device.error();
+        m_device.stages[stage].functions.push_back(*std::move(device));
+        return Done{};
+    }
+
+    const Program& m_program;
+    const PipelineCut& m_cut;
+    const Function& m_evaluate;
+    const Function& m_step;
+    DeviceProgram m_device;
+    std::vector<Layouts> m_layouts; ///< by stage: of parameters and gradients
+    std::map<std::string, std::size_t> m_owner; ///< the stage of each parameter
+    std::map<std::size_t, std::pair<std::unique_ptr<DeviceFunction>, std::vector<Reduction>>>
+        m_backward; ///< by piece, before sums
+    TensorSharding m_between; ///< of the last piece's result
+    Problems m_problems;
+};
+
+} // namespace
+
+Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut& cut)
+{
+    assert(static_cast<std::int64_t>(cut.after.size()) + 1 == cut.shape.pieces());
+    return PipelineBuilder(microbatch, cut).build();
+}
+
+std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
+{
+    const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
+    std::int64_t bytes = 0;
+    for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
+        std::int64_t chunk = 0;
+        for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
+            const bool isForward = function.device.function.name.starts_with("forward.");
+            const std::int64_t kept
+                = isForward ? slots.slots[static_cast<std::size_t>(chunk++ * scheduled.pipeline.stages) + stage] : 0;
+            bytes += scheduled.stages[stage].mesh().deviceCount() * function.buffers.arenaBytes * (1 + kept);
+        }
+    }
+    return bytes;
+}
+
+bool isPipelined(const ScheduledProgram& scheduled)
+{
+    return !scheduled.tasks.empty() && scheduled.tasks.front().kind != TaskKind::Whole;
+}
+
+} // namespace meshwright

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/train/training_function.h"
+
+#include "core/runtime/pipeline.h"
+#include "core/sharding/shardy_text.h"
+#include "core/train/pipeline_program.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+/// One function that every device runs.
+class WholeFunction : public TrainingFunction {
+public:
+    WholeFunction(std::unique_ptr<LoadedFunction> loaded, const ScheduledStage& stage)
+        : m_loaded(std::move(loaded))
+        , m_stage(stage)
+    {
+    }
+
+    Result<Done> writeArgument(std::size_t argument, const HostArray& whole) override
+    {
+        return m_loaded->writeArgument(argument, whole);
+    }
+    HostArray readArgument(std::size_t argument) const override { return m_loaded->readArgument(argument); }
+    HostArray readResult(std::size_t result) const override { return m_loaded->readResult(result); }
+    std::map<IndexBox, std::vector<std::int64_t>> piecesOfArgument(std::size_t argument) const override
+    {
+        return m_loaded->piecesOfArgument(argument);
+    }
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const override
+    {
+        return m_loaded->readArgumentPiece(argument, device);
+    }
+    void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece) override
+    {
+        m_loaded->writeArgumentPiece(argument, device, piece);
+    }
+    std::string layoutText(std::size_t argument) const override
+    {
+        const Function& function = m_loaded->function();
+        return shardyText(*function[function.arguments()[argument]].sharding, m_stage.mesh());
+    }
+    Result<std::int64_t> copyFromArgument(
+        std::size_t argument, const TrainingFunction& from, std::size_t sourceArgument, const std::stop_token& stop) override
+    {
+        if (const auto* other = dynamic_cast<const WholeFunction*>(&from))
+            return m_loaded->copyFromArgument(argument, *other->m_loaded, sourceArgument, stop);
+        return TrainingFunction::copyFromArgument(argument, from, sourceArgument, stop);
+    }
+    Result<std::int64_t> copyFromResult(
+        std::size_t argument, const TrainingFunction& from, std::size_t sourceResult, const std::stop_token& stop) override
+    {
+        return m_loaded->copyFromResult(argument, *static_cast<const WholeFunction&>(from).m_loaded, sourceResult, stop);
+    }
+    Result<Done> run(const LoadedFunction::RunOptions& options) override { return m_loaded->run(options); }
+    std::int64_t arenaBytes() const override { return m_loaded->arenaBytes(); }
+    std::vector<CountedCollective> collectives() const override
+    {
+        std::vector<CountedCollective> collectives;
+        const std::vector<CountedCalls> counted = m_loaded->countedCalls();
+        for (const CollectiveUse& use : collectivesOf(m_loaded->scheduled().device, m_stage.mesh())) {
+            const auto calls
+                = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
+            if (calls != counted.end())
+                collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+        }
+        return collectives;
+    }
+    Timeline measured() const override { return m_loaded->measured(); }
+    Timeline virtualTimeline() const override { return m_loaded->virtualTimeline(); }
+
+private:
+    std::unique_ptr<LoadedFunction> m_loaded;
+    const ScheduledStage& m_stage;
+};
+
+/// What a pipeline shows of itself as one of the whole functions.
+class PipelinedFunction : public TrainingFunction {
+public:
+    PipelinedFunction(std::shared_ptr<LoadedPipeline> pipeline, const TrainingPhase& phase, std::string_view name)
+        : m_pipeline(std::move(pipeline))
+        , m_phase(phase)
+        , m_function(*phase.program.find(name))
+    {
+    }
+
+    Result<Done> writeArgument(std::size_t argument, const HostArray& whole) override
+    {
+        m_written[argumentName(argument)] = whole;
+        return Done{};
+    }
+    HostArray readArgument(std::size_t argument) const override { return m_pipeline->read(argumentName(argument)); }
+    HostArray readResult(std::size_t result) const override
+    {
+        const std::string& name = m_function.resultNames[result];
+        if (name == "predictions")
+            return m_pipeline->predictions();
+        if (name == "loss" || name == "accuracy")
+            return HostArray::filled(m_function[m_function.results()[result]].type, m_pipeline->mean(name));
+        const auto donation = std::find_if(m_function.donations.begin(), m_function.donations.end(),
+            [result](const Donation& other) { return other.result == result; });
+        return m_pipeline->read(donation != m_function.donations.end() ? argumentName(donation->argument) : name);
+    }
+    std::map<IndexBox, std::vector<std::int64_t>> piecesOfArgument(std::size_t argument) const override
+    {
+        return m_pipeline->piecesOf(argumentName(argument));
+    }
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const override
+    {
+        return m_pipeline->readPiece(argumentName(argument), device);
+    }
+    void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece) override
+    {
+        m_pipeline->writePiece(argumentName(argument), device, piece);
+    }
+    std::string layoutText(std::size_t argument) const override
+    {
+        return shardyText(m_pipeline->layoutOf(argumentName(argument)), wholeMesh(m_phase));
+    }
+    Result<std::int64_t> copyFromArgument(
+        std::size_t argument, const TrainingFunction& from, std::size_t sourceArgument, const std::stop_token& stop) override
+    {
+        if (sharesWith(from))
+            return std::int64_t{0};
+        return TrainingFunction::copyFromArgument(argument, from, sourceArgument, stop);
+    }
+    Result<std::int64_t> copyFromResult(std::size_t, const TrainingFunction& from, std::size_t, const std::stop_token&) override
+    {
+        assert(sharesWith(from)); // "init" has put it in its place
+        static_cast<void>(from);
+        return std::int64_t{0};
+    }
+    Result<Done> run(const LoadedFunction::RunOptions& options) override
+    {
+        if (m_function.name == "init")
+            return m_pipeline->initialise(m_written, options.stop);
+        m_pipeline->writeBatch(m_written.at("x"), m_written.at("y"));
+        if (m_function.name == "evaluate")
+            return m_pipeline->runForward(options);
+        Result<Done> done = m_pipeline->run(options);
+        m_runs += done ? 1 : 0;
+        return done;
+    }
+    std::int64_t arenaBytes() const override { return m_pipeline->bytesPerDevice(); }
+    std::vector<CountedCollective> collectives() const override
+    {
+        std::vector<CountedCollective> collectives;
+        for (const LoadedPipeline::Counted& counted : m_pipeline->countedCalls()) {
+            const ScheduledStage& stage = m_phase.scheduled.stages[counted.stage];
+            for (CollectiveUse use : collectivesOf(stage.find(counted.function)->device, stage.mesh())) {
+                const auto calls = std::find_if(
+                    counted.calls.begin(), counted.calls.end(), [&](const CountedCalls& c) { return c.op == use.op; });
+                if (calls == counted.calls.end())
+                    continue;
+                if (counted.function != "update")
+                    use.count *= m_phase.scheduled.pipeline.microbatches;
+                collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+            }
+        }
+        if (const LoadedPipeline::Transfers sent = m_pipeline->transfers(); sent.messages > 0) {
+            CollectiveUse use;
+            use.kind = OpKind::Send;
+            use.axes = stageAxis();
+            use.count = m_runs > 0 ? sent.messages / m_runs : 0;
+            use.groupSize = 2;
+            use.bytesPerDevice = sent.bytes / sent.messages;
+            use.cause.value = "activations and their gradients";
+            use.cause.reason = "the next piece of the model is on another stage";
+            collectives.push_back({use, sent.messages, sent.bytes});
+        }
+        return collectives;
+    }
+    Timeline measured() const override { return m_pipeline->measured(); }
+    Timeline virtualTimeline() const override { return m_pipeline->virtualTimeline(); }
+
+private:
+    const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
+
+    /// The name of the axis that a stage has one position of.
+    std::string stageAxis() const
+    {
+        const std::vector<MeshAxis>& whole = wholeMesh(m_phase).axes();
+        const std::vector<MeshAxis>& stage = m_phase.scheduled.stages.front().mesh().axes();
+        for (std::size_t axis = 0; axis < whole.size(); ++axis) {
+            if (whole[axis].size != stage[axis].size)
+                return whole[axis].name;
+        }
+        return "";
+    }
+
+    bool sharesWith(const TrainingFunction& from) const
+    {
+        const auto* other = dynamic_cast<const PipelinedFunction*>(&from);
+        return other != nullptr && other->m_pipeline == m_pipeline;
+    }
+
+    std::shared_ptr<LoadedPipeline> m_pipeline;
+    const TrainingPhase& m_phase;
+    const Function& m_function;
+    std::map<std::string, HostArray> m_written; ///< keys, or x and y
+    std::int64_t m_runs = 0;
+};
+
+IndexBox within(const IndexBox& part, const IndexBox& holder)
+{
+    IndexBox box = part;
+    for (std::size_t dim = 0; dim < box.size(); ++dim)
+        box[dim] = {part[dim].start - holder[dim].start, part[dim].stop - holder[dim].start};
+    return box;
+}
+
+} // namespace
+
+Result<std::unique_ptr<TrainingFunction>> TrainingFunction::load(
+    const TrainingPhase& phase, std::string_view name, VirtualDevices& devices, std::shared_ptr<LoadedPipeline>& pipeline)
+{
+    if (!isPipelined(phase.scheduled)) {
+        const ScheduledStage& stage = phase.scheduled.stages.front();
+        auto loaded = LoadedFunction::load(*stage.find(name), stage.meshes, devices);
+        if (!loaded)
+            return loaded.error();
+        return std::unique_ptr<TrainingFunction>(std::make_unique<WholeFunction>(*std::move(loaded), stage));
+    }
+    if (pipeline == nullptr) {
+        auto loaded = LoadedPipeline::load(phase.scheduled, wholeMesh(phase), devices);
+        if (!loaded)
+            return loaded.error();
+        pipeline = *std::move(loaded);
+    }
+    return std::unique_ptr<TrainingFunction>(std::make_unique<PipelinedFunction>(pipeline, phase, name));
+}
+
+/// Piece by piece, whatever holds them.
+Result<std::int64_t> TrainingFunction::copyFromArgument(
+    std::size_t argument, const TrainingFunction& from, std::size_t sourceArgument, const std::stop_token& stop)
+{
+    std::int64_t moved = 0;
+    const auto sources = from.piecesOfArgument(sourceArgument);
+    for (const auto& [box, holders] : piecesOfArgument(argument)) {
+        for (const std::int64_t holder : holders) {
+            if (stop.stop_requested())
+                return VirtualDevices::interrupted();
+            std::optional<HostArray> piece;
+            for (const auto& [held, givers] : sources) {
+                const IndexBox common = intersection(box, held);
+                if (boxElements(common) == 0)
+                    continue;
+                const bool isOwn = std::find(givers.begin(), givers.end(), holder) != givers.end();
+                const HostArray given
+                    = from.readArgumentPiece(sourceArgument, isOwn ? holder : givers.front()).slice(within(common, held));
+                moved += isOwn ? 0 : given.bytes();
+                if (!piece) {
+                    Shape shape;
+                    for (const IndexRange& range : box)
+                        shape.push_back(range.size());
+                    piece.emplace(TensorType{given.type().dtype, shape});
+                }
+                piece->assign(within(common, box), given);
+            }
+            if (piece)
+                writeArgumentPiece(argument, holder, *piece);
+        }
+    }
+    return moved;
+}
+
+HeldArgument heldArgument(const TrainingPhase& phase, std::size_t argument)
+{
+    const Function& step = *phase.program.find("step");
+    const std::string& name = step[step.arguments()[argument]].name;
+    const char* function = isPipelined(phase.scheduled) ? "update" : "step";
+    for (const ScheduledStage& stage : phase.scheduled.stages) {
+        const Function& held = stage.find(function)->device.function;
+        for (const ValueId value : held.arguments()) {
+            if (held[value].name == name)
+                return {&stage, &held[value]};
+        }
+    }
+    assert(false);
+    return {};
+}
+
+const Mesh& wholeMesh(const TrainingPhase& phase)
+{
+    return isPipelined(phase.scheduled) ? phase.program.meshes.front().mesh : phase.scheduled.stages.front().mesh();
+}
+
+} // namespace meshwright
