@@ -242,15 +242,15 @@ private:
 
     void addCheck()
     {
-        Verb& verb = addVerb("check", "Find every mistake in studies, programs or a spec, each with its place and a fix.", kCheckExamples,
-            {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
+        Verb& verb = addVerb("check", "Find every mistake in studies, programs or a spec, each with its place and a fix.",
+            kCheckExamples, {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
         verb.app->add_option("FILE", m_check.files, "Studies, or programs as StableHLO text; - is standard input")->type_name("");
         addSettings(*verb.app, m_check.settings);
         verb.app->add_option("--spec", m_check.spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
         verb.app->add_option("--mesh", m_check.mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
         verb.app->add_option("--shape", m_check.shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
-        verb.app->add_flag(
-            "--explicit", m_check.explicitTypes, "The files are StableHLO programs: check their types as JAX's explicit mode does");
+        verb.app->add_flag("--explicit", m_check.explicitTypes,
+            "The files are StableHLO programs: check their types as JAX's explicit mode does");
         verb.app->add_flag("--fix", m_check.fix, "Apply the fixes that need no decision, in place; - goes to standard output");
         verb.app->add_option("--fail-on", m_failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
             ->type_name("SEVERITY");
@@ -349,10 +349,10 @@ private:
     {
         Verb& verb = addVerb("explain", "Explain a problem id, or the messages of JAX, XLA and PyTorch in a text or a log.",
             kExplainExamples, {Format::Text, Format::Json}, [this](Output& output) { return runExplain(m_explain, output); });
-        verb.needed.push_back(verb.app
-                                  ->add_option("WHAT", m_explain.what,
-                                      "An id such as MW1104, a message, a file with messages; - is standard input")
-                                  ->type_name(""));
+        verb.needed.push_back(
+            verb.app
+                ->add_option("WHAT", m_explain.what, "An id such as MW1104, a message, a file with messages; - is standard input")
+                ->type_name(""));
         verb.app->add_option("--mesh", m_explain.mesh, "Axes with their sizes, where the messages do not say: data=4,model=2")
             ->type_name("AXES");
         verb.app->add_option("--shape", m_explain.shape, "Sizes of the array, where a message does not say: 8192x8192")
@@ -375,9 +375,12 @@ private:
             verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_simulate.settings);
         verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
-        verb.app->add_option("--fidelity", m_simulate.fidelity, "The network by formulas, as flows that share links, or every message")
+        verb.app
+            ->add_option(
+                "--fidelity", m_simulate.fidelity, "The network by formulas, as flows that share links, or every message")
             ->type_name("closed|fluid|message");
-        verb.app->add_option("--algorithm", m_simulate.algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")
+        verb.app
+            ->add_option("--algorithm", m_simulate.algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")
             ->type_name("NAME");
     }
 
@@ -393,6 +396,10 @@ private:
         verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
             ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
+        verb.app
+            ->add_option("--metrics", m_train.metrics,
+                "File for a line of JSON for each step: loss, accuracy, gradient norm, learning rate")
+            ->type_name("FILE");
         verb.app
             ->add_option(
                 "--checkpoint", m_train.checkpoint, "Folder for checkpoints: parameters, optimizer states, step, random state")
@@ -463,8 +470,9 @@ private:
 
     void addValidate()
     {
-        Verb& verb = addVerb("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
-            {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runValidate(m_validate, output); });
+        Verb& verb
+            = addVerb("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
+                {Format::Text, Format::Json, Format::Csv}, [this](Output& output) { return runValidate(m_validate, output); });
         verb.needed.push_back(
             verb.app->add_option("RECORDS", m_validate.paths, "Files of records, and folders with them")->type_name(""));
     }

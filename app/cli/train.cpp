@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/interrupt.h"
+#include "app/cli/metrics_file.h"
 #include "app/cli/progress_line.h"
 #include "app/cli/verbs.h"
 
@@ -27,17 +28,28 @@ sim::TrainChoices choicesOf(const TrainOptions& options)
 
 int runTrain(const TrainOptions& options, Output& output)
 {
-    const auto study = loadStudy(options.study, options.settings);
+    auto study = loadStudy(options.study, options.settings);
     if (!study)
         return fail(study.error(), output);
+    if (!options.metrics.empty())
+        study->train.gradientNorm = true;
+    const auto metrics = MetricsFile::open(options.metrics, !options.resume.empty());
+    if (!metrics)
+        return fail(metrics.error(), output);
 
     InterruptWatcher interrupt;
     ProgressLine line(output.quiet);
     const auto result = sim::trainStudy(
         *study, choicesOf(options),
-        [&](const TrainingProgress& progress) { line.show(progress); }, interrupt.token());
+        [&](const TrainingProgress& progress) {
+            line.show(progress);
+            (*metrics)->write(progress);
+        },
+        interrupt.token());
     if (!result)
         return fail(result.error(), output);
+    if (const auto written = (*metrics)->finish(); !written)
+        return fail(written.error(), output);
 
     if (!result->warnings.empty())
         output.narrate(describe(result->warnings));

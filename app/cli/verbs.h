@@ -123,6 +123,7 @@ struct TrainOptions {
     int permits = 0; ///< devices that compute at once; 0: one for each core
     std::string trace; ///< file for the measured timelines; empty: none
     std::string result; ///< file for the result as JSON; empty: none
+    std::string metrics; ///< file for a line of JSON for each step; empty: none
     std::string checkpoint; ///< folder for checkpoints; empty: none
     std::int64_t every = 0; ///< steps between two of them; 0: only after the last
     std::int64_t keep = 0; ///< newest that stay; 0: all

@@ -127,6 +127,7 @@ public:
         , m_versions(source.values.size())
         , m_uses(useCounts(source))
         , m_accumulates(source.values.size(), false)
+        , m_sinks(source.values.size(), false)
     {
         m_device.function.name = source.name;
         if (options.report != nullptr) {
@@ -853,7 +854,7 @@ private:
     bool keepPartial(const Op& op)
     {
         if (op.kind != OpKind::Add)
-            return false;
+            return !op.results.empty() && m_sinks[op.results.front().at()] && sinkReduction(op);
         const ValueId lhs = op.operands[0];
         const ValueId rhs = op.operands[1];
         const bool lhsAccumulates = m_accumulates[lhs.at()];
@@ -871,6 +872,26 @@ private:
         const Version* a = partialVersion(lhs);
         const Version* b = partialVersion(rhs);
         return a != nullptr && b != nullptr && sameLayout(a->layout, b->layout) && emitPartialSum(op);
+    }
+
+    /// A partial sum scaled or converted as it is, because what follows only adds it to a carry.
+    bool sinkReduction(const Op& op)
+    {
+        const Version* partial = partialVersion(op.operands.front());
+        const std::size_t scaled = partial != nullptr ? 0 : op.operands.size() - 1;
+        if (partial == nullptr)
+            partial = partialVersion(op.operands[scaled]);
+        if (partial == nullptr)
+            return false;
+        const TensorSharding layout = partial->layout;
+        TensorSharding plain = layout;
+        plain.unreduced.clear();
+        std::vector<ValueId> operands;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            operands.push_back(i == scaled ? m_versions[op.operands[i].at()].front().local
+                                           : obtain(op.operands[i], plain, op.phase, opName(op.kind)));
+        emitOp(op, std::move(operands), {layout});
+        return true;
     }
 
     bool emitPartialSum(const Op& op)
@@ -908,6 +929,44 @@ private:
         return std::find(operands.begin(), operands.end(), argument) != operands.end();
     }
 
+    bool isConstantEverywhere(ValueId value) const
+    {
+        OpId producer = m_source[value].producer;
+        if (producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim && isBroadcastScalar(value))
+            producer = m_source[m_source[producer].operands.front()].producer;
+        return producer.valid() && m_source[producer].kind == OpKind::Constant
+            && m_source[producer].as<ConstantAttributes>().data.isSplat();
+    }
+
+    /// The operand in which an op is linear, when everything else of it is constant: scaling, and another floating type.
+    std::optional<std::size_t> linearOperand(const Op& op) const
+    {
+        if (op.kind == OpKind::Convert && isFloating(m_source[op.operands.front()].type.dtype)
+            && isFloating(m_source[op.results.front()].type.dtype))
+            return 0;
+        if ((op.kind == OpKind::Multiply || op.kind == OpKind::Divide) && isConstantEverywhere(op.operands[1]))
+            return 0;
+        if (op.kind == OpKind::Multiply && isConstantEverywhere(op.operands[0]))
+            return 1;
+        return std::nullopt;
+    }
+
+    /// Marks what may stay a partial sum on its way to an accumulating carry.
+    void markSinks(const Op& repeat, std::size_t carry)
+    {
+        const Block& body = m_source[repeat.bodies.front()];
+        const Op& add = m_source[m_source[body.results[carry]].producer];
+        ValueId term = add.operands[0] == body.arguments[carry] ? add.operands[1] : add.operands[0];
+        while (m_source[term].producer.valid() && m_uses[term.at()] == 1) {
+            const Op& op = m_source[m_source[term].producer];
+            const auto linear = linearOperand(op);
+            if (!linear)
+                return;
+            m_sinks[term.at()] = true;
+            term = op.operands[*linear];
+        }
+    }
+
     /// The layout of a stacked array whose slices lie as `slice`: dimension 0 whole.
     static TensorSharding stackedLayout(const TensorSharding& slice)
     {
@@ -934,6 +993,8 @@ private:
         for (std::size_t i = 0; i < locals.size(); ++i) {
             define(body.arguments[i], argumentLayouts[i], locals[i]);
             m_accumulates[body.arguments[i].at()] = i < attributes.carries && onlyAccumulates(op, i);
+            if (m_accumulates[body.arguments[i].at()])
+                markSinks(op, i);
         }
         partitionBlock(body);
         std::vector<ValueId> yielded;
@@ -964,6 +1025,7 @@ private:
     std::vector<std::size_t> m_uses;
     std::vector<std::vector<const ShardingReason*>> m_reasons; ///< by value of the source, as they came; empty without a report
     std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
+    std::vector<bool> m_sinks; ///< by value of the source: scaled or converted on the way to such a carry, before its sum is made
     /// The manual computations around the ops at work.
     struct Manual {
         std::int32_t mesh = -1; ///< none
