@@ -348,14 +348,15 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         function[sums[i]].role = function[gradient].role = Role::Gradient;
     }
     builder.setPhase(Phase::Metrics);
-    const auto mean = [&](ValueId sum, const char* name) {
+    const auto mean = [&](ValueId sum, const char* nameOfSum, const char* name) {
+        builder.named(sum, nameOfSum);
         const ValueId share = builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches));
         const ValueId value = builder.named(builder.binary(OpKind::Multiply, sum, share), name);
         function[value].role = Role::Metric;
         return value;
     };
-    outcome.loss = mean(sums[carries - 2], "loss");
-    outcome.accuracy = mean(sums[carries - 1], "accuracy");
+    outcome.loss = mean(sums[carries - 2], "loss.sum", "loss");
+    outcome.accuracy = mean(sums[carries - 1], "accuracy.sum", "accuracy");
     if (one.shown.valid()) {
         Shape shape = builder.type(one.shown).shape;
         std::vector<std::size_t> swapped(shape.size() + 1);
