@@ -457,6 +457,10 @@ private:
             ->type_name("FILE");
         verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
         verb.app
+            ->add_option("--metrics", m_train.metrics,
+                "File for a line of JSON for each step: loss, accuracy, gradient norm, learning rate")
+            ->type_name("FILE");
+        verb.app
             ->add_option(
                 "--checkpoint", m_train.checkpoint, "Folder for checkpoints: parameters, optimizer states, step, random state")
             ->type_name("FOLDER");

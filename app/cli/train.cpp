@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/fault_flags.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/metrics_file.h"
 #include "app/cli/progress_line.h"
 #include "app/cli/verbs.h"
 
@@ -84,9 +85,14 @@ int runTrain(const TrainOptions& options, Output& output)
     auto faults = faultOptions(options.faults);
     if (!faults)
         return fail(faults.error(), output);
-    const auto study = loadStudy(options.study, options.settings);
+    auto study = loadStudy(options.study, options.settings);
     if (!study)
         return fail(study.error(), output);
+    if (!options.metrics.empty())
+        study->train.gradientNorm = true;
+    const auto metrics = MetricsFile::open(options.metrics, !options.resume.empty());
+    if (!metrics)
+        return fail(metrics.error(), output);
 
     InterruptWatcher interrupt;
     std::optional<sim::HostProfile> profile;
@@ -98,7 +104,11 @@ int runTrain(const TrainOptions& options, Output& output)
     }
     ProgressLine line(output.quiet);
     const auto result = sim::trainStudy(
-        *study, choicesOf(options, *std::move(faults)), [&](const TrainingProgress& progress) { line.show(progress); },
+        *study, choicesOf(options, *std::move(faults)),
+        [&](const TrainingProgress& progress) {
+            line.show(progress);
+            (*metrics)->write(progress);
+        },
         interrupt.token());
     if (!result) {
         const int code = fail(result.error(), output);
@@ -106,6 +116,8 @@ int runTrain(const TrainOptions& options, Output& output)
             output.narrate("go on with: " + command);
         return code;
     }
+    if (const auto written = (*metrics)->finish(); !written)
+        return fail(written.error(), output);
 
     if (!result->warnings.empty())
         output.narrate(describe(result->warnings));

@@ -162,6 +162,7 @@ struct TrainOptions {
     std::string profile; ///< of this computer, as `calibrate` writes it; empty: measured first
     std::string trace; ///< file for the measured timelines; empty: none
     std::string result; ///< file for the result as JSON; empty: none
+    std::string metrics; ///< file for a line of JSON for each step; empty: none
     std::string checkpoint; ///< folder for checkpoints; empty: none
     std::int64_t every = 0; ///< steps between two of them; 0: only after the last
     std::int64_t keep = 0; ///< newest that stay; 0: all

@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
+#include <numbers>
+#include <utility>
 
 namespace meshwright {
 
@@ -53,7 +56,7 @@ public:
         trained.accuracy = [this](Builder& builder, ValueId predictions, ValueId y) {
             return accuracy(builder, builder.convert(predictions, m_lossType), builder.convert(y, m_lossType));
         };
-        return trainingProgram(trained, m_options.optimizer, m_options.partitionableRandom);
+        return trainingProgram(trained, m_options);
     }
 
 private:
@@ -180,7 +183,8 @@ ValueId MlpTraining::accuracy(Builder& builder, ValueId predictions, ValueId y) 
 Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& options)
 {
     assert(model.layers.size() >= 2 && options.batch >= 1 && isFloating(options.parameterType));
-    return MlpTraining(model, options).build();
+    const TrainingOptions ofMicrobatch = microbatchOptions(options);
+    return MlpTraining(model, ofMicrobatch).build();
 }
 
 std::vector<std::pair<std::string, RandomKey>> initKeys(
@@ -200,9 +204,61 @@ std::vector<std::pair<std::string, RandomKey>> initKeys(
 
 const char* optimizerName(const Optimizer& optimizer)
 {
+    if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer); adam != nullptr && adam->isAdamW)
+        return "adamw";
     constexpr std::array kNames = {"sgd", "adam", "none"};
     static_assert(kNames.size() == std::variant_size_v<Optimizer>);
     return kNames[optimizer.index()];
+}
+
+const UpdateChoices* updateChoices(const Optimizer& optimizer)
+{
+    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer))
+        return &sgd->update;
+    const auto* adam = std::get_if<AdamOptimizer>(&optimizer);
+    return adam != nullptr ? &adam->update : nullptr;
+}
+
+UpdateChoices* updateChoices(Optimizer& optimizer)
+{
+    return const_cast<UpdateChoices*>(updateChoices(std::as_const(optimizer)));
+}
+
+double learningRateAt(const Optimizer& optimizer, std::int64_t step)
+{
+    const UpdateChoices* update = updateChoices(optimizer);
+    if (update == nullptr)
+        return 0.0;
+    const auto* sgd = std::get_if<SgdOptimizer>(&optimizer);
+    const double peak = sgd != nullptr ? sgd->learningRate : std::get<AdamOptimizer>(optimizer).learningRate;
+    const LearningRateSchedule& schedule = update->schedule;
+    if (step < schedule.warmupSteps)
+        return peak * static_cast<double>(step) / static_cast<double>(schedule.warmupSteps);
+    const double span = static_cast<double>(std::max<std::int64_t>(1, schedule.decaySteps - schedule.warmupSteps));
+    const double done = std::min(static_cast<double>(step - schedule.warmupSteps) / span, 1.0);
+    switch (schedule.kind) {
+    case LearningRateSchedule::Kind::Constant:
+        break;
+    case LearningRateSchedule::Kind::Linear:
+        return peak + (schedule.finalRate - peak) * done;
+    case LearningRateSchedule::Kind::Cosine:
+        return schedule.finalRate + (peak - schedule.finalRate) * 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+    }
+    return peak;
+}
+
+bool countsSteps(const Optimizer& optimizer)
+{
+    const UpdateChoices* update = updateChoices(optimizer);
+    return std::holds_alternative<AdamOptimizer>(optimizer) || (update != nullptr && !update->schedule.isPlain());
+}
+
+std::size_t momentsOf(const Optimizer& optimizer)
+{
+    if (std::holds_alternative<AdamOptimizer>(optimizer))
+        return 2;
+    const auto* sgd = std::get_if<SgdOptimizer>(&optimizer);
+    return sgd != nullptr && sgd->momentum != 0.0 ? 1 : 0;
 }
 
 std::vector<std::string> parameterNames(const MlpModel& model)

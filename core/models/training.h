@@ -34,9 +34,35 @@ struct MlpModel {
     friend bool operator==(const MlpModel&, const MlpModel&) = default;
 };
 
+/// How the learning rate goes over the steps t = 0, 1, ..: up from 0 to the peak P in `warmupSteps` steps W (rate P t / W), then down to the final rate
+/// F at step `decaySteps` T, the warm-up counted in, where it stays. With s = min((t - W) / (T - W), 1): linear P + (F - P) s, cosine
+/// F + (P - F) (1 + cos(pi s)) / 2. Source: optax, optax/schedules/_schedule.py (warmup_cosine_decay_schedule, linear_schedule).
+struct LearningRateSchedule {
+    enum class Kind : std::uint8_t { Constant, Linear, Cosine };
+    Kind kind = Kind::Constant;
+    std::int64_t warmupSteps = 0; ///< >= 0
+    std::int64_t decaySteps = 0; ///< > warmupSteps; 0, of a study only: all steps of the training
+    double finalRate = 0.0; ///< >= 0; of a constant one without meaning
+
+    bool isPlain() const { return kind == Kind::Constant && warmupSteps == 0; }
+    friend bool operator==(const LearningRateSchedule&, const LearningRateSchedule&) = default;
+};
+
+/// What all optimisers may have.
+struct UpdateChoices {
+    /// Decoupled: besides its step a parameter p loses rate * weightDecay * p (Loshchilov and Hutter, "Decoupled Weight Decay
+    /// Regularization", ICLR 2019). All parameters decay, biases too, as in optax and PyTorch.
+    double weightDecay = 0.0;
+    double clipNorm = 0.0; ///< gradients of a larger global norm are scaled down to it, as by optax.clip_by_global_norm; 0: never
+    LearningRateSchedule schedule = {};
+
+    friend bool operator==(const UpdateChoices&, const UpdateChoices&) = default;
+};
+
 struct SgdOptimizer {
     double learningRate = 0.01;
     double momentum = 0.0;
+    UpdateChoices update = {};
 
     friend bool operator==(const SgdOptimizer&, const SgdOptimizer&) = default;
 };
@@ -45,6 +71,17 @@ struct AdamOptimizer {
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
+    UpdateChoices update = {};
+    bool isAdamW = false; ///< of its name only: Adam has no weight decay
+
+    /// AdamW with the weight decay that optax gives it.
+    static AdamOptimizer adamW()
+    {
+        AdamOptimizer optimizer;
+        optimizer.update.weightDecay = 1e-4;
+        optimizer.isAdamW = true;
+        return optimizer;
+    }
 
     friend bool operator==(const AdamOptimizer&, const AdamOptimizer&) = default;
 };
@@ -54,11 +91,25 @@ struct NoOptimizer {
 };
 using Optimizer = std::variant<SgdOptimizer, AdamOptimizer, NoOptimizer>;
 
-/// "sgd", "adam" or "none", as a study names it.
+/// "sgd", "adam", "adamw" or "none", as a study names it.
 const char* optimizerName(const Optimizer& optimizer);
+
+/// Null for NoOptimizer.
+const UpdateChoices* updateChoices(const Optimizer& optimizer);
+UpdateChoices* updateChoices(Optimizer& optimizer);
+
+/// The learning rate of step 0, 1, ..; 0 for NoOptimizer. Precondition: step >= 0.
+double learningRateAt(const Optimizer& optimizer, std::int64_t step);
+
+/// True when the step's number is one of the states ("opt.step"): Adam needs it, and every learning rate that changes.
+bool countsSteps(const Optimizer& optimizer);
+/// How many states of its shape each parameter has: SGD 0, with momentum 1 ("opt.m."), Adam 2 ("opt.m.", "opt.v.").
+std::size_t momentsOf(const Optimizer& optimizer);
 
 struct TrainingOptions {
     std::int64_t batch = 1;
+    std::int64_t microbatches = 1; ///< parts of the batch whose gradients are added up before the update; they divide the batch
+    bool gradientNorm = false; ///< "step" also gives "grad_norm", the gradients' norm before clipping
     DType parameterType = DType::F32;
     DType matmulType = DType::F32; ///< operands of products are rounded to this
     DType activationType = DType::F32; ///< of transformers; an MLP's activations have the parameter type
@@ -76,19 +127,24 @@ struct TrainingOptions {
 /// - "step": (parameters.., optimiser states.., x, y) -> new parameters.., new optimiser states.., loss, accuracy
 ///   (phases Forward, Backward, Update, Metrics), each new parameter and state donated into its old one
 /// - "evaluate": (parameters.., x, y) -> loss, accuracy, predictions
+/// With microbatches a step is a loop over them: microbatch i of m has the rows i, i + m, i + 2 m, .. (so that a batch split over devices
+/// stays where it is), and gradients, in f32 at least, are added up as partial sums: they are reduced once, behind the loop, unless a
+/// spec on `grad.*` or on the parameter splits the accumulated gradient. "loss" and its derivatives are then of one microbatch; "evaluate"
+/// loops too. Constraints on activations are of a microbatch.
 /// Names: "layers.i.w" [in, out], "layers.i.b" [out], "x" [batch, in], "y" [batch, out], "act.layers.i" (output of layer i after
 /// bias, before the activation), "act.layers.i.activated", "grad.NAME", "new.NAME" (the updated parameter or state), "opt.m.NAME",
-/// "opt.v.NAME", "opt.step" (Adam's count, f32), "loss", "accuracy".
+/// "opt.v.NAME", "opt.step" (the steps done, f32), "loss", "accuracy", "grad_norm", "learning_rate" (where it changes).
 /// Parameter, gradient, moments and updated parameter and moments form a sharding group in "step".
 /// With NoOptimizer "step" gives the gradients in place of new parameters.
 ///
 /// Parameters, moments, x, y and activations have the parameter type; products accumulate in f32 at least, and loss and accuracy are
 /// computed in f32 at least. SGD: m' = momentum m + g, p' = p - rate m' (without momentum: g for m'). Adam: Kingma and Ba, "Adam",
-/// ICLR 2015, algorithm 1. Accuracy is the fraction of rows whose prediction at the label (the place of y's largest value) is the
+/// ICLR 2015, algorithm 1. Clipping by the norm g comes first, gradients g' = g min(1, clipNorm / |g|), where |g| is over all parameters.
+/// Accuracy is the fraction of rows whose prediction at the label (the place of y's largest value) is the
 /// largest of the row; a tie for the largest counts as right.
 ///
 /// Problems: MW1312 a constraint names no activation of the model, MW1308 a constraint whose rank is not 2. Preconditions (the study
-/// reader reports them): at least two layer sizes, all >= 1, batch >= 1, a floating parameter type.
+/// reader reports them): at least two layer sizes, all >= 1, batch >= 1, microbatches >= 1 that divide it, a floating parameter type.
 Result<Program> buildMlpTraining(const MlpModel& model, const TrainingOptions& options);
 
 /// The keys that "init" takes, in the order of its arguments, drawn from one key as JAX's MLP examples draw them:

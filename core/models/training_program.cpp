@@ -4,7 +4,11 @@
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <numbers>
 #include <numeric>
 
 namespace meshwright {
@@ -19,18 +23,80 @@ std::vector<std::string> namesOf(std::span<const ModelParameter> parameters)
     return names;
 }
 
+/// The learning rate of a schedule that is not plain, at step `step` (f32), as learningRateAt has it.
+ValueId scheduledRate(Builder& builder, const Optimizer& optimizer, double peak, ValueId step)
+{
+    const LearningRateSchedule& schedule = updateChoices(optimizer)->schedule;
+    const auto scalar = [&](double value) { return builder.splat({DType::F32, {}}, value); };
+    const auto plus = [&](ValueId a, ValueId b) { return builder.binary(OpKind::Add, a, b); };
+    const auto times = [&](ValueId a, ValueId b) { return builder.binary(OpKind::Multiply, a, b); };
+    const auto warmup = static_cast<double>(schedule.warmupSteps);
+    ValueId rate = scalar(peak);
+    if (schedule.kind != LearningRateSchedule::Kind::Constant) {
+        const auto span = static_cast<double>(std::max<std::int64_t>(1, schedule.decaySteps - schedule.warmupSteps));
+        const ValueId passed = builder.binary(OpKind::Subtract, step, scalar(warmup));
+        const ValueId done = builder.binary(OpKind::Minimum, builder.binary(OpKind::Divide, passed, scalar(span)), scalar(1.0));
+        if (schedule.kind == LearningRateSchedule::Kind::Linear) {
+            rate = plus(rate, times(scalar(schedule.finalRate - peak), done));
+        } else {
+            const ValueId cosine = builder.unary(OpKind::Cosine, times(scalar(std::numbers::pi), done));
+            rate = plus(scalar(schedule.finalRate), times(scalar(0.5 * (peak - schedule.finalRate)), plus(scalar(1.0), cosine)));
+        }
+    }
+    if (schedule.warmupSteps > 0)
+        rate = builder.select(
+            builder.compare(CompareDirection::Less, step, scalar(warmup)), times(scalar(peak / warmup), step), rate);
+    return builder.named(rate, "learning_rate");
+}
+
+/// The norm of all gradients together, a scalar of this type. Gradients of one rank stand side by side, so that partial sums over the same
+/// axes are reduced together.
+ValueId globalNorm(Builder& builder, std::vector<ValueId> gradients, DType type)
+{
+    std::stable_sort(gradients.begin(), gradients.end(),
+        [&](ValueId a, ValueId b) { return builder.type(a).shape.size() > builder.type(b).shape.size(); });
+    ValueId sum;
+    for (const ValueId gradient : gradients) {
+        const ValueId wide = builder.convert(gradient, type);
+        std::vector<std::size_t> dims(builder.type(wide).shape.size());
+        std::iota(dims.begin(), dims.end(), std::size_t{0});
+        ValueId squares = builder.binary(OpKind::Multiply, wide, wide);
+        if (!dims.empty())
+            squares = builder.reduce(ReduceKind::Sum, squares, dims);
+        sum = sum.valid() ? builder.binary(OpKind::Add, sum, squares) : squares;
+    }
+    const ValueId norm = builder.named(builder.unary(OpKind::Sqrt, sum), "grad_norm");
+    builder.function()[norm].role = Role::Metric;
+    return norm;
+}
+
 /// Adds the update of one optimiser to a step function, tensor by tensor.
 class Update {
 public:
-    Update(Builder& builder, const Optimizer& optimizer, ValueId oldStep)
+    /// `oldStep` and `norm` are read where the optimiser counts steps and clips.
+    Update(Builder& builder, const Optimizer& optimizer, ValueId oldStep, ValueId norm)
         : m_b(builder)
         , m_optimizer(optimizer)
+        , m_choices(*updateChoices(optimizer))
     {
-        if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer)) {
-            // p - rate m^ / (sqrt(v^) + eps) with m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t): the scalars once for all tensors.
+        const auto* adam = std::get_if<AdamOptimizer>(&optimizer);
+        m_peak = adam != nullptr ? adam->learningRate : std::get<SgdOptimizer>(optimizer).learningRate;
+        if (countsSteps(optimizer))
             newStep = m_b.binary(OpKind::Add, oldStep, scalar(1.0));
-            m_rate = m_b.binary(OpKind::Divide, scalar(adam->learningRate), bias(adam->beta1));
+        if (!m_choices.schedule.isPlain())
+            m_rate = scheduledRate(m_b, optimizer, m_peak, oldStep);
+        if (adam != nullptr) {
+            // p - rate m^ / (sqrt(v^) + eps) with m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t): the scalars once for all tensors.
+            m_firstRate = m_b.binary(OpKind::Divide, m_rate.valid() ? m_rate : scalar(m_peak), bias(adam->beta1));
             m_secondBias = m_b.binary(OpKind::Divide, scalar(1.0), bias(adam->beta2));
+        }
+        if (m_choices.weightDecay != 0.0 && m_rate.valid())
+            m_kept
+                = m_b.binary(OpKind::Subtract, scalar(1.0), m_b.binary(OpKind::Multiply, m_rate, scalar(m_choices.weightDecay)));
+        if (m_choices.clipNorm > 0.0) {
+            const ValueId most = m_b.splat(TensorType(m_b.type(norm)), m_choices.clipNorm);
+            m_clip = m_b.select(m_b.compare(CompareDirection::Less, norm, most), m_b.splat(TensorType(m_b.type(norm)), 1.0),
+                m_b.binary(OpKind::Divide, most, norm));
         }
     }
 
@@ -38,20 +104,22 @@ public:
     ValueId operator()(ValueId parameter, ValueId gradient, ValueId& first, ValueId& second)
     {
         m_type = m_b.type(parameter);
-        if (const auto* sgd = std::get_if<SgdOptimizer>(&m_optimizer)) {
+        if (m_clip.valid())
+            gradient = times(gradient, spread(m_clip));
+        if (std::holds_alternative<SgdOptimizer>(m_optimizer)) {
             if (first.valid())
-                gradient = first = plus(times(splat(sgd->momentum), first), gradient);
-            return m_b.binary(OpKind::Subtract, parameter, times(splat(sgd->learningRate), gradient));
+                gradient = first = plus(times(splat(std::get<SgdOptimizer>(m_optimizer).momentum), first), gradient);
+            return m_b.binary(OpKind::Subtract, kept(parameter), times(spreadRate(), gradient));
         }
         const AdamOptimizer& adam = std::get<AdamOptimizer>(m_optimizer);
         first = plus(times(splat(adam.beta1), first), times(splat(1.0 - adam.beta1), gradient));
         second = plus(times(splat(adam.beta2), second), times(splat(1.0 - adam.beta2), times(gradient, gradient)));
         const ValueId root = m_b.unary(OpKind::Sqrt, times(second, spread(m_secondBias)));
         const ValueId direction = m_b.binary(OpKind::Divide, first, plus(root, splat(adam.epsilon)));
-        return m_b.binary(OpKind::Subtract, parameter, times(spread(m_rate), direction));
+        return m_b.binary(OpKind::Subtract, kept(parameter), times(spread(m_firstRate), direction));
     }
 
-    ValueId newStep; ///< Adam's count; invalid for others
+    ValueId newStep; ///< the count of steps; invalid where there is none
 
 private:
     ValueId scalar(double value) { return m_b.splat({DType::F32, {}}, value); }
@@ -59,6 +127,14 @@ private:
     {
         return m_b.binary(OpKind::Subtract, scalar(1.0), m_b.binary(OpKind::Power, scalar(beta), newStep));
     }
+    /// What weight decay leaves of a parameter.
+    ValueId kept(ValueId parameter)
+    {
+        if (m_choices.weightDecay == 0.0)
+            return parameter;
+        return times(m_kept.valid() ? spread(m_kept) : splat(1.0 - m_peak * m_choices.weightDecay), parameter);
+    }
+    ValueId spreadRate() { return m_rate.valid() ? spread(m_rate) : splat(m_peak); }
     ValueId splat(double value) { return m_b.splat(m_type, value); }
     ValueId spread(ValueId value) { return m_b.broadcastScalar(m_b.convert(value, m_type.dtype), m_type.shape); }
     ValueId plus(ValueId a, ValueId b) { return m_b.binary(OpKind::Add, a, b); }
@@ -66,19 +142,24 @@ private:
 
     Builder& m_b;
     const Optimizer& m_optimizer;
+    const UpdateChoices& m_choices;
+    double m_peak = 0.0; ///< the learning rate as it is written
     TensorType m_type;
-    ValueId m_rate;
+    ValueId m_rate; ///< of a rate that changes
+    ValueId m_firstRate; ///< Adam's, for its first moment
     ValueId m_secondBias;
+    ValueId m_kept; ///< of weight decay under a rate that changes
+    ValueId m_clip; ///< the factor for all gradients
 };
 
 class TrainingFunctions {
 public:
-    TrainingFunctions(const TrainedModel& model, const Optimizer& optimizer, bool partitionableRandom)
+    TrainingFunctions(const TrainedModel& model, const TrainingOptions& options)
         : m_model(model)
-        , m_optimizer(optimizer)
-        , m_partitionableRandom(partitionableRandom)
+        , m_options(options)
+        , m_optimizer(options.optimizer)
         , m_names(namesOf(model.parameters))
-        , m_stateNames(optimizerStateNames(m_names, optimizer))
+        , m_stateNames(optimizerStateNames(m_names, options.optimizer))
     {
     }
 
@@ -107,15 +188,37 @@ private:
         return m_model.parameters[state % m_model.parameters.size()].type;
     }
 
+    /// What one batch gives.
+    struct Outcome {
+        ValueId loss;
+        ValueId accuracy; ///< invalid: to be made of the predictions, behind the update
+        ValueId predictions;
+        std::vector<ValueId> gradients; ///< of "step"
+        ValueId shown; ///< of "evaluate"
+    };
+    using OfMicrobatch = std::function<Outcome(Builder&, const std::vector<ValueId>& parameters, ValueId x, ValueId y)>;
+
+    TensorType batchType(TensorType type) const
+    {
+        type.shape.front() *= m_options.microbatches;
+        return type;
+    }
+
     Function initFunction() const;
     Function stepFunction(const Differentiated& derivative) const;
+    Outcome derived(
+        Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const;
+    Outcome evaluated(Builder& builder, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const;
+    Outcome overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters, ValueId x, ValueId y, bool withGradients,
+        const OfMicrobatch& once) const;
+    ValueId microbatchesOf(Builder& builder, ValueId batch) const;
     void addUpdates(Builder& builder, const std::vector<ValueId>& parameters, const std::vector<ValueId>& states,
-        const std::vector<ValueId>& gradients, std::vector<ValueId>& results) const;
+        const std::vector<ValueId>& gradients, ValueId norm, std::vector<ValueId>& results) const;
     Function evaluateFunction() const;
 
     const TrainedModel& m_model;
+    const TrainingOptions& m_options;
     const Optimizer& m_optimizer;
-    bool m_partitionableRandom;
     std::vector<std::string> m_names;
     std::vector<std::string> m_stateNames;
 };
@@ -135,7 +238,7 @@ Function TrainingFunctions::initFunction() const
     for (std::size_t i = 0; i < m_model.parameters.size(); ++i) {
         const ModelParameter& parameter = m_model.parameters[i];
         results.push_back(builder.named(
-            initialized(builder, parameter.initializer, keys[i], parameter.type, parameter.fanIn, m_partitionableRandom),
+            initialized(builder, parameter.initializer, keys[i], parameter.type, parameter.fanIn, m_options.partitionableRandom),
             parameter.name));
         init[results.back()].role = Role::Parameter;
     }
@@ -149,6 +252,122 @@ Function TrainingFunctions::initFunction() const
     return init;
 }
 
+/// Loss, accuracy and gradients of one microbatch; of several, each gradient's share of the mean over all.
+TrainingFunctions::Outcome TrainingFunctions::derived(
+    Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const
+{
+    std::vector<ValueId> operands = parameters;
+    operands.insert(operands.end(), {x, y});
+    const std::vector<ValueId> forward = inlineCall(builder, derivative.forward, operands);
+    builder.setPhase(Phase::Backward);
+    std::vector<ValueId> backwardOperands(forward.begin() + 2, forward.end());
+    backwardOperands.push_back(builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches)));
+    Outcome outcome;
+    outcome.gradients = inlineCall(builder, derivative.backward, backwardOperands);
+    outcome.loss = forward[0];
+    outcome.predictions = forward[1];
+    if (m_options.microbatches > 1) {
+        builder.setPhase(Phase::Metrics);
+        outcome.accuracy = m_model.accuracy(builder, forward[1], y);
+    }
+    return outcome;
+}
+
+TrainingFunctions::Outcome TrainingFunctions::evaluated(
+    Builder& builder, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const
+{
+    std::vector<ValueId> operands = parameters;
+    operands.insert(operands.end(), {x, y});
+    const std::vector<ValueId> forward = inlineCall(builder, m_model.loss, operands);
+    builder.setPhase(Phase::Metrics);
+    Outcome outcome;
+    outcome.loss = forward[0];
+    outcome.accuracy = m_model.accuracy(builder, forward[1], y);
+    outcome.shown = m_model.shown ? m_model.shown(builder, forward[1]) : forward[1];
+    return outcome;
+}
+
+/// [batch, ..] -> [microbatches, batch / microbatches, ..], where microbatch i has the rows i, i + microbatches, ..: every device that has
+/// a stretch of the batch has a stretch of each microbatch.
+ValueId TrainingFunctions::microbatchesOf(Builder& builder, ValueId batch) const
+{
+    Shape shape = builder.type(batch).shape;
+    shape.front() /= m_options.microbatches;
+    shape.insert(shape.begin() + 1, m_options.microbatches);
+    std::vector<std::size_t> swapped(shape.size());
+    std::iota(swapped.begin(), swapped.end(), std::size_t{0});
+    std::swap(swapped[0], swapped[1]);
+    return builder.transpose(builder.reshape(batch, std::move(shape)), std::move(swapped));
+}
+
+/// A loop over the microbatches that adds up what `once` gives for each. Its sums of gradients only ever grow by what is added to them, so
+/// partition.h leaves them partial until the loop is over.
+TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters,
+    ValueId x, ValueId y, bool withGradients, const OfMicrobatch& once) const
+{
+    if (m_options.microbatches == 1)
+        return once(builder, parameters, x, y);
+    Function& function = builder.function();
+    const Phase phase = withGradients ? Phase::Backward : Phase::Forward;
+    builder.setPhase(Phase::Forward);
+    std::vector<ValueId> operands;
+    for (std::size_t i = 0; i < (withGradients ? parameters.size() : 0); ++i)
+        operands.push_back(builder.splat({m_model.lossType, m_model.parameters[i].type.shape}, 0.0));
+    operands.insert(operands.end(), 2, builder.splat({m_model.lossType, {}}, 0.0)); // loss, accuracy
+    const std::size_t carries = operands.size();
+    operands.insert(operands.end(), {microbatchesOf(builder, x), microbatchesOf(builder, y)});
+    operands.insert(operands.end(), parameters.begin(), parameters.end());
+    builder.setPhase(phase);
+    const OpId loop = builder.beginRepeat({m_options.microbatches, carries, 2, false}, std::move(operands));
+    const std::vector<ValueId> inside = function[builder.block()].arguments;
+    const auto firstParameter = inside.begin() + static_cast<std::ptrdiff_t>(carries) + 2;
+    const Outcome one = once(builder, {firstParameter, inside.end()}, inside[carries], inside[carries + 1]);
+    std::vector<ValueId> next;
+    for (std::size_t i = 0; i < one.gradients.size(); ++i) {
+        builder.setPhase(Phase::Backward);
+        builder.named(one.gradients[i], fmt::format("grad.{}.microbatch", m_names[i]));
+        function[inside[i]].role = Role::Gradient;
+        next.push_back(builder.binary(OpKind::Add, inside[i], builder.convert(one.gradients[i], m_model.lossType)));
+        function[next.back()].role = Role::Gradient;
+    }
+    builder.setPhase(Phase::Metrics);
+    builder.named(one.loss, "loss.microbatch");
+    builder.named(one.accuracy, "accuracy.microbatch");
+    next.push_back(builder.binary(OpKind::Add, inside[carries - 2], one.loss));
+    next.push_back(builder.binary(OpKind::Add, inside[carries - 1], one.accuracy));
+    if (one.shown.valid())
+        next.push_back(one.shown);
+    builder.setResults(std::move(next));
+    const std::vector<ValueId> sums = builder.endRepeat(loop);
+
+    Outcome outcome;
+    builder.setPhase(phase);
+    for (std::size_t i = 0; i < one.gradients.size(); ++i) {
+        const ValueId gradient = builder.convert(sums[i], m_model.parameters[i].type.dtype);
+        outcome.gradients.push_back(builder.named(gradient, "grad." + m_names[i]));
+        function[sums[i]].role = function[gradient].role = Role::Gradient;
+    }
+    builder.setPhase(Phase::Metrics);
+    const auto mean = [&](ValueId sum, const char* nameOfSum, const char* name) {
+        builder.named(sum, nameOfSum);
+        const ValueId share = builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches));
+        const ValueId value = builder.named(builder.binary(OpKind::Multiply, sum, share), name);
+        function[value].role = Role::Metric;
+        return value;
+    };
+    outcome.loss = mean(sums[carries - 2], "loss.sum", "loss");
+    outcome.accuracy = mean(sums[carries - 1], "accuracy.sum", "accuracy");
+    if (one.shown.valid()) {
+        Shape shape = builder.type(one.shown).shape;
+        std::vector<std::size_t> swapped(shape.size() + 1);
+        std::iota(swapped.begin(), swapped.end(), std::size_t{0});
+        std::swap(swapped[0], swapped[1]);
+        shape.front() *= m_options.microbatches;
+        outcome.shown = builder.reshape(builder.transpose(sums[carries], std::move(swapped)), std::move(shape));
+    }
+    return outcome;
+}
+
 Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
 {
     Function step;
@@ -158,19 +377,21 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
     std::vector<ValueId> states;
     for (std::size_t i = 0; i < m_stateNames.size(); ++i)
         states.push_back(builder.argument(stateType(i), m_stateNames[i], Role::OptimizerState));
-    const auto [x, y] = batchArguments(builder, m_model.x, m_model.y);
+    const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
+    const Outcome outcome = overMicrobatches(
+        builder, parameters, x, y, true, [&](Builder& b, const std::vector<ValueId>& own, ValueId rows, ValueId targets) {
+            return derived(b, derivative, own, rows, targets);
+        });
+    const std::vector<ValueId>& gradients = outcome.gradients;
 
-    std::vector<ValueId> operands = parameters;
-    operands.insert(operands.end(), {x, y});
-    const std::vector<ValueId> forward = inlineCall(builder, derivative.forward, operands);
-    builder.setPhase(Phase::Backward);
-    std::vector<ValueId> backwardOperands(forward.begin() + 2, forward.end());
-    backwardOperands.push_back(builder.splat({m_model.lossType, {}}, 1.0));
-    const std::vector<ValueId> gradients = inlineCall(builder, derivative.backward, backwardOperands);
+    const UpdateChoices* choices = updateChoices(m_optimizer);
+    const bool clips = choices != nullptr && choices->clipNorm > 0.0;
+    builder.setPhase(clips ? Phase::Update : Phase::Metrics);
+    const ValueId norm = clips || m_options.gradientNorm ? globalNorm(builder, gradients, m_model.lossType) : ValueId{};
 
     std::vector<ValueId> results;
     std::vector<std::string> names;
-    if (std::holds_alternative<NoOptimizer>(m_optimizer)) {
+    if (choices == nullptr) {
         results = gradients;
         for (const std::string& name : m_names)
             names.push_back("grad." + name);
@@ -178,7 +399,7 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
             step.shardingGroups.push_back({parameters[i], gradients[i]});
     } else {
         builder.setPhase(Phase::Update);
-        addUpdates(builder, parameters, states, gradients, results);
+        addUpdates(builder, parameters, states, gradients, norm, results);
         for (const auto* list : {&m_names, &m_stateNames}) {
             for (const std::string& name : *list)
                 names.push_back("new." + name);
@@ -187,22 +408,25 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
             step.donations.push_back({i, i});
     }
     builder.setPhase(Phase::Metrics);
-    results.push_back(forward[0]);
-    results.push_back(m_model.accuracy(builder, forward[1], y));
+    results.push_back(outcome.loss);
+    results.push_back(outcome.accuracy.valid() ? outcome.accuracy : m_model.accuracy(builder, outcome.predictions, y));
     names.insert(names.end(), {"loss", "accuracy"});
+    if (m_options.gradientNorm) {
+        results.push_back(norm);
+        names.emplace_back("grad_norm");
+    }
     builder.setResults(std::move(results), std::move(names));
     return step;
 }
 
 /// Appends the new parameters, then the new states, to `results`.
 void TrainingFunctions::addUpdates(Builder& builder, const std::vector<ValueId>& parameters, const std::vector<ValueId>& states,
-    const std::vector<ValueId>& gradients, std::vector<ValueId>& results) const
+    const std::vector<ValueId>& gradients, ValueId norm, std::vector<ValueId>& results) const
 {
     Function& step = builder.function();
-    const bool hasCount = !m_stateNames.empty() && m_stateNames.back() == "opt.step";
-    Update update(builder, m_optimizer, hasCount ? states.back() : ValueId{});
+    Update update(builder, m_optimizer, countsSteps(m_optimizer) ? states.back() : ValueId{}, norm);
     std::vector<ValueId> newStates = states;
-    const std::size_t moments = states.size() / parameters.size(); // 0, 1 or 2
+    const std::size_t moments = momentsOf(m_optimizer);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         std::vector<ValueId> group = {parameters[i], gradients[i]};
         ValueId none;
@@ -231,14 +455,13 @@ Function TrainingFunctions::evaluateFunction() const
     Function evaluate;
     evaluate.name = "evaluate";
     Builder builder(evaluate);
-    std::vector<ValueId> operands = parameterArguments(builder, m_model.parameters);
-    const auto [x, y] = batchArguments(builder, m_model.x, m_model.y);
-    operands.insert(operands.end(), {x, y});
-    const std::vector<ValueId> forward = inlineCall(builder, m_model.loss, operands);
-    builder.setPhase(Phase::Metrics);
-    const ValueId right = m_model.accuracy(builder, forward[1], y);
-    const ValueId shown = m_model.shown ? m_model.shown(builder, forward[1]) : forward[1];
-    builder.setResults({forward[0], right, shown}, {"loss", "accuracy", "predictions"});
+    const std::vector<ValueId> parameters = parameterArguments(builder, m_model.parameters);
+    const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
+    const Outcome outcome = overMicrobatches(
+        builder, parameters, x, y, false, [&](Builder& b, const std::vector<ValueId>& own, ValueId rows, ValueId targets) {
+            return evaluated(b, own, rows, targets);
+        });
+    builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});
     return evaluate;
 }
 
@@ -260,20 +483,22 @@ std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x
 
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer)
 {
-    std::vector<std::string> prefixes;
-    const bool isAdam = std::holds_alternative<AdamOptimizer>(optimizer);
-    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer); isAdam || (sgd != nullptr && sgd->momentum != 0.0))
-        prefixes.emplace_back("opt.m.");
-    if (isAdam)
-        prefixes.emplace_back("opt.v.");
+    constexpr std::array kPrefixes = {"opt.m.", "opt.v."};
     std::vector<std::string> names;
-    for (const std::string& prefix : prefixes) {
+    for (std::size_t moment = 0; moment < momentsOf(optimizer); ++moment) {
         for (const std::string& name : parameters)
-            names.push_back(prefix + name);
+            names.push_back(kPrefixes[moment] + name);
     }
-    if (isAdam)
+    if (countsSteps(optimizer))
         names.emplace_back("opt.step");
     return names;
+}
+
+TrainingOptions microbatchOptions(TrainingOptions options)
+{
+    assert(options.microbatches >= 1 && options.batch % options.microbatches == 0);
+    options.batch /= options.microbatches;
+    return options;
 }
 
 ValueId logSoftmax(Builder& builder, ValueId values)
@@ -288,9 +513,9 @@ ValueId logSoftmax(Builder& builder, ValueId values)
     return builder.binary(OpKind::Subtract, shifted, builder.broadcast(builder.unary(OpKind::Log, sum), shape, rows));
 }
 
-Result<Program> trainingProgram(const TrainedModel& model, const Optimizer& optimizer, bool partitionableRandom)
+Result<Program> trainingProgram(const TrainedModel& model, const TrainingOptions& options)
 {
-    return TrainingFunctions(model, optimizer, partitionableRandom).build();
+    return TrainingFunctions(model, options).build();
 }
 
 } // namespace meshwright

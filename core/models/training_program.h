@@ -22,9 +22,9 @@ struct ModelParameter {
 /// What a model adds to the functions that all trainings have.
 struct TrainedModel {
     std::vector<ModelParameter> parameters;
-    TensorType x;
+    TensorType x; ///< of a microbatch
     TensorType y;
-    Function loss; ///< "loss": (parameters.., x, y) -> loss, predictions
+    Function loss; ///< "loss": (parameters.., x, y) -> loss, predictions; the loss is a mean over the microbatch
     DType lossType = DType::F32;
     std::function<ValueId(Builder&, ValueId predictions, ValueId y)> accuracy; ///< a scalar of the loss' type
     std::function<ValueId(Builder&, ValueId predictions)> shown; ///< what "evaluate" gives of the predictions; none: all
@@ -44,8 +44,11 @@ std::vector<std::string> optimizerStateNames(std::span<const std::string> parame
 /// does; and as floor is flat, no gradient flows through the shift (in exact arithmetic it has none).
 ValueId logSoftmax(Builder& builder, ValueId values);
 
+/// The options for the functions of one microbatch: its rows are the batch.
+TrainingOptions microbatchOptions(TrainingOptions options);
+
 /// The functions "init", "loss", "loss.fwd", "loss.bwd", "step" and "evaluate" of a training, as training.h describes them.
-/// Problems: those of `differentiate`.
-Result<Program> trainingProgram(const TrainedModel& model, const Optimizer& optimizer, bool partitionableRandom);
+/// Of the options only the optimiser, microbatches, gradientNorm and partitionableRandom are read. Problems: those of `differentiate`.
+Result<Program> trainingProgram(const TrainedModel& model, const TrainingOptions& options);
 
 } // namespace meshwright

@@ -179,7 +179,7 @@ public:
             trained.shown = [this](Builder& builder, ValueId logits) { return lastPosition(builder, logits); };
         if (m_model.recompute != Recompute::None)
             trained.again = [this, &trained](OpId op) { return isAgain(trained.loss, op); };
-        return trainingProgram(trained, m_options.optimizer, m_options.partitionableRandom);
+        return trainingProgram(trained, m_options);
     }
 
 private:
@@ -844,7 +844,8 @@ Result<Program> buildTransformerTraining(const TransformerModel& model, const Tr
 {
     assert(buildProblems(model).empty() && options.batch >= 1 && isFloating(options.parameterType)
         && isFloating(options.activationType));
-    return TransformerTraining(model, options).build();
+    const TrainingOptions ofMicrobatch = microbatchOptions(options);
+    return TransformerTraining(model, ofMicrobatch).build();
 }
 
 std::vector<std::pair<std::string, RandomKey>> initKeys(

@@ -48,6 +48,7 @@ public:
         , m_versions(source.values.size())
         , m_uses(useCounts(source))
         , m_accumulates(source.values.size(), false)
+        , m_sinks(source.values.size(), false)
     {
         m_device.function.name = source.name;
         if (options.report != nullptr) {
@@ -131,12 +132,16 @@ private:
 
     const Version* partialVersion(ValueId value) const;
     bool keepPartial(const Op& op);
+    bool sinkReduction(const Op& op);
     bool emitPartialSum(const Op& op);
 
     // ---- loops
 
     bool isZero(ValueId value) const;
     bool onlyAccumulates(const Op& repeat, std::size_t carry) const;
+    bool isConstantEverywhere(ValueId value) const;
+    std::optional<std::size_t> linearOperand(const Op& op) const;
+    void markSinks(const Op& repeat, std::size_t carry);
     static TensorSharding stackedLayout(const TensorSharding& slice);
     void partitionRepeat(const Op& op);
 
@@ -152,6 +157,7 @@ private:
     std::vector<std::size_t> m_uses;
     std::vector<std::vector<const ShardingReason*>> m_reasons; ///< by value of the source, as they came; empty without a report
     std::vector<bool> m_accumulates; ///< by value of the source: carries that may stay partial
+    std::vector<bool> m_sinks; ///< by value of the source: scaled or converted on the way to such a carry, before its sum is made
     /// The manual computations around the ops at work.
     struct Manual {
         std::int32_t mesh = -1; ///< none

@@ -192,6 +192,44 @@ bool Partitioner::onlyAccumulates(const Op& repeat, std::size_t carry) const
     return std::find(operands.begin(), operands.end(), argument) != operands.end();
 }
 
+bool Partitioner::isConstantEverywhere(ValueId value) const
+{
+    OpId producer = m_source[value].producer;
+    if (producer.valid() && m_source[producer].kind == OpKind::BroadcastInDim && isBroadcastScalar(value))
+        producer = m_source[m_source[producer].operands.front()].producer;
+    return producer.valid() && m_source[producer].kind == OpKind::Constant
+        && m_source[producer].as<ConstantAttributes>().data.isSplat();
+}
+
+/// The operand in which an op is linear, when everything else of it is constant: scaling, and another floating type.
+std::optional<std::size_t> Partitioner::linearOperand(const Op& op) const
+{
+    if (op.kind == OpKind::Convert && isFloating(m_source[op.operands.front()].type.dtype)
+        && isFloating(m_source[op.results.front()].type.dtype))
+        return 0;
+    if ((op.kind == OpKind::Multiply || op.kind == OpKind::Divide) && isConstantEverywhere(op.operands[1]))
+        return 0;
+    if (op.kind == OpKind::Multiply && isConstantEverywhere(op.operands[0]))
+        return 1;
+    return std::nullopt;
+}
+
+/// Marks what may stay a partial sum on its way to an accumulating carry.
+void Partitioner::markSinks(const Op& repeat, std::size_t carry)
+{
+    const Block& body = m_source[repeat.bodies.front()];
+    const Op& add = m_source[m_source[body.results[carry]].producer];
+    ValueId term = add.operands[0] == body.arguments[carry] ? add.operands[1] : add.operands[0];
+    while (m_source[term].producer.valid() && m_uses[term.at()] == 1) {
+        const Op& op = m_source[m_source[term].producer];
+        const auto linear = linearOperand(op);
+        if (!linear)
+            return;
+        m_sinks[term.at()] = true;
+        term = op.operands[*linear];
+    }
+}
+
 /// The layout of a stacked array whose slices lie as `slice`: dimension 0 whole.
 TensorSharding Partitioner::stackedLayout(const TensorSharding& slice)
 {
@@ -218,6 +256,8 @@ void Partitioner::partitionRepeat(const Op& op)
     for (std::size_t i = 0; i < locals.size(); ++i) {
         define(body.arguments[i], argumentLayouts[i], locals[i]);
         m_accumulates[body.arguments[i].at()] = i < attributes.carries && onlyAccumulates(op, i);
+        if (m_accumulates[body.arguments[i].at()])
+            markSinks(op, i);
     }
     partitionBlock(body);
     std::vector<ValueId> yielded;

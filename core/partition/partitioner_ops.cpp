@@ -271,7 +271,7 @@ const Version* Partitioner::partialVersion(ValueId value) const
 bool Partitioner::keepPartial(const Op& op)
 {
     if (op.kind != OpKind::Add)
-        return false;
+        return !op.results.empty() && m_sinks[op.results.front().at()] && sinkReduction(op);
     const ValueId lhs = op.operands[0];
     const ValueId rhs = op.operands[1];
     const bool lhsAccumulates = m_accumulates[lhs.at()];
@@ -289,6 +289,26 @@ bool Partitioner::keepPartial(const Op& op)
     const Version* a = partialVersion(lhs);
     const Version* b = partialVersion(rhs);
     return a != nullptr && b != nullptr && sameLayout(a->layout, b->layout) && emitPartialSum(op);
+}
+
+/// A partial sum scaled or converted as it is, because what follows only adds it to a carry.
+bool Partitioner::sinkReduction(const Op& op)
+{
+    const Version* partial = partialVersion(op.operands.front());
+    const std::size_t scaled = partial != nullptr ? 0 : op.operands.size() - 1;
+    if (partial == nullptr)
+        partial = partialVersion(op.operands[scaled]);
+    if (partial == nullptr)
+        return false;
+    const TensorSharding layout = partial->layout;
+    TensorSharding plain = layout;
+    plain.unreduced.clear();
+    std::vector<ValueId> operands;
+    for (std::size_t i = 0; i < op.operands.size(); ++i)
+        operands.push_back(i == scaled ? m_versions[op.operands[i].at()].front().local
+                                       : obtain(op.operands[i], plain, op.phase, opName(op.kind)));
+    emitOp(op, std::move(operands), {layout});
+    return true;
 }
 
 bool Partitioner::emitPartialSum(const Op& op)

@@ -214,10 +214,10 @@ HostArray transposed(const HostArray& columns, const Shape& shape)
 
 } // namespace
 
-Result<HostArray> parseNpy(std::string_view bytes, const std::string& file)
+Result<NpyLayout> npyLayout(std::string_view begin, std::uint64_t fileBytes, const std::string& file)
 {
     const Place place{file};
-    const auto split = parts(bytes, place);
+    const auto split = parts(begin, place);
     if (!split)
         return split.error();
     const auto& [text, data] = *split;
@@ -235,16 +235,26 @@ Result<HostArray> parseNpy(std::string_view bytes, const std::string& file)
     std::optional<std::int64_t> size = byteSize(known->dtype);
     for (const std::int64_t extent : header.shape)
         size = size ? checkedMultiply(*size, extent) : std::nullopt;
-    if (!size || *size != static_cast<std::int64_t>(data.size()))
+    const std::size_t offset = begin.size() - data.size();
+    const std::uint64_t there = fileBytes - std::min<std::uint64_t>(fileBytes, offset);
+    if (!size || static_cast<std::uint64_t>(*size) != there)
         return Problem{"MW1533",
             fmt::format("{} needs {} bytes of data, the file has {}", typeText({known->dtype, header.shape}),
-                size ? std::to_string(*size) : "too many", data.size()),
+                size ? std::to_string(*size) : "too many", there),
             "save it again: the file was cut or changed", place};
-    HostArray array = HostArray::fromBytes({known->dtype, header.shape}, std::as_bytes(std::span(data)));
     const bool isForeign = hasOrder && header.descr.front() == (std::endian::native == std::endian::little ? '>' : '<');
-    if (isForeign)
+    return NpyLayout{{known->dtype, std::move(header.shape)}, header.columnsFirst, isForeign, offset};
+}
+
+Result<HostArray> parseNpy(std::string_view bytes, const std::string& file)
+{
+    const auto layout = npyLayout(bytes, bytes.size(), file);
+    if (!layout)
+        return layout.error();
+    HostArray array = HostArray::fromBytes(layout->type, std::as_bytes(std::span(bytes.substr(layout->offset))));
+    if (layout->isForeign)
         swapBytes(array);
-    return header.columnsFirst && header.shape.size() > 1 ? transposed(array, header.shape) : std::move(array);
+    return layout->columnsFirst && layout->type.shape.size() > 1 ? transposed(array, layout->type.shape) : std::move(array);
 }
 
 Result<HostArray> readNpy(const std::filesystem::path& path)

@@ -4,11 +4,23 @@
 #include "core/runtime/host_array.h"
 #include "core/support/result.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace meshwright {
+
+/// Where the elements of an NPY file are.
+struct NpyLayout {
+    TensorType type;
+    bool columnsFirst = false;
+    bool isForeign = false; ///< bytes in the other order than this machine's
+    std::size_t offset = 0; ///< of the first element
+};
+
+/// What the header at the beginning of an NPY file of `fileBytes` bytes says. Problems: MW1530 to MW1533, as parseNpy.
+Result<NpyLayout> npyLayout(std::string_view begin, std::uint64_t fileBytes, const std::string& file);
 
 /// The array in the bytes of an NPY file: versions 1 to 3, any order of bytes, rows or columns first. Elements are truth values, integers
 /// of 1 to 8 bytes, floating values of 2 to 8, pairs of floating values, and `V2`, which is what NumPy writes for bfloat16.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 namespace meshwright {
@@ -77,15 +78,20 @@ std::optional<std::size_t> largestDivisible(const MatchRule& rule, const StudyAr
 std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<StudyArray>& parameters)
 {
     std::vector<StudyArray> arrays = parameters;
-    if (const auto* sgd = std::get_if<SgdOptimizer>(&study.optimizer); sgd != nullptr && sgd->momentum != 0.0)
-        addRenamed(arrays, parameters, "opt.m.", StudyArray::Kind::OptimizerState);
-    if (std::holds_alternative<AdamOptimizer>(study.optimizer)) {
-        addRenamed(arrays, parameters, "opt.m.", StudyArray::Kind::OptimizerState);
-        addRenamed(arrays, parameters, "opt.v.", StudyArray::Kind::OptimizerState);
+    constexpr std::array kPrefixes = {"opt.m.", "opt.v."};
+    for (std::size_t moment = 0; moment < momentsOf(study.optimizer); ++moment)
+        addRenamed(arrays, parameters, kPrefixes[moment], StudyArray::Kind::OptimizerState);
+    if (countsSteps(study.optimizer))
         arrays.push_back(makeArray("opt.step", StudyArray::Kind::OptimizerState, {}));
-    }
     addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);
     return arrays;
+}
+
+/// Rows of a microbatch, which activations have.
+std::int64_t rowsAtOnce(const Study& study)
+{
+    const std::int64_t parts = study.train.accumulate;
+    return parts >= 1 && study.batch % parts == 0 ? study.batch / parts : study.batch;
 }
 
 StudyArray studyArray(const ModelArray& array)
@@ -106,7 +112,7 @@ std::vector<StudyArray> transformerArrays(const Study& study, const TransformerM
     const bool everyToken = model.predict == Prediction::EveryToken;
     arrays.push_back(makeArray(
         "y", StudyArray::Kind::Input, everyToken ? std::vector<Dimension>{batch, sequence} : std::vector<Dimension>{batch}));
-    for (const ModelArray& array : transformerActivations(model, study.batch))
+    for (const ModelArray& array : transformerActivations(model, rowsAtOnce(study)))
         arrays.push_back(studyArray(array));
     return arrays;
 }
@@ -125,12 +131,13 @@ std::vector<StudyArray> studyArrays(const Study& study)
     arrays.push_back(makeArray("x", StudyArray::Kind::Input, {batch, {model->layers.front(), "inputs of layer 0"}}));
     arrays.push_back(makeArray("y", StudyArray::Kind::Input,
         {batch, {model->layers.back(), fmt::format("outputs of layer {}", model->layers.size() - 2)}}));
+    const Dimension rows{rowsAtOnce(study), "batch"};
     for (std::size_t layer = 0; layer + 1 < model->layers.size(); ++layer) {
         const Dimension outputs{model->layers[layer + 1], fmt::format("outputs of layer {}", layer)};
-        arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {batch, outputs}));
+        arrays.push_back(makeArray(fmt::format("act.layers.{}", layer), StudyArray::Kind::Activation, {rows, outputs}));
         if (layer + 2 < model->layers.size())
             arrays.push_back(
-                makeArray(fmt::format("act.layers.{}.activated", layer), StudyArray::Kind::Activation, {batch, outputs}));
+                makeArray(fmt::format("act.layers.{}.activated", layer), StudyArray::Kind::Activation, {rows, outputs}));
     }
     return arrays;
 }

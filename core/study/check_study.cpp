@@ -97,6 +97,7 @@ private:
     void checkDigits();
     void checkDigitsBatch();
     void checkOptimizer();
+    void checkSchedule(const LearningRateSchedule& schedule, const std::string& path);
     void checkTrain();
     void checkPipeline();
     void checkSharding();
@@ -224,19 +225,46 @@ void Checker::checkElementCounts()
 
 void Checker::checkOptimizer()
 {
+    const UpdateChoices* update = updateChoices(m_study.optimizer);
+    if (update == nullptr)
+        return;
+    const std::string path = fmt::format("optimizer.{}.", optimizerName(m_study.optimizer));
     if (const auto* sgd = std::get_if<SgdOptimizer>(&m_study.optimizer)) {
         const SgdOptimizer standard;
-        const std::string path = "optimizer.sgd.";
         checkRange(sgd->learningRate > 0, sgd->learningRate, "above 0", path + "learning_rate", standard.learningRate);
         checkRange(sgd->momentum >= 0 && sgd->momentum < 1, sgd->momentum, "at least 0 and below 1", path + "momentum",
             standard.momentum);
     } else if (const auto* adam = std::get_if<AdamOptimizer>(&m_study.optimizer)) {
         const AdamOptimizer standard;
-        const std::string path = "optimizer.adam.";
         checkRange(adam->learningRate > 0, adam->learningRate, "above 0", path + "learning_rate", standard.learningRate);
         checkRange(adam->beta1 >= 0 && adam->beta1 < 1, adam->beta1, "at least 0 and below 1", path + "beta1", standard.beta1);
         checkRange(adam->beta2 >= 0 && adam->beta2 < 1, adam->beta2, "at least 0 and below 1", path + "beta2", standard.beta2);
         checkRange(adam->epsilon > 0, adam->epsilon, "above 0", path + "epsilon", standard.epsilon);
+    }
+    checkRange(update->weightDecay >= 0, update->weightDecay, "at least 0", path + "weight_decay", 0.0);
+    checkRange(update->clipNorm >= 0, update->clipNorm, "at least 0, where 0 is never to clip", path + "clip_norm", 0.0);
+    checkSchedule(update->schedule, path);
+}
+
+void Checker::checkSchedule(const LearningRateSchedule& schedule, const std::string& path)
+{
+    checkRange(schedule.finalRate >= 0, schedule.finalRate, "at least 0", path + "final_learning_rate", 0.0);
+    const bool good = checkSize(schedule.warmupSteps, 0, "the steps of the warm-up", path + "warmup_steps")
+        && checkSize(schedule.decaySteps, 0, "the steps of the decay", path + "decay_steps");
+    if (!good)
+        return;
+    if (schedule.kind == LearningRateSchedule::Kind::Constant) {
+        for (const char* key : {"decay_steps", "final_learning_rate"}) {
+            if (m_study.places.at.contains(path + key) && (schedule.decaySteps != 0 || schedule.finalRate != 0.0))
+                report("MW1442", fmt::format("{}{} has no effect: the learning rate does not decay", path, key),
+                    "add schedule: cosine or linear", path + key, {}, Severity::Warning)
+                    .fixSettings
+                    = {fmt::format("{}schedule=cosine", path)};
+        }
+    } else if (schedule.decaySteps != 0) {
+        checkRange(schedule.decaySteps > schedule.warmupSteps, static_cast<double>(schedule.decaySteps),
+            "more than the steps of the warm-up, which it includes", path + "decay_steps",
+            static_cast<double>(schedule.warmupSteps + 1));
     }
 }
 
@@ -245,14 +273,22 @@ void Checker::checkTrain()
     const TrainChoice& train = m_study.train;
     checkSize(train.steps, 0, "steps", "train.steps");
     checkSize(train.seed, 0, "the seed", "train.seed");
+    checkSize(train.evaluate.every, 0, "the steps between two evaluations", "train.evaluate.every");
+    if (checkSize(train.accumulate, 1, "the number of microbatches", "train.accumulate") && !m_gaps.sizes && m_study.batch >= 1
+        && m_study.batch % train.accumulate != 0)
+        report("MW1441", fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, train.accumulate),
+            "use a number that divides the batch", "train.accumulate", "train.accumulate must divide the batch")
+            .fixSettings
+            = {fmt::format("train.accumulate={}", std::gcd(m_study.batch, train.accumulate))};
     if (train.data.kind == TrainingData::Kind::File) {
         checkSize(train.data.heldOut, 0, "the number of rows held out", "train.data.held_out");
         checkRange(train.data.scale != 0, train.data.scale, "any number but 0", "train.data.scale", 1.0);
-        const std::string suffix = std::filesystem::path(train.data.file).extension().string();
-        if (suffix == ".npy" || suffix == ".npz" || suffix == ".idx" || train.data.file.ends_with("ubyte"))
-            report("MW1428", fmt::format("\"{}\": IDX and NPY files are not read in this version", train.data.file),
-                "write the rows as CSV, the label in the last column", "train.data");
     }
+    if (train.data.kind == TrainingData::Kind::Random && !train.evaluate.file.empty())
+        report("MW1442", "train.evaluate.file has no effect: random data has nothing to learn that another file could show",
+            "name the data to train on: train.data", "train.evaluate.file", {}, Severity::Warning)
+            .fixSettings
+            = {"train.evaluate.file="};
     if (!m_study.phases.empty() && m_study.places.at.contains("train.steps")) {
         std::int64_t total = 0;
         for (const StudyPhase& phase : m_study.phases)
@@ -607,6 +643,12 @@ Problems checkFiles(const Study& study)
         check(program->file, "model.program");
     if (study.train.data.kind == TrainingData::Kind::File)
         check(study.train.data.file, "train.data");
+    if (!study.train.data.labels.empty())
+        check(study.train.data.labels, "train.data.labels");
+    if (!study.train.evaluate.file.empty())
+        check(study.train.evaluate.file, "train.evaluate.file");
+    if (!study.train.evaluate.labels.empty())
+        check(study.train.evaluate.labels, "train.evaluate.labels");
     if (study.hardware && !study.hardware->profile.empty())
         check(study.hardware->profile, "hardware.profile");
     return problems;

@@ -213,6 +213,8 @@ Result<TrainingOptions> trainingOptions(const Study& study)
         return mesh.error();
     TrainingOptions options;
     options.batch = study.batch;
+    options.microbatches = study.train.accumulate;
+    options.gradientNorm = study.train.gradientNorm;
     options.parameterType = study.parameterType;
     options.matmulType = study.matmulType;
     options.activationType = study.activationType.value_or(study.parameterType);

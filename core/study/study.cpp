@@ -49,10 +49,28 @@ Result<Mesh> meshOf(const Study& study)
     return Mesh::create(study.mesh, study.deviceOrder);
 }
 
+namespace {
+
+/// Steps of the whole training.
+std::int64_t allSteps(const Study& study)
+{
+    std::int64_t steps = study.phases.empty() ? study.train.steps : 0;
+    for (const StudyPhase& phase : study.phases)
+        steps = std::min(steps, kLargestDimension) + std::clamp<std::int64_t>(phase.steps, 0, kLargestDimension);
+    return steps;
+}
+
+} // namespace
+
 Study phaseStudy(const Study& study, std::size_t index)
 {
     Study part = study;
     part.phases.clear();
+    if (UpdateChoices* update = updateChoices(part.optimizer)) {
+        LearningRateSchedule& schedule = update->schedule;
+        if (schedule.kind != LearningRateSchedule::Kind::Constant && schedule.decaySteps == 0)
+            schedule.decaySteps = allSteps(study);
+    }
     if (study.phases.empty())
         return part;
     const StudyPhase& phase = study.phases[index];
@@ -92,6 +110,13 @@ const Words<Initializer>& initializerWords()
     return words;
 }
 
+const Words<LearningRateSchedule::Kind>& rateScheduleWords()
+{
+    using Kind = LearningRateSchedule::Kind;
+    static const Words<Kind> words = {{"constant", Kind::Constant}, {"linear", Kind::Linear}, {"cosine", Kind::Cosine}};
+    return words;
+}
+
 const Words<PipelineSchedule>& scheduleWords()
 {
     static const Words<PipelineSchedule> words = {{"1f1b", PipelineSchedule::OneForwardOneBackward},
@@ -118,6 +143,11 @@ const char* lossName(LossKind loss)
 const char* initializerName(Initializer initializer)
 {
     return nameIn(initializerWords(), initializer);
+}
+
+const char* rateScheduleName(LearningRateSchedule::Kind kind)
+{
+    return nameIn(rateScheduleWords(), kind);
 }
 
 const char* scheduleName(PipelineSchedule schedule)

@@ -82,11 +82,12 @@ struct TrainingData {
     enum class Kind : std::uint8_t {
         Random, ///< standard normal inputs and targets, one batch
         Digits, ///< the handwritten digits that come with Meshwright: 1500 to train on, 297 held out
-        File, ///< a CSV file, its last column the label
+        File, ///< a CSV file, its last column the label; or a file of inputs (IDX, NPY) beside one of labels
     };
     Kind kind = Kind::Random;
     // Of files only:
     std::string file = {}; ///< relative to the study
+    std::string labels = {}; ///< the file of labels or targets (IDX, NPY); empty: they are in `file`
     double scale = 1.0; ///< every input is multiplied by this; not 0
     std::int64_t heldOut = 0; ///< the last so many rows are for measuring accuracy; >= 0
     bool shuffle = false; ///< rows are shuffled, by the seed, before they are divided
@@ -94,10 +95,22 @@ struct TrainingData {
     friend bool operator==(const TrainingData&, const TrainingData&) = default;
 };
 
+/// What accuracy is measured on, and when.
+struct EvaluationChoice {
+    std::int64_t every = 0; ///< steps between two measurements; 0: only after the last step
+    std::string file = {}; ///< rows of their own, of the kind and scale of the training data's; empty: the rows held out
+    std::string labels = {}; ///< as TrainingData::labels
+
+    friend bool operator==(const EvaluationChoice&, const EvaluationChoice&) = default;
+};
+
 struct TrainChoice {
     std::int64_t steps = 10; ///< >= 0; phases, if there are any, count instead
     std::int64_t seed = 0; ///< >= 0
     TrainingData data = {};
+    std::int64_t accumulate = 1; ///< microbatches whose gradients are added up before each update; they divide the batch
+    bool gradientNorm = false; ///< the gradients' global norm is measured at every step
+    EvaluationChoice evaluate = {};
 
     friend bool operator==(const TrainChoice&, const TrainChoice&) = default;
 };
@@ -195,7 +208,8 @@ Problems examineStudy(std::string_view text, const std::string& fileName, std::s
 ///
 /// Problems: MW1401 sizes (fewer than two layers, a size below 1 or above kLargestDimension), MW1425 another number out of its range,
 /// MW1428 what a later version will do, MW1429 a name that no array has, MW1431 (warning) a rule that catches nothing,
-/// MW1434 (warning) train.steps beside phases, MW1435 an array too large to count, MW1436 the model does not fit the data;
+/// MW1434 (warning) train.steps beside phases, MW1441 microbatches that do not divide the batch, MW1442 (warning) a setting that has no effect
+/// beside the others, MW1435 an array too large to count, MW1436 the model does not fit the data;
 /// MW1101 to MW1104 of specs, MW1110 to MW1115 of meshes.
 Problems checkStudy(const Study& study);
 
@@ -206,11 +220,14 @@ Problems checkFiles(const Study& study);
 /// Problems: MW1430.
 Problems checkMeshFits(const Study& study, std::int64_t hardwareDevices);
 
+/// The optimiser as a value in a study: "none" or {sgd: {learning_rate: 0.01, ..}}. Without `withUsual`, values that are as always are left out.
+std::string optimizerValue(const Optimizer& optimizer, bool withUsual);
+
 /// The study as YAML: reading it gives an equal study. Precondition: it has a model.
 std::string writeStudy(const Study& study);
 
 /// The study of one phase: its mesh and steps, no phases. Axes of the study's mesh that the phase lacks have size 1 there.
-/// A study without phases has one, itself. Precondition: index < max(1, phases).
+/// A study without phases has one, itself. In both the learning rate's schedule ends when the whole training does, unless it says when. Precondition: index < max(1, phases).
 Study phaseStudy(const Study& study, std::size_t index);
 
 /// The mesh. Problems: MW1110 to MW1115.
@@ -220,6 +237,7 @@ Result<Mesh> meshOf(const Study& study);
 const char* activationName(Activation activation); ///< "relu"
 const char* lossName(LossKind loss); ///< "sum_squared", "mse", "cross_entropy"
 const char* initializerName(Initializer initializer); ///< "normal/sqrt(fan_in)" and so on
+const char* rateScheduleName(LearningRateSchedule::Kind kind); ///< "constant", "linear", "cosine"
 const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved"
 
 } // namespace meshwright

@@ -23,6 +23,7 @@ using Words = std::vector<std::pair<const char*, T>>;
 const Words<Activation>& activationWords();
 const Words<LossKind>& lossWords();
 const Words<Initializer>& initializerWords();
+const Words<LearningRateSchedule::Kind>& rateScheduleWords();
 const Words<PipelineSchedule>& scheduleWords();
 const Words<DType>& dtypeWords(); ///< those that a study may ask for
 

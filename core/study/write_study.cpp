@@ -80,30 +80,69 @@ std::string shardingText(const StudySharding& sharding)
     return text.empty() ? text : "sharding:\n" + text;
 }
 
-std::string optimizerText(const Optimizer& optimizer)
-{
-    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer))
-        return fmt::format(
-            "optimizer: {{sgd: {{learning_rate: {}, momentum: {}}}}}\n", number(sgd->learningRate), number(sgd->momentum));
-    if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer))
-        return fmt::format("optimizer: {{adam: {{learning_rate: {}, beta1: {}, beta2: {}, epsilon: {}}}}}\n",
-            number(adam->learningRate), number(adam->beta1), number(adam->beta2), number(adam->epsilon));
-    return "optimizer: none\n";
-}
-
 std::string trainText(const TrainChoice& train, bool withSteps)
 {
     std::string data = "random";
     if (train.data.kind == TrainingData::Kind::Digits)
         data = "digits";
     if (train.data.kind == TrainingData::Kind::File)
-        data = fmt::format("{{file: {}, scale: {}, held_out: {}, shuffle: {}}}", inQuotes(train.data.file),
-            number(train.data.scale), train.data.heldOut, train.data.shuffle);
+        data = fmt::format("{{file: {}{}, scale: {}, held_out: {}, shuffle: {}}}", inQuotes(train.data.file),
+            train.data.labels.empty() ? "" : ", labels: " + inQuotes(train.data.labels), number(train.data.scale),
+            train.data.heldOut, train.data.shuffle);
+    std::string rest;
+    if (train.accumulate != 1)
+        rest += fmt::format(", accumulate: {}", train.accumulate);
+    if (train.gradientNorm)
+        rest += ", grad_norm: true";
+    if (const EvaluationChoice& evaluate = train.evaluate; evaluate != EvaluationChoice{}) {
+        std::vector<std::string> parts;
+        if (evaluate.every != 0)
+            parts.push_back(fmt::format("every: {}", evaluate.every));
+        if (!evaluate.file.empty())
+            parts.push_back("file: " + inQuotes(evaluate.file));
+        if (!evaluate.labels.empty())
+            parts.push_back("labels: " + inQuotes(evaluate.labels));
+        rest += fmt::format(", evaluate: {{{}}}", fmt::join(parts, ", "));
+    }
     return fmt::format(
-        "train: {{{}seed: {}, data: {}}}\n", withSteps ? fmt::format("steps: {}, ", train.steps) : "", train.seed, data);
+        "train: {{{}seed: {}, data: {}{}}}\n", withSteps ? fmt::format("steps: {}, ", train.steps) : "", train.seed, data, rest);
 }
 
 } // namespace
+
+std::string optimizerValue(const Optimizer& optimizer, bool withUsual)
+{
+    std::vector<std::string> parts;
+    const auto add = [&](const char* key, const auto& value, const auto& usual, bool always) {
+        if (always || value != usual)
+            parts.push_back(fmt::format("{}: {}", key, value));
+    };
+    const auto* adam = std::get_if<AdamOptimizer>(&optimizer);
+    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer)) {
+        add("learning_rate", sgd->learningRate, 0.0, true);
+        add("momentum", sgd->momentum, 0.0, withUsual);
+    } else if (adam != nullptr) {
+        const AdamOptimizer usual;
+        add("learning_rate", adam->learningRate, 0.0, true);
+        add("beta1", adam->beta1, usual.beta1, withUsual);
+        add("beta2", adam->beta2, usual.beta2, withUsual);
+        add("epsilon", adam->epsilon, usual.epsilon, withUsual);
+    } else {
+        return "none";
+    }
+    const UpdateChoices& update = *updateChoices(optimizer);
+    const LearningRateSchedule& schedule = update.schedule;
+    const LearningRateSchedule constant;
+    const bool isAdamW = adam != nullptr && adam->isAdamW;
+    add("weight_decay", update.weightDecay, isAdamW ? AdamOptimizer::adamW().update.weightDecay : 0.0, isAdamW && withUsual);
+    add("clip_norm", update.clipNorm, 0.0, false);
+    if (schedule.kind != constant.kind)
+        parts.push_back(fmt::format("schedule: {}", rateScheduleName(schedule.kind)));
+    add("warmup_steps", schedule.warmupSteps, constant.warmupSteps, false);
+    add("decay_steps", schedule.decaySteps, constant.decaySteps, false);
+    add("final_learning_rate", schedule.finalRate, constant.finalRate, false);
+    return fmt::format("{{{}: {{{}}}}}", optimizerName(optimizer), fmt::join(parts, ", "));
+}
 
 std::string writeStudy(const Study& study)
 {
@@ -121,7 +160,7 @@ std::string writeStudy(const Study& study)
     text += fmt::format("dtype: {{parameters: {}, matmul: {}{}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType),
         study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "");
     text += shardingText(study.sharding);
-    text += optimizerText(study.optimizer);
+    text += fmt::format("optimizer: {}\n", optimizerValue(study.optimizer, true));
     // With phases, steps that were never written are the default; writing them would only earn a warning.
     text += trainText(study.train, study.phases.empty() || study.train.steps != TrainChoice{}.steps);
     if (!study.phases.empty())

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/dataset.h"
 
-#include "core/support/file.h"
 #include "core/support/text.h"
+#include "core/train/byte_stream.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 namespace meshwright {
 
@@ -18,48 +21,7 @@ namespace {
 
 constexpr std::size_t kMostProblems = 20;
 constexpr std::int64_t kMostClasses = 65536;
-
-bool isGzip(std::string_view content)
-{
-    return content.size() >= 2 && content[0] == '\x1f' && content[1] == '\x8b';
-}
-
-/// The content of a gzip file, of any number of members.
-Result<std::string> decompressed(std::string_view content)
-{
-    const auto damaged = [](const std::string& what) {
-        return Problem{"MW1601", fmt::format("the compressed data {}", what), "get the file again"};
-    };
-    std::string text;
-    std::size_t at = 0;
-    while (at < content.size()) {
-        z_stream stream = {};
-        constexpr int kGzipWindow = 16 + MAX_WBITS;
-        if (inflateInit2(&stream, kGzipWindow) != Z_OK)
-            return damaged("cannot be read: zlib gives up");
-        int status = Z_OK;
-        std::string chunk(1 << 16, '\0');
-        while (status == Z_OK && text.size() <= kLargestTextFileBytes) {
-            // zlib counts with 32 bits: what is given at once is bounded.
-            const std::size_t given = std::min<std::size_t>(content.size() - at, 1U << 30);
-            stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data() + at)); // zlib does not write there
-            stream.avail_in = static_cast<uInt>(given);
-            stream.next_out = reinterpret_cast<Bytef*>(chunk.data());
-            stream.avail_out = static_cast<uInt>(chunk.size());
-            status = inflate(&stream, Z_NO_FLUSH);
-            at += given - stream.avail_in;
-            text.append(chunk, 0, chunk.size() - stream.avail_out);
-        }
-        inflateEnd(&stream);
-        if (text.size() > kLargestTextFileBytes)
-            return damaged(fmt::format("has more than {} bytes", kLargestTextFileBytes));
-        if (status == Z_BUF_ERROR)
-            return damaged("ends too early");
-        if (status != Z_STREAM_END)
-            return damaged("is damaged");
-    }
-    return text;
-}
+constexpr std::size_t kLongestLine = std::size_t{64} << 20;
 
 /// Reads rows, and collects what is wrong with them.
 class CsvReader {
@@ -70,28 +32,72 @@ public:
     {
     }
 
-    Problems read(std::string_view text)
+    Problems read(ByteStream& stream)
     {
-        bool isFirst = true;
-        for (std::size_t start = 0; start < text.size() && m_problems.size() < kMostProblems;) {
-            const std::size_t end = std::min(text.find('\n', start), text.size());
-            ++m_line;
-            const std::string_view line = trimmed(text.substr(start, end - start));
-            start = end + 1;
-            if (line.empty())
-                continue;
-            const std::vector<std::string> fields = split(line, ',');
-            if (!isFirst || !isHeading(fields))
-                readRow(fields);
-            isFirst = false;
+        std::string begun; // of a line that the next bytes end
+        while (m_problems.size() < kMostProblems) {
+            const auto bytes = stream.next();
+            if (!bytes)
+                return bytes.error();
+            if (bytes->empty()) {
+                readLine(begun);
+                break;
+            }
+            std::string_view text = *bytes;
+            for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+                begun += text.substr(0, end);
+                text.remove_prefix(end + 1);
+                readLine(std::exchange(begun, {}));
+            }
+            begun += text;
+            if (begun.size() > kLongestLine) {
+                ++m_line;
+                report("MW1604", fmt::format("the row has more than {} characters", kLongestLine), "is this a CSV file?");
+                break;
+            }
         }
         if (m_problems.empty() && m_dataset.labels.empty())
             m_problems.push_back(
                 {"MW1602", "there are no rows", "give a file with one row for each example: the inputs, then the label"});
+        if (m_problems.empty() && m_spilled != nullptr)
+            spill();
         return std::move(m_problems);
     }
 
+    /// Where the inputs are that did not stay in memory; null when all did.
+    std::shared_ptr<OpenFile> spilled() const { return m_spilled; }
+    std::int64_t columns() const { return static_cast<std::int64_t>(m_columns) - 1; }
+
 private:
+    void readLine(std::string_view text)
+    {
+        ++m_line;
+        const std::string_view line = trimmed(text);
+        if (line.empty() || m_problems.size() >= kMostProblems)
+            return;
+        const std::vector<std::string> fields = split(line, ',');
+        if (!m_isFirst || !isHeading(fields))
+            readRow(fields);
+        m_isFirst = false;
+        if (m_dataset.inputs.size() * sizeof(float) > m_options.bytesInMemory)
+            spill();
+    }
+
+    /// Moves the inputs read so far to a temporary file.
+    void spill()
+    {
+        if (m_spilled == nullptr) {
+            auto file = OpenFile::temporary("the rows of \"" + m_dataset.name + "\"");
+            if (!file)
+                return append(m_problems, file.error());
+            m_spilled = *std::move(file);
+        }
+        const auto bytes = std::as_bytes(std::span(m_dataset.inputs));
+        if (auto put = m_spilled->append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}); !put)
+            append(m_problems, put.error());
+        m_dataset.inputs.clear();
+    }
+
     void report(const char* id, std::string message, std::string fix)
     {
         m_problems.push_back({id, std::move(message), std::move(fix), Place{{}, m_line, 0, {}}});
@@ -151,16 +157,144 @@ private:
     Problems m_problems;
     std::size_t m_columns = 0;
     int m_line = 0;
+    bool m_isFirst = true; ///< the next row
+    std::shared_ptr<OpenFile> m_spilled;
 };
 
-void reorderRows(Dataset& dataset, const std::vector<std::int64_t>& order)
+void reorderRows(Dataset& dataset, std::vector<std::int64_t> order)
 {
-    dataset.inputs = inputsOf(dataset, order);
+    if (dataset.hasLabels()) {
+        std::vector<std::int32_t> labels;
+        labels.reserve(order.size());
+        for (const std::int64_t row : order)
+            labels.push_back(dataset.labels[static_cast<std::size_t>(row)]);
+        dataset.labels = std::move(labels);
+    }
+    if (dataset.inputFile == nullptr)
+        dataset.inputs = inputsOf(dataset, order);
+    else
+        dataset.fileRows = std::move(order);
+}
+
+/// Sets rows aside, after they were shuffled if they are to be.
+Result<Dataset> divided(Dataset dataset, const DatasetOptions& options, const std::string& file)
+{
+    const std::int64_t rows = dataset.rows();
+    if (options.heldOut < 0 || options.heldOut >= rows)
+        return Problem{"MW1607",
+            fmt::format("{} rows of {} are to be held out: at least one must be left to train on", options.heldOut, rows),
+            fmt::format("hold out 0 to {} rows", rows - 1), Place{file}};
+    dataset.trainingRows = rows - options.heldOut;
+    if (options.shuffleSeed)
+        reorderRows(dataset, randomPermutation(keyOfSeed(*options.shuffleSeed), rows, true));
+    return dataset;
+}
+
+Result<Dataset> csvDataset(ByteStream stream, const std::string& file, const DatasetOptions& options)
+{
+    Dataset dataset;
+    dataset.name = file;
+    CsvReader reader(dataset, options);
+    if (Problems problems = reader.read(stream); !problems.empty())
+        return inFile(std::move(problems), file);
+    const auto rows = static_cast<std::int64_t>(dataset.labels.size());
+    dataset.features = reader.columns();
+    if (auto spilled = reader.spilled())
+        dataset.inputFile = std::make_shared<RowFile>(std::move(spilled), rows, dataset.features);
+    dataset.classes = options.classes > 0 ? options.classes
+                                          : *std::max_element(dataset.labels.begin(), dataset.labels.end()) + std::int64_t{1};
+    return divided(std::move(dataset), options, file);
+}
+
+/// Calls `visit` with the number and the values of each row of a file; stops at its first problem.
+Result<Done> forEachRow(const RowFile& file, const std::function<Result<Done>(std::int64_t, std::span<const float>)>& visit)
+{
+    const std::int64_t columns = file.columns();
+    const std::int64_t block = std::max<std::int64_t>(1, (std::int64_t{1} << 18) / columns);
+    std::vector<float> values;
+    for (std::int64_t first = 0; first < file.rows(); first += block) {
+        const std::int64_t count = std::min(block, file.rows() - first);
+        values.resize(static_cast<std::size_t>(count * columns));
+        if (auto read = file.read(first, count, values); !read)
+            return read;
+        for (std::int64_t i = 0; i < count; ++i) {
+            const auto row = std::span<const float>(values).subspan(
+                static_cast<std::size_t>(i * columns), static_cast<std::size_t>(columns));
+            if (auto good = visit(first + i, row); !good)
+                return good;
+        }
+    }
+    return Done{};
+}
+
+/// All of a file's values are finite, times a factor. Integers are not looked at.
+Result<Done> checkFinite(const RowFile& file, double scale)
+{
+    if (!isFloating(file.dtype()))
+        return Done{};
+    return forEachRow(file, [&](std::int64_t row, std::span<const float> values) -> Result<Done> {
+        const auto wrong = std::find_if(values.begin(), values.end(),
+            [&](float v) { return !std::isfinite(static_cast<float>(static_cast<double>(v) * scale)); });
+        if (wrong == values.end())
+            return Done{};
+        return Problem{"MW1603",
+            fmt::format("row {}, element {}: {} is not a finite number", row + 1, wrong - values.begin() + 1, *wrong),
+            "put a number there, or leave the row out", Place{file.name()}};
+    });
+}
+
+Result<std::vector<std::int32_t>> readLabels(const RowFile& file, std::int64_t classes)
+{
     std::vector<std::int32_t> labels;
-    labels.reserve(order.size());
-    for (const std::int64_t row : order)
-        labels.push_back(dataset.labels[static_cast<std::size_t>(row)]);
-    dataset.labels = std::move(labels);
+    labels.reserve(static_cast<std::size_t>(file.rows()));
+    const std::int64_t known = classes > 0 ? classes : kMostClasses;
+    auto read = forEachRow(file, [&](std::int64_t row, std::span<const float> value) -> Result<Done> {
+        const auto label = static_cast<double>(value.front());
+        if (!(label >= 0 && label < static_cast<double>(known)) || label != std::floor(label))
+            return Problem{"MW1605",
+                fmt::format("the label {} of row {} is not an integer from 0 to {}", label, row + 1, known - 1),
+                "number the classes from 0", Place{file.name()}};
+        labels.push_back(static_cast<std::int32_t>(label));
+        return Done{};
+    });
+    if (!read)
+        return read.error();
+    return labels;
+}
+
+/// Labels or targets, from the file beside that of the inputs.
+Result<Done> addLabels(Dataset& dataset, const std::filesystem::path& path, const DatasetOptions& options)
+{
+    auto opened = RowFile::open(path);
+    if (!opened)
+        return opened.error();
+    if (!opened->has_value())
+        return Problem{"MW1610", "the labels are neither an IDX nor an NPY file, by its first bytes",
+            "a CSV file has inputs and labels together", Place{path.string()}};
+    const RowFile& file = **opened;
+    if (file.rows() != dataset.inputFile->rows())
+        return Problem{"MW1609", fmt::format("{} rows of inputs, {} of labels", dataset.inputFile->rows(), file.rows()),
+            "give the labels of these inputs", Place{path.string()}};
+    if (file.rank() == 1) {
+        auto labels = readLabels(file, options.classes);
+        if (!labels)
+            return labels.error();
+        dataset.labels = *std::move(labels);
+        dataset.classes = options.classes > 0 ? options.classes
+                                              : *std::max_element(dataset.labels.begin(), dataset.labels.end()) + std::int64_t{1};
+        return Done{};
+    }
+    dataset.classes = file.columns();
+    dataset.targetFile = std::make_shared<RowFile>(file);
+    return checkFinite(file, 1.0);
+}
+
+bool isNamedLikeArrays(const std::filesystem::path& path)
+{
+    std::string name = path.filename().string();
+    if (name.ends_with(".gz"))
+        name.resize(name.size() - 3);
+    return name.ends_with(".npy") || name.ends_with(".npz") || name.ends_with(".idx") || name.ends_with("ubyte");
 }
 
 /// The inverse of the error function. Source: M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011 (the single precision
@@ -198,12 +332,42 @@ std::vector<float> normalWords(std::int64_t count, const RandomKey& key, bool pa
 
 } // namespace
 
+Result<Dataset> readDataset(
+    const std::filesystem::path& inputs, const std::filesystem::path& labels, const DatasetOptions& options)
+{
+    auto opened = RowFile::open(inputs);
+    if (!opened)
+        return opened.error();
+    if (!opened->has_value()) {
+        if (isNamedLikeArrays(inputs))
+            return Problem{"MW1610", "it is neither an IDX nor an NPY file, by its first bytes",
+                "get the file again; an archive (.npz) has to be unpacked", Place{inputs.string()}};
+        if (!labels.empty())
+            return Problem{"MW1613", "a CSV file has its labels in the last column, and a file of labels is named too",
+                "leave out train.data.labels", Place{inputs.string()}};
+        return readCsvDataset(inputs, options);
+    }
+    if (labels.empty())
+        return Problem{"MW1613", "a file of inputs needs a file of labels beside it", "name it as train.data.labels",
+            Place{inputs.string()}};
+    Dataset dataset;
+    dataset.name = inputs.filename().string();
+    dataset.inputFile = std::make_shared<RowFile>(**std::move(opened));
+    dataset.features = dataset.inputFile->columns();
+    dataset.fileScale = options.scale;
+    if (auto added = addLabels(dataset, labels, options); !added)
+        return added.error();
+    if (auto finite = checkFinite(*dataset.inputFile, options.scale); !finite)
+        return finite.error();
+    return divided(std::move(dataset), options, inputs.string());
+}
+
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options)
 {
-    const auto content = readFile(path);
-    if (!content)
-        return content.error();
-    auto dataset = parseCsvDataset(*content, path.string(), options);
+    auto file = OpenFile::open(path);
+    if (!file)
+        return file.error();
+    auto dataset = csvDataset(ByteStream(*std::move(file)), path.string(), options);
     if (dataset)
         dataset->name = path.filename().string();
     return dataset;
@@ -211,31 +375,7 @@ Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetO
 
 Result<Dataset> parseCsvDataset(std::string_view content, const std::string& file, const DatasetOptions& options)
 {
-    std::string unpacked;
-    if (isGzip(content)) {
-        auto text = decompressed(content);
-        if (!text)
-            return inFile(text.error(), file);
-        unpacked = *std::move(text);
-        content = unpacked;
-    }
-    Dataset dataset;
-    dataset.name = file;
-    if (Problems problems = CsvReader(dataset, options).read(content); !problems.empty())
-        return inFile(std::move(problems), file);
-
-    const auto rows = static_cast<std::int64_t>(dataset.labels.size());
-    dataset.features = static_cast<std::int64_t>(dataset.inputs.size()) / rows;
-    dataset.classes = options.classes > 0 ? options.classes
-                                          : *std::max_element(dataset.labels.begin(), dataset.labels.end()) + std::int64_t{1};
-    if (options.heldOut < 0 || options.heldOut >= rows)
-        return Problem{"MW1607",
-            fmt::format("{} rows of {} are to be held out: at least one must be left to train on", options.heldOut, rows),
-            fmt::format("hold out 0 to {} rows", rows - 1), Place{file}};
-    dataset.trainingRows = rows - options.heldOut;
-    if (options.shuffleSeed)
-        reorderRows(dataset, randomPermutation(keyOfSeed(*options.shuffleSeed), rows, true));
-    return dataset;
+    return csvDataset(ByteStream(content, file), file, options);
 }
 
 Result<Dataset> readDigits(const std::filesystem::path& path)
@@ -306,26 +446,95 @@ Problems tokenProblems(const Dataset& dataset, std::int64_t sequence)
     if (dataset.features != sequence)
         return {{"MW1436", fmt::format("{} has rows of {} tokens, the sequence has {}", dataset.name, dataset.features, sequence),
             fmt::format("write sequence: {}", dataset.features)}};
-    const auto wrong = std::find_if(dataset.inputs.begin(), dataset.inputs.end(), [&](float value) {
-        return !(value >= 0.0F && value < static_cast<float>(dataset.classes)) || value != std::floor(value);
-    });
+    const auto isToken = [&](double value) {
+        return value >= 0.0 && value < static_cast<double>(dataset.classes) && value == std::floor(value);
+    };
+    const auto noToken = [&](std::int64_t row, double value) {
+        return Problem{"MW1491", fmt::format("row {} of {} has the input {}, which is no token", row + 1, dataset.name, value),
+            fmt::format("tokens are whole numbers from 0 to {}", dataset.classes - 1)};
+    };
+    if (dataset.inputFile != nullptr) {
+        const auto checked = forEachRow(*dataset.inputFile, [&](std::int64_t row, std::span<const float> values) -> Result<Done> {
+            for (const float value : values) {
+                if (const double token = static_cast<double>(value) * dataset.fileScale; !isToken(token))
+                    return noToken(row, token);
+            }
+            return Done{};
+        });
+        return checked ? Problems{} : checked.error();
+    }
+    const auto wrong = std::find_if(
+        dataset.inputs.begin(), dataset.inputs.end(), [&](float value) { return !isToken(static_cast<double>(value)); });
     if (wrong == dataset.inputs.end())
         return {};
-    const auto row = (wrong - dataset.inputs.begin()) / static_cast<std::ptrdiff_t>(dataset.features);
-    return {{"MW1491", fmt::format("row {} of {} has the input {}, which is no token", row + 1, dataset.name, *wrong),
-        fmt::format("tokens are whole numbers from 0 to {}", dataset.classes - 1)}};
+    return {
+        noToken((wrong - dataset.inputs.begin()) / static_cast<std::ptrdiff_t>(dataset.features), static_cast<double>(*wrong))};
 }
+
+namespace {
+
+/// Each row without its first token, and its label behind it.
+std::vector<float> shifted(const Dataset& dataset, std::span<const std::int64_t> rows, std::vector<float> tokens)
+{
+    const auto features = static_cast<std::ptrdiff_t>(dataset.features);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(i) * features;
+        std::copy(first + 1, first + features, first);
+        first[features - 1] = static_cast<float>(dataset.labels[static_cast<std::size_t>(rows[i])]);
+    }
+    return tokens;
+}
+
+/// Rows of a file as they are, rows that follow each other in one go.
+Result<std::vector<float>> fileRowsOf(const Dataset& dataset, const RowFile& file, std::span<const std::int64_t> rows)
+{
+    const auto rowOf
+        = [&](std::size_t i) { return dataset.fileRows.empty() ? rows[i] : dataset.fileRows[static_cast<std::size_t>(rows[i])]; };
+    const auto columns = static_cast<std::size_t>(file.columns());
+    std::vector<float> values(rows.size() * columns);
+    for (std::size_t i = 0; i < rows.size();) {
+        std::size_t end = i + 1;
+        while (end < rows.size() && rowOf(end) == rowOf(end - 1) + 1)
+            ++end;
+        auto read = file.read(
+            rowOf(i), static_cast<std::int64_t>(end - i), std::span(values).subspan(i * columns, (end - i) * columns));
+        if (!read)
+            return read.error();
+        i = end;
+    }
+    return values;
+}
+
+} // namespace
 
 std::vector<float> followingOf(const Dataset& dataset, std::span<const std::int64_t> rows)
 {
-    std::vector<float> values;
-    values.reserve(rows.size() * static_cast<std::size_t>(dataset.features));
-    for (const std::int64_t row : rows) {
-        const auto first = dataset.inputs.begin() + row * dataset.features;
-        values.insert(values.end(), first + 1, first + dataset.features);
-        values.push_back(static_cast<float>(dataset.labels[static_cast<std::size_t>(row)]));
+    return shifted(dataset, rows, inputsOf(dataset, rows));
+}
+
+Result<std::vector<float>> readInputs(const Dataset& dataset, std::span<const std::int64_t> rows)
+{
+    if (dataset.inputFile == nullptr)
+        return inputsOf(dataset, rows);
+    auto values = fileRowsOf(dataset, *dataset.inputFile, rows);
+    if (values && dataset.fileScale != 1.0) {
+        for (float& value : *values)
+            value = static_cast<float>(static_cast<double>(value) * dataset.fileScale);
     }
     return values;
+}
+
+Result<std::vector<float>> readTargets(const Dataset& dataset, std::span<const std::int64_t> rows)
+{
+    return dataset.targetFile == nullptr ? targetsOf(dataset, rows) : fileRowsOf(dataset, *dataset.targetFile, rows);
+}
+
+Result<std::vector<float>> readFollowing(const Dataset& dataset, std::span<const std::int64_t> rows)
+{
+    auto tokens = readInputs(dataset, rows);
+    if (!tokens)
+        return tokens;
+    return shifted(dataset, rows, *std::move(tokens));
 }
 
 std::vector<float> labelsOf(const Dataset& dataset, std::span<const std::int64_t> rows)

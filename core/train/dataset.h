@@ -3,9 +3,11 @@
 
 #include "core/support/result.h"
 #include "core/support/threefry.h"
+#include "core/train/row_file.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -15,7 +17,8 @@
 
 namespace meshwright {
 
-/// Rows to learn from. The first `trainingRows` are for training, the others are held out.
+/// Rows to learn from. The first `trainingRows` are for training, the others are held out. Inputs and targets are in memory, or in files from
+/// which the rows of a batch are read when it is their turn.
 struct Dataset {
     std::string name;
     std::int64_t features = 0; ///< inputs of one row
@@ -24,8 +27,19 @@ struct Dataset {
     std::vector<float> inputs; ///< [rows, features], row-major
     std::vector<std::int32_t> labels; ///< [rows], 0 .. classes - 1; empty when there are targets
     std::vector<float> targets; ///< [rows, classes], row-major; empty when there are labels
+    std::shared_ptr<const RowFile> inputFile = {}; ///< the inputs, before they are scaled, in place of `inputs`
+    std::shared_ptr<const RowFile> targetFile = {}; ///< in place of `targets`
+    double fileScale = 1.0; ///< of the inputs in the file
+    std::vector<std::int64_t> fileRows = {}; ///< row i is row fileRows[i] of the files; empty: row i
+    std::shared_ptr<const Dataset> evaluation = {}; ///< what accuracy is measured on; null: the rows held out
 
-    std::int64_t rows() const { return features == 0 ? 0 : static_cast<std::int64_t>(inputs.size()) / features; }
+    std::int64_t rows() const
+    {
+        if (inputFile != nullptr)
+            return inputFile->rows();
+        return features == 0 ? 0 : static_cast<std::int64_t>(inputs.size()) / features;
+    }
+    bool hasLabels() const { return !labels.empty(); }
     std::int64_t heldOutRows() const { return rows() - trainingRows; }
 };
 
@@ -36,13 +50,25 @@ struct DatasetOptions {
     std::int64_t heldOut = 0; ///< the last so many rows are held out
     std::optional<std::uint64_t> shuffleSeed
         = {}; ///< rows are shuffled with it before they are divided; nothing: they stay in their order
+    std::size_t bytesInMemory = std::size_t{256} << 20; ///< inputs of a CSV file beyond this go to a temporary file
 };
+
+/// A file of rows of any kind: IDX or NPY, whose labels (of rank 1) or targets (of rank 2, any numbers) are in a file of their own, or CSV; plain or
+/// gzip. The first bytes decide, not the name.
+///
+/// Files may be larger than memory. What is held is 4 bytes for each label, 8 for each row that is shuffled or spilled, and the batch at work; of a CSV
+/// file at most `bytesInMemory` more. Gzip data is unpacked once, and long CSV files are written once as f32, into a temporary file (TMPDIR). A
+/// file of floating values is read once before training, to see that all of them are finite.
+///
+/// Problems: those of `RowFile::open` and `readCsvDataset`; MW1609 inputs and labels differ in their rows; MW1613 labels are missing, or twice.
+Result<Dataset> readDataset(
+    const std::filesystem::path& inputs, const std::filesystem::path& labels, const DatasetOptions& options);
 
 /// A CSV file, plain or gzip: numbers separated by commas, the last column a label 0, 1, ..; a first row without any number is a
 /// heading. Blank lines are skipped.
 ///
-/// Problems (the first 20 wrong lines, each with its place): MW1001 to MW1004 as `readFile`; MW1601 the compressed data is damaged, cut
-/// off or larger than kLargestTextFileBytes; MW1602 there are no rows; MW1603 a field is not a finite number; MW1604 a row has
+/// Problems (the first 20 wrong lines, each with its place): those of `OpenFile`; MW1601 the compressed data is damaged, cut
+/// off; MW1602 there are no rows; MW1603 a field is not a finite number; MW1604 a row has
 /// another number of fields than the first (or fewer than two); MW1605 a label is no integer from 0 to classes - 1 (or 65535);
 /// MW1607 fewer than one row is left to train on.
 Result<Dataset> readCsvDataset(const std::filesystem::path& path, const DatasetOptions& options);
@@ -97,8 +123,13 @@ private:
 };
 
 /// The inputs [rows, features] of the given rows, row-major; and their targets [rows, classes], labels as one-hot.
-/// Precondition: the rows exist.
+/// Preconditions: the rows exist; inputs and targets are in memory.
 std::vector<float> inputsOf(const Dataset& dataset, std::span<const std::int64_t> rows);
 std::vector<float> targetsOf(const Dataset& dataset, std::span<const std::int64_t> rows);
+
+/// The same, from wherever they are. Problems: those of `RowFile::read`.
+Result<std::vector<float>> readInputs(const Dataset& dataset, std::span<const std::int64_t> rows);
+Result<std::vector<float>> readTargets(const Dataset& dataset, std::span<const std::int64_t> rows);
+Result<std::vector<float>> readFollowing(const Dataset& dataset, std::span<const std::int64_t> rows);
 
 } // namespace meshwright

@@ -158,13 +158,23 @@ public:
             if (auto saved = save(); !saved)
                 return saved.error();
         }
+        if (m_options.evaluateEvery > 0 && m_step % m_options.evaluateEvery == 0 && m_step < m_totalSteps) {
+            // A stop leaves it unmeasured: the step itself is complete.
+            if (auto measured = measureBetweenSteps(stop); !measured && !stop.stop_requested())
+                return measured.error();
+        }
         return true;
     }
 
     TrainingProgress progress() const
     {
         assert(m_step > 0);
-        return {m_step, m_totalSteps, m_result.losses.back(), m_result.accuracies.back(), samplesPerSecond()};
+        TrainingProgress now{m_step, m_totalSteps, m_result.losses.back(), m_result.accuracies.back(), samplesPerSecond()};
+        now.learningRate = m_options.learningRate ? m_options.learningRate(m_step - 1) : 0.0;
+        now.gradientNorm = m_gradientNorm;
+        if (!m_result.heldOut.empty() && m_result.heldOut.back().step == m_step)
+            now.heldOutAccuracy = m_result.heldOut.back().accuracy;
+        return now;
     }
 
     Result<TrainingResult> finish(const std::stop_token& stop)
@@ -319,6 +329,7 @@ private:
         const auto init = load(phase, "init");
         if (!init)
             return init.error();
+        m_result.initBytesPerDevice = (*init)->arenaBytes();
         for (std::size_t i = 0; i < m_options.initKeys.size(); ++i) {
             const RandomKey& key = m_options.initKeys[i];
             const std::array<double, 2> words = {static_cast<double>(key[0]), static_cast<double>(key[1])};
@@ -350,19 +361,22 @@ private:
         }
     }
 
-    void takeBatch(std::int64_t step)
-    {
-        const auto rows = m_plan.rowsOf(step);
-        m_inputs = arrayOf(m_inputType, inputsOf(m_data, rows));
-        m_targets = targetArray(rows);
-    }
+    Result<Done> takeBatch(std::int64_t step) { return takeRows(m_data, m_plan.rowsOf(step), m_inputs, m_targets); }
 
-    /// Tokens that follow, or probabilities, as the program takes them.
-    HostArray targetArray(std::span<const std::int64_t> rows) const
+    /// Inputs, and tokens that follow or probabilities, as the program takes them.
+    Result<Done> takeRows(const Dataset& data, std::span<const std::int64_t> rows, HostArray& inputs, HostArray& targets) const
     {
-        if (isFloating(m_targetType.dtype))
-            return arrayOf(m_targetType, targetsOf(m_data, rows));
-        return arrayOf(m_targetType, m_targetType.shape.size() == 1 ? labelsOf(m_data, rows) : followingOf(m_data, rows));
+        const auto values = readInputs(data, rows);
+        if (!values)
+            return values.error();
+        inputs = arrayOf(m_inputType, *values);
+        const auto wanted = isFloating(m_targetType.dtype) ? readTargets(data, rows)
+            : m_targetType.shape.size() == 1               ? Result<std::vector<float>>(labelsOf(data, rows))
+                                                           : readFollowing(data, rows);
+        if (!wanted)
+            return wanted.error();
+        targets = arrayOf(m_targetType, *wanted);
+        return Done{};
     }
 
     /// The steps of a phase that are verified.
@@ -382,7 +396,8 @@ private:
     Result<Done> runStep(const std::stop_token& stop)
     {
         const Function& function = stepOf(m_phase);
-        takeBatch(m_step);
+        if (auto taken = takeBatch(m_step); !taken)
+            return taken;
         const std::size_t x = indexOf(function, "x");
         std::vector<HostArray> arguments;
         const bool check = m_toCheck.contains(m_phaseSteps);
@@ -409,6 +424,9 @@ private:
         if (!std::isfinite(loss))
             return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, std::abs(loss)),
                 "try a smaller learning rate, or another initialisation"};
+        const auto& names = function.resultNames;
+        if (std::find(names.begin(), names.end(), "grad_norm") != names.end())
+            m_gradientNorm = scalarResult(*m_function, function, "grad_norm");
         m_stepSeconds.push_back(seconds);
         m_trainingSeconds += seconds;
         m_result.losses.push_back(loss);
@@ -441,21 +459,41 @@ private:
         return Done{};
     }
 
+    /// "evaluate" of the open phase, with the parameters as they are.
+    Result<std::unique_ptr<TrainingFunction>> evaluation(const std::stop_token& stop) const
+    {
+        const Function& function = *m_phases[m_phase].program.find("evaluate");
+        auto loaded = load(m_phase, "evaluate");
+        for (std::size_t i = 0; loaded && i < stateCount(function); ++i) {
+            const std::size_t from = indexOf(stepOf(m_phase), function[function.arguments()[i]].name);
+            if (auto copied = (*loaded)->copyFromArgument(i, *m_function, from, stop); !copied)
+                return copied.error();
+        }
+        return loaded;
+    }
+
+    Result<Done> measureBetweenSteps(const std::stop_token& stop)
+    {
+        if (heldOutCount() == 0)
+            return Done{};
+        const auto loaded = evaluation(stop);
+        if (!loaded)
+            return loaded.error();
+        return measureHeldOut(**loaded, *m_phases[m_phase].program.find("evaluate"), stop);
+    }
+
     /// The loss of the last batch after the last update, the accuracy on held-out rows, the parameters.
     Result<Done> evaluate(const std::stop_token& stop)
     {
-        if (m_step == m_result.firstStep)
-            takeBatch(std::max<std::int64_t>(m_step - 1, 0));
+        if (m_step == m_result.firstStep) {
+            if (auto taken = takeBatch(std::max<std::int64_t>(m_step - 1, 0)); !taken)
+                return taken;
+        }
         const Function& function = *m_phases[m_phase].program.find("evaluate");
-        const auto loaded = load(m_phase, "evaluate");
+        const auto loaded = this->evaluation(stop);
         if (!loaded)
             return loaded.error();
         TrainingFunction& evaluation = **loaded;
-        for (std::size_t i = 0; i < stateCount(function); ++i) {
-            const std::size_t from = indexOf(stepOf(m_phase), function[function.arguments()[i]].name);
-            if (auto copied = evaluation.copyFromArgument(i, *m_function, from, stop); !copied)
-                return copied.error();
-        }
         if (auto done = runEvaluation(evaluation, function, m_inputs, m_targets, stop); !done)
             return done.error();
         const double loss = scalarResult(evaluation, function, "loss");
@@ -475,31 +513,39 @@ private:
         return evaluation.run({.stop = stop});
     }
 
+    const Dataset& heldOutData() const { return m_data.evaluation != nullptr ? *m_data.evaluation : m_data; }
+    std::int64_t heldOutCount() const { return heldOutData().hasLabels() ? heldOutData().heldOutRows() : 0; }
+
     /// Runs the held-out rows batch by batch; the last batch is filled up with rows that are not counted.
     Result<Done> measureHeldOut(TrainingFunction& evaluation, const Function& function, const std::stop_token& stop)
     {
-        const std::int64_t count = m_data.labels.empty() ? 0 : m_data.heldOutRows();
+        const Dataset& data = heldOutData();
+        const std::int64_t count = heldOutCount();
         if (count == 0)
             return Done{};
         const std::int64_t batch = m_inputType.shape.front();
         std::int64_t right = 0;
+        HostArray inputs;
+        HostArray targets;
         for (std::int64_t first = 0; first < count; first += batch) {
             std::vector<std::int64_t> rows;
             for (std::int64_t i = 0; i < batch; ++i)
-                rows.push_back(m_data.trainingRows + std::min(first + i, count - 1));
-            auto done
-                = runEvaluation(evaluation, function, arrayOf(m_inputType, inputsOf(m_data, rows)), targetArray(rows), stop);
-            if (!done)
+                rows.push_back(data.trainingRows + std::min(first + i, count - 1));
+            if (auto taken = takeRows(data, rows, inputs, targets); !taken)
+                return taken;
+            if (auto done = runEvaluation(evaluation, function, inputs, targets, stop); !done)
                 return done.error();
             const std::vector<double> predictions = evaluation.readResult(resultIndexOf(function, "predictions")).values();
             for (std::int64_t i = 0; i < std::min(batch, count - first); ++i) {
-                const auto row = predictions.begin() + i * m_data.classes;
-                const auto best = std::max_element(row, row + m_data.classes) - row;
-                right += best == m_data.labels[static_cast<std::size_t>(rows[static_cast<std::size_t>(i)])] ? 1 : 0;
+                const auto row = predictions.begin() + i * data.classes;
+                const auto best = std::max_element(row, row + data.classes) - row;
+                right += best == data.labels[static_cast<std::size_t>(rows[static_cast<std::size_t>(i)])] ? 1 : 0;
             }
         }
         m_result.heldOutExamples = count;
-        m_result.heldOutAccuracy = static_cast<double>(right) / static_cast<double>(count);
+        m_result.heldOut.push_back({m_step, static_cast<double>(right) / static_cast<double>(count)});
+        if (m_step == m_totalSteps)
+            m_result.heldOutAccuracy = m_result.heldOut.back().accuracy;
         return Done{};
     }
 
@@ -517,6 +563,7 @@ private:
     std::int64_t m_totalSteps = 0;
     std::vector<double> m_stepSeconds;
     double m_trainingSeconds = 0.0;
+    std::optional<double> m_gradientNorm; ///< of the last step
     bool m_interrupted = false;
     bool m_stateIsLost = false; ///< a step was stopped in its middle
     std::int64_t m_lastSaved = 0; ///< step of the last checkpoint
@@ -666,7 +713,7 @@ Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingP
     return writeCheckpoint(folder, state, arrays);
 }
 
-std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases)
+std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
 {
     const auto bytesOf = [](const TrainingPhase& phase, std::string_view name) {
         if (isPipelined(phase.scheduled))
@@ -679,6 +726,8 @@ std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases)
     for (const TrainingPhase& phase : phases) {
         const std::int64_t own = bytesOf(phase, "step");
         most = std::max(most, before + own);
+        if (evaluatesInPhases)
+            most = std::max(most, own + bytesOf(phase, "evaluate"));
         before = own;
     }
     return most;

@@ -48,6 +48,15 @@ struct TrainerOptions {
     std::string optimizer = {}; ///< as checkpoints describe it
     FaultOptions faults = {}; ///< injected ones strike in training steps only
     double stallSeconds = 0.0; ///< how long devices wait for one that does not arrive; 0: for ever
+    std::function<double(std::int64_t)> learningRate = {}; ///< of step 0, 1, ..; for the progress
+    std::int64_t evaluateEvery
+        = 0; ///< steps between two measurements of the accuracy on rows held out; 0: only after the last step
+};
+
+/// The accuracy on rows that are not trained on.
+struct HeldOutAccuracy {
+    std::int64_t step = 0; ///< steps done
+    double accuracy = 0.0;
 };
 
 struct TrainingProgress {
@@ -56,6 +65,9 @@ struct TrainingProgress {
     double loss = 0.0; ///< of the last step's batch, before its update
     double accuracy = 0.0; ///< the same
     double samplesPerSecond = 0.0; ///< since training began or went on
+    double learningRate = 0.0; ///< of the last step
+    std::optional<double> gradientNorm = {}; ///< of the last step's gradients, before clipping; where the program measures it
+    std::optional<double> heldOutAccuracy = {}; ///< if it was measured after the last step
 };
 
 struct Spread {
@@ -88,9 +100,11 @@ struct TrainingResult {
     double samplesPerSecond = 0.0; ///< measured
     std::int64_t devices = 0;
     std::int64_t peakBytesPerDevice = 0;
+    std::int64_t initBytesPerDevice = 0; ///< of the arena in which the initial values were drawn; 0: a resumed run
     std::vector<PhaseResult> phases;
     std::optional<double> heldOutAccuracy; ///< absent also when interrupted
     std::int64_t heldOutExamples = 0;
+    std::vector<HeldOutAccuracy> heldOut; ///< as often as it was measured, in order; the last one is heldOutAccuracy
     std::optional<Verification> verification;
     std::int64_t firstStep = 0; ///< steps that a resumed run found done; losses and accuracies have them too
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
@@ -161,7 +175,8 @@ private:
 
 /// The memory that all devices together need at the most to train these phases, in bytes, as planned: their arenas, two functions' at a time
 /// where one hands its arrays to the next. Scratch memory and data come on top.
-std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases);
+/// `evaluatesInPhases`: accuracy is measured between steps too.
+std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
 
 /// All steps of a Trainer, and its result. `progress`, which may be empty, is called after each step.
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,

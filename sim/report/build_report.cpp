@@ -42,9 +42,22 @@ std::string modelText(const Study& study)
 
 std::string optimizerText(const Optimizer& optimizer)
 {
-    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer))
-        return sgd->momentum != 0.0 ? "SGD with momentum" : "SGD";
-    return std::holds_alternative<AdamOptimizer>(optimizer) ? "Adam" : "none, gradients only";
+    const UpdateChoices* update = updateChoices(optimizer);
+    if (update == nullptr)
+        return "none, gradients only";
+    const auto* sgd = std::get_if<SgdOptimizer>(&optimizer);
+    std::string text = sgd == nullptr ? std::get<AdamOptimizer>(optimizer).isAdamW ? "AdamW" : "Adam"
+        : sgd->momentum != 0.0        ? "SGD with momentum"
+                                      : "SGD";
+    if (update->weightDecay != 0.0)
+        text += fmt::format(", weight decay {}", update->weightDecay);
+    if (update->clipNorm != 0.0)
+        text += fmt::format(", gradients clipped to norm {}", update->clipNorm);
+    if (update->schedule.kind != LearningRateSchedule::Kind::Constant)
+        text += fmt::format(", {} decay of the learning rate", rateScheduleName(update->schedule.kind));
+    if (update->schedule.warmupSteps != 0)
+        text += fmt::format(", {} steps of warm-up", update->schedule.warmupSteps);
+    return text;
 }
 
 std::vector<ReportInput> factsOf(const ReportInputs& inputs)
@@ -62,7 +75,8 @@ std::vector<ReportInput> factsOf(const ReportInputs& inputs)
         if (inputs.study->trains()) {
             facts.push_back({"Batch", groupedDigits(inputs.study->batch)});
             facts.push_back({"Types",
-                fmt::format("{} parameters, {} products", dtypeName(inputs.study->parameterType), dtypeName(inputs.study->matmulType))});
+                fmt::format(
+                    "{} parameters, {} products", dtypeName(inputs.study->parameterType), dtypeName(inputs.study->matmulType))});
             facts.push_back({"Optimizer", optimizerText(inputs.study->optimizer)});
         }
     }
@@ -152,7 +166,8 @@ struct Rounder {
 std::string commandText(
     const std::string& verb, const std::string& file, const std::vector<std::string>& settings, const std::string& rest)
 {
-    std::string text = fmt::format("meshwright {} {}", verb, file.empty() ? std::string("study.yaml") : shellQuoted(fileName(file)));
+    std::string text
+        = fmt::format("meshwright {} {}", verb, file.empty() ? std::string("study.yaml") : shellQuoted(fileName(file)));
     for (const std::string& setting : settings)
         text += " --set " + shellQuoted(setting);
     return rest.empty() ? text : text + " " + rest;
@@ -329,8 +344,8 @@ Report buildReport(const ReportInputs& given)
     if (report.title.empty())
         report.title = "A study without a name";
     report.facts = factsOf(inputs);
-    report.command
-        = commandText("report", report.study.file, report.study.settings, inputs.training ? "--train -o report.html" : "-o report.html");
+    report.command = commandText(
+        "report", report.study.file, report.study.settings, inputs.training ? "--train -o report.html" : "-o report.html");
     report.answers = reportAnswers(inputs);
     if (!inputs.trials.empty())
         report.sections.push_back(trialsSection(inputs));

@@ -217,11 +217,17 @@ std::string trainingJson(const TrainingResult& result)
     if (result.heldOutAccuracy)
         json["metrics"]["held_out_accuracy"] = number(*result.heldOutAccuracy);
     json["metrics"]["held_out_examples"] = result.heldOutExamples;
+    if (!result.heldOut.empty()) {
+        json["metrics"]["held_out"] = Json::array();
+        for (const HeldOutAccuracy& measured : result.heldOut)
+            json["metrics"]["held_out"].push_back({{"step", measured.step}, {"accuracy", number(measured.accuracy)}});
+    }
     json["step_time_s"]
         = {{"median", result.stepSeconds.median}, {"min", result.stepSeconds.min}, {"max", result.stepSeconds.max}};
     json["samples_per_s"] = result.samplesPerSecond;
     json["devices"] = result.devices;
     json["peak_bytes_per_device"] = result.peakBytesPerDevice;
+    json["init_bytes_per_device"] = result.initBytesPerDevice;
     json["interrupted"] = result.interrupted;
     json["first_step"] = result.firstStep;
     json["checkpoint"] = result.checkpoint ? Json(result.checkpoint->string()) : Json(nullptr);
@@ -249,6 +255,18 @@ std::string trainingJson(const TrainingResult& result)
             {"max_rel_error", number(v.maxRelError())}, {"checked_steps", v.checkedSteps}, {"tensors", std::move(tensors)}};
     }
     return dumped(json);
+}
+
+std::string metricsLine(const TrainingProgress& progress)
+{
+    Json json = {{"schema", "meshwright.metrics/1"}, {"step", progress.step}, {"loss", number(progress.loss)},
+        {"accuracy", number(progress.accuracy)}, {"learning_rate", number(progress.learningRate)}};
+    if (progress.gradientNorm)
+        json["grad_norm"] = number(*progress.gradientNorm);
+    if (progress.heldOutAccuracy)
+        json["held_out_accuracy"] = number(*progress.heldOutAccuracy);
+    json["measured"] = {{"samples_per_s", number(progress.samplesPerSecond)}};
+    return json.dump() + "\n";
 }
 
 std::string trainingText(const TrainingResult& result)

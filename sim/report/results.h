@@ -35,6 +35,9 @@ std::string simulationCsv(const std::vector<SimulatedStudy>& studies);
 /// `meshwright.training/1`.
 std::string trainingJson(const TrainingResult& result);
 
+/// A line of `meshwright.metrics/1`, with a newline at the end: one step.
+std::string metricsLine(const TrainingProgress& progress);
+
 /// What a person reads at the end of training.
 std::string trainingText(const TrainingResult& result);
 

@@ -186,63 +186,111 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
 
 namespace {
 
+/// How the study's files are read; `classes` that the model has.
+DatasetOptions datasetOptions(const Study& study, std::int64_t classes)
+{
+    const TrainingData& wanted = study.train.data;
+    DatasetOptions options;
+    options.scale = wanted.scale;
+    options.classes = classes;
+    options.heldOut = wanted.heldOut;
+    if (wanted.shuffle)
+        options.shuffleSeed = static_cast<std::uint64_t>(study.train.seed);
+    return options;
+}
+
+Result<Dataset> readNamed(const Study& study, const std::string& file, const std::string& labels, const DatasetOptions& options)
+{
+    return readDataset(study.resolved(file), labels.empty() ? std::filesystem::path{} : study.resolved(labels), options);
+}
+
+/// Whether rows suit the model: of so many inputs and classes, or tokens.
+Problems misfits(const Study& study, const Dataset& data)
+{
+    Problems problems;
+    if (const TransformerModel* transformer = study.transformer()) {
+        problems = tokenProblems(data, transformer->sequence);
+        for (Problem& problem : problems)
+            problem.place = study.placeOf("train.data");
+        return problems;
+    }
+    const std::vector<std::int64_t>& layers = study.mlp()->layers;
+    if (data.features != layers.front() || data.classes != layers.back())
+        problems.push_back({"MW1436",
+            fmt::format("{} has {} inputs and {} classes, the model {} and {}", data.name, data.features, data.classes,
+                layers.front(), layers.back()),
+            fmt::format("begin model.mlp.layers with {} and end it with {}", data.features, data.classes),
+            study.placeOf("model.mlp.layers")});
+    return problems;
+}
+
+/// Adds the rows to measure on that the study names; what is held out otherwise is no longer.
+Result<Done> addEvaluation(const Study& study, Dataset& data, std::int64_t classes)
+{
+    const EvaluationChoice& evaluate = study.train.evaluate;
+    if (evaluate.file.empty())
+        return Done{};
+    DatasetOptions options = datasetOptions(study, classes);
+    options.heldOut = 0;
+    options.shuffleSeed.reset();
+    auto rows = readNamed(study, evaluate.file, evaluate.labels, options);
+    if (!rows)
+        return rows.error();
+    if (study.transformer() != nullptr)
+        rows->classes = classes;
+    if (Problems problems = misfits(study, *rows); !problems.empty())
+        return problems;
+    rows->trainingRows = 0;
+    data.evaluation = std::make_shared<Dataset>(*std::move(rows));
+    return Done{};
+}
+
 /// Rows of tokens: the sequence, and the token that follows it.
 Result<Dataset> tokensOf(const Study& study)
 {
     const TransformerModel& model = *study.transformer();
     const TrainingData& wanted = study.train.data;
-    const auto seed = static_cast<std::uint64_t>(study.train.seed);
+    const std::int64_t classes = model.config.vocabulary;
     if (wanted.kind == TrainingData::Kind::Random)
-        return randomTokens(study.batch, model.sequence, model.config.vocabulary, keyOfSeed(seed));
-    DatasetOptions options;
-    options.scale = wanted.scale;
-    options.classes = model.config.vocabulary;
-    options.heldOut = wanted.heldOut;
-    if (wanted.shuffle)
-        options.shuffleSeed = seed;
-    auto data = wanted.kind == TrainingData::Kind::Digits ? readDigitTokens(resourcesDirectory() / "data" / "digits.csv.gz")
-                                                          : readCsvDataset(study.resolved(wanted.file), options);
+        return randomTokens(study.batch, model.sequence, classes, keyOfSeed(static_cast<std::uint64_t>(study.train.seed)));
+    auto data = wanted.kind == TrainingData::Kind::Digits
+        ? readDigitTokens(resourcesDirectory() / "data" / "digits.csv.gz")
+        : readNamed(study, wanted.file, wanted.labels, datasetOptions(study, classes));
     if (!data)
         return data.error();
-    data->classes = model.config.vocabulary;
-    if (Problems problems = tokenProblems(*data, model.sequence); !problems.empty()) {
-        for (Problem& problem : problems)
-            problem.place = study.placeOf("train.data");
-        return problems;
-    }
+    data->classes = classes;
     return data;
+}
+
+Result<Dataset> rowsOf(const Study& study, const std::stop_token& stop)
+{
+    if (study.transformer() != nullptr)
+        return tokensOf(study);
+    const MlpModel& model = *study.mlp();
+    const TrainingData& wanted = study.train.data;
+    if (wanted.kind == TrainingData::Kind::Random)
+        return randomDataset(study.batch, model.layers.front(), model.layers.back(),
+            splitKey(keyOfSeed(static_cast<std::uint64_t>(study.train.seed)), model.layers.size(), study.partitionableRandom)
+                .front(),
+            study.partitionableRandom, stop); // the first key of the split that `initKeys` takes the others of
+    if (wanted.kind == TrainingData::Kind::Digits)
+        return readDigits(resourcesDirectory() / "data" / "digits.csv.gz");
+    return readNamed(study, wanted.file, wanted.labels, datasetOptions(study, model.layers.back()));
 }
 
 } // namespace
 
 Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
 {
-    if (study.transformer() != nullptr)
-        return tokensOf(study);
-    const MlpModel& model = *study.mlp();
-    const auto seed = static_cast<std::uint64_t>(study.train.seed);
-    if (study.train.data.kind == TrainingData::Kind::Random)
-        return randomDataset(study.batch, model.layers.front(), model.layers.back(),
-            splitKey(keyOfSeed(seed), model.layers.size(), study.partitionableRandom).front(), study.partitionableRandom,
-            stop); // the first key of the split that `initKeys` takes the others of
-
-    const TrainingData& wanted = study.train.data;
-    DatasetOptions options;
-    options.scale = wanted.scale;
-    options.classes = model.layers.back();
-    options.heldOut = wanted.heldOut;
-    if (wanted.shuffle)
-        options.shuffleSeed = seed;
-    auto data = wanted.kind == TrainingData::Kind::Digits ? readDigits(resourcesDirectory() / "data" / "digits.csv.gz")
-                                                          : readCsvDataset(study.resolved(wanted.file), options);
-    if (!data)
-        return data.error();
-    if (data->features != model.layers.front() || data->classes != model.layers.back())
-        return Problem{"MW1436",
-            fmt::format("{} has {} inputs and {} classes, the model {} and {}", data->name, data->features, data->classes,
-                model.layers.front(), model.layers.back()),
-            fmt::format("begin model.mlp.layers with {} and end it with {}", data->features, data->classes),
-            study.placeOf("model.mlp.layers")};
+    auto data = rowsOf(study, stop);
+    if (!data || study.train.data.kind == TrainingData::Kind::Random)
+        return data;
+    if (Problems problems = misfits(study, *data); !problems.empty())
+        return problems;
+    const std::int64_t classes
+        = study.transformer() != nullptr ? study.transformer()->config.vocabulary : study.mlp()->layers.back();
+    if (auto added = addEvaluation(study, *data, classes); !added)
+        return added.error();
     return data;
 }
 
@@ -295,6 +343,9 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.faults = choices.faults;
     trainer.stallSeconds = choices.stallSeconds;
     trainer.optimizer = optimizerName(study.optimizer);
+    trainer.learningRate
+        = [optimizer = phaseStudy(study, 0).optimizer](std::int64_t step) { return learningRateAt(optimizer, step); };
+    trainer.evaluateEvery = study.train.evaluate.every;
     if (!choices.resume.empty()) {
         auto reader = CheckpointReader::open(choices.resume);
         if (!reader)
@@ -344,7 +395,7 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
         if (const auto fits = checkDeviceMemory(study, *phases, *choices.deviceMemoryBytes); !fits)
             return fits.error();
     }
-    if (const auto fits = checkMemory(plannedTrainingBytes(*phases), memory); !fits)
+    if (const auto fits = checkMemory(plannedTrainingBytes(*phases, study.train.evaluate.every > 0), memory); !fits)
         return fits.error();
     const auto data = datasetOf(study, stop);
     if (!data)

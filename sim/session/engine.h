@@ -130,7 +130,7 @@ Result<RunResult> runProgram(
     const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
 
 /// The rows that a study trains on, its held-out part set aside; anything once `stop` was asked for.
-/// Problems: those of `readCsvDataset`; MW1436 the model does not fit the data.
+/// Problems: those of `readDataset`; MW1436 the model does not fit the data.
 Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop = {});
 
 } // namespace meshwright::sim

@@ -150,7 +150,7 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     const auto options = trainerOptions(*m_study, {.verify = m_options.verify, .record = true, .permits = m_options.permits});
     if (!options)
         return options.error();
-    const std::int64_t planned = plannedTrainingBytes(sharded.phases);
+    const std::int64_t planned = plannedTrainingBytes(sharded.phases, m_study->train.evaluate.every > 0);
     const auto memory = m_options.memoryBytes ? m_options.memoryBytes : availableMemoryBytes();
     if (auto fits = checkMemory(planned, memory); !fits)
         return fits;

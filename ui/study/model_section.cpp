@@ -130,7 +130,8 @@ ModelSection::ModelSection(QWidget* parent)
     , m_batch(new ValueEdit)
     , m_parameters(wordBox(namesOf(dtypeWords()), tr("Type of parameters")))
     , m_products(wordBox(namesOf(dtypeWords()), tr("Type of products")))
-    , m_optimizer(wordBox({QStringLiteral("sgd"), QStringLiteral("adam"), QStringLiteral("none")}, tr("Optimizer")))
+    , m_optimizer(wordBox(
+          {QStringLiteral("sgd"), QStringLiteral("adam"), QStringLiteral("adamw"), QStringLiteral("none")}, tr("Optimizer")))
     , m_rate(new ValueEdit)
     , m_momentum(new ValueEdit)
     , m_momentumLabel(new QLabel(tr("momentum")))
@@ -280,8 +281,8 @@ void ModelSection::showOptimizer()
 {
     const auto* sgd = std::get_if<SgdOptimizer>(&m_facts->study.optimizer);
     const auto* adam = std::get_if<AdamOptimizer>(&m_facts->study.optimizer);
-    choose(*m_optimizer, sgd != nullptr ? "sgd" : adam != nullptr ? "adam" : "none");
-    const QString kind = sgd != nullptr ? QStringLiteral("optimizer.sgd.") : QStringLiteral("optimizer.adam.");
+    choose(*m_optimizer, optimizerName(m_facts->study.optimizer));
+    const QString kind = QStringLiteral("optimizer.%1.").arg(QLatin1String(optimizerName(m_facts->study.optimizer)));
     for (Editor& editor : m_editors) {
         if (editor.widget == m_rate)
             editor.path = kind + QLatin1String("learning_rate");
@@ -299,34 +300,22 @@ void ModelSection::showOptimizer()
 
 void ModelSection::chooseOptimizer(const QString& kind)
 {
-    const auto& now = m_facts->study.optimizer;
-    if (kind == QLatin1String("sgd") && !std::holds_alternative<SgdOptimizer>(now))
+    if (kind == QLatin1String(optimizerName(m_facts->study.optimizer)))
+        return;
+    if (kind == QLatin1String("sgd"))
         setOptimizer(SgdOptimizer{});
-    else if (kind == QLatin1String("adam") && !std::holds_alternative<AdamOptimizer>(now))
+    else if (kind == QLatin1String("adam"))
         setOptimizer(AdamOptimizer{});
-    else if (kind == QLatin1String("none"))
+    else if (kind == QLatin1String("adamw"))
+        setOptimizer(AdamOptimizer::adamW());
+    else
         setOptimizer(NoOptimizer{});
 }
 
 /// The whole of it: a study may have just a word there, into which no path leads. What is as it always is stays out.
 void ModelSection::setOptimizer(const Optimizer& optimizer)
 {
-    QString value = QStringLiteral("none");
-    if (const auto* sgd = std::get_if<SgdOptimizer>(&optimizer)) {
-        const QString momentum = sgd->momentum != 0.0 ? QStringLiteral(", momentum: ") + numberText(sgd->momentum) : QString();
-        value = QStringLiteral("{sgd: {learning_rate: %1%2}}").arg(numberText(sgd->learningRate), momentum);
-    } else if (const auto* adam = std::get_if<AdamOptimizer>(&optimizer)) {
-        const AdamOptimizer standard;
-        QString rest;
-        const auto add = [&](const char* key, double number, double usual) {
-            if (number != usual)
-                rest += QStringLiteral(", %1: %2").arg(QString::fromLatin1(key), numberText(number));
-        };
-        add("beta1", adam->beta1, standard.beta1);
-        add("beta2", adam->beta2, standard.beta2);
-        add("epsilon", adam->epsilon, standard.epsilon);
-        value = QStringLiteral("{adam: {learning_rate: %1%2}}").arg(numberText(adam->learningRate), rest);
-    }
+    const QString value = QString::fromStdString(optimizerValue(optimizer, false));
     Q_EMIT edited({setting(QStringLiteral("optimizer"), value)});
 }
 

@@ -44,6 +44,7 @@ class TestCheckpointVerbs : public QObject {
 
 private Q_SLOTS:
     void resumedRunIsTheWholeOne();
+    void metricsGoOn();
     void killedAtAnyMoment();
     void otherMesh();
     void exitCodes_data();
@@ -63,6 +64,41 @@ void TestCheckpointVerbs::resumedRunIsTheWholeOne()
     QCOMPARE(object(resumed)["losses"], object(whole)["losses"]);
     QCOMPARE(object(resumed)["metrics"], object(whole)["metrics"]);
     QCOMPARE(object(resumed)["first_step"].toInt(), 4);
+}
+
+/// A line for each step, each as the schema says; a resumed run writes those of its own steps anew.
+void TestCheckpointVerbs::metricsGoOn()
+{
+    const QTemporaryDir folder;
+    const QString file = folder.filePath("metrics.jsonl");
+    const auto linesOf = [&] {
+        QFile metrics(file);
+        return metrics.open(QIODevice::ReadOnly) ? metrics.readAll().trimmed().split('\n') : QList<QByteArray>();
+    };
+    const QStringList more = {"--metrics", file, "--checkpoint", folder.filePath("checkpoints"), "--every", "2", "--set",
+        "optimizer={sgd: {learning_rate: 0.1, schedule: linear, decay_steps: 10}}", "--set", "train.evaluate=4"};
+    const Outcome outcome = run(training(5, more));
+    QCOMPARE(outcome.code, 0);
+    const QList<QByteArray> lines = linesOf();
+    QCOMPARE(lines.size(), 5);
+    for (int i = 0; i < 5; ++i) {
+        QCOMPARE(errorsAgainst("metrics-1.json", lines[i]), QStringList());
+        const QJsonObject line = QJsonDocument::fromJson(lines[i]).object();
+        QCOMPARE(line["step"].toInt(), i + 1);
+        QCOMPARE(line["loss"], object(outcome)["losses"][i]);
+        QVERIFY(std::abs(line["learning_rate"].toDouble() - 0.1 * (1.0 - 0.1 * i)) < 1e-15);
+        QVERIFY(line["grad_norm"].toDouble() > 0.0);
+        QCOMPARE(line.contains("held_out_accuracy"), i == 3);
+    }
+    QCOMPARE(object(outcome)["metrics"].toObject()["held_out"].toArray().size(), 2); // after step 4, and at the end
+
+    QCOMPARE(run(training(7, QStringList{"--resume", folder.filePath("checkpoints/step-000000004")} + more)).code, 0);
+    const QList<QByteArray> longer = linesOf();
+    QCOMPARE(longer.size(), 7);
+    for (int i = 0; i < 4; ++i)
+        QCOMPARE(longer[i], lines[i]);
+    QCOMPARE(QJsonDocument::fromJson(longer[4])["loss"], QJsonDocument::fromJson(lines[4])["loss"]);
+    QCOMPARE(run(training(1, {"--metrics", "/nonexistent/metrics.jsonl"})).code, 3);
 }
 
 /// Whenever the process dies, the folder's newest complete checkpoint can be gone on from, to the losses of the run that nobody killed.

@@ -108,6 +108,14 @@ private Q_SLOTS:
     void stepIsSgd();
     void stepWithMomentum();
     void stepIsAdam();
+    void stepIsAdamW();
+    void decayOfSgd();
+    void schedules_data();
+    void schedules();
+    void clipping_data();
+    void clipping();
+    void accumulation_data();
+    void accumulation();
     void stepWithoutOptimizer();
     void training();
     void constraints();
@@ -520,6 +528,210 @@ void TestTraining::stepIsAdam()
         for (std::size_t i = 0; i < 7; ++i)
             arguments[i] = results[i];
     }
+}
+
+// Two steps of AdamW against the paper's algorithm 2, the decay outside of the moments and times the learning rate.
+void TestTraining::stepIsAdamW()
+{
+    AdamOptimizer adam = AdamOptimizer::adamW();
+    QCOMPARE(adam.update.weightDecay, 1e-4);
+    adam.learningRate = 0.02;
+    adam.update.weightDecay = 0.1;
+    MlpModel model;
+    model.layers = {4, 3};
+    const Program program = programOf(model, optionsOf(adam));
+    const Function& step = *program.find("step");
+    auto arguments = argumentsOf(step); // w b m.w m.b v.w v.b step x y
+    std::vector<double> m(12, 0.0);
+    std::vector<double> v(12, 0.0);
+    for (int t = 1; t <= 2; ++t) {
+        const auto gradients = lossGradients(program, {arguments[0], arguments[1], arguments[7], arguments[8]});
+        const auto results = evaluatePlainly(step, arguments);
+        for (std::size_t j = 0; j < 12; ++j) {
+            const double g = gradients[0].data[j];
+            m[j] = 0.9 * m[j] + 0.1 * g;
+            v[j] = 0.999 * v[j] + 0.001 * g * g;
+            const double direction = m[j] / (1 - std::pow(0.9, t)) / (std::sqrt(v[j] / (1 - std::pow(0.999, t))) + 1e-8);
+            const double p = arguments[0].data[j];
+            QVERIFY(std::abs(results[0].data[j] - (p - 0.02 * direction - 0.02 * 0.1 * p)) < 1e-9);
+        }
+        for (std::size_t i = 0; i < 7; ++i)
+            arguments[i] = results[i];
+    }
+}
+
+void TestTraining::decayOfSgd()
+{
+    SgdOptimizer sgd{0.3, 0.9};
+    sgd.update.weightDecay = 0.05;
+    MlpModel model;
+    model.layers = {4, 3};
+    const Program program = programOf(model, optionsOf(sgd));
+    const Function& step = *program.find("step");
+    auto arguments = argumentsOf(step); // w b m.w m.b x y
+    std::fill(arguments[2].data.begin(), arguments[2].data.end(), 2.0);
+    const auto gradients = lossGradients(program, {arguments[0], arguments[1], arguments[4], arguments[5]});
+    const auto results = evaluatePlainly(step, arguments);
+    for (std::size_t j = 0; j < 12; ++j) {
+        const double p = arguments[0].data[j];
+        const double moment = 0.9 * 2.0 + gradients[0].data[j];
+        QCOMPARE(results[2].data[j], moment); // no decay in it
+        QVERIFY(std::abs(results[0].data[j] - (p - 0.3 * moment - 0.3 * 0.05 * p)) < 1e-14);
+    }
+}
+
+void TestTraining::schedules_data()
+{
+    QTest::addColumn<int>("kind");
+    QTest::addColumn<int>("warmup");
+    QTest::addColumn<int>("decay");
+    QTest::addColumn<double>("final");
+    QTest::addColumn<int>("step");
+    QTest::addColumn<double>("expected"); // of a peak of 0.5
+
+    const auto row
+        = [](const char* name, LearningRateSchedule::Kind kind, int warmup, int decay, double final, int step, double expected) {
+              QTest::addRow("%s, step %d", name, step) << static_cast<int>(kind) << warmup << decay << final << step << expected;
+          };
+    using Kind = LearningRateSchedule::Kind;
+    row("warm-up", Kind::Constant, 4, 0, 0.0, 0, 0.0);
+    row("warm-up", Kind::Constant, 4, 0, 0.0, 3, 0.375);
+    row("warm-up", Kind::Constant, 4, 0, 0.0, 4, 0.5);
+    row("warm-up", Kind::Constant, 4, 0, 0.0, 1000, 0.5);
+    row("linear", Kind::Linear, 0, 10, 0.1, 0, 0.5);
+    row("linear", Kind::Linear, 0, 10, 0.1, 5, 0.3);
+    row("linear", Kind::Linear, 0, 10, 0.1, 10, 0.1);
+    row("linear", Kind::Linear, 0, 10, 0.1, 12, 0.1);
+    row("linear, warm", Kind::Linear, 2, 10, 0.1, 1, 0.25);
+    row("linear, warm", Kind::Linear, 2, 10, 0.1, 6, 0.3);
+    row("cosine", Kind::Cosine, 0, 6, 0.0, 2, 0.375); // (1 + cos 60 deg) / 2 = 3/4
+    row("cosine", Kind::Cosine, 0, 6, 0.0, 3, 0.25);
+    row("cosine", Kind::Cosine, 0, 6, 0.0, 6, 0.0);
+    row("cosine", Kind::Cosine, 0, 6, 0.1, 100, 0.1);
+    row("cosine, warm", Kind::Cosine, 3, 9, 0.1, 2, 1.0 / 3);
+    row("cosine, warm", Kind::Cosine, 3, 9, 0.1, 5, 0.1 + 0.4 * 0.75);
+}
+
+/// The number on the host, and the one that the program makes of its count of steps.
+void TestTraining::schedules()
+{
+    QFETCH(int, kind);
+    QFETCH(int, warmup);
+    QFETCH(int, decay);
+    QFETCH(double, final);
+    QFETCH(int, step);
+    QFETCH(double, expected);
+    SgdOptimizer sgd{0.5, 0.0};
+    sgd.update.schedule = {static_cast<LearningRateSchedule::Kind>(kind), warmup, decay, final};
+    QVERIFY(std::abs(learningRateAt(sgd, step) - expected) < 1e-15);
+    MlpModel model;
+    model.layers = {1, 1}; // one parameter with a moment or none is no count of steps
+    model.bias = false;
+    model.loss = LossKind::SumSquared;
+    const Program program = programOf(model, optionsOf(sgd, 1));
+    QCOMPARE(joined(optimizerStateNames(model, sgd)), QString("opt.step"));
+    // (1 * 2 - 1)^2: the gradient is 2 (2 - 1) = 2.
+    const auto results = evaluatePlainly(
+        *program.find("step"), {{{1, 1}, {2.0}}, {{}, {static_cast<double>(step)}}, {{1, 1}, {1.0}}, {{1, 1}, {1.0}}});
+    QVERIFY2(
+        std::abs(results[0].data[0] - (2.0 - 2.0 * expected)) < 1e-13, qPrintable(QString::number(results[0].data[0], 'g', 17)));
+    QCOMPARE(results[1].scalar(), step + 1.0);
+}
+
+void TestTraining::clipping_data()
+{
+    QTest::addColumn<double>("most");
+    QTest::addColumn<bool>("clips");
+    QTest::newRow("far below") << 0.01 << true;
+    QTest::newRow("just below") << 0.999 << true; // of the norm
+    QTest::newRow("just above") << 1.001 << false;
+    QTest::newRow("far above") << 1e6 << false;
+}
+
+/// The norm is over all parameters together, and every gradient shrinks by the same factor.
+void TestTraining::clipping()
+{
+    QFETCH(double, most);
+    QFETCH(bool, clips);
+    MlpModel model;
+    model.layers = {4, 5, 3};
+    const Program plain = programOf(model, optionsOf(SgdOptimizer{0.3, 0.0}));
+    const auto arguments = argumentsOf(*plain.find("step"));
+    const auto gradients = lossGradients(plain, arguments);
+    double squares = 0.0;
+    for (const Array& gradient : gradients) {
+        for (const double g : gradient.data)
+            squares += g * g;
+    }
+    const double norm = std::sqrt(squares);
+    SgdOptimizer sgd{0.3, 0.0};
+    sgd.update.clipNorm = most * norm;
+    TrainingOptions options = optionsOf(sgd);
+    options.gradientNorm = true;
+    const Program program = programOf(model, options);
+    const Function& step = *program.find("step");
+    QCOMPARE(text(step.resultNames.back()), QString("grad_norm"));
+    const auto results = evaluatePlainly(step, arguments);
+    QVERIFY(std::abs(results.back().scalar() - norm) < 1e-13 * norm); // before it is clipped
+    const double factor = clips ? most : 1.0;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+        for (std::size_t j = 0; j < gradients[i].data.size(); ++j)
+            QVERIFY(std::abs(results[i].data[j] - (arguments[i].data[j] - 0.3 * factor * gradients[i].data[j])) < 1e-13);
+    }
+}
+
+void TestTraining::accumulation_data()
+{
+    QTest::addColumn<int>("microbatches");
+    QTest::addColumn<DType>("type");
+    for (const int microbatches : {2, 3, 6}) {
+        QTest::addRow("%d", microbatches) << microbatches << DType::F32;
+        QTest::addRow("%d, bf16", microbatches) << microbatches << DType::BF16;
+    }
+}
+
+/// The same step as without, but for the order of sums.
+void TestTraining::accumulation()
+{
+    QFETCH(int, microbatches);
+    QFETCH(DType, type);
+    MlpModel model;
+    model.layers = {4, 5, 3};
+    TrainingOptions options = optionsOf(AdamOptimizer{}, 6);
+    options.parameterType = type;
+    options.gradientNorm = true;
+    const Program whole = programOf(model, options);
+    options.microbatches = microbatches;
+    const Program parts = programOf(model, options);
+    QVERIFY2(verify(parts).empty(), qPrintable(text(describe(verify(parts)))));
+    for (Function f : parts.functions)
+        QVERIFY2(eraseDeadOps(f) == 0, f.name.c_str());
+    const Function& loss = *parts.find("loss");
+    QCOMPARE(loss[*loss.findValue("x")].type.shape.front(), 6 / microbatches);
+    for (const char* name : {"step", "evaluate"}) {
+        const Function& one = *whole.find(name);
+        const Function& many = *parts.find(name);
+        QCOMPARE(joined(many.resultNames), joined(one.resultNames));
+        const auto arguments = argumentsOf(one);
+        const auto expected = evaluatePlainly(one, arguments);
+        const auto results = evaluatePlainly(many, arguments);
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            QVERIFY(many[many.results()[i]].type == one[one.results()[i]].type);
+            for (std::size_t j = 0; j < expected[i].data.size(); ++j) {
+                const double tolerance = type == DType::F32 ? 1e-12 : 0.05;
+                QVERIFY2(std::abs(results[i].data[j] - expected[i].data[j])
+                        <= tolerance * std::max(1.0, std::abs(expected[i].data[j])),
+                    one.resultNames[i].c_str());
+            }
+        }
+    }
+    // Gradients are summed up in f32 at least.
+    const Function& step = *parts.find("step");
+    for (const Op& op : step.ops) {
+        if (op.kind == OpKind::Repeat)
+            QVERIFY(step[op.results.front()].type.dtype == DType::F32 && op.as<RepeatAttributes>().count == microbatches);
+    }
+    QCOMPARE(countOf(step, OpKind::Repeat), 1);
 }
 
 void TestTraining::stepWithoutOptimizer()

@@ -139,7 +139,13 @@ void TestBadStudies::problems_data()
     QTest::newRow("data") << broken("digits", "digit") << "MW1423 11:25";
     QTest::newRow("dtype") << broken("batch: 96", "batch: 96\ndtype: {parameters: f31, matmul: i32}")
                            << "MW1423 7:21 MW1423 7:34";
-    QTest::newRow("optimizer") << broken("{adam: {learning_rate: 0.001}}", "adamw") << "MW1423 10:12";
+    QTest::newRow("optimizer") << broken("{adam: {learning_rate: 0.001}}", "adamx") << "MW1423 10:12";
+    QTest::newRow("decay of Adam") << broken("learning_rate: 0.001", "weight_decay: 0.1") << "MW1420 10:20";
+    QTest::newRow("negative norm") << broken("learning_rate: 0.001", "clip_norm: -1") << "MW1425 10:31";
+    QTest::newRow("schedule") << broken("learning_rate: 0.001", "schedule: cosinus") << "MW1423 10:30";
+    QTest::newRow("decay before the warm-up ends")
+        << broken("learning_rate: 0.001", "schedule: linear, warmup_steps: 5, decay_steps: 5") << "MW1425 10:68";
+    QTest::newRow("microbatches") << broken("steps: 3", "steps: 3, accumulate: 5") << "MW1441 11:31";
     QTest::newRow("two optimizers") << broken("{adam: {learning_rate: 0.001}}", "{adam: {}, sgd: {}}") << "MW1427 10:12";
     QTest::newRow("two models") << broken("{mlp:", "{program: a.mlir, mlp:") << "MW1427 5:8";
     QTest::newRow("chip and profile") << broken("topology: [2, 2]", "profile: a.json") << "MW1427 3:11";
@@ -158,7 +164,6 @@ void TestBadStudies::problems_data()
                                  << "MW1001 5:31";
     QTest::newRow("pipeline") << kGood + "pipeline: {axis: modle, stages: 2, microbatches: 4}\n"
                               << "MW1102 12:18 MW1428 12:33 MW1428 12:50";
-    QTest::newRow("NPY") << broken("digits", "rows.npy") << "MW1428 11:25";
 
     // meshes and specs
     QTest::newRow("unknown axis") << broken("P('data', None)", "P('dta', None)") << "MW1102 8:6";

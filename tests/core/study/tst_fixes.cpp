@@ -139,6 +139,8 @@ void TestFixes::fixes_data()
     row("min_elements", broken("spec: []", "min_elements: -1, spec: []"), "MW1401", "sharding.match[0].min_elements=0");
     row("learning rate", broken("0.001", "0"), "MW1425", "optimizer.adam.learning_rate=0.001");
     row("beta", broken("learning_rate: 0.001", "beta2: 1"), "MW1425", "optimizer.adam.beta2=0.999");
+    row("microbatches", broken("steps: 3", "steps: 3, accumulate: 36"), "MW1441", "train.accumulate=12");
+    row("decay without schedule", broken("learning_rate: 0.001", "decay_steps: 5"), "MW1442", "optimizer.adam.schedule=cosine");
     row("momentum", broken("{adam: {learning_rate: 0.001}}", "{sgd: {momentum: 1}}"), "MW1425", "optimizer.sgd.momentum=0");
     row("epsilon", broken("learning_rate: 0.001", "epsilon: 0"), "MW1425", "optimizer.adam.epsilon=1e-08");
 

@@ -101,7 +101,7 @@ void TestStudy::everyPart()
     expected.sharding.match = {{"*.w", 1025, true, {{{"data"}}}}, {"*", 0, false, {}}};
     expected.sharding.rules = {{"batch", {{"data"}}}, {"hidden", {{"data", "model"}}}, {"embed", {}}};
     expected.optimizer = SgdOptimizer{1e-5, 0.9};
-    expected.train = {30, 7, {TrainingData::Kind::File, "a.csv", 0.0625, 12, true}};
+    expected.train = {30, 7, {TrainingData::Kind::File, "a.csv", {}, 0.0625, 12, true}};
     expected.pipeline = {"model", 1, 1, PipelineSchedule::GPipe};
     QVERIFY(study == expected);
     QCOMPARE(study.placeOf("sharding.layers.1.w").line, 13);
@@ -152,6 +152,15 @@ void TestStudy::roundTrip_data()
     QTest::newRow("profile, adam")
         << "meshwright: 1\nhardware: {profile: a.json}\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\n"
            "optimizer: {adam: {learning_rate: 0.1, beta1: 0.30000000000000004, beta2: 0, epsilon: 1e-300}}\n";
+    QTest::newRow("AdamW with everything")
+        << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\n"
+           "optimizer: {adamw: {weight_decay: 0.02, clip_norm: 1, schedule: cosine, warmup_steps: 3, decay_steps: 9, "
+           "final_learning_rate: 1.0e-5}}\ntrain: {accumulate: 4, grad_norm: true, evaluate: {every: 5, file: a.npy, labels: "
+           "b.npy}}\n";
+    QTest::newRow("AdamW as it is") << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: adamw\n";
+    QTest::newRow("SGD with decay, evaluated")
+        << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: {sgd: {weight_decay: 0.1, schedule: linear}}\n"
+           "train: {evaluate: 10, data: {file: x-images.idx, labels: x-labels.idx}}\n";
     QTest::newRow("topology, digits") << "meshwright: 1\nhardware: {chip: v5e, topology: 4x4}\nmodel: {mlp: {layers: [64, "
                                          "10]}}\nbatch: 8\ntrain: {data: digits}\n";
 }
@@ -239,15 +248,17 @@ void TestStudy::examples()
 /// The study's own table of names and shapes is that of the program that is built.
 void TestStudy::arraysAreTheProgramsArrays()
 {
-    for (const Optimizer& optimizer :
-        {Optimizer{SgdOptimizer{}}, Optimizer{SgdOptimizer{0.1, 0.9}}, Optimizer{AdamOptimizer{}}}) {
+    for (const Optimizer& optimizer : {Optimizer{SgdOptimizer{}}, Optimizer{SgdOptimizer{0.1, 0.9}}, Optimizer{AdamOptimizer{}},
+             Optimizer{SgdOptimizer{0.1, 0.0, {0.0, 0.0, {LearningRateSchedule::Kind::Linear, 0, 5, 0.0}}}}}) {
         for (const bool bias : {false, true}) {
             Study study;
+            study.train.accumulate = bias ? 7 : 1;
             study.model = MlpModel{{5, 4, 3, 2}, Activation::Relu, bias, LossKind::CrossEntropy};
             study.batch = 7;
             study.optimizer = optimizer;
             TrainingOptions options;
             options.batch = 7;
+            options.microbatches = study.train.accumulate;
             options.optimizer = optimizer;
             const Program program = valueOf(buildMlpTraining(*study.mlp(), options));
             const Function* step = program.find("step");

@@ -187,6 +187,10 @@ void TestExamples::transformerTrainsAsOneDevice_data()
     row("sequence parallel", "sharding={x: [data], y: [data], act.layers: [data, model], layers.ffn.up.w: [null, null, model]}");
     row("vocabulary parallel",
         "sharding={x: [data], y: [data], head.w: [null, model], embedding.w: [model]};model.transformer.lookup=one_hot");
+    row("accumulated", "train.accumulate=2");
+    row("accumulated, clipped AdamW, recomputed",
+        "train.accumulate=4;optimizer={adamw: {clip_norm: 0.5, schedule: cosine, warmup_steps: 2}};mesh={data: 2};"
+        "sharding={x: [data], y: [data]};recompute=full");
     row("every token, recomputed", "model.transformer.predict=every_token;sharding.y=[data];recompute=full");
     row("unrolled, grouped queries, rotary",
         "model.transformer={layers: 2, hidden: 16, heads: 4, kv_heads: 2, ffn: 32, gated: true, vocabulary: 32, unroll: true, "

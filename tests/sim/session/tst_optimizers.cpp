@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/engine.h"
+
+#include "core/study/study.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+/// Eight devices train a small network; tests add what they are about.
+Study studyOf(const QString& sharding, const QString& optimizer, const std::vector<std::string>& settings = {})
+{
+    const QString text = QStringLiteral("meshwright: 1\n"
+                                        "mesh: {data: 4, model: 2}\n"
+                                        "model: {mlp: {layers: [16, 32, 32, 8], activation: tanh, loss: mse}}\n"
+                                        "batch: 96\n"
+                                        "train: {steps: 6, seed: 0, data: random}\n"
+                                        "sharding: %1\n"
+                                        "optimizer: %2\n")
+                             .arg(sharding, optimizer);
+    auto study = readStudy(text.toStdString(), "study", settings);
+    if (!study)
+        qFatal("%s", describe(study.error()).c_str());
+    return *std::move(study);
+}
+
+const QString kDataParallel = QStringLiteral("{x: [data], y: [data]}");
+const QString kTensorParallel
+    = QStringLiteral("{x: [data], y: [data], layers.0: {w: [null, model], b: [model]}, layers.1: {w: [model]}}");
+const QString kFullySharded
+    = QStringLiteral("{x: [[data, model]], y: [[data, model]], match: [{path: '*.w', spec: [[data, model]]}]}");
+const QString kZero1 = QStringLiteral("{x: [data], y: [data], opt.m.*: [data], opt.v.*: [data], match: [{path: '*', spec: []}]}");
+const QString kZero2
+    = QStringLiteral("{x: [data], y: [data], opt.m.*: [data], opt.v.*: [data], grad.*: [data], match: [{path: '*', spec: []}]}");
+
+/// Calls of collectives in one step by kind, with those of scalars apart: `all_reduce 6, all_reduce scalar 2`.
+QString callsOf(const Study& study)
+{
+    const auto built = buildPhase(study);
+    if (!built)
+        return QString::fromStdString(describe(built.error()));
+    const DeviceStage& stage = built->partitioned.device.stages.front();
+    std::map<std::string, std::int64_t> calls;
+    for (const CollectiveUse& use : collectivesOf(*stage.find("step"), stage.mesh()))
+        calls[std::string(opName(use.kind)) + (use.bytesPerDevice == 4 ? " scalar" : "")] += use.count;
+    QStringList list;
+    for (const auto& [kind, count] : calls)
+        list << QStringLiteral("%1 %2").arg(QString::fromStdString(kind)).arg(count);
+    return list.join(", ");
+}
+
+TrainingResult trained(const Study& study, bool verify)
+{
+    auto result = trainStudy(study, {.verify = verify, .keepParameters = true}, {}, {});
+    if (!result)
+        qFatal("%s", describe(result.error()).c_str());
+    return *std::move(result);
+}
+
+} // namespace
+
+/// What optimisers do, on devices.
+class TestOptimizers : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void asOneDevice_data();
+    void asOneDevice();
+    void accumulationReducesOnce_data();
+    void accumulationReducesOnce();
+    void accumulationChangesNothing_data();
+    void accumulationChangesNothing();
+    void accumulationSavesMemory();
+    void decayEndsWithTheLastPhase();
+};
+
+void TestOptimizers::asOneDevice_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("optimizer");
+
+    const std::pair<const char*, const char*> optimizers[] = {
+        {"AdamW, clipped, cosine",
+            "{adamw: {learning_rate: 0.01, weight_decay: 0.1, clip_norm: 0.1, schedule: cosine, warmup_steps: 2}}"},
+        {"SGD, decay, linear",
+            "{sgd: {learning_rate: 0.1, momentum: 0.9, weight_decay: 0.01, schedule: linear, clip_norm: 0.05}}"},
+    };
+    const std::pair<const char*, QString> layouts[] = {{"data parallel", kDataParallel}, {"tensor parallel", kTensorParallel},
+        {"fully sharded", kFullySharded}, {"ZeRO-1", kZero1}, {"ZeRO-2", kZero2}};
+    for (const auto& [layout, sharding] : layouts) {
+        for (const auto& [name, optimizer] : optimizers) {
+            const bool hasNoV = QString(optimizer).startsWith("{sgd");
+            QTest::addRow("%s, %s", layout, name)
+                << (hasNoV ? QString(sharding).replace("opt.v.*: [data], ", "") : sharding) << QString(optimizer);
+        }
+    }
+}
+
+/// Sharded as alone; each of the steps is checked against double precision too.
+void TestOptimizers::asOneDevice()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, optimizer);
+    const Study study = studyOf(sharding, optimizer, {{"train.grad_norm=true"}});
+    const TrainingResult result = trained(study, true);
+    for (const VerifiedTensor& tensor : result.verification->tensors)
+        QVERIFY2(tensor.passed,
+            qPrintable(QString("%1: %2, allowed %3").arg(tensor.name.c_str()).arg(tensor.shardedError).arg(tensor.tolerance)));
+    const TrainingResult alone = trained(unshardedStudy(study), false);
+    for (std::size_t i = 0; i < result.losses.size(); ++i)
+        QVERIFY(std::abs(result.losses[i] - alone.losses[i]) <= 1e-5 * std::abs(alone.losses[i]));
+    for (const CountedCollective& counted : result.phases.front().collectives) {
+        QCOMPARE(counted.calls, 6 * counted.use.count);
+        QCOMPARE(counted.bytesPerDevice, 6 * counted.use.count * counted.use.bytesPerDevice);
+    }
+}
+
+void TestOptimizers::accumulationReducesOnce_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("once");
+    QTest::addColumn<QString>("accumulated");
+
+    // Six gradients, loss and accuracy: as many sums with microbatches as without.
+    QTest::newRow("data parallel") << kDataParallel << "all_reduce 6, all_reduce scalar 2"
+                                   << "all_reduce 6, all_reduce scalar 2";
+    // The pair's sum of activations (one: the first layer has no inputs to derive by) is made for each microbatch.
+    QTest::newRow("tensor parallel") << kTensorParallel << "all_reduce 7, all_reduce scalar 2"
+                                     << "all_reduce 10, all_reduce scalar 2";
+    QTest::newRow("ZeRO-1") << kZero1 << "all_gather 6, all_reduce scalar 2, reduce_scatter 6"
+                            << "all_gather 6, all_reduce scalar 2, reduce_scatter 6";
+    // Accumulated gradients that are split are scattered with each microbatch: memory in place of traffic, as PyTorch does.
+    QTest::newRow("ZeRO-2") << kZero2 << "all_gather 6, all_reduce scalar 2, reduce_scatter 6"
+                            << "all_gather 6, all_reduce scalar 2, reduce_scatter 24";
+}
+
+void TestOptimizers::accumulationReducesOnce()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, once);
+    QFETCH(QString, accumulated);
+    const QString adam = QStringLiteral("adam");
+    QCOMPARE(callsOf(studyOf(sharding, adam)), once);
+    QCOMPARE(callsOf(studyOf(sharding, adam, {{"train.accumulate=4"}})), accumulated);
+}
+
+void TestOptimizers::accumulationChangesNothing_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::newRow("data parallel") << kDataParallel;
+    QTest::newRow("tensor parallel") << kTensorParallel;
+    QTest::newRow("fully sharded") << kFullySharded;
+    QTest::newRow("ZeRO-2") << QString(kZero2).replace("opt.v.*: [data], ", "");
+}
+
+void TestOptimizers::accumulationChangesNothing()
+{
+    QFETCH(QString, sharding);
+    const QString sgd = QStringLiteral("{sgd: {learning_rate: 0.1, momentum: 0.9}}");
+    const TrainingResult whole = trained(studyOf(sharding, sgd), false);
+    const TrainingResult parts = trained(studyOf(sharding, sgd, {{"train.accumulate=3"}}), true);
+    QVERIFY(parts.verification->passed);
+    QVERIFY(whole.losses.back() < whole.losses.front());
+    for (std::size_t i = 0; i < whole.losses.size(); ++i)
+        QVERIFY(std::abs(whole.losses[i] - parts.losses[i]) <= 1e-6 * whole.losses[i]);
+    QCOMPARE(parts.accuracies.size(), whole.accuracies.size());
+    for (std::size_t i = 0; i < whole.accuracies.size(); ++i)
+        QVERIFY(std::abs(whole.accuracies[i] - parts.accuracies[i]) <= 1e-6);
+    for (const CountedCollective& counted : parts.phases.front().collectives) {
+        QCOMPARE(counted.calls, 6 * counted.use.count);
+        QCOMPARE(counted.bytesPerDevice, 6 * counted.use.count * counted.use.bytesPerDevice);
+    }
+}
+
+/// Activations of a sixteenth of the rows, beside the sums of gradients.
+void TestOptimizers::accumulationSavesMemory()
+{
+    const QString sgd = QStringLiteral("{sgd: {learning_rate: 0.1}}");
+    const std::vector<std::string> large = {"batch=4096", "train.steps=1"};
+    std::vector<std::string> parted = large;
+    parted.emplace_back("train.accumulate=16");
+    const TrainingResult whole = trained(studyOf(kDataParallel, sgd, large), false);
+    const TrainingResult parts = trained(studyOf(kDataParallel, sgd, parted), false);
+    QVERIFY2(10 * parts.peakBytesPerDevice < 6 * whole.peakBytesPerDevice,
+        qPrintable(QString("%1 of %2").arg(parts.peakBytesPerDevice).arg(whole.peakBytesPerDevice)));
+}
+
+/// Two phases of three steps are one schedule of six.
+void TestOptimizers::decayEndsWithTheLastPhase()
+{
+    const QString sgd = QStringLiteral("{sgd: {learning_rate: 0.1, schedule: cosine}}");
+    const TrainingResult one = trained(studyOf(kDataParallel, sgd), false);
+    Study study = studyOf(kDataParallel, sgd);
+    study.phases = {{3, study.mesh, {}}, {3, study.mesh, {}}};
+    const TrainingResult two = trained(study, false);
+    QCOMPARE(two.losses, one.losses);
+    QVERIFY(two.parameters == one.parameters);
+}
+
+QTEST_APPLESS_MAIN(TestOptimizers)
+#include "tst_optimizers.moc"

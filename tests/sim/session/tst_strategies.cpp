@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/engine.h"
+
+#include "core/support/resources.h"
+
+#include <QtTest>
+
+#include <numeric>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+namespace {
+
+Study exampleStudy(const QString& name, const std::vector<std::string>& settings = {})
+{
+    auto study = loadStudy(resourcesDirectory() / "examples" / (name.toStdString() + ".yaml"), settings);
+    if (!study)
+        qFatal("%s", describe(study.error()).c_str());
+    return *std::move(study);
+}
+
+/// Calls and payload bytes of one device in one step.
+struct Traffic {
+    std::int64_t calls = 0;
+    std::int64_t bytes = 0;
+
+    Traffic& operator+=(const Traffic& more)
+    {
+        calls += more.calls;
+        bytes += more.bytes;
+        return *this;
+    }
+};
+
+/// By kind and axes: `all_reduce data: 6 calls, 104488 B`; loss and accuracy left out.
+using TrafficByAxes = std::map<std::string, Traffic>;
+
+bool isScalar(const CollectiveUse& use)
+{
+    return use.bytesPerDevice == 4;
+}
+
+QString textOf(const TrafficByAxes& traffic)
+{
+    QStringList lines;
+    for (const auto& [what, amount] : traffic)
+        lines << QStringLiteral("%1: %2 calls, %3 B").arg(what.c_str()).arg(amount.calls).arg(amount.bytes);
+    lines.sort();
+    return lines.join('\n');
+}
+
+/// Bytes of f32 arrays.
+std::int64_t f32(std::initializer_list<std::int64_t> elements)
+{
+    return 4 * std::accumulate(elements.begin(), elements.end(), std::int64_t{0});
+}
+
+QString line(const char* what, std::int64_t calls, std::int64_t bytes)
+{
+    return textOf({{what, {calls, bytes}}});
+}
+
+} // namespace
+
+/// Strategies follow from specs: each example moves what the literature says, and moves it when it is run.
+class TestStrategies : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void traffic_data();
+    void traffic();
+    void sequenceParallelSavesMemory();
+    void initialisedSharded_data();
+    void initialisedSharded();
+};
+
+void TestStrategies::traffic_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<QString>("setting");
+    QTest::addColumn<QStringList>("expected");
+    const auto row = [](const char* name, const char* example, const char* setting, QStringList lines) {
+        lines.sort();
+        QTest::newRow(name) << QString(example) << QString(setting) << lines;
+    };
+
+    // All-reduce of every gradient, once: the bytes of the parameters.
+    const std::int64_t dp = f32({64 * 128, 128, 128 * 128, 128, 128 * 10, 10});
+    row("data parallel", "data_parallel", "", {line("all_reduce data", 6, dp)});
+    // .. and not more with microbatches.
+    row("data parallel, accumulated", "data_parallel", "train.accumulate=4", {line("all_reduce data", 6, dp)});
+    // Megatron (Shoeybi et al. 2019, figure 3): one all-reduce of activations each way for the pair; gradients of shards over data.
+    row("tensor parallel", "tensor_parallel", "",
+        {line("all_reduce model", 2, 2 * f32({24 * 128})),
+            line("all_reduce data", 8, f32({64 * 128, 128, 128 * 64, 64, 64 * 128, 128, 128 * 10, 10}))});
+    // ZeRO (Rajbhandari et al. 2020, section 7): stages 1 and 2 move what data parallelism moves, an all-reduce being a reduce-scatter
+    // and an all-gather.
+    const std::int64_t zero = f32({64 * 128, 128, 128 * 128, 128, 128 * 8, 8});
+    row("ZeRO-1", "zero1", "", {line("reduce_scatter data", 6, zero), line("all_gather data", 6, zero)});
+    row("ZeRO-2", "zero2", "", {line("reduce_scatter data", 6, zero), line("all_gather data", 6, zero)});
+    row("ZeRO-1, accumulated", "zero1", "train.accumulate=4",
+        {line("reduce_scatter data", 6, zero), line("all_gather data", 6, zero)});
+    row("ZeRO-2, accumulated", "zero2", "train.accumulate=4;batch=4096",
+        {line("reduce_scatter data", 24, 4 * zero), line("all_gather data", 6, zero)});
+    // Stage 3: weights are gathered forward and backward (but for the first layer, whose input has no gradient): at most 1.5 times as much.
+    row("fully sharded", "fsdp", "",
+        {line("all_gather data", 5, 5 * f32({64 * 64})), line("reduce_scatter data", 3, 3 * f32({64 * 64})),
+            line("all_reduce data", 3, 3 * f32({64}))});
+    // HSDP: the same inside a group; across groups an all-reduce of the shards.
+    row("hybrid", "hybrid_fsdp", "",
+        {line("all_gather fsdp", 5, 5 * f32({64 * 64})), line("reduce_scatter fsdp", 3, 3 * f32({64 * 64})),
+            line("all_reduce replica", 3, 3 * f32({64 * 64 / 4})), line("all_reduce replica,fsdp", 3, 3 * f32({64}))});
+    // Weights over both axes: gathers over data of what lies over model, forward and (but for the first layer) backward; the pair.
+    const std::int64_t shards = f32({64 * 64, 64 * 128, 128 * 16});
+    row("two-dimensional", "two_d", "",
+        {line("all_gather data", 5, 2 * shards - f32({64 * 64})), line("reduce_scatter data", 3, shards),
+            line("all_reduce model", 1, f32({128 * 128})), line("all_reduce data", 3, f32({64, 128, 16}))});
+    // Korthikanti et al. 2022, section 4.2: the pair's all-reduces become gathers and scatters; the gathered input is not kept, but gathered
+    // once more for the gradient of its weight.
+    row("sequence parallel", "sequence_parallel", "",
+        {line("all_gather model", 3, 3 * f32({24 * 128})), line("reduce_scatter model", 2, 2 * f32({24 * 128})),
+            line("all_reduce data", 3, f32({128 * 64, 64, 64 * 128})),
+            line("all_reduce data,model", 5, f32({64 * 128, 128, 128, 128 * 10, 10}))});
+}
+
+/// Predicted, and counted by the devices in two steps.
+void TestStrategies::traffic()
+{
+    QFETCH(QString, example);
+    QFETCH(QString, setting);
+    QFETCH(QStringList, expected);
+    std::vector<std::string> settings = {"train.steps=2"};
+    for (const QString& one : setting.split(QLatin1Char(';'), Qt::SkipEmptyParts))
+        settings.push_back(one.toStdString());
+    const Study study = exampleStudy(example, settings);
+    const auto result = trainStudy(study, {.verify = true}, {}, {});
+    QVERIFY2(result, result ? "" : describe(result.error()).c_str());
+    QVERIFY(result->verification->passed);
+    TrafficByAxes predicted;
+    TrafficByAxes counted;
+    for (const CountedCollective& collective : result->phases.front().collectives) {
+        const CollectiveUse& use = collective.use;
+        QCOMPARE(collective.calls, 2 * use.count);
+        QCOMPARE(collective.bytesPerDevice, 2 * use.count * use.bytesPerDevice);
+        if (isScalar(use))
+            continue;
+        const std::string key = fmt::format("{} {}", opName(use.kind), use.axes);
+        predicted[key] += {use.count, use.count * use.bytesPerDevice};
+        counted[key] += {collective.calls / 2, collective.bytesPerDevice / 2};
+    }
+    QCOMPARE(textOf(predicted), expected.join('\n'));
+    QCOMPARE(textOf(counted), textOf(predicted));
+}
+
+/// Between the pairs a device holds half the rows.
+void TestStrategies::sequenceParallelSavesMemory()
+{
+    const auto peak = [](std::vector<std::string> settings) {
+        settings.emplace_back("batch=960");
+        const auto built = buildPhase(exampleStudy("sequence_parallel", settings));
+        return schedule(built->partitioned.device, SchedulePolicy::Host).stages.front().find("step")->buffers.arenaBytes;
+    };
+    const std::vector<std::string> tensorParallel
+        = {"sharding.x=P('data')", "sharding.y=P('data')", "sharding.layers.2.out=P('data')"};
+    QVERIFY(peak({}) < peak(tensorParallel));
+}
+
+void TestStrategies::initialisedSharded_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<QString>("init");
+    for (const char* example : {"fsdp", "zero1", "zero2", "two_d", "tensor_parallel", "hybrid_fsdp", "three_d"}) {
+        for (const char* init : {"{w: lecun_normal, b: normal}", "{w: normal/sqrt(fan_in), b: normal, random: legacy}"})
+            QTest::addRow("%s, %s", example, init) << QString(example) << QString(init);
+    }
+}
+
+/// No device ever holds an array that its spec splits, not even while it is drawn; and the numbers are those of one device.
+void TestStrategies::initialisedSharded()
+{
+    QFETCH(QString, example);
+    QFETCH(QString, init);
+    const Study study = exampleStudy(example, {"train.steps=0", "init=" + init.toStdString()});
+    const auto built = buildPhase(study);
+    QVERIFY2(built, built ? "" : describe(built.error()).c_str());
+    const DeviceStage& stage = built->partitioned.device.stages.front();
+    const DeviceFunction& device = *stage.find("init");
+    QVERIFY(collectivesOf(device, stage.mesh()).empty());
+    const ScheduledProgram scheduled = schedule(built->partitioned.device, SchedulePolicy::Host);
+    const ScheduledFunction& plan = *scheduled.stages.front().find("init");
+
+    std::int64_t held = 0; // what "init" gives each device
+    std::int64_t largest = 0;
+    std::int64_t whole = 0;
+    for (const ValueId result : device.function.results()) {
+        const Value& value = device.function[result];
+        held += byteSize(value.type.dtype) * value.type.elements();
+        largest = std::max(largest, byteSize(value.type.dtype) * value.type.elements());
+        std::int64_t elements = 1;
+        for (const std::int64_t size : device.globalShapes[result.at()])
+            elements *= size;
+        whole += byteSize(value.type.dtype) * elements;
+    }
+    for (const Value& value : device.function.values)
+        QVERIFY2(byteSize(value.type.dtype) * value.type.elements() <= largest, value.name.c_str());
+    QVERIFY(held < whole);
+    // The high-water mark: the results, the keys, and no more than three pieces of the largest at work (bits, a number, its bounds).
+    QVERIFY2(plan.buffers.arenaBytes <= held + 3 * largest + 4096,
+        qPrintable(QString("%1 bytes for %2").arg(plan.buffers.arenaBytes).arg(held)));
+
+    const auto sharded = trainStudy(study, {.keepParameters = true}, {}, {});
+    const auto alone = trainStudy(unshardedStudy(study), {.keepParameters = true}, {}, {});
+    QVERIFY2(sharded && alone, sharded ? "" : describe(sharded.error()).c_str());
+    QCOMPARE(sharded->initBytesPerDevice, plan.buffers.arenaBytes);
+    QVERIFY(sharded->parameters == alone->parameters); // to the bit
+}
+
+QTEST_APPLESS_MAIN(TestStrategies)
+#include "tst_strategies.moc"
