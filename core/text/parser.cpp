@@ -163,8 +163,11 @@ std::size_t Parser::lineEnd(std::size_t from) const
     std::size_t at = from;
     while (at < text.size() && text[at] != '\n') {
         const bool opens = text[at] == '(' || text[at] == '[' || text[at] == '{' || text[at] == '<';
-        if (text[at] == '"')
+        if (text[at] == '"') {
             at = std::min(text.find_first_of("\"\n", at + 1), text.size());
+            if (at == text.size() || text[at] == '\n')
+                break; // nothing closes it on its line
+        }
         at = opens ? balancedEnd(at) : at + 1;
     }
     return at;

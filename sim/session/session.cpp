@@ -67,6 +67,22 @@ std::string Analysis::reasonOf(const ProgramArray& array) const
     return explainSharding(*function, built->partitioned.reports[index], mesh(), array.value);
 }
 
+namespace {
+
+/// Puts the mesh on the machine and predicts the step. Precondition: built, with a machine.
+void placeAndSimulate(Analysis& analysis)
+{
+    if (Problems tooLarge = checkMeshFits(*analysis.study, analysis.machine->deviceCount()); !tooLarge.empty()) {
+        append(analysis.problems, std::move(tooLarge));
+        return;
+    }
+    analysis.placement = kept(placeMesh(analysis.mesh(), *analysis.machine), analysis.problems);
+    if (analysis.placement)
+        analysis.simulated = kept(simulateStep(*analysis.built, *analysis.scheduled, *analysis.machine), analysis.problems);
+}
+
+} // namespace
+
 Session::Session(Catalogue catalogue)
     : m_catalogue(std::move(catalogue))
 {
@@ -117,20 +133,13 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
     if (!analysis->built)
         return analysis;
     append(analysis->problems, analysis->built->warnings);
-    append(analysis->problems, lintsOfPhase(*study, *analysis->built));
     analysis->arrays = arraysOf(*analysis->built);
     analysis->scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*analysis->built));
-    if (!analysis->machine || stop.stop_requested())
-        return stop.stop_requested() ? nullptr : analysis;
-
-    if (Problems tooLarge = checkMeshFits(*study, analysis->machine->deviceCount()); !tooLarge.empty()) {
-        append(analysis->problems, std::move(tooLarge));
-        return analysis;
-    }
-    analysis->placement = kept(placeMesh(analysis->mesh(), *analysis->machine), analysis->problems);
-    if (analysis->placement)
-        analysis->simulated = kept(simulateStep(*analysis->built, *analysis->scheduled, *analysis->machine), analysis->problems);
-    return analysis;
+    if (analysis->machine && !stop.stop_requested())
+        placeAndSimulate(*analysis);
+    // Behind what explains why something is missing.
+    append(analysis->problems, lintsOfPhase(*study, *analysis->built));
+    return stop.stop_requested() ? nullptr : analysis;
 }
 
 } // namespace meshwright::sim

@@ -127,8 +127,10 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
         m_last = analysis;
         return;
     }
-    if (!analysis->problems.empty())
-        setChange(QString::fromStdString(analysis->problems.front().message));
+    const auto why = std::find_if(analysis->problems.begin(), analysis->problems.end(),
+        [](const Problem& problem) { return problem.severity == Severity::Error; });
+    if (why != analysis->problems.end())
+        setChange(QString::fromStdString(why->message));
     else
         setChange(tr("No hardware is chosen: there is nothing to predict times for."));
 }
