@@ -118,7 +118,8 @@ LibraryTime libraryAllReduce(
     if (best || algorithm == LibraryAlgorithm::Ring)
         consider(quickest(library, group, {2.0 * ring.inner, 2.0 * ring.outer}, std::max(inside, between), "ring"));
     if ((best && group.outer > 1.0) || algorithm == LibraryAlgorithm::Tree)
-        consider(quickest(library, group, {2.0 * ring.inner, 2.0 * levels}, std::max(inside, treeBetween) / kTreeShare, "tree"));
+        consider(quickest(
+            library, group, {2.0 * ring.inner, 2.0 * levels}, std::max(inside, treeBetween) / kTreeShare, "double binary tree"));
     if (group.inSwitchBytesPerSecond > 0.0 && (best || algorithm == LibraryAlgorithm::InSwitch)) {
         const double added = std::max(bytes / group.inSwitchBytesPerSecond, treeBetween);
         consider({library.inSwitchSeconds + 2.0 * levels * networkStep(library, group) + added, "in-switch reduction", {}});

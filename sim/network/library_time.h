@@ -37,7 +37,7 @@ struct LibraryGroup {
 /// A time and what it is made of, for texts.
 struct LibraryTime {
     double seconds = 0.0;
-    const char* algorithm = "none"; ///< `ring`, `tree`, `in-switch reduction`, `pairwise`
+    const char* algorithm = "none"; ///< `ring`, `double binary tree`, `in-switch reduction`, `pairwise`
     std::string_view protocol = {}; ///< of the library; empty: none
 };
 
