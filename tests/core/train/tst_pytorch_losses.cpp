@@ -200,7 +200,7 @@ void TestPyTorchLosses::bitsDoNotDependOnWorkers()
     }
     for (const auto& [mesh, specs] : {std::pair{std::string("data=8"), kData}, {"data=4,model=2", kMegatron}}) {
         std::set<std::uint64_t> hashes;
-        for (const int permits : {1, 2, 8}) {
+        for (const int permits : loaded ? std::vector<int>{2} : std::vector<int>{1, 2, 8}) {
             Step step = stepOf(AdamOptimizer{.learningRate = 0.01}, LossKind::SumSquared, mesh, specs, permits);
             for (int run = 0; run < 10; ++run)
                 hashes.insert(step.train(2).hash);
