@@ -858,7 +858,9 @@ public:
     TileStretchKernel(std::unique_ptr<const TileKernel> kernel, ValueId windowed)
         : m_kernel(std::move(kernel))
     {
-        assert(m_kernel->stages.size() == 1);
+        // A scalar constant that is spread has a stage of its own, which stores nothing.
+        while (m_stage + 1 < m_kernel->stages.size() && m_kernel->stages[m_stage].outputs.empty())
+            ++m_stage;
         for (std::size_t i = 0; i < m_kernel->memories.size(); ++i) {
             const Memory& memory = m_kernel->memories[i];
             if (memory.kind == Memory::Kind::Value && memory.value == windowed)
@@ -869,7 +871,7 @@ public:
     /// Patterns that repeat in every tile need whole tiles before the stretch.
     std::int64_t grain() const override
     {
-        const Stage& stage = m_kernel->stages.front();
+        const Stage& stage = m_kernel->stages[m_stage];
         const bool repeats = std::any_of(
             stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return g.once && !g.strides.isScalar(); });
         return repeats ? stage.tile : 64;
@@ -880,12 +882,13 @@ public:
         std::vector<std::byte*> at = m_kernel->places(addresses, scratch);
         if (m_windowed != kNone)
             at[m_windowed] = const_cast<std::byte*>(window.data); // never written
-        m_kernel->runStage(m_kernel->stages.front(), 0, at, scratch, stop, {window.first, window.last, m_windowed});
+        m_kernel->runStage(m_kernel->stages[m_stage], m_stage, at, scratch, stop, {window.first, window.last, m_windowed});
         scratch.reset();
     }
 
 private:
     std::unique_ptr<const TileKernel> m_kernel;
+    std::size_t m_stage = 0; ///< that stores the results
     std::size_t m_windowed = kNone;
 };
 

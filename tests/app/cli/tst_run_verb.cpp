@@ -280,7 +280,7 @@ void TestRunVerb::deviceMemory()
     QCOMPARE(run({file, "--device-memory", "1GiB"}).code, 0);
     const Outcome outcome = run({file, "--device-memory", "1KiB"});
     QCOMPARE(outcome.code, 4);
-    QVERIFY2(outcome.err.contains("MW1513") && outcome.err.contains("may use 1.0 KiB"), outcome.err);
+    QVERIFY2(outcome.err.contains("MW1513") && outcome.err.contains("may use 1.00 KiB"), outcome.err);
     QVERIFY(outcome.out.isEmpty());
     QCOMPARE(run({file, "--device-memory", "much"}).code, 2);
 }
