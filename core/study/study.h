@@ -118,6 +118,8 @@ struct PipelineChoice {
     std::int64_t stages = 1;
     std::int64_t microbatches = 1;
     PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+    std::int64_t chunks = 1; ///< of each stage; more than one only when interleaved
+    std::vector<std::int64_t> layers = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
 
     friend bool operator==(const PipelineChoice&, const PipelineChoice&) = default;
 };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
+#include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "core/train/pipeline_program.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
 
@@ -51,6 +53,17 @@ Result<Program> programOf(const Study& study, Problems& warnings)
     return readProgram(*text, path.string(), &warnings);
 }
 
+/// The program with the study's shardings.
+Result<Program> annotatedProgram(const Study& study, Problems& warnings)
+{
+    auto program = programOf(study, warnings);
+    if (!program)
+        return placedIn(study, program.error());
+    if (auto resolved = resolveShardings(study, *program); !resolved)
+        return placedIn(study, resolved.error());
+    return program;
+}
+
 /// The function that one step of the study runs.
 Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 {
@@ -76,12 +89,9 @@ Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
-    auto program = programOf(built.study, built.warnings);
+    auto program = annotatedProgram(built.study, built.warnings);
     if (!program)
-        return placedIn(study, program.error());
-    auto resolved = resolveShardings(built.study, *program);
-    if (!resolved)
-        return placedIn(study, resolved.error());
+        return program.error();
     auto mainFunction = mainFunctionOf(built.study, *program);
     if (!mainFunction)
         return mainFunction.error();
@@ -137,6 +147,12 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
 Result<SimulatedStudy> simulateStep(
     const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, const NetworkOptions& network)
 {
+    if (isPipelined(built.study.pipeline))
+        return Problem{"MW1540",
+            fmt::format("a pipeline of {} stages and {} microbatches is trained, but not simulated yet",
+                built.study.pipeline.stages, built.study.pipeline.microbatches),
+            "train it, or simulate it with --set pipeline.stages=1 --set pipeline.microbatches=1",
+            built.study.placeOf("pipeline")};
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine, network);
     if (!simulation)
@@ -231,6 +247,44 @@ Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
     return data;
 }
 
+namespace {
+
+PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
+{
+    return schedule == meshwright::PipelineSchedule::GPipe                ? PipelineOrder::GPipe
+        : schedule == meshwright::PipelineSchedule::OneForwardOneBackward ? PipelineOrder::OneForwardOneBackward
+                                                                          : PipelineOrder::Interleaved;
+}
+
+/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
+Result<TrainingPhase> pipelinedPhase(const Study& study)
+{
+    Problems warnings;
+    auto whole = annotatedProgram(study, warnings);
+    if (!whole)
+        return whole.error();
+    Study part = study;
+    part.batch /= study.pipeline.microbatches;
+    const auto microbatch = annotatedProgram(part, warnings);
+    if (!microbatch)
+        return microbatch.error();
+    PipelineCut cut;
+    cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, orderOf(study.pipeline.schedule)};
+    cut.axis = study.pipeline.axis;
+    std::int64_t layers = 0;
+    const auto pieces = layersOfPieces(study.pipeline, static_cast<std::int64_t>(study.mlp()->layers.size()) - 1);
+    for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
+        layers += pieces[piece];
+        cut.after.push_back(fmt::format("act.layers.{}.activated", layers - 1));
+    }
+    auto scheduled = pipelineOf(*microbatch, cut);
+    if (!scheduled)
+        return placedIn(study, scheduled.error());
+    return TrainingPhase{study.train.steps, *std::move(whole), *std::move(scheduled)};
+}
+
+} // namespace
+
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
     if (!study.trains())
@@ -238,6 +292,13 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
             study.placeOf("model")};
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
+        if (isPipelined(study.pipeline)) {
+            auto phase = pipelinedPhase(phaseStudy(study, i));
+            if (!phase)
+                return phase.error();
+            phases.push_back(*std::move(phase));
+            continue;
+        }
         auto built = buildPhase(study, i);
         if (!built)
             return built.error();
@@ -259,8 +320,8 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
     const RandomKey key = keyOfSeed(trainer.seed);
-    const auto keys = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key)
-                                                     : initKeys(*study.mlp(), *options, key);
+    const auto keys
+        = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key) : initKeys(*study.mlp(), *options, key);
     for (const auto& [name, own] : keys)
         trainer.initKeys.push_back(own);
     trainer.checkpoints = choices.checkpoints;
