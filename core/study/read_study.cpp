@@ -945,7 +945,8 @@ void StudyReader::readPipeline(const DocNode& node)
     setInteger(fields.take("chunks"), "pipeline.chunks", study.pipeline.chunks);
     const DocNode* layers = fields.take("layers");
     if (layers != nullptr && !tooMany(*layers, "pipeline.layers", kMostLayers, "numbers of layers"))
-        study.pipeline.layers = integers(*layers, "pipeline.layers", "a list of numbers of layers").value_or(study.pipeline.layers);
+        study.pipeline.layers
+            = integers(*layers, "pipeline.layers", "a list of numbers of layers").value_or(study.pipeline.layers);
     fields.close();
 }
 
