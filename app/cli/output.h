@@ -55,8 +55,9 @@ private:
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx) before invalid documents before infeasible meshes (MW1430, MW1720) before failures while
-/// running (MW15xx but the array files' MW1530 to MW1535, MW162x, MW1640); kExitOk without errors.
+/// The exit code that problems ask for: usage (MW19xx, MW1520) before invalid documents before infeasible meshes (MW1430, MW1720) before
+/// failures while running (MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1540 to MW1545, MW162x, MW1640); kExitOk without
+/// errors.
 int exitCodeOf(const Problems& problems);
 
 /// Prints the problems and gives their exit code.

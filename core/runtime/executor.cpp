@@ -696,7 +696,7 @@ private:
     {
         Ready ready;
         ready.kind = instruction.kind;
-        ready.instruction = &instruction;
+        ready.instruction = &done;
         const Op& op = function()[instruction.ops.back()];
         if (instruction.kind == InstructionKind::Loop) {
             ready.loop = loopPlan(op);

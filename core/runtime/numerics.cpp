@@ -20,7 +20,7 @@ NumericsCheck::NumericsCheck(const Function& function, PartOf partOf)
 std::vector<ValueId> valuesMadeBy(const Function& function, const Instruction& instruction)
 {
     const Op& op = function[instruction.ops.back()];
-    return isCollective(op.kind) ? op.results : instruction.writes; // what a collective writes is listed where it is done
+    return isCollective(op.kind) && instruction.update.empty() ? op.results : instruction.writes;
 }
 
 std::optional<std::string> NumericsCheck::checkArguments(Addresses addresses) const

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/arrays.h"
+#include "core/study/check_pipeline.h"
 #include "core/study/legal_sizes.h"
 #include "core/study/spec_findings.h"
 #include "core/study/study_parts.h"
@@ -358,27 +359,17 @@ void Checker::checkPipeline()
 {
     const PipelineChoice& pipeline = m_study.pipeline;
     const bool sizesGood = checkSize(pipeline.stages, 1, "the number of stages", "pipeline.stages")
-        && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches");
-    // Transformers in stages are told of by the closed form; what runs them says that it cannot.
-    const bool runs = m_study.transformer() == nullptr;
-    if (sizesGood && pipeline.stages > 1 && pipeline.axis.empty() && !runs)
-        report("MW1421", "\"pipeline.axis\" is missing", "name the mesh axis that the stages lie over", "pipeline.stages");
-    if (sizesGood && runs && pipeline.stages > 1)
-        report("MW1428", fmt::format("{} pipeline stages: this version runs one", pipeline.stages),
-            "write stages: 1; a mesh axis may still shard arrays", "pipeline.stages")
-            .fixSettings
-            = {"pipeline.stages=1"};
-    if (sizesGood && runs && pipeline.microbatches > 1)
-        report("MW1428", fmt::format("{} microbatches: this version runs one", pipeline.microbatches), "write microbatches: 1",
-            "pipeline.microbatches")
-            .fixSettings
-            = {"pipeline.microbatches=1"};
+        && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches")
+        && checkSize(pipeline.chunks, 1, "the number of chunks", "pipeline.chunks");
     const std::vector<std::string>& names = m_axisNames;
     if (!pipeline.axis.empty() && !m_gaps.axes && std::find(names.begin(), names.end(), pipeline.axis) == names.end()) {
         Problem& problem = report(
             "MW1102", fmt::format("unknown axis name: \"{}\"", pipeline.axis), suggestion(pipeline.axis, names), "pipeline.axis");
         if (const auto near = nearestName(pipeline.axis, names))
             problem.fixSettings = {"pipeline.axis=" + *near};
+    } else if (sizesGood && m_sizesGood && !m_gaps.axes && !m_gaps.sizes && pipeline.stages <= kLargestMesh
+        && pipeline.chunks <= kLargestMesh) {
+        append(m_problems, checkPipelineFits(m_study));
     }
 }
 

@@ -134,6 +134,11 @@ void StudyReader::readPipeline(const DocNode& node)
     setInteger(fields.take("stages"), "pipeline.stages", study.pipeline.stages);
     setInteger(fields.take("microbatches"), "pipeline.microbatches", study.pipeline.microbatches);
     word(fields.take("schedule"), "pipeline.schedule", scheduleWords(), study.pipeline.schedule);
+    setInteger(fields.take("chunks"), "pipeline.chunks", study.pipeline.chunks);
+    const DocNode* layers = fields.take("layers");
+    if (layers != nullptr && !tooMany(*layers, "pipeline.layers", kMostLayers, "numbers of layers"))
+        study.pipeline.layers
+            = integers(*layers, "pipeline.layers", "a list of numbers of layers").value_or(study.pipeline.layers);
     fields.close();
 }
 

@@ -131,6 +131,8 @@ struct PipelineChoice {
     std::int64_t stages = 1;
     std::int64_t microbatches = 1;
     PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+    std::int64_t chunks = 1; ///< of each stage; more than one only when interleaved
+    std::vector<std::int64_t> layers = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
 
     friend bool operator==(const PipelineChoice&, const PipelineChoice&) = default;
 };
@@ -182,7 +184,7 @@ struct Study {
 ///
 /// Problems: those of `parseDocument`, `applySettings` and `checkStudy`; MW1401 an integer beyond 64 bits, MW1420 an unknown key,
 /// MW1421 a key that is missing, MW1422 a value of the wrong kind, MW1423 an unknown name, MW1424 a number that is not finite,
-/// MW1426 a version that this program does not know, MW1427 not exactly one of several choices, MW1428 what a later version will do,
+/// MW1426 a version that this program does not know, MW1427 not exactly one of several choices,
 /// MW1490 a key of transformers in a study of another model, MW1001 to MW1004, MW1350 to MW1355 a transformer's config and its sizes,
 /// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
 Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
@@ -207,7 +209,7 @@ Problems examineStudy(std::string_view text, const std::string& fileName, std::s
 /// with them in place the problem is gone.
 ///
 /// Problems: MW1401 sizes (fewer than two layers, a size below 1 or above kLargestDimension), MW1425 another number out of its range,
-/// MW1428 what a later version will do, MW1429 a name that no array has, MW1431 (warning) a rule that catches nothing,
+/// MW1429 a name that no array has, MW1431 (warning) a rule that catches nothing,
 /// MW1434 (warning) train.steps beside phases, MW1441 microbatches that do not divide the batch, MW1442 (warning) a setting that has no effect
 /// beside the others, MW1435 an array too large to count, MW1436 the model does not fit the data;
 /// MW1101 to MW1104 of specs, MW1110 to MW1115 of meshes.

@@ -108,6 +108,14 @@ std::string trainText(const TrainChoice& train, bool withSteps)
         "train: {{{}seed: {}, data: {}{}}}\n", withSteps ? fmt::format("steps: {}, ", train.steps) : "", train.seed, data, rest);
 }
 
+std::string pipelineText(const PipelineChoice& pipeline)
+{
+    return fmt::format("pipeline: {{{}stages: {}, microbatches: {}, schedule: {}{}{}}}\n",
+        pipeline.axis.empty() ? "" : fmt::format("axis: {}, ", keyText(pipeline.axis)), pipeline.stages, pipeline.microbatches,
+        scheduleName(pipeline.schedule), pipeline.chunks == 1 ? "" : fmt::format(", chunks: {}", pipeline.chunks),
+        pipeline.layers.empty() ? "" : fmt::format(", layers: [{}]", fmt::join(pipeline.layers, ", ")));
+}
+
 } // namespace
 
 std::string optimizerValue(const Optimizer& optimizer, bool withUsual)
@@ -168,9 +176,7 @@ std::string writeStudy(const Study& study)
     for (const StudyPhase& phase : study.phases)
         text += fmt::format("  - {{steps: {}, mesh: {}}}\n", phase.steps, meshValue(phase.mesh, phase.deviceOrder));
     if (study.pipeline != PipelineChoice{})
-        text += fmt::format("pipeline: {{{}stages: {}, microbatches: {}, schedule: {}}}\n",
-            study.pipeline.axis.empty() ? "" : fmt::format("axis: {}, ", keyText(study.pipeline.axis)), study.pipeline.stages,
-            study.pipeline.microbatches, scheduleName(study.pipeline.schedule));
+        text += pipelineText(study.pipeline);
     return text;
 }
 

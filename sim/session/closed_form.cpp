@@ -97,8 +97,8 @@ AxisRoles rolesOf(const Study& study)
     return roles;
 }
 
-/// The chunks of a stage with which an interleaved step is quickest, of those that cut the layers evenly or leave two short ones at the ends; studies
-/// do not say how many.
+/// The chunks of a stage with which an interleaved step is quickest, of those that cut the layers evenly or leave two short ones at the ends: for
+/// studies that do not say how many.
 StepEstimate quickestChunks(StepModel& model, TrainingPlan& plan)
 {
     StepEstimate best = model.estimate(plan);
@@ -171,7 +171,7 @@ Result<TrainingPlan> planOf(const Study& study)
     layout.sequenceParallel = layout.tp > 1;
     if (study.pipeline.schedule == meshwright::PipelineSchedule::Interleaved && layout.pp > 1) {
         layout.schedule = PipelineSchedule::Interleaved;
-        layout.virtualStages = 2; // at least; see quickestChunks
+        layout.virtualStages = std::max<std::int64_t>(2, study.pipeline.chunks); // see quickestChunks
     }
     if (study.batch % (layout.dp * study.pipeline.microbatches) != 0)
         problems.push_back({"MW1755",
@@ -219,7 +219,7 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
         return problems;
     }
     StepModel model(used.chip, used.cluster, used.constants, used.traits);
-    const StepEstimate step = quickestChunks(model, *plan);
+    const StepEstimate step = study.pipeline.chunks > 1 ? model.estimate(*plan) : quickestChunks(model, *plan);
 
     SimulatedStudy result;
     result.name = study.name;

@@ -4,12 +4,14 @@
 #include "core/diagnose/lints.h"
 #include "core/runtime/products.h"
 #include "core/study/arrays.h"
+#include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "core/train/pipeline_program.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/closed_form.h"
@@ -56,6 +58,17 @@ Result<Program> programOf(const Study& study, Problems& warnings)
     return readProgram(*text, path.string(), &warnings);
 }
 
+/// The program with the study's shardings.
+Result<Program> annotatedProgram(const Study& study, Problems& warnings)
+{
+    auto program = programOf(study, warnings);
+    if (!program)
+        return placedIn(study, program.error());
+    if (auto resolved = resolveShardings(study, *program); !resolved)
+        return placedIn(study, resolved.error());
+    return program;
+}
+
 /// The function that one step of the study runs.
 Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 {
@@ -80,17 +93,15 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
     if (hasClosedForm(study))
-        return Problem{"MW1428", fmt::format("{} pipeline stages of {} microbatches are simulated, not built: this version runs one of each",
-                                     study.pipeline.stages, study.pipeline.microbatches),
+        return Problem{"MW1465",
+            fmt::format("a transformer in {} pipeline stages and {} microbatches is simulated, not run, in this version",
+                study.pipeline.stages, study.pipeline.microbatches),
             "write stages: 1 and microbatches: 1 to run it", study.placeOf("pipeline")};
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
-    auto program = programOf(built.study, built.warnings);
+    auto program = annotatedProgram(built.study, built.warnings);
     if (!program)
-        return placedIn(study, program.error());
-    auto resolved = resolveShardings(built.study, *program);
-    if (!resolved)
-        return placedIn(study, resolved.error());
+        return program.error();
     auto mainFunction = mainFunctionOf(built.study, *program);
     if (!mainFunction)
         return mainFunction.error();
@@ -146,6 +157,12 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
 Result<SimulatedStudy> simulateStep(
     const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, const NetworkOptions& network)
 {
+    if (isPipelined(built.study.pipeline))
+        return Problem{"MW1540",
+            fmt::format("a pipeline of {} stages and {} microbatches is trained, but not simulated yet",
+                built.study.pipeline.stages, built.study.pipeline.microbatches),
+            "train it, or simulate it with --set pipeline.stages=1 --set pipeline.microbatches=1",
+            built.study.placeOf("pipeline")};
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine, network);
     if (!simulation)
@@ -307,6 +324,44 @@ Problems lintsOfPhase(const Study& study, const BuiltPhase& phase)
     return lintStudy(study, {*propagated, *device, stage.meshes});
 }
 
+namespace {
+
+PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
+{
+    return schedule == meshwright::PipelineSchedule::GPipe                ? PipelineOrder::GPipe
+        : schedule == meshwright::PipelineSchedule::OneForwardOneBackward ? PipelineOrder::OneForwardOneBackward
+                                                                          : PipelineOrder::Interleaved;
+}
+
+/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
+Result<TrainingPhase> pipelinedPhase(const Study& study)
+{
+    Problems warnings;
+    auto whole = annotatedProgram(study, warnings);
+    if (!whole)
+        return whole.error();
+    Study part = study;
+    part.batch /= study.pipeline.microbatches;
+    const auto microbatch = annotatedProgram(part, warnings);
+    if (!microbatch)
+        return microbatch.error();
+    PipelineCut cut;
+    cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, orderOf(study.pipeline.schedule)};
+    cut.axis = study.pipeline.axis;
+    std::int64_t layers = 0;
+    const auto pieces = layersOfPieces(study.pipeline, static_cast<std::int64_t>(study.mlp()->layers.size()) - 1);
+    for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
+        layers += pieces[piece];
+        cut.after.push_back(fmt::format("act.layers.{}.activated", layers - 1));
+    }
+    auto scheduled = pipelineOf(*microbatch, cut);
+    if (!scheduled)
+        return placedIn(study, scheduled.error());
+    return TrainingPhase{study.train.steps, *std::move(whole), *std::move(scheduled)};
+}
+
+} // namespace
+
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
     if (!study.trains())
@@ -314,6 +369,13 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
             study.placeOf("model")};
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
+        if (isPipelined(study.pipeline)) {
+            auto phase = pipelinedPhase(phaseStudy(study, i));
+            if (!phase)
+                return phase.error();
+            phases.push_back(*std::move(phase));
+            continue;
+        }
         auto built = buildPhase(study, i);
         if (!built)
             return built.error();

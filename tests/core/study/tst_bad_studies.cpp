@@ -163,7 +163,9 @@ void TestBadStudies::problems_data()
         "mlp: {layers: [64, 32, 16, 10], loss: cross_entropy}", "transformer: {config: c.json}")
                                  << "MW1001 5:31";
     QTest::newRow("pipeline") << kGood + "pipeline: {axis: modle, stages: 2, microbatches: 4}\n"
-                              << "MW1102 12:18 MW1428 12:33 MW1428 12:50";
+                              << "MW1102 12:18";
+    QTest::newRow("a pipeline without an axis") << kGood + "pipeline: {stages: 3, microbatches: 4}\n"
+                                                << "MW1460 12:11";
 
     // meshes and specs
     QTest::newRow("unknown axis") << broken("P('data', None)", "P('dta', None)") << "MW1102 8:6";

@@ -146,8 +146,8 @@ void TestFixes::fixes_data()
 
     // the rest
     row("no version", broken("meshwright: 1\n", ""), "MW1421", "meshwright=1");
-    row("stages", kGood + "pipeline: {stages: 2}\n", "MW1428", "pipeline.stages=1");
-    row("microbatches", kGood + "pipeline: {microbatches: 4}\n", "MW1428", "pipeline.microbatches=1");
+    row("stages without an axis", kGood + "pipeline: {stages: 3}\n", "MW1460", "pipeline.axis=pipe; mesh.pipe=3");
+    row("microbatches", kGood + "pipeline: {microbatches: 36}\n", "MW1461", "pipeline.microbatches=12");
     row("steps beside phases", kGood + "phases: [{steps: 2, mesh: {data: 4}}]\n", "MW1434", "train.steps=2");
     row("inputs of digits", broken("[64,", "[63,"), "MW1436", "model.mlp.layers[0]=64");
     row("classes of digits", broken("10]", "12]"), "MW1436", "model.mlp.layers[3]=10");

@@ -149,8 +149,8 @@ void TestExamples::smallBatchShardsTheContraction()
 void TestExamples::trainsAsOneDevice_data()
 {
     QTest::addColumn<QString>("example");
-    for (const char* name :
-        {"data_parallel", "tensor_parallel", "fsdp", "fsdp_small_batch", "zero1", "two_d", "replicated", "three_d"})
+    for (const char* name : {"data_parallel", "tensor_parallel", "fsdp", "fsdp_small_batch", "zero1", "two_d", "replicated",
+             "three_d", "pipeline_gpipe", "pipeline_1f1b", "pipeline_interleaved"})
         QTest::newRow(name) << QString(name);
 }
 

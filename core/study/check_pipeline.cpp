@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/study/check_pipeline.h"
+
+#include "core/study/arrays.h"
+#include "core/study/pipeline_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace meshwright {
+
+namespace {
+
+class PipelineCheck {
+public:
+    explicit PipelineCheck(const Study& study)
+        : m_study(study)
+        , m_pipeline(study.pipeline)
+    {
+    }
+
+    Problems run()
+    {
+        if (!isPipelined(m_pipeline))
+            return {};
+        if (m_study.transformer() != nullptr) { // told by the closed form, which checks the rest
+            checkAxis(m_study.mesh, "mesh");
+            return std::move(m_problems);
+        }
+        if (m_study.mlp() == nullptr) {
+            report("MW1465", "only models of the kind mlp are cut into a pipeline in this version", "write pipeline: {stages: 1}",
+                "pipeline", {"pipeline="});
+            return std::move(m_problems);
+        }
+        checkAxis(m_study.mesh, "mesh");
+        for (std::size_t i = 0; i < m_study.phases.size(); ++i)
+            checkAxis(m_study.phases[i].mesh, fmt::format("phases[{}].mesh", i));
+        checkMicrobatches();
+        checkSchedule();
+        checkLayers();
+        if (m_pipeline.stages > 1)
+            checkSpecs();
+        return std::move(m_problems);
+    }
+
+private:
+    void report(
+        const char* id, std::string message, std::string fix, const std::string& path, std::vector<std::string> fixSettings)
+    {
+        Problem problem{id, std::move(message), std::move(fix), m_study.placeOf(path)};
+        problem.fixSettings = std::move(fixSettings);
+        m_problems.push_back(std::move(problem));
+    }
+
+    void checkAxis(const std::vector<MeshAxis>& mesh, const std::string& path)
+    {
+        if (m_pipeline.stages == 1 && m_pipeline.axis.empty())
+            return;
+        const auto axis
+            = std::find_if(mesh.begin(), mesh.end(), [this](const MeshAxis& other) { return other.name == m_pipeline.axis; });
+        const std::int64_t size = axis == mesh.end() ? 1 : axis->size;
+        if (size == m_pipeline.stages)
+            return;
+        if (m_pipeline.axis.empty())
+            report("MW1460", fmt::format("{} stages, and no mesh axis that they lie over", m_pipeline.stages),
+                fmt::format("name it: pipeline: {{axis: pipe, ..}}, and give the mesh an axis pipe of {}", m_pipeline.stages),
+                "pipeline", {"pipeline.axis=pipe", fmt::format("mesh.pipe={}", m_pipeline.stages)});
+        else
+            report("MW1460",
+                fmt::format("{} stages over the axis \"{}\", which has size {}", m_pipeline.stages, m_pipeline.axis, size),
+                "give the axis as many devices as there are stages", path,
+                {fmt::format("{}.{}={}", path, m_pipeline.axis, m_pipeline.stages)});
+    }
+
+    void checkMicrobatches()
+    {
+        if (m_study.batch >= 1 && m_study.batch % m_pipeline.microbatches != 0)
+            report("MW1461",
+                fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, m_pipeline.microbatches),
+                "use a number that divides the batch", "pipeline.microbatches",
+                {fmt::format("pipeline.microbatches={}", std::gcd(m_study.batch, m_pipeline.microbatches))});
+    }
+
+    void checkSchedule()
+    {
+        const bool interleaved = m_pipeline.schedule == PipelineSchedule::Interleaved;
+        if (m_pipeline.chunks > 1 && !interleaved)
+            report("MW1463",
+                fmt::format(
+                    "{} chunks on each stage, and the schedule {} has one", m_pipeline.chunks, scheduleName(m_pipeline.schedule)),
+                "write schedule: interleaved, or chunks: 1", "pipeline.chunks", {"pipeline.schedule=interleaved"});
+        if (m_pipeline.chunks == 1 && interleaved)
+            report("MW1463", "an interleaved schedule has several chunks of layers on each stage, and there is one",
+                "write chunks: 2, or schedule: 1f1b", "pipeline.schedule", {"pipeline.schedule=1f1b"});
+        const std::int64_t stages = m_pipeline.stages;
+        if (m_pipeline.chunks > 1 && interleaved && m_pipeline.microbatches % stages != 0)
+            report("MW1463",
+                fmt::format("an interleaved schedule takes microbatches in rounds of {}, and there are {}", stages,
+                    m_pipeline.microbatches),
+                "use a multiple of the stages", "pipeline.microbatches",
+                {fmt::format("pipeline.microbatches={}", (m_pipeline.microbatches / stages + 1) * stages)});
+    }
+
+    void checkLayers()
+    {
+        const auto layers = static_cast<std::int64_t>(m_study.mlp()->layers.size()) - 1;
+        if (layers < 1)
+            return; // said elsewhere
+        const std::int64_t pieces = pieceCount(m_pipeline);
+        const std::string cut = m_pipeline.chunks > 1
+            ? fmt::format("{} stages of {} chunks", m_pipeline.stages, m_pipeline.chunks)
+            : fmt::format("{} stages", m_pipeline.stages);
+        if (pieces > layers) {
+            report("MW1462", fmt::format("{} for a model of {} layers", cut, layers),
+                "use fewer stages or chunks, or more layers", "pipeline.stages", {});
+            return;
+        }
+        PipelineChoice even = m_pipeline;
+        even.layers.clear();
+        const std::string list = fmt::format("pipeline.layers=[{}]", fmt::join(layersOfPieces(even, layers), ", "));
+        if (m_pipeline.layers.empty()) {
+            if (layers % pieces != 0)
+                report("MW1462", fmt::format("{} layers cannot be cut evenly into {}", layers, cut),
+                    "say how many layers each has: " + list, "pipeline.stages", {list});
+            return;
+        }
+        const std::int64_t sum = std::accumulate(m_pipeline.layers.begin(), m_pipeline.layers.end(), std::int64_t{0});
+        const bool allPositive
+            = std::all_of(m_pipeline.layers.begin(), m_pipeline.layers.end(), [](std::int64_t count) { return count >= 1; });
+        if (static_cast<std::int64_t>(m_pipeline.layers.size()) != pieces || sum != layers || !allPositive)
+            report("MW1462",
+                fmt::format("pipeline.layers has {} numbers with the sum {}, for {} and {} layers", m_pipeline.layers.size(), sum,
+                    cut, layers),
+                "give each stage (each chunk of each, in the order of the layers) at least one layer", "pipeline.layers", {list});
+    }
+
+    void checkSpecs()
+    {
+        std::vector<std::string> seen;
+        for (const AssignedSpec& assigned : assignedSpecs(m_study)) {
+            const bool uses = std::any_of(assigned.spec.dims.begin(), assigned.spec.dims.end(), [this](const auto& axes) {
+                return std::any_of(axes.begin(), axes.end(), [this](const auto& axis) { return axis == m_pipeline.axis; });
+            });
+            if (!uses || std::find(seen.begin(), seen.end(), assigned.path) != seen.end())
+                continue;
+            seen.push_back(assigned.path);
+            report("MW1464",
+                fmt::format("{} is split over \"{}\", the axis of the pipeline's stages", assigned.array.name, m_pipeline.axis),
+                "a stage's arrays lie on its own devices: leave the axis out", assigned.path, {});
+        }
+    }
+
+    const Study& m_study;
+    const PipelineChoice& m_pipeline;
+    Problems m_problems;
+};
+
+} // namespace
+
+Problems checkPipelineFits(const Study& study)
+{
+    return PipelineCheck(study).run();
+}
+
+} // namespace meshwright

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/study/study.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// True when a step is cut into stages or microbatches.
+bool isPipelined(const PipelineChoice& pipeline);
+
+/// The pieces that a model's layers are cut into: stages * chunks.
+std::int64_t pieceCount(const PipelineChoice& pipeline);
+
+/// The layers of each piece: as the study says, else as even as can be, where the first ones have one more.
+/// Preconditions: `layers` and the pieces are at least 1, and not more pieces than layers.
+std::vector<std::int64_t> layersOfPieces(const PipelineChoice& pipeline, std::int64_t layers);
+
+} // namespace meshwright

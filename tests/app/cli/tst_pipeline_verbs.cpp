@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/app/cli/program_process.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+namespace {
+
+using meshwright::tests::errorsAgainst;
+using meshwright::tests::example;
+using meshwright::tests::Outcome;
+
+Outcome run(const QStringList& arguments)
+{
+    return meshwright::tests::runProgram(MESHWRIGHT_PROGRAM, arguments);
+}
+
+QJsonObject object(const Outcome& outcome)
+{
+    return QJsonDocument::fromJson(outcome.out).object();
+}
+
+} // namespace
+
+/// Pipelines from the command line.
+class TestPipelineVerbs : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void trains_data();
+    void trains();
+    void goesOnWithoutStages();
+    void faults();
+    void exitCodes_data();
+    void exitCodes();
+};
+
+void TestPipelineVerbs::trains_data()
+{
+    QTest::addColumn<QString>("study");
+    QTest::addColumn<QStringList>("more");
+    for (const char* name : {"pipeline_gpipe.yaml", "pipeline_1f1b.yaml", "pipeline_interleaved.yaml"})
+        QTest::newRow(name) << name << QStringList{};
+    QTest::newRow("microbatches without stages")
+        << "pipeline_gpipe.yaml" << QStringList{"--set", "pipeline={microbatches: 4}", "--set", "mesh={data: 1}"};
+}
+
+void TestPipelineVerbs::trains()
+{
+    QFETCH(QString, study);
+    QFETCH(QStringList, more);
+    const QTemporaryDir folder;
+    const QString trace = folder.path() + "/trace.json";
+    const Outcome outcome = run(
+        QStringList{"train", example(study), "-q", "--verify", "--trace", trace, "--format", "json", "--set", "train.steps=4"}
+        + more);
+    QVERIFY2(outcome.code == 0, outcome.err + outcome.out.right(2000));
+    QCOMPARE(errorsAgainst("training-1.json", outcome.out), QStringList());
+    QCOMPARE(object(outcome)["losses"].toArray().size(), 5);
+    bool sends = false;
+    for (const QJsonValue& collective : object(outcome)["collectives"].toArray()) {
+        if (collective["op"].toString() == "send") {
+            sends = true;
+            QCOMPARE(collective["axes"].toString(), "pipe");
+        }
+    }
+    QCOMPARE(sends, more.isEmpty());
+    QFile file(trace);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QByteArray text = file.readAll();
+    QCOMPARE(text.contains("send activation"), more.isEmpty());
+    QVERIFY(text.contains("microbatch 3"));
+}
+
+void TestPipelineVerbs::goesOnWithoutStages()
+{
+    const QTemporaryDir folder;
+    const QStringList common{"train", example("pipeline_gpipe.yaml"), "-q", "--format", "json"};
+    QCOMPARE(run(common + QStringList{"--set", "train.steps=2", "--checkpoint", folder.path()}).code, 0);
+    const Outcome whole = run(common + QStringList{"--set", "train.steps=4"});
+    const Outcome resumed = run(common
+        + QStringList{"--set", "train.steps=4", "--set", "pipeline=", "--set", "mesh={data: 2}", "--resume", folder.path()});
+    QVERIFY2(resumed.code == 0, resumed.err);
+    const QJsonArray expected = object(whole)["losses"].toArray();
+    const QJsonArray actual = object(resumed)["losses"].toArray();
+    QCOMPARE(actual.size(), expected.size());
+    for (int i = 0; i < expected.size(); ++i)
+        QVERIFY(std::abs(actual[i].toDouble() - expected[i].toDouble()) < 1e-5 * expected[i].toDouble());
+}
+
+void TestPipelineVerbs::faults()
+{
+    const Outcome failed
+        = run({"train", example("pipeline_1f1b.yaml"), "-q", "--set", "train.steps=3", "--inject", "fail:device=3,step=2"});
+    QCOMPARE(failed.code, 6);
+    QVERIFY2(failed.err.contains("MW1508") && failed.err.contains("device 3 failed in step 2"), failed.err);
+}
+
+void TestPipelineVerbs::exitCodes_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said");
+    const QString study = example("pipeline_gpipe.yaml");
+    const auto row = [&](const char* name, const QStringList& settings, int code, const char* said) {
+        QStringList arguments{"train", study};
+        for (const QString& setting : settings)
+            arguments += QStringList{"--set", setting};
+        QTest::newRow(name) << arguments << code << QString(said);
+    };
+    row("axis of another size", {"mesh.pipe=2"}, 3, "MW1460");
+    row("microbatches", {"pipeline.microbatches=7"}, 3, "MW1461");
+    row("layers", {"pipeline.layers=[1, 2, 3]"}, 3, "MW1462");
+    row("uneven without a list", {"model.mlp.layers=[64, 32, 32, 32, 32, 10]"}, 3, "pipeline.layers=[2, 1, 1, 1]");
+    row("chunks", {"pipeline.chunks=2"}, 3, "MW1463");
+    row("rounds", {"pipeline.chunks=2", "pipeline.schedule=interleaved", "pipeline.microbatches=6"}, 3, "MW1463");
+    row("a spec over the stages", {"sharding.x=P('pipe')"}, 3, "MW1464");
+    row("no optimizer", {"optimizer=none"}, 3, "MW1545");
+    QTest::newRow("transformer") << QStringList{"train", example("transformer_digits.yaml"), "--set",
+        "pipeline={microbatches: 2}"}
+                                 << 3 << "MW1465";
+    QTest::newRow("simulate") << QStringList{"simulate", study, "--set", "hardware={chip: v5e, topology: [2, 2]}"} << 3
+                              << "MW1540";
+}
+
+void TestPipelineVerbs::exitCodes()
+{
+    QFETCH(QStringList, arguments);
+    QFETCH(int, code);
+    QFETCH(QString, said);
+    const Outcome outcome = run(arguments);
+    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    QCOMPARE(outcome.code, code);
+}
+
+QTEST_GUILESS_MAIN(TestPipelineVerbs)
+#include "tst_pipeline_verbs.moc"
