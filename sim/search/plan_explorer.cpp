@@ -71,7 +71,8 @@ std::vector<Estimated> PlanExplorer::bestMeshes(std::size_t top)
     m_complete = !m_space.cutShort();
     m_lowerBound = candidates.empty() ? 0.0 : candidates.front().seconds;
     while (next < candidates.size() && candidates[next].seconds < worst) {
-        if (stopped()) {
+        // A time limit ends the search once there is a plan to tell of.
+        if (m_limits.stop.stop_requested() || (m_firstFit && stopped())) {
             m_complete = false;
             break;
         }

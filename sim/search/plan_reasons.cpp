@@ -24,10 +24,12 @@ std::int64_t dataDegreeOf(const Candidate& c)
 /// The axes over which weights, states or gradients are exchanged.
 std::string dataAxis(const Candidate& c)
 {
-    const char* name = c.zero >= 3 && c.fsdp > 1 ? "fsdp" : "data";
-    if (c.cp == 1)
-        return name;
-    return dataDegreeOf(c) > 1 ? fmt::format("{} x context", name) : std::string("context");
+    std::string name = c.zero >= 3 && c.fsdp > 1 ? "fsdp" : "data";
+    if (dataDegreeOf(c) == 1)
+        return c.cp > 1 ? "context" : name;
+    if (c.ep > 1)
+        name += " x expert";
+    return c.cp > 1 ? name + " x context" : name;
 }
 
 std::int64_t dataDegree(const Candidate& c)

@@ -248,7 +248,7 @@ std::string searchText(const SearchResult& result)
         text += fmt::format("on {}\n", result.plans.front().hardware);
     const bool fits = !result.plans.empty() && result.plans.front().fits;
     if (!fits)
-        text += result.plans.empty() ? "no legal layout\n" : "no plan fits; the one that needs least:\n";
+        text += !result.plans.empty() ? "no plan fits; the one that needs least:\n" : result.complete ? "no legal layout\n" : "";
     const bool passes = ofTransformers(result);
     TextTable table(planColumns(machines, passes));
     for (std::size_t i = 0; i < result.plans.size(); ++i)

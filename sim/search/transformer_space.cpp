@@ -106,8 +106,16 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
         [&](unsigned worker, std::size_t i) { m_shared[i] = sharedCost(m_sharedOf[i], plans[worker], models[worker]); });
     parallelFor(m_candidates.size(), workers,
         [&](unsigned worker, std::size_t i) { bound(m_candidates[i], plans[worker], models[worker]); });
-    std::stable_sort(
-        m_candidates.begin(), m_candidates.end(), [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+    std::vector<std::pair<double, std::uint32_t>> order;
+    order.reserve(m_candidates.size());
+    for (std::uint32_t i = 0; i < m_candidates.size(); ++i)
+        order.emplace_back(m_candidates[i].seconds, i);
+    std::sort(order.begin(), order.end());
+    std::vector<Candidate> sorted;
+    sorted.reserve(order.size());
+    for (const auto& [seconds, i] : order)
+        sorted.push_back(m_candidates[i]);
+    m_candidates = std::move(sorted);
 }
 
 TrainingPlan TransformerSpace::emptyPlan() const
@@ -269,9 +277,9 @@ std::uint32_t TransformerSpace::sharedIndex(const Candidate& candidate, std::int
     // Gradients of weights are added up where there are several passes; 8-bit weights are made once a step.
     const bool narrow = bytesPerElement(m_work.format) < 2.0;
     const auto passes = static_cast<std::int32_t>(narrow ? microbatches : std::min<std::int64_t>(microbatches, 2));
-    std::vector<std::int32_t> key = {candidate.tp, candidate.cp, candidate.ep, candidate.microbatch, candidate.recompute,
+    const std::array<std::int32_t, 9> key = {candidate.tp, candidate.cp, candidate.ep, candidate.microbatch, candidate.recompute,
         candidate.sequenceParallel ? 1 : 0, candidate.ulysses ? 1 : 0, candidate.zero >= 3 ? 1 : 0, passes};
-    const auto [found, isNew] = m_sharedIndex.try_emplace(std::move(key), static_cast<std::uint32_t>(m_sharedOf.size()));
+    const auto [found, isNew] = m_sharedIndex.try_emplace(key, static_cast<std::uint32_t>(m_sharedOf.size()));
     if (isNew)
         m_sharedOf.push_back(candidate);
     return found->second;
@@ -294,6 +302,46 @@ TransformerSpace::SharedCost TransformerSpace::sharedCost(
     return {passSeconds(layer.forward, model), passSeconds(backward, model), passSeconds(ends.embeddingForward, model),
         passSeconds(ends.embeddingBackward, model), passSeconds(ends.headForward, model), passSeconds(ends.headBackward, model),
         layer.keptBytes, ends.logitBytes};
+}
+
+/// A stage begins when the first microbatch reaches it, does its microbatches one after the other, and the step ends when its last one is back at
+/// the first stage.
+double TransformerSpace::pipelineSeconds(const TrainingPlan& plan, const SharedCost& shared, double layerSeconds) const
+{
+    const ParallelLayout& layout = plan.layout;
+    const std::int64_t places = layout.pp * layout.virtualStages;
+    const double passes = plan.microbatches();
+    const double embedding = shared.embeddingForward + shared.embeddingBackward;
+    const double head = shared.headForward + shared.headBackward;
+    const double busy = m_machine.constants.microbatchSeconds;
+    if (plan.model.layers % places == 0 && layout.pp > 2) {
+        // Stages between the ends are alike: the last of them begins latest.
+        const double chunk = real(plan.model.layers / places) * layerSeconds + busy;
+        const double stage = real(layout.virtualStages) * chunk;
+        const double last = embedding + real(layout.pp - 1) * chunk + passes * (stage + head);
+        const double between = embedding + real(layout.pp - 2) * chunk + passes * stage;
+        return std::max({passes * (stage + embedding), between, last});
+    }
+    double lead = 0.0;
+    double most = 0.0;
+    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+        double seconds = 0.0;
+        double first = 0.0;
+        for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn) {
+            const std::int64_t place = turn * layout.pp + stage;
+            double own = real(layersOfChunk(plan.model.layers, places, place)) * layerSeconds + busy;
+            if (place == 0)
+                own += embedding;
+            if (place == places - 1)
+                own += head;
+            seconds += own;
+            if (turn == 0)
+                first = own;
+        }
+        most = std::max(most, lead + passes * seconds);
+        lead += first;
+    }
+    return most;
 }
 
 void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const StepModel& model) const
@@ -331,34 +379,14 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
         reduce = (1.0 - constants.dataOverlap) * all;
     }
 
-    // A stage begins when the first microbatch reaches it and the step ends when its last one is back at the first stage.
-    const std::int64_t places = layout.pp * layout.virtualStages;
-    double lead = 0.0;
-    double pipeline = 0.0;
-    for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
-        double seconds = 0.0;
-        double first = 0.0;
-        for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn) {
-            const std::int64_t place = turn * layout.pp + stage;
-            double own
-                = real(layersOfChunk(plan.model.layers, places, place)) * (forward + backward) + constants.microbatchSeconds;
-            if (place == 0)
-                own += shared.embeddingForward + shared.embeddingBackward;
-            if (place == places - 1)
-                own += shared.headForward + shared.headBackward;
-            seconds += own;
-            if (turn == 0)
-                first = own;
-        }
-        pipeline = std::max(pipeline, lead + microbatches * seconds);
-        lead += first;
-    }
+    const double pipeline = pipelineSeconds(plan, shared, forward + backward);
     const double ownExperts = real(plan.model.layers) / real(layout.pp) * parameters.experts;
     const double optimizer = model.curve().streamSeconds(constants.optimizerBytes
         * (ownDense / (layout.zeroStage >= 1 ? real(shards) : 1.0) + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));
     const double plain = pipeline + reduce + optimizer + constants.stepSeconds;
     candidate.seconds = kSafety * plain * (1.0 + constants.stragglerShare * std::log2(std::max(1.0, cluster.hosts())));
 
+    const std::int64_t places = layout.pp * layout.virtualStages;
     const double expertShards = std::min(real(shards), expertRanks);
     for (const std::int64_t stage : {std::int64_t{0}, layout.pp - 1}) {
         double layers = 0.0;

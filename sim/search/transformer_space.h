@@ -5,6 +5,7 @@
 #include "core/models/transformer_config.h"
 #include "sim/transformer/step.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -119,6 +120,8 @@ private:
     std::uint32_t sharedIndex(const Candidate& candidate, std::int64_t microbatches);
     SharedCost sharedCost(const Candidate& candidate, TrainingPlan& plan, const StepModel& model) const;
     void bound(Candidate& candidate, TrainingPlan& plan, const StepModel& model) const;
+    /// No pipeline of these passes and ends takes less.
+    double pipelineSeconds(const TrainingPlan& plan, const SharedCost& shared, double layerSeconds) const;
     double passSeconds(const PassCost& pass, const StepModel& model) const;
 
     SearchWork m_work;
@@ -128,7 +131,7 @@ private:
     std::vector<Candidate> m_candidates;
     std::vector<Candidate> m_sharedOf; ///< a candidate for each of m_shared
     std::vector<SharedCost> m_shared;
-    std::map<std::vector<std::int32_t>, std::uint32_t> m_sharedIndex;
+    std::map<std::array<std::int32_t, 9>, std::uint32_t> m_sharedIndex;
     bool m_cutShort = false;
 };
 
