@@ -16,17 +16,6 @@ namespace meshwright::sim {
 
 namespace {
 
-std::string shellQuoted(const std::string& word)
-{
-    constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
-        return word;
-    std::string quoted = "'";
-    for (const char c : word)
-        quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted + "'";
-}
-
 std::string fileName(const std::string& path)
 {
     return std::filesystem::path(path).filename().string();
@@ -159,6 +148,17 @@ struct Rounder {
 };
 
 } // namespace
+
+std::string shellQuoted(const std::string& word)
+{
+    constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
+        return word;
+    std::string quoted = "'";
+    for (const char c : word)
+        quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
+}
 
 std::string commandText(
     const std::string& verb, const std::string& file, const std::vector<std::string>& settings, const std::string& rest)

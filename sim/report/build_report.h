@@ -70,6 +70,9 @@ struct ReportInputs {
 /// what training measured.
 Report buildReport(const ReportInputs& inputs);
 
+/// A word for a POSIX shell, in quotes where it needs them.
+std::string shellQuoted(const std::string& word);
+
 /// `meshwright report wide_mlp.yaml --set mesh.data=8 -o report.html`: words quoted for a POSIX shell where needed. An empty file is "study.yaml".
 std::string commandText(
     const std::string& verb, const std::string& file, const std::vector<std::string>& settings, const std::string& rest = {});

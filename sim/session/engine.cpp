@@ -9,6 +9,7 @@
 #include "core/text/program_text.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
+#include "sim/session/comparable_of.h"
 
 #include <fmt/format.h>
 
@@ -164,8 +165,12 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     if (!built)
         return built.error();
     auto simulated = simulateStep(*built, scheduleStep(*built), *machine, network);
-    if (simulated)
+    if (simulated) {
+        const BuiltPhase& phase = *built;
+        simulated->arrays = comparedArrays(
+            *phase.partitioned.propagated.find(phase.mainFunction), phase.partitioned.device.stages.front().meshes);
         simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
     return simulated;
 }
 
