@@ -13,6 +13,7 @@
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "sim/report/finding_files.h"
 #include "sim/session/closed_form.h"
 #include "sim/session/engine.h"
 
@@ -245,6 +246,12 @@ std::string jaxWords(const PeerRequest& request)
     return verdict ? fmt::format("JAX says: {}: {}\n", verdict->exception, verdict->messages.front()) : std::string();
 }
 
+/// As SARIF or JUnit.
+std::string findingsText(const std::vector<sim::FindingCase>& cases, Severity failOn, Format format)
+{
+    return format == Format::Sarif ? sim::sarifText(cases, problemTitles()) : sim::junitText("check", cases, failOn);
+}
+
 int checkSpec(const CheckOptions& options, Output& output)
 {
     Problems problems;
@@ -274,6 +281,8 @@ int checkSpec(const CheckOptions& options, Output& output)
     }
     if (output.format == Format::Json) {
         output.result(problemsJson(problems));
+    } else if (output.format != Format::Text) {
+        output.result(findingsText({{"--spec", problems, "spec"}}, options.failOn, output.format));
     } else if (problems.empty()) {
         const auto piece = shardShape(*shape, valueOf(parseSpec(options.spec)), *mesh, Uneven::Refuse);
         output.result(fmt::format("{} on {}: no problems; each device holds {} of {}\n", options.spec, mesh->text(),
@@ -298,15 +307,17 @@ int runCheck(const CheckOptions& options, Output& output)
     if (options.files.empty())
         return fail({Problem{"MW1904", "FILE is missing", "see the examples of `meshwright check --help`"}}, output);
     const bool fixesInput = options.fix && std::find(options.files.begin(), options.files.end(), "-") != options.files.end();
-    if (fixesInput && (output.format == Format::Json || options.files.size() > 1))
+    if (fixesInput && (output.format != Format::Text || options.files.size() > 1))
         return fail({Problem{"MW1903", "--fix writes the mended standard input to standard output, where nothing else may go",
                         "check `-` alone and as text, or give files"}},
             output);
     Problems all;
     Problems fixed;
     std::string summary;
+    std::vector<sim::FindingCase> cases;
     for (const std::string& path : options.files) {
         CheckedFile checked = checkOne(path, options, output);
+        cases.push_back({checked.name, checked.problems, path});
         summary += fixesText(checked) + countText(checked);
         append(fixed, std::move(checked.fixed));
         if (checked.study)
@@ -315,11 +326,13 @@ int runCheck(const CheckOptions& options, Output& output)
     }
     if (output.format == Format::Json)
         output.result(problemsJson(all, fixed));
+    else if (output.format != Format::Text)
+        output.result(findingsText(cases, options.failOn, output.format));
     else if (!all.empty())
         printProblems(all, output);
     if (fixesInput)
         output.narrate(trimmed(summary));
-    else if (output.format != Format::Json)
+    else if (output.format == Format::Text)
         output.result(summary);
     return codeOf(all, options);
 }

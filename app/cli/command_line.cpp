@@ -6,6 +6,7 @@
 #include "core/sharding/notation.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "sim/compare/gates.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -25,6 +26,7 @@ constexpr const char* kMainExamples = R"help(  meshwright tour
   meshwright train study.yaml --verify
   meshwright simulate study.yaml --set mesh.data=8
   meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096
+  meshwright sweep study.yaml --vary mesh="data*model=8"
   meshwright report study.yaml -o report.html
   meshwright gui study.yaml
   meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec "P('data', 'model')"
@@ -48,6 +50,7 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --fail-on warning
   meshwright check study.yaml --set mesh.data=8 --set "sharding.x=P('data')" --format json
   meshwright check study.yaml --fix
+  meshwright check *.yaml --format sarif > check.sarif
   meshwright check program.mlir
   meshwright check --mesh x=4,y=2 --shape 8x3 --spec "P('x', 'y')"
   cat study.yaml | meshwright check - --fix > mended.yaml)help";
@@ -77,6 +80,19 @@ constexpr const char* kSearchExamples
   meshwright search --model llama3_70b --hw h100,v5p --chips 64..512 --tokens 4M --seq 4k
   meshwright search --model llama3_8b --hw h100x64 --tokens 1M --seq 4k --fix pipeline=1,context=1
   meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml)help";
+
+constexpr const char* kDiffExamples = R"help(  meshwright diff fsdp.yaml tensor_parallel.yaml
+  meshwright diff study.yaml --set-b mesh.data=8 --set-b mesh.model=1
+  meshwright simulate study.yaml --format json > budget.json
+  meshwright diff budget.json study.yaml --fail-on "sharding,new-collectives,time>5%,memory>2%"
+  meshwright diff old/named_shardings.json new/named_shardings.json --fail-on sharding --format junit -o diff.xml
+  meshwright diff before.mlir after.mlir --format md)help";
+
+constexpr const char* kSweepExamples = R"help(  meshwright sweep study.yaml --vary mesh="data*model=64" --vary batch=1k,4k
+  meshwright sweep study.yaml --vary hardware.topology=[4,2],[4,4],[8,8] --vary dtype.matmul=f32,bf16 -o sweep.html
+  meshwright sweep study.yaml --vary mesh="data*model=2^3..2^8" --db runs.sqlite --jobs 8 --format csv
+  meshwright sweep sweep.yaml --dry-run
+  meshwright report --sweep runs.sqlite -o sweep.html)help";
 
 constexpr const char* kTrainExamples = R"help(  meshwright train study.yaml --verify
   meshwright train study.yaml --set train.steps=50 --set mesh.data=2 --format json
@@ -111,6 +127,7 @@ constexpr const char* kReportExamples = R"help(  meshwright report study.yaml -o
   meshwright report study.yaml --train -o report.html
   meshwright report study.yaml --result result.json -o report.md
   meshwright report study.yaml --set mesh.data=8 --format csv
+  meshwright report --sweep runs.sqlite -o sweep.html
   meshwright report report.html -o again.html)help";
 
 constexpr const char* kGuiExamples = R"help(  meshwright gui
@@ -174,6 +191,8 @@ public:
         addTrain();
         addSimulate();
         addSearch();
+        addSweep();
+        addDiff();
         addReport();
         addGui();
         addRun();
@@ -257,7 +276,8 @@ private:
     void addCheck()
     {
         Verb& verb = addVerb("check", "Find every mistake in studies, programs or a spec, each with its place and a fix.",
-            kCheckExamples, {Format::Text, Format::Json}, [this](Output& output) { return runCheck(m_check, output); });
+            kCheckExamples, {Format::Text, Format::Json, Format::Sarif, Format::Junit},
+            [this](Output& output) { return runCheck(m_check, output); });
         verb.app->add_option("FILE", m_check.files, "Studies, or programs as StableHLO text; - is standard input")->type_name("");
         addSettings(*verb.app, m_check.settings);
         verb.app->add_option("--spec", m_check.spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
@@ -440,6 +460,68 @@ private:
         app.add_option("-o,--output", m_search.file, "File for the best plan as a study")->type_name("FILE");
     }
 
+    void addSweep()
+    {
+        Verb& verb = addVerb("sweep",
+            "Simulate a study with every combination of values: which is fastest, which fit, what the others lose.",
+            kSweepExamples, {Format::Text, Format::Json, Format::JsonLines, Format::Csv, Format::Markdown, Format::Html},
+            [this](Output& output) {
+                m_sweep.formatGiven = !m_common.format.empty();
+                return runSweepVerb(m_sweep, output);
+            });
+        verb.needed.push_back(
+            verb.app->add_option("STUDY", m_sweep.file, "Study file, or a sweep file that names one; - is standard input")
+                ->type_name(""));
+        verb.app
+            ->add_option("--vary", m_sweep.vary,
+                "What is varied, and its values: batch=1k,4k; 1..8; 2^0..2^6; mesh=\"data*model=64\" is every factorisation")
+            ->type_name("PATH=VALUES")
+            ->allow_extra_args(false);
+        addSettings(*verb.app, m_sweep.settings);
+        verb.app->add_option("--db", m_sweep.database, "SQLite file that keeps what is done: the same command goes on from there")
+            ->type_name("FILE");
+        verb.app->add_option("-j,--jobs", m_sweep.jobs, "Points that are simulated at once (default: one for each core)")
+            ->type_name("N");
+        verb.app->add_flag("--dry-run", m_sweep.dryRun, "Only list the points");
+        verb.app
+            ->add_option("--fail-on", m_sweep.failOn, "Exit code 1 when any point is refused, or does not fit (or is refused)")
+            ->type_name("refused|unfit");
+        verb.app
+            ->add_option("-o,--output", m_sweep.result, "File to write instead of standard output; its ending says the format")
+            ->type_name("FILE");
+    }
+
+    void addDiff()
+    {
+        Verb& verb = addVerb("diff",
+            "Say what differs between two studies, results or programs: layouts, collectives, time and memory; a gate for CI.",
+            kDiffExamples, {Format::Text, Format::Json, Format::Markdown, Format::Sarif, Format::Junit}, [this](Output& output) {
+                m_diff.formatGiven = !m_common.format.empty();
+                return runDiff(m_diff, output);
+            });
+        verb.needed.push_back(verb.app
+                                  ->add_option("A", m_diff.before,
+                                      "A study, a program (.mlir), JSON of simulate, train, search, sweep, check, propagate or "
+                                      "partition, or MaxText's "
+                                      "named_shardings.json; - is standard input")
+                                  ->type_name(""));
+        verb.app->add_option("B", m_diff.after, "The same; without it A again, with --set-b")->type_name("");
+        addSettings(*verb.app, m_diff.settings);
+        verb.app->add_option("--set-a", m_diff.settingsBefore, "Override a value of the study A only")
+            ->type_name("PATH=VALUE")
+            ->allow_extra_args(false);
+        verb.app->add_option("--set-b", m_diff.settingsAfter, "Override a value of the study B only")
+            ->type_name("PATH=VALUE")
+            ->allow_extra_args(false);
+        verb.app
+            ->add_option("--fail-on", m_diff.failOn,
+                "Exit code 1 when something of this differs: " + join(sim::gateNames(), ", ")
+                    + "; bytes, time and memory may grow by so much: time>5%")
+            ->type_name("GATES");
+        verb.app->add_option("-o,--output", m_diff.result, "File to write instead of standard output; its ending says the format")
+            ->type_name("FILE");
+    }
+
     void addTrain()
     {
         Verb& verb = addVerb("train", "Really train a study, sharded over virtual devices.", kTrainExamples,
@@ -527,9 +609,11 @@ private:
                 m_report.formatGiven = !m_common.format.empty();
                 return runReport(m_report, output);
             });
-        verb.needed.push_back(
-            verb.app->add_option("STUDY", m_report.study, "Study file, or a report to be written again; - is standard input")
-                ->type_name(""));
+        verb.app->add_option("STUDY", m_report.study, "Study file, or a report to be written again; - is standard input")
+            ->type_name("");
+        verb.app
+            ->add_option("--sweep", m_report.sweep, "Instead of a study: the last sweep in a database of `meshwright sweep --db`")
+            ->type_name("RUNS.sqlite");
         addSettings(*verb.app, m_report.settings);
         verb.app->add_flag("--train", m_report.train, "Really train, verified against one device, and add what was measured");
         verb.app->add_option("--result", m_report.result, "Add what an earlier training measured (train -o RESULT.json)")
@@ -607,6 +691,8 @@ private:
     ValidateOptions m_validate;
     SimulateOptions m_simulate;
     SearchVerbOptions m_search;
+    SweepOptions m_sweep;
+    DiffOptions m_diff;
     TrainOptions m_train;
     RunOptions m_run;
     ReportOptions m_report;

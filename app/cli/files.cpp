@@ -5,7 +5,10 @@
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 
 namespace meshwright::cli {
 
@@ -33,6 +36,24 @@ bool isProgramText(const std::string& file, std::string_view text)
         text.remove_prefix(std::min(text.size(), text.find('\n') == std::string_view::npos ? text.size() : text.find('\n') + 1));
     }
     return false;
+}
+
+Result<Format> formatOfFile(const std::string& file, bool formatGiven, Format asked, std::span<const Format> allowed)
+{
+    if (formatGiven || file.empty() || file == "-")
+        return asked;
+    std::string ending = std::filesystem::path(file).extension().string();
+    std::transform(ending.begin(), ending.end(), ending.begin(),
+        [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::vector<std::string> endings;
+    for (const Format format : allowed) {
+        const std::string name = formatName(format);
+        endings.push_back(format == Format::Text ? ".txt" : format == Format::Junit ? ".xml" : "." + name);
+        if (ending == endings.back())
+            return format;
+    }
+    return Problem{"MW1903", fmt::format("-o: the ending of \"{}\" names no format", file),
+        fmt::format("end it in one of {}, or add --format", join(endings, ", "))};
 }
 
 int writeResult(const std::string& text, const std::string& file, Output& output)

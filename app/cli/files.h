@@ -5,6 +5,7 @@
 #include "core/program/program.h"
 #include "core/text/program_text.h"
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,9 @@ bool isProgramText(const std::string& file, std::string_view text);
 
 /// Writes a verb's result to a file; to standard output when `file` is empty or `-`. Returns the exit code.
 int writeResult(const std::string& text, const std::string& file, Output& output);
+
+/// The format that `--format` asked for or, when it was not given, the one that the ending of `file` (empty or `-`: none) names.
+/// Problems: MW1903 the ending names none of `allowed`.
+Result<Format> formatOfFile(const std::string& file, bool formatGiven, Format asked, std::span<const Format> allowed);
 
 } // namespace meshwright::cli

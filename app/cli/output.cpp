@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/output.h"
 
+#include "core/diagnose/problem_table.h"
+#include "core/support/resources.h"
 #include "core/support/version.h"
 
 #include <fmt/format.h>
@@ -45,6 +47,8 @@ const char* formatName(Format format)
         return "text";
     case Format::Json:
         return "json";
+    case Format::JsonLines:
+        return "jsonl";
     case Format::Csv:
         return "csv";
     case Format::Markdown:
@@ -53,6 +57,10 @@ const char* formatName(Format format)
         return "svg";
     case Format::Html:
         return "html";
+    case Format::Sarif:
+        return "sarif";
+    case Format::Junit:
+        return "junit";
     }
     return "text";
 }
@@ -126,7 +134,7 @@ int exitCodeOf(const Problems& problems)
         else if (problem.id == "MW1430" || problem.id == "MW1720" || problem.id == "MW1513")
             infeasible = true;
         else if ((problem.id.starts_with("MW15") && !isOfAFile(problem.id)) || problem.id.starts_with("MW162")
-            || problem.id == "MW1640")
+            || problem.id == "MW1640" || problem.id == "MW1789")
             running = true;
         else
             invalid = true;
@@ -138,6 +146,18 @@ int fail(const Problems& problems, Output& output)
 {
     printProblems(problems, output);
     return exitCodeOf(problems);
+}
+
+std::map<std::string, std::string> problemTitles()
+{
+    std::map<std::string, std::string> titles;
+    const auto path = findResource("problems.yaml");
+    const auto table = path ? ProblemTable::load(*path) : Result<ProblemTable>(path.error());
+    if (table) {
+        for (const ProblemEntry& entry : table->entries())
+            titles[entry.id] = entry.title;
+    }
+    return titles;
 }
 
 std::string problemsJson(const Problems& problems, const Problems& fixed)

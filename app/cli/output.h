@@ -5,6 +5,7 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ enum ExitCode : int {
     kExitInternal = 70,
 };
 
-enum class Format : std::uint8_t { Text, Json, Csv, Markdown, Svg, Html };
+enum class Format : std::uint8_t { Text, Json, JsonLines, Csv, Markdown, Svg, Html, Sarif, Junit };
 
 /// "text", "json" and so on.
 const char* formatName(Format format);
@@ -55,13 +56,16 @@ private:
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx, MW1520) before invalid documents before infeasible meshes (MW1430, MW1720) before
-/// failures while running (MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1540 to MW1545, MW162x, MW1640); kExitOk without
-/// errors.
+/// The exit code that problems ask for: usage (MW19xx, MW1514, MW1520) before invalid documents before infeasible meshes (MW1430, MW1513,
+/// MW1720) before failures while running (MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1540 to MW1545, MW162x, MW1640,
+/// MW1789); kExitOk without errors.
 int exitCodeOf(const Problems& problems);
 
 /// Prints the problems and gives their exit code.
 int fail(const Problems& problems, Output& output);
+
+/// What each problem id is in a few words, from the table of problems; empty when there is no table.
+std::map<std::string, std::string> problemTitles();
 
 /// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were mended and are no more.
 std::string problemsJson(const Problems& problems, const Problems& fixed = {});

@@ -21,29 +21,39 @@ ProgressLine::ProgressLine(bool quiet)
 
 void ProgressLine::show(const TrainingProgress& progress)
 {
+    show(progress.step, progress.steps,
+        fmt::format("step {}/{}  loss {:.5g}  accuracy {:.1f} %  {} samples/s", progress.step, progress.steps, progress.loss,
+            100.0 * progress.accuracy, formatCount(progress.samplesPerSecond)));
+}
+
+void ProgressLine::show(std::int64_t done, std::int64_t all, const std::string& text)
+{
     if (m_quiet)
         return;
-    const bool isLast = progress.step == progress.steps;
-    const std::string text = fmt::format("step {}/{}  loss {:.5g}  accuracy {:.1f} %  {} samples/s", progress.step, progress.steps,
-        progress.loss, 100.0 * progress.accuracy, formatCount(progress.samplesPerSecond));
     if (m_onTerminal) {
-        showOnTerminal(progress, text);
-    } else if (isLast || progress.step >= m_next) {
+        showOnTerminal(done, all, text);
+    } else if (done == all || done >= m_next) {
         fmt::print(stderr, "{}\n", text);
-        m_next = progress.step + std::max<std::int64_t>(1, progress.steps / 10);
+        m_next = done + std::max<std::int64_t>(1, all / 10);
     }
 }
 
-void ProgressLine::showOnTerminal(const TrainingProgress& progress, const std::string& text)
+double ProgressLine::seconds() const
 {
-    const bool isLast = progress.step == progress.steps;
+    return std::chrono::duration<double>(Clock::now() - m_start).count();
+}
+
+void ProgressLine::showOnTerminal(std::int64_t done, std::int64_t all, const std::string& text)
+{
+    const bool isLast = done == all;
     const auto now = Clock::now();
     const bool isDue = now - m_start > std::chrono::seconds(1) && now - m_shown > std::chrono::milliseconds(100);
     if (!isDue && !(isLast && m_shown != Clock::time_point{}))
         return;
     constexpr std::int64_t kWidth = 24;
-    const auto done = static_cast<std::size_t>(kWidth * progress.step / std::max<std::int64_t>(1, progress.steps));
-    fmt::print(stderr, "\r\033[K[{}{}] {}{}", std::string(done, '='), std::string(kWidth - done, ' '), text, isLast ? "\n" : "");
+    const auto filled = static_cast<std::size_t>(kWidth * done / std::max<std::int64_t>(1, all));
+    fmt::print(
+        stderr, "\r\033[K[{}{}] {}{}", std::string(filled, '='), std::string(kWidth - filled, ' '), text, isLast ? "\n" : "");
     m_shown = now;
 }
 

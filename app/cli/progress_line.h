@@ -5,20 +5,26 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace meshwright::cli {
 
-/// Says on standard error how far training is: one line that is written over on a terminal, otherwise a line now and then.
+/// Says on standard error how far a training or a sweep is: one line that is written over on a terminal, otherwise a line now and then.
 class ProgressLine {
 public:
     explicit ProgressLine(bool quiet);
 
     void show(const TrainingProgress& progress);
 
+    /// `text` says what there is after `done` of `all` (steps, points).
+    void show(std::int64_t done, std::int64_t all, const std::string& text);
+
+    double seconds() const; ///< since it was made
+
 private:
     using Clock = std::chrono::steady_clock;
 
-    void showOnTerminal(const TrainingProgress& progress, const std::string& text);
+    void showOnTerminal(std::int64_t done, std::int64_t all, const std::string& text);
 
     bool m_quiet;
     bool m_onTerminal;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/files.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/progress_line.h"
 #include "app/cli/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/text.h"
+#include "sim/report/sweep_results.h"
 #include "sim/session/report_of.h"
+#include "sim/sweep/sweep_database.h"
 
 #include <fmt/format.h>
 
@@ -17,21 +21,6 @@ namespace meshwright::cli {
 namespace {
 
 constexpr std::array kFormats = {Format::Html, Format::Markdown, Format::Csv, Format::Json};
-
-/// The format asked for, or that of the file's ending.
-Result<Format> formatOf(const ReportOptions& options, Format asked)
-{
-    if (options.formatGiven || options.file.empty() || options.file == "-")
-        return asked;
-    std::string ending = std::filesystem::path(options.file).extension().string();
-    std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    for (const Format format : kFormats) {
-        if (ending == std::string(".") + formatName(format))
-            return format;
-    }
-    return Problem{"MW1903", fmt::format("-o: the ending of \"{}\" names no format of reports", options.file),
-        "end it in .html, .md, .csv or .json, or add --format"};
-}
 
 std::string writtenAs(const sim::Report& report, Format format)
 {
@@ -101,15 +90,36 @@ Result<std::optional<sim::MeasuredTraining>> trainingOf(
     return std::optional(sim::measuredTraining(*trained));
 }
 
+int reportSweep(const ReportOptions& options, Format format, Output& output)
+{
+    auto database = sim::SweepDatabase::openExisting(options.sweep);
+    if (!database)
+        return fail(database.error(), output);
+    const auto sweep = database->lastSweep();
+    if (!sweep)
+        return fail(sweep.error(), output);
+    const std::string command
+        = "meshwright report --sweep " + shellQuoted(std::filesystem::path(options.sweep).filename().string());
+    const int written = writeResult(writtenAs(sim::sweepReport(*sweep, command), format), options.file, output);
+    return written != kExitOk ? written : sweep->best ? kExitOk : kExitInfeasible;
+}
+
 } // namespace
 
 int runReport(const ReportOptions& options, Output& output)
 {
-    const auto format = formatOf(options, output.format);
+    const auto format = formatOfFile(options.file, options.formatGiven, output.format, kFormats);
     if (!format)
         return fail(format.error(), output);
     if (options.train && !options.result.empty())
         return fail({Problem{"MW1903", "--train and --result exclude each other", "train now, or take the result of a training"}}, output);
+    if (options.study.empty() && options.sweep.empty())
+        return fail({Problem{"MW1904", "STUDY is missing", "see the examples of `meshwright report --help`"}}, output);
+    if (!options.study.empty() && !options.sweep.empty())
+        return fail(
+            {Problem{"MW1940", "a report is of a study or of a sweep, not of both", "leave the study or --sweep out"}}, output);
+    if (!options.sweep.empty())
+        return reportSweep(options, *format, output);
     const auto subject = subjectOf(options);
     if (!subject)
         return fail(subject.error(), output);

@@ -152,6 +152,22 @@ struct SearchVerbOptions {
 /// `searchMachineOf` and `studyText`; MW1005.
 int runSearch(const SearchVerbOptions& options, Output& output);
 
+struct SweepOptions {
+    std::string file; ///< a study, or a sweep file
+    std::vector<std::string> vary; ///< `path=values`
+    std::vector<std::string> settings;
+    std::string database; ///< empty: nothing is kept
+    int jobs = 0; ///< 0: one for each core
+    bool dryRun = false;
+    std::string failOn; ///< empty, "unfit" or "refused"
+    std::string result; ///< where the result goes; empty or `-`: standard output
+    bool formatGiven = false; ///< false: the ending of `result` says
+};
+/// Simulates a study with every combination of what is varied: text, JSON (`meshwright.sweep/1`), JSON lines, CSV, or a report as Markdown or HTML.
+/// Infeasible when no point fits. An interrupt keeps what is done.
+/// Problems: MW1903 the ending of `result`, --fail-on; those of `readFile`, `readSweepFile`, `parseVary`, `checkPlan`, `runSweep`; MW1005.
+int runSweepVerb(const SweepOptions& options, Output& output);
+
 struct TrainOptions {
     std::string study;
     std::vector<std::string> settings;
@@ -189,16 +205,33 @@ struct RunOptions {
 /// Problems: MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
+struct DiffOptions {
+    std::string before; ///< a study, a program, a result as JSON, or MaxText's named shardings; `-` is standard input
+    std::string after; ///< the same; empty: `before` again, with other settings
+    std::vector<std::string> settings; ///< of studies, on both sides
+    std::vector<std::string> settingsBefore; ///< of the first only
+    std::vector<std::string> settingsAfter; ///< of the second only
+    std::string failOn; ///< as `parseGates` takes it; empty: differences do not fail
+    std::string result; ///< where the result goes; empty or `-`: standard output
+    bool formatGiven = false; ///< false: the ending of `result` says
+};
+/// What differs between two things: text, JSON (`meshwright.diff/1`), Markdown, SARIF or JUnit. With gates, exit code 1 when one fails.
+/// Problems: MW1904 nothing to compare with, MW1903 the ending of `result`, standard input for both; those of `parseGates`, `judge`, `readFile`,
+/// `readComparable`, studies and programs; MW1005.
+int runDiff(const DiffOptions& options, Output& output);
+
 struct ReportOptions {
-    std::string study; ///< a study, or a report whose study is reported on again
+    std::string study; ///< a study, or a report whose study is reported on again; empty with `sweep`
+    std::string sweep; ///< database of a sweep to report on in place of a study; empty: none
     std::vector<std::string> settings;
     bool train = false; ///< adds what training measures, verified against one device
     std::string result; ///< file of a training result to add instead; empty: none
     std::string file; ///< where the report goes; empty or `-`: standard output
     bool formatGiven = false; ///< false: the ending of `file` says
 };
-/// Writes the report of a study: HTML, Markdown, CSV or JSON (`meshwright.report/1`). Infeasible, with the report written, when it does not fit.
-/// Problems: MW1903 the ending of `file` names no format, or both kinds of training; those of `readReport` and `readTrainingResult`; MW1005.
+/// Writes the report of a study, or of the last sweep of a database: HTML, Markdown, CSV or JSON (`meshwright.report/1`). Infeasible, with the report written, when it does not fit.
+/// Problems: MW1903 the ending of `file` names no format, or both kinds of training, MW1904 neither a study nor a sweep,
+/// MW1940 both; those of `SweepDatabase::lastSweep`, `readReport` and `readTrainingResult`; MW1005.
 int runReport(const ReportOptions& options, Output& output);
 
 struct GuiOptions {

@@ -2,6 +2,7 @@
 #include "sim/compare/step_change.h"
 
 #include "core/support/text.h"
+#include "sim/compare/pair_uses.h"
 
 #include <fmt/format.h>
 
@@ -46,13 +47,7 @@ struct Key {
     friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-/// One collective of both steps. The axes differ where a layout changed.
-struct Pair {
-    Key before;
-    Key after;
-    Use was;
-    Use is;
-};
+using Pair = UsePair<Key, Use>;
 
 /// How a collective differs between the steps.
 enum class Change : std::uint8_t { New, Gone, OtherAxes, OtherBytes, OtherGroup, OtherTime, Hidden };
@@ -194,30 +189,8 @@ std::map<Key, Use> usesOf(const Simulation& simulation)
 
 std::vector<Pair> pairsOf(const Simulation& before, const Simulation& after)
 {
-    std::map<Key, Use> was = usesOf(before);
-    std::map<Key, Use> is = usesOf(after);
-    std::vector<Pair> pairs;
-    const auto take = [&](auto from, auto to) {
-        pairs.push_back({from->first, to->first, from->second, to->second});
-        is.erase(to);
-        return was.erase(from);
-    };
-    for (auto use = was.begin(); use != was.end();) {
-        const auto same = is.find(use->first);
-        use = same != is.end() ? take(use, same) : std::next(use);
-    }
-    for (auto use = was.begin(); use != was.end();) {
-        const Key& key = use->first;
-        const auto moved = std::find_if(is.begin(), is.end(), [&](const auto& other) {
-            return std::tie(other.first.kind, other.first.phase, other.first.value) == std::tie(key.kind, key.phase, key.value);
-        });
-        use = moved != is.end() ? take(use, moved) : std::next(use);
-    }
-    for (const auto& [key, use] : was)
-        pairs.push_back({key, key, use, {}});
-    for (const auto& [key, use] : is)
-        pairs.push_back({key, key, {}, use});
-    return pairs;
+    return pairUses(usesOf(before), usesOf(after),
+        [](const Key& a, const Key& b) { return std::tie(a.kind, a.phase, a.value) == std::tie(b.kind, b.phase, b.value); });
 }
 
 std::string fromTo(const std::string& was, const std::string& is)

@@ -6,6 +6,7 @@
 #include "core/support/version.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -92,6 +93,11 @@ Json simulationObject(const SimulatedStudy& study)
         entry["formula"] = collective.formula;
         json["collectives"].push_back(std::move(entry));
     }
+    json["arrays"] = Json::array();
+    for (const ComparedArray& array : study.arrays)
+        json["arrays"].push_back(
+            {{"name", array.name}, {"type", fmt::format("{}[{}]", array.dtype, fmt::join(array.shape.value_or(Shape{}), ","))},
+                {"spec", array.spec}, {"bytes_per_device", array.pieceBytes.value_or(0)}});
     json["memory_at_peak"] = Json::array();
     for (const LiveValue& value : study.liveAtPeak)
         json["memory_at_peak"].push_back({{"name", value.name}, {"kind", memoryKindName(value.kind)}, {"bytes", value.bytes}});

@@ -3,6 +3,7 @@
 
 #include "core/support/result.h"
 #include "core/train/trainer.h"
+#include "sim/compare/comparable.h"
 #include "sim/simulate/simulation.h"
 
 #include <optional>
@@ -19,6 +20,7 @@ struct SimulatedStudy {
     std::string collectiveCost; ///< id of the cost by which collective sequences were chosen
     Simulation simulation;
     std::vector<LiveValue> liveAtPeak;
+    std::vector<ComparedArray> arrays = {}; ///< as they lie on the mesh; empty where nobody asked for them
     double wallSeconds = 0.0; ///< that simulating took; measured
 };
 

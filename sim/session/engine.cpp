@@ -15,6 +15,7 @@
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/closed_form.h"
+#include "sim/session/comparable_of.h"
 #include "sim/session/device_memory.h"
 
 #include <fmt/format.h>
@@ -196,8 +197,12 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     if (!built)
         return built.error();
     auto simulated = simulateStep(*built, scheduleStep(*built), *machine, network);
-    if (simulated)
+    if (simulated) {
+        const BuiltPhase& phase = *built;
+        simulated->arrays = comparedArrays(
+            *phase.partitioned.propagated.find(phase.mainFunction), phase.partitioned.device.stages.front().meshes);
         simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
     return simulated;
 }
 

@@ -177,7 +177,7 @@ void TestSearchVerb::studyFaults_data()
                                            << QByteArray("MW1755");
     QTest::newRow("stages that are not the axis")
         << "simulate" << head + "mesh: {pipe: 4}\n" + model + "batch: 8\npipeline: {axis: pipe, stages: 2, microbatches: 2}\n"
-        << QByteArray("MW1755");
+        << QByteArray("MW1460");
     QTest::newRow("microbatches that do not divide")
         << "simulate" << head + "mesh: {pipe: 4}\n" + model + "batch: 8\npipeline: {axis: pipe, stages: 4, microbatches: 3}\n"
         << QByteArray("MW1755");

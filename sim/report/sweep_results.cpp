@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/report/sweep_results.h"
+
+#include "core/support/table.h"
+#include "core/support/text.h"
+#include "core/support/version.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dumped(const Json& json, int indent)
+{
+    return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json rowJson(const SweepResult& result, const SweepRow& row)
+{
+    const SweepOutcome& o = row.outcome;
+    Json json = {{"point", Json::object()}, {"settings", result.plan.settingsAt(row.point)}, {"state", sweepStateName(o.state)}};
+    for (std::size_t i = 0; i < row.values.size(); ++i)
+        json["point"][result.plan.parameters[i].name] = row.values[i];
+    if (!o.simulated()) {
+        json["problem"] = {{"id", o.problem}, {"message", o.message}, {"fix", o.fix}};
+        return json;
+    }
+    json["mesh"] = o.mesh;
+    json["hardware"] = o.hardware;
+    json["devices"] = o.devices;
+    json["batch"] = o.batch;
+    json["step_time_s"] = o.stepSeconds;
+    json["examples_per_s"] = 1.0 / o.secondsPerExample();
+    json["compute_s"] = o.computeSeconds;
+    json["exposed_communication_s"] = o.exposedSeconds;
+    json["bubble_s"] = o.bubbleSeconds;
+    json["mfu"] = o.mfu;
+    json["peak_bytes_per_device"] = o.peakBytes;
+    json["capacity_bytes"] = o.capacityBytes;
+    json["usable_bytes"] = o.usableBytes;
+    json["fits"] = o.state == SweepState::Fits;
+    json["bound_by"] = o.boundBy;
+    json["pareto"] = row.onFront;
+    return json;
+}
+
+std::string quoted(const std::string& text)
+{
+    if (text.find_first_of(",\"\r\n") == std::string::npos)
+        return text;
+    std::string words = "\"";
+    for (const char c : text)
+        words += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return words + "\"";
+}
+
+/// Refused points by what refused them, the most frequent first.
+std::string refusalsText(const SweepResult& result)
+{
+    std::map<std::string, std::pair<std::int64_t, const SweepOutcome*>> byId;
+    for (const SweepRow& row : result.rows) {
+        if (row.outcome.simulated())
+            continue;
+        auto& [count, first] = byId[row.outcome.problem];
+        first = count++ == 0 ? &row.outcome : first;
+    }
+    std::string text;
+    for (const auto& [id, one] : byId)
+        text += fmt::format("  {} refused, {}: {}{}\n", one.first, id, one.first > 1 ? "for one, " : "", one.second->message);
+    return text;
+}
+
+} // namespace
+
+std::string sweepJson(const SweepResult& result)
+{
+    Json json = {{"schema", "meshwright.sweep/1"}, {"meshwright", kVersion}, {"study", result.plan.name},
+        {"file", result.plan.studyFile}, {"settings", result.plan.settings}, {"parameters", Json::array()},
+        {"points", result.plan.pointCount()}, {"complete", result.complete()},
+        {"pareto_over", {result.oneBatch ? "step_time_s" : "1/examples_per_s", "peak_bytes_per_device"}},
+        {"best", result.best ? Json(*result.best) : Json(nullptr)}, {"rows", Json::array()}};
+    for (const SweepParameter& parameter : result.plan.parameters) {
+        Json values = Json::array();
+        for (const SweepValue& value : parameter.values)
+            values.push_back(value.text);
+        json["parameters"].push_back({{"name", parameter.name}, {"values", std::move(values)}});
+    }
+    for (const SweepRow& row : result.rows)
+        json["rows"].push_back(rowJson(result, row));
+    return dumped(json, 2);
+}
+
+std::string sweepJsonLines(const SweepResult& result)
+{
+    std::string text;
+    for (const SweepRow& row : result.rows)
+        text += dumped(rowJson(result, row), -1);
+    return text;
+}
+
+std::string sweepCsv(const SweepResult& result)
+{
+    std::string csv;
+    for (const SweepParameter& parameter : result.plan.parameters)
+        csv += quoted(parameter.name) + ",";
+    csv += "state,step_time_s,examples_per_s,compute_s,exposed_communication_s,bubble_s,mfu,peak_bytes_per_device,capacity_bytes,"
+           "pareto,bound_by,"
+           "full_mesh,devices,examples,problem,message\n";
+    for (const SweepRow& row : result.rows) {
+        const SweepOutcome& o = row.outcome;
+        for (const std::string& value : row.values)
+            csv += quoted(value) + ",";
+        csv += sweepStateName(o.state);
+        if (o.simulated())
+            csv += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},,\n", o.stepSeconds, 1.0 / o.secondsPerExample(),
+                o.computeSeconds, o.exposedSeconds, o.bubbleSeconds, o.mfu, o.peakBytes, o.capacityBytes, row.onFront,
+                quoted(o.boundBy), quoted(o.mesh), o.devices, o.batch);
+        else
+            csv += fmt::format(",,,,,,,,,,,,,,{},{}\n", o.problem, quoted(o.message));
+    }
+    return csv;
+}
+
+std::string sweepText(const SweepResult& result)
+{
+    using Align = TextTable::Align;
+    std::vector<TextTable::Column> columns;
+    for (const SweepParameter& parameter : result.plan.parameters)
+        columns.push_back({parameter.name});
+    const std::vector<TextTable::Column> figures = {{"step", Align::Right}, {"examples/s", Align::Right},
+        {"exposed", Align::Right}, {"MFU", Align::Right}, {"memory", Align::Right}, {"fits"}, {"front"}, {"bound by"}};
+    columns.insert(columns.end(), figures.begin(), figures.end());
+    TextTable table(columns);
+    for (const SweepRow& row : result.rows) {
+        const SweepOutcome& o = row.outcome;
+        std::vector<std::string> cells = row.values;
+        if (o.simulated())
+            cells.insert(cells.end(),
+                {formatSeconds(o.stepSeconds), formatCount(1.0 / o.secondsPerExample()), formatSeconds(o.exposedSeconds),
+                    fmt::format("{:.1f} %", 100.0 * o.mfu), formatBytes(static_cast<double>(o.peakBytes)),
+                    o.state == SweepState::Fits ? "yes" : "NO", row.onFront ? "*" : "", o.boundBy});
+        else
+            cells.insert(cells.end(), {"-", "-", "-", "-", "-", "-", "", "refused: " + o.problem});
+        table.addRow(std::move(cells));
+    }
+    std::string text = table.text() + "\n";
+    if (result.best) {
+        const SweepRow& best = result.rows[*result.best];
+        std::string words;
+        for (std::size_t i = 0; i < best.values.size(); ++i)
+            words += fmt::format("{}{} {}", i == 0 ? "" : ", ", result.plan.parameters[i].name, best.values[i]);
+        text += fmt::format("best: {}: step {}, {} examples/s, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
+            formatCount(1.0 / best.outcome.secondsPerExample()), formatBytes(static_cast<double>(best.outcome.peakBytes)));
+    }
+    text += fmt::format("{} of {} points: {} fit, {} do not fit, {} refused{}\n", result.rows.size(), result.plan.pointCount(),
+        result.count(SweepState::Fits), result.count(SweepState::TooLarge), result.count(SweepState::Refused),
+        result.best ? (result.oneBatch ? "; * no other is better in step time and in memory"
+                                       : "; * no other is better in time an example and in memory")
+                    : "");
+    return text + refusalsText(result);
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/comparable_of.h"
+
+#include "sim/compare/step_change.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+std::vector<ComparedCollective> collectivesOf(const std::vector<CollectiveUse>& uses)
+{
+    std::vector<ComparedCollective> collectives;
+    for (const CollectiveUse& use : uses)
+        collectives.push_back({opName(use.kind), use.axes, phaseName(use.phase), use.cause.value, use.cause.reason,
+            use.cause.annotation, use.count, use.count * use.bytesPerDevice});
+    return collectives;
+}
+
+void addSimulation(Comparable& comparable, const Simulation& simulation)
+{
+    comparable.figures.push_back(stepTimeFigure(simulation.stepSeconds));
+    comparable.figures.push_back({"compute_s", "compute", Quantity::Seconds, simulation.computeSeconds});
+    comparable.figures.push_back(
+        {"exposed_communication_s", "exposed communication", Quantity::Seconds, simulation.exposedSeconds});
+    comparable.figures.push_back({"bubble_s", "bubble", Quantity::Seconds, simulation.bubbleSeconds});
+    comparable.figures.push_back(peakBytesFigure(static_cast<double>(simulation.peakBytes)));
+    comparable.fits = simulation.fits;
+    comparable.boundBy = simulation.boundBy;
+}
+
+class ArrayList {
+public:
+    explicit ArrayList(const std::vector<NamedMesh>& meshes)
+        : m_meshes(meshes)
+    {
+    }
+
+    void add(const Value& value, const std::string& name)
+    {
+        if (name.empty() || !value.sharding || value.type.dtype == DType::Token || !m_names.insert(name).second)
+            return;
+        ComparedArray array;
+        array.name = name;
+        array.dtype = dtypeName(value.type.dtype);
+        array.shape = value.type.shape;
+        array.spec = layoutText(*value.sharding, m_meshes.at(static_cast<std::size_t>(value.sharding->mesh)).mesh);
+        array.pieceElements = elementCount(localShape(value.type.shape, *value.sharding));
+        array.pieceBytes = *array.pieceElements * byteSize(value.type.dtype);
+        arrays.push_back(std::move(array));
+    }
+
+    std::vector<ComparedArray> arrays;
+
+private:
+    const std::vector<NamedMesh>& m_meshes;
+    std::set<std::string> m_names;
+};
+
+} // namespace
+
+std::vector<ComparedArray> comparedArrays(const Function& function, const std::vector<NamedMesh>& meshes)
+{
+    ArrayList list(meshes);
+    const auto addAll = [&](const std::vector<ValueId>& ids, const char* kind) {
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            const Value& value = function[ids[i]];
+            list.add(value, value.name.empty() ? fmt::format("{}{}", kind, i) : value.name);
+        }
+    };
+    addAll(function.arguments(), "arg");
+    for (const Block& block : function.blocks) {
+        for (const ValueId id : block.arguments)
+            list.add(function[id], function[id].name);
+        for (const OpId op : block.ops) {
+            for (const ValueId id : function[op].results)
+                list.add(function[id], function[id].name);
+        }
+    }
+    addAll(function.results(), "result");
+    return std::move(list.arrays);
+}
+
+Comparable comparableOf(const Analysis& analysis)
+{
+    const BuiltPhase& built = *analysis.built;
+    const DeviceStage& stage = built.partitioned.device.stages.front();
+    Comparable comparable;
+    comparable.kind = "study";
+    comparable.file = analysis.source.file;
+    comparable.mesh = analysis.mesh().axes();
+    comparable.arrays = comparedArrays(*built.partitioned.propagated.find(built.mainFunction), stage.meshes);
+    comparable.collectives = collectivesOf(meshwright::collectivesOf(*stage.find(built.mainFunction), analysis.mesh()));
+    if (analysis.simulated)
+        addSimulation(comparable, analysis.simulated->simulation);
+    return comparable;
+}
+
+Result<Comparable> comparableOf(Program program, const std::string& file)
+{
+    if (program.meshes.empty())
+        return Problem{
+            "MW1222", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>", Place{file}};
+    const auto partitioned = propagateAndPartition(std::move(program));
+    if (!partitioned)
+        return inFile(partitioned.error(), file);
+    const DeviceStage& stage = partitioned->device.stages.front();
+    Comparable comparable;
+    comparable.kind = "program";
+    comparable.file = file;
+    comparable.mesh = stage.mesh().axes();
+    comparable.arrays.emplace();
+    comparable.collectives.emplace();
+    const std::vector<Function>& functions = partitioned->propagated.functions;
+    for (const Function& function : functions) {
+        for (ComparedArray& array : comparedArrays(function, stage.meshes)) {
+            if (functions.size() > 1)
+                array.name = function.name + ": " + array.name;
+            comparable.arrays->push_back(std::move(array));
+        }
+        const DeviceFunction* device = stage.find(function.name);
+        if (device == nullptr)
+            continue;
+        for (ComparedCollective& use : collectivesOf(meshwright::collectivesOf(*device, stage.mesh()))) {
+            if (functions.size() > 1)
+                use.value = function.name + ": " + use.value;
+            comparable.collectives->push_back(std::move(use));
+        }
+    }
+    return comparable;
+}
+
+Comparison compareStudies(const Analysis& before, const Analysis& after)
+{
+    Comparison comparison = compare(comparableOf(before), comparableOf(after));
+    if (before.simulated && after.simulated)
+        comparison.sentence = explainStepChange(before.simulated->simulation, after.simulated->simulation).sentence;
+    return comparison;
+}
+
+} // namespace meshwright::sim

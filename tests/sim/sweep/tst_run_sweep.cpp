@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/sweep/run_sweep.h"
+
+#include "tests/values.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace meshwright;
+using namespace meshwright::sim;
+
+/// Running the points of a plan on threads, with an engine that only counts.
+class TestRunSweep : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void sameForAnyThreads_data();
+    void sameForAnyThreads();
+    void equalStudiesOnce();
+    void goesOn();
+    void stops();
+    void twoAtOnce();
+    void failsWithTheDatabase();
+    void progress();
+};
+
+namespace {
+
+/// The time of a point is the number in its last setting; every seventh is refused. The key leaves out what `sameKey` says.
+class CountingEngine {
+public:
+    SweepEngine engine(int modulus = 1'000'000)
+    {
+        return {[modulus](const std::vector<std::string>& settings) { return std::to_string(numberOf(settings) % modulus); },
+            [this, modulus](const std::vector<std::string>& settings) {
+                ++simulated;
+                const int number = numberOf(settings) % modulus;
+                SweepOutcome outcome;
+                if (number % 7 == 0) {
+                    outcome.problem = "MW1104";
+                    outcome.message = "no";
+                    return outcome;
+                }
+                outcome.state = number % 5 == 0 ? SweepState::TooLarge : SweepState::Fits;
+                outcome.batch = 1;
+                outcome.stepSeconds = (number * 37) % 101;
+                outcome.peakBytes = (number * 53) % 97;
+                return outcome;
+            }};
+    }
+
+    std::atomic<int> simulated = 0;
+
+private:
+    static int numberOf(const std::vector<std::string>& settings)
+    {
+        return std::stoi(settings.back().substr(settings.back().find('=') + 1));
+    }
+};
+
+SweepPlan plan(const char* vary = "x=1..200")
+{
+    SweepPlan plan;
+    plan.parameters = {valueOf(parseVary(vary))};
+    return plan;
+}
+
+} // namespace
+
+void TestRunSweep::sameForAnyThreads_data()
+{
+    QTest::addColumn<int>("jobs");
+    for (const int jobs : {1, 2, 3, 8})
+        QTest::addRow("%d", jobs) << jobs;
+}
+
+void TestRunSweep::sameForAnyThreads()
+{
+    QFETCH(int, jobs);
+    CountingEngine counting;
+    auto database = valueOf(SweepDatabase::inMemory());
+    const auto run = valueOf(runSweep(plan(), counting.engine(), database, jobs, {}, {}));
+    QCOMPARE(counting.simulated.load(), 200);
+    QCOMPARE(run.simulated, 200);
+    QVERIFY(!run.stopped && run.result.complete());
+    CountingEngine other;
+    auto second = valueOf(SweepDatabase::inMemory());
+    QVERIFY(run.result == valueOf(runSweep(plan(), other.engine(), second, 1, {}, {})).result);
+}
+
+void TestRunSweep::equalStudiesOnce()
+{
+    CountingEngine counting;
+    auto database = valueOf(SweepDatabase::inMemory());
+    const auto run = valueOf(runSweep(plan(), counting.engine(10), database, 4, {}, {}));
+    QCOMPARE(counting.simulated.load(), 10);
+    QCOMPARE(run.result.rows.size(), std::size_t(200)); // a row for each point all the same
+    QVERIFY(run.result.rows[3].outcome == run.result.rows[13].outcome);
+}
+
+void TestRunSweep::goesOn()
+{
+    QTemporaryDir folder;
+    const std::string file = folder.filePath("runs.sqlite").toStdString();
+    CountingEngine counting;
+    {
+        auto database = valueOf(SweepDatabase::open(file));
+        QCOMPARE(valueOf(runSweep(plan("x=1..50"), counting.engine(), database, 2, {}, {})).simulated, 50);
+    }
+    auto database = valueOf(SweepDatabase::open(file));
+    const auto run = valueOf(runSweep(plan(), counting.engine(), database, 2, {}, {}));
+    QCOMPARE(run.known, 50);
+    QCOMPARE(run.simulated, 150);
+    QCOMPARE(counting.simulated.load(), 200);
+    QVERIFY(valueOf(database.lastSweep()) == run.result);
+}
+
+void TestRunSweep::stops()
+{
+    CountingEngine counting;
+    auto database = valueOf(SweepDatabase::inMemory());
+    std::stop_source source;
+    const auto run = valueOf(runSweep(
+        plan(), counting.engine(), database, 2,
+        [&](const SweepProgress& progress) {
+            if (progress.done == 20)
+                source.request_stop();
+        },
+        source.get_token()));
+    QVERIFY(run.stopped);
+    // What was begun is finished and kept; nothing else is begun.
+    QVERIFY(counting.simulated.load() >= 20 && counting.simulated.load() <= 22);
+    QCOMPARE(valueOf(database.outcomes()).size(), static_cast<std::size_t>(counting.simulated.load()));
+    QCOMPARE(run.result.rows.size(), static_cast<std::size_t>(counting.simulated.load()));
+    const auto rest = valueOf(runSweep(plan(), counting.engine(), database, 2, {}, {}));
+    QCOMPARE(counting.simulated.load(), 200);
+    QVERIFY(!rest.stopped);
+}
+
+void TestRunSweep::twoAtOnce()
+{
+    QTemporaryDir folder;
+    const std::string file = folder.filePath("runs.sqlite").toStdString();
+    CountingEngine counting;
+    std::vector<SweepResult> results(3);
+    {
+        std::vector<std::jthread> sweeps;
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            sweeps.emplace_back([&, i] {
+                auto database = valueOf(SweepDatabase::open(file));
+                results[i] = valueOf(runSweep(plan(), counting.engine(), database, 2, {}, {})).result;
+            });
+        }
+    }
+    QCOMPARE(counting.simulated.load(), 200); // each point once, by one of them
+    QVERIFY(results[0].complete());
+    QVERIFY(results[0] == results[1] && results[0] == results[2]);
+}
+
+void TestRunSweep::failsWithTheDatabase()
+{
+    QTemporaryDir folder;
+    CountingEngine counting;
+    auto database = valueOf(SweepDatabase::open(folder.filePath("runs.sqlite").toStdString(), {.mostPages = 12}));
+    QCOMPARE(tests::idsOf(runSweep(plan("x=1..2000"), counting.engine(), database, 2, {}, {})), "MW1789");
+}
+
+void TestRunSweep::progress()
+{
+    CountingEngine counting;
+    auto database = valueOf(SweepDatabase::inMemory());
+    std::int64_t last = 0;
+    double best = 1e9;
+    const auto run = valueOf(runSweep(plan("x=1..30"), counting.engine(), database, 3,
+        [&](const SweepProgress& progress) {
+            QCOMPARE(progress.done, last + 1);
+            QCOMPARE(progress.points, 30);
+            last = progress.done;
+            if (progress.best != nullptr) {
+                QVERIFY(progress.best->stepSeconds <= best);
+                best = progress.best->stepSeconds;
+            }
+        },
+        {}));
+    QCOMPARE(last, 30);
+    QCOMPARE(best, run.result.rows[*run.result.best].outcome.stepSeconds);
+}
+
+QTEST_APPLESS_MAIN(TestRunSweep)
+#include "tst_run_sweep.moc"
