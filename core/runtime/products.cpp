@@ -41,9 +41,23 @@ struct OpenBlas {
     bool isThere() const { return sgemm != nullptr && dgemm != nullptr && setThreads != nullptr; }
 };
 
+/// OpenBLAS multiplies with the kernels of a very old processor on one that is newer than itself. It listens to a name, which is the user's to
+/// choose first.
+void nameProcessorForOpenBlas()
+{
+#if defined(__x86_64__)
+    const bool hasAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+        && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (hasAvx512 || hasAvx2)
+        setenv("OPENBLAS_CORETYPE", hasAvx512 ? "SkylakeX" : "Haswell", 0);
+#endif
+}
+
 OpenBlas loadOpenBlas()
 {
     OpenBlas blas;
+    nameProcessorForOpenBlas();
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
         return blas;

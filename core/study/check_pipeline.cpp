@@ -77,6 +77,10 @@ private:
 
     void checkMicrobatches()
     {
+        if (m_study.train.accumulate > 1)
+            report("MW1466", "train.accumulate cuts the batch that the pipeline cuts already",
+                "leave it out: gradients of the pipeline's microbatches are added up as well", "train.accumulate",
+                {"train.accumulate=1"});
         if (m_study.batch >= 1 && m_study.batch % m_pipeline.microbatches != 0)
             report("MW1461",
                 fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, m_pipeline.microbatches),

@@ -164,6 +164,8 @@ void TestBadStudies::problems_data()
                                  << "MW1001 5:31";
     QTest::newRow("pipeline") << kGood + "pipeline: {axis: modle, stages: 2, microbatches: 4}\n"
                               << "MW1102 12:18";
+    QTest::newRow("a pipeline beside accumulation")
+        << broken("data: digits", "data: digits, accumulate: 2") + "pipeline: {microbatches: 4}\n" << "MW1466 11:45";
     QTest::newRow("a pipeline without an axis") << kGood + "pipeline: {stages: 3, microbatches: 4}\n"
                                                 << "MW1460 12:11";
 
