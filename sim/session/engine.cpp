@@ -89,15 +89,20 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
         "name one as model.program.function: " + fmt::format("{}", fmt::join(names, ", ")), study.placeOf("model.program")};
 }
 
+Problem onlySimulated(const Study& study)
+{
+    return {"MW1465",
+        fmt::format("a transformer in {} pipeline stages and {} microbatches is simulated, not run, in this version",
+            study.pipeline.stages, study.pipeline.microbatches),
+        "write stages: 1 and microbatches: 1 to run it", study.placeOf("pipeline")};
+}
+
 } // namespace
 
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
     if (hasClosedForm(study))
-        return Problem{"MW1465",
-            fmt::format("a transformer in {} pipeline stages and {} microbatches is simulated, not run, in this version",
-                study.pipeline.stages, study.pipeline.microbatches),
-            "write stages: 1 and microbatches: 1 to run it", study.placeOf("pipeline")};
+        return onlySimulated(study);
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
     auto program = annotatedProgram(built.study, built.warnings);
@@ -372,6 +377,8 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
     if (!study.trains())
         return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
+    if (hasClosedForm(study))
+        return onlySimulated(study);
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
         if (isPipelined(study.pipeline)) {

@@ -357,7 +357,7 @@ void TestBuildReport::sameTwice()
 void TestBuildReport::commands()
 {
     QCOMPARE(text(commandText("check", "/a/b/it's.yaml", {"sharding.x=P('data')", "batch=8"})),
-        "meshwright check 'it'\\''s.yaml' --set 'sharding.x=P('\\''data'\\'')' --set batch=8");
+        "meshwright check \"it's.yaml\" --set \"sharding.x=P('data')\" --set batch=8");
     QCOMPARE(text(commandText("report", "", {}, "-o r.html")), "meshwright report study.yaml -o r.html");
     QCOMPARE(withSettings({"mesh.data=2", "batch=4"}, {"mesh.data=8"}), (Words{"batch=4", "mesh.data=8"}));
 }

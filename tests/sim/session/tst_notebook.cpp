@@ -137,7 +137,9 @@ TrainingResult trained(const Study& study, const TrainChoices& choices = {})
 
 Model modelOf(const Study& study, double (*rounded)(double))
 {
-    const TrainingResult start = trained(notebook({"phases[0].steps=0", "phases[1].steps=0"}), {.keepParameters = true});
+    TrainChoices keeping;
+    keeping.keepParameters = true;
+    const TrainingResult start = trained(notebook({"phases[0].steps=0", "phases[1].steps=0"}), keeping);
     Model model(study.mlp()->layers, kBatch, rounded);
     for (std::size_t i = 0; i < start.parameters.size(); i += 2) {
         model.w.push_back(start.parameters[i].values());
@@ -179,7 +181,9 @@ void TestNotebook::isTheNotebooks()
 void TestNotebook::lossesAreAModels()
 {
     const Study study = notebook();
-    const TrainingResult result = trained(study, {.verify = true});
+    TrainChoices verifying;
+    verifying.verify = true;
+    const TrainingResult result = trained(study, verifying);
     QVERIFY(result.verification->passed);
     const Dataset data = valueOf(datasetOf(study));
     const Matrix x(data.inputs.begin(), data.inputs.end());
@@ -231,7 +235,9 @@ void TestNotebook::goesOnFromACheckpoint()
         },
         stop.get_token());
     QVERIFY(cut && cut->interrupted && cut->checkpoint);
-    const TrainingResult rest = trained(notebook(), {.resume = folder.path().toStdString()});
+    TrainChoices resuming;
+    resuming.resume = folder.path().toStdString();
+    const TrainingResult rest = trained(notebook(), resuming);
     QVERIFY(rest.firstStep > 0);
     QCOMPARE(rest.losses, whole.losses);
 }

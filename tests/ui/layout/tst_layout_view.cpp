@@ -2,6 +2,7 @@
 #include "ui/layout/layout_view.h"
 
 #include "tests/ui/layout/example_analysis.h"
+#include "sim/session/closed_form.h"
 #include "ui/layout/picture_area.h"
 
 using namespace meshwright;
@@ -447,6 +448,10 @@ void TestLayoutView::everyArrayOfEveryExample()
 {
     QFETCH(QString, example);
     const auto analysis = exampleAnalysis(example);
+    if (sim::hasClosedForm(*analysis->study)) { // nothing is laid out
+        QVERIFY(analysis->arrays.empty());
+        return;
+    }
     QVERIFY(!analysis->arrays.empty());
     Shown shown(analysis);
     for (const sim::ProgramArray& array : analysis->arrays) {
