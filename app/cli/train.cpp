@@ -14,6 +14,7 @@
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace meshwright::cli {
 
@@ -56,11 +57,11 @@ Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, 
 }
 
 /// `predicted` added to the JSON object of a result.
-std::string withPrediction(std::string json, const sim::HostComparison& comparison)
+std::string withPrediction(const std::string& json, const sim::HostComparison& comparison)
 {
-    const auto end = json.rfind('}');
-    return json.substr(0, json.find_last_not_of(" \n", end - 1) + 1)
-        + ",\n  \"prediction\": " + sim::hostComparisonJson(comparison) + "\n" + json.substr(end);
+    auto object = nlohmann::ordered_json::parse(json);
+    object["prediction"] = nlohmann::ordered_json::parse(sim::hostComparisonJson(comparison));
+    return object.dump(2) + "\n";
 }
 
 /// The command that goes on from the last complete checkpoint; empty when there is none.
@@ -138,7 +139,7 @@ int runTrain(const TrainOptions& options, Output& output)
         if (!*comparison)
             output.narrate("a step through several pipeline stages is not predicted");
         else {
-            json = withPrediction(std::move(json), **comparison);
+            json = withPrediction(json, **comparison);
             text += sim::hostComparisonText(**comparison);
         }
     }

@@ -32,17 +32,6 @@ bool samePlacement(TensorSharding a, TensorSharding b)
     return sameLayout(a, b);
 }
 
-TensorSharding layoutOnly(const TensorSharding& sharding)
-{
-    TensorSharding layout = TensorSharding::replicatedOf(sharding.dims.size());
-    for (std::size_t dim = 0; dim < sharding.dims.size(); ++dim)
-        layout.dims[dim].axes = sharding.dims[dim].axes;
-    layout.unreduced = sharding.unreduced;
-    layout.unreducedKind = sharding.unreducedKind;
-    layout.mesh = sharding.mesh;
-    return layout;
-}
-
 TensorSharding evened(TensorSharding layout, const Shape& shape)
 {
     for (std::size_t dim = 0; dim < shape.size(); ++dim) {

@@ -3,6 +3,7 @@
 
 #include "core/partition/partition.h"
 #include "core/partition/reshard.h"
+#include "core/partition/reshard_steps.h"
 #include "core/program/body_collective.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
@@ -25,8 +26,6 @@ struct Version {
 
 bool sameLayout(const TensorSharding& a, const TensorSharding& b);
 bool samePlacement(TensorSharding a, TensorSharding b);
-/// The layout alone: axes and unreduced parts, without openness, priorities and replicated sets.
-TensorSharding layoutOnly(const TensorSharding& sharding);
 /// Drops axes from the minor end of every dimension that they do not divide.
 TensorSharding evened(TensorSharding layout, const Shape& shape);
 /// True when what the devices make of their pieces along a factor is to be combined: of the elements of an array that a factor splits, each

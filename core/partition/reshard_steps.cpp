@@ -73,6 +73,17 @@ AxisRefs inMeshOrder(AxisRefs axes)
     return merged;
 }
 
+TensorSharding layoutOnly(const TensorSharding& sharding)
+{
+    TensorSharding layout = TensorSharding::replicatedOf(sharding.dims.size());
+    for (std::size_t dim = 0; dim < sharding.dims.size(); ++dim)
+        layout.dims[dim].axes = sharding.dims[dim].axes;
+    layout.unreduced = sharding.unreduced;
+    layout.unreducedKind = sharding.unreducedKind;
+    layout.mesh = sharding.mesh;
+    return layout;
+}
+
 AxisRefs withoutAxes(const AxisRefs& axes, const AxisRefs& others)
 {
     AxisRefs both = axes;

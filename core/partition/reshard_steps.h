@@ -19,6 +19,9 @@ AxisRefs axesNamed(const TensorSharding& a, const TensorSharding& b);
 /// `axes` cut into those of `parts` that it consists of, major to minor.
 AxisRefs cutInto(const AxisRefs& axes, const AxisRefs& parts);
 
+/// The layout alone: axes and unreduced parts, without openness, priorities and replicated sets.
+TensorSharding layoutOnly(const TensorSharding& sharding);
+
 /// The axes of `axes` that `others` do not cover, in mesh order and merged.
 AxisRefs withoutAxes(const AxisRefs& axes, const AxisRefs& others);
 

@@ -576,18 +576,6 @@ void fuseReduction(std::vector<ReshardStep>& steps, const ReshardedArray& array,
     steps = std::move(fused);
 }
 
-/// A layout without what says nothing of where the elements lie.
-TensorSharding placementOf(const TensorSharding& sharding)
-{
-    TensorSharding placement = TensorSharding::replicatedOf(sharding.dims.size());
-    for (std::size_t dim = 0; dim < sharding.dims.size(); ++dim)
-        placement.dims[dim].axes = sharding.dims[dim].axes;
-    placement.unreduced = sharding.unreduced;
-    placement.unreducedKind = sharding.unreducedKind;
-    placement.mesh = sharding.mesh;
-    return placement;
-}
-
 bool splitsNothing(const TensorSharding& sharding)
 {
     return std::all_of(sharding.dims.begin(), sharding.dims.end(), [](const DimSharding& dim) { return dim.axes.empty(); });
@@ -599,8 +587,8 @@ std::optional<ReshardPlan> planShardyReshard(const Shape& shape, std::int64_t el
     const Mesh& fromMesh, const TensorSharding& to, const Mesh& toMesh, const CollectiveCost& cost)
 {
     const ReshardedArray array{shape, elementBytes};
-    TensorSharding at = placementOf(from);
-    TensorSharding goal = placementOf(to);
+    TensorSharding at = layoutOnly(from);
+    TensorSharding goal = layoutOnly(to);
     const Mesh* goalMesh = &toMesh;
     if (splitsNothing(goal)) {
         goal.mesh = at.mesh;
@@ -627,7 +615,7 @@ std::optional<ReshardPlan> planShardyReshard(const Shape& shape, std::int64_t el
     if (!commonParts(axesNamed(at, goal)))
         add(withoutClashes(at, goal), fromMesh);
     add(goal, *goalMesh);
-    fuseReduction(steps, array, placementOf(from), fromMesh);
+    fuseReduction(steps, array, layoutOnly(from), fromMesh);
     return planOf(std::move(steps), array, from, fromMesh, cost);
 }
 

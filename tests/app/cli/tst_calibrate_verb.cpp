@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/json_schema.h"
+#include "tests/app/cli/program_process.h"
 
 #include <QJsonArray>
 #include <QJsonDocument>
-#include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -22,20 +21,9 @@ private Q_SLOTS:
 
 namespace {
 
-struct Outcome {
-    int code = -1;
-    QByteArray out;
-    QByteArray err;
-};
-
-Outcome run(const QStringList& arguments)
+tests::Outcome run(const QStringList& arguments)
 {
-    QProcess process;
-    process.start(MESHWRIGHT_PROGRAM, arguments);
-    process.closeWriteChannel();
-    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+    return tests::runProgram(MESHWRIGHT_PROGRAM, arguments);
 }
 
 QString written(const QTemporaryDir& folder, const QString& name, const QByteArray& text)
@@ -80,24 +68,24 @@ void TestCalibrateVerb::thisComputer()
 {
     QTemporaryDir folder;
     const QString profile = folder.filePath("host.json");
-    const Outcome measured = run({"calibrate", "--quick", "--permits", "1", "--devices", "4", "-o", profile});
+    const tests::Outcome measured = run({"calibrate", "--quick", "--permits", "1", "--devices", "4", "-o", profile});
     QVERIFY2(measured.code == 0, measured.err.constData());
     QVERIFY(measured.out.contains("products of side 256"));
     QCOMPARE(hardwareErrors(objectIn(profile)), QStringList());
 
     const QString study = written(folder, "study.yaml", kStudy);
-    const Outcome simulated = run({"simulate", study});
+    const tests::Outcome simulated = run({"simulate", study});
     QVERIFY2(simulated.code == 0, simulated.err.constData());
     QVERIFY(simulated.out.contains("this computer"));
 
-    const Outcome trained = run({"train", study, "--predict", "--profile", profile, "--format", "json", "-q"});
+    const tests::Outcome trained = run({"train", study, "--predict", "--profile", profile, "--format", "json", "-q"});
     QVERIFY2(trained.code == 0, trained.err.constData());
     const QJsonObject prediction = QJsonDocument::fromJson(trained.out).object().value("prediction").toObject();
     QCOMPARE(prediction.value("mesh").toString(), QString("data=2,model=2"));
     QVERIFY(prediction.value("predicted_s").toDouble() > 0.0);
     QVERIFY(prediction.value("measured_s").toDouble() > 0.0);
     QCOMPARE(prediction.value("classes").toArray().size(), 6);
-    const Outcome text = run({"train", study, "--predict", "--profile", profile, "-q"});
+    const tests::Outcome text = run({"train", study, "--predict", "--profile", profile, "-q"});
     QVERIFY2(text.out.contains("in total"), text.out.constData());
 }
 
@@ -109,19 +97,19 @@ void TestCalibrateVerb::links()
         "        1024           256     float     sum      -1    20.00    0.05    0.08      0    19.80    0.05    0.08      0\n"
         "   134217728      33554432     float     sum      -1   1020.0   131.6   197.4      0   1019.0   131.7   197.6      0\n");
     const QString profile = folder.filePath("links.json");
-    const Outcome read = run({"calibrate", "--nccl", log, "--base", "h100", "-o", profile});
+    const tests::Outcome read = run({"calibrate", "--nccl", log, "--base", "h100", "-o", profile});
     QVERIFY2(read.code == 0, read.err.constData());
     QVERIFY(read.out.contains("all-reduce"));
     QCOMPARE(hardwareErrors(objectIn(profile)), QStringList());
     QCOMPARE(objectIn(profile).value("chip").toObject().value("base").toString(), QString("h100"));
-    const Outcome json = run({"calibrate", "--nccl", log, "--format", "json"});
+    const tests::Outcome json = run({"calibrate", "--nccl", log, "--format", "json"});
     QCOMPARE(hardwareErrors(QJsonDocument::fromJson(json.out).object()), QStringList());
 }
 
 void TestCalibrateVerb::brokenLog()
 {
     QTemporaryDir folder;
-    const Outcome empty = run({"calibrate", "--nccl", written(folder, "a.txt", "nothing\n")});
+    const tests::Outcome empty = run({"calibrate", "--nccl", written(folder, "a.txt", "nothing\n")});
     QCOMPARE(empty.code, 3);
     QVERIFY2(empty.err.contains("MW1712"), empty.err.constData());
     QCOMPARE(run({"calibrate", "--nccl", folder.filePath("none.txt")}).code, 3);
@@ -132,7 +120,7 @@ void TestCalibrateVerb::badProfile()
     QTemporaryDir folder;
     const QString study = written(folder, "study.yaml", kStudy);
     const QString profile = written(folder, "host.json", "{}");
-    const Outcome trained = run({"train", study, "--predict", "--profile", profile, "-q"});
+    const tests::Outcome trained = run({"train", study, "--predict", "--profile", profile, "-q"});
     QCOMPARE(trained.code, 3);
     QVERIFY2(trained.err.contains("MW1711"), trained.err.constData());
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/json_schema.h"
+#include "tests/app/cli/program_process.h"
 
-#include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -20,20 +19,9 @@ private Q_SLOTS:
 
 namespace {
 
-struct Outcome {
-    int code = -1;
-    QByteArray out;
-    QByteArray err;
-};
-
-Outcome run(const QStringList& arguments)
+tests::Outcome run(const QStringList& arguments)
 {
-    QProcess process;
-    process.start(MESHWRIGHT_PROGRAM, arguments);
-    process.closeWriteChannel();
-    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+    return tests::runProgram(MESHWRIGHT_PROGRAM, arguments);
 }
 
 QString written(const QTemporaryDir& folder, const QByteArray& text)
@@ -68,7 +56,7 @@ void TestValidateVerb::formats()
     const QString file
         = written(folder, R"([{"id": "a", "kind": "gemm", "system": "a100", "m": 8192, "n": 8192, "k": 8192, "dtype": "fp16",
       "measured": {"flops_per_s": 2.6e14}}])");
-    const Outcome outcome = run({"validate", file, "--format", format});
+    const tests::Outcome outcome = run({"validate", file, "--format", format});
     QCOMPARE(outcome.code, 0);
     QVERIFY2(outcome.out.contains(said.toUtf8()), outcome.out.constData());
 }
@@ -90,7 +78,7 @@ void TestValidateVerb::faults()
     QFETCH(int, code);
     QFETCH(QByteArray, said);
     QTemporaryDir folder;
-    const Outcome outcome = run({"validate", written(folder, text)});
+    const tests::Outcome outcome = run({"validate", written(folder, text)});
     QCOMPARE(outcome.code, code);
     QVERIFY2(outcome.err.contains(said), outcome.err.constData());
     QCOMPARE(run({"validate", folder.filePath("none.json")}).code, 3);
