@@ -402,7 +402,17 @@ private:
             return named.error();
         m_parsed.mesh = named->mesh;
         m_parsed.sharding = named->sharding;
-        return {};
+        return settleRank();
+    }
+
+    /// The text of a mesh without axes says nothing of the array's rank; every other has an entry a dimension.
+    Problems settleRank()
+    {
+        if (!m_context.rank)
+            return {};
+        if (m_parsed.mesh.axes().empty())
+            m_parsed.sharding.dims.resize(*m_context.rank);
+        return shardingProblems(m_parsed.sharding, m_parsed.mesh, m_context.rank);
     }
 
     Problems readShardy()
@@ -450,12 +460,7 @@ private:
         if (!sharding)
             return sharding.error();
         m_parsed.sharding = *sharding;
-        if (m_context.rank) {
-            if (m_parsed.mesh.axes().empty())
-                m_parsed.sharding.dims.resize(*m_context.rank);
-            return shardingProblems(m_parsed.sharding, m_parsed.mesh, m_context.rank);
-        }
-        return {};
+        return settleRank();
     }
 
     Problems readPlacements()

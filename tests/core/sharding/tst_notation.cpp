@@ -229,6 +229,7 @@ void TestNotation::problems_data()
     row("{devices=[8,1]<=[9]}", true, "MW1151");
     row("{what}", true, "MW1150");
     row("{mesh['x'=4], [{'q'}]}", true, "MW1102");
+    row("{mesh['x'=4,'y'=2], [{'x'}]}", true, "MW1145");
     row("[{\"x\"}]", true, "MW1145");
     row("#sdy.sharding<@mesh>", true, "MW1140");
     row("#sdy.sharding<mesh, [{}]>", true, "MW1140");
@@ -306,6 +307,8 @@ void TestNotation::needsNoMesh()
         QVERIFY(parsed->meshInvented);
     }
     QCOMPARE(valueOf(parseSharding("{maximal device=3}")).mesh.deviceOrder(), std::vector<DeviceId>{3});
+    for (const char* maximal : {"{maximal_mesh[device_id=3], []}", "#sdy.sharding<mesh<[], device_ids=[3]>, []>"})
+        QCOMPARE(valueOf(parseSharding(maximal, {std::nullopt, 2})).sharding.dims.size(), std::size_t{2});
     QCOMPARE(idsOf(parseSharding("A[I_AB]", {meshOf("a=2,b=2,ab=2"), 1})), QString());
     QCOMPARE(idsOf(parseSharding("A[I_aab]", {meshOf("a=2,aa=2,b=2,ab=2"), 1})), QString("MW1169"));
 }
