@@ -292,7 +292,12 @@ Problems shardingProblems(const TensorSharding& sharding, const Mesh& mesh, std:
 
 Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh)
 {
-    if (mesh.axes().empty() && trimmed(text) != "[]")
+    return parseShardy(text, mesh, mesh.axes().empty());
+}
+
+Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh, bool isMaximal)
+{
+    if (isMaximal && trimmed(text) != "[]")
         return Problem{"MW1146", "a maximal sharding can only have a sharding with rank 0 and no replicated or unreduced axes",
             "write [] for a mesh without axes", TextCursor::placeAt(0)};
     return ShardyReader(text, mesh).read();

@@ -134,6 +134,11 @@ void TestShardyText::ranks()
     QVERIFY(parseShardy("[]", maximal));
     QCOMPARE(idsOf(parseShardy("[{}, {}]", maximal)), QString("MW1146"));
     QCOMPARE(idsOf(parseShardy("[], replicated={\"a\"}", maximal)), QString("MW1146"));
+    // A mesh without axes that is no device goes with every other.
+    const auto open = parseShardy("[{}, {?}]", maximal, false);
+    QVERIFY2(open, described(open).toUtf8());
+    QVERIFY(!open->dims[0].open && open->dims[1].open);
+    QCOMPARE(idsOf(parseShardy("[{\"a\"}]", maximal, false)), QString("MW1102"));
     TensorSharding odd;
     odd.replicated = {{0, 1, 2}};
     QCOMPARE(shardingProblems(odd, maximal).size(), std::size_t{1});
