@@ -20,7 +20,8 @@ const std::vector<const MessageKind*>& allKinds()
 {
     static const std::vector<const MessageKind*> kAll = [] {
         std::vector<const MessageKind*> all;
-        for (const auto& kinds : {layoutMessageKinds(), deviceMessageKinds(), memoryMessageKinds(), torchMessageKinds()}) {
+        for (const auto& kinds :
+            {layoutMessageKinds(), typeMessageKinds(), deviceMessageKinds(), memoryMessageKinds(), torchMessageKinds()}) {
             for (const MessageKind& kind : kinds)
                 all.push_back(&kind);
         }

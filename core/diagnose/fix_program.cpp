@@ -4,7 +4,10 @@
 #include "core/diagnose/lints.h"
 #include "core/program/transform.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 
 namespace meshwright {
 
@@ -47,6 +50,11 @@ std::vector<OpId> constraintsOf(const Function& function)
 void apply(Function& function, const ProgramEdit& edit)
 {
     const std::vector<OpId> constraints = constraintsOf(function);
+    for (const auto& [number, layout] : edit.layouts) {
+        Op& op = function[constraints[number]];
+        op.as<ConstraintAttributes>().sharding = layout;
+        function[op.results.front()].sharding = layout;
+    }
     for (const std::size_t number : edit.constraints) {
         const OpId id = constraints[number];
         replaceUses(function, function[id].results.front(), function[id].operands.front());
@@ -73,13 +81,32 @@ bool mends(const Found& lint, const std::vector<Found>& before, const std::vecto
         && std::none_of(after.begin(), after.end(), [&](const Found& each) { return same(each, lint); });
 }
 
+/// The program with the first of a lint's edits that mends it; nothing when none does.
+std::optional<Program> mended(
+    const Program& program, const Found& found, const Function& propagated, const std::vector<Found>& before)
+{
+    if (constraintsOf(program.functions[found.function]).size() != constraintsOf(propagated).size())
+        return std::nullopt;
+    for (const ProgramEdit& edit : found.lint.edits) {
+        Program edited = program;
+        apply(edited.functions[found.function], edit);
+        const auto tried = propagateAndPartition(edited);
+        if (tried && mends(found, before, lintsIn(*tried)))
+            return edited;
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 Problems lintProgram(const PartitionedProgram& partitioned)
 {
     Problems problems;
-    for (Found& found : lintsIn(partitioned))
-        problems.push_back(std::move(found.lint.problem));
+    for (Found& found : lintsIn(partitioned)) {
+        Problem& problem = problems.emplace_back(std::move(found.lint.problem));
+        if (found.lint.edits.empty() && !found.lint.noEdit.empty())
+            problem.fix += fmt::format(" (check --fix leaves it: {})", found.lint.noEdit);
+    }
     return problems;
 }
 
@@ -93,16 +120,10 @@ FixedProgram fixedProgram(Program program)
             return fixed;
         const std::vector<Found> before = lintsIn(*partitioned);
         for (const Found& found : before) {
-            const Function& propagated = partitioned->propagated.functions[found.function];
-            Program mended = fixed.program;
-            Function& function = mended.functions[found.function];
-            if (found.lint.edit.empty() || constraintsOf(function).size() != constraintsOf(propagated).size())
+            auto edited = mended(fixed.program, found, partitioned->propagated.functions[found.function], before);
+            if (!edited)
                 continue;
-            apply(function, found.lint.edit);
-            const auto tried = propagateAndPartition(mended);
-            if (!tried || !mends(found, before, lintsIn(*tried)))
-                continue;
-            fixed.program = std::move(mended);
+            fixed.program = *std::move(edited);
             fixed.fixed.push_back(found.lint.problem);
             again = true;
             break;

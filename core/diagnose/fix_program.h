@@ -15,7 +15,7 @@ struct FixedProgram {
     Problems fixed; ///< in the order in which they were; `fix` says what was done
 };
 
-/// Mends the lints of a program one after the other, as `Lint::edit` says, until none is left that goes without another coming. A program that
+/// Mends the lints of a program one after the other, as `Lint::edits` say, until none is left that goes without another coming. A program that
 /// cannot be partitioned stays as it is.
 FixedProgram fixedProgram(Program program);
 

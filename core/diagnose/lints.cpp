@@ -96,12 +96,19 @@ public:
     }
 
 private:
-    void warn(
-        const char* id, std::string message, std::string rule, std::string fix, const std::string& path, ProgramEdit edit = {})
+    void warn(const char* id, std::string message, std::string rule, std::string fix, const std::string& path, ProgramEdit edit)
+    {
+        std::vector<ProgramEdit> edits;
+        if (!edit.empty())
+            edits.push_back(std::move(edit));
+        warn(id, std::move(message), std::move(rule), std::move(fix), path, std::move(edits), {});
+    }
+    void warn(const char* id, std::string message, std::string rule, std::string fix, const std::string& path,
+        std::vector<ProgramEdit> edits, std::string noEdit)
     {
         m_lints.push_back(
             {{id, std::move(message), std::move(fix), Place{{}, 0, 0, path}, Severity::Warning, std::move(rule), {}},
-                std::move(edit)});
+                std::move(edits), std::move(noEdit)});
     }
 
     /// An argument, and the result that takes its place where that has a layout of its own, in this one.
@@ -134,9 +141,80 @@ private:
     void lintAxes()
     {
         for (const AxisWork& work : axisWork(m_deviceFunction, m_mesh)) {
-            if (auto problem = axisProblem(work, m_mesh))
-                m_lints.push_back({*std::move(problem), {}});
+            auto problem = axisProblem(work, m_mesh);
+            if (!problem)
+                continue;
+            Lint& lint = m_lints.emplace_back(Lint{*std::move(problem), {}, {}});
+            if (work.isUsed) {
+                lint.noEdit = "which dimension to split is a choice between memory and communication";
+                continue;
+            }
+            lint.noEdit = "no argument is split along a batch that the axis divides too";
+            if (ProgramEdit edit = batchOver(static_cast<std::int32_t>(work.axis)); !edit.empty())
+                lint.edits.push_back(std::move(edit));
         }
+    }
+
+    /// The axes that split the batch: those of dimension 0 of the largest argument that is fed in, no parameter and no state.
+    std::optional<AxisRefs> batchAxes() const
+    {
+        const AxisRefs* axes = nullptr;
+        double largest = 0.0;
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& value = m_function[argument];
+            const bool isFedIn
+                = !isParameter(value) && !isOptimizerState(value) && value.sharding && !value.sharding->dims.empty();
+            if (!isFedIn || value.sharding->dims.front().axes.empty() || bytesOf(value.type) <= largest)
+                continue;
+            axes = &value.sharding->dims.front().axes;
+            largest = bytesOf(value.type);
+        }
+        return axes == nullptr ? std::nullopt : std::optional(*axes);
+    }
+
+    /// The batch split over one more axis, everywhere where the program says how it lies; empty when it does not divide.
+    ProgramEdit batchOver(std::int32_t axis) const
+    {
+        const std::optional<AxisRefs> batch = batchAxes();
+        if (!batch)
+            return {};
+        bool divides = true;
+        const auto isBatch = [&](const TensorSharding& sharding, const Shape& shape) {
+            const bool same = !shape.empty() && sharding.dims.front().axes == *batch;
+            divides = divides
+                && (!same || shape.front() % (shardCount(*batch) * m_mesh.axes()[static_cast<std::size_t>(axis)].size) == 0);
+            return same;
+        };
+        const auto wider = [&](TensorSharding sharding) {
+            sharding.dims.front().axes.push_back(wholeAxis(m_mesh, static_cast<std::size_t>(axis)));
+            std::erase_if(sharding.replicated, [&](const AxisRef& ref) { return ref.axis == axis; });
+            return sharding;
+        };
+        ProgramEdit edit;
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& value = m_function[argument];
+            if (!isParameter(value) && !isOptimizerState(value) && value.sharding && isBatch(*value.sharding, value.type.shape))
+                edit.arguments.emplace_back(value.index, wider(*value.sharding));
+        }
+        std::size_t number = 0;
+        forEachOp(m_function, [&](OpId id) {
+            const Op& op = m_function[id];
+            if (op.kind != OpKind::ShardingConstraint)
+                return;
+            const TensorSharding& asked = op.as<ConstraintAttributes>().sharding;
+            if (isBatch(asked, m_function[op.results[0]].type.shape))
+                edit.layouts.emplace_back(number, wider(asked));
+            ++number;
+        });
+        const std::vector<Donation> pairs = turnover();
+        for (std::size_t i = 0; i < m_function.resultShardings.size(); ++i) {
+            const auto& asked = m_function.resultShardings[i];
+            const bool comesBack
+                = std::any_of(pairs.begin(), pairs.end(), [&](const Donation& pair) { return pair.result == i; });
+            if (asked && !comesBack && isBatch(*asked, m_function[m_function.results()[i]].type.shape))
+                edit.results.emplace_back(i, wider(*asked));
+        }
+        return divides ? edit : ProgramEdit();
     }
 
     // ---- constraints: MW1272
@@ -234,7 +312,7 @@ private:
             fmt::format("every device gathers {} and keeps {} of it", bytesText(gathered),
                 bytesText(gathered / static_cast<double>(axis.size))),
             fmt::format("leave the constraint out, or let it keep \"{}\"", axis.name), origin.empty() ? name : origin,
-            {{number}, {}, {}});
+            ProgramEdit{{number}, {}, {}, {}});
     }
 
     // ---- from step to step: MW1273
@@ -284,7 +362,7 @@ private:
                     bytesText(static_cast<double>(
                         localBytes(m_function[argument].type.shape, byteSize(m_function[argument].type.dtype), *after)))),
                 fmt::format("give the result the layout of the argument: {}", layoutText(*before, m_mesh)), name,
-                {{}, {}, {{pair.result, *before}}});
+                ProgramEdit{{}, {}, {}, {{pair.result, *before}}});
         }
     }
 
@@ -463,7 +541,32 @@ private:
                 bytesText(whole / static_cast<double>(std::max<std::int64_t>(1, shape.back())))),
             "leave that dimension sharded up to the loss: the maximum and the sum of the pieces need an all-reduce of one number "
             "for each row",
-            annotation.empty() ? name : annotation);
+            annotation.empty() ? name : annotation, ungathered(gather, shape),
+            "no constraint asks for the gather; the layouts before and behind it do not agree");
+    }
+
+    /// What may undo a gather along the last dimension: a constraint there that asks for it keeps the axes, or goes.
+    std::vector<ProgramEdit> ungathered(const CollectiveAttributes& gather, const Shape& shape) const
+    {
+        std::vector<ProgramEdit> edits;
+        std::size_t number = 0;
+        forEachOp(m_function, [&](OpId id) {
+            const Op& op = m_function[id];
+            if (op.kind != OpKind::ShardingConstraint)
+                return;
+            const Shape& constrained = m_function[op.results[0]].type.shape;
+            TensorSharding kept = op.as<ConstraintAttributes>().sharding;
+            const AxisRefs& lost = gather.perDim.back();
+            const bool isFree
+                = std::none_of(lost.begin(), lost.end(), [&](const AxisRef& ref) { return usesAxis(kept, ref.axis); });
+            if (constrained.size() == shape.size() && constrained.back() == shape.back() && isFree) {
+                kept.dims.back().axes.insert(kept.dims.back().axes.end(), lost.begin(), lost.end());
+                edits.push_back({{}, {{number, std::move(kept)}}, {}, {}});
+                edits.push_back({{number}, {}, {}, {}});
+            }
+            ++number;
+        });
+        return edits;
     }
 
     const Function& m_function;

@@ -18,18 +18,20 @@ struct LintedFunction {
 };
 
 /// What mends a lint in the program that was propagated, without a decision of its author: constraints that go (by their number in program
-/// order), and layouts of arguments and results.
+/// order), and layouts of constraints, arguments and results.
 struct ProgramEdit {
     std::vector<std::size_t> constraints;
+    std::vector<std::pair<std::size_t, TensorSharding>> layouts; ///< of constraints, by their number
     std::vector<std::pair<std::size_t, TensorSharding>> arguments;
     std::vector<std::pair<std::size_t, TensorSharding>> results;
 
-    bool empty() const { return constraints.empty() && arguments.empty() && results.empty(); }
+    bool empty() const { return constraints.empty() && layouts.empty() && arguments.empty() && results.empty(); }
 };
 
 struct Lint {
     Problem problem;
-    ProgramEdit edit; ///< empty: nothing is known that mends it
+    std::vector<ProgramEdit> edits; ///< each may mend it: the first that does is taken
+    std::string noEdit = {}; ///< why nothing is known that mends it
 };
 
 /// What is allowed but surely not meant. All are warnings (notes, where little is lost), with the bytes or FLOPs that are lost in the rule.

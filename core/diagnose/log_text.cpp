@@ -168,6 +168,14 @@ std::string_view withoutPrefixes(std::string_view line)
     return line;
 }
 
+/// What JAX writes behind the message of every exception: a rule, and that its own frames were left out.
+bool isFooter(std::string_view line)
+{
+    constexpr std::size_t kRule = 20;
+    return line.starts_with("For simplicity, JAX has removed its internal frames")
+        || (line.size() == kRule && line.find_first_not_of('-') == std::string_view::npos);
+}
+
 } // namespace
 
 LogText::LogText(std::string_view text)
@@ -186,7 +194,9 @@ LogText::LogText(std::string_view text)
 void LogText::addLine(std::string_view line)
 {
     const std::string cleaned = plain(line);
-    const std::string_view kept = withoutPrefixes(cleaned);
+    std::string_view kept = withoutPrefixes(cleaned);
+    if (isFooter(kept))
+        kept = {};
     m_lines.push_back({m_squeezed.size(), m_cleaned.size()});
     m_cleaned += kept;
     m_cleaned += '\n';

@@ -25,6 +25,7 @@ struct MessageKind {
 
 /// The kinds, the more telling ones first: of two in one line the first counts.
 std::span<const MessageKind> layoutMessageKinds(); ///< JAX's, XLA's and Shardy's of shardings
+std::span<const MessageKind> typeMessageKinds(); ///< JAX's of the types that ops make of their operands
 std::span<const MessageKind> deviceMessageKinds(); ///< of devices and processes
 std::span<const MessageKind> memoryMessageKinds();
 std::span<const MessageKind> torchMessageKinds();

@@ -252,6 +252,80 @@ bool explainReshapeOfDevices(const MessagePart& part, std::size_t at, const Expl
     return true;
 }
 
+/// "compiling computation that requires 8 logical devices, but only 4 XLA devices are available (num_replicas=8)"
+bool explainTooFewDevices(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto needed = part.integer("thatrequires", at > 120 ? at - 120 : 0);
+    const auto there = part.integer("butonly", at > 60 ? at - 60 : 0);
+    if (needed && there)
+        out.fact("devices", fmt::format("{} needed, {} there", *needed, *there));
+    out.meaning
+        = "The program was made for more devices than this process sees: pmap maps one row of its argument to each device, "
+          "and an exported or compiled program keeps the number that it was made for.";
+    out.remedy("On CPUs for tests, ask for more before JAX starts:",
+        fmt::format("export XLA_FLAGS=--xla_force_host_platform_device_count={}\n", needed.value_or(8)));
+    out.remedy("Or let the first dimension have one row for each device:",
+        "n = jax.local_device_count()\nx = x.reshape(n, -1, *x.shape[1:])\n");
+    return true;
+}
+
+/// "pmap got inconsistent sizes for array axes to be mapped:" and a line for each size.
+bool explainMappedSizes(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto lines = part.after("tobemapped:", at);
+    if (lines)
+        out.fact("says", clause(part, *lines, *lines + 240));
+    out.meaning
+        = "pmap and vmap run a function once for each row of their arguments, so every argument that is mapped must have as "
+          "many rows. One has another number: often parameters that were not copied to every device beside a batch that was "
+          "cut for them.";
+    out.remedy("Do not map what is the same for all:", "f = jax.pmap(f, in_axes=(None, 0))\n");
+    out.remedy("Or leave pmap: under jit arrays keep their whole shapes, and shardings say how they lie:",
+        "x = jax.device_put(x, NamedSharding(mesh, P('data')))\ny = jax.jit(f)(params, x)\n");
+    return true;
+}
+
+/// "device_put's second argument must be a Device or a Sharding which represents addressable devices, but got .."
+bool explainAddressablePut(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
+{
+    out.meaning
+        = "With several processes device_put can place an array only on the devices of this process. The sharding that it "
+          "was given is over other processes' devices too.";
+    out.remedy("Let every process give its own part of the global array:",
+        "x = jax.make_array_from_process_local_data(sharding, local)\n");
+    out.remedy("Or let a jitted function make it, which runs on all of them:",
+        "x = jax.jit(lambda: jnp.zeros(shape), out_shardings=sharding)()\n");
+    return true;
+}
+
+/// "Executable expected parameter 0 of size 1024 (f32[256]) but got buffer with incompatible size 2048 (f32[512])"
+bool explainBufferSize(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    const auto wanted = part.find("expected", at > 200 ? at - 200 : 0);
+    out.fact("says", clause(part, wanted.value_or(at), at + 160));
+    out.meaning
+        = "A compiled program got a buffer of another size than it was compiled for: an argument of another shape, or a piece "
+          "of another layout than the one of the call that was compiled.";
+    out.remedy(
+        "Compile again for the new shapes (jit does so by itself; an exported or ahead-of-time compiled function does not), or "
+        "bring the argument into the layout that it was compiled for:",
+        "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
+    return true;
+}
+
+/// "device 8 > num_devices (4) in tile assignment", "Number of tile assignment dimensions .. is different than the input rank."
+bool explainTiles(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    out.fact("says", clause(part, at > 60 ? part.log().lineBegin(part.begin() + at) - part.begin() : 0, at + 160));
+    out.meaning
+        = "A tile string `{devices=[4,2]<=[8]}` has one number for each dimension of its array (and one more for replicas with "
+          "last_tile_dim_replicate), and their product is the number of devices that the program runs on. This one does not fit "
+          "the array, or the program was made for another number of devices.";
+    out.remedy("See what the string says, and what it would be for your mesh:",
+        "meshwright convert \"P('data', None)\" --mesh data=4,model=2 --to hlo\n");
+    return true;
+}
+
 bool explainNonAddressable(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
 {
     out.meaning = "With several processes each can read only the pieces on its own devices. Printing, np.asarray or .item() of "
@@ -365,6 +439,16 @@ bool explainNcclMismatch(const MessagePart& part, std::size_t at, const ExplainC
 bool explainNcclError(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("says", clause(part, at, at + 220));
+    constexpr std::size_t kLastError = 600; ///< how far behind, at most, NCCL says what failed
+    if (const auto memory = part.find("'outofmemory'", at); memory && *memory < at + kLastError) {
+        out.meaning
+            = "NCCL could not get memory on the GPU for its own buffers: each communicator takes some hundred MiB, and the "
+              "framework had taken all there was.";
+        out.remedy("Leave room for it: a smaller batch per device, or a cap on what PyTorch takes:",
+            "torch.cuda.set_per_process_memory_fraction(0.95)\n");
+        out.remedy("Or make NCCL's buffers smaller:", "export NCCL_BUFFSIZE=2097152\n");
+        return true;
+    }
     out.meaning = "NCCL could not reach a peer, or a peer went away. Mostly another rank failed first and this one only noticed.";
     out.remedy("Find the first rank that failed. If none did, let NCCL say which link it cannot use:",
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET torchrun ..\n");
@@ -387,6 +471,15 @@ std::span<const MessageKind> deviceMessageKinds()
             {"mustequaltheproductofmesh_shape", "mustbe>=theproductofmesh_shape"}, explainMeshSize},
         {"mesh-and-devices-differ", "NumPy", "a list of another length than the mesh", {"cannotreshapearrayofsize"},
             explainReshapeOfDevices},
+        {"too-few-devices", "JAX", "more devices are asked for than there are", {"xladevicesareavailable"}, explainTooFewDevices},
+        {"mapped-sizes-differ", "JAX", "mapped arguments of different sizes", {"gotinconsistentsizesforarrayaxestobemapped"},
+            explainMappedSizes, 400},
+        {"not-addressable", "JAX", "device_put onto other processes' devices", {"ashardingwhichrepresentsaddressabledevices"},
+            explainAddressablePut},
+        {"buffer-size", "XLA", "an argument of another size than the program was compiled for",
+            {"butgotbufferwithincompatiblesize", "butgotincompatibleshape"}, explainBufferSize},
+        {"tiles-and-devices-differ", "XLA", "a tile string that does not fit",
+            {"intileassignment", "numberoftileassignmentdimensions"}, explainTiles, 200},
         {"not-addressable", "JAX", "an array that lies on other processes too", {"spansnon-addressable"}, explainNonAddressable},
         {"collective-mismatch", "PyTorch", "ranks call different collectives", {"detectedmismatchbetweencollectivesonranks"},
             explainNcclMismatch},
@@ -398,7 +491,8 @@ std::span<const MessageKind> deviceMessageKinds()
         {"process-missing", "JAX", "a process of the job is missing",
             {"barriertimedout", "deadline_exceeded:barrier", "taskshaveunexpectedlydisconnected"}, explainBarrier, 600},
         {"nccl-error", "NCCL", "a link or a peer failed",
-            {"ncclsystemerror:", "ncclunhandledcudaerror", "ncclremoteerror:", "ncclinternalerror:", "ncclerrorin:"},
+            {"ncclsystemerror:", "ncclunhandledcudaerror", "ncclremoteerror:", "ncclinternalerror:", "ncclerrorin:",
+                "ncclerror1:", "ncclerror2:", "ncclerror3:", "ncclerror6:"},
             explainNcclError, 400},
     };
     return kKinds;

@@ -145,6 +145,68 @@ bool explainFlatten(const MessagePart& part, std::size_t at, const ExplainContex
     return true;
 }
 
+/// "Sharding propagation failed for aten.view.default(Spec(f32[16, 100, 64](S(1))), [1600, 64]) on DeviceMesh(..)"
+bool explainPropagation(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    if (const auto op = part.after("shardingpropagationfailedfor", at)) {
+        const std::string said = clause(part, *op, *op + 220);
+        out.fact("op", said.substr(0, said.find_first_of("( ")));
+        out.fact("on", said.find('(') == std::string::npos ? std::string() : said.substr(said.find('(')));
+    }
+    out.meaning = "DTensor tells from the placements of an op's operands how the result lies. For these it cannot: a view over a "
+                  "dimension that is split, sizes that do not divide, or operands on different meshes. S(1) in the message means "
+                  "Shard(1), R Replicate and P a partial sum.";
+    out.remedy("Bring the operand into a layout in which the op's dimensions are whole:",
+        "x = x.redistribute(placements=[Replicate()])\n");
+    out.remedy("Or run the op on each rank's piece where that is right:",
+        "y = DTensor.from_local(op(x.to_local()), x.device_mesh, x.placements)\n");
+    return true;
+}
+
+/// The last integer before a position.
+std::optional<std::int64_t> integerBefore(const MessagePart& part, std::size_t at)
+{
+    constexpr std::size_t kMost = 80;
+    const std::string_view text = part.text().substr(0, at);
+    const std::size_t last = text.find_last_of("0123456789");
+    if (last == std::string_view::npos || last + kMost < at)
+        return std::nullopt;
+    const std::size_t before = text.find_last_not_of("0123456789", last);
+    return parseInteger(text.substr(before + 1, last - before));
+}
+
+/// "num_attention_heads (12) must be divisible by tensor_model_parallel_size (8)"
+bool explainParallelSize(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
+{
+    constexpr std::size_t kMostBetween = 80;
+    const auto got = part.find("got", at);
+    const bool isListed = got && *got < at + kMostBetween; // ".., got 12 and 8"
+    const std::int64_t size = (isListed ? part.integer("got", at) : integerBefore(part, at)).value_or(0);
+    const std::size_t digits = part.text().find_first_of("0123456789", at);
+    std::int64_t pieces = 0;
+    if (isListed)
+        pieces = part.integer("and", *got).value_or(0);
+    else if (digits != std::string_view::npos && digits < at + kMostBetween)
+        pieces
+            = parseInteger(part.text().substr(digits, part.text().find_first_not_of("0123456789", digits) - digits)).value_or(0);
+    out.meaning
+        = "Tensor parallelism gives every rank the same number of heads (columns of a matrix, rows of the vocabulary), so the "
+          "number must divide by its size.";
+    if (size > 0 && pieces > 0) {
+        out.fact("sizes", fmt::format("{} over {} ranks", size, pieces));
+        std::vector<std::string> fitting;
+        for (std::int64_t ranks = 1; ranks <= std::min<std::int64_t>(size, 64) && fitting.size() < 8; ++ranks) {
+            if (size % ranks == 0)
+                fitting.push_back(std::to_string(ranks));
+        }
+        out.remedy(fmt::format("Sizes of tensor parallelism that fit {}: {}.", size, join(fitting, ", ")));
+    }
+    out.remedy(
+        "Give the ranks that are left to data or pipeline parallelism: their product is what must be the number of GPUs. A "
+        "vocabulary may be padded (Megatron's --make-vocab-size-divisible-by).");
+    return true;
+}
+
 bool explainTwoDevices(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     if (const auto devices = part.after("atleasttwodevices,", at))
@@ -210,6 +272,10 @@ std::span<const MessageKind> torchMessageKinds()
             {"attemptedtoflattenshardeddimension", "attemptedtoflattenmultipledimensions",
                 "cannotunflattenunevenlyshardedtensor"},
             explainFlatten},
+        {"placement-not-inferred", "PyTorch", "DTensor cannot tell how a result lies", {"shardingpropagationfailedfor"},
+            explainPropagation, 400},
+        {"heads-and-ranks-differ", "Megatron, vLLM", "a size that tensor parallelism does not divide",
+            {"divisiblebytensor", "divisiblebytheworldsize", "divisiblebytp_size", "divisiblebytpsize"}, explainParallelSize},
         {"two-devices", "PyTorch", "tensors on different devices", {"expectedalltensorstobeonthesamedevice"}, explainTwoDevices},
         {"mesh-and-ranks-differ", "PyTorch", "the mesh has more ranks than were started",
             {"meshshouldnotbebiggerthandefaultworldsize"}, explainWorldSize},

@@ -3,8 +3,10 @@
 
 #include "core/program/other_op.h"
 #include "core/program/transform.h"
+#include "core/propagate/contraction_dims.h"
 #include "core/propagate/rule.h"
 #include "core/propagate/tile_rules.h"
+#include "core/support/checked.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -22,6 +24,15 @@ constexpr int kAggressivenessLevels = 4;
 bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
 {
     return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+/// How many tiles there are along the dimensions that `side` names of each.
+std::int64_t tilesAlong(const std::optional<Tiling>& tiling, const std::vector<ContractionDim>& dims, int ContractionDim::*side)
+{
+    std::int64_t tiles = 1;
+    for (const ContractionDim& dim : dims)
+        tiles *= tiling ? tiling->tiles[static_cast<std::size_t>(dim.*side)] : 1;
+    return tiles;
 }
 
 /// Of each dimension of the target the source's dimension; -1 where there is none.
@@ -82,6 +93,13 @@ private:
     {
         const auto& sharding = shardingOfValue(value);
         return sharding && (sharding->kind == TileKind::Replicated || tilingOf(*sharding).has_value());
+    }
+
+    /// How a value lies, where it is in tiles.
+    std::optional<Tiling> tilingFor(ValueId value) const
+    {
+        auto tiling = speaks(value) ? tilingOf(*shardingOfValue(value)) : std::nullopt;
+        return tiling && tiling->tiles.size() == shapeOf(value).size() ? std::move(tiling) : std::nullopt;
     }
 
     // --- improving
@@ -188,12 +206,11 @@ private:
         case OpKind::PropagationBarrier:
         case OpKind::Slice:
         case OpKind::Pad:
-        case OpKind::Reverse:
             return link(op.operands[0], op.results[0], sameDims(shapeOf(op.operands[0]).size()), id, forward);
+        case OpKind::Reverse:
+            return reverse(id, op, forward);
         case OpKind::Concatenate:
-            for (const ValueId operand : op.operands)
-                link(operand, op.results[0], sameDims(shapeOf(operand).size()), id, forward);
-            return;
+            return concatenate(id, op, forward);
         case OpKind::BroadcastInDim:
             return broadcast(id, op, forward);
         case OpKind::Transpose: {
@@ -330,25 +347,63 @@ private:
         link(op.operands[1], op.results[0], cut(op.operands[1], op.results[0]), id, forward, false);
     }
 
+    /// Tiles change places along the dimensions that are reversed.
+    void reverse(OpId id, const Op& op, bool forward)
+    {
+        const ValueId from = forward ? op.operands[0] : op.results[0];
+        const ValueId to = forward ? op.results[0] : op.operands[0];
+        const auto tiling = tilingFor(from);
+        if (!tiling)
+            return carry(from, to, sameDims(shapeOf(from).size()), id, forward);
+        if (m_spmd || !forward)
+            improve(to, shardingOf(reversedTiling(*tiling, op.as<ReverseAttributes>().dims)), from, id, forward);
+    }
+
+    /// Where not all devices run one program, an operand of a result in tiles along its dimension lies where its part of the result does.
+    void concatenate(OpId id, const Op& op, bool forward)
+    {
+        const std::size_t dim = op.as<ConcatenateAttributes>().dim;
+        const auto tiling = tilingFor(op.results[0]);
+        const bool inParts = !forward && !m_spmd && tiling && tiling->tiles[dim] > 1;
+        std::int64_t begin = 0;
+        for (const ValueId operand : op.operands) {
+            const std::int64_t end = begin + shapeOf(operand)[dim];
+            if (!inParts) {
+                link(operand, op.results[0], sameDims(shapeOf(operand).size()), id, forward);
+            } else if (tiling->copies == 1 && end > begin) {
+                const std::int64_t tile = ceilDiv(shapeOf(op.results[0])[dim], tiling->tiles[dim]);
+                const Tiling part = tilesBetween(*tiling, dim, begin / tile, ceilDiv(end, tile));
+                if (part.count() > 1)
+                    improve(operand, shardingOf(part), op.results[0], id, false);
+            }
+            begin = end;
+        }
+    }
+
     void dot(OpId id, const Op& op, bool forward)
     {
-        const auto& dot = op.as<DotAttributes>();
-        const std::size_t lhsRank = shapeOf(op.operands[0]).size();
-        const std::size_t rhsRank = shapeOf(op.operands[1]).size();
-        DimMap fromLhs(dot.lhsBatch.begin(), dot.lhsBatch.end());
-        DimMap fromRhs(dot.rhsBatch.begin(), dot.rhsBatch.end());
-        for (std::size_t dim = 0; dim < lhsRank; ++dim) {
-            if (!contains(dot.lhsBatch, dim) && !contains(dot.lhsContracting, dim)) {
-                fromLhs.push_back(static_cast<int>(dim));
-                fromRhs.push_back(-1);
-            }
+        contract(id, op, contractionDims(op.as<DotAttributes>(), shapeOf(op.operands[0]).size(), shapeOf(op.operands[1]).size()),
+            forward);
+    }
+
+    void contract(OpId id, const Op& op, const ContractionDims& dims, bool forward)
+    {
+        const std::size_t resultRank = shapeOf(op.results[0]).size();
+        DimMap fromLhs(resultRank, -1);
+        DimMap fromRhs(resultRank, -1);
+        DimMap lhsFromRhs(shapeOf(op.operands[0]).size(), -1);
+        const auto set = [](DimMap& map, int at, int source) { map[static_cast<std::size_t>(at)] = source; };
+        for (const ContractionDim& dim : dims.batch) {
+            set(fromLhs, dim.result, dim.lhs);
+            set(fromRhs, dim.result, dim.rhs);
+            set(lhsFromRhs, dim.lhs, dim.rhs);
         }
-        for (std::size_t dim = 0; dim < rhsRank; ++dim) {
-            if (!contains(dot.rhsBatch, dim) && !contains(dot.rhsContracting, dim)) {
-                fromLhs.push_back(-1);
-                fromRhs.push_back(static_cast<int>(dim));
-            }
-        }
+        for (const ContractionDim& dim : dims.lhsFree)
+            set(fromLhs, dim.result, dim.lhs);
+        for (const ContractionDim& dim : dims.rhsFree)
+            set(fromRhs, dim.result, dim.rhs);
+        for (const ContractionDim& dim : dims.contracting)
+            set(lhsFromRhs, dim.lhs, dim.rhs);
         // The larger operand speaks first.
         const bool rhsFirst = m_function[op.operands[1]].type.elements() > m_function[op.operands[0]].type.elements();
         for (int turn = 0; turn < 2; ++turn) {
@@ -358,14 +413,9 @@ private:
         if (forward || !mayMerge())
             return;
         // Each operand also hears the other's contracting and batch dimensions.
-        DimMap lhsFromRhs(lhsRank, -1);
-        for (std::size_t i = 0; i < dot.lhsContracting.size(); ++i)
-            lhsFromRhs[dot.lhsContracting[i]] = static_cast<int>(dot.rhsContracting[i]);
-        for (std::size_t i = 0; i < dot.lhsBatch.size(); ++i)
-            lhsFromRhs[dot.lhsBatch[i]] = static_cast<int>(dot.rhsBatch[i]);
         if (hears(op.operands[1], lhsFromRhs))
             carry(op.operands[1], op.operands[0], lhsFromRhs, id, false);
-        const DimMap rhsFromLhs = inverse(lhsFromRhs, rhsRank);
+        const DimMap rhsFromLhs = inverse(lhsFromRhs, shapeOf(op.operands[1]).size());
         if (hears(op.operands[0], rhsFromLhs))
             carry(op.operands[0], op.operands[1], rhsFromLhs, id, false);
     }
@@ -399,30 +449,30 @@ private:
         byRule(id, op, forward);
     }
 
-    /// A kernel that is small against the result leaves the input's tiles where they are; features must be whole.
+    /// As a dot where the windows say no more, or nothing is tiled where they slide. Else a kernel that is small against the result leaves
+    /// the input's tiles where they are, features must be whole, and behind a large kernel is a copy on every device.
     void convolution(OpId id, const Op& op, bool forward)
     {
-        const auto dims = convolutionDims(op.as<OtherAttributes>().attributes);
-        if (!dims || !forward || !speaks(op.operands[0]))
+        const auto& attributes = op.as<OtherAttributes>().attributes;
+        const auto dims = convolutionDims(attributes);
+        const Shape& kernel = shapeOf(op.operands[1]);
+        const auto contraction = dims ? contractionDims(*dims, attributes, shapeOf(op.operands[0]), kernel) : std::nullopt;
+        if (!contraction)
             return;
-        const auto tiling = tilingOf(*shardingOfValue(op.operands[0]));
-        if (!tiling)
+        const auto input = tilingFor(op.operands[0]);
+        const bool slidesOverWhole = tilesAlong(input, contraction->windows, &ContractionDim::lhs) == 1
+            && tilesAlong(tilingFor(op.operands[1]), contraction->windows, &ContractionDim::rhs) == 1 && dims->batchGroups == 1
+            && dims->featureGroups == 1;
+        if (contraction->windows.empty() || (forward && slidesOverWhole))
+            return contract(id, op, *contraction, forward);
+        if (!forward || !speaks(op.operands[0]) || (input && input->tiles[dims->input.inner] > 1))
+            return;
+        if (!input || !isKernelSmall(*dims, kernel, shapeOf(op.results[0])))
             return improve(op.results[0], {}, op.operands[0], id, true);
-        if (tiling->tiles.size() != shapeOf(op.operands[0]).size())
-            return;
-        DimMap map(tiling->tiles.size(), -1);
+        DimMap map(input->tiles.size(), -1);
         map[dims->result.outer] = static_cast<int>(dims->input.outer);
-        bool small = true;
         for (std::size_t i = 0; i < dims->input.spatial.size(); ++i)
-            small = small && shapeOf(op.operands[1])[dims->kernel.spatial[i]] < shapeOf(op.results[0])[dims->result.spatial[i]];
-        const bool pointwise = std::all_of(dims->kernel.spatial.begin(), dims->kernel.spatial.end(),
-            [&](std::size_t dim) { return shapeOf(op.operands[1])[dim] == 1; });
-        if (small || pointwise) {
-            if (tiling->tiles[dims->input.inner] > 1)
-                return;
-            for (std::size_t i = 0; i < dims->input.spatial.size(); ++i)
-                map[dims->result.spatial[i]] = static_cast<int>(dims->input.spatial[i]);
-        }
+            map[dims->result.spatial[i]] = static_cast<int>(dims->input.spatial[i]);
         carry(op.operands[0], op.results[0], map, id, true);
     }
 

@@ -38,8 +38,7 @@ Result<TileShardings> tileAnnotations(const Function& function, const std::vecto
 /// through ops that only pass shardings through, then through more. A value's sharding is only ever replaced by a finer one that agrees
 /// with it; partial ones are merged (with `spmd`, as JAX runs XLA). Shardings need not divide their arrays.
 ///
-/// Rules: element-wise ops, broadcast, reshape, transpose, reduce, dot, convolution with a small kernel (forward), slice, pad, concatenate,
-/// reverse, reduce_window, dynamic (update) slices, loops and branches; for other ops, along the dimensions that Shardy's rules let through.
+/// Rules: element-wise ops, broadcast, reshape, transpose, reduce, dot, convolution, slice, pad, concatenate, reverse, reduce_window, dynamic (update) slices, loops and branches; for other ops, along the dimensions that Shardy's rules let through.
 /// Source: openxla/xla, xla/service/sharding_propagation.cc.
 TilePropagation propagateTiles(const Function& function, TileShardings annotated, bool spmd = true);
 

@@ -182,6 +182,32 @@ std::optional<Tiling> reshapedTiling(const Tiling& tiling, const Shape& from, co
     return result.count() == tiling.count() ? std::optional(result) : std::nullopt;
 }
 
+Tiling reversedTiling(const Tiling& tiling, const std::vector<std::size_t>& dims)
+{
+    Tiling result = tiling;
+    result.devices.clear();
+    forEachTile(tiling.tiles, [&](Shape at) {
+        for (const std::size_t dim : dims)
+            at[dim] = tiling.tiles[dim] - 1 - at[dim];
+        const std::vector<DeviceId> here = devicesAt(tiling, at);
+        result.devices.insert(result.devices.end(), here.begin(), here.end());
+    });
+    return result;
+}
+
+Tiling tilesBetween(const Tiling& tiling, std::size_t dim, std::int64_t begin, std::int64_t end)
+{
+    Tiling part = tiling;
+    part.tiles[dim] = end - begin;
+    part.devices.clear();
+    forEachTile(part.tiles, [&](Shape at) {
+        at[dim] += begin;
+        const std::vector<DeviceId> here = devicesAt(tiling, at);
+        part.devices.insert(part.devices.end(), here.begin(), here.end());
+    });
+    return part;
+}
+
 std::optional<Tiling> mergedTiling(const Tiling& a, const Tiling& b)
 {
     if (a.tiles.size() != b.tiles.size() || a.devices.size() != b.devices.size())

@@ -40,6 +40,13 @@ Tiling carried(const Tiling& tiling, const std::vector<int>& source);
 /// Source: as above (`ReshapeSharding`).
 std::optional<Tiling> reshapedTiling(const Tiling& tiling, const Shape& from, const Shape& to);
 
+/// The same tiles in the reverse order along some dimensions.
+/// Source: as above (`ReverseSharding`).
+Tiling reversedTiling(const Tiling& tiling, const std::vector<std::size_t>& dims);
+
+/// Only the tiles from `begin` to before `end` along a dimension, on their devices.
+Tiling tilesBetween(const Tiling& tiling, std::size_t dim, std::int64_t begin, std::int64_t end);
+
 /// The coarsest tiling that refines both: of each dimension the larger number of tiles, which the other must divide. Nothing when the
 /// devices do not agree, or there are none for some tile.
 /// Source: as above (`MergeShardingIfCompatible`).

@@ -187,13 +187,13 @@ private:
         if (pre < 1)
             problem("sub-axis pre-size must be at least 1");
         else if (size < 2)
-            problem("sub-axis size must be at least 2");
+            problem("sub-axis sizes must be greater than 1");
         else if (pre > axis.size || size > axis.size || axis.size % (pre * size) != 0)
             problem(fmt::format("sub-axis next pre-size {} doesn't divide the size of the full axis {}",
                 pre > kLargestMesh || size > kLargestMesh ? "of more than the largest mesh" : std::to_string(pre * size),
                 axis.size));
         else if (size == axis.size)
-            problem("a sub-axis must be smaller than the full axis");
+            problem("sub-axis size is equal to the full axis size");
     }
 
     TextCursor m_cursor;
@@ -269,7 +269,7 @@ Problems shardingProblems(const TensorSharding& sharding, const Mesh& mesh, std:
         const DimSharding& entry = sharding.dims[dim];
         all.insert(all.end(), entry.axes.begin(), entry.axes.end());
         if (entry.priority != 0 && entry.axes.empty() && !entry.open)
-            problems.push_back({"MW1147", fmt::format("dim {} is empty and closed and has priority {}", dim, entry.priority),
+            problems.push_back({"MW1147", fmt::format("dim {} is empty and closed but has a priority ({})", dim, entry.priority),
                 "drop the priority, or open the dimension with ?"});
     }
     all.insert(all.end(), sharding.replicated.begin(), sharding.replicated.end());
@@ -292,7 +292,12 @@ Problems shardingProblems(const TensorSharding& sharding, const Mesh& mesh, std:
 
 Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh)
 {
-    if (mesh.axes().empty() && trimmed(text) != "[]")
+    return parseShardy(text, mesh, mesh.axes().empty());
+}
+
+Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh, bool isMaximal)
+{
+    if (isMaximal && trimmed(text) != "[]")
         return Problem{"MW1146", "a maximal sharding can only have a sharding with rank 0 and no replicated or unreduced axes",
             "write [] for a mesh without axes", TextCursor::placeAt(0)};
     return ShardyReader(text, mesh).read();

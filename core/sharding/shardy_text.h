@@ -16,6 +16,10 @@ namespace meshwright {
 /// Source: openxla/shardy, docs/sharding_representation.md.
 Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh);
 
+/// The same where it is known whether a mesh without axes is one device by its id (maximal). One that is not goes with every mesh, and
+/// its shardings say which dimensions are open.
+Result<TensorSharding> parseShardy(std::string_view text, const Mesh& mesh, bool isMaximal);
+
 /// A mesh as Shardy writes it, and whether it is one device by its id, for maximal shardings.
 struct ShardyMesh {
     Mesh mesh;

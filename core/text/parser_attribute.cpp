@@ -539,8 +539,8 @@ bool Parser::parseSharding(std::vector<TensorSharding>& shardings)
     if (!m_token.is(','))
         return expected("','");
     const std::size_t start = m_token.offset + 1;
-    auto sharding
-        = parseShardy(m_lexer.text().substr(start, end - 1 - start), m_module.meshes[static_cast<std::size_t>(mesh)].mesh);
+    const NamedMesh& named = m_module.meshes[static_cast<std::size_t>(mesh)];
+    auto sharding = parseShardy(m_lexer.text().substr(start, end - 1 - start), named.mesh, named.isMaximal);
     jump(end);
     if (!sharding)
         return reportPart(sharding.error(), start, offset);

@@ -99,14 +99,12 @@ public:
         if (found == meshes.end())
             throw std::runtime_error("there is no mesh " + name);
         const auto mesh = static_cast<std::size_t>(found - meshes.begin());
-        // Without axes there is nothing to name; the reader would take such a mesh for one device's.
-        const Mesh any = valueOf(parseMesh("any=2"));
         if (meshes[mesh].isMaximal) {
             TensorSharding sharding;
             sharding.mesh = static_cast<std::int32_t>(mesh);
             return sharding;
         }
-        const auto parsed = parseShardy(text, meshes[mesh].mesh.axes().empty() ? any : meshes[mesh].mesh);
+        const auto parsed = parseShardy(text, meshes[mesh].mesh, false);
         if (!parsed)
             throw std::runtime_error(text + ": " + describe(parsed.error()));
         TensorSharding sharding = *parsed;

@@ -17,15 +17,19 @@ std::vector<std::vector<std::int64_t>> windowNumbers(
     if (at == std::string::npos)
         return std::vector<std::vector<std::int64_t>>(rank, otherwise);
     const std::size_t from = at + word.size() + 1;
-    std::vector<std::vector<std::int64_t>> numbers(1, {0});
-    for (const char c : window.substr(from, window.find(' ', from) - from)) {
+    std::vector<std::vector<std::int64_t>> numbers(1);
+    std::string digits;
+    for (const char c : window.substr(from, window.find(' ', from) - from) + "x") {
+        if (c != 'x' && c != '_') {
+            digits += c;
+            continue;
+        }
+        numbers.back().push_back(std::stoll(digits));
+        digits.clear();
         if (c == 'x')
-            numbers.push_back({0});
-        else if (c == '_')
-            numbers.back().push_back(0);
-        else
-            numbers.back().back() = numbers.back().back() * 10 + (c - '0');
+            numbers.emplace_back();
     }
+    numbers.pop_back();
     return numbers;
 }
 
@@ -70,7 +74,8 @@ std::string programText(const Json& json)
         arguments.push_back(fmt::format("%arg{}: {}{}", i, tensorText(types.back()),
             operand.at("hlo").is_null() ? "" : fmt::format(" {{mhlo.sharding = \"{}\"}}", operand.at("hlo").get<std::string>())));
         names.push_back(fmt::format("%copy{}", i));
-        body += fmt::format("%copy{} = stablehlo.abs %arg{} : {}\n", i, i, tensorText(types.back()));
+        body += fmt::format("%copy{} = stablehlo.{} %arg{} : {}\n", i, types.back().dtype == DType::Pred ? "not" : "abs", i,
+            tensorText(types.back()));
     }
     const TensorType result = *goldens::typeOf(json.at("result"));
     const auto scalar = [&] {
@@ -111,13 +116,25 @@ std::string programText(const Json& json)
         std::vector<std::string> pads;
         for (const auto& dim : windowNumbers(window, "pad", rank, {0, 0}))
             pads.push_back(fmt::format("[{}]", fmt::join(dim, ", ")));
+        std::vector<std::string> reversed;
+        for (const auto& dim : windowNumbers(window, "rhs_reversal", rank, {0}))
+            reversed.emplace_back(dim.front() != 0 ? "true" : "false");
         own = {{"dim_numbers", dimNumbers(attrs.at("dim_labels").get<std::string>())},
             {"window",
-                fmt::format(
-                    "{{stride = [{}], pad = [{}]}}", flat(windowNumbers(window, "stride", rank, {1})), fmt::join(pads, ", "))},
-            {"batch_group_count", "1 : i64"}, {"feature_group_count", "1 : i64"}};
+                fmt::format("{{stride = [{}], pad = [{}], lhs_dilate = [{}], rhs_dilate = [{}], reverse = [{}]}}",
+                    flat(windowNumbers(window, "stride", rank, {1})), fmt::join(pads, ", "),
+                    flat(windowNumbers(window, "lhs_dilate", rank, {1})), flat(windowNumbers(window, "rhs_dilate", rank, {1})),
+                    fmt::join(reversed, ", "))},
+            {"batch_group_count", fmt::format("{} : i64", attrs.value("batch_group_count", 1))},
+            {"feature_group_count", fmt::format("{} : i64", attrs.value("feature_group_count", 1))}};
     } else {
         own = attrs;
+        const std::size_t arrays = op == "dynamic_slice" ? 1 : op == "dynamic_update_slice" ? 2 : 0;
+        for (std::size_t dim = 0; names.size() == arrays + dim && dim < types.front().shape.size(); ++dim) { // no case names them
+            names.push_back(fmt::format("%start{}", dim));
+            types.push_back({DType::S32, {}});
+            body += startText(names.back(), types.back());
+        }
     }
     body += fmt::format("%result = {}\n", opText(op, own, Json(), names, types, {result}));
     const Json& given = json.at("result").at("hlo");

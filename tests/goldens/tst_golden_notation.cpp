@@ -135,7 +135,14 @@ Outcome runPrint(const Json& golden)
             sharding.tiles
                 = valueOf(TileAssignment::list(input.at("dims").get<Shape>(), input.at("devices").get<std::vector<DeviceId>>()));
         } else if (type != "replicated") {
-            sharding = valueOf(parseTileSharding("{" + type + "}"));
+            const std::string place = type == "maximal"
+                ? fmt::format(
+                    " device={}", (input.contains("device") ? input.at("device") : input.at("devices").at(0)).get<DeviceId>())
+                : std::string();
+            const auto parsed = parseTileSharding("{" + type + place + "}");
+            if (!parsed)
+                return failed(describe(parsed.error()));
+            sharding = *parsed;
         }
         return same("text", tileText(sharding), expected);
     }

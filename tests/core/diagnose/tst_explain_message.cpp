@@ -29,6 +29,8 @@ private Q_SLOTS:
     void equalMessagesOnce();
     void unknown_data();
     void unknown();
+    void tracebacks_data();
+    void tracebacks();
     void hostile_data();
     void hostile();
     void fitsTheTerminal();
@@ -120,6 +122,55 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
     {"ambiguous", "ambiguous-sharding",
         "ShardingTypeError: Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please "
         "specify the output sharding via the `out_sharding` parameter."},
+    {"operand shardings", "operand-shardings-differ",
+        "jax._src.core.ShardingTypeError: add got incompatible shardings for broadcasting: PartitionSpec('data', None), "
+        "PartitionSpec('model', None)."},
+    {"concatenate", "operand-shardings-differ",
+        "ShardingTypeError: All operands should have the same sharding. Got shardings P('x', 'y'), P('x', None)"},
+    {"operand shapes", "operand-shapes-differ", "TypeError: mul got incompatible shapes for broadcasting: (8, 128), (16, 128)."},
+    {"contracted shapes", "operand-shapes-differ",
+        "TypeError: dot_general requires contracting dimensions to have the same shape, got (512,) and (128,)."},
+    {"reshape of shards", "reshape-of-shards",
+        "jax._src.core.ShardingTypeError: This reshape is not supported. Please specify the sharding of the output via the "
+        "`out_sharding` argument of jax.lax.reshape. Got operand shape: (4, 6, 8), new sizes: (24, 8) and operand spec: "
+        "P(None, 'y', 'x')"},
+    {"gather", "indexing-of-shards",
+        "jax.errors.ShardingTypeError: Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing "
+        "as out sharding could not be resolved unambiguously (or would require collectives on inputs). Got "
+        "operand=ShapedArray(float32[32000@model,512]), indices=ShapedArray(int32[8@data,128,1])"},
+    {"slice", "sharded-dimension-resized",
+        "NotImplementedError: slicing on sharded dims where out dim (3) is not divisible by mesh axes (4) with spec (('x', 'y')) "
+        "is not implemented."},
+    {"meshes of types", "jax-meshes-differ",
+        "ValueError: Mesh for all inputs should be equal. Got one mesh: AbstractMesh('x': 2, 'y': 4) and another mesh: "
+        "AbstractMesh('y': 4, 'x': 2)"},
+    {"axis type", "axis-type",
+        "ValueError: PartitionSpec passed to reshard cannot contain axis names that are of type Auto or Manual. Got "
+        "PartitionSpec: P('data', None) with axis name: data of type: Auto."},
+    {"argument's layout", "argument-in-other-layout",
+        "ValueError: Sharding passed to jit does not match the sharding on the respective arg. Got arg sharding: "
+        "NamedSharding(mesh=Mesh('x': 8), spec=P('x')),\njit sharding: NamedSharding(mesh=Mesh('x': 8), spec=P())"},
+    {"tree of shardings", "shardings-tree",
+        "ValueError: pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, "
+        "pjit "
+        "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
+        "arguments. But pjit in_shardings is the wrong length: got a tuple or list of length 3 for an args tuple of length 2."},
+    {"no rule of types", "no-type-rule", "NotImplementedError: sharding rule for cumlogsumexp is not implemented"},
+    {"too few devices", "too-few-devices",
+        "ValueError: compiling computation that requires 8 logical devices, but only 4 XLA devices are available "
+        "(num_replicas=8)"},
+    {"mapped sizes", "mapped-sizes-differ",
+        "ValueError: pmap got inconsistent sizes for array axes to be mapped:\n  * one axis had size 8: axis 0 of argument batch "
+        "of type float32[8,32];\n  * one axis had size 4: axis 0 of argument w of type float32[4,32]"},
+    {"device_put elsewhere", "not-addressable",
+        "ValueError: device_put's second argument must be a Device or a Sharding which represents addressable devices, but got "
+        "NamedSharding(mesh=Mesh('data': 16), spec=PartitionSpec('data',))"},
+    {"buffer", "buffer-size",
+        "INVALID_ARGUMENT: Executable expected parameter 0 of size 1024 (f32[256]) but got buffer with incompatible size 2048 "
+        "(f32[512])"},
+    {"tiles", "tiles-and-devices-differ",
+        "INVALID_ARGUMENT: Number of tile assignment dimensions (excluding subgroups) is different than the input rank. "
+        "sharding={devices=[4,2]<=[8]}, input_shape=f32[16]"},
     {"no mesh", "no-mesh",
         "RuntimeError: with_sharding_constraint requires a non-empty mesh in context if you are passing `PartitionSpec`s"},
     {"donation", "donation-not-usable",
@@ -205,6 +256,19 @@ const std::vector<std::tuple<const char*, const char*, const char*>> kMessages =
         "NotImplementedError: Operator aten.unfold.default does not have a sharding strategy registered."},
     {"flatten", "flattened-shard",
         "RuntimeError: Attempted to flatten sharded dimension 1, but only the leftmost dim of a Flatten can be sharded."},
+    {"propagation", "placement-not-inferred",
+        "RuntimeError: Sharding propagation failed for aten.view.default(Spec(f32[16, 100, 64](S(1))), [1600, 64]) on "
+        "DeviceMesh((tp=4), 'cuda'))"},
+    {"heads", "heads-and-ranks-differ",
+        "AssertionError: num_attention_heads (12) must be divisible by tensor_model_parallel_size (8)"},
+    {"heads, vLLM", "heads-and-ranks-differ",
+        "ValueError: Total number of attention heads (40) must be divisible by tensor parallel size (3)."},
+    {"heads, listed", "heads-and-ranks-differ",
+        "AssertionError: Expects num_heads to be divisible by tensor parallel size, got 12 and 8"},
+    {"NCCL memory", "nccl-error",
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled cuda error, NCCL version "
+        "2.19.3\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 'out of memory'"},
+    {"NCCL, one line", "nccl-error", "RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)"},
     {"two devices", "two-devices",
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"},
     {"world size", "mesh-and-ranks-differ",
@@ -299,6 +363,20 @@ void TestExplainMessage::says_data()
     QTest::newRow("op") << "mixed" << QStringList{"aten.mm.default", "DTensor.from_local"};
     QTest::newRow("meshes") << "cross mesh" << QStringList{"aten._foreach_add_.List", "DeviceMesh('cuda', [0],"};
     QTest::newRow("one for each mesh dimension") << "placements" << QStringList{"placements       1", "mesh dimensions  2"};
+    QTest::newRow("both specs") << "operand shardings"
+                                << QStringList{"op         add", "P('model', None)", "reshard(b, P('data', None))"};
+    QTest::newRow("a shard beside a whole") << "operand shapes"
+                                            << QStringList{"8x128", "16x128", "2 times the other", "axis=0"};
+    QTest::newRow("sizes of a reshape") << "reshape of shards" << QStringList{"4x6x8", "24x8", "out_sharding="};
+    QTest::newRow("a table's rows") << "gather" << QStringList{"32000@model", ".at[ids].get(out_sharding="};
+    QTest::newRow("sizes that divide") << "slice" << QStringList{"3 in 4 pieces", "slicing"};
+    QTest::newRow("entries") << "tree of shardings" << QStringList{"3 for 2 arguments"};
+    QTest::newRow("devices needed") << "too few devices" << QStringList{"8 needed, 4 there", "device_count=8"};
+    QTest::newRow("op and placements") << "propagation" << QStringList{"aten.view.default", "S(1)"};
+    QTest::newRow("sizes that fit 12 heads") << "heads" << QStringList{"12 over 8 ranks", "1, 2, 3, 4, 6, 12"};
+    QTest::newRow("sizes that fit 40 heads") << "heads, vLLM" << QStringList{"40 over 3 ranks", "1, 2, 4, 5, 8, 10, 20, 40"};
+    QTest::newRow("got .. and ..") << "heads, listed" << QStringList{"12 over 8 ranks"};
+    QTest::newRow("NCCL's own memory") << "NCCL memory" << QStringList{"NCCL_BUFFSIZE"};
     QTest::newRow("ranks") << "world size" << QStringList{"--nproc-per-node 8"};
 }
 
@@ -469,6 +547,31 @@ void TestExplainMessage::unknown()
     QVERIFY(explained.messages.empty());
     QVERIFY2(tests::text(explained.nearest).startsWith(nearest) && explained.nearest.empty() == nearest.isEmpty(),
         explained.nearest.c_str());
+}
+
+/// A message in a Python traceback, with what JAX writes behind it, says what it says alone.
+void TestExplainMessage::tracebacks_data()
+{
+    kinds_data();
+}
+
+void TestExplainMessage::tracebacks()
+{
+    QFETCH(QString, kind);
+    QFETCH(QString, message);
+    if (message == "Killed")
+        return; // stands alone by its nature
+    const std::string text = "Traceback (most recent call last):\n  File \"/home/ann/run.py\", line 212, in <module>\n"
+                             "    state, loss = train_step(state, batch)\n                  ^^^^^^^^^^^^^^^^^^^^^^^^\n"
+                             "  File \"/usr/lib/python3/site-packages/jax/_src/pjit.py\", line 338, in cache_miss\n"
+                             "    return fun(*args, **kwargs)\n"
+        + message.toStdString()
+        + "\n--------------------\nFor simplicity, JAX has removed its internal frames from the traceback of the following "
+          "exception. Set JAX_TRACEBACK_FILTERING=off to include these.\n";
+    const ExplainedText explained = explainText(text);
+    QCOMPARE(explained.messages.size(), std::size_t{1});
+    QCOMPARE(tests::text(explained.messages.front().kind), kind);
+    QVERIFY(saidOf(text).find("For simplicity") == std::string::npos);
 }
 
 void TestExplainMessage::hostile_data()

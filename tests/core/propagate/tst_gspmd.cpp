@@ -31,6 +31,10 @@ private Q_SLOTS:
     void merges();
     void programs_data();
     void programs();
+    void convolutions_data();
+    void convolutions();
+    void partsOfAConcatenation();
+    void reversedTiles();
     void badAttribute();
     void writesWhatItReads();
 };
@@ -168,6 +172,107 @@ void TestGspmd::programs()
     // What is found stays as it is when it is annotated.
     const TilePropagation again = propagateTiles(function, found.shardings);
     QVERIFY(again.steps.empty());
+}
+
+void TestGspmd::convolutions_data()
+{
+    QTest::addColumn<QString>("types"); // of the input, the kernel and the result
+    QTest::addColumn<QString>("op");
+    QTest::addColumn<QString>("given"); // of the same; - where there is none
+    QTest::addColumn<QString>("expected");
+
+    const QString plain = "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}";
+    QTest::newRow("a small kernel leaves the input's tiles")
+        << "4x16x16x8 3x3x8x6 4x14x14x6" << plain << "{devices=[1,2,1,1]0,1} - -"
+        << "{devices=[1,2,1,1]<=[2]} none {devices=[1,2,1,1]<=[2]}";
+    QTest::newRow("a large kernel: copies of the result")
+        << "4x16x16x8 12x12x8x6 4x5x5x6" << plain << "{devices=[1,2,1,1]0,1} - -"
+        << "{devices=[1,2,1,1]<=[2]} none {replicated}";
+    QTest::newRow("nothing is tiled where windows slide: as a dot")
+        << "4x16x16x8 12x12x8x6 4x5x5x6" << plain << "{devices=[2,1,1,1]0,1} - -"
+        << "{devices=[2,1,1,1]<=[2]} none {devices=[2,1,1,1]<=[2]}";
+    QTest::newRow("features of the kernel") << "4x16x16x8 3x3x8x6 4x14x14x6" << plain << "- {devices=[1,1,1,2]0,1} -"
+                                            << "none {devices=[1,1,1,2]<=[2]} {devices=[1,1,1,2]<=[2]}";
+    QTest::newRow("features in tiles that are summed") << "4x16x16x8 3x3x8x6 4x14x14x6" << plain << "{devices=[1,1,1,2]0,1} - -"
+                                                       << "{devices=[1,1,1,2]<=[2]} none {replicated}";
+    QTest::newRow("feature groups are no dot") << "4x16x16x8 3x3x4x6 4x14x14x6" << plain << "- {devices=[1,1,1,2]0,1} -"
+                                               << "none {devices=[1,1,1,2]<=[2]} none";
+    QTest::newRow("windows of one element are a dot, backward too")
+        << "4x16x16x8 1x1x8x6 4x16x16x6" << plain << "- - {devices=[1,2,1,2]0,1,2,3}"
+        << "{devices=[1,2,1,1,2]0,1,2,3 last_tile_dim_replicate} {devices=[1,1,1,2,2]0,2,1,3 last_tile_dim_replicate} "
+           "{devices=[1,2,1,2]0,1,2,3}";
+    QTest::newRow("one window over everything is a contraction")
+        << "4x16x16x8 16x16x8x6 4x1x1x6" << plain << "{devices=[2,2,1,1]0,1,2,3} - -"
+        << "{devices=[2,2,1,1]<=[4]} {devices=[2,1,1,1,2]<=[2,2]T(1,0) last_tile_dim_replicate} {devices=[2,1,1,1,2]<=[4] "
+           "last_tile_dim_replicate}";
+    QTest::newRow("a batch as windows of their own")
+        << "6x4x8 6x5x8 6x4x5"
+        << "dim_numbers = [0, b, f]x[0, o, i]->[0, b, f], window = {stride = [5], lhs_dilate = [6]}"
+        << "{devices=[2,1,1]0,1} - -"
+        << "{devices=[2,1,1]<=[2]} {devices=[2,1,1]<=[2]} {devices=[2,1,1]<=[2]}";
+    QTest::newRow("a free dimension of the kernel")
+        << "4x1x8 7x5x8 4x7x5"
+        << "dim_numbers = [b, 0, f]x[0, o, i]->[b, 0, f], window = {pad = [[6, 6]], reverse = [true]}"
+        << "- {devices=[1,2,1]0,1} -"
+        << "{replicated} {devices=[1,2,1]<=[2]} {devices=[1,1,2]<=[2]}";
+}
+
+void TestGspmd::convolutions()
+{
+    QFETCH(QString, types);
+    QFETCH(QString, op);
+    QFETCH(QString, given);
+    QFETCH(QString, expected);
+    const QStringList shapes = types.split(' ');
+    const bool grouped = QByteArray(QTest::currentDataTag()).startsWith("feature groups");
+    const QString groups = QString("feature_group_count = %1 : i64").arg(grouped ? 2 : 1);
+    const QStringList words = given.split(' ');
+    const auto attribute
+        = [&](qsizetype i) { return words[i] == "-" ? QString() : QString("mhlo.sharding = \"%1\"").arg(words[i]); };
+    const QString ending = words[2] == "-" ? groups : groups + ", " + attribute(2);
+    const QString program = QString("func.func @main(%x: tensor<%1xf32> {%4}, %k: tensor<%2xf32> {%5}) -> tensor<%3xf32> {\n%r = "
+                                    "stablehlo.convolution(%x, %k) %6 {batch_group_count = 1 : i64, %7} : (tensor<%1xf32>, "
+                                    "tensor<%2xf32>) -> tensor<%3xf32>\nreturn %r : tensor<%3xf32>\n}")
+                                .arg(shapes[0], shapes[1], shapes[2], attribute(0), attribute(1), op, ending);
+    const auto read = readProgram(program.toStdString(), "f.mlir");
+    QVERIFY2(read, read ? "" : (describe(read.error()) + program.toStdString()).c_str());
+    const Function& function = read->functions.front();
+    const TilePropagation found = propagateTiles(function, valueOf(tileAnnotations(function, read->meshes)));
+    QStringList texts;
+    for (const ValueId value : {function.arguments()[0], function.arguments()[1], function.results().front()}) {
+        const auto& sharding = found.shardings[value.at()];
+        texts.push_back(sharding ? QString::fromStdString(tileText(*sharding)) : QString("none"));
+    }
+    QCOMPARE(texts.join(' '), expected);
+}
+
+void TestGspmd::partsOfAConcatenation()
+{
+    const auto program = readProgram("func.func @main(%x: tensor<4x2xf32>, %y: tensor<12x2xf32>) -> tensor<16x2xf32> {\n%0 = "
+                                     "stablehlo.concatenate %x, %y, dim = 0 {mhlo.sharding = \"{devices=[4,1]0,1,2,3}\"} : "
+                                     "(tensor<4x2xf32>, tensor<12x2xf32>) -> tensor<16x2xf32>\nreturn %0 : tensor<16x2xf32>\n}",
+        "f.mlir");
+    QVERIFY(program);
+    const Function& function = program->functions.front();
+    const auto spread = [&](bool spmd) {
+        QStringList texts;
+        const TilePropagation found = propagateTiles(function, valueOf(tileAnnotations(function, program->meshes)), spmd);
+        for (const ValueId argument : function.arguments()) {
+            const auto& sharding = found.shardings[argument.at()];
+            texts.push_back(sharding ? QString::fromStdString(tileText(*sharding)) : QString("none"));
+        }
+        return texts.join(' ');
+    };
+    QCOMPARE(spread(false), QString("none {devices=[3,1]1,2,3}")); // each where its part of the result is
+    QCOMPARE(spread(true), QString("{devices=[4,1]0,1,2,3} {devices=[4,1]0,1,2,3}"));
+}
+
+void TestGspmd::reversedTiles()
+{
+    QCOMPARE(textOf(reversedTiling(tiles("{devices=[2,2]0,1,2,3}"), {0})), QString("{devices=[2,2]2,3,0,1}"));
+    QCOMPARE(textOf(reversedTiling(tiles("{devices=[2,2]0,1,2,3}"), {0, 1})), QString("{devices=[2,2]3,2,1,0}"));
+    QCOMPARE(textOf(reversedTiling(tiles("{devices=[1,2,2]0,1,2,3 last_tile_dim_replicate}"), {0})),
+        QString("{devices=[1,2,2]0,1,2,3 last_tile_dim_replicate}"));
 }
 
 void TestGspmd::badAttribute()

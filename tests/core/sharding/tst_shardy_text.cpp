@@ -85,12 +85,12 @@ void TestShardyText::problems_data()
     row("[{\"c\"}, {\"d\"}]", "MW1102 MW1102", "unknown axis name: \"d\"");
     row("[{\"a\"}, {\"a\"}]", "MW1103", "duplicate axis ref: \"a\"");
     row("[{\"b\":(0)2}]", "MW1141", "pre-size must be at least 1: \"b\":(0)2");
-    row("[{\"b\":(1)1}]", "MW1141", "size must be at least 2");
+    row("[{\"b\":(1)1}]", "MW1141", "sub-axis sizes must be greater than 1: \"b\":(1)1");
     row("[{\"b\":(2)3}]", "MW1141", "sub-axis next pre-size 6 doesn't divide the size of the full axis 8: \"b\":(2)3");
     row("[{\"b\":(2)2, \"b\":(4)4}]", "MW1141 MW1144", "two consecutive sub-axes can be merged: \"b\":(2)2, \"b\":(4)4");
     row("[{\"c\":(1)2, \"c\":(2)2}]", "MW1102 MW1102", "unknown axis name");
     row("[{\"b\":(9223372036854775807)9, \"b\":(9223372036854775807)9}]", "MW1141 MW1141", "doesn't divide");
-    row("[{\"b\":(1)8}]", "MW1141", "must be smaller than the full axis");
+    row("[{\"b\":(1)8}]", "MW1141", "sub-axis size is equal to the full axis size: \"b\":(1)8");
     row("[{\"b\":(9223372036854775807)9}]", "MW1141", "doesn't divide");
     row("[{\"b\"}, {\"b\":(2)2}]", "MW1142", "both sub-axis and full-axis are used for axis name: \"b\"");
     row("[{\"b\":(1)4}, {\"b\":(2)4}]", "MW1142", "overlapping sub-axes: \"b\":(1)4, \"b\":(2)4");
@@ -98,7 +98,7 @@ void TestShardyText::problems_data()
     row("[{}], replicated={\"b\", \"a\"}", "MW1143", "replicated axes are not ordered w.r.t. mesh");
     row("[{}], unreduced={\"b\":(4)2, \"b\":(1)2}", "MW1143", "unreduced axes are not ordered w.r.t. mesh");
     row("[{\"b\":(1)2, \"b\":(2)2}]", "MW1144", "two consecutive sub-axes can be merged: \"b\":(1)2, \"b\":(2)2");
-    row("[{}p1]", "MW1147", "dim 0 is empty and closed and has priority 1");
+    row("[{}p1]", "MW1147", "dim 0 is empty and closed but has a priority (1)");
 }
 
 void TestShardyText::problems()
@@ -134,6 +134,11 @@ void TestShardyText::ranks()
     QVERIFY(parseShardy("[]", maximal));
     QCOMPARE(idsOf(parseShardy("[{}, {}]", maximal)), QString("MW1146"));
     QCOMPARE(idsOf(parseShardy("[], replicated={\"a\"}", maximal)), QString("MW1146"));
+    // A mesh without axes that is no device goes with every other.
+    const auto open = parseShardy("[{}, {?}]", maximal, false);
+    QVERIFY2(open, described(open).toUtf8());
+    QVERIFY(!open->dims[0].open && open->dims[1].open);
+    QCOMPARE(idsOf(parseShardy("[{\"a\"}]", maximal, false)), QString("MW1102"));
     TensorSharding odd;
     odd.replicated = {{0, 1, 2}};
     QCOMPARE(shardingProblems(odd, maximal).size(), std::size_t{1});

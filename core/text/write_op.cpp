@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/text/function_writer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace meshwright {
+
+std::string FunctionWriter::opText(const Op& op, const std::string& attributes) const
+{
+    const std::string name = dialectName(op.kind);
+    switch (op.kind) {
+    case OpKind::Iota:
+        return fmt::format(
+            "{} dim = {}{} : {}", name, op.as<IotaAttributes>().dim, attributes, tensorText(type(op.results.front())));
+    case OpKind::RandomBits: {
+        AttributeList list = attributesOf(op);
+        list.add("mw.partitionable", op.as<RandomBitsAttributes>().partitionable ? "true" : "false");
+        return fmt::format("stablehlo.custom_call @meshwright.random_bits({}){} : {}", kUse, list.optionalText(), functional(op));
+    }
+    case OpKind::Erf:
+    case OpKind::Erfc:
+    case OpKind::ErfInv:
+    case OpKind::Square:
+        return fmt::format("{} {}{} : {} -> {}", name, kUse, attributes, tensorText(type(op.operands.front())),
+            tensorText(type(op.results.front())));
+    case OpKind::BitcastConvert:
+    case OpKind::IsFinite:
+    case OpKind::Reshape:
+        return fmt::format("{} {}{} : {}", name, kUse, attributes, functional(op));
+    case OpKind::Compare: {
+        const DType dtype = type(op.operands.front()).dtype;
+        const char* how = isFloating(dtype) ? "FLOAT" : isUnsigned(dtype) || dtype == DType::Pred ? "UNSIGNED" : "SIGNED";
+        return fmt::format("{} {}, {}, {}, {}{} : {}", name, compareDirectionName(op.as<CompareAttributes>().direction), kUse,
+            kUse, how, attributes, functional(op));
+    }
+    case OpKind::Select:
+        return fmt::format("{} {}, {}, {}{} : {}, {}", name, kUse, kUse, kUse, attributes, tensorText(type(op.operands.front())),
+            tensorText(type(op.results.front())));
+    case OpKind::BroadcastInDim:
+        return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<BroadcastAttributes>().dims, ", "),
+            attributes, functional(op));
+    case OpKind::Transpose:
+        return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<TransposeAttributes>().permutation, ", "),
+            attributes, functional(op));
+    case OpKind::Reduce: {
+        const auto& reduce = op.as<ReduceAttributes>();
+        const TensorType& operand = type(op.operands.front());
+        return fmt::format("{}({} init: {}) applies stablehlo.{} across dimensions = [{}]{} : ({}, {}) -> {}", name, kUse, kUse,
+            opName(combinerOf(reduce.kind)), fmt::join(reduce.dims, ", "), attributes, tensorText(operand),
+            tensorText({operand.dtype, {}}), tensorText(type(op.results.front())));
+    }
+    case OpKind::DotGeneral:
+        return dotText(op, attributes);
+    case OpKind::ShardingConstraint:
+        return constraintText(op);
+    case OpKind::Send:
+    case OpKind::Receive:
+        return transferText(op);
+    case OpKind::PropagationBarrier: {
+        const auto& barrier = op.as<BarrierAttributes>();
+        const char* way = barrier.forward ? (barrier.backward ? "BOTH" : "FORWARD") : barrier.backward ? "BACKWARD" : "NONE";
+        return fmt::format(
+            "{} {} allowed_direction={}{} : {}", name, kUse, way, attributes, tensorText(type(op.results.front())));
+    }
+    case OpKind::OptimizationBarrier: {
+        std::vector<TensorType> types;
+        for (const ValueId result : op.results)
+            types.push_back(type(result));
+        return op.results.empty() ? fmt::format("\"{}\"(){} : () -> ()", name, attributes)
+                                  : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, typeList(types));
+    }
+    default:
+        return opInfo(op.kind).opClass == OpClass::Parts
+            ? partsText(op, name, attributes)
+            : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, sameOrFunctional(op));
+    }
+}
+
+std::string FunctionWriter::numbersText(const char* name, const std::vector<std::size_t>& numbers)
+{
+    return numbers.empty() ? std::string() : fmt::format("{} = [{}], ", name, fmt::join(numbers, ", "));
+}
+
+std::string FunctionWriter::partsText(const Op& op, const std::string& name, const std::string& attributes) const
+{
+    switch (op.kind) {
+    case OpKind::Slice: {
+        const auto& slice = op.as<SliceAttributes>();
+        std::vector<std::string> ranges;
+        for (std::size_t i = 0; i < slice.starts.size(); ++i)
+            ranges.push_back(slice.strides[i] == 1 ? fmt::format("{}:{}", slice.starts[i], slice.limits[i])
+                                                   : fmt::format("{}:{}:{}", slice.starts[i], slice.limits[i], slice.strides[i]));
+        return fmt::format("{} {} [{}]{} : {}", name, kUse, fmt::join(ranges, ", "), attributes, functional(op));
+    }
+    case OpKind::Pad: {
+        const auto& pad = op.as<PadAttributes>();
+        return fmt::format("{} {}, low = [{}], high = [{}], interior = [{}]{} : {}", name, uses(2), fmt::join(pad.low, ", "),
+            fmt::join(pad.high, ", "), fmt::join(pad.interior, ", "), attributes, functional(op));
+    }
+    case OpKind::Concatenate:
+        return fmt::format("{} {}, dim = {}{} : {}", name, uses(op.operands.size()), op.as<ConcatenateAttributes>().dim,
+            attributes, functional(op));
+    case OpKind::Reverse:
+        return fmt::format("{} {}, dims = [{}]{} : {}", name, kUse, fmt::join(op.as<ReverseAttributes>().dims, ", "), attributes,
+            tensorText(type(op.results.front())));
+    case OpKind::DynamicSlice:
+        return fmt::format("{} {}, sizes = [{}]{} : {}", name, uses(op.operands.size()),
+            fmt::join(op.as<DynamicSliceAttributes>().sizes, ", "), attributes, functional(op));
+    case OpKind::Gather: {
+        const auto& gather = op.as<GatherAttributes>();
+        const IndexingDims& dims = gather.dims;
+        return fmt::format("\"{}\"({}) <{{dimension_numbers = #stablehlo.gather<{}{}{}{}{}index_vector_dim = {}>, "
+                           "indices_are_sorted = {}, slice_sizes = array<i64{}{}>}}>{} : {}",
+            name, uses(2), numbersText("offset_dims", dims.window), numbersText("collapsed_slice_dims", dims.collapsed),
+            numbersText("operand_batching_dims", dims.operandBatch),
+            numbersText("start_indices_batching_dims", dims.indicesBatch), numbersText("start_index_map", dims.indexMap),
+            dims.indexVectorDim, gather.sorted, gather.sliceSizes.empty() ? "" : ": ", fmt::join(gather.sliceSizes, ", "),
+            attributes, functional(op));
+    }
+    case OpKind::Scatter: {
+        const auto& scatter = op.as<ScatterAttributes>();
+        const IndexingDims& dims = scatter.dims;
+        return fmt::format("\"{}\"({}) <{{indices_are_sorted = {}, scatter_dimension_numbers = "
+                           "#stablehlo.scatter<{}{}{}{}{}index_vector_dim = {}>, unique_indices = {}}}> ({}){} : {}",
+            name, uses(3), scatter.sorted, numbersText("update_window_dims", dims.window),
+            numbersText("inserted_window_dims", dims.collapsed), numbersText("input_batching_dims", dims.operandBatch),
+            numbersText("scatter_indices_batching_dims", dims.indicesBatch),
+            numbersText("scatter_dims_to_operand_dims", dims.indexMap), dims.indexVectorDim, scatter.unique, kLabelled,
+            attributes, functional(op));
+    }
+    default: // DynamicUpdateSlice
+        return fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, functional(op));
+    }
+}
+
+std::string FunctionWriter::dotText(const Op& op, const std::string& attributes) const
+{
+    const auto& dot = op.as<DotAttributes>();
+    std::string text = fmt::format("stablehlo.dot_general {}, {}", kUse, kUse);
+    if (!dot.lhsBatch.empty())
+        text += fmt::format(", batching_dims = [{}] x [{}]", fmt::join(dot.lhsBatch, ", "), fmt::join(dot.rhsBatch, ", "));
+    const auto kept = [&](const char* key) { return op.kept == nullptr ? nullptr : findAttribute(op.kept->attributes, key); };
+    text += fmt::format(", contracting_dims = [{}] x [{}], precision = {}", fmt::join(dot.lhsContracting, ", "),
+        fmt::join(dot.rhsContracting, ", "), kept("precision") != nullptr ? kept("precision")->text : "[DEFAULT, DEFAULT]");
+    if (const KeptAttribute* algorithm = kept("algorithm"))
+        text += ", algorithm = " + algorithm->text;
+    else if (dot.operandType != type(op.operands.front()).dtype)
+        text += fmt::format(", algorithm = <lhs_precision_type = {0}, rhs_precision_type = {0}, accumulation_type = {1}, "
+                            "lhs_component_count = 1, "
+                            "rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false>",
+            dtypeName(dot.operandType), dtypeName(dot.resultType));
+    return fmt::format("{}{} : {}", text, attributes, functional(op));
+}
+
+void FunctionWriter::addResultSharding(AttributeList& attributes, const Op& op, const TensorSharding& named) const
+{
+    const Value& value = m_function[op.results.front()];
+    if (!value.sharding)
+        attributes.addUnit("mw.no_sharding");
+    else if (*value.sharding != named)
+        attributes.add("sdy.sharding", fmt::format("#sdy.sharding_per_value<[{}]>", shardingOf(*value.sharding)));
+}
+
+std::string FunctionWriter::constraintText(const Op& op) const
+{
+    const auto& constraint = op.as<ConstraintAttributes>();
+    AttributeList attributes = attributesOf(op);
+    addResultSharding(attributes, op, constraint.sharding);
+    if (!constraint.origin.empty())
+        attributes.add("mw.origin", quoted(constraint.origin));
+    return fmt::format("sdy.sharding_constraint {} {}{} : {}", kUse, shardingOf(constraint.sharding), attributes.optionalText(),
+        tensorText(type(op.results.front())));
+}
+
+std::string FunctionWriter::transferText(const Op& op) const
+{
+    const auto& transfer = op.as<TransferAttributes>();
+    AttributeList attributes = attributesOf(op);
+    attributes.add("has_side_effect", "true");
+    attributes.add("mw.channel", fmt::format("{} : i32", transfer.channel));
+    attributes.add("mw.stage", fmt::format("{} : i32", transfer.stage));
+    if (op.kind == OpKind::Send)
+        return fmt::format("stablehlo.custom_call @meshwright.send({}){} : {}", kUse, attributes.optionalText(), functional(op));
+    return fmt::format("stablehlo.custom_call @meshwright.recv(){} : {}", attributes.optionalText(), functional(op));
+}
+
+std::string FunctionWriter::collectiveText(const Op& op) const
+{
+    const auto& collective = op.as<CollectiveAttributes>();
+    const Mesh& mesh = meshFor(op);
+    // Reshards by which a value becomes a partial sum have ops of their own in Shardy.
+    const bool fromDims = op.kind == OpKind::Reshard && !collective.perDim.empty();
+    const bool fromReplicas = op.kind == OpKind::Reshard && !fromDims && !collective.axes.empty();
+    std::string text = fromDims ? "sdy.sharded_to_unreduced"
+        : fromReplicas          ? "sdy.replicated_to_unreduced"
+                                : dialectName(op.kind);
+    if (op.kind == OpKind::AllReduce || fromReplicas) {
+        text += " " + axisListText(collective.axes, mesh);
+    } else if (op.kind == OpKind::AllToAll) {
+        std::vector<std::string> moves;
+        for (const AxisMove& move : collective.moves)
+            moves.push_back(fmt::format("{}: {}->{}", axisListText(move.axes, mesh), move.from, move.to));
+        text += fmt::format(" [{}]", fmt::join(moves, ", "));
+    } else if ((op.kind != OpKind::CollectivePermute && op.kind != OpKind::Reshard) || fromDims) {
+        std::vector<std::string> dims;
+        for (const AxisRefs& axes : collective.perDim)
+            dims.push_back(axisListText(axes, mesh));
+        text += fmt::format(" [{}]", fmt::join(dims, ", "));
+    }
+    text += fmt::format(" {}", kUse);
+    if (const auto& sharding = m_function[op.results.front()].sharding)
+        text += (op.kind == OpKind::Reshard && !fromDims && !fromReplicas ? " " : " out_sharding=") + shardingOf(*sharding);
+
+    AttributeList attributes = attributesOf(op);
+    if (op.kind != OpKind::AllReduce && !fromReplicas && collective.axes != impliedAxes(op.kind, collective))
+        attributes.add("mw.axes", fmt::format("#sdy<axis_ref_list{}>", axisListText(collective.axes, mesh)));
+    if (collective.kind != ReduceKind::Sum)
+        attributes.add("mw.reduction", quoted(reduceKindName(collective.kind)));
+    if (!collective.sources.empty())
+        attributes.add("mw.sources", fmt::format("array<i64: {}>", fmt::join(collective.sources, ", ")));
+    if (collective.pieces) {
+        attributes.add("mw.pieces", fmt::format("array<i64: {}, {}>", collective.pieces->split, collective.pieces->join));
+        std::vector<std::string> groups;
+        for (const std::vector<std::int64_t>& group : collective.pieces->groups)
+            groups.push_back(fmt::format("array<i64: {}>", fmt::join(group, ", ")));
+        if (!groups.empty())
+            attributes.add("mw.groups", fmt::format("[{}]", fmt::join(groups, ", ")));
+    }
+    if (const Cause& cause = collective.cause; cause != Cause()) {
+        AttributeList parts;
+        for (const auto& [name, part] :
+            {std::pair{"value", &cause.value}, {"op", &cause.op}, {"reason", &cause.reason}, {"annotation", &cause.annotation}}) {
+            if (!part->empty())
+                parts.add(name, quoted(*part));
+        }
+        attributes.add("mw.cause", parts.text());
+    }
+    return fmt::format("{}{} : {}", text, attributes.optionalText(), sameOrFunctional(op));
+}
+
+} // namespace meshwright
