@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/session.h"
 
+#include "sim/session/closed_form.h"
+
 #include <algorithm>
 #include <array>
 
@@ -52,6 +54,20 @@ std::shared_ptr<const T> kept(Result<T> result, Problems& problems)
 
 } // namespace
 
+const Problem* Analysis::whyNotBuilt() const
+{
+    auto why = std::find_if(
+        problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
+    if (why == problems.end() && !built)
+        why = std::find_if(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1465"; });
+    return why == problems.end() ? nullptr : &*why;
+}
+
+bool Analysis::isByFormulas() const
+{
+    return simulated && !scheduled;
+}
+
 const ProgramArray* Analysis::findArray(const std::string& name) const
 {
     const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const ProgramArray& array) { return array.name == name; });
@@ -79,6 +95,28 @@ void placeAndSimulate(Analysis& analysis)
     analysis.placement = kept(placeMesh(analysis.mesh(), *analysis.machine), analysis.problems);
     if (analysis.placement)
         analysis.simulated = kept(simulateStep(*analysis.built, *analysis.scheduled, *analysis.machine), analysis.problems);
+}
+
+} // namespace
+
+namespace {
+
+/// The prediction of a study whose step is told by formulas; that it is only simulated is a warning then.
+void tellClosedForm(Analysis& analysis, const Catalogue& catalogue)
+{
+    const Study& study = *analysis.study;
+    if (Problems tooLarge = checkMeshFits(study, analysis.machine->deviceCount()); !tooLarge.empty()) {
+        append(analysis.problems, std::move(tooLarge));
+        return;
+    }
+    analysis.simulated = kept(closedFormStep(study, catalogue), analysis.problems);
+    if (!analysis.simulated)
+        return;
+    analysis.placement = kept(placeMesh(analysis.simulated->mesh, *analysis.machine), analysis.problems);
+    Problems only = buildPhase(study).error();
+    for (Problem& problem : only)
+        problem.severity = Severity::Warning;
+    append(analysis.problems, std::move(only));
 }
 
 } // namespace
@@ -127,6 +165,10 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
         return nullptr;
     if (hasErrors(missing))
         return analysis;
+    if (hasClosedForm(*study) && analysis->machine) {
+        tellClosedForm(*analysis, m_catalogue);
+        return analysis;
+    }
     analysis->built = kept(buildPhase(*study), analysis->problems);
     if (stop.stop_requested())
         return nullptr;
