@@ -272,7 +272,7 @@ QString MeshView::command() const
         text += QStringLiteral(" --hosts %1 --per-host %2").arg(choice.hosts).arg(choice.perHost);
     if (!m_hasMesh)
         return text;
-    const Mesh& mesh = m_analysis->mesh();
+    const Mesh& mesh = m_analysis->placement->mesh();
     if (!mesh.axes().empty())
         text += QStringLiteral(" --mesh ") + shellQuoted(QString::fromStdString(mesh.text()));
     if (!mesh.hasDefaultOrder())
