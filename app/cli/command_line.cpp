@@ -517,7 +517,7 @@ private:
                "schedule")
             ->type_name("NAME=VALUE")
             ->allow_extra_args(false);
-        app.add_option("--top", m_search.top, "How many meshes to tell of (default 5)")->type_name("N")->check(anyNumber);
+        app.add_option("--top", m_search.top, "How many meshes to tell of (default 5)")->type_name("N")->check(wholeNumber(1));
         app.add_option("--time-limit", m_search.timeLimit, "Stop after so many seconds with the best so far")
             ->type_name("SECONDS")
             ->check(anyNumber);

@@ -54,20 +54,6 @@ std::shared_ptr<const T> kept(Result<T> result, Problems& problems)
 
 } // namespace
 
-const Problem* Analysis::whyNotBuilt() const
-{
-    auto why = std::find_if(
-        problems.begin(), problems.end(), [](const Problem& problem) { return problem.severity == Severity::Error; });
-    if (why == problems.end() && !built)
-        why = std::find_if(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1465"; });
-    return why == problems.end() ? nullptr : &*why;
-}
-
-bool Analysis::isByFormulas() const
-{
-    return simulated && !scheduled;
-}
-
 const ProgramArray* Analysis::findArray(const std::string& name) const
 {
     const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const ProgramArray& array) { return array.name == name; });

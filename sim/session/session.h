@@ -42,15 +42,8 @@ struct Analysis {
     std::shared_ptr<const BuiltPhase> built; ///< of the first phase
     std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
     std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
-    std::shared_ptr<const SimulatedStudy>
-        simulated; ///< null without a placement; of a study that has a closed form it is there alone
+    std::shared_ptr<const SimulatedStudy> simulated; ///< null without a placement
     std::vector<ProgramArray> arrays; ///< parameters, states, gradients, inputs, activations: in that order, then the program's
-
-    /// What keeps the study from being built: the first error, or that it is only simulated; null when it is built, or names no hardware.
-    const Problem* whyNotBuilt() const;
-
-    /// True when formulas predicted the step: it has a time and memory, but no layouts, collectives or timeline.
-    bool isByFormulas() const;
 
     /// The array of this name; null when there is none.
     const ProgramArray* findArray(const std::string& name) const;

@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/report/memory_picture.h"
+#include "sim/session/analysis_state.h"
 #include "ui/memory/live_model.h"
 #include "ui/memory/memory_chart.h"
 #include "ui/widgets/notice.h"
@@ -76,7 +77,7 @@ public:
 
 QString reasonOf(const sim::Analysis& analysis)
 {
-    if (const Problem* why = analysis.whyNotBuilt())
+    if (const Problem* why = sim::whyNotBuilt(analysis))
         return QString::fromStdString(why->message);
     if (analysis.study && !analysis.study->hardware)
         return MemoryView::tr("The study names no hardware; add a chip to see whether the step fits its memory.");

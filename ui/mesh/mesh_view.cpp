@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/report/machine_picture.h"
+#include "sim/session/analysis_state.h"
 #include "ui/mesh/axis_bar.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/picture_view.h"
@@ -89,7 +90,7 @@ std::vector<FigureText> linkFigures(const sim::Machine& machine)
 /// Why there is no mesh on a machine: the first error, or that there is no hardware.
 QString reasonOf(const sim::Analysis& analysis)
 {
-    if (const Problem* why = analysis.whyNotBuilt())
+    if (const Problem* why = sim::whyNotBuilt(analysis))
         return QString::fromStdString(why->message);
     if (analysis.study && !analysis.study->hardware)
         return MeshView::tr("The study names no hardware; add a chip and how many there are.");

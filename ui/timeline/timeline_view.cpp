@@ -3,6 +3,7 @@
 
 #include "core/draw/draw_timeline.h"
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
 
@@ -333,9 +334,9 @@ void TimelineView::showState()
 
 void TimelineView::showProblem(const sim::Analysis& analysis)
 {
-    const Problem* problem = analysis.whyNotBuilt();
-    const QString why = analysis.isByFormulas() ? tr("Formulas predict this step: there is no timeline.")
-        : problem == nullptr                    ? tr("The study names no hardware, so no step is simulated.")
+    const Problem* problem = sim::whyNotBuilt(analysis);
+    const QString why = sim::isByFormulas(analysis) ? tr("Formulas predict this step: there is no timeline.")
+        : problem == nullptr                        ? tr("The study names no hardware, so no step is simulated.")
                              : tr("The study cannot be simulated: %1").arg(QString::fromStdString(problem->message));
     if (m_simulatedPart)
         m_notice->setText(

@@ -4,6 +4,7 @@
 #include "core/draw/draw_curves.h"
 #include "core/draw/quantity.h"
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/training/curve_plot.h"
 #include "ui/training/figures.h"
 
@@ -394,8 +395,8 @@ void TrainingView::showMessages()
                                  "use `meshwright run` for it, or choose an MLP as the model"},
             colour(ColourRole::Warning));
     } else if (m_analysis != nullptr && !isTrainable()) {
-        const Problem* why = m_analysis->whyNotBuilt();
-        const ColourRole role = m_analysis->isByFormulas() ? ColourRole::Warning : ColourRole::Error;
+        const Problem* why = sim::whyNotBuilt(*m_analysis);
+        const ColourRole role = sim::isByFormulas(*m_analysis) ? ColourRole::Warning : ColourRole::Error;
         lines << QStringLiteral("<span style=\"color:%1\">%2</span>")
                      .arg(colour(role).name(),
                          role == ColourRole::Warning ? tr("The study cannot be trained as it is.")

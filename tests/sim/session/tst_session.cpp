@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "sim/session/analysis_state.h"
 #include "sim/session/session.h"
 
 #include <QtTest>
@@ -111,10 +112,10 @@ void TestSession::formulasPredictWhatIsNotBuilt()
 {
     const auto analysis = m_session.analyse(example("llama3_405b_h100.yaml"));
     QVERIFY(analysis != nullptr && analysis->simulated != nullptr && analysis->placement != nullptr);
-    QVERIFY(analysis->isByFormulas() && analysis->built == nullptr && analysis->arrays.empty());
+    QVERIFY(sim::isByFormulas(*analysis) && analysis->built == nullptr && analysis->arrays.empty());
     QVERIFY(!hasErrors(analysis->problems));
-    QVERIFY(analysis->whyNotBuilt() != nullptr);
-    QCOMPARE(analysis->whyNotBuilt()->id, std::string("MW1465"));
+    QVERIFY(sim::whyNotBuilt(*analysis) != nullptr);
+    QCOMPARE(sim::whyNotBuilt(*analysis)->id, std::string("MW1465"));
     const sim::Simulation& s = analysis->simulated->simulation;
     QVERIFY(std::abs(s.stepSeconds - s.computeSeconds - s.exposedSeconds - s.bubbleSeconds) < 1e-9 * s.stepSeconds);
     std::int64_t live = 0;
@@ -124,8 +125,8 @@ void TestSession::formulasPredictWhatIsNotBuilt()
     QCOMPARE(s.memory.size(), std::size_t{2});
     // With an error that is said, not the note.
     const auto wrong = m_session.analyse(example("llama3_405b_h100.yaml", {"mesh.tensor=16"}));
-    QVERIFY(!wrong->isByFormulas() && wrong->whyNotBuilt() != nullptr && wrong->whyNotBuilt()->id != "MW1465");
-    QVERIFY(m_session.analyse(example("notebook_mlp.yaml"))->whyNotBuilt() == nullptr);
+    QVERIFY(!sim::isByFormulas(*wrong) && sim::whyNotBuilt(*wrong) != nullptr && sim::whyNotBuilt(*wrong)->id != "MW1465");
+    QVERIFY(sim::whyNotBuilt(*m_session.analyse(example("notebook_mlp.yaml"))) == nullptr);
 }
 
 void TestSession::arraysHaveSpecsAndReasons()

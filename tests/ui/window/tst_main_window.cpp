@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/analysis_state.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/collectives/collectives_view.h"
 #include "ui/window/headline.h"
@@ -185,7 +186,7 @@ void TestMainWindow::formulasFillTheHeadline()
     fixture.window.show();
     fixture.window.openExample(fixture.example("llama3_405b_h100.yaml"));
     QTRY_VERIFY(fixture.isShown());
-    QVERIFY(fixture.analysis()->isByFormulas());
+    QVERIFY(sim::isByFormulas(*fixture.analysis()));
     const auto says = [&](const QString& words) {
         const auto labels = fixture.window.findChildren<QLabel*>();
         return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
@@ -202,7 +203,7 @@ void TestMainWindow::formulasFillTheHeadline()
     }
     fixture.window.document().change({"batch=4096"}, "Edit");
     QTRY_VERIFY(fixture.isShown());
-    QVERIFY(fixture.analysis()->isByFormulas());
+    QVERIFY(sim::isByFormulas(*fixture.analysis()));
 }
 
 void TestMainWindow::everyViewHasACommandAndAPicture()
