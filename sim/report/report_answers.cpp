@@ -145,7 +145,10 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
             formatBytes(usable - peak));
     else
         result.sentence = fmt::format("{} too much on each device.", formatBytes(peak - usable));
-    if (dominant.largest != nullptr && (!s.fits || tight))
+    if (dominant.largest != nullptr && (!s.fits || tight) && isByFormulas(inputs))
+        result.sentence += fmt::format(" {} of the peak is {}.", percentText(static_cast<double>(dominant.bytes) / peak),
+            dominant.largest->name);
+    else if (dominant.largest != nullptr && (!s.fits || tight))
         result.sentence += fmt::format(" {} of the peak is memory for {}, most of it {} with {}.",
             percentText(static_cast<double>(dominant.bytes) / peak), memoryKindName(dominant.kind), dominant.largest->name,
             formatBytes(static_cast<double>(dominant.largest->bytes)));
