@@ -45,7 +45,9 @@ Problems problemsOfProgram(const std::string& text, const std::string& name)
         append(problems, program.error());
         return problems;
     }
-    if (program->meshes.empty())
+    if (program->functions.empty())
+        problems.push_back(noFunction(name));
+    if (program->meshes.empty() || program->functions.empty())
         return problems; // nothing to partition it over
     const auto partitioned = propagateAndPartition(*std::move(program));
     append(problems, inFile(partitioned ? lintProgram(*partitioned) : partitioned.error(), name));

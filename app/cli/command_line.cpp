@@ -4,6 +4,8 @@
 #include "app/cli/verbs.h"
 #include "core/sharding/logical_axes.h"
 #include "core/sharding/notation.h"
+#include "core/support/file.h"
+#include "core/support/quantity.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/compare/gates.h"
@@ -160,13 +162,73 @@ public:
     }
 };
 
+/// A file or folder that a verb writes. Whether it can be is asked before the verb does its work.
+struct WrittenFile {
+    enum class Kind { Result, Beside, Folder }; ///< in place of standard output; a file of its own; a folder of files
+    std::string flag;
+    const std::string* path = nullptr; ///< empty: not asked for
+    Kind kind = Kind::Result;
+};
+
+/// A flag that says nothing without another one.
+struct Follower {
+    const CLI::Option* option = nullptr;
+    const CLI::Option* leader = nullptr;
+};
+
 /// One verb of the command line.
 struct Verb {
     CLI::App* app = nullptr;
     std::vector<Format> formats;
     std::vector<CLI::Option*> needed; ///< options and arguments that it cannot do without
+    std::vector<WrittenFile> files;
+    std::vector<Follower> followers;
     std::function<int(Output&)> run;
+
+    CLI::Option* addFile(
+        const char* names, std::string& target, const char* description, WrittenFile::Kind kind, const char* type = "FILE")
+    {
+        CLI::Option* option = app->add_option(names, target, description)->type_name(type);
+        files.push_back({option->get_name(), &target, kind});
+        return option;
+    }
 };
+
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 62;
+
+/// Takes whole numbers of a range; says so in our words, where CLI11 would speak of conversions.
+std::function<std::string(const std::string&)> wholeNumber(std::int64_t least, std::int64_t most = kMostCounted)
+{
+    return [=](const std::string& text) {
+        const auto number = parseInteger(text);
+        if (number && *number >= least && *number <= most)
+            return std::string();
+        return most == kMostCounted ? fmt::format("\"{}\" is no whole number of {} or more", text, least)
+                                    : fmt::format("\"{}\" is no whole number from {} to {}", text, least, most);
+    };
+}
+
+/// Takes numbers; their range is the verb's to judge.
+std::string anyNumber(const std::string& text)
+{
+    return parseNumber(text) ? std::string() : fmt::format("\"{}\" is no number", text);
+}
+
+std::string secondsOrZero(const std::string& text)
+{
+    const auto number = parseNumber(text);
+    return number && *number >= 0.0 ? std::string() : fmt::format("\"{}\" is no number of seconds, 0 or more", text);
+}
+
+/// Bytes with a unit, "512MiB", as their number.
+std::string bytesOf(std::string& text)
+{
+    const auto bytes = parseBytes(text);
+    if (!bytes || *bytes < 1)
+        return fmt::format("\"{}\" is no amount of memory; write 512MiB, 2GB or a number of bytes", text);
+    text = std::to_string(*bytes);
+    return {};
+}
 
 /// The flags that all verbs have, as typed.
 struct CommonFlags {
@@ -225,7 +287,7 @@ private:
         app->add_option("--color", m_common.colour, "Colours: auto (on a terminal, unless NO_COLOR is set), always or never")
             ->type_name("WHEN");
         app->add_flag("-q,--quiet", m_common.quiet, "No narration on standard error");
-        m_verbs.push_back({app, std::move(formats), {}, std::move(run)});
+        m_verbs.push_back({app, std::move(formats), {}, {}, {}, std::move(run)});
         return m_verbs.back();
     }
 
@@ -245,10 +307,12 @@ private:
         verb.app->add_option("--platform", m_show.platform, "The word before device ids (default TPU)")->type_name("WORD");
         verb.app->add_option("--dtype", m_show.dtype, "Element type (default f32)")->type_name("TYPE");
         verb.app->add_option("--name", m_show.name, "Name of the array in headings (default x)")->type_name("NAME");
-        verb.app->add_option("--scale", m_show.scale, "Size of the text drawing (default 1)")->type_name("NUMBER");
+        verb.app->add_option("--scale", m_show.scale, "Size of the text drawing (default 1)")
+            ->type_name("NUMBER")
+            ->check(anyNumber);
         verb.app->add_flag(
             "--pad", m_show.pad, "Pad dimensions that do not divide, as inside a program, instead of refusing them");
-        verb.app->add_option("-o,--output", m_show.file, "File to write instead of standard output")->type_name("FILE");
+        verb.addFile("-o,--output", m_show.file, "File to write instead of standard output", WrittenFile::Kind::Result);
     }
 
     void addMesh()
@@ -257,9 +321,10 @@ private:
             kMeshExamples, {Format::Text, Format::Json, Format::Svg}, [this](Output& output) { return runMesh(m_mesh, output); });
         verb.needed.push_back(verb.app->add_option("--hw", m_mesh.chip, "The chip: v3, v5e, h100, ...")->type_name("CHIP"));
         verb.app->add_option("--topology", m_mesh.topology, "Chips of a TPU slice along x, y and z: 4x4")->type_name("SIZES");
-        verb.app->add_option("--hosts", m_mesh.hosts, "Hosts of GPUs (default 1)")->type_name("N");
+        verb.app->add_option("--hosts", m_mesh.hosts, "Hosts of GPUs (default 1)")->type_name("N")->check(wholeNumber(1));
         verb.app->add_option("--per-host", m_mesh.perHost, "GPUs of a host (default: as many as share its fast links)")
-            ->type_name("N");
+            ->type_name("N")
+            ->check(wholeNumber(1));
         verb.app->add_option("--mesh", m_mesh.mesh, "Axes with their sizes, in devices: data=4,model=2")->type_name("AXES");
         verb.app->add_option("--ici", m_mesh.inner, "Axes within each of several slices (or hosts), with --dcn")
             ->type_name("AXES");
@@ -270,7 +335,7 @@ private:
             "Refuse a mesh that needs parts of physical axes (create_device_mesh without allow_split_physical_axes)");
         verb.app->add_flag(
             "--contiguous-submeshes", m_mesh.contiguousSubmeshes, "Every host owns a contiguous part of the mesh (TPU v4, v5p)");
-        verb.app->add_option("-o,--output", m_mesh.file, "File to write instead of standard output")->type_name("FILE");
+        verb.addFile("-o,--output", m_mesh.file, "File to write instead of standard output", WrittenFile::Kind::Result);
     }
 
     void addCheck()
@@ -334,12 +399,13 @@ private:
             verb.app->add_option("--to", m_reshard.to, "Sharding after, in any notation; of checkpoints: the study to restore to")
                 ->type_name("SHARDING"));
         verb.app->add_flag("--dry-run", m_reshard.dryRun, "Of checkpoints: only say which device reads what");
-        verb.app->add_option("-o,--output", m_reshard.result, "Of checkpoints: folder for the new one")->type_name("FOLDER");
+        verb.addFile(
+            "-o,--output", m_reshard.result, "Of checkpoints: folder for the new one", WrittenFile::Kind::Folder, "FOLDER");
         verb.app->add_option("--dtype", m_reshard.dtype, "Element type (default f32)")->type_name("TYPE");
         verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")
             ->type_name("CHIP");
         verb.app->add_option("--topology", m_reshard.topology, "Chips along each axis of a slice: 4x2")->type_name("SIZES");
-        verb.app->add_option("--hosts", m_reshard.hosts, "Hosts of GPUs (default 1)")->type_name("N");
+        verb.app->add_option("--hosts", m_reshard.hosts, "Hosts of GPUs (default 1)")->type_name("N")->check(wholeNumber(1));
         verb.app->add_flag("--shardy", m_reshard.shardy, "The sequence that Shardy takes, instead of the cheapest");
     }
 
@@ -360,7 +426,7 @@ private:
         verb.app->add_option("--explain", m_propagate.explain, "Only why this value lies as it does: a name, %arg0, %3")
             ->type_name("VALUE");
         verb.app->add_flag("--steps", m_propagate.steps, "Only the reasons in order, as JSON");
-        verb.app->add_option("-o,--output", m_propagate.result, "File to write instead of standard output")->type_name("FILE");
+        verb.addFile("-o,--output", m_propagate.result, "File to write instead of standard output", WrittenFile::Kind::Result);
     }
 
     void addPartition()
@@ -376,7 +442,7 @@ private:
                 "One pass, without propagation: insert-reshards, reshard-to-collectives or global-to-local")
             ->type_name("PASS");
         verb.app->add_flag("--shardy", m_partition.shardy, "Where and how Shardy moves data, instead of the least bytes");
-        verb.app->add_option("-o,--output", m_partition.result, "File to write instead of standard output")->type_name("FILE");
+        verb.addFile("-o,--output", m_partition.result, "File to write instead of standard output", WrittenFile::Kind::Result);
     }
 
     void addExplain()
@@ -408,7 +474,7 @@ private:
         verb.needed.push_back(
             verb.app->add_option("STUDY", m_simulate.studies, "Study files; - is standard input")->type_name(""));
         addSettings(*verb.app, m_simulate.settings);
-        verb.app->add_option("--trace", m_simulate.trace, "File for the timeline, for Perfetto")->type_name("FILE");
+        verb.addFile("--trace", m_simulate.trace, "File for the timeline, for Perfetto", WrittenFile::Kind::Beside);
         verb.app
             ->add_option(
                 "--fidelity", m_simulate.fidelity, "The network by formulas, as flows that share links, or every message")
@@ -451,13 +517,15 @@ private:
                "schedule")
             ->type_name("NAME=VALUE")
             ->allow_extra_args(false);
-        app.add_option("--top", m_search.top, "How many meshes to tell of (default 5)")->type_name("N");
+        app.add_option("--top", m_search.top, "How many meshes to tell of (default 5)")->type_name("N")->check(wholeNumber(1));
         app.add_option("--time-limit", m_search.timeLimit, "Stop after so many seconds with the best so far")
-            ->type_name("SECONDS");
+            ->type_name("SECONDS")
+            ->check(anyNumber);
         app.add_option(
                "-j,--threads", m_search.threads, "Threads (default: one for each core); the answer does not depend on them")
-            ->type_name("N");
-        app.add_option("-o,--output", m_search.file, "File for the best plan as a study")->type_name("FILE");
+            ->type_name("N")
+            ->check(wholeNumber(1, 1024));
+        verb.addFile("-o,--output", m_search.file, "File for the best plan as a study", WrittenFile::Kind::Beside);
     }
 
     void addSweep()
@@ -481,14 +549,14 @@ private:
         verb.app->add_option("--db", m_sweep.database, "SQLite file that keeps what is done: the same command goes on from there")
             ->type_name("FILE");
         verb.app->add_option("-j,--jobs", m_sweep.jobs, "Points that are simulated at once (default: one for each core)")
-            ->type_name("N");
+            ->type_name("N")
+            ->check(wholeNumber(1, 1024));
         verb.app->add_flag("--dry-run", m_sweep.dryRun, "Only list the points");
         verb.app
             ->add_option("--fail-on", m_sweep.failOn, "Exit code 1 when any point is refused, or does not fit (or is refused)")
             ->type_name("refused|unfit");
-        verb.app
-            ->add_option("-o,--output", m_sweep.result, "File to write instead of standard output; its ending says the format")
-            ->type_name("FILE");
+        verb.addFile("-o,--output", m_sweep.result, "File to write instead of standard output; its ending says the format",
+            WrittenFile::Kind::Result);
     }
 
     void addDiff()
@@ -518,8 +586,8 @@ private:
                 "Exit code 1 when something of this differs: " + join(sim::gateNames(), ", ")
                     + "; bytes, time and memory may grow by so much: time>5%")
             ->type_name("GATES");
-        verb.app->add_option("-o,--output", m_diff.result, "File to write instead of standard output; its ending says the format")
-            ->type_name("FILE");
+        verb.addFile("-o,--output", m_diff.result, "File to write instead of standard output; its ending says the format",
+            WrittenFile::Kind::Result);
     }
 
     void addTrain()
@@ -530,31 +598,34 @@ private:
         addSettings(*verb.app, m_train.settings);
         verb.app->add_flag("--verify", m_train.verify, "Check steps against one device; exit code 5 on a difference");
         verb.app->add_option("--permits", m_train.permits, "Devices that compute at once (default: one for each core)")
-            ->type_name("N");
+            ->type_name("N")
+            ->check(wholeNumber(1, 1024));
         addDeviceMemory(*verb.app, m_train.deviceMemory);
-        verb.app->add_flag("--predict", m_train.predict, "Predict the step in virtual time beside what is measured");
-        verb.app->add_option("--profile", m_train.profile, "Profile of this computer for --predict (default: measured first)")
-            ->type_name("FILE");
-        verb.app->add_option("--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto")
-            ->type_name("FILE");
-        verb.app->add_option("-o,--output", m_train.result, "File for the result as JSON")->type_name("FILE");
-        verb.app
-            ->add_option("--metrics", m_train.metrics,
-                "File for a line of JSON for each step: loss, accuracy, gradient norm, learning rate")
-            ->type_name("FILE");
-        verb.app
-            ->add_option(
-                "--checkpoint", m_train.checkpoint, "Folder for checkpoints: parameters, optimizer states, step, random state")
-            ->type_name("FOLDER");
-        verb.app->add_option("--every", m_train.every, "Steps between two checkpoints (default: only after the last step)")
-            ->type_name("N")
-            ->check(CLI::NonNegativeNumber);
-        verb.app->add_option("--keep", m_train.keep, "How many of the newest checkpoints stay (default: all)")
-            ->type_name("N")
-            ->check(CLI::NonNegativeNumber);
+        const CLI::Option* predict
+            = verb.app->add_flag("--predict", m_train.predict, "Predict the step in virtual time beside what is measured");
+        const CLI::Option* profile
+            = verb.app
+                  ->add_option("--profile", m_train.profile, "Profile of this computer for --predict (default: measured first)")
+                  ->type_name("FILE");
+        verb.addFile(
+            "--trace", m_train.trace, "File for the measured timeline of the last step, for Perfetto", WrittenFile::Kind::Beside);
+        verb.addFile("-o,--output", m_train.result, "File for the result as JSON", WrittenFile::Kind::Beside);
+        verb.addFile("--metrics", m_train.metrics,
+            "File for a line of JSON for each step: loss, accuracy, gradient norm, learning rate", WrittenFile::Kind::Beside);
+        const CLI::Option* checkpoint = verb.addFile("--checkpoint", m_train.checkpoint,
+            "Folder for checkpoints: parameters, optimizer states, step, random state", WrittenFile::Kind::Folder, "FOLDER");
+        const CLI::Option* every
+            = verb.app->add_option("--every", m_train.every, "Steps between two checkpoints (default: only after the last step)")
+                  ->type_name("N")
+                  ->check(wholeNumber(0));
+        const CLI::Option* keep
+            = verb.app->add_option("--keep", m_train.keep, "How many of the newest checkpoints stay (default: all)")
+                  ->type_name("N")
+                  ->check(wholeNumber(0));
         verb.app->add_option("--resume", m_train.resume, "Go on from a checkpoint, or from the newest complete one in a folder")
             ->type_name("FOLDER");
         addFaultFlags(*verb.app, m_train.faults);
+        verb.followers = {{every, checkpoint}, {keep, checkpoint}, {profile, predict}};
     }
 
     static void addFaultFlags(CLI::App& app, FaultFlags& faults)
@@ -563,7 +634,7 @@ private:
         app.add_option("--stall-timeout", faults.stallTimeout,
                "Seconds to wait for a device that does not arrive (default 600; 0: for ever)")
             ->type_name("SECONDS")
-            ->check(CLI::NonNegativeNumber);
+            ->check(secondsOrZero);
         app.add_option("--inject", faults.inject,
                "A fault on purpose: fail:device=3,step=10, memory:, nan:, stall:, slow:device=2,factor=3")
             ->type_name("FAULT")
@@ -581,15 +652,19 @@ private:
         auto* arguments = verb.app->add_option("--args", m_run.arguments, "The arguments as NPY files (default: random numbers)")
                               ->type_name("A.npy,B.npy")
                               ->delimiter(',');
-        verb.app->add_option("--seed", m_run.seed, "Seed of random arguments (default 0)")->type_name("N")->excludes(arguments);
-        verb.app->add_option("--out", m_run.folder, "Folder for the results as whole arrays: result0.npy and so on")
-            ->type_name("DIR");
+        verb.app->add_option("--seed", m_run.seed, "Seed of random arguments (default 0)")
+            ->type_name("N")
+            ->check(wholeNumber(0))
+            ->excludes(arguments);
+        verb.addFile("--out", m_run.folder, "Folder for the results as whole arrays: result0.npy and so on",
+            WrittenFile::Kind::Folder, "FOLDER");
         verb.app->add_flag("--grad", m_run.gradient, "Also the gradient of the sum of the results by each argument");
         verb.app->add_flag("--verify", m_run.verify, "Check the results against one device; exit code 5 on a difference");
         verb.app->add_option("--time", m_run.time, "Time so many repetitions of so many runs, and the unsharded program too")
             ->type_name("5x5");
         verb.app->add_option("--permits", m_run.permits, "Devices that compute at once (default: one for each core)")
-            ->type_name("N");
+            ->type_name("N")
+            ->check(wholeNumber(1, 1024));
         addFaultFlags(*verb.app, m_run.faults);
         addDeviceMemory(*verb.app, m_run.deviceMemory);
     }
@@ -598,8 +673,7 @@ private:
     {
         app.add_option("--device-memory", bytes, "Memory that each device may use; what would not fit is refused before it runs")
             ->type_name("512MiB")
-            ->transform(CLI::AsSizeValue(false))
-            ->check(CLI::PositiveNumber);
+            ->transform(CLI::Validator(bytesOf, ""));
     }
 
     void addReport()
@@ -618,8 +692,8 @@ private:
         verb.app->add_flag("--train", m_report.train, "Really train, verified against one device, and add what was measured");
         verb.app->add_option("--result", m_report.result, "Add what an earlier training measured (train -o RESULT.json)")
             ->type_name("RESULT.json");
-        verb.app->add_option("-o,--output", m_report.file, "File to write instead of standard output; its ending says the format")
-            ->type_name("FILE");
+        verb.addFile("-o,--output", m_report.file, "File to write instead of standard output; its ending says the format",
+            WrittenFile::Kind::Result);
     }
 
     void addGui()
@@ -633,7 +707,7 @@ private:
     {
         Verb& verb = addVerb("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples,
             {Format::Text}, [this](Output& output) { return runTour(m_tour, output); });
-        verb.app->add_option("--report", m_tour.report, "File for the report of the trained example, as HTML")->type_name("FILE");
+        verb.addFile("--report", m_tour.report, "File for the report of the trained example, as HTML", WrittenFile::Kind::Beside);
     }
 
     void addCalibrate()
@@ -646,12 +720,12 @@ private:
             ->type_name("CHIP");
         verb.app->add_option("--devices", m_calibrate.devices, "Virtual devices of barrier and collectives (default 8)")
             ->type_name("N")
-            ->check(CLI::Range(2, 1024));
+            ->check(wholeNumber(2, 1024));
         verb.app->add_option("--permits", m_calibrate.permits, "Devices that compute at once (default: one for each core)")
             ->type_name("N")
-            ->check(CLI::Range(1, 1024));
+            ->check(wholeNumber(1, 1024));
         verb.app->add_flag("--quick", m_calibrate.quick, "A coarser grid of products, in about a second");
-        verb.app->add_option("-o,--output", m_calibrate.file, "File for the profile")->type_name("FILE");
+        verb.addFile("-o,--output", m_calibrate.file, "File for the profile", WrittenFile::Kind::Beside);
     }
 
     void addValidate()
@@ -677,7 +751,12 @@ private:
             ->allow_extra_args(false);
     }
 
+    const Verb* verbNamed(const std::string& name) const; ///< null: there is none
+    std::vector<std::string> verbNames() const;
+    Problem unknownVerb(const std::string& name) const;
     Problems unexpected(const Verb* verb) const;
+    static Problems leaderless(const Verb& verb);
+    static Problems unwritable(const Verb& verb, Output& output);
     Problems wrongFlags(const Verb& verb, Output& output);
 
     CLI::App m_app;
@@ -706,6 +785,11 @@ private:
     ListOptions m_list;
 };
 
+std::string helpOf(const Verb& verb)
+{
+    return fmt::format("see the examples of `meshwright {} --help`", verb.app->get_name());
+}
+
 std::vector<std::string> flagsOf(const CLI::App& app)
 {
     std::vector<std::string> flags;
@@ -723,21 +807,38 @@ std::string nearOrHelp(const std::string& wrong, const std::vector<std::string>&
     return near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("`{}` names all", help);
 }
 
+const Verb* CommandLine::verbNamed(const std::string& name) const
+{
+    const auto found
+        = std::find_if(m_verbs.begin(), m_verbs.end(), [&](const Verb& verb) { return verb.app->get_name() == name; });
+    return found == m_verbs.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> CommandLine::verbNames() const
+{
+    std::vector<std::string> names;
+    for (const Verb& verb : m_verbs)
+        names.push_back(verb.app->get_name());
+    return names;
+}
+
+Problem CommandLine::unknownVerb(const std::string& name) const
+{
+    return {"MW1902", fmt::format("unknown verb \"{}\"", name), suggestion(name, verbNames())};
+}
+
 /// What is left over of the command line.
 Problems CommandLine::unexpected(const Verb* verb) const
 {
     Problems problems;
     if (verb == nullptr) {
-        std::vector<std::string> names;
-        for (const Verb& known : m_verbs)
-            names.push_back(known.app->get_name());
         const std::vector<std::string> left = m_app.remaining();
         if (left.empty())
-            return {Problem{"MW1904", "a verb is missing", "one of: " + join(names, ", ")}};
+            return {Problem{"MW1904", "a verb is missing", "one of: " + join(verbNames(), ", ")}};
         if (left.front().starts_with('-'))
             return {Problem{"MW1901", fmt::format("unknown flag \"{}\"", left.front()),
                 nearOrHelp(left.front(), flagsOf(m_app), "meshwright --help")}};
-        return {Problem{"MW1902", fmt::format("unknown verb \"{}\"", left.front()), suggestion(left.front(), names)}};
+        return {unknownVerb(left.front())};
     }
     std::vector<std::string> left = verb->app->remaining();
     for (const std::string& more : m_app.remaining())
@@ -785,20 +886,55 @@ Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
     m_check.failOn = m_failOn == "note" ? Severity::Note : m_failOn == "warning" ? Severity::Warning : Severity::Error;
     for (const CLI::Option* option : verb.needed) {
         if (option->count() == 0)
-            problems.push_back({"MW1904", fmt::format("{} is missing", option->get_name()),
-                fmt::format("see the examples of `meshwright {} --help`", verb.app->get_name())});
+            problems.push_back({"MW1904", fmt::format("{} is missing", option->get_name()), helpOf(verb)});
     }
+    return problems;
+}
+
+/// Flags that say nothing as they stand.
+Problems CommandLine::leaderless(const Verb& verb)
+{
+    Problems problems;
+    for (const Follower& follower : verb.followers) {
+        if (follower.option->count() > 0 && follower.leader->count() == 0)
+            problems.push_back(
+                {"MW1912", fmt::format("{} says nothing without {}", follower.option->get_name(), follower.leader->get_name()),
+                    fmt::format("add {}, or leave {} out", follower.leader->get_name(), follower.option->get_name())});
+    }
+    return problems;
+}
+
+/// The files that could not be written. What goes to standard output as a file pushes the verb's own words off it.
+Problems CommandLine::unwritable(const Verb& verb, Output& output)
+{
+    Problems problems;
+    std::vector<std::string> onStandardOutput;
+    for (const WrittenFile& file : verb.files) {
+        if (const auto good
+            = file.kind == WrittenFile::Kind::Folder ? checkFolderWritable(*file.path) : checkWritable(*file.path);
+            !good)
+            append(problems, good.error());
+        if (file.kind == WrittenFile::Kind::Beside && *file.path == "-")
+            onStandardOutput.push_back(file.flag);
+    }
+    if (onStandardOutput.size() > 1)
+        problems.push_back(
+            {"MW1903", join(onStandardOutput, " and ") + " cannot both go to standard output", "give one of them a file"});
+    output.wordsOnError = !onStandardOutput.empty();
     return problems;
 }
 
 int CommandLine::run(std::span<const std::string> arguments)
 {
     std::vector<std::string> words(arguments.begin(), arguments.end());
+    Output output;
     if (!words.empty() && words.front() == "help") { // `help show` is `show --help`
         words.erase(words.begin());
         words.emplace_back("--help");
+        if (words.front() != "--help" && verbNamed(words.front()) == nullptr)
+            return fail({unknownVerb(words.front())}, output);
     }
-    Output output;
+    const Verb* named = words.empty() ? nullptr : verbNamed(words.front());
     std::reverse(words.begin(), words.end()); // CLI11 takes them from the back
     try {
         m_app.parse(words);
@@ -806,7 +942,8 @@ int CommandLine::run(std::span<const std::string> arguments)
         const int code = m_app.exit(request);
         return output.finish() && code == 0 ? kExitOk : kExitInvalid;
     } catch (const CLI::ParseError& error) {
-        return fail({Problem{"MW1903", error.what(), "`meshwright --help` shows examples"}}, output);
+        return fail(
+            {Problem{"MW1903", error.what(), named == nullptr ? "`meshwright --help` shows examples" : helpOf(*named)}}, output);
     }
     const auto chosen = std::find_if(m_verbs.begin(), m_verbs.end(), [](const Verb& verb) { return verb.app->parsed(); });
     const Verb* verb = chosen == m_verbs.end() ? nullptr : &*chosen;
@@ -816,8 +953,12 @@ int CommandLine::run(std::span<const std::string> arguments)
         std::erase_if(problems, [](const Problem& problem) { return problem.id == "MW1904"; });
         append(problems, std::move(left));
     }
+    if (verb != nullptr)
+        append(problems, leaderless(*verb));
     if (!problems.empty())
         return fail(problems, output);
+    if (Problems files = unwritable(*verb, output); !files.empty())
+        return fail(files, output);
     const int code = verb->run(output);
     if (const auto written = output.finish(); !written) {
         output.format = Format::Text;

@@ -213,6 +213,14 @@ Result<Subject> subjectOf(const ConvertOptions& options)
     }
     Subject subject;
     std::string text = options.text;
+    if (text == "-") {
+        auto given = readFile("-");
+        if (!given)
+            return given.error();
+        text = trimmed(*given);
+        if (text.empty())
+            return Problem{"MW1184", "standard input has no sharding", "give a sharding, or --logical NAMES --rules RULES"};
+    }
     if (isLogical) {
         auto ruled = ruledSpec(options, context.mesh.value_or(Mesh()));
         if (!ruled)

@@ -79,7 +79,7 @@ private:
             m_session = std::make_unique<sim::Session>(*std::move(catalogue));
         }
         const auto analysis = m_session->analyse(source);
-        if (!analysis->built)
+        if (!analysis->built && !analysis->simulated)
             return inFile(analysis->problems, name);
         append(m_problems, inFile(analysis->problems, name));
         Side side{sim::comparableOf(*analysis), analysis};

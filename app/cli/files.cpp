@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/files.h"
 
+#include "core/study/document.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
@@ -12,30 +13,51 @@
 
 namespace meshwright::cli {
 
+namespace {
+
+/// True when the first line that says something is `key: value`, as every study begins and no program does.
+bool looksLikeStudy(std::string_view text)
+{
+    for (const std::string& line : split(text, '\n')) {
+        const std::string_view said = trimmed(line);
+        if (said.empty() || said.starts_with('#'))
+            continue;
+        const std::size_t colon = said.find(':');
+        return colon != std::string_view::npos && colon > 0
+            && std::all_of(said.begin(), said.begin() + static_cast<std::ptrdiff_t>(colon),
+                [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+    }
+    return false;
+}
+
+} // namespace
+
 Result<Program> readProgramFile(const std::string& file, Output& output, ProgramPlaces* places)
 {
     const auto text = readFile(file);
     if (!text)
         return text.error();
+    const std::string name = file == "-" ? "standard input" : file;
+    if (!isProgramText(file, *text) && looksLikeStudy(*text))
+        return Problem{"MW1320", "this is a study, not a program in StableHLO text",
+            "`train`, `simulate`, `search` and `report` take studies", Place{name, 1, 1, {}}};
     Problems warnings;
-    auto program = readProgram(*text, file == "-" ? "standard input" : file, &warnings, places);
+    auto program = readProgram(*text, name, &warnings, places);
     for (const Problem& warning : warnings)
         output.narrate(describe(warning));
+    if (program && program->functions.empty())
+        return noFunction(name);
     return program;
+}
+
+Problem noFunction(const std::string& name)
+{
+    return {"MW1732", "the program has no function", "is the file cut short? A program has at least one func.func", Place{name}};
 }
 
 bool isProgramText(const std::string& file, std::string_view text)
 {
-    if (file.ends_with(".mlir"))
-        return true;
-    while (!text.empty()) {
-        const std::string_view line = trimmed(text.substr(0, text.find('\n')));
-        if (!line.empty() && !line.starts_with("//") && !line.starts_with('#'))
-            return line.starts_with("module") || line.starts_with("func.func") || line.starts_with("sdy.mesh")
-                || line.starts_with("\"builtin.module\"");
-        text.remove_prefix(std::min(text.size(), text.find('\n') == std::string_view::npos ? text.size() : text.find('\n') + 1));
-    }
-    return false;
+    return file.ends_with(".mlir") || looksLikeProgram(text);
 }
 
 Result<Format> formatOfFile(const std::string& file, bool formatGiven, Format asked, std::span<const Format> allowed)

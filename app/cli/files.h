@@ -12,8 +12,12 @@
 namespace meshwright::cli {
 
 /// Reads a program's text from a file, or from standard input for `-`; warnings go to standard error. `places`, if any, gets where everything
-/// stands. Problems: those of `readFile` and `readProgram`.
+/// stands. Problems: those of `readFile` and `readProgram`; MW1320 it is a study, MW1732 it has no
+/// function.
 Result<Program> readProgramFile(const std::string& file, Output& output, ProgramPlaces* places = nullptr);
+
+/// What is said of a program's file `name` that has no function: it was cut short, or is another file than was meant.
+Problem noFunction(const std::string& name);
 
 /// True when a file holds a program in MLIR's text, not a study: by the end of its name, or by how its text begins.
 bool isProgramText(const std::string& file, std::string_view text);

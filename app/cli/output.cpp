@@ -67,7 +67,9 @@ const char* formatName(Format format)
 
 void Output::result(std::string_view text)
 {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+    if (wordsOnError && quiet)
+        return;
+    if (std::fwrite(text.data(), 1, text.size(), wordsOnError ? stderr : stdout) != text.size())
         m_failed = true;
 }
 
@@ -129,7 +131,7 @@ int exitCodeOf(const Problems& problems)
     for (const Problem& problem : problems) {
         if (problem.severity != Severity::Error)
             continue;
-        if (problem.id.starts_with("MW19") || problem.id == "MW1514" || problem.id == "MW1520")
+        if ((problem.id.starts_with("MW19") && problem.id != "MW1914") || problem.id == "MW1514" || problem.id == "MW1520")
             usage = true;
         else if (problem.id == "MW1430" || problem.id == "MW1720" || problem.id == "MW1513")
             infeasible = true;

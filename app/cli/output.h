@@ -36,6 +36,7 @@ struct Output {
     Format format = Format::Text;
     ColourChoice colour = ColourChoice::Auto;
     bool quiet = false; ///< no narration
+    bool wordsOnError = false; ///< standard output carries a file (`--trace -`): the result goes to standard error
 
     /// Adds to standard output. What cannot be written there (a closed pipe, a full disk) is remembered for `finish`.
     void result(std::string_view text);
@@ -56,7 +57,7 @@ private:
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx, MW1514, MW1520) before invalid documents before infeasible meshes (MW1430, MW1513,
+/// The exit code that problems ask for: usage (MW19xx but MW1914, which studies may have, MW1514, MW1520) before invalid documents before infeasible meshes (MW1430, MW1513,
 /// MW1720) before failures while running (MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1540 to MW1545, MW162x, MW1640,
 /// MW1789); kExitOk without errors.
 int exitCodeOf(const Problems& problems);

@@ -79,6 +79,25 @@ void checkPartialSums(const Request& request, Problems& problems)
     }
 }
 
+/// The sizes and the element type that JAX's types state, where the flags do not.
+Problems takeSizes(const ParsedSharding& from, const ParsedSharding& to, std::optional<Shape>& shape, std::optional<DType>& dtype)
+{
+    for (const ParsedSharding* side : {&from, &to}) {
+        if (!side->shape)
+            continue;
+        if (shape && *shape != *side->shape)
+            return {Problem{"MW1915",
+                fmt::format("two arrays are named: {} and {}", typeText({*dtype, *shape}), typeText({*dtype, *side->shape})),
+                "give both layouts of one array", Place{side == &from ? "--from" : "--to"}}};
+        shape = side->shape;
+        if (const auto stated = parseDType(side->dtype))
+            dtype = stated;
+    }
+    if (!shape)
+        return {Problem{"MW1904", "--shape is missing", "give the array's sizes: --shape 8192x8192"}};
+    return {};
+}
+
 Result<Request> requestOf(const ReshardOptions& options)
 {
     Problems problems;
@@ -87,10 +106,9 @@ Result<Request> requestOf(const ReshardOptions& options)
     if (!options.mesh.empty())
         take(parseMesh(options.mesh), "--mesh", problems, mesh);
     std::optional<Shape> shape;
-    if (options.shape.empty())
-        return Problem{"MW1904", "--shape is missing", "give the array's sizes: --shape 8192x8192"};
-    take(parseShape(options.shape), "--shape", problems, shape);
-    const auto dtype = parseDType(options.dtype);
+    if (!options.shape.empty())
+        take(parseShape(options.shape), "--shape", problems, shape);
+    auto dtype = parseDType(options.dtype);
     if (!dtype)
         problems.push_back({"MW1903", fmt::format("\"{}\" is no element type", options.dtype),
             "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", Place{"--dtype"}});
@@ -99,10 +117,13 @@ Result<Request> requestOf(const ReshardOptions& options)
 
     std::optional<ParsedSharding> from;
     std::optional<ParsedSharding> to;
-    take(parseSharding(options.from, {mesh, shape->size()}), "--from", problems, from);
-    take(parseSharding(options.to, {mesh, shape->size()}), "--to", problems, to);
+    const std::optional<std::size_t> rank = shape ? std::optional(shape->size()) : std::nullopt;
+    take(parseSharding(options.from, {mesh, rank}), "--from", problems, from);
+    take(parseSharding(options.to, {mesh, rank}), "--to", problems, to);
     if (!from || !to)
         return problems;
+    if (Problems missing = takeSizes(*from, *to, shape, dtype); !missing.empty())
+        return missing;
     request = {*shape, *dtype, *std::move(from), *std::move(to)};
     if (request.from.mesh.axes() != request.to.mesh.axes())
         return Problem{"MW1920",

@@ -78,7 +78,7 @@ std::string restoreText(const CheckpointReader& reader, const Mesh& mesh, const 
 bool isCheckpointReshard(const ReshardOptions& options)
 {
     std::error_code error;
-    return std::filesystem::is_directory(options.from, error);
+    return options.dryRun || !options.result.empty() || std::filesystem::is_directory(options.from, error);
 }
 
 int runCheckpointReshard(const ReshardOptions& options, Output& output)

@@ -115,10 +115,11 @@ int runRun(const RunOptions& options, Output& output)
         names.push_back(function.name);
     const std::string name = options.function.empty() && names.size() == 1 ? names.front() : options.function;
     if (std::find(names.begin(), names.end(), name) == names.end())
-        return fail({Problem{"MW1732",
-                        name.empty() ? fmt::format("the program has {} functions", names.size())
-                                     : fmt::format("the program has no function \"{}\"", name),
-                        "name one with --function: " + join(names, ", "), Place{options.file}}},
+        return fail(
+            {Problem{"MW1732",
+                name.empty() ? fmt::format("the program has {} functions", names.size())
+                             : fmt::format("the program has no function \"{}\"", name),
+                "name one with --function: " + join(names, ", "), Place{options.file == "-" ? "standard input" : options.file}}},
             output);
 
     sim::RunChoices choices{

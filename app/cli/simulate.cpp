@@ -67,6 +67,13 @@ int runSimulate(const SimulateOptions& options, Output& output)
 
     if (!options.trace.empty()) {
         std::vector<sim::NamedTimeline> timelines;
+        for (const sim::SimulatedStudy& study : studies) {
+            if (study.simulation.timeline.slices().empty())
+                return fail({Problem{"MW1913",
+                                fmt::format("\"{}\" has no timeline to write: its step is predicted by formulas", study.name),
+                                "leave --trace out; a study in one stage and one microbatch has a timeline", Place{study.file}}},
+                    output);
+        }
         for (const sim::SimulatedStudy& study : studies)
             timelines.push_back({fmt::format("{} on {}", study.name, study.simulation.machine), &study.simulation.timeline});
         if (const auto written = writeFileAtomically(options.trace, sim::traceJson(timelines)); !written)

@@ -7,12 +7,14 @@
 #include "core/support/file.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
+#include "core/support/version.h"
 #include "sim/report/build_report.h"
 #include "sim/report/sweep_results.h"
 #include "sim/session/sweep_engine.h"
 #include "sim/sweep/sweep_file.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -76,19 +78,44 @@ Result<sim::SweepDatabase> databaseOf(const SweepOptions& options)
     return options.database.empty() ? sim::SweepDatabase::inMemory() : sim::SweepDatabase::open(options.database);
 }
 
+/// The points that a sweep would simulate: `meshwright.points/1`, or a line of JSON for each.
+std::string pointsJson(const sim::SweepPlan& plan, const std::vector<std::vector<std::string>>& rows, Format format)
+{
+    using Json = nlohmann::ordered_json;
+    Json points = Json::array();
+    std::string lines;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        Json point = Json::object();
+        for (std::size_t i = 0; i < rows[row].size(); ++i)
+            point[plan.parameters[i].name] = rows[row][i];
+        Json entry = {{"point", std::move(point)}, {"settings", plan.settingsAt(static_cast<std::int64_t>(row))}};
+        lines += entry.dump() + "\n";
+        points.push_back(std::move(entry));
+    }
+    const Json document = {{"schema", "meshwright.points/1"}, {"meshwright", kVersion}, {"points", std::move(points)}};
+    return format == Format::JsonLines ? lines : document.dump(2) + "\n";
+}
+
 int listPoints(const sim::SweepPlan& plan, Output& output)
 {
     std::vector<TextTable::Column> columns;
     for (const sim::SweepParameter& parameter : plan.parameters)
         columns.push_back({parameter.name});
-    TextTable table(columns);
+    std::vector<std::vector<std::string>> rows;
     for (std::int64_t point = 0; point < plan.pointCount(); ++point) {
         std::vector<std::string> cells;
         const std::vector<std::size_t> values = plan.valuesAt(point);
         for (std::size_t i = 0; i < values.size(); ++i)
             cells.push_back(plan.parameters[i].values[values[i]].text);
-        table.addRow(std::move(cells));
+        rows.push_back(std::move(cells));
     }
+    if (output.format == Format::Json || output.format == Format::JsonLines) {
+        output.result(pointsJson(plan, rows, output.format));
+        return kExitOk;
+    }
+    TextTable table(columns);
+    for (std::vector<std::string>& row : rows)
+        table.addRow(std::move(row));
     output.result(table.text());
     output.narrate(fmt::format("{} points; nothing was simulated", plan.pointCount()));
     return kExitOk;

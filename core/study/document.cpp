@@ -344,6 +344,15 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
     return Problem{"MW1402", fmt::format("this is not YAML: {}", error.msg), "mend the syntax here or just before", where};
 }
 
+/// What is said of a program where a study is wanted: more than that it is no YAML.
+Problem programProblem(const std::string& fileName)
+{
+    return Problem{"MW1402", "this is a program in StableHLO text, not a study",
+        "`run`, `propagate`, `partition` and `check` take programs; a "
+        "study names one as model: {program: FILE}",
+        Place{fileName, 1, 1, {}}};
+}
+
 /// One pass of the parser over `quoted.text`; false when the document was refused.
 bool parseOnce(const QuotedSpecs& quoted, const std::shared_ptr<const std::string>& file, Document& document, bool& hasTornSpecs)
 {
@@ -378,6 +387,19 @@ Problem unquotedProblem(const UnquotedSpec& spec, const std::string& fileName)
 
 } // namespace
 
+bool looksLikeProgram(std::string_view text)
+{
+    while (!text.empty()) {
+        const std::string_view line = trimmed(text.substr(0, text.find('\n')));
+        if (!line.empty() && !line.starts_with("//") && !line.starts_with('#'))
+            return line == "module" || line.starts_with("module {") || line.starts_with("module @")
+                || line.starts_with("module attributes") || line.starts_with("func.func ") || line.starts_with("sdy.mesh ")
+                || line.starts_with("\"builtin.module\"");
+        text.remove_prefix(std::min(text.size(), text.find('\n') == std::string_view::npos ? text.size() : text.find('\n') + 1));
+    }
+    return false;
+}
+
 bool sameContent(const DocNode& a, const DocNode& b)
 {
     if (a.kind != b.kind || a.text != b.text || a.entries.size() != b.entries.size())
@@ -402,6 +424,11 @@ Document parseDocument(std::string_view text, const std::string& fileName)
     }
     if (const auto problem = byteProblem(text, fileName)) {
         refused.problems.push_back(*problem);
+        return refused;
+    }
+
+    if (looksLikeProgram(text)) {
+        refused.problems.push_back(programProblem(fileName));
         return refused;
     }
 

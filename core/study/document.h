@@ -51,6 +51,9 @@ struct DocEntry {
     Place place(std::string path = {}) const; ///< of the key; of the value in lists
 };
 
+/// True when a text begins as a program in MLIR's form does (comments apart), so that it can be no study.
+bool looksLikeProgram(std::string_view text);
+
 /// True when both read as the same: equal kinds, keys, order and texts. Places do not count, nor do quotes around what is text without them.
 bool sameContent(const DocNode& a, const DocNode& b);
 

@@ -61,6 +61,12 @@ void StudyReader::read(const DocNode& root)
 
 void StudyReader::readHardware(const DocNode& node)
 {
+    if (node.kind == DocNode::Kind::Scalar && !node.text.empty()) { // hardware: v5e-64
+        HardwareChoice named;
+        setText(&node, "hardware", named.chip);
+        study.hardware = std::move(named);
+        return;
+    }
     Fields fields(*this, node, "hardware");
     if (!fields.isMap())
         return;

@@ -101,7 +101,7 @@ void StudyReader::readData(const DocNode& node, const std::string& path)
         data.kind = TrainingData::Kind::File;
         data.file = *name;
     } else {
-        unknownName(node, path, {"random", "digits"}).fix += " A file's name has a dot or a slash";
+        unknownName(node, path, {"random", "digits"}).fix += "; a file's name has a dot or a slash";
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/check_spec.h"
 #include "core/study/study_reader.h"
+#include "core/support/quantity.h"
 
 namespace meshwright {
 
@@ -36,6 +37,8 @@ std::optional<std::int64_t> StudyReader::integer(const DocNode& node, const std:
 {
     if (node.kind == DocNode::Kind::Scalar && !node.quoted) {
         if (const auto value = parseInteger(node.text.starts_with('+') ? std::string_view(node.text).substr(1) : node.text))
+            return value;
+        if (const auto value = parseCount(node.text)) // 4k, 1M
             return value;
         if (isDigits(node.text)) {
             report("MW1401", fmt::format("{} does not fit 64 bits", node.text), fmt::format("give at most {}", kLargestDimension),

@@ -43,6 +43,44 @@ Problem cannotWrite(const std::filesystem::path& path, const std::string& reason
         "name a file in a folder that exists and that you may write to", Place{path.string()}};
 }
 
+bool isDeviceOrPipe(const std::filesystem::file_status& status)
+{
+    return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status);
+}
+
+Result<Done> writeInPlace(const std::filesystem::path& path, std::string_view content)
+{
+    File stream(std::fopen(path.c_str(), "wb"), &std::fclose);
+    if (!stream || std::fwrite(content.data(), 1, content.size(), stream.get()) != content.size()
+        || std::fflush(stream.get()) != 0)
+        return cannotWrite(path, std::strerror(errno));
+    return Done{};
+}
+
+/// What `path` is or points at, and the file beside it where new content is gathered; none for a device or a pipe.
+struct Target {
+    std::filesystem::path file;
+    std::filesystem::path temporary;
+};
+
+Result<Target> targetOf(const std::filesystem::path& path)
+{
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (std::filesystem::is_directory(status))
+        return cannotWrite(path, "it is a directory");
+    Target target{path, {}};
+    if (isDeviceOrPipe(status))
+        return target;
+    if (std::filesystem::is_symlink(path, error)) {
+        if (auto pointed = std::filesystem::canonical(path, error); !error)
+            target.file = std::move(pointed);
+    }
+    target.temporary = target.file;
+    target.temporary += fmt::format(".{}.part", ::getpid());
+    return target;
+}
+
 } // namespace
 
 Result<std::string> readFile(const std::filesystem::path& path)
@@ -80,18 +118,19 @@ Result<Done> writeFileAtomically(const std::filesystem::path& path, std::string_
         return Done{};
     }
 
+    const auto target = targetOf(path);
+    if (!target)
+        return target.error();
+    if (target->temporary.empty())
+        return writeInPlace(path, content);
     std::error_code error;
-    if (std::filesystem::is_directory(path, error))
-        return cannotWrite(path, "it is a directory");
-    std::filesystem::path temporary = path;
-    temporary += fmt::format(".{}.part", ::getpid());
     const auto fail = [&](int code) {
         const std::string reason = std::strerror(code);
-        std::filesystem::remove(temporary, error);
+        std::filesystem::remove(target->temporary, error);
         return cannotWrite(path, reason);
     };
 
-    File stream(std::fopen(temporary.c_str(), "wb"), &std::fclose);
+    File stream(std::fopen(target->temporary.c_str(), "wb"), &std::fclose);
     if (!stream)
         return cannotWrite(path, std::strerror(errno));
     if (std::fwrite(content.data(), 1, content.size(), stream.get()) != content.size() || std::fflush(stream.get()) != 0
@@ -99,9 +138,40 @@ Result<Done> writeFileAtomically(const std::filesystem::path& path, std::string_
         return fail(errno);
     if (std::fclose(stream.release()) != 0)
         return fail(errno);
-    std::filesystem::rename(temporary, path, error);
+    std::filesystem::rename(target->temporary, target->file, error);
     if (error)
         return fail(error.value());
+    return Done{};
+}
+
+Result<Done> checkWritable(const std::filesystem::path& path)
+{
+    if (path.empty() || path == "-")
+        return Done{};
+    const auto target = targetOf(path);
+    if (!target)
+        return target.error();
+    if (target->temporary.empty())
+        return ::access(path.c_str(), W_OK) == 0 ? Result<Done>(Done{}) : cannotWrite(path, std::strerror(errno));
+    if (const File stream(std::fopen(target->temporary.c_str(), "wb"), &std::fclose); !stream)
+        return cannotWrite(path, std::strerror(errno));
+    std::error_code error;
+    std::filesystem::remove(target->temporary, error);
+    return Done{};
+}
+
+Result<Done> checkFolderWritable(const std::filesystem::path& folder)
+{
+    if (folder.empty())
+        return Done{};
+    std::error_code error;
+    std::filesystem::path there = std::filesystem::absolute(folder, error).lexically_normal();
+    while (there.has_relative_path() && !std::filesystem::exists(there, error))
+        there = there.parent_path();
+    if (!std::filesystem::is_directory(there, error))
+        return cannotWrite(folder, fmt::format("\"{}\" is no folder", there.string()));
+    if (::access(there.c_str(), W_OK | X_OK) != 0)
+        return cannotWrite(folder, fmt::format("{} (\"{}\")", std::strerror(errno), there.string()));
     return Done{};
 }
 

@@ -151,7 +151,7 @@ public:
             done = runStep(stop);
         if (!done && !stop.stop_requested())
             return withCheckpoint(done.error());
-        m_interrupted = m_stateIsLost = !done;
+        m_interrupted = !done;
         if (m_interrupted)
             return false;
         if (m_options.checkpoints && m_options.checkpoints->every > 0 && m_step % m_options.checkpoints->every == 0) {
@@ -414,9 +414,13 @@ private:
             return written.error();
 
         const auto start = SteadyClock::now();
-        if (auto done = m_function->run({.record = isRecorded(), .stop = stop, .faults = &m_options.faults, .step = m_step});
+        // A step that stops in its middle leaves nothing to keep: where a checkpoint is to be written, it ends first.
+        const std::stop_token within = m_options.checkpoints ? std::stop_token() : stop;
+        m_stateIsLost = true;
+        if (auto done = m_function->run({.record = isRecorded(), .stop = within, .faults = &m_options.faults, .step = m_step});
             !done)
             return done.error();
+        m_stateIsLost = false;
         const double seconds = secondsSince(start);
 
         const double loss = scalarResult(*m_function, function, "loss");

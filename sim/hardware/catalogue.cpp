@@ -406,11 +406,22 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
     return result;
 }
 
+namespace {
+
+/// There are too many names to list them in a message.
+std::string knownChips(const std::string& name, const std::vector<std::string>& names)
+{
+    const auto near = nearestName(name, names);
+    return near ? fmt::format("did you mean \"{}\"?", *near) : std::string("`meshwright list hardware` names all chips");
+}
+
+} // namespace
+
 Result<ChipMatch> Catalogue::find(std::string_view name) const
 {
     const auto found = m_names.find(lowerCase(trimmed(name)));
     if (found == m_names.end())
-        return Problem{"MW1701", fmt::format("unknown chip: \"{}\"", name), suggestion(lowerCase(name), names())};
+        return Problem{"MW1701", fmt::format("unknown chip: \"{}\"", name), knownChips(lowerCase(name), names())};
     return ChipMatch{&m_chips[found->second.chip], found->second.devices, found->second.approximation};
 }
 

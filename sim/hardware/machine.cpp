@@ -3,6 +3,7 @@
 
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "sim/hardware/hardware_name.h"
 
 #include <fmt/format.h>
 
@@ -275,10 +276,10 @@ std::string Machine::text() const
 
 Result<Machine> buildMachine(const Catalogue& catalogue, const HardwareChoice& choice)
 {
-    const auto match = catalogue.find(choice.chip);
-    if (!match)
-        return match.error();
-    return MachineBuilder(*match, choice).build();
+    const auto named = namedChoice(catalogue, choice);
+    if (!named)
+        return named.error();
+    return MachineBuilder(valueOf(catalogue.find(named->chip)), *named).build();
 }
 
 } // namespace meshwright::sim

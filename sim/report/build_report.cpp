@@ -69,6 +69,8 @@ std::vector<ReportInput> factsOf(const ReportInputs& inputs)
         const Mesh& mesh = inputs.partitioned->device.stages.front().mesh();
         facts.push_back({"Mesh", mesh.text()});
     }
+    if (isByFormulas(inputs))
+        facts.push_back({"Mesh", inputs.simulated->mesh.text()});
     if (inputs.study != nullptr) {
         if (std::string model = modelText(*inputs.study); !model.empty())
             facts.push_back({"Model", std::move(model)});
@@ -302,6 +304,11 @@ ReportPicture pictureOf(std::string id, std::string title, DisplayList list, std
     return {std::move(id), std::move(title), std::move(caption), std::move(list)};
 }
 
+bool isByFormulas(const ReportInputs& inputs)
+{
+    return inputs.simulated != nullptr && inputs.scheduled == nullptr;
+}
+
 std::int64_t usableBytes(const Simulation& simulation)
 {
     return simulation.capacityBytes - simulation.reserveBytes;
@@ -355,7 +362,8 @@ Report buildReport(const ReportInputs& given)
     report.sections.push_back(collectivesSection(inputs));
     if (inputs.simulated != nullptr) {
         report.sections.push_back(breakdownSection(inputs));
-        report.sections.push_back(timelineSection(inputs));
+        if (!isByFormulas(inputs))
+            report.sections.push_back(timelineSection(inputs));
         report.sections.push_back(memorySection(inputs));
     }
     report.sections.push_back(trainingSection(inputs));

@@ -60,7 +60,7 @@ struct ReportInputs {
     const PartitionedProgram* partitioned = nullptr;
     std::string mainFunction;
     const ScheduledFunction* scheduled = nullptr; ///< null exactly when `partitioned` is
-    const SimulatedStudy* simulated = nullptr; ///< only with `machine` and `placement`
+    const SimulatedStudy* simulated = nullptr; ///< only with `machine` and `placement`; without `scheduled` formulas predicted it
     std::vector<ReportedArray> arrays;
     std::vector<ReportTrial> trials;
     std::optional<MeasuredTraining> training;

@@ -231,6 +231,10 @@ ReportSection layoutsSection(const ReportInputs& inputs)
 {
     if (inputs.partitioned != nullptr)
         return LayoutReporter(inputs).section();
+    if (isByFormulas(inputs))
+        return {"layouts", "Layouts",
+            {ReportParagraph{"The step of this study is predicted by formulas: its program is not built, and arrays have no "
+                             "layouts to draw."}}};
     return {"layouts", "Layouts",
         {ReportParagraph{"The problems of the study keep its program from being built.", ReportTone::Warning}}};
 }

@@ -26,16 +26,26 @@ std::map<std::string, TensorType> piecesOf(const Function& function)
     return pieces;
 }
 
-ReportFigures figures(const ReportInputs& inputs)
+ReportFigure plannedPeak(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
+    if (isByFormulas(inputs))
+        return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
+            {"What formulas give for the fullest stage.", {}, {}}};
     const BufferPlan& plan = inputs.scheduled->buffers;
-    ReportFigures figures;
-    figures.figures.push_back({"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
+    return {"Peak of a device", bytesValue(static_cast<double>(s.peakBytes)),
         {"What the buffer plan needs: every buffer has a place in one arena, and places are used again.",
             "peak = end of the highest buffer",
             {{"live at the peak", groupedDigits(plan.peakLiveBytes) + " B", "largest sum of buffers in use at one instruction"},
-                {"gaps between buffers", groupedDigits(s.peakBytes - plan.peakLiveBytes) + " B", "peak − live"}}}});
+                {"gaps between buffers", groupedDigits(s.peakBytes - plan.peakLiveBytes) + " B", "peak − live"}}}};
+}
+
+ReportFigures figures(const ReportInputs& inputs)
+{
+    const Simulation& s = inputs.simulated->simulation;
+    const std::int64_t live = isByFormulas(inputs) ? s.peakBytes : inputs.scheduled->buffers.peakLiveBytes;
+    ReportFigures figures;
+    figures.figures.push_back(plannedPeak(inputs));
     figures.figures.push_back({"Usable by programs", bytesValue(static_cast<double>(usableBytes(s))),
         {{}, "usable = capacity − reserve",
             {{"capacity", groupedDigits(s.capacityBytes) + " B", sourceText(inputs.machine->chip.hbmBytes)},
@@ -48,8 +58,9 @@ ReportFigures figures(const ReportInputs& inputs)
         name.front() = static_cast<char>(name.front() - 'a' + 'A');
         figures.figures.push_back({name + " at the peak", bytesValue(static_cast<double>(bytes)),
             {{}, fmt::format("sum over what is live for {}", memoryKindName(kind)),
-                {{"of all that is live", percentText(static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, plan.peakLiveBytes))),
-                    "buffer plan"}}}});
+                {{"of all that is live",
+                    percentText(static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, live))),
+                    isByFormulas(inputs) ? "formulas" : "buffer plan"}}}});
     }
     return figures;
 }
@@ -57,7 +68,8 @@ ReportFigures figures(const ReportInputs& inputs)
 ReportTable liveTable(const ReportInputs& inputs)
 {
     const SimulatedStudy& study = *inputs.simulated;
-    const std::map<std::string, TensorType> pieces = piecesOf(inputs.scheduled->device.function);
+    const std::map<std::string, TensorType> pieces
+        = isByFormulas(inputs) ? std::map<std::string, TensorType>() : piecesOf(inputs.scheduled->device.function);
     ReportTable table;
     table.title = "Live at the peak";
     table.columns = {{"Value"}, {"For"}, {"On a device"}, {"Bytes", true}, {"Of the peak", true}};
@@ -79,7 +91,9 @@ ReportTable liveTable(const ReportInputs& inputs)
                 byteSize(piece->second.dtype), groupedDigits(piece->second.bytes()));
         table.rows.push_back(std::move(row));
     }
-    table.note = fmt::format("Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
+    if (!isByFormulas(inputs))
+        table.note = fmt::format(
+            "Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
     if (study.liveAtPeak.size() > kMostLive)
         table.note += fmt::format(" {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
     return table;
@@ -95,7 +109,9 @@ ReportSection memorySection(const ReportInputs& inputs)
     drawing.title.clear();
     drawing.width = 860.0;
     drawing.height = 340.0;
-    section.blocks.push_back(ReportPictures{{pictureOf("memory", "Memory of a device over the step", drawMemory(drawing), memorySentence(s) + ".")}});
+    section.blocks.push_back(ReportPictures{{pictureOf("memory", "Memory of a device over the step", drawMemory(drawing),
+        memorySentence(s)
+            + (isByFormulas(inputs) ? ". It is that of the fullest moment: formulas do not know its course." : "."))}});
     section.blocks.push_back(figures(inputs));
     section.blocks.push_back(liveTable(inputs));
     return section;

@@ -269,6 +269,8 @@ ReportPicture stepBar(const Simulation& s)
         part.hatch = kHatches[uses[part.role]++ % kHatches.size()]; // the same op over other axes
         drawing.parts.push_back(part);
     }
+    if (s.collectives.empty() && s.exposedSeconds > 0.0)
+        drawing.parts.push_back({"collectives", s.exposedSeconds, ColourRole::AllReduce});
     if (s.bubbleSeconds > 0.0)
         drawing.parts.push_back({"bubble", s.bubbleSeconds, ColourRole::Idle});
     return pictureOf("step", "Where the time of a step goes", drawStackedBar(drawing),
@@ -285,10 +287,14 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
             "step = compute + exposed communication + bubble",
             {{"compute", formatSeconds(s.computeSeconds), "simulated"}, {"exposed communication", formatSeconds(s.exposedSeconds), "simulated"},
                 {"bubble", formatSeconds(s.bubbleSeconds), "simulated"}}}});
-    figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
-        {"The kernels one after the other; element-wise ops are fused.", "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
-            {{"kernels",
-                groupedDigits(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
+    if (isByFormulas(inputs))
+        figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
+            {"Products, attention, element-wise work, launches and the optimizer.", {}, {}}});
+    else
+        figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
+            {"The kernels one after the other; element-wise ops are fused.",
+                "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
+                {{"kernels", groupedDigits(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
     figures.figures.push_back({"Exposed communication", secondsValue(s.exposedSeconds),
         {"Computing stands still until a collective is done.", "exposed = step − compute − bubble", {}}});
     figures.figures.push_back({"Hidden communication", secondsValue(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)),
@@ -359,6 +365,10 @@ ReportSection collectivesSection(const ReportInputs& inputs)
 {
     if (inputs.scheduled != nullptr)
         return CollectiveReporter(inputs).section();
+    if (isByFormulas(inputs))
+        return {"collectives", "Collectives",
+            {ReportParagraph{
+                "The step of this study is predicted by formulas, which sum collectives up: there is no list of them."}}};
     return {"collectives", "Collectives",
         {ReportParagraph{"The problems of the study keep its program from being built.", ReportTone::Warning}}};
 }
@@ -367,6 +377,13 @@ ReportSection breakdownSection(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
     ReportSection section{"breakdown", "Step time", {}};
+    if (isByFormulas(inputs)) {
+        section.blocks.push_back(ReportPictures{{stepBar(s)}});
+        section.blocks.push_back(breakdownFigures(inputs, {}));
+        for (const std::string& assumption : s.assumptions)
+            section.blocks.push_back(ReportParagraph{assumption});
+        return section;
+    }
     const auto cost = DeviceCost::create(*inputs.machine);
     if (!cost) // what was simulated has a cost
         return section;

@@ -158,6 +158,8 @@ std::string simulationText(const SimulatedStudy& study)
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
         formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),
         formatBytes(static_cast<double>(s.reserveBytes)), s.fits ? "fits" : "DOES NOT FIT");
+    if (!s.fits)
+        text += "  `meshwright search` finds layouts that fit; `meshwright report` tries changes to this one\n";
     if (s.collectives.empty()) {
         text += s.collectiveSeconds > 0.0 ? fmt::format("  collectives by formulas: {} in all; pipeline bubble {}\n",
                     formatSeconds(s.collectiveSeconds), formatSeconds(s.bubbleSeconds))

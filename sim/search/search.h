@@ -40,7 +40,7 @@ struct FoundPlan {
     bool sequenceParallel = false;
     double modelSeconds = 0.0; ///< step time by the cost model that was searched
     std::optional<double> simulatedSeconds = {}; ///< step time by the simulator, where it ran
-    double peakBytes = 0.0; ///< of the device that needs most
+    double peakBytes = 0.0; ///< of the device that needs most, without what the runtime keeps
     double capacityBytes = 0.0;
     bool fits = false;
     double mfu = 0.0; ///< model FLOPs over what the devices could do in that time
@@ -48,7 +48,8 @@ struct FoundPlan {
     std::string boundBy;
     std::vector<std::string> why; ///< sentences: what bounds it and, but for the best, what it loses by
     std::vector<NamedShare> time; ///< seconds; they add up to modelSeconds
-    std::vector<NamedShare> memory; ///< bytes; they add up to peakBytes
+    std::vector<NamedShare>
+        memory; ///< bytes; with "reserve", what the runtime keeps, where it is known, they add up to peakBytes and that
 };
 
 /// A layout that people know by a name, at its best.

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
-constexpr double kGigabyte = 1e9;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr std::size_t kMostFrontRows = 12;
 
 Json sharesJson(const std::vector<NamedShare>& shares)
@@ -71,7 +71,7 @@ std::string gain(double loss)
 
 std::string memoryText(const FoundPlan& plan)
 {
-    return fmt::format("{:.1f}/{:.0f} GB", plan.peakBytes / kGigabyte, plan.capacityBytes / kGigabyte);
+    return fmt::format("{:.1f}/{:.1f} GiB", plan.peakBytes / kGib, plan.capacityBytes / kGib);
 }
 
 std::string passesText(const FoundPlan& plan)
@@ -145,6 +145,9 @@ std::string boundText(const SearchResult& result)
     if (result.lowerBoundSeconds > 0.0)
         text += fmt::format(
             "; no plan is under {} in the model: gap {:.2f} %", formatSeconds(result.lowerBoundSeconds), 100.0 * result.gap);
+    if (!result.plans.empty() && result.plans.front().simulatedSeconds)
+        text += fmt::format("\nthe steps above are simulated; in the model, which the bound is of, the first takes {}",
+            formatSeconds(result.plans.front().modelSeconds));
     return text + "\n";
 }
 

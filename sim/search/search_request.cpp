@@ -5,6 +5,7 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
+#include "sim/hardware/hardware_name.h"
 
 #include <fmt/format.h>
 
@@ -56,7 +57,8 @@ Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogu
                 "write it as h100x64 or v5e-64; slices as v5e-256x2"};
         return NamedMachine{chip->chip, count, separator == '-' && namesCores(*chip->chip), slices};
     }
-    return whole.error();
+    const auto counted = namedChoice(catalogue, {name, {}, 0, 0});
+    return counted ? whole.error() : counted.error(); // names the nearest chip, with its count
 }
 
 std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems)
@@ -92,6 +94,20 @@ std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
     return prices;
 }
 
+std::vector<std::string> shippedModels()
+{
+    std::vector<std::string> names;
+    if (const auto folder = findResource("models")) {
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(*folder, error)) {
+            if (entry.path().extension() == ".json")
+                names.push_back(entry.path().stem().string());
+        }
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
 Result<TransformerConfig> modelOf(const std::string& name)
 {
     std::filesystem::path file = name;
@@ -101,6 +117,11 @@ Result<TransformerConfig> modelOf(const std::string& name)
             file = *shipped;
     }
     const auto text = readFile(file);
+    if (!text && text.error().front().id == "MW1001" && file == name) {
+        Problem missing = text.error().front();
+        missing.fix = suggestion(name, shippedModels()) + " (`meshwright list models`), or a config.json";
+        return missing;
+    }
     if (!text)
         return text.error();
     auto config = readTransformerConfig(*text, file.string());

@@ -173,7 +173,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.zeroStage = c.zero;
     plan.sequenceParallel = c.sequenceParallel;
     plan.modelSeconds = step.seconds;
-    plan.peakBytes = step.memory.total();
+    plan.peakBytes = step.memory.total() - step.memory.reserve; // as the simulator counts
     plan.capacityBytes = step.capacityBytes;
     plan.fits = step.fits;
     plan.mfu = step.mfu;
@@ -185,7 +185,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     if (!step.fits)
         plan.why.push_back(whyTooLarge(step));
     plan.why.push_back(largestShares(plan.time));
-    const double left = 1.0 - plan.peakBytes / plan.capacityBytes;
+    const double left = 1.0 - step.memory.total() / plan.capacityBytes;
     if (step.fits && left < kThinHeadroom)
         plan.why.push_back(fmt::format("headroom {:.0f} %: little room for what is not foreseen", 100.0 * left));
     for (std::string& sentence : placeSentences(c, field.explorer->cluster(), machine.chip))

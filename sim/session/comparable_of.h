@@ -14,14 +14,14 @@ namespace meshwright::sim {
 /// ("arg0", "result0"). Of several with one name the first.
 std::vector<ComparedArray> comparedArrays(const Function& function, const std::vector<NamedMesh>& meshes);
 
-/// What of an analysed study can be compared. Without hardware times and memory are absent. Precondition: built.
+/// What of an analysed study can be compared. Without hardware times and memory are absent. Precondition: built, or simulated by formulas.
 Comparable comparableOf(const Analysis& analysis);
 
 /// What of a program can be compared: it is propagated and partitioned. Names begin with the function's where there are several.
 /// Problems: those of `propagateAndPartition`; MW1222 the program has no mesh.
 Result<Comparable> comparableOf(Program program, const std::string& file);
 
-/// Compares two studies, with the reason for another step time where both were simulated. Precondition: both are built.
+/// Compares two studies, with the reason for another step time where both were simulated. Precondition: as `comparableOf`.
 Comparison compareStudies(const Analysis& before, const Analysis& after);
 
 } // namespace meshwright::sim

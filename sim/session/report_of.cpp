@@ -264,7 +264,7 @@ std::vector<ReportedArray> reportedArrays(const std::vector<ProgramArray>& array
 
 std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop)
 {
-    if (!analysis.simulated || most == 0)
+    if (!analysis.simulated || !analysis.built || most == 0)
         return {};
     return Trials(analysis, most, stop).run();
 }

@@ -2,6 +2,7 @@
 #include "ui/collectives/collectives_view.h"
 
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/collectives/collectives_model.h"
 
 #include <QBoxLayout>
@@ -135,7 +136,9 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
     if (!m_analysis->scheduled) {
-        m_summary->setText(tr("The study has problems; these are the collectives of its last good state."));
+        m_summary->setText(sim::isByFormulas(*m_analysis)
+                ? tr("Formulas predict this step: there is no list of its collectives.")
+                : tr("The study has problems; these are the collectives of its last good state."));
         m_table->setEnabled(false);
         return;
     }

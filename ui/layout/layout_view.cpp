@@ -2,6 +2,7 @@
 #include "ui/layout/layout_view.h"
 
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/layout/array_model.h"
 #include "ui/layout/array_tree.h"
 #include "ui/layout/picture_area.h"
@@ -256,11 +257,15 @@ void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     m_area->view()->setEnabled(isGood);
     m_stale->setVisible(!isGood);
     if (!isGood) {
-        const auto error = std::find_if(analysis->problems.begin(), analysis->problems.end(),
-            [](const Problem& problem) { return problem.severity == Severity::Error; });
-        const QString why = error == analysis->problems.end() ? tr("it has no arrays") : fromText(error->message);
-        m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)
-                                    : tr("The study has problems: %1").arg(why));
+        const Problem* problem = sim::whyNotBuilt(*analysis);
+        const QString why = problem == nullptr ? tr("it has no arrays") : fromText(problem->message);
+        if (sim::isByFormulas(*analysis))
+            m_stale->setText(m_analysis
+                    ? tr("This is the last layout that there was: now formulas predict the step, and no arrays are laid out.")
+                    : tr("Formulas predict this step: no arrays are laid out."));
+        else
+            m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)
+                                        : tr("The study has problems: %1").arg(why));
         return;
     }
     m_analysis = std::move(analysis);

@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/report/memory_picture.h"
+#include "sim/session/analysis_state.h"
 #include "ui/memory/live_model.h"
 #include "ui/memory/memory_chart.h"
 #include "ui/widgets/notice.h"
@@ -76,10 +77,8 @@ public:
 
 QString reasonOf(const sim::Analysis& analysis)
 {
-    const auto error = std::find_if(analysis.problems.begin(), analysis.problems.end(),
-        [](const Problem& problem) { return problem.severity == Severity::Error; });
-    if (error != analysis.problems.end())
-        return QString::fromStdString(error->message);
+    if (const Problem* why = sim::whyNotBuilt(analysis))
+        return QString::fromStdString(why->message);
     if (analysis.study && !analysis.study->hardware)
         return MemoryView::tr("The study names no hardware; add a chip to see whether the step fits its memory.");
     return MemoryView::tr("The study has not been simulated.");
@@ -218,8 +217,11 @@ void MemoryView::showSimulation()
         m_table->setColumnWidth(
             column, std::max(m_table->columnWidth(column) + room, column == LiveModel::Share ? kShareWidth : 0));
     }
-    m_tableTitle->setText(m_live->rowCount() == 1 ? tr("At the peak 1 array is in memory")
-                                                  : tr("At the peak %1 arrays are in memory").arg(m_live->rowCount()));
+    if (!m_analysis->built)
+        m_tableTitle->setText(tr("At the peak, as formulas give it"));
+    else
+        m_tableTitle->setText(m_live->rowCount() == 1 ? tr("At the peak 1 array is in memory")
+                                                      : tr("At the peak %1 arrays are in memory").arg(m_live->rowCount()));
     selectRowOf(m_selection.array());
     m_pages->setCurrentIndex(1);
     showMoment();

@@ -3,6 +3,7 @@
 
 #include "core/support/text.h"
 #include "sim/report/machine_picture.h"
+#include "sim/session/analysis_state.h"
 #include "ui/mesh/axis_bar.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/picture_view.h"
@@ -89,10 +90,8 @@ std::vector<FigureText> linkFigures(const sim::Machine& machine)
 /// Why there is no mesh on a machine: the first error, or that there is no hardware.
 QString reasonOf(const sim::Analysis& analysis)
 {
-    const auto error = std::find_if(analysis.problems.begin(), analysis.problems.end(),
-        [](const Problem& problem) { return problem.severity == Severity::Error; });
-    if (error != analysis.problems.end())
-        return QString::fromStdString(error->message);
+    if (const Problem* why = sim::whyNotBuilt(analysis))
+        return QString::fromStdString(why->message);
     if (analysis.study && !analysis.study->hardware)
         return MeshView::tr("The study names no hardware; add a chip and how many there are.");
     return MeshView::tr("The study has no machine.");
@@ -185,7 +184,7 @@ void MeshView::showMachine(const sim::Analysis& analysis)
     m_drawing = *std::move(drawing);
     m_pages->setCurrentIndex(1);
     m_title->setText(QString::fromStdString(
-        m_hasMesh ? fmt::format("{}: mesh {}", m_drawing.title, analysis.mesh().text()) : m_drawing.title));
+        m_hasMesh ? fmt::format("{}: mesh {}", m_drawing.title, analysis.placement->mesh().text()) : m_drawing.title));
     QStringList figures;
     QStringList notes;
     for (const FigureText& figure : linkFigures(*analysis.machine)) {
@@ -274,7 +273,7 @@ QString MeshView::command() const
         text += QStringLiteral(" --hosts %1 --per-host %2").arg(choice.hosts).arg(choice.perHost);
     if (!m_hasMesh)
         return text;
-    const Mesh& mesh = m_analysis->mesh();
+    const Mesh& mesh = m_analysis->placement->mesh();
     if (!mesh.axes().empty())
         text += QStringLiteral(" --mesh ") + shellQuoted(QString::fromStdString(mesh.text()));
     if (!mesh.hasDefaultOrder())

@@ -3,6 +3,7 @@
 
 #include "core/draw/draw_timeline.h"
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
 
@@ -39,6 +40,12 @@ void setColour(QLabel& label, QColor colour)
     QPalette palette = label.palette();
     palette.setColor(QPalette::WindowText, colour);
     label.setPalette(palette);
+}
+
+/// False also for a step that formulas predict.
+bool hasTimeline(const sim::Analysis& analysis)
+{
+    return analysis.simulated && !analysis.simulated->simulation.timeline.slices().empty();
 }
 
 std::string simulatedTitle(const sim::SimulatedStudy& study)
@@ -221,7 +228,7 @@ void TimelineView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
 {
     m_analysis = std::move(analysis);
     const auto simulated = m_analysis->simulated;
-    if (simulated && simulated != m_simulated) {
+    if (hasTimeline(*m_analysis) && simulated != m_simulated) {
         m_simulated = simulated;
         const std::shared_ptr<const Timeline> timeline(simulated, &simulated->simulation.timeline);
         m_slicesRead = timeline->slices().size();
@@ -314,11 +321,11 @@ void TimelineView::showState()
 {
     if (m_simulatedReader.isBusy() || m_measuredReader.isBusy())
         m_canvas->setMessage(tr("Reading %1 slices\u2026").arg(grouped(m_slicesRead)));
-    else if (m_canvas->model().isEmpty() && (!m_analysis || m_analysis->simulated))
+    else if (m_canvas->model().isEmpty() && (!m_analysis || hasTimeline(*m_analysis)))
         m_canvas->setMessage(tr("Nothing to show yet."));
     else
         m_canvas->setMessage({});
-    const bool isOld = m_analysis && !m_analysis->simulated;
+    const bool isOld = m_analysis && !hasTimeline(*m_analysis);
     m_notice->setVisible(isOld && m_simulatedPart);
     m_canvas->setDimmed(isOld && m_simulatedPart);
     if (isOld)
@@ -327,11 +334,10 @@ void TimelineView::showState()
 
 void TimelineView::showProblem(const sim::Analysis& analysis)
 {
-    const auto error = std::find_if(analysis.problems.begin(), analysis.problems.end(),
-        [](const Problem& problem) { return problem.severity == Severity::Error; });
-    const QString why = error == analysis.problems.end()
-        ? tr("The study names no hardware, so no step is simulated.")
-        : tr("The study cannot be simulated: %1").arg(QString::fromStdString(error->message));
+    const Problem* problem = sim::whyNotBuilt(analysis);
+    const QString why = sim::isByFormulas(analysis) ? tr("Formulas predict this step: there is no timeline.")
+        : problem == nullptr                        ? tr("The study names no hardware, so no step is simulated.")
+                             : tr("The study cannot be simulated: %1").arg(QString::fromStdString(problem->message));
     if (m_simulatedPart)
         m_notice->setText(
             tr("%1 Shown is the last step that could be.").arg(why.endsWith(QLatin1Char('.')) ? why : why + QLatin1Char('.')));

@@ -4,6 +4,7 @@
 #include "core/draw/draw_curves.h"
 #include "core/draw/quantity.h"
 #include "core/support/text.h"
+#include "sim/session/analysis_state.h"
 #include "ui/training/curve_plot.h"
 #include "ui/training/figures.h"
 
@@ -394,12 +395,14 @@ void TrainingView::showMessages()
                                  "use `meshwright run` for it, or choose an MLP as the model"},
             colour(ColourRole::Warning));
     } else if (m_analysis != nullptr && !isTrainable()) {
-        const auto error = std::find_if(m_analysis->problems.begin(), m_analysis->problems.end(),
-            [](const Problem& problem) { return problem.severity == Severity::Error; });
+        const Problem* why = sim::whyNotBuilt(*m_analysis);
+        const ColourRole role = sim::isByFormulas(*m_analysis) ? ColourRole::Warning : ColourRole::Error;
         lines << QStringLiteral("<span style=\"color:%1\">%2</span>")
-                     .arg(colour(ColourRole::Error).name(), tr("The study has problems and cannot be trained as it is."));
-        if (error != m_analysis->problems.end())
-            lines << problemHtml(*error, colour(ColourRole::Error));
+                     .arg(colour(role).name(),
+                         role == ColourRole::Warning ? tr("The study cannot be trained as it is.")
+                                                     : tr("The study has problems and cannot be trained as it is."));
+        if (why != nullptr)
+            lines << problemHtml(*why, colour(role));
     }
     m_messages->setText(lines.join(QStringLiteral("<br>")));
     m_messages->setVisible(!lines.isEmpty());

@@ -172,9 +172,10 @@ void Headline::showSimulation(const sim::Simulation& simulation)
     m_compute.note->setText(
         tr("%1 of the step, MFU %2").arg(percent(simulation.computeSeconds / simulation.stepSeconds), percent(simulation.mfu)));
     m_waiting.value->setText(seconds(simulation.exposedSeconds));
-    m_waiting.note->setText(
-        tr("%1 of the step; %2 in all")
-            .arg(percent(simulation.exposedSeconds / simulation.stepSeconds), seconds(simulation.collectiveSeconds)));
+    const QString waits = percent(simulation.exposedSeconds / simulation.stepSeconds);
+    m_waiting.note->setText(simulation.bubbleSeconds > 0.0
+            ? tr("%1 of the step; bubble %2").arg(waits, seconds(simulation.bubbleSeconds))
+            : tr("%1 of the step; %2 in all").arg(waits, seconds(simulation.collectiveSeconds)));
     m_memory.value->setText(bytes(simulation.peakBytes));
     m_memory.note->setText(
         simulation.fits ? tr("fits: %1 usable").arg(bytes(usable)) : tr("does not fit: only %1 usable").arg(bytes(usable)));

@@ -4,6 +4,7 @@
 #include "tests/json_schema.h"
 
 #include <QProcess>
+#include <QtTest>
 
 /// The command line as a user runs it.
 namespace meshwright::tests {
@@ -14,15 +15,48 @@ struct Outcome {
     QByteArray err;
 };
 
-inline Outcome runProgram(const QString& program, const QStringList& arguments, const QByteArray& input = {})
+/// The environment of the tests without what changes the program's words.
+inline QProcessEnvironment plainEnvironment()
+{
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE", "COLORTERM", "MESHWRIGHT_RESOURCES"})
+        environment.remove(name);
+    return environment;
+}
+
+inline Outcome runProgram(const QString& program, const QStringList& arguments, const QByteArray& input = {},
+    const QProcessEnvironment& environment = plainEnvironment())
 {
     QProcess process;
+    process.setProcessEnvironment(environment);
     process.start(program, arguments);
     process.write(input);
     process.closeWriteChannel();
     if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
         return {};
     return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+}
+
+/// The columns of a table of exit codes: what is typed, the code, and words of what is said.
+inline void addExitCodeColumns()
+{
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said");
+}
+
+/// Judges an outcome by the row of a table with columns `code` and `said`; `words` is where it says it.
+inline void checkExitCode(const Outcome& outcome, const QByteArray& words)
+{
+    QFETCH(int, code);
+    QFETCH(QString, said);
+    QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.out + outcome.err);
+    QVERIFY2(words.contains(said.toUtf8()), words);
+}
+
+inline void checkExitCode(const Outcome& outcome)
+{
+    checkExitCode(outcome, outcome.err);
 }
 
 inline QString example(const QString& name)

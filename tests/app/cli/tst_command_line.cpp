@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/json_schema.h"
+#include "tests/app/cli/program_process.h"
 
 #include <QElapsedTimer>
-#include <QProcess>
 #include <QTemporaryDir>
 #include <QXmlStreamReader>
 #include <QtTest>
@@ -31,6 +30,9 @@ private Q_SLOTS:
     void checkFixesStandardInput();
     void checkFixKeepsWhatItCannotWrite();
     void unwritableOutput();
+    void unwritableFileBeforeTheWork();
+    void fileOnStandardOutputStandsAlone();
+    void programsWithoutFunctions();
     void explain();
     void explainMessages();
     void explainUnknown();
@@ -38,37 +40,21 @@ private Q_SLOTS:
     void checkLints();
     void lists();
     void helpBeginsWithExamples();
+    void bashCompletes();
     void startsWithoutTheDesktop();
 };
 
 namespace {
 
-struct Outcome {
-    int code = -1;
-    QByteArray out;
-    QByteArray err;
-};
+using tests::example;
+using tests::Outcome;
 
 Outcome run(const QStringList& arguments, const QByteArray& input = {}, const QStringList& environment = {})
 {
-    QProcess process;
-    QProcessEnvironment variables = QProcessEnvironment::systemEnvironment();
-    for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE", "COLORTERM", "MESHWRIGHT_RESOURCES"})
-        variables.remove(name);
+    QProcessEnvironment variables = tests::plainEnvironment();
     for (const QString& variable : environment)
         variables.insert(variable.section('=', 0, 0), variable.section('=', 1));
-    process.setProcessEnvironment(variables);
-    process.start(MESHWRIGHT_PROGRAM, arguments);
-    process.write(input);
-    process.closeWriteChannel();
-    if (!process.waitForFinished(30'000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
-}
-
-QString example(const char* name)
-{
-    return QString(MESHWRIGHT_SOURCE_DIR) + "/resources/examples/" + name;
+    return tests::runProgram(MESHWRIGHT_PROGRAM, arguments, input, variables);
 }
 
 const QStringList kShow = {"show", "--mesh", "data=4,model=2", "--shape", "128x512"};
@@ -82,9 +68,7 @@ QStringList show(const QStringList& more)
 
 void TestCommandLine::exitCodes_data()
 {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("code");
-    QTest::addColumn<QString>("said"); // on standard error
+    tests::addExitCodeColumns();
 
     QTest::newRow("version") << QStringList{"--version"} << 0 << "";
     QTest::newRow("a layout") << show({"--spec", "P('data')"}) << 0 << "";
@@ -94,6 +78,26 @@ void TestCommandLine::exitCodes_data()
 
     QTest::newRow("no verb") << QStringList{} << 2 << "MW1904";
     QTest::newRow("unknown verb") << QStringList{"chekc", "x"} << 2 << "did you mean \"check\"?";
+    QTest::newRow("help for no verb") << QStringList{"help", "shwo"} << 2 << "did you mean \"show\"?";
+    QTest::newRow("no whole number") << QStringList{"mesh", "--hw", "h100", "--hosts", "abc", "--mesh",
+        "a=8"} << 2 << "--hosts: \"abc\" is no whole number of 1 or more\n  fix: see the examples of `meshwright mesh --help`";
+    QTest::newRow("no hosts") << QStringList{"mesh", "--hw", "h100", "--hosts", "0", "--mesh", "a=8"} << 2
+                              << "\"0\" is no whole number";
+    QTest::newRow("too few devices") << QStringList{"calibrate", "--devices", "1"} << 2 << "no whole number from 2 to 1024";
+    QTest::newRow("no amount of memory") << QStringList{"run", example("mlp.mlir"), "--device-memory", "100XB"} << 2
+                                         << "\"100XB\" is no amount of memory; write 512MiB";
+    QTest::newRow("permits") << QStringList{"run", example("mlp.mlir"), "--permits", "-1"} << 2
+                             << "no whole number from 1 to 1024";
+    QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2 << "no whole number";
+    QTest::newRow("stall") << QStringList{"run", example("mlp.mlir"), "--stall-timeout", "nan"} << 2 << "no number of seconds";
+    QTest::newRow("every without checkpoints")
+        << QStringList{"train", example("fsdp.yaml"), "--every", "5"} << 2 << "MW1912: --every says nothing without --checkpoint";
+    QTest::newRow("profile without a prediction") << QStringList{"train", example("fsdp.yaml"), "--profile", "host.json"} << 2
+                                                  << "MW1912: --profile says nothing without --predict";
+    QTest::newRow("two files on standard output")
+        << QStringList{"train", example("fsdp.yaml"), "--trace", "-", "-o", "-"} << 2 << "cannot both go to standard output";
+    QTest::newRow("a study for a program") << QStringList{"propagate", example("fsdp.yaml")} << 3 << "MW1320: this is a study";
+    QTest::newRow("a program for a study") << QStringList{"simulate", example("mlp.mlir")} << 3 << "MW1402: this is a program";
     QTest::newRow("unknown flag") << QStringList{"show", "--mehs", "a=4", "--shape", "8", "--spec", "P()"} << 2
                                   << "did you mean \"--mesh\"?";
     QTest::newRow("unknown flag with a value") << show({"--spec", "P()", "--sacle=2"}) << 2 << "did you mean \"--scale\"?";
@@ -144,10 +148,9 @@ void TestCommandLine::exitCodes()
     QFETCH(QString, said);
 
     const Outcome outcome = run(arguments);
-    QVERIFY2(outcome.code == code, outcome.err.constData());
+    tests::checkExitCode(outcome);
     if (said.isEmpty())
         QCOMPARE(outcome.err, QByteArray());
-    QVERIFY2(QString::fromUtf8(outcome.err).contains(said), outcome.err.constData());
     if (code != 0 && arguments.value(0) != "check")
         QCOMPARE(outcome.out, QByteArray());
 }
@@ -434,6 +437,39 @@ void TestCommandLine::unwritableOutput()
     QVERIFY(full.readAllStandardError().contains("MW1005"));
 }
 
+/// What could not be written in the end is said before anything is done.
+void TestCommandLine::unwritableFileBeforeTheWork()
+{
+    const QStringList train = {"train", example("fsdp.yaml")};
+    for (const QStringList& more : {QStringList{"-o", "/no/such/folder/r.json"}, QStringList{"--trace", "/no/such/folder/t.json"},
+             QStringList{"--metrics", "/"}, QStringList{"--checkpoint", example("fsdp.yaml")}}) {
+        const Outcome outcome = run(train + more);
+        QCOMPARE(outcome.code, 3);
+        QVERIFY2(outcome.err.contains("MW1005"), outcome.err);
+        QVERIFY2(!outcome.err.contains("step 1/"), outcome.err);
+    }
+    QCOMPARE(run({"tour", "--report", "/no/such/folder/r.html"}).code, 3);
+}
+
+void TestCommandLine::fileOnStandardOutputStandsAlone()
+{
+    const Outcome traced = run({"simulate", example("fsdp.yaml"), "--trace", "-"});
+    QCOMPARE(traced.code, 0);
+    QVERIFY(!QJsonDocument::fromJson(traced.out).isNull());
+    QVERIFY2(traced.err.contains("bound by"), traced.err);
+    QCOMPARE(run({"simulate", example("fsdp.yaml"), "--trace", "-", "-q"}).err, QByteArray());
+}
+
+void TestCommandLine::programsWithoutFunctions()
+{
+    for (const char* verb : {"check", "run", "propagate", "partition"}) {
+        const Outcome outcome = run({verb, "-"}, "module {\n}\n");
+        QCOMPARE(outcome.code, 3);
+        QVERIFY2(outcome.err.contains("MW1732: the program has no function"), outcome.err);
+        QVERIFY2(outcome.err.contains("standard input"), outcome.err);
+    }
+}
+
 void TestCommandLine::explain()
 {
     const Outcome text = run({"explain", "mw1104"});
@@ -552,6 +588,26 @@ void TestCommandLine::helpBeginsWithExamples()
 }
 
 /// A terminal needs no desktop.
+/// What the shell offers comes from the program's own help.
+void TestCommandLine::bashCompletes()
+{
+    const auto offered = [](const QStringList& words) {
+        const QString script
+            = QString("source '%1/resources/completions/meshwright.bash'; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); "
+                      "_meshwright; echo \"${COMPREPLY[*]}\"")
+                  .arg(MESHWRIGHT_SOURCE_DIR);
+        const Outcome outcome = tests::runProgram("bash", QStringList{"-c", script, "bash", MESHWRIGHT_PROGRAM} + words);
+        return QString::fromUtf8(outcome.out).trimmed().split(' ');
+    };
+    QCOMPARE(offered({"simu"}), QStringList("simulate"));
+    QVERIFY(offered({""}).contains("doctor"));
+    QCOMPARE(offered({"simulate", "--fid"}), QStringList("--fidelity"));
+    QCOMPARE(offered({"simulate", "--format", ""}), (QStringList{"text", "json", "csv"}));
+    QCOMPARE(offered({"help", "sho"}), QStringList("show"));
+    QVERIFY(offered({"list", ""}).contains("examples"));
+    QCOMPARE(offered({"check", "stu"}), QStringList(QString())); // files are the shell's own
+}
+
 void TestCommandLine::startsWithoutTheDesktop()
 {
     QProcess maps;

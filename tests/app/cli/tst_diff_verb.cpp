@@ -60,9 +60,7 @@ QString TestDiffVerb::written(const QString& name, const QByteArray& content) co
 
 void TestDiffVerb::exitCodes_data()
 {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("code");
-    QTest::addColumn<QString>("said");
+    meshwright::tests::addExitCodeColumns();
     const QString digits = example("digits.yaml");
     QTest::newRow("the same") << QStringList{digits, digits} << 0 << "no difference";
     QTest::newRow("the same passes all") << QStringList{digits, digits, "--fail-on",
@@ -93,11 +91,8 @@ void TestDiffVerb::exitCodes_data()
 void TestDiffVerb::exitCodes()
 {
     QFETCH(QStringList, arguments);
-    QFETCH(int, code);
-    QFETCH(QString, said);
     const Outcome outcome = run(QStringList{"diff"} + arguments);
-    QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.out + outcome.err);
-    QVERIFY2((outcome.out + outcome.err).contains(said.toUtf8()), outcome.out + outcome.err);
+    meshwright::tests::checkExitCode(outcome, outcome.out + outcome.err);
 }
 
 void TestDiffVerb::budget()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/json_schema.h"
+#include "tests/app/cli/program_process.h"
 
-#include <QProcess>
 #include <QTemporaryDir>
 #include <QXmlStreamReader>
 #include <QtTest>
@@ -10,20 +9,11 @@ using namespace meshwright;
 
 namespace {
 
-struct Outcome {
-    int code = -1;
-    QByteArray out;
-    QByteArray err;
-};
+using tests::Outcome;
 
 Outcome run(const QString& arguments)
 {
-    QProcess process;
-    process.start(MESHWRIGHT_PROGRAM, QProcess::splitCommand(arguments));
-    process.closeWriteChannel();
-    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
+    return tests::runProgram(MESHWRIGHT_PROGRAM, QProcess::splitCommand(arguments));
 }
 
 } // namespace
@@ -63,6 +53,15 @@ void TestMeshVerb::exitCodes_data()
     QTest::newRow("not an order") << "mesh --hw v3 --topology 2x2 --mesh a=8 --order best" << 2 << "MW1903";
     QTest::newRow("flag") << "mesh --hw v3 --topolgy 2x2 --mesh a=8" << 2 << "did you mean \"--topology\"?";
     QTest::newRow("topology missing") << "mesh --hw v3 --mesh a=8" << 3 << "MW1703";
+    QTest::newRow("a slice by its chips") << "mesh --hw v5e-16 --mesh data=4,model=4" << 0 << "";
+    QTest::newRow("GPUs by their number") << "mesh --hw h100x64 --mesh data=8,model=8" << 0 << "";
+    QTest::newRow("part of a host") << "mesh --hw h100x4 --mesh a=4" << 0 << "";
+    QTest::newRow("no whole hosts") << "mesh --hw h100x12 --mesh a=12" << 3 << "fill no whole number of hosts of 8";
+    QTest::newRow("cores") << "mesh --hw v4-16 --mesh a=8" << 0 << "";
+    QTest::newRow("no such slice") << "mesh --hw v5e-251 --mesh a=251" << 3
+                                   << "no slice of TPU v5e has 251 chips\n  fix: the next larger one has 256";
+    QTest::newRow("chips twice") << "mesh --hw v5e-16 --topology 4x4 --mesh a=16" << 3 << "MW1914";
+    QTest::newRow("misspelt with chips") << "mesh --hw v5z-16 --mesh a=16" << 3 << "did you mean \"v5e-16\"?";
     QTest::newRow("unknown chip") << "mesh --hw v33 --topology 2x2 --mesh a=8" << 3 << "MW1701";
     QTest::newRow("no axis of size 0") << "mesh --hw v3 --topology 2x2 --mesh a=0" << 3 << "MW1112";
     QTest::newRow("topology of a GPU") << "mesh --hw h100 --topology 2x2 --mesh a=8" << 3 << "MW1706";
@@ -75,12 +74,7 @@ void TestMeshVerb::exitCodes_data()
 void TestMeshVerb::exitCodes()
 {
     QFETCH(QString, arguments);
-    QFETCH(int, code);
-    QFETCH(QString, said);
-    const Outcome outcome = run(arguments);
-    QVERIFY2(
-        outcome.code == code, qPrintable(QString("%1: %2%3").arg(outcome.code).arg(QString(outcome.out), QString(outcome.err))));
-    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err.constData());
+    tests::checkExitCode(run(arguments));
 }
 
 void TestMeshVerb::text()

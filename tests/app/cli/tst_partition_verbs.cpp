@@ -85,9 +85,7 @@ private Q_SLOTS:
 
 void TestPartitionVerbs::exitCodes_data()
 {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("code");
-    QTest::addColumn<QString>("said");
+    tests::addExitCodeColumns();
     const auto reshard = [](const QStringList& more, const QString& from = "P('x')", const QString& to = "P(None, 'x')") {
         return QStringList{"reshard", "--from", from, "--to", to} + more;
     };
@@ -114,6 +112,12 @@ void TestPartitionVerbs::exitCodes_data()
     QTest::newRow("topology without a chip") << reshard(usual + QStringList{"--topology", "4x2"}) << 2 << "--hw is missing";
     QTest::newRow("wrong topology") << reshard(usual + QStringList{"--hw", "v5e", "--topology", "4by2"}) << 2 << "MW1910";
     QTest::newRow("no topology") << reshard(usual + QStringList{"--hw", "v5e"}) << 3 << "MW1703";
+    QTest::newRow("types say the shape") << QStringList{"reshard", "--mesh", "x=4,y=2", "--from", "bf16[8@x,8]", "--to",
+        "bf16[8,8@x]"} << 0 << "";
+    QTest::newRow("two arrays") << QStringList{"reshard", "--mesh", "x=4,y=2", "--from", "f32[8@x,8]", "--to", "f32[8,16@x]"} << 2
+                                << "MW1915";
+    QTest::newRow("no such checkpoint") << QStringList{"reshard", "--from", "/nowhere", "--to", "study.yaml", "--dry-run"} << 3
+                                        << "MW1001";
     QTest::newRow("unknown chip") << reshard(usual + QStringList{"--hw", "v55", "--topology", "4x2"}) << 3 << "MW1701";
     QTest::newRow("slice too small") << reshard(usual + QStringList{"--hw", "v5e", "--topology", "2x2"}) << 4 << "MW1720";
 
@@ -145,8 +149,7 @@ void TestPartitionVerbs::exitCodes()
     if (said == "MW1222")
         words[1] = "-";
     const Outcome outcome = run(words, said == "MW1222" ? noMesh : kProduct);
-    QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.err);
-    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    tests::checkExitCode(outcome);
     QCOMPARE(outcome.out.isEmpty(), code != 0);
     if (code != 0) {
         const Outcome json = run(words + QStringList{"--format", "json"}, said == "MW1222" ? noMesh : kProduct);

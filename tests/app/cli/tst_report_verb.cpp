@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/json_schema.h"
+#include "tests/app/cli/program_process.h"
 
-#include <QProcess>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -9,28 +8,13 @@ using namespace meshwright;
 
 namespace {
 
-struct Outcome {
-    int code = -1;
-    QByteArray out;
-    QByteArray err;
-};
+using tests::example;
+using tests::Outcome;
 
 Outcome run(const QStringList& arguments, const QByteArray& input = {}, const QString& program = MESHWRIGHT_PROGRAM,
-    const QProcessEnvironment& environment = QProcessEnvironment::systemEnvironment())
+    const QProcessEnvironment& environment = tests::plainEnvironment())
 {
-    QProcess process;
-    process.setProcessEnvironment(environment);
-    process.start(program, arguments);
-    process.write(input);
-    process.closeWriteChannel();
-    if (!process.waitForFinished(60'000) || process.exitStatus() != QProcess::NormalExit)
-        return {};
-    return {process.exitCode(), process.readAllStandardOutput(), process.readAllStandardError()};
-}
-
-QString example(const QString& name)
-{
-    return QString(MESHWRIGHT_SOURCE_DIR) + "/resources/examples/" + name;
+    return tests::runProgram(program, arguments, input, environment);
 }
 
 QByteArray contentOf(const QString& path)
@@ -64,9 +48,7 @@ private Q_SLOTS:
 
 void TestReportVerb::exitCodes_data()
 {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("code");
-    QTest::addColumn<QString>("said");
+    tests::addExitCodeColumns();
     QTest::addColumn<bool>("written"); // whether there is a report all the same
 
     QTest::newRow("fits") << QStringList{example("wide_mlp.yaml")} << 0 << "" << true;
@@ -77,6 +59,7 @@ void TestReportVerb::exitCodes_data()
     QTest::newRow("a warning") << QStringList{example("wide_mlp.yaml"), "--set", "sharding.match=[{path: \"nothing.*\", spec: []}]"} << 0 << "MW1431" << true;
     QTest::newRow("missing file") << QStringList{"nowhere.yaml"} << 3 << "MW1001" << false;
     QTest::newRow("wrong study") << QStringList{example("digits.yaml"), "--set", "sharding.x=P('dat')"} << 3 << "MW1102" << false;
+    QTest::newRow("a step by formulas") << QStringList{example("llama3_405b_h100.yaml")} << 0 << "step 7." << true;
     QTest::newRow("no such chip") << QStringList{example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3 << "MW1701" << false;
     QTest::newRow("no study") << QStringList{} << 2 << "MW1904" << false;
     QTest::newRow("two ways of training") << QStringList{example("digits.yaml"), "--train", "--result", "r.json"} << 2 << "MW1903" << false;
@@ -92,15 +75,12 @@ void TestReportVerb::exitCodes_data()
 void TestReportVerb::exitCodes()
 {
     QFETCH(QStringList, arguments);
-    QFETCH(int, code);
-    QFETCH(QString, said);
     QFETCH(bool, written);
     QTemporaryDir folder;
     const QString file = folder.filePath("report.html");
     const QByteArray program = "meshwright: 1\nname: p\nmodel: {program: " + example("mlp.mlir").toUtf8() + "}\nmesh: {data: 4, model: 2}\n";
     const Outcome outcome = run(QStringList{"report"} + arguments + QStringList{"-o", file}, program);
-    QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.err);
-    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    tests::checkExitCode(outcome);
     QCOMPARE(contentOf(file).endsWith("</html>\n"), written);
     QVERIFY(outcome.out.isEmpty());
 }

@@ -132,9 +132,7 @@ void TestRunVerb::examples()
 
 void TestRunVerb::exitCodes_data()
 {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("code");
-    QTest::addColumn<QString>("said");
+    tests::addExitCodeColumns();
 
     const QString x = write("x.npy", ramp({512, 256}, 0.1, 0.0));
     const QString w = write("w.npy", ramp({256, 1024}, 0.2, 0.0));
@@ -168,11 +166,8 @@ void TestRunVerb::exitCodes_data()
 void TestRunVerb::exitCodes()
 {
     QFETCH(QStringList, arguments);
-    QFETCH(int, code);
-    QFETCH(QString, said);
     const Outcome outcome = run(arguments);
-    QVERIFY2(outcome.code == code, QByteArray::number(outcome.code) + outcome.err);
-    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    tests::checkExitCode(outcome);
 }
 
 /// The product of what was given, and its gradients, as files.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
 
+#include <QDir>
 #include <QJsonArray>
 #include <QTemporaryDir>
 #include <QtTest>
@@ -145,7 +146,8 @@ void TestSearchVerb::faults_data()
                                 << QByteArray("MW1903");
     QTest::newRow("slice too large") << model + QStringList{"--hw", "v5e-1024", "--tokens", "1M"} << 3 << QByteArray("MW1747");
     QTest::newRow("offloaded plan as a study") << model
-            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=save_qkv_proj", "-o", "/dev/null/plan.yaml"}
+            + QStringList{"--hw", "v5e-64", "--tokens", "1M", "--fix", "recompute=save_qkv_proj", "-o",
+                QDir::tempPath() + "/a plan that is not written.yaml"}
                                                << 3 << QByteArray("MW1754");
     QTest::newRow("impossible mesh") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--fix", "tensor=7"} << 4
                                      << QByteArray();

@@ -19,6 +19,7 @@ private Q_SLOTS:
     void exitCodes();
     void formats_data();
     void formats();
+    void dryRunAsJson();
     void sameForAnyJobs();
     void agreesWithSimulate();
     void killsLoseNothing();
@@ -52,9 +53,7 @@ int kills()
 
 void TestSweepVerb::exitCodes_data()
 {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("code");
-    QTest::addColumn<QString>("said");
+    meshwright::tests::addExitCodeColumns();
     const QString digits = example("digits.yaml");
     QTest::newRow("good") << QStringList{digits, "--vary", "mesh=data*model=8"} << 0 << "4 points: 4 simulated, 0 known before";
     QTest::newRow("some refused") << QStringList{digits, "--vary", "batch=100,101"} << 0 << "";
@@ -80,11 +79,8 @@ void TestSweepVerb::exitCodes_data()
 void TestSweepVerb::exitCodes()
 {
     QFETCH(QStringList, arguments);
-    QFETCH(int, code);
-    QFETCH(QString, said);
     const Outcome outcome = run(QStringList{"sweep"} + arguments);
-    QVERIFY2(outcome.code == code, "exit code " + QByteArray::number(outcome.code) + "\n" + outcome.err);
-    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    meshwright::tests::checkExitCode(outcome);
 }
 
 void TestSweepVerb::formats_data()
@@ -131,6 +127,16 @@ void TestSweepVerb::formats()
     QVERIFY(written.open(QIODevice::ReadOnly));
     if (format != "html" && format != "md") // whose command names the file
         QCOMPARE(written.readAll(), outcome.out);
+}
+
+/// The points as scripts read them.
+void TestSweepVerb::dryRunAsJson()
+{
+    const QStringList arguments = {"sweep", example("digits.yaml"), "--vary", "mesh=data*model=8", "--dry-run"};
+    const Outcome json = run(arguments + QStringList{"--format", "json"});
+    QCOMPARE(json.code, 0);
+    QCOMPARE(errorsAgainst("points-1.json", json.out), QStringList());
+    QCOMPARE(run(arguments + QStringList{"--format", "jsonl"}).out.count('\n'), 4);
 }
 
 void TestSweepVerb::sameForAnyJobs()

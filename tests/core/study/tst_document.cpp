@@ -98,6 +98,7 @@ void TestDocument::refusals_data()
 
     QTest::newRow("not YAML") << QByteArray("a: 1\nb: [1") << "MW1402 2:6";
     QTest::newRow("a stray bracket") << QByteArray("a: 1\nb: }") << "MW1402 2:4";
+    QTest::newRow("a program") << QByteArray("// what it does\nmodule @jit_f {\n}\n") << "MW1402 1:1";
     QTest::newRow("NUL") << QByteArray("a: \0b", 5) << "MW1403 1:4";
     QTest::newRow("control character") << QByteArray("a: 1\nb: \x04") << "MW1403 2:4";
     QTest::newRow("not UTF-8") << QByteArray("a: \xff") << "MW1403 1:4";

@@ -16,6 +16,9 @@ private Q_SLOTS:
     void init();
     void roundTrip();
     void replacesAsAWhole();
+    void followsLinks();
+    void devicesStayDevices();
+    void writableIsAskedBefore();
     void missing();
     void directory();
     void unreadable();
@@ -57,6 +60,48 @@ void TestFile::replacesAsAWhole()
     QVERIFY(writeFileAtomically(path("x"), "short"));
     QCOMPARE(valueOf(readFile(path("x"))), std::string("short"));
     QCOMPARE(entries(), std::size_t{1}); // nothing temporary stays behind
+}
+
+/// A link keeps pointing where it does.
+void TestFile::followsLinks()
+{
+    QVERIFY(writeFileAtomically(path("target"), "before"));
+    fs::create_symlink(path("target"), path("link"));
+    QVERIFY(writeFileAtomically(path("link"), "after"));
+    QVERIFY(fs::is_symlink(path("link")));
+    QCOMPARE(valueOf(readFile(path("target"))), std::string("after"));
+    QCOMPARE(entries(), std::size_t{2});
+}
+
+/// What is no file is written to, never replaced by a file (as root that would take /dev/null away).
+void TestFile::devicesStayDevices()
+{
+    fs::create_symlink("/dev/null", path("null"));
+    QVERIFY(writeFileAtomically(path("null"), "gone"));
+    QVERIFY(fs::is_character_file(path("null")));
+    QVERIFY(checkWritable(path("null")));
+    fs::create_symlink("/dev/full", path("full"));
+    const auto written = writeFileAtomically(path("full"), "x");
+    QVERIFY(!written);
+    QCOMPARE(written.error().front().id, std::string("MW1005"));
+    QVERIFY(fs::is_character_file("/dev/full"));
+}
+
+void TestFile::writableIsAskedBefore()
+{
+    QVERIFY(checkWritable(""));
+    QVERIFY(checkWritable("-"));
+    QVERIFY(checkWritable(path("new")));
+    QVERIFY(checkFolderWritable(path("a") / "b"));
+    QVERIFY(checkFolderWritable(path("")));
+    QCOMPARE(entries(), std::size_t{0}); // asking changes nothing
+    QVERIFY(!checkWritable(path("")));
+    QVERIFY(!checkWritable(path("nowhere") / "x"));
+    QVERIFY(writeFileAtomically(path("file"), "x"));
+    QVERIFY(checkWritable(path("file")));
+    QVERIFY(!checkFolderWritable(path("file")));
+    QVERIFY(!checkFolderWritable(path("file") / "below"));
+    QCOMPARE(valueOf(readFile(path("file"))), std::string("x"));
 }
 
 void TestFile::missing()

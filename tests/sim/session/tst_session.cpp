@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "sim/session/analysis_state.h"
 #include "sim/session/session.h"
 
 #include <QtTest>
@@ -18,6 +19,7 @@ private Q_SLOTS:
     void goesAsFarAsTheStudyAllows();
     void lintsAreProblems();
     void arraysHaveSpecsAndReasons();
+    void formulasPredictWhatIsNotBuilt();
     void remembersByContent();
     void forgetsTheOldest();
     void stops();
@@ -103,6 +105,28 @@ void TestSession::lintsAreProblems()
     const auto transformer = m_session.analyse(example("transformer_digits.yaml", {"mesh.idle=2"}));
     QVERIFY(std::any_of(transformer->problems.begin(), transformer->problems.end(),
         [](const Problem& problem) { return problem.id == "MW1270" && problem.place.path == "mesh.idle"; }));
+}
+
+/// A transformer in pipeline stages has a step time, a place on the machine and memory, and says why there is no more.
+void TestSession::formulasPredictWhatIsNotBuilt()
+{
+    const auto analysis = m_session.analyse(example("llama3_405b_h100.yaml"));
+    QVERIFY(analysis != nullptr && analysis->simulated != nullptr && analysis->placement != nullptr);
+    QVERIFY(sim::isByFormulas(*analysis) && analysis->built == nullptr && analysis->arrays.empty());
+    QVERIFY(!hasErrors(analysis->problems));
+    QVERIFY(sim::whyNotBuilt(*analysis) != nullptr);
+    QCOMPARE(sim::whyNotBuilt(*analysis)->id, std::string("MW1465"));
+    const sim::Simulation& s = analysis->simulated->simulation;
+    QVERIFY(std::abs(s.stepSeconds - s.computeSeconds - s.exposedSeconds - s.bubbleSeconds) < 1e-9 * s.stepSeconds);
+    std::int64_t live = 0;
+    for (const sim::LiveValue& value : analysis->simulated->liveAtPeak)
+        live += value.bytes;
+    QVERIFY(std::abs(live - s.peakBytes) <= 8); // each part is rounded
+    QCOMPARE(s.memory.size(), std::size_t{2});
+    // With an error that is said, not the note.
+    const auto wrong = m_session.analyse(example("llama3_405b_h100.yaml", {"mesh.tensor=16"}));
+    QVERIFY(!sim::isByFormulas(*wrong) && sim::whyNotBuilt(*wrong) != nullptr && sim::whyNotBuilt(*wrong)->id != "MW1465");
+    QVERIFY(sim::whyNotBuilt(*m_session.analyse(example("notebook_mlp.yaml"))) == nullptr);
 }
 
 void TestSession::arraysHaveSpecsAndReasons()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/analysis_state.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/collectives/collectives_view.h"
 #include "ui/window/headline.h"
@@ -25,6 +26,7 @@ private Q_SLOTS:
     void savesAndRemembers();
     void opensWhatIsDropped();
     void problemsKeepTheLastState();
+    void formulasFillTheHeadline();
     void everyViewHasACommandAndAPicture();
     void everyViewHasANameAndCanBeReached();
     void themesSwitchAtRunTime();
@@ -175,6 +177,33 @@ void TestMainWindow::problemsKeepTheLastState()
         QTRY_VERIFY2(fixture.isShown(), bad);
         QVERIFY2(fixture.analysis()->simulated != nullptr, bad);
     }
+}
+
+/// A transformer in pipeline stages: its prediction is shown, every view says what it has, and an edit goes from one prediction to the next.
+void TestMainWindow::formulasFillTheHeadline()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    fixture.window.openExample(fixture.example("llama3_405b_h100.yaml"));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(sim::isByFormulas(*fixture.analysis()));
+    const auto says = [&](const QString& words) {
+        const auto labels = fixture.window.findChildren<QLabel*>();
+        return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().contains(words); });
+    };
+    QTRY_VERIFY(says("bound by compute"));
+    QVERIFY(says("bubble"));
+    QVERIFY(says("1 warning"));
+    QVERIFY(says("Formulas predict this step: there is no list of its collectives."));
+    QVERIFY(says("Formulas predict this step: no arrays are laid out."));
+    for (const ui::ViewDock* dock : fixture.window.workbench().docks()) {
+        (void)dock->view()->grab();
+        QVERIFY(dock->view()->picture().width > 0.0);
+        QVERIFY(dock->view()->command().startsWith("meshwright "));
+    }
+    fixture.window.document().change({"batch=4096"}, "Edit");
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(sim::isByFormulas(*fixture.analysis()));
 }
 
 void TestMainWindow::everyViewHasACommandAndAPicture()

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/quantity.h"
+
+#include <QtTest>
+
+using namespace meshwright;
+
+class TestQuantity : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void counts_data();
+    void counts();
+    void bytes_data();
+    void bytes();
+};
+
+namespace {
+
+constexpr qint64 kNone = -1;
+
+void addColumns()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<qint64>("value");
+}
+
+} // namespace
+
+void TestQuantity::counts_data()
+{
+    addColumns();
+    QTest::newRow("plain") << "4096" << qint64{4096};
+    QTest::newRow("k") << "4k" << qint64{4096};
+    QTest::newRow("K") << "4K" << qint64{4096};
+    QTest::newRow("M") << "1M" << qint64{1048576};
+    QTest::newRow("G") << "2G" << qint64{2147483648};
+    QTest::newRow("a unit alone") << "k" << kNone;
+    QTest::newRow("milli") << "4m" << kNone;
+    QTest::newRow("a fraction") << "1.5k" << kNone;
+    QTest::newRow("too large") << "9007199254740992G" << kNone;
+    QTest::newRow("empty") << "" << kNone;
+    QTest::newRow("words") << "many" << kNone;
+}
+
+void TestQuantity::counts()
+{
+    QFETCH(QString, text);
+    QFETCH(qint64, value);
+    QCOMPARE(parseCount(text.toStdString()).value_or(kNone), value);
+}
+
+void TestQuantity::bytes_data()
+{
+    addColumns();
+    QTest::newRow("plain") << "512" << qint64{512};
+    QTest::newRow("B") << "512B" << qint64{512};
+    QTest::newRow("KiB") << "2KiB" << qint64{2048};
+    QTest::newRow("MiB") << "512MiB" << qint64{536870912};
+    QTest::newRow("GiB in lower case") << "1gib" << qint64{1073741824};
+    QTest::newRow("GB") << "2GB" << qint64{2000000000};
+    QTest::newRow("kB") << "3kB" << qint64{3000};
+    QTest::newRow("a letter") << "512M" << qint64{536870912};
+    QTest::newRow("no unit") << "100XB" << kNone;
+    QTest::newRow("no number") << "MiB" << kNone;
+    QTest::newRow("too large") << "99999999TiB" << kNone;
+}
+
+void TestQuantity::bytes()
+{
+    QFETCH(QString, text);
+    QFETCH(qint64, value);
+    QCOMPARE(parseBytes(text.toStdString()).value_or(kNone), value);
+}
+
+QTEST_APPLESS_MAIN(TestQuantity)
+#include "tst_quantity.moc"
