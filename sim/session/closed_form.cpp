@@ -97,6 +97,16 @@ AxisRoles rolesOf(const Study& study)
     return roles;
 }
 
+MemoryKind kindOfShare(const std::string& name)
+{
+    static const std::map<std::string, MemoryKind> kKinds
+        = {{"weights", MemoryKind::Parameter}, {"gradients", MemoryKind::Gradient}, {"optimizer", MemoryKind::OptimizerState},
+            {"activations", MemoryKind::Activation}, {"logits", MemoryKind::Activation},
+            {"gathered weights", MemoryKind::Collective}, {"collective buffers", MemoryKind::Collective}};
+    const auto found = kKinds.find(name);
+    return found == kKinds.end() ? MemoryKind::Temporary : found->second;
+}
+
 /// The chunks of a stage with which an interleaved step is quickest, of those that cut the layers evenly or leave two short ones at the ends: for
 /// studies that do not say how many.
 StepEstimate quickestChunks(StepModel& model, TrainingPlan& plan)
@@ -256,11 +266,21 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
                      "are formulas, and no timeline is made",
         fmt::format("{:.0f} microbatches of {:.0f} sequences, {} stages of {} chunks, ZeRO stage {}", plan->microbatches(),
             plan->work.microbatch, plan->layout.pp, plan->layout.virtualStages, plan->layout.zeroStage)};
+    if (study.faults != FaultsChoice{} || study.network != NetworkChoice{})
+        s.assumptions.push_back(
+            "the closed form knows no faults and no choices of the study's network: every link and device is whole");
+    MemoryPoint peak;
+    peak.bytesByKind.assign(static_cast<std::size_t>(MemoryKind::Temporary) + 1, 0);
+    peak.total = s.peakBytes;
     for (const NamedShare& share : memoryShares(step.memory)) {
-        if (share.amount > 0.0 && share.name != "reserve")
-            result.liveAtPeak.push_back(
-                {share.name, MemoryKind::Temporary, static_cast<std::int64_t>(std::llround(share.amount))});
+        const auto bytes = static_cast<std::int64_t>(std::llround(share.amount));
+        if (bytes <= 0 || share.name == "reserve")
+            continue;
+        result.liveAtPeak.push_back({share.name, kindOfShare(share.name), bytes});
+        peak.bytesByKind[static_cast<std::size_t>(kindOfShare(share.name))] += bytes;
     }
+    s.memory = {peak, peak}; // the peak, all through the step
+    s.memory.back().seconds = s.stepSeconds;
     std::stable_sort(result.liveAtPeak.begin(), result.liveAtPeak.end(),
         [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
     return result;

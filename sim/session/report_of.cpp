@@ -264,7 +264,7 @@ std::vector<ReportedArray> reportedArrays(const std::vector<ProgramArray>& array
 
 std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, const std::stop_token& stop)
 {
-    if (!analysis.simulated || most == 0)
+    if (!analysis.simulated || !analysis.built || most == 0)
         return {};
     return Trials(analysis, most, stop).run();
 }
@@ -282,13 +282,13 @@ Report reportOf(const Analysis& analysis, const ReportChoices& choices, const st
         inputs.study = &analysis.built->study;
         inputs.partitioned = &analysis.built->partitioned;
         inputs.mainFunction = analysis.built->mainFunction;
+        inputs.simulated = analysis.simulated.get();
     } else {
         inputs.study = analysis.study.get();
     }
     if (analysis.study)
         inputs.phases = std::max<std::size_t>(1, analysis.study->phases.size());
     inputs.scheduled = analysis.scheduled.get();
-    inputs.simulated = analysis.simulated.get();
     inputs.arrays = reportedArrays(analysis.arrays);
     inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
     inputs.training = choices.training;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/session.h"
 
+#include "sim/session/closed_form.h"
+
 #include <algorithm>
 #include <array>
 
@@ -83,6 +85,27 @@ void placeAndSimulate(Analysis& analysis)
 
 } // namespace
 
+namespace {
+
+/// The prediction of a study whose step is told by formulas; that it is only simulated is a warning then.
+void tellClosedForm(Analysis& analysis, const Catalogue& catalogue)
+{
+    const Study& study = *analysis.study;
+    if (Problems tooLarge = checkMeshFits(study, analysis.machine->deviceCount()); !tooLarge.empty()) {
+        append(analysis.problems, std::move(tooLarge));
+        return;
+    }
+    analysis.simulated = kept(closedFormStep(study, catalogue), analysis.problems);
+    if (!analysis.simulated)
+        return;
+    Problems only = buildPhase(study).error();
+    for (Problem& problem : only)
+        problem.severity = Severity::Warning;
+    append(analysis.problems, std::move(only));
+}
+
+} // namespace
+
 Session::Session(Catalogue catalogue)
     : m_catalogue(std::move(catalogue))
 {
@@ -127,6 +150,10 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
         return nullptr;
     if (hasErrors(missing))
         return analysis;
+    if (hasClosedForm(*study) && analysis->machine) {
+        tellClosedForm(*analysis, m_catalogue);
+        return analysis;
+    }
     analysis->built = kept(buildPhase(*study), analysis->problems);
     if (stop.stop_requested())
         return nullptr;
