@@ -2,6 +2,7 @@
 #include "sim/session/report_of.h"
 
 #include "core/study/arrays.h"
+#include "core/study/pipeline_choice.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -266,6 +267,8 @@ std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, co
 {
     if (!analysis.simulated || !analysis.built || most == 0)
         return {};
+    if (isPipelined(analysis.study->pipeline))
+        return {}; // its trials would leave the pipeline's axis behind
     return Trials(analysis, most, stop).run();
 }
 

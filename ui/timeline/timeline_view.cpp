@@ -51,7 +51,7 @@ bool standsForAll(const Timeline& timeline)
 std::string simulatedTitle(const sim::SimulatedStudy& study)
 {
     const std::int64_t devices = study.mesh.deviceCount();
-    const std::string whose = devices == 1         ? "the only device"
+    const std::string whose = devices == 1        ? "the only device"
         : standsForAll(study.simulation.timeline) ? fmt::format("each of {} devices", devices)
                                                   : fmt::format("devices that differ, of {}", devices);
     return fmt::format("simulated on {}: {}, {}", study.simulation.machine, whose, formatSeconds(study.simulation.stepSeconds));
@@ -283,8 +283,7 @@ void TimelineView::showModel()
 {
     std::vector<GroupSource> sources;
     if (m_simulatedPart)
-        sources.push_back(
-            {"simulated", m_simulatedTitle, m_simulatedPart, standsForAll(m_simulatedPart->timeline())});
+        sources.push_back({"simulated", m_simulatedTitle, m_simulatedPart, standsForAll(m_simulatedPart->timeline())});
     if (const Part& measured = m_showsWall ? m_wallPart : m_virtualPart)
         sources.push_back({"measured", measuredTitle(*measured), measured, false});
     m_canvas->setModel(std::make_shared<const TimelineModel>(std::move(sources)));
