@@ -2,6 +2,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/support/file.h"
+#include "core/support/text.h"
 #include "sim/report/results.h"
 #include "sim/report/trace.h"
 #include "sim/session/engine.h"
@@ -14,26 +15,30 @@ namespace meshwright::cli {
 
 namespace {
 
-Result<sim::NetworkOptions> networkOptions(const SimulateOptions& options)
+/// What the flags say of the network, over what the study says. Problems: MW1903, MW1740.
+Problems applyNetwork(const SimulateOptions& options, Study& study)
 {
-    sim::NetworkOptions network;
     Problems problems;
-    if (!options.fidelity.empty()) {
-        if (const auto fidelity = sim::findFidelity(options.fidelity))
-            network.fidelity = *fidelity;
-        else
-            problems.push_back({"MW1903", fmt::format("--fidelity: \"{}\" is not allowed here", options.fidelity),
-                "one of: closed, fluid, message"});
-    }
-    if (!options.algorithm.empty()) {
-        if (auto algorithms = sim::parseAlgorithms(options.algorithm))
-            network.algorithms = *std::move(algorithms);
-        else
-            append(problems, algorithms.error());
-    }
-    if (!problems.empty())
+    if (!options.fidelity.empty() && !sim::findFidelity(options.fidelity))
+        problems.push_back({"MW1903", fmt::format("--fidelity: \"{}\" is not allowed here", options.fidelity),
+            "one of: closed, fluid, message"});
+    else if (!options.fidelity.empty())
+        study.network.fidelity = options.fidelity;
+    if (options.algorithm.empty())
         return problems;
-    return network;
+    if (const auto algorithms = sim::parseAlgorithms(options.algorithm); !algorithms) {
+        append(problems, algorithms.error());
+        return problems;
+    }
+    study.network.algorithms.clear();
+    for (const std::string& part : split(options.algorithm, ',')) {
+        const std::size_t equals = part.find('=');
+        if (equals == std::string::npos)
+            study.network.algorithms.emplace_back("", part);
+        else
+            study.network.algorithms.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    }
+    return problems;
 }
 
 } // namespace
@@ -44,19 +49,20 @@ int runSimulate(const SimulateOptions& options, Output& output)
     if (!catalogue)
         return fail(catalogue.error(), output);
 
-    const auto network = networkOptions(options);
-    if (!network)
-        return fail(network.error(), output);
+    Study none;
+    if (Problems flags = applyNetwork(options, none); !flags.empty())
+        return fail(flags, output);
 
     std::vector<sim::SimulatedStudy> studies;
     Problems problems;
     for (const std::string& path : options.studies) {
-        const auto study = loadStudy(path, options.settings);
+        auto study = loadStudy(path, options.settings);
         if (!study) {
             append(problems, study.error());
             continue;
         }
-        auto simulated = sim::simulateStudy(*study, *catalogue, *network);
+        applyNetwork(options, *study);
+        auto simulated = sim::simulateStudy(*study, *catalogue);
         if (!simulated)
             append(problems, simulated.error());
         else

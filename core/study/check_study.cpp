@@ -47,6 +47,8 @@ public:
         checkOptimizer();
         checkTrain();
         checkPipeline();
+        checkFaults();
+        checkNetwork();
         checkSharding();
         return std::move(m_problems);
     }
@@ -101,6 +103,9 @@ private:
     void checkSchedule(const LearningRateSchedule& schedule, const std::string& path);
     void checkTrain();
     void checkPipeline();
+    void checkFaults();
+    void checkNetwork();
+    void checkWord(const std::string& word, const std::vector<std::string>& words, const std::string& path);
     void checkSharding();
     void checkNames(const std::vector<StudyArray>& arrays);
     void checkRuleUse(const std::vector<AssignedSpec>& assigned);
@@ -138,6 +143,56 @@ void Checker::checkHardware()
         checkSize(*hardware.hosts, 1, "the number of hosts", "hardware.hosts");
     if (hardware.chipsPerHost)
         checkSize(*hardware.chipsPerHost, 1, "the number of chips in a host", "hardware.per_host");
+}
+
+/// Which devices and axes there are is known where the hardware is.
+void Checker::checkFaults()
+{
+    for (std::size_t i = 0; i < m_study.faults.slow.size(); ++i) {
+        const FaultsChoice::Slow& slow = m_study.faults.slow[i];
+        const std::string path = fmt::format("faults.slow[{}]", i);
+        checkSize(slow.device, 0, "the device", path + ".device");
+        checkRange(slow.speed >= 1e-3 && slow.speed <= 1.0, slow.speed, "a number from 0.001 to 1", path + ".speed", 1.0);
+    }
+    for (std::size_t i = 0; i < m_study.faults.links.size(); ++i) {
+        const FaultsChoice::Link& link = m_study.faults.links[i];
+        const std::string path = fmt::format("faults.links[{}]", i);
+        checkSize(link.device, 0, "the device", path + ".device");
+        checkRange(link.share >= 0.0 && link.share <= 1.0, link.share, "a number from 0 to 1", path + ".share", 0.0);
+    }
+    if (!m_study.hardware && m_study.faults != FaultsChoice{})
+        report("MW1442", "faults have no effect: the study names no hardware",
+            "name it, such as hardware: {chip: v5e, topology: [4, 2]}", "faults", {}, Severity::Warning);
+}
+
+void Checker::checkWord(const std::string& word, const std::vector<std::string>& words, const std::string& path)
+{
+    if (std::find(words.begin(), words.end(), word) != words.end())
+        return;
+    Problem& problem = report("MW1423", fmt::format("unknown name \"{}\"", word), suggestion(word, words), path);
+    if (const auto near = nearestName(word, words))
+        problem.fixSettings = {path + "=" + *near};
+}
+
+void Checker::checkNetwork()
+{
+    const NetworkChoice& network = m_study.network;
+    if (!network.fidelity.empty())
+        checkWord(network.fidelity, fidelityWords(), "network.fidelity");
+    for (const auto& [kind, algorithm] : network.algorithms) {
+        const std::string path = kind.empty() ? "network.algorithms" : "network.algorithms." + kind;
+        if (!kind.empty() && std::find(collectiveWords().begin(), collectiveWords().end(), kind) == collectiveWords().end())
+            report("MW1423", fmt::format("unknown kind of collective \"{}\"", kind), suggestion(kind, collectiveWords()), path);
+        checkWord(algorithm, algorithmWords(), path);
+    }
+    if (network.oversubscription)
+        checkRange(*network.oversubscription >= 1.0 && *network.oversubscription <= 1e6, *network.oversubscription,
+            "a number from 1 to 1000000", "network.oversubscription", 1.0);
+    if (network.oversubscription && !network.perLeaf)
+        report("MW1421", "\"network.per_leaf\" is missing beside oversubscription",
+            "say how many hosts share a leaf switch: per_leaf: 4", "network.oversubscription");
+    if (network.perLeaf)
+        checkSize(*network.perLeaf, 1, "the number of hosts on a leaf switch", "network.per_leaf");
 }
 
 void Checker::checkMesh(const std::vector<MeshAxis>& axes, const std::vector<DeviceId>& order, const std::string& path)

@@ -56,6 +56,10 @@ void StudyReader::read(const DocNode& root)
         readPhases(*node);
     if (const DocNode* node = fields.take("pipeline"))
         readPipeline(*node);
+    if (const DocNode* node = fields.take("faults"))
+        readFaults(*node);
+    if (const DocNode* node = fields.take("network"))
+        readNetwork(*node);
     fields.close();
 }
 

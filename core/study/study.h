@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -132,9 +133,42 @@ struct PipelineChoice {
     std::int64_t microbatches = 1;
     PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
     std::int64_t chunks = 1; ///< of each stage; more than one only when interleaved
-    std::vector<std::int64_t> layers = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
+    std::vector<std::int64_t> layers
+        = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
 
     friend bool operator==(const PipelineChoice&, const PipelineChoice&) = default;
+};
+
+/// What is wrong with the machine that a study is simulated on: devices count as JAX does.
+struct FaultsChoice {
+    struct Slow {
+        std::int64_t device = 0;
+        double speed = 1.0; ///< of the others'; above 0, at most 1
+
+        friend bool operator==(const Slow&, const Slow&) = default;
+    };
+    struct Link {
+        std::int64_t device = 0;
+        std::string axis = {}; ///< of the machine: x, gpu, host
+        double share = 0.0; ///< of the bandwidth that is left, both ways; 0: failed
+
+        friend bool operator==(const Link&, const Link&) = default;
+    };
+    std::vector<Slow> slow = {};
+    std::vector<Link> links = {};
+
+    friend bool operator==(const FaultsChoice&, const FaultsChoice&) = default;
+};
+
+/// How collectives are simulated, and what a cluster's network is like where the catalogue takes it to be a full tree.
+struct NetworkChoice {
+    std::string fidelity = {}; ///< "closed", "fluid" or "message"; empty: fluid
+    std::vector<std::pair<std::string, std::string>> algorithms
+        = {}; ///< kind of collective ("all_reduce"; empty: every kind) and algorithm ("ring")
+    std::optional<double> oversubscription = {}; ///< of the leaf switches' up-links, >= 1
+    std::optional<std::int64_t> perLeaf = {}; ///< hosts on a leaf switch, >= 1
+
+    friend bool operator==(const NetworkChoice&, const NetworkChoice&) = default;
 };
 
 /// Where the parts of a study were written. No part of its value: all are equal.
@@ -165,6 +199,8 @@ struct Study {
     TrainChoice train = {};
     std::vector<StudyPhase> phases = {};
     PipelineChoice pipeline = {};
+    FaultsChoice faults = {};
+    NetworkChoice network = {};
     StudyPlaces places = {};
 
     const MlpModel* mlp() const { return std::get_if<MlpModel>(&model); }
@@ -234,6 +270,11 @@ Study phaseStudy(const Study& study, std::size_t index);
 
 /// The mesh. Problems: MW1110 to MW1115.
 Result<Mesh> meshOf(const Study& study);
+
+/// Words that `network` takes; what they mean is sim/network's business.
+const std::vector<std::string>& fidelityWords(); ///< "closed", "fluid", "message"
+const std::vector<std::string>& collectiveWords(); ///< "all_reduce" and so on
+const std::vector<std::string>& algorithmWords(); ///< "auto", "ring" and so on
 
 /// The words of the study file.
 const char* activationName(Activation activation); ///< "relu"

@@ -20,6 +20,7 @@ namespace meshwright {
 inline constexpr std::size_t kMostAxes = 64;
 inline constexpr std::size_t kMostLayers = 10'000;
 inline constexpr std::size_t kMostRules = 1'000;
+inline constexpr std::size_t kMostFaults = 100'000;
 
 /// True for a value that is absent or null.
 inline bool isNull(const DocNode* node)
@@ -203,6 +204,11 @@ private:
     void readEvaluation(const DocNode& node, const std::string& path);
     void readPhases(const DocNode& node);
     void readPipeline(const DocNode& node);
+    void readFaults(const DocNode& node);
+    void readSlowDevice(const DocNode& node, const std::string& path);
+    void readLinkFault(const DocNode& node, const std::string& path);
+    void readNetwork(const DocNode& node);
+    void readAlgorithms(const DocNode& node);
 
     std::set<std::string> m_sharded; ///< arrays that have a spec of their own
     std::size_t m_wildcards = 0;

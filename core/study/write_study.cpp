@@ -116,6 +116,37 @@ std::string pipelineText(const PipelineChoice& pipeline)
         pipeline.layers.empty() ? "" : fmt::format(", layers: [{}]", fmt::join(pipeline.layers, ", ")));
 }
 
+std::string faultsText(const FaultsChoice& faults)
+{
+    std::vector<std::string> slow;
+    for (const FaultsChoice::Slow& one : faults.slow)
+        slow.push_back(fmt::format("{{device: {}, speed: {}}}", one.device, number(one.speed)));
+    std::vector<std::string> links;
+    for (const FaultsChoice::Link& one : faults.links)
+        links.push_back(fmt::format("{{device: {}, axis: {}, share: {}}}", one.device, inQuotes(one.axis), number(one.share)));
+    return fmt::format("faults: {{slow: [{}], links: [{}]}}\n", fmt::join(slow, ", "), fmt::join(links, ", "));
+}
+
+std::string networkText(const NetworkChoice& network)
+{
+    std::vector<std::string> parts;
+    if (!network.fidelity.empty())
+        parts.push_back("fidelity: " + inQuotes(network.fidelity));
+    if (network.algorithms.size() == 1 && network.algorithms.front().first.empty()) {
+        parts.push_back("algorithms: " + inQuotes(network.algorithms.front().second));
+    } else if (!network.algorithms.empty()) {
+        std::vector<std::string> kinds;
+        for (const auto& [kind, algorithm] : network.algorithms)
+            kinds.push_back(fmt::format("{}: {}", keyText(kind), inQuotes(algorithm)));
+        parts.push_back(fmt::format("algorithms: {{{}}}", fmt::join(kinds, ", ")));
+    }
+    if (network.oversubscription)
+        parts.push_back(fmt::format("oversubscription: {}", number(*network.oversubscription)));
+    if (network.perLeaf)
+        parts.push_back(fmt::format("per_leaf: {}", *network.perLeaf));
+    return fmt::format("network: {{{}}}\n", fmt::join(parts, ", "));
+}
+
 } // namespace
 
 std::string optimizerValue(const Optimizer& optimizer, bool withUsual)
@@ -177,6 +208,10 @@ std::string writeStudy(const Study& study)
         text += fmt::format("  - {{steps: {}, mesh: {}}}\n", phase.steps, meshValue(phase.mesh, phase.deviceOrder));
     if (study.pipeline != PipelineChoice{})
         text += pipelineText(study.pipeline);
+    if (study.faults != FaultsChoice{})
+        text += faultsText(study.faults);
+    if (study.network != NetworkChoice{})
+        text += networkText(study.network);
     return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace meshwright {
@@ -157,6 +158,13 @@ public:
         return argument;
     }
 
+    /// True when the target has all that an op of the source reads.
+    bool canCopy(OpId op) const
+    {
+        const auto& operands = m_source.function[op].operands;
+        return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return m_mapping[operand.at()].valid(); });
+    }
+
     void copy(OpId op)
     {
         copyOp(m_builder, m_source.function, op, m_mapping);
@@ -250,8 +258,8 @@ DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<Re
     return target;
 }
 
-/// The update that takes sums of gradients' parts in place of gradients, and reduces them first.
-DeviceFunction reducing(
+/// The update that takes sums of gradients' parts in place of gradients, and reduces them first. Nothing where that needs more than the parts.
+std::optional<DeviceFunction> reducing(
     const DeviceFunction& update, const std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>>& pieces)
 {
     const Function& source = update.function;
@@ -282,13 +290,18 @@ DeviceFunction reducing(
         auto& [reduction, own] = pending[i];
         ValueId value = (*own)[reduction->part];
         for (const OpId op : reduction->ops) {
+            if (!own->canCopy(op))
+                return std::nullopt;
             own->copy(op);
             value = (*own)[byName[gradients[i].first].first->function[op].results.front()];
         }
         copy.set(gradients[i].second, value);
     }
-    for (const OpId op : source.body().ops)
+    for (const OpId op : source.body().ops) {
+        if (!copy.canCopy(op))
+            return std::nullopt;
         copy.copy(op);
+    }
     std::vector<ValueId> results;
     for (const ValueId result : source.results())
         results.push_back(copy[result]);
@@ -596,9 +609,13 @@ private:
             if (stageOf(piece) == stage)
                 pieces.emplace_back(backward.first.get(), backward.second);
         }
-        DeviceFunction reduced = reducing(*device, pieces);
-        learn(reduced.function, layouts);
-        m_device.stages[stage].functions.push_back(std::move(reduced));
+        auto reduced = reducing(*device, pieces);
+        if (!reduced)
+            return Problem{"MW1544",
+                fmt::format("the update of stage {} reduces a gradient that it needs more for than the sums of its parts", stage),
+                "split each parameter and what it is added to alike, or leave the parameter's spec out"};
+        learn(reduced->function, layouts);
+        m_device.stages[stage].functions.push_back(*std::move(reduced));
         return addInit(stage, arrays, layouts);
     }
 

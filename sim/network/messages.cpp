@@ -10,7 +10,8 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr std::uint32_t kPaceBit = 0x80000000U; ///< Event::what: the slot may send its next message
+constexpr std::uint32_t kBit = MessageEngine::kBit;
+constexpr std::uint32_t kPaceBit = 0x40000000U; ///< Event::what: the slot may send its next message
 constexpr std::uint32_t kStart
     = 0xffffffffU; ///< Event::what: a device is ready; Event::which counts the members of all collectives
 constexpr std::uint32_t kNowhere = 0xffffffffU;
@@ -44,46 +45,59 @@ struct DeviceState {
     std::uint32_t remaining = 0; ///< messages still to receive in the phase
 };
 
+struct GroupRun {
+    std::uint32_t node = 0;
+    std::uint32_t iteration = 0;
+    std::uint32_t left = 0; ///< devices that are not done
+};
+
 struct Running {
     const RoutedCollective* routed = nullptr;
+    std::vector<GroupRun> groups;
     std::vector<DeviceState> devices; ///< for each member
     std::vector<std::vector<std::uint32_t>> receives; ///< for each phase and member
     std::vector<std::pair<std::uint32_t, std::uint32_t>> lanes; ///< first and past the last, for each phase
     std::uint32_t firstMember = 0;
-    Ticks end = 0;
 };
 
-class Runner {
+} // namespace
+
+class MessageEngine::Impl {
 public:
-    Runner(std::span<const StartedCollective> collectives, const MachineLinks& links)
+    Impl(const MachineLinks& links, EventQueue& queue)
         : m_links(links)
         , m_free(links.count(), 0)
+        , m_queue(queue)
     {
-        for (const StartedCollective& started : collectives)
-            add(started);
     }
 
-    MessageRun run()
+    void add(const RoutedCollective& routed);
+    void expect(std::uint32_t collective, std::uint32_t group, std::uint32_t node, std::uint32_t iteration);
+
+    void beginMember(std::uint32_t collective, std::uint32_t member, Ticks start)
     {
-        while (!m_queue.empty()) {
-            const Event event = m_queue.pop();
-            ++m_result.events;
-            if (event.what == kStart) {
-                begin(event.which, event.time);
-            } else if (event.what & kPaceBit) {
-                Lane& lane = m_lanes[event.what & ~kPaceBit];
-                sendNext(lane, event.which, event.time);
-            } else {
-                arrive(m_lanes[event.what], event.which, event.time);
-            }
-        }
-        for (const Running& running : m_running)
-            m_result.ends.push_back(running.end);
-        return std::move(m_result);
+        m_queue.push(start, kStart, m_running[collective].firstMember + member);
     }
+
+    std::uint32_t groupSize(std::uint32_t collective) const { return m_running[collective].routed->groups.size; }
+
+    void handle(const Event& event)
+    {
+        if (event.what == kStart) {
+            begin(event.which, event.time);
+            return;
+        }
+        const std::uint32_t lane = event.what & ~(kBit | kPaceBit);
+        if (event.what & kPaceBit)
+            sendNext(m_lanes[lane], event.which, event.time);
+        else
+            arrive(m_lanes[lane], event.which, event.time);
+    }
+
+    std::vector<Finished>& finished() { return m_finished; }
+    std::int64_t messages() const { return m_messages; }
 
 private:
-    void add(const StartedCollective& started);
     void addLane(const RoutedLane& routed, std::uint32_t phase, const std::vector<std::uint32_t>& memberOf, Running& running);
 
     void begin(std::uint32_t which, Ticks now)
@@ -126,8 +140,8 @@ private:
         Ticks& free = m_free[hot.link];
         const Ticks start = std::max(now, free);
         free = start + hold;
-        ++m_result.messages;
-        m_queue.push(start + hold + hot.wire, laneIndex(lane), hot.target);
+        ++m_messages;
+        m_queue.push(start + hold + hot.wire, kBit | laneIndex(lane), hot.target);
     }
 
     /// Sends the next message of a slot, and those after it when they are due.
@@ -140,22 +154,22 @@ private:
 
     const MachineLinks& m_links;
     std::vector<Ticks> m_free; ///< when each link is done with what was sent so far
-    EventQueue m_queue;
+    EventQueue& m_queue;
     std::vector<Lane> m_lanes;
     std::vector<Running> m_running;
-    MessageRun m_result;
+    std::vector<Finished> m_finished;
+    std::int64_t m_messages = 0;
 };
 
-void Runner::add(const StartedCollective& started)
+void MessageEngine::Impl::add(const RoutedCollective& routed)
 {
-    const RoutedCollective& routed = *started.collective;
     Running running;
     running.routed = &routed;
     running.firstMember
         = m_running.empty() ? 0 : m_running.back().firstMember + static_cast<std::uint32_t>(m_running.back().devices.size());
     const std::vector<std::uint32_t>& members = routed.groups.members;
     running.devices.resize(members.size());
-    running.end = started.start;
+    running.groups.resize(routed.groups.count());
     std::vector<std::uint32_t> memberOf(static_cast<std::size_t>(m_links.topology().deviceCount()), kNowhere);
     for (std::uint32_t member = 0; member < members.size(); ++member)
         memberOf[members[member]] = member;
@@ -166,14 +180,35 @@ void Runner::add(const StartedCollective& started)
             addLane(lane, phase, memberOf, running);
         running.lanes.emplace_back(first, static_cast<std::uint32_t>(m_lanes.size()));
     }
-    for (std::uint32_t member = 0; member < members.size(); ++member) {
-        const Ticks ready = started.ready == nullptr ? started.start : started.start + (*started.ready)[member];
-        m_queue.push(ready, kStart, running.firstMember + member);
-    }
     m_running.push_back(std::move(running));
 }
 
-void Runner::addLane(const RoutedLane& routed, std::uint32_t phase, const std::vector<std::uint32_t>& memberOf, Running& running)
+/// A group is as before its first call again.
+void MessageEngine::Impl::expect(std::uint32_t collective, std::uint32_t group, std::uint32_t node, std::uint32_t iteration)
+{
+    Running& running = m_running[collective];
+    const std::uint32_t size = running.routed->groups.size;
+    assert(running.groups[group].left == 0);
+    running.groups[group] = {node, iteration, size};
+    const std::uint32_t firstLane = running.lanes.empty() ? 0 : running.lanes.front().first;
+    const std::uint32_t lastLane = running.lanes.empty() ? 0 : running.lanes.back().second;
+    for (std::uint32_t member = group * size; member < (group + 1) * size; ++member) {
+        running.devices[member] = {};
+        for (std::uint32_t index = firstLane; index < lastLane; ++index) {
+            Lane& lane = m_lanes[index];
+            const std::uint32_t slot = lane.slotOf[member];
+            if (slot == kNowhere)
+                continue;
+            lane.slots[slot].sent = 0;
+            lane.slots[slot].early = 0;
+            if (!lane.arrived.empty())
+                lane.arrived[slot] = 0;
+        }
+    }
+}
+
+void MessageEngine::Impl::addLane(
+    const RoutedLane& routed, std::uint32_t phase, const std::vector<std::uint32_t>& memberOf, Running& running)
 {
     Lane lane;
     lane.routed = &routed;
@@ -209,7 +244,7 @@ void Runner::addLane(const RoutedLane& routed, std::uint32_t phase, const std::v
     m_lanes.push_back(std::move(lane));
 }
 
-void Runner::answerSpecial(Lane& lane, HotSlot& hot, std::uint32_t slot, Ticks now)
+void MessageEngine::Impl::answerSpecial(Lane& lane, HotSlot& hot, std::uint32_t slot, Ticks now)
 {
     const RoutedLane& routed = *lane.routed;
     if (routed.plan.shape == LaneShape::AtOnce)
@@ -233,7 +268,7 @@ void Runner::answerSpecial(Lane& lane, HotSlot& hot, std::uint32_t slot, Ticks n
         sendNext(lane, slot, now);
 }
 
-void Runner::sendNext(Lane& lane, std::uint32_t slot, Ticks now)
+void MessageEngine::Impl::sendNext(Lane& lane, std::uint32_t slot, Ticks now)
 {
     HotSlot& hot = lane.slots[slot];
     if (lane.simple) {
@@ -254,19 +289,21 @@ void Runner::sendNext(Lane& lane, std::uint32_t slot, Ticks now)
         tail = std::max(tail, head + hold);
         m_free[link] = tail;
     }
-    ++m_result.messages;
-    m_queue.push(tail + path.wire, laneIndex(lane), path.target);
+    ++m_messages;
+    m_queue.push(tail + path.wire, kBit | laneIndex(lane), path.target);
     if (lane.paced && hot.sent < hot.sends)
-        m_queue.push(m_free[routed.links[path.firstLink]], laneIndex(lane) | kPaceBit, slot);
+        m_queue.push(m_free[routed.links[path.firstLink]], kBit | kPaceBit | laneIndex(lane), slot);
 }
 
-void Runner::enterPhases(Running& running, std::uint32_t member, Ticks now)
+void MessageEngine::Impl::enterPhases(Running& running, std::uint32_t member, Ticks now)
 {
     DeviceState& device = running.devices[member];
     while (device.remaining == 0) {
         ++device.phase;
         if (device.phase == running.lanes.size()) {
-            running.end = std::max(running.end, now);
+            GroupRun& group = running.groups[member / running.routed->groups.size];
+            if (--group.left == 0)
+                m_finished.push_back({group.node, group.iteration});
             return;
         }
         device.remaining = running.receives[device.phase][member];
@@ -289,11 +326,76 @@ void Runner::enterPhases(Running& running, std::uint32_t member, Ticks now)
     }
 }
 
-} // namespace
+MessageEngine::MessageEngine(const MachineLinks& links, EventQueue& queue)
+    : m_impl(std::make_unique<Impl>(links, queue))
+{
+}
+
+MessageEngine::~MessageEngine() = default;
+
+void MessageEngine::add(const RoutedCollective& collective)
+{
+    m_impl->add(collective);
+}
+
+void MessageEngine::begin(std::uint32_t collective, std::uint32_t group, std::uint32_t node, std::uint32_t iteration, Ticks start)
+{
+    m_impl->expect(collective, group, node, iteration);
+    const std::uint32_t size = m_impl->groupSize(collective);
+    for (std::uint32_t member = group * size; member < (group + 1) * size; ++member)
+        m_impl->beginMember(collective, member, start);
+}
+
+void MessageEngine::expect(std::uint32_t collective, std::uint32_t group, std::uint32_t node, std::uint32_t iteration)
+{
+    m_impl->expect(collective, group, node, iteration);
+}
+
+void MessageEngine::beginMember(std::uint32_t collective, std::uint32_t member, Ticks start)
+{
+    m_impl->beginMember(collective, member, start);
+}
+
+void MessageEngine::handle(const Event& event)
+{
+    m_impl->handle(event);
+}
+
+std::vector<MessageEngine::Finished>& MessageEngine::finished()
+{
+    return m_impl->finished();
+}
+
+std::int64_t MessageEngine::messages() const
+{
+    return m_impl->messages();
+}
 
 MessageRun runMessages(std::span<const StartedCollective> collectives, const MachineLinks& links)
 {
-    return Runner(collectives, links).run();
+    EventQueue queue;
+    MessageEngine engine(links, queue);
+    MessageRun result;
+    for (std::uint32_t i = 0; i < collectives.size(); ++i) {
+        const StartedCollective& started = collectives[i];
+        const DeviceGroups& groups = started.collective->groups;
+        engine.add(*started.collective);
+        for (std::uint32_t group = 0; group < groups.count(); ++group)
+            engine.expect(i, group, i, 0);
+        for (std::uint32_t member = 0; member < groups.members.size(); ++member)
+            engine.beginMember(i, member, started.start + (started.ready == nullptr ? 0 : (*started.ready)[member]));
+        result.ends.push_back(started.start);
+    }
+    while (!queue.empty()) {
+        const Event event = queue.pop();
+        ++result.events;
+        engine.handle(event);
+        for (const MessageEngine::Finished& done : engine.finished())
+            result.ends[done.node] = event.time; // the last group's stays
+        engine.finished().clear();
+    }
+    result.messages = engine.messages();
+    return result;
 }
 
 } // namespace meshwright::sim

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/network/event_queue.h"
 #include "sim/network/routed_collective.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,6 +22,46 @@ struct MessageRun {
     std::vector<Ticks> ends; ///< of each collective: when the last of its devices has received everything
     std::int64_t messages = 0;
     std::int64_t events = 0;
+};
+
+/// Collectives in flight as messages, beside other events of a queue; what `FluidEngine` is for flows.
+///
+/// Preconditions: the collectives were routed on the links; of one group of one collective one call is in flight at a time.
+class MessageEngine {
+public:
+    /// Events of the engine have this bit in Event::what.
+    static constexpr std::uint32_t kBit = 0x80000000U;
+
+    /// Both must outlive the engine. The queue may hold other events, without kBit.
+    MessageEngine(const MachineLinks& links, EventQueue& queue);
+    ~MessageEngine();
+
+    /// A collective that may begin; it must outlive the engine. They are numbered from 0.
+    void add(const RoutedCollective& collective);
+
+    /// All devices of one group begin at a time that is not before the queue's; `node` and `iteration` are given back when the last of
+    /// them is done.
+    void begin(std::uint32_t collective, std::uint32_t group, std::uint32_t node, std::uint32_t iteration, Ticks start);
+
+    /// One member of a group that was begun by `expect` is ready.
+    void expect(std::uint32_t collective, std::uint32_t group, std::uint32_t node, std::uint32_t iteration);
+    void beginMember(std::uint32_t collective, std::uint32_t member, Ticks start);
+
+    /// An event with kBit has come.
+    void handle(const Event& event);
+
+    struct Finished {
+        std::uint32_t node = 0;
+        std::uint32_t iteration = 0;
+    };
+    /// What ended since this was last emptied.
+    std::vector<Finished>& finished();
+
+    std::int64_t messages() const;
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> m_impl;
 };
 
 /// Runs collectives message by message.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/step_run.h"
 
+#include "sim/network/messages.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -31,6 +33,70 @@ struct LoopGraph {
 struct Block {
     std::vector<std::uint32_t> waits; ///< still, for each node
     std::uint32_t left = 0; ///< nodes not yet over
+    std::vector<Ticks> begins; ///< of each node; only where something is recorded
+};
+
+/// The collectives of an unfolded step as messages, with the face of a FluidEngine. What takes no link ends by an event of the step's own.
+class StepMessages {
+public:
+    static constexpr std::uint32_t kBit = MessageEngine::kBit;
+
+    StepMessages(const StepWork& work, const FoldedStep& folded, EventQueue& queue)
+        : m_work(work)
+        , m_folded(folded)
+        , m_queue(queue)
+        , m_engine(*work.links, queue)
+        , m_firstGroup(work.sites.size(), 0)
+        , m_number(work.sites.size(), kNothing)
+    {
+        std::uint32_t added = 0;
+        for (std::uint32_t site = 0; site < work.sites.size(); ++site) {
+            if (!work.sites[site].messages)
+                continue;
+            m_engine.add(*work.sites[site].messages);
+            m_number[site] = added++;
+        }
+        for (std::uint32_t group = static_cast<std::uint32_t>(folded.groups.size()); group-- > 0;)
+            m_firstGroup[folded.groups[group].site] = group;
+    }
+
+    void begin(std::uint32_t group, std::uint32_t node, std::uint32_t iteration, Ticks now)
+    {
+        const std::uint32_t index = m_folded.groups[group].site;
+        const StepSite& site = m_work.sites[index];
+        if (m_number[index] == kNothing) {
+            assert(site.lanes.size() == 1 && site.lanes.front().uses.empty());
+            m_queue.push(now + site.lanes.front().shape.latency, node, iteration);
+            return;
+        }
+        m_engine.begin(m_number[index], group - m_firstGroup[index], node, iteration, now + site.start);
+    }
+
+    void handle(const Event& event) { m_engine.handle(event); }
+    void settle(Ticks) { }
+    std::vector<MessageEngine::Finished>& finished() { return m_engine.finished(); }
+    void describe(Ticks, std::uint32_t, std::vector<std::int64_t>&) const { }
+    void shift(Ticks, std::uint32_t) { }
+    std::int64_t messages() const { return m_engine.messages(); }
+
+private:
+    const StepWork& m_work;
+    const FoldedStep& m_folded;
+    EventQueue& m_queue;
+    MessageEngine m_engine;
+    std::vector<std::uint32_t> m_firstGroup; ///< for each site
+    std::vector<std::uint32_t> m_number; ///< of the engine's, for each site
+};
+
+/// Flows, with the face that `StepMessages` has.
+class StepFlows : public FluidEngine {
+public:
+    StepFlows(const StepWork&, const FoldedStep& folded, EventQueue& queue)
+        : FluidEngine(folded.fluid, queue)
+    {
+    }
+
+    std::int64_t messages() const { return 0; }
 };
 
 struct Snapshot {
@@ -39,17 +105,22 @@ struct Snapshot {
     Ticks time = 0;
     std::int64_t events = 0;
     std::vector<Ticks> compute;
+    std::size_t spans = 0;
     std::vector<std::int64_t> state;
 };
 
+template <typename Engine>
 class Runner {
 public:
     Runner(const StepWork& work, const FoldedStep& folded, const StepRunOptions& options)
         : m_work(work)
         , m_folded(folded)
         , m_jump(options.jump)
-        , m_engine(folded.fluid, m_queue)
+        , m_engine(work, folded, m_queue)
     {
+        for (const std::uint32_t device : options.recorded)
+            m_recorded.push_back(folded.classOf[device]);
+        m_result.nodeOf.resize(m_recorded.size());
         build();
     }
 
@@ -67,12 +138,15 @@ private:
     void considerJump(Ticks now);
     std::vector<std::int64_t> describe(std::size_t loop, Ticks now);
     void jump(std::size_t loop, const Snapshot& before, Ticks now);
+    void repeatSpans(std::size_t first, std::int64_t times, std::uint32_t iterations, Ticks period);
 
     const StepWork& m_work;
     const FoldedStep& m_folded;
     bool m_jump;
     EventQueue m_queue;
-    FluidEngine m_engine;
+    Engine m_engine;
+    std::vector<std::uint32_t> m_recorded; ///< classes of devices
+    std::vector<bool> m_isRecorded; ///< for each node of all loops; empty: none is
     std::vector<LoopGraph> m_loops;
     std::vector<std::deque<Block>> m_blocks; ///< for each loop, the live iterations
     std::vector<std::int64_t> m_firstLive; ///< for each loop
@@ -84,7 +158,8 @@ private:
     static constexpr std::size_t kNoLoop = static_cast<std::size_t>(-1);
 };
 
-void Runner::build()
+template <typename Engine>
+void Runner<Engine>::build()
 {
     const std::size_t classes = m_folded.representative.size();
     m_result.classOf = m_folded.classOf;
@@ -99,7 +174,8 @@ void Runner::build()
     m_firstLive.assign(m_loops.size(), 0);
 }
 
-void Runner::buildLoop(std::size_t loop, std::vector<std::vector<std::uint32_t>>& before)
+template <typename Engine>
+void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::uint32_t>>& before)
 {
     const StepLoop& work = m_work.loops[loop];
     LoopGraph graph;
@@ -182,23 +258,35 @@ void Runner::buildLoop(std::size_t loop, std::vector<std::vector<std::uint32_t>>
         last.firstNext = std::move(firstNext);
         last.next = std::move(next);
     }
+    for (std::size_t i = 0; i < m_recorded.size(); ++i) {
+        m_isRecorded.resize(graph.firstNode + graph.nodeCount, false);
+        auto& ofOps = m_result.nodeOf[i].emplace_back(nodes[m_recorded[i]]);
+        for (std::uint32_t& node : ofOps) {
+            node += graph.firstNode;
+            m_isRecorded[node] = true;
+        }
+    }
     m_loops.push_back(std::move(graph));
     before = std::move(nodes);
 }
 
-std::size_t Runner::loopOf(std::uint32_t global) const
+template <typename Engine>
+std::size_t Runner<Engine>::loopOf(std::uint32_t global) const
 {
     const auto after = std::ranges::upper_bound(m_loops, global, {}, &LoopGraph::firstNode);
     return static_cast<std::size_t>(after - m_loops.begin()) - 1;
 }
 
-Block& Runner::block(std::size_t loop, std::int64_t iteration)
+template <typename Engine>
+Block& Runner<Engine>::block(std::size_t loop, std::int64_t iteration)
 {
     const LoopGraph& graph = m_loops[loop];
     std::deque<Block>& blocks = m_blocks[loop];
     while (m_firstLive[loop] + static_cast<std::int64_t>(blocks.size()) <= iteration) {
         const bool first = m_firstLive[loop] + static_cast<std::int64_t>(blocks.size()) == 0;
-        Block added{graph.waits, graph.nodeCount};
+        Block added{graph.waits, graph.nodeCount, {}};
+        if (!m_recorded.empty())
+            added.begins.resize(graph.nodeCount);
         const auto& further = first ? graph.waitsLoop : graph.waitsBack;
         for (std::uint32_t node = 0; node < graph.nodeCount; ++node)
             added.waits[node] += further[node];
@@ -207,9 +295,12 @@ Block& Runner::block(std::size_t loop, std::int64_t iteration)
     return blocks[static_cast<std::size_t>(iteration - m_firstLive[loop])];
 }
 
-void Runner::start(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now)
+template <typename Engine>
+void Runner<Engine>::start(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now)
 {
     const LoopGraph& graph = m_loops[loop];
+    if (!m_recorded.empty())
+        block(loop, iteration).begins[node] = now;
     if (graph.group[node] != kNothing) {
         m_engine.begin(graph.group[node], graph.firstNode + node, static_cast<std::uint32_t>(iteration), now);
         return;
@@ -218,14 +309,16 @@ void Runner::start(std::size_t loop, std::uint32_t node, std::int64_t iteration,
     m_queue.push(now + graph.ticks[node], graph.firstNode + node, static_cast<std::uint32_t>(iteration));
 }
 
-void Runner::satisfy(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now)
+template <typename Engine>
+void Runner<Engine>::satisfy(std::size_t loop, std::uint32_t node, std::int64_t iteration, Ticks now)
 {
     if (--block(loop, iteration).waits[node] == 0)
         start(loop, node, iteration, now);
 }
 
 /// Starts what waits for nothing.
-void Runner::startFree(std::size_t loop, Ticks now)
+template <typename Engine>
+void Runner<Engine>::startFree(std::size_t loop, Ticks now)
 {
     if (m_loops[loop].repeat == 0)
         return;
@@ -237,7 +330,8 @@ void Runner::startFree(std::size_t loop, Ticks now)
     }
 }
 
-void Runner::finish(std::uint32_t global, std::uint32_t iteration, Ticks now)
+template <typename Engine>
+void Runner<Engine>::finish(std::uint32_t global, std::uint32_t iteration, Ticks now)
 {
     const std::size_t loop = m_loops.size() == 1 ? 0 : loopOf(global);
     const LoopGraph& graph = m_loops[loop];
@@ -250,6 +344,8 @@ void Runner::finish(std::uint32_t global, std::uint32_t iteration, Ticks now)
             m_result.endOfClass[member] = now;
     }
     m_result.end = now;
+    if (!m_recorded.empty() && m_isRecorded[global])
+        m_result.spans.push_back({global, iteration, block(loop, iteration).begins[node], now});
     for (std::uint32_t i = graph.firstNext[node]; i < graph.firstNext[node + 1]; ++i) {
         const auto [to, lag] = graph.next[i];
         if (lag == StepLag::None)
@@ -269,7 +365,8 @@ void Runner::finish(std::uint32_t global, std::uint32_t iteration, Ticks now)
 }
 
 /// All that decides what comes, seen from now and from the first live iteration.
-std::vector<std::int64_t> Runner::describe(std::size_t loop, Ticks now)
+template <typename Engine>
+std::vector<std::int64_t> Runner<Engine>::describe(std::size_t loop, Ticks now)
 {
     const auto base = static_cast<std::uint32_t>(m_firstLive[loop]);
     std::vector<std::int64_t> state;
@@ -297,7 +394,8 @@ std::vector<std::int64_t> Runner::describe(std::size_t loop, Ticks now)
 }
 
 /// An iteration has ended: if all is as it was after an earlier one, the loop repeats itself from there.
-void Runner::considerJump(Ticks now)
+template <typename Engine>
+void Runner<Engine>::considerJump(Ticks now)
 {
     constexpr std::size_t kRemembered = 8;
     const std::size_t loop = m_endedIn;
@@ -309,8 +407,8 @@ void Runner::considerJump(Ticks now)
     if (m_result.events < m_described + cost)
         return;
     m_described = m_result.events;
-    Snapshot snapshot{
-        loop, static_cast<std::uint32_t>(m_firstLive[loop]), now, m_result.events, m_result.computeOfClass, describe(loop, now)};
+    Snapshot snapshot{loop, static_cast<std::uint32_t>(m_firstLive[loop]), now, m_result.events, m_result.computeOfClass,
+        m_result.spans.size(), describe(loop, now)};
     for (const Snapshot& before : m_snapshots) {
         if (before.loop == loop && before.state == snapshot.state) {
             jump(loop, before, now);
@@ -323,7 +421,8 @@ void Runner::considerJump(Ticks now)
     m_snapshots.push_back(std::move(snapshot));
 }
 
-void Runner::jump(std::size_t loop, const Snapshot& before, Ticks now)
+template <typename Engine>
+void Runner<Engine>::jump(std::size_t loop, const Snapshot& before, Ticks now)
 {
     const std::int64_t period = m_firstLive[loop] - before.iteration;
     const std::int64_t lastLive = m_firstLive[loop] + static_cast<std::int64_t>(m_blocks[loop].size()) - 1;
@@ -342,15 +441,38 @@ void Runner::jump(std::size_t loop, const Snapshot& before, Ticks now)
             event.which += static_cast<std::uint32_t>(iterations);
     });
     m_engine.shift(by, static_cast<std::uint32_t>(iterations));
+    repeatSpans(before.spans, times, static_cast<std::uint32_t>(period), now - before.time);
+    for (Block& live : m_blocks[loop]) {
+        for (Ticks& begin : live.begins)
+            begin += by;
+    }
 }
 
-StepRun Runner::run()
+/// What was recorded since `first` happens again and again.
+template <typename Engine>
+void Runner<Engine>::repeatSpans(std::size_t first, std::int64_t times, std::uint32_t iterations, Ticks period)
+{
+    const std::size_t last = m_result.spans.size();
+    m_result.spans.reserve(last + (last - first) * static_cast<std::size_t>(times));
+    for (std::int64_t time = 1; time <= times; ++time) {
+        for (std::size_t i = first; i < last; ++i) {
+            StepSpan span = m_result.spans[i];
+            span.iteration += iterations * static_cast<std::uint32_t>(time);
+            span.begin += period * time;
+            span.end += period * time;
+            m_result.spans.push_back(span);
+        }
+    }
+}
+
+template <typename Engine>
+StepRun Runner<Engine>::run()
 {
     for (std::size_t loop = 0; loop < m_loops.size(); ++loop)
         startFree(loop, 0);
     const auto drain = [&](Ticks now) {
         while (!m_engine.finished().empty()) {
-            const std::vector<FluidEngine::Finished> ended = std::exchange(m_engine.finished(), {});
+            const auto ended = std::exchange(m_engine.finished(), {});
             for (const auto& [node, iteration] : ended)
                 finish(node, iteration, now);
         }
@@ -371,6 +493,7 @@ StepRun Runner::run()
         if (m_endedIn != kNoLoop && (m_queue.empty() || m_queue.top().time > now))
             considerJump(now);
     }
+    m_result.messages = m_engine.messages();
     return std::move(m_result);
 }
 
@@ -378,12 +501,16 @@ StepRun Runner::run()
 
 StepRun runFolded(const StepWork& work, const FoldedStep& folded, const StepRunOptions& options)
 {
-    return Runner(work, folded, options).run();
+    if (options.fidelity != Fidelity::Message)
+        return Runner<StepFlows>(work, folded, options).run();
+    StepRunOptions unrolled = options;
+    unrolled.jump = false;
+    return Runner<StepMessages>(work, folded, unrolled).run();
 }
 
 StepRun runStep(const StepWork& work, const StepRunOptions& options)
 {
-    const FoldedStep folded = foldStep(work, options.fold);
+    const FoldedStep folded = foldStep(work, options.fold && options.fidelity != Fidelity::Message);
     return runFolded(work, folded, options);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/network/fidelity.h"
 #include "sim/network/step_work.h"
 
 #include <cstdint>
@@ -11,6 +12,20 @@ namespace meshwright::sim {
 struct StepRunOptions {
     bool fold = true; ///< equal devices, groups and links as one
     bool jump = true; ///< loops through their steady state
+    /// Message: every message of every collective an event, without folding and jumping; each site needs its `messages`. What takes no link
+    /// (see `delaySite`) is the closed form.
+    Fidelity fidelity = Fidelity::Fluid;
+    std::span<const std::uint32_t> recorded = {}; ///< devices of which it is to be told when each op began and ended
+};
+
+/// An op of one iteration of a loop, as it happened.
+struct StepSpan {
+    std::uint32_t node = 0; ///< see StepRun::nodeOf
+    std::uint32_t iteration = 0;
+    Ticks begin = 0; ///< a collective: all its devices were ready
+    Ticks end = 0;
+
+    friend bool operator==(const StepSpan&, const StepSpan&) = default;
 };
 
 struct StepRun {
@@ -21,7 +36,11 @@ struct StepRun {
     std::vector<Ticks> endOfSite; ///< when the last collective of each site ends
     std::int64_t classes = 0; ///< of devices
     std::int64_t events = 0; ///< handled one by one
+    std::int64_t messages = 0; ///< Fidelity::Message only
     std::int64_t iterationsJumped = 0;
+
+    std::vector<StepSpan> spans; ///< of recorded devices, by their ends; a collective of several of them once
+    std::vector<std::vector<std::vector<std::uint32_t>>> nodeOf; ///< for each recorded device, loop and op: its node in `spans`
 
     Ticks endOf(std::uint32_t device) const { return endOfClass[classOf[device]]; }
 };
@@ -33,7 +52,7 @@ struct StepRun {
 /// Preconditions: as StepWork says; no op waits for itself.
 StepRun runStep(const StepWork& work, const StepRunOptions& options = {});
 
-/// The same for a step that is already folded.
+/// The same for a step that is already folded (as messages: by `foldStep` without folding).
 StepRun runFolded(const StepWork& work, const FoldedStep& folded, const StepRunOptions& options = {});
 
 } // namespace meshwright::sim

@@ -143,13 +143,14 @@ LaneFlows flowsOfLanes(std::span<const RoutedLane> lanes, std::uint32_t phase, s
     return flows;
 }
 
+/// Numbers for what each device and link looks like, refined until members of a class see the same.
 class Folder {
 public:
     Folder(const StepWork& work, bool fold)
         : m_work(work)
         , m_fold(fold)
-        , m_deviceColour(work.kindOf.size())
-        , m_linkColour(work.links->count(), 0)
+        , m_deviceClass(work.kindOf.size(), 0)
+        , m_linkClass(work.links->count(), kNothing)
     {
     }
 
@@ -163,119 +164,169 @@ public:
     }
 
 private:
+    /// Hashes of what a lane takes of links, by class of link and amount; empty where there are too many.
+    using UseHashes = std::vector<std::vector<std::uint64_t>>;
+
+    /// What the lines of one group look like, and the group.
+    struct GroupHashes {
+        std::vector<std::uint64_t> lines; ///< lane by lane
+        std::uint64_t group = 0;
+    };
+
     std::span<const LaneFlows> flows(std::size_t site) const { return m_work.sites[site].lanes; }
     void colour();
     void refine();
-    void round();
+    std::uint32_t round();
     void classify();
-    void addGroup(std::uint32_t site, std::size_t group, ColourNumbers& flowClasses);
-    std::uint64_t groupColour(std::uint32_t site, std::size_t group) const;
-    std::uint64_t flowColour(std::uint32_t site, std::size_t lane, std::size_t line, std::uint64_t group) const;
-    std::size_t distinct() const;
+    void classifyDevices();
+    void addGroup(std::uint32_t site, std::size_t group, const GroupHashes& hashes, ColourNumbers& flowClasses);
+    void addUses(const ColourNumbers& flowClasses, const std::vector<LinkId>& representatives);
+    UseHashes useHashes(std::uint32_t site) const;
+    std::uint64_t lineHash(
+        const LaneFlows& lane, std::size_t number, std::size_t line, const std::vector<std::uint64_t>& hashes) const;
+    void hashGroup(std::uint32_t site, std::size_t group, const UseHashes& uses, GroupHashes& out) const;
+
+    /// Of a line in a group; when nothing is folded, of this line alone.
+    std::uint64_t flowHash(std::uint64_t lineHash, std::uint64_t group, std::size_t line) const
+    {
+        return m_fold ? mixed(lineHash, group) : mixed(mixed(lineHash, group), line);
+    }
 
     const StepWork& m_work;
     bool m_fold;
-    std::vector<std::uint64_t> m_deviceColour;
-    std::vector<std::uint64_t> m_linkColour; ///< 0: no flow uses it
+    std::vector<std::uint32_t> m_deviceClass;
+    std::vector<std::uint32_t> m_linkClass; ///< kNothing: no flow uses it
+    std::uint32_t m_linkClasses = 0;
+    std::uint32_t m_firstClasses = 0; ///< of devices and links, before any round
     FoldedStep m_result;
 };
 
 /// What can be told apart without looking at neighbours; when nothing is folded, everything.
 void Folder::colour()
 {
-    for (std::size_t device = 0; device < m_deviceColour.size(); ++device) {
+    ColourNumbers devices;
+    for (std::size_t device = 0; device < m_deviceClass.size(); ++device) {
         const double speed = m_work.speed.empty() ? 1.0 : m_work.speed[device];
-        m_deviceColour[device] = mixed(m_work.kindOf[device], std::bit_cast<std::uint64_t>(speed));
-        if (!m_fold)
-            m_deviceColour[device] = mixed(m_deviceColour[device], device + 1);
+        const std::uint64_t seen = mixed(m_work.kindOf[device], std::bit_cast<std::uint64_t>(speed));
+        m_deviceClass[device] = devices.numberOf(m_fold ? seen : mixed(seen, device + 1));
     }
     for (const StepSite& site : m_work.sites) {
         for (const LaneFlows& lane : site.lanes) {
-            for (const LaneFlows::Use& use : lane.uses) {
-                if (m_linkColour[use.link] == 0)
-                    m_linkColour[use.link] = mixed(std::bit_cast<std::uint64_t>(m_work.links->bytesPerSecond(use.link)),
-                        m_fold ? 0 : std::uint64_t{use.link} + 1);
-            }
+            for (const LaneFlows::Use& use : lane.uses)
+                m_linkClass[use.link] = 0;
         }
     }
+    ColourNumbers links;
+    for (LinkId link = 0; link < m_linkClass.size(); ++link) {
+        if (m_linkClass[link] != kNothing)
+            m_linkClass[link] = links.numberOf(
+                mixed(std::bit_cast<std::uint64_t>(m_work.links->bytesPerSecond(link)), m_fold ? 0 : std::uint64_t{link} + 1));
+    }
+    m_linkClasses = links.size();
+    m_firstClasses = devices.size() + links.size();
 }
 
-std::uint64_t Folder::flowColour(std::uint32_t site, std::size_t lane, std::size_t line, std::uint64_t group) const
+Folder::UseHashes Folder::useHashes(std::uint32_t site) const
+{
+    constexpr std::size_t kMostHashes = 1 << 16;
+    UseHashes hashes(flows(site).size());
+    for (std::size_t lane = 0; lane < hashes.size(); ++lane) {
+        const std::vector<std::int64_t>& amounts = flows(site)[lane].amounts;
+        if (amounts.size() * m_linkClasses > kMostHashes)
+            continue;
+        for (std::uint32_t link = 0; link < m_linkClasses; ++link) {
+            for (const std::int64_t amount : amounts)
+                hashes[lane].push_back(mixed(std::uint64_t{link} + 1, static_cast<std::uint64_t>(amount)));
+        }
+    }
+    return hashes;
+}
+
+std::uint64_t Folder::lineHash(
+    const LaneFlows& lane, std::size_t number, std::size_t line, const std::vector<std::uint64_t>& hashes) const
 {
     std::uint64_t sum = 0;
-    const LaneFlows& laneFlows = flows(site)[lane];
-    for (const LaneFlows::Use& use : laneFlows.usesOf(line))
-        sum += mixed(m_linkColour[use.link], static_cast<std::uint64_t>(laneFlows.amounts[use.amount]));
-    return mixed(mixed(sum, lane), group);
+    const std::size_t amounts = lane.amounts.size();
+    if (hashes.empty()) {
+        for (const LaneFlows::Use& use : lane.usesOf(line))
+            sum += mixed(std::uint64_t{m_linkClass[use.link]} + 1, static_cast<std::uint64_t>(lane.amounts[use.amount]));
+    } else {
+        for (const LaneFlows::Use& use : lane.usesOf(line))
+            sum += hashes[m_linkClass[use.link] * amounts + use.amount];
+    }
+    return mixed(sum, number);
 }
 
-std::uint64_t Folder::groupColour(std::uint32_t site, std::size_t group) const
+void Folder::hashGroup(std::uint32_t site, std::size_t group, const UseHashes& uses, GroupHashes& out) const
 {
     const DeviceGroups& groups = m_work.sites[site].groups;
     std::uint64_t sum = 0;
     for (std::size_t i = group * groups.size; i < (group + 1) * groups.size; ++i)
-        sum += mixed(m_deviceColour[groups.members[i]]);
+        sum += mixed(std::uint64_t{m_deviceClass[groups.members[i]]} + 1);
+    out.lines.clear();
     for (std::size_t lane = 0; lane < flows(site).size(); ++lane) {
-        const std::size_t lines = flows(site)[lane].linesPerGroup;
-        for (std::size_t line = group * lines; line < (group + 1) * lines; ++line)
-            sum += flowColour(site, lane, line, 0);
+        const LaneFlows& laneFlows = flows(site)[lane];
+        for (std::size_t line = group * laneFlows.linesPerGroup; line < (group + 1) * laneFlows.linesPerGroup; ++line) {
+            out.lines.push_back(lineHash(laneFlows, lane, line, uses[lane]));
+            sum += mixed(out.lines.back());
+        }
     }
-    return mixed(sum, site);
+    out.group = mixed(sum, site);
 }
 
-void Folder::round()
+/// Every device and link looks at its neighbours once. Returns how many classes there are then.
+std::uint32_t Folder::round()
 {
-    std::vector<std::uint64_t> deviceSeen(m_deviceColour.size(), 0);
-    std::vector<std::uint64_t> linkSeen(m_linkColour.size(), 0);
+    std::vector<std::uint64_t> deviceSeen(m_deviceClass.size(), 0);
+    std::vector<std::uint64_t> linkSeen(m_linkClass.size(), 0);
+    GroupHashes hashes;
+    std::vector<std::uint64_t> ofAmounts;
     for (std::uint32_t site = 0; site < m_work.sites.size(); ++site) {
         const DeviceGroups& groups = m_work.sites[site].groups;
+        const UseHashes uses = useHashes(site);
         for (std::size_t group = 0; group < groups.count(); ++group) {
-            const std::uint64_t colour = groupColour(site, group);
+            hashGroup(site, group, uses, hashes);
+            const std::uint64_t seen = mixed(hashes.group);
             for (std::size_t i = group * groups.size; i < (group + 1) * groups.size; ++i)
-                deviceSeen[groups.members[i]] += mixed(colour);
-            for (std::size_t lane = 0; lane < flows(site).size(); ++lane) {
-                const std::size_t lines = flows(site)[lane].linesPerGroup;
-                for (std::size_t line = group * lines; line < (group + 1) * lines; ++line) {
-                    const std::uint64_t flow = flowColour(site, lane, line, colour);
-                    const LaneFlows& laneFlows = flows(site)[lane];
-                    for (const LaneFlows::Use& use : laneFlows.usesOf(line))
-                        linkSeen[use.link] += mixed(flow, static_cast<std::uint64_t>(laneFlows.amounts[use.amount]));
+                deviceSeen[groups.members[i]] += seen;
+            auto line = hashes.lines.begin();
+            for (const LaneFlows& lane : flows(site)) {
+                for (std::size_t i = group * lane.linesPerGroup; i < (group + 1) * lane.linesPerGroup; ++i) {
+                    const std::uint64_t flow = mixed(*line++, hashes.group);
+                    ofAmounts.clear();
+                    for (const std::int64_t amount : lane.amounts)
+                        ofAmounts.push_back(mixed(flow, static_cast<std::uint64_t>(amount)));
+                    for (const LaneFlows::Use& use : lane.usesOf(i))
+                        linkSeen[use.link] += ofAmounts[use.amount];
                 }
             }
         }
     }
+    ColourNumbers devices;
     for (std::size_t device = 0; device < deviceSeen.size(); ++device)
-        m_deviceColour[device] = mixed(m_deviceColour[device], deviceSeen[device]);
+        m_deviceClass[device] = devices.numberOf(mixed(std::uint64_t{m_deviceClass[device]} + 1, deviceSeen[device]));
+    ColourNumbers links;
     for (std::size_t link = 0; link < linkSeen.size(); ++link) {
-        if (m_linkColour[link] != 0)
-            m_linkColour[link] = mixed(m_linkColour[link], linkSeen[link]);
+        if (m_linkClass[link] != kNothing)
+            m_linkClass[link] = links.numberOf(mixed(std::uint64_t{m_linkClass[link]} + 1, linkSeen[link]));
     }
-}
-
-std::size_t Folder::distinct() const
-{
-    ColourNumbers numbers;
-    for (const std::uint64_t device : m_deviceColour)
-        numbers.numberOf(mixed(device, 1));
-    for (const std::uint64_t link : m_linkColour)
-        numbers.numberOf(mixed(link, 2));
-    return numbers.size();
+    m_linkClasses = links.size();
+    return devices.size() + links.size();
 }
 
 /// A round only splits classes, so an equal number of them means the same ones.
 void Folder::refine()
 {
-    for (std::size_t before = 0;;) {
-        const std::size_t now = distinct();
+    for (std::uint32_t before = m_firstClasses;;) {
+        const std::uint32_t now = round();
         if (now == before)
             return;
         before = now;
-        round();
     }
 }
 
 /// A group class of the result from its first group; its flows of one colour in a phase are one.
-void Folder::addGroup(std::uint32_t site, std::size_t group, ColourNumbers& flowClasses)
+void Folder::addGroup(std::uint32_t site, std::size_t group, const GroupHashes& hashes, ColourNumbers& flowClasses)
 {
     const DeviceGroups& groups = m_work.sites[site].groups;
     FoldedStep::GroupClass result;
@@ -283,36 +334,33 @@ void Folder::addGroup(std::uint32_t site, std::size_t group, ColourNumbers& flow
     for (std::size_t i = group * groups.size; i < (group + 1) * groups.size; ++i)
         result.deviceClasses.push_back(m_result.classOf[groups.members[i]]);
     std::ranges::sort(result.deviceClasses);
-    result.deviceClasses.erase(
-        std::unique(result.deviceClasses.begin(), result.deviceClasses.end()), result.deviceClasses.end());
+    result.deviceClasses.erase(std::unique(result.deviceClasses.begin(), result.deviceClasses.end()), result.deviceClasses.end());
     m_result.groups.push_back(std::move(result));
 
-    const std::uint64_t colour = groupColour(site, group);
     auto& phases = m_result.fluid.collectives.emplace_back(m_work.sites[site].phases);
-    for (std::size_t lane = 0; lane < flows(site).size(); ++lane) {
-        const LaneFlows& laneFlows = flows(site)[lane];
-        auto& [first, last] = phases[laneFlows.phase];
+    auto hash = hashes.lines.begin();
+    for (const LaneFlows& lane : flows(site)) {
+        auto& [first, last] = phases[lane.phase];
         if (last == 0)
             first = static_cast<std::uint32_t>(m_result.fluid.flows.size());
-        for (std::size_t line = group * laneFlows.linesPerGroup; line < (group + 1) * laneFlows.linesPerGroup; ++line) {
-            const std::uint32_t number = flowClasses.numberOf(
-                m_fold ? flowColour(site, lane, line, colour) : mixed(flowColour(site, lane, line, colour), line));
+        for (std::size_t line = group * lane.linesPerGroup; line < (group + 1) * lane.linesPerGroup; ++line) {
+            const std::uint32_t number = flowClasses.numberOf(flowHash(*hash++, hashes.group, line));
             if (number == m_result.fluid.flows.size())
-                m_result.fluid.flows.push_back(laneFlows.shape);
+                m_result.fluid.flows.push_back(lane.shape);
         }
         last = static_cast<std::uint32_t>(m_result.fluid.flows.size());
     }
 }
 
-void Folder::classify()
+void Folder::classifyDevices()
 {
-    ColourNumbers deviceClasses;
-    for (std::size_t device = 0; device < m_deviceColour.size(); ++device) {
+    ColourNumbers classes; // without devices that do nothing
+    for (std::size_t device = 0; device < m_deviceClass.size(); ++device) {
         if (m_work.kindOf[device] == kNothing) {
             m_result.classOf.push_back(kNothing);
             continue;
         }
-        const std::uint32_t number = deviceClasses.numberOf(m_deviceColour[device]);
+        const std::uint32_t number = classes.numberOf(mixed(m_deviceClass[device]));
         m_result.classOf.push_back(number);
         if (number == m_result.representative.size()) {
             m_result.representative.push_back(static_cast<std::uint32_t>(device));
@@ -320,29 +368,33 @@ void Folder::classify()
         }
         ++m_result.members[number];
     }
+}
 
-    ColourNumbers linkClasses;
-    std::vector<LinkId> representativeLink;
-    for (LinkId link = 0; link < m_linkColour.size(); ++link) {
-        if (m_linkColour[link] == 0 || linkClasses.numberOf(m_linkColour[link]) != representativeLink.size())
-            continue;
-        representativeLink.push_back(link);
-        m_result.fluid.capacity.push_back(m_work.links->bytesPerSecond(link));
+void Folder::classify()
+{
+    classifyDevices();
+    std::vector<LinkId> representatives; // of links; classes are numbered as they come
+    for (LinkId link = 0; link < m_linkClass.size(); ++link) {
+        if (m_linkClass[link] == representatives.size()) {
+            representatives.push_back(link);
+            m_result.fluid.capacity.push_back(m_work.links->bytesPerSecond(link));
+        }
     }
-
     ColourNumbers flowClasses;
+    GroupHashes hashes;
     m_result.groupOf.resize(m_work.sites.size());
     for (std::uint32_t site = 0; site < m_work.sites.size(); ++site) {
         auto& groupOf = m_result.groupOf[site];
         groupOf.assign(m_result.representative.size(), kNothing);
         const DeviceGroups& groups = m_work.sites[site].groups;
+        const UseHashes uses = useHashes(site);
         ColourNumbers groupClasses;
         const std::size_t firstGroup = m_result.groups.size();
         for (std::size_t group = 0; group < groups.count(); ++group) {
-            const std::uint64_t colour = m_fold ? groupColour(site, group) : mixed(group + 1);
-            const std::uint32_t number = groupClasses.numberOf(colour);
+            hashGroup(site, group, uses, hashes);
+            const std::uint32_t number = groupClasses.numberOf(m_fold ? hashes.group : mixed(group + 1));
             if (firstGroup + number == m_result.groups.size())
-                addGroup(site, group, flowClasses);
+                addGroup(site, group, hashes, flowClasses);
             for (std::size_t i = group * groups.size; i < (group + 1) * groups.size; ++i) {
                 const std::uint32_t member = m_result.classOf[groups.members[i]];
                 if (member != kNothing)
@@ -350,26 +402,35 @@ void Folder::classify()
             }
         }
     }
+    addUses(flowClasses, representatives);
+}
 
-    // What each class of flows takes of one link of a class: all that its members take of the representative.
+/// What each class of flows takes of one link of a class: all that its members take of the representative.
+void Folder::addUses(const ColourNumbers& flowClasses, const std::vector<LinkId>& representatives)
+{
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> amounts;
+    GroupHashes hashes;
     for (std::uint32_t site = 0; site < m_work.sites.size(); ++site) {
-        for (std::size_t lane = 0; lane < flows(site).size(); ++lane) {
-            const LaneFlows& laneFlows = flows(site)[lane];
-            for (std::size_t line = 0; line + 1 < laneFlows.firstUse.size(); ++line) {
-                std::uint32_t number = kNothing;
-                for (const LaneFlows::Use& use : laneFlows.usesOf(line)) {
-                    const std::uint32_t linkClass = linkClasses.known(m_linkColour[use.link]);
-                    if (representativeLink[linkClass] != use.link)
+        const UseHashes uses = useHashes(site);
+        std::size_t hashed = std::numeric_limits<std::size_t>::max(); // the group
+        std::size_t before = 0; // lines of a group in the lanes before
+        for (const LaneFlows& lane : flows(site)) {
+            for (std::size_t line = 0; line + 1 < lane.firstUse.size(); ++line) {
+                const std::size_t group = line / lane.linesPerGroup;
+                for (const LaneFlows::Use& use : lane.usesOf(line)) {
+                    const std::uint32_t linkClass = m_linkClass[use.link];
+                    if (representatives[linkClass] != use.link)
                         continue;
-                    if (number == kNothing) {
-                        const std::uint64_t colour
-                            = flowColour(site, lane, line, groupColour(site, line / laneFlows.linesPerGroup));
-                        number = flowClasses.known(m_fold ? colour : mixed(colour, line));
+                    if (hashed != group) {
+                        hashGroup(site, group, uses, hashes);
+                        hashed = group;
                     }
-                    amounts[{number, linkClass}] += laneFlows.amounts[use.amount];
+                    const std::uint64_t hash = hashes.lines[before + line % lane.linesPerGroup];
+                    const std::uint32_t number = flowClasses.known(flowHash(hash, hashes.group, line));
+                    amounts[{number, linkClass}] += lane.amounts[use.amount];
                 }
             }
+            before += lane.linesPerGroup;
         }
     }
     for (const auto& [flowAndLink, amount] : amounts) {
@@ -382,6 +443,35 @@ void Folder::classify()
 }
 
 } // namespace
+
+StepSite delaySite(DeviceGroups groups, Ticks ticks)
+{
+    StepSite site;
+    LaneFlows& lane = site.lanes.emplace_back();
+    lane.shape.latency = ticks;
+    lane.firstUse.assign(groups.count() + 1, 0);
+    site.groups = std::move(groups);
+    site.phases = 1;
+    return site;
+}
+
+void delayStart(StepSite& site, Ticks ticks)
+{
+    site.start = std::max<Ticks>(0, site.start + ticks);
+    for (std::uint32_t phase = 0; phase < site.phases && ticks != 0; ++phase) {
+        Ticks least = std::numeric_limits<Ticks>::max();
+        for (const LaneFlows& lane : site.lanes) {
+            if (lane.phase == phase)
+                least = std::min(least, lane.shape.latency);
+        }
+        const Ticks here = std::max(ticks, -least); // what a phase cannot give is left to the next
+        for (LaneFlows& lane : site.lanes) {
+            if (lane.phase == phase)
+                lane.shape.latency += here;
+        }
+        ticks -= here;
+    }
+}
 
 StepSite flowsOf(const RoutedCollective& collective)
 {

@@ -5,6 +5,7 @@
 #include "sim/network/routed_collective.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -84,7 +85,16 @@ struct StepSite {
     DeviceGroups groups;
     std::uint32_t phases = 0;
     std::vector<LaneFlows> lanes; ///< by phase
+    Ticks start = 0; ///< that pass before the first message leaves; `lanes` have them in their latencies
+    std::shared_ptr<const RoutedCollective> messages = {}; ///< the same collective as messages; only Fidelity::Message needs it
 };
+
+/// A collective that takes so long and no link: what a closed form says.
+StepSite delaySite(DeviceGroups groups, Ticks ticks);
+
+/// Lets all that the site's flows or messages do begin so much later. Negative: so much of the flows' latencies is left out, phase by phase, as
+/// far as there are latencies; messages begin at once.
+void delayStart(StepSite& site, Ticks ticks);
 
 /// The flows of a collective that is routed.
 StepSite flowsOf(const RoutedCollective& collective);

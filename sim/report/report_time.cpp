@@ -185,6 +185,8 @@ private:
 
     void addLinks(ReportOpening& opening, const CollectiveUse& use) const
     {
+        if (!use.op.valid())
+            return; // of a pipeline's stages
         const auto& axes = m_function[use.op].as<CollectiveAttributes>().axes;
         for (const GroupAxis& axis : m_inputs.placement->groupAxes(axes)) {
             opening.inputs.push_back({fmt::format("w along {}", axis.name),

@@ -73,6 +73,7 @@ Json simulationObject(const SimulatedStudy& study)
     json["compute_s"] = s.computeSeconds;
     json["exposed_communication_s"] = s.exposedSeconds;
     json["communication_s"] = s.collectiveSeconds;
+    json["contention_s"] = s.contentionSeconds;
     json["bubble_s"] = s.bubbleSeconds;
     json["model_flops"] = s.modelFlops;
     json["mfu"] = s.mfu;
@@ -88,6 +89,7 @@ Json simulationObject(const SimulatedStudy& study)
         Json entry = useJson(collective.use);
         entry["wire_bytes"] = collective.wireBytesPerDevice;
         entry["time_s"] = collective.seconds;
+        entry["alone_s"] = collective.aloneSecondsPerCall * static_cast<double>(collective.use.count);
         entry["exposed_s"] = collective.exposedSeconds;
         entry["algorithm"] = collective.algorithm;
         entry["formula"] = collective.formula;
@@ -154,6 +156,11 @@ std::string simulationText(const SimulatedStudy& study)
     text += fmt::format("  step {}  =  compute {} ({})  +  exposed communication {} ({})\n", formatSeconds(s.stepSeconds),
         formatSeconds(s.computeSeconds), percent(s.computeSeconds, s.stepSeconds), formatSeconds(s.exposedSeconds),
         percent(s.exposedSeconds, s.stepSeconds));
+    if (s.bubbleSeconds > 0.0 && !s.collectives.empty())
+        text += fmt::format(
+            "  and waiting for other stages {} ({})\n", formatSeconds(s.bubbleSeconds), percent(s.bubbleSeconds, s.stepSeconds));
+    if (s.contentionSeconds > 1e-9)
+        text += fmt::format("  collectives take {} longer than each alone on whole links\n", formatSeconds(s.contentionSeconds));
     text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
         formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),

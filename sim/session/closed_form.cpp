@@ -267,6 +267,9 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
                      "are formulas, and no timeline is made",
         fmt::format("{:.0f} microbatches of {:.0f} sequences, {} stages of {} chunks, ZeRO stage {}", plan->microbatches(),
             plan->work.microbatch, plan->layout.pp, plan->layout.virtualStages, plan->layout.zeroStage)};
+    if (study.faults != FaultsChoice{} || study.network != NetworkChoice{})
+        s.assumptions.push_back(
+            "the closed form knows no faults and no choices of the study's network: every link and device is whole");
     MemoryPoint peak;
     peak.bytesByKind.assign(static_cast<std::size_t>(MemoryKind::Temporary) + 1, 0);
     peak.total = s.peakBytes;

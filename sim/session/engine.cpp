@@ -130,7 +130,10 @@ Result<Catalogue> defaultCatalogue()
     return Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
 }
 
-Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
+namespace {
+
+/// The machine that the study names, whole.
+Result<Machine> namedMachine(const Study& study, const Catalogue& catalogue)
 {
     if (study.hardware && !study.hardware->profile.empty())
         return readHardware(study.resolved(study.hardware->profile), catalogue);
@@ -157,36 +160,196 @@ Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
     return problems;
 }
 
+/// The machine's axis of this name, or a problem.
+Result<std::size_t> axisNamed(const Study& study, const Machine& machine, const std::string& name, const std::string& path)
+{
+    std::vector<std::string> names;
+    for (const PhysicalAxis& axis : machine.topology.axes())
+        names.push_back(axis.name);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end())
+        return static_cast<std::size_t>(found - names.begin());
+    Problem problem{"MW1748", fmt::format("{} names axis \"{}\", which {} does not have", path, name, machine.text()),
+        "it has " + join(names, ", "), study.placeOf(path)};
+    if (const auto near = nearestName(name, names))
+        problem.fixSettings = {fmt::format("{}={}", path, *near)};
+    return problem;
+}
+
+/// Puts the study's faults on its machine. Problems: MW1746, MW1748, MW1749.
+Problems addFaults(const Study& study, Machine& machine)
+{
+    Problems problems;
+    const Topology& topology = machine.topology;
+    const auto isThere = [&](std::int64_t device, const std::string& path) {
+        if (device < machine.deviceCount())
+            return true;
+        problems.push_back({"MW1746",
+            fmt::format("{} names device {}; {} has devices 0 to {}", path, device, machine.text(), machine.deviceCount() - 1),
+            "name one of those", study.placeOf(path)});
+        return false;
+    };
+    for (std::size_t i = 0; i < study.faults.slow.size(); ++i) {
+        const FaultsChoice::Slow& slow = study.faults.slow[i];
+        if (isThere(slow.device, fmt::format("faults.slow[{}].device", i)))
+            machine.faults.devices.push_back({slow.device, slow.speed});
+    }
+    for (std::size_t i = 0; i < study.faults.links.size(); ++i) {
+        const FaultsChoice::Link& link = study.faults.links[i];
+        const std::string path = fmt::format("faults.links[{}]", i);
+        const auto axis = axisNamed(study, machine, link.axis, path + ".axis");
+        if (!axis)
+            append(problems, axis.error());
+        if (!isThere(link.device, path + ".device") || !axis)
+            continue;
+        const PhysicalAxis& along = topology.axes()[*axis];
+        if (along.kind == AxisKind::Torus && !along.wraps && topology.coordinate(link.device, *axis) + 1 == along.length) {
+            problems.push_back({"MW1749",
+                fmt::format("{}: device {} is the last along {}, which does not wrap: it has no link to a next one", path,
+                    link.device, link.axis),
+                "name the device before it; the link is that from a device to the next", study.placeOf(path)});
+            continue;
+        }
+        machine.faults.links.push_back({link.device, *axis, link.share});
+    }
+    return problems;
+}
+
+/// Gives the network between hosts the study's leaf switches. Problems: MW1750.
+Problems addLeaves(const Study& study, Machine& machine)
+{
+    const NetworkChoice& network = study.network;
+    if (!network.oversubscription && !network.perLeaf)
+        return {};
+    std::vector<PhysicalAxis> axes = machine.topology.axes();
+    const auto hosts = std::ranges::find(axes, AxisKind::Network, &PhysicalAxis::kind);
+    const char* key = network.oversubscription ? "network.oversubscription" : "network.per_leaf";
+    if (hosts == axes.end())
+        return {{"MW1750", fmt::format("{}: {} has no network between hosts", key, machine.text()),
+            "leave it out, or simulate several hosts", study.placeOf(key)}};
+    if (network.oversubscription)
+        hosts->oversubscription = *network.oversubscription;
+    if (network.perLeaf)
+        hosts->perLeaf = *network.perLeaf;
+    std::vector<std::int64_t> strides;
+    for (std::size_t axis = 0; axis < axes.size(); ++axis)
+        strides.push_back(machine.topology.stride(axis));
+    machine.topology = Topology(std::move(axes), std::move(strides));
+    return {};
+}
+
+} // namespace
+
+Result<Machine> machineOf(const Study& study, const Catalogue& catalogue)
+{
+    auto machine = namedMachine(study, catalogue);
+    if (!machine)
+        return machine;
+    Problems problems = addLeaves(study, *machine);
+    append(problems, addFaults(study, *machine));
+    if (!problems.empty())
+        return problems;
+    return machine;
+}
+
+NetworkOptions networkOf(const Study& study)
+{
+    NetworkOptions options;
+    options.fidelity = findFidelity(study.network.fidelity).value_or(Fidelity::Fluid);
+    for (const auto& [kind, algorithm] : study.network.algorithms)
+        options.algorithms.merge(valueOf(parseAlgorithms(kind.empty() ? algorithm : kind + "=" + algorithm)));
+    return options;
+}
+
 ScheduledFunction scheduleStep(const BuiltPhase& built)
 {
     return schedule(*built.partitioned.device.stages.front().find(built.mainFunction), SchedulePolicy::Overlapped);
 }
 
-Result<SimulatedStudy> simulateStep(
-    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, const NetworkOptions& network)
-{
-    if (isPipelined(built.study.pipeline))
-        return Problem{"MW1540",
-            fmt::format("a pipeline of {} stages and {} microbatches is trained, but not simulated yet",
-                built.study.pipeline.stages, built.study.pipeline.microbatches),
-            "train it, or simulate it with --set pipeline.stages=1 --set pipeline.microbatches=1",
-            built.study.placeOf("pipeline")};
-    const Mesh& mesh = built.partitioned.device.stages.front().mesh();
-    auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine, network);
-    if (!simulation)
-        return simulation.error();
+namespace {
 
+PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
+{
+    return schedule == meshwright::PipelineSchedule::GPipe                ? PipelineOrder::GPipe
+        : schedule == meshwright::PipelineSchedule::OneForwardOneBackward ? PipelineOrder::OneForwardOneBackward
+                                                                          : PipelineOrder::Interleaved;
+}
+
+/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
+Result<TrainingPhase> pipelinedPhase(const Study& study)
+{
+    Problems warnings;
+    auto whole = annotatedProgram(study, warnings);
+    if (!whole)
+        return whole.error();
+    Study part = study;
+    part.batch /= study.pipeline.microbatches;
+    const auto microbatch = annotatedProgram(part, warnings);
+    if (!microbatch)
+        return microbatch.error();
+    PipelineCut cut;
+    cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, orderOf(study.pipeline.schedule)};
+    cut.axis = study.pipeline.axis;
+    std::int64_t layers = 0;
+    const auto pieces = layersOfPieces(study.pipeline, static_cast<std::int64_t>(study.mlp()->layers.size()) - 1);
+    for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
+        layers += pieces[piece];
+        cut.after.push_back(fmt::format("act.layers.{}.activated", layers - 1));
+    }
+    auto scheduled = pipelineOf(*microbatch, cut);
+    if (!scheduled)
+        return placedIn(study, scheduled.error());
+    return TrainingPhase{study.train.steps, *std::move(whole), *std::move(scheduled)};
+}
+
+} // namespace
+
+namespace {
+
+/// What the network could not do, where the study asked for it.
+Problems placedInNetwork(const Study& study, Problems problems)
+{
+    for (Problem& problem : problems) {
+        if (problem.place.line == 0 && problem.id == "MW1740")
+            problem.place = study.placeOf("network.algorithms");
+        else if (problem.place.line == 0 && problem.id == "MW1741")
+            problem.place = study.placeOf("faults.links");
+    }
+    return problems;
+}
+
+} // namespace
+
+Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine)
+{
+    const Mesh& mesh = built.partitioned.device.stages.front().mesh();
+    const Function& unsharded = *built.program.find(built.mainFunction);
+    const NetworkOptions network = networkOf(built.study);
     SimulatedStudy result;
     result.name = built.study.name;
     result.file = built.study.places.file;
     result.mesh = mesh;
     result.collectiveCost = built.partitioned.device.collectiveCost;
+    if (isPipelined(built.study.pipeline)) {
+        const auto phase = pipelinedPhase(built.study);
+        if (!phase)
+            return phase.error();
+        auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, network);
+        if (!simulation)
+            return placedInNetwork(built.study, simulation.error());
+        result.simulation = *std::move(simulation);
+        result.liveAtPeak = liveAtPeak(phase->scheduled);
+        return result;
+    }
+    auto simulation = simulate(scheduled, mesh, unsharded, machine, network);
+    if (!simulation)
+        return placedInNetwork(built.study, simulation.error());
     result.simulation = *std::move(simulation);
     result.liveAtPeak = liveAtPeak(scheduled);
     return result;
 }
 
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, const NetworkOptions& network)
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue)
 {
     const auto start = std::chrono::steady_clock::now();
     const auto machine = machineOf(study, catalogue);
@@ -203,7 +366,7 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     const auto built = buildPhase(study);
     if (!built)
         return built.error();
-    auto simulated = simulateStep(*built, scheduleStep(*built), *machine, network);
+    auto simulated = simulateStep(*built, scheduleStep(*built), *machine);
     if (simulated) {
         const BuiltPhase& phase = *built;
         simulated->arrays = comparedArrays(
@@ -335,44 +498,6 @@ Problems lintsOfPhase(const Study& study, const BuiltPhase& phase)
         return {};
     return lintStudy(study, {*propagated, *device, stage.meshes});
 }
-
-namespace {
-
-PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
-{
-    return schedule == meshwright::PipelineSchedule::GPipe                ? PipelineOrder::GPipe
-        : schedule == meshwright::PipelineSchedule::OneForwardOneBackward ? PipelineOrder::OneForwardOneBackward
-                                                                          : PipelineOrder::Interleaved;
-}
-
-/// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
-Result<TrainingPhase> pipelinedPhase(const Study& study)
-{
-    Problems warnings;
-    auto whole = annotatedProgram(study, warnings);
-    if (!whole)
-        return whole.error();
-    Study part = study;
-    part.batch /= study.pipeline.microbatches;
-    const auto microbatch = annotatedProgram(part, warnings);
-    if (!microbatch)
-        return microbatch.error();
-    PipelineCut cut;
-    cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, orderOf(study.pipeline.schedule)};
-    cut.axis = study.pipeline.axis;
-    std::int64_t layers = 0;
-    const auto pieces = layersOfPieces(study.pipeline, static_cast<std::int64_t>(study.mlp()->layers.size()) - 1);
-    for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
-        layers += pieces[piece];
-        cut.after.push_back(fmt::format("act.layers.{}.activated", layers - 1));
-    }
-    auto scheduled = pipelineOf(*microbatch, cut);
-    if (!scheduled)
-        return placedIn(study, scheduled.error());
-    return TrainingPhase{study.train.steps, *std::move(whole), *std::move(scheduled)};
-}
-
-} // namespace
 
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {

@@ -30,20 +30,24 @@ struct BuiltPhase {
 /// of `propagate` and `partition`; places are the study's.
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 
-/// The machine that a study asks for: of the catalogue, or as a hardware file describes it (see sim/hardware/hardware_file.h).
-/// Problems: those of `buildMachine` or `readHardware`; MW1731 the study names no hardware.
+/// The machine that a study asks for: of the catalogue, or as a hardware file describes it (see sim/hardware/hardware_file.h), with the study's
+/// faults and leaf switches.
+/// Problems: those of `buildMachine` or `readHardware`; MW1731 the study names no hardware, MW1746 a fault of a device that the machine lacks,
+/// MW1748 of an axis that it lacks, MW1749 of a link that is not there, MW1750 leaf switches of a machine without a network between hosts.
 Result<Machine> machineOf(const Study& study, const Catalogue& catalogue);
 
 /// The step of a built phase in the order in which an accelerator runs it.
 ScheduledFunction scheduleStep(const BuiltPhase& built);
 
-/// Simulates a scheduled step. Problems: those of `simulate`.
-Result<SimulatedStudy> simulateStep(
-    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, const NetworkOptions& network = {});
+/// How the study wants its collectives timed. Precondition: no problems of `checkStudy`.
+NetworkOptions networkOf(const Study& study);
+
+/// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate` and `pipelineOf`.
+Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine);
 
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `buildPhase`, `machineOf` and `simulate`.
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, const NetworkOptions& network = {});
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue);
 
 /// The catalogue in the resources. Problems: MW1702.
 Result<Catalogue> defaultCatalogue();

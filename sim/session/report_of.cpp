@@ -2,6 +2,7 @@
 #include "sim/session/report_of.h"
 
 #include "core/study/arrays.h"
+#include "core/study/pipeline_choice.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -266,6 +267,8 @@ std::vector<ReportTrial> trialsOf(const Analysis& analysis, std::size_t most, co
 {
     if (!analysis.simulated || !analysis.built || most == 0)
         return {};
+    if (isPipelined(analysis.study->pipeline))
+        return {}; // its trials would leave the pipeline's axis behind
     return Trials(analysis, most, stop).run();
 }
 
@@ -282,13 +285,13 @@ Report reportOf(const Analysis& analysis, const ReportChoices& choices, const st
         inputs.study = &analysis.built->study;
         inputs.partitioned = &analysis.built->partitioned;
         inputs.mainFunction = analysis.built->mainFunction;
+        inputs.simulated = analysis.simulated.get();
     } else {
         inputs.study = analysis.study.get();
     }
     if (analysis.study)
         inputs.phases = std::max<std::size_t>(1, analysis.study->phases.size());
     inputs.scheduled = analysis.scheduled.get();
-    inputs.simulated = analysis.simulated.get();
     inputs.arrays = reportedArrays(analysis.arrays);
     inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
     inputs.training = choices.training;

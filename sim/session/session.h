@@ -42,7 +42,7 @@ struct Analysis {
     std::shared_ptr<const BuiltPhase> built; ///< of the first phase
     std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
     std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
-    std::shared_ptr<const SimulatedStudy> simulated; ///< null without a placement
+    std::shared_ptr<const SimulatedStudy> simulated; ///< null without a placement; of a study that has a closed form it is there alone
     std::vector<ProgramArray> arrays; ///< parameters, states, gradients, inputs, activations: in that order, then the program's
 
     /// The array of this name; null when there is none.

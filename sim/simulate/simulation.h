@@ -4,7 +4,7 @@
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
 #include "sim/hardware/machine.h"
-#include "sim/simulate/network_times.h"
+#include "sim/simulate/network_sites.h"
 
 #include <string>
 #include <vector>
@@ -13,10 +13,13 @@ namespace meshwright::sim {
 
 /// One collective of a simulated step.
 struct SimulatedCollective {
-    CollectiveUse use;
+    CollectiveUse use; ///< its op is not valid in a pipeline, whose stages have functions of their own
+    std::string label; ///< as timelines call it: "all_reduce grad.layers.0.w"
     std::int64_t wireBytesPerDevice = 0; ///< sent by one device in one call
-    double secondsPerCall = 0.0;
-    double seconds = 0.0; ///< all calls
+    double secondsPerCall = 0.0; ///< the mean of its calls
+    double seconds = 0.0; ///< all calls, from when all devices of a group were ready
+    double aloneSecondsPerCall = 0.0; ///< by the closed form: with its links for itself, and whole
+    double lowerBoundSeconds = 0.0; ///< of a call: no schedule on these links is faster
     double exposedSeconds = 0.0; ///< of them, what computing waited for
     std::string algorithm;
     std::string formula; ///< with its inputs
@@ -29,9 +32,10 @@ struct MemoryPoint {
     std::int64_t total = 0;
 };
 
-/// What a step would take on some hardware. All devices do the same, so one stands for all: where some are slow, the slowest.
+/// What a step would take on some hardware. Times are those of one device, the one that computes longest: where all devices do the same, one
+/// stands for all; where some are slow, the slowest; of a pipeline, one of the longest stage.
 struct Simulation {
-    double stepSeconds = 0.0;
+    double stepSeconds = 0.0; ///< of the whole machine
     double computeSeconds = 0.0; ///< busy computing
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double productFlopsPerDevice = 0.0; ///< of those products
@@ -39,6 +43,7 @@ struct Simulation {
     double exposedSeconds = 0.0; ///< waiting for collectives
     double bubbleSeconds = 0.0; ///< waiting for other pipeline stages
     double collectiveSeconds = 0.0; ///< all collectives, hidden or not
+    double contentionSeconds = 0.0; ///< of collectiveSeconds: what sharing links with each other, and faulty links, cost
     double modelFlops = 0.0; ///< of the whole step on all devices: products of the unsharded program
     double mfu = 0.0; ///< modelFlops / (step * devices * peak of the products' type)
     double peakFlopsPerSecond = 0.0; ///< of one device, as mfu takes it
@@ -52,26 +57,36 @@ struct Simulation {
         boundBy; ///< "compute", "memory bandwidth", "launch overhead", or the collective that is waited for longest: "all_reduce over data"
     std::vector<SimulatedCollective> collectives;
     std::vector<MemoryPoint> memory;
-    Timeline timeline{Clock::Simulated}; ///< of one device
+    Timeline timeline{Clock::Simulated}; ///< of one device for each stage and each speed that devices have
     std::string machine; ///< what it was simulated on
     std::vector<std::string> assumptions; ///< figures that are not from a source
     std::int64_t events = 0;
-    std::int64_t classes = 1; ///< groups of devices that do the same
+    std::int64_t classes = 1; ///< groups of devices that do the same, as far as the simulation had to look
 };
 
 /// FLOPs of all products of a function on whole arrays, a multiply-add counting two; loops count as often as they run.
 double productFlops(const Function& function);
 
-/// Runs the schedule of one function on the machine: a stream that computes in order and a stream that carries collectives in order; a collective
-/// starts when both the stream and everything before it in the schedule are ready, and its CollectiveDone waits for it.
+/// Runs the schedule of one function on the machine: a stream that computes in order, and for the axes of each collective a stream that carries
+/// collectives in order; a collective starts when both its stream and everything before it in the schedule are ready on all devices of
+/// its group, and its CollectiveDone waits for it. Collectives in flight share links, as the fidelity has it (see `NetworkSites`).
 /// `unsharded` is the same function before partitioning, for its FLOPs.
 ///
-/// A machine with slow devices takes the speed of the slowest that the mesh uses: the others wait for it in every collective.
+/// Devices that are slow compute so much longer; the others wait for them in every collective.
 ///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
 /// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices.
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
     const Machine& machine, const NetworkOptions& network = {});
+
+/// Runs the tasks of a pipeline: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
+/// soon as it is made and every device's to its partner in the other stage, forward and backward on streams of their own.
+///
+/// `bubbleSeconds` is what the longest stage waits for others. Memory is that of the stage that needs most: its arrays, what its microbatches under
+/// way keep, and the largest of its functions' working memory.
+/// Problems: as above.
+Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
+    const Function& unsharded, const Machine& machine, const NetworkOptions& network = {});
 
 /// One row of a table of memory in use at the peak: the values that are live there, largest first.
 struct LiveValue {
@@ -80,5 +95,8 @@ struct LiveValue {
     std::int64_t bytes = 0;
 };
 std::vector<LiveValue> liveAtPeak(const ScheduledFunction& function);
+
+/// The same of a pipeline's stage that needs most, all its microbatches under way.
+std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline);
 
 } // namespace meshwright::sim

@@ -27,6 +27,9 @@ void feedModelConfig(std::string_view text);
 void feedNpy(std::string_view bytes);
 void feedCsv(std::string_view text);
 void feedFlags(std::string_view text);
+void feedNcclLog(std::string_view text);
+void feedSweep(std::string_view text);
+void feedHardware(std::string_view text);
 
 /// Ends the program, after saying what does not hold, unless `holds`.
 void require(bool holds, std::string_view what);

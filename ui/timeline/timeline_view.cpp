@@ -48,10 +48,19 @@ bool hasTimeline(const sim::Analysis& analysis)
     return analysis.simulated && !analysis.simulated->simulation.timeline.slices().empty();
 }
 
+/// False where devices differ, by their pipeline stage or their speed: rows name them then.
+bool standsForAll(const Timeline& timeline)
+{
+    const auto& rows = timeline.rows();
+    return std::all_of(rows.begin(), rows.end(), [&](const TimelineRow& row) { return row.device == rows.front().device; });
+}
+
 std::string simulatedTitle(const sim::SimulatedStudy& study)
 {
     const std::int64_t devices = study.mesh.deviceCount();
-    const std::string whose = devices == 1 ? "the only device" : fmt::format("each of {} devices", devices);
+    const std::string whose = devices == 1        ? "the only device"
+        : standsForAll(study.simulation.timeline) ? fmt::format("each of {} devices", devices)
+                                                  : fmt::format("devices that differ, of {}", devices);
     return fmt::format("simulated on {}: {}, {}", study.simulation.machine, whose, formatSeconds(study.simulation.stepSeconds));
 }
 
@@ -281,7 +290,7 @@ void TimelineView::showModel()
 {
     std::vector<GroupSource> sources;
     if (m_simulatedPart)
-        sources.push_back({"simulated", m_simulatedTitle, m_simulatedPart, true});
+        sources.push_back({"simulated", m_simulatedTitle, m_simulatedPart, standsForAll(m_simulatedPart->timeline())});
     if (const Part& measured = m_showsWall ? m_wallPart : m_virtualPart)
         sources.push_back({"measured", measuredTitle(*measured), measured, false});
     m_canvas->setModel(std::make_shared<const TimelineModel>(std::move(sources)));

@@ -117,8 +117,6 @@ void TestPipelineVerbs::exitCodes_data()
     QTest::newRow("transformer") << QStringList{"train", example("transformer_digits.yaml"), "--set",
         "pipeline={microbatches: 2}"}
                                  << 3 << "MW1465";
-    QTest::newRow("simulate") << QStringList{"simulate", study, "--set", "hardware={chip: v5e, topology: [2, 2]}"} << 3
-                              << "MW1540";
 }
 
 void TestPipelineVerbs::exitCodes()

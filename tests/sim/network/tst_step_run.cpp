@@ -112,6 +112,10 @@ private Q_SLOTS:
     void jumpedIsUnrolled();
     void pipelineTakesWhatItShould();
     void loopsFollowEachOther();
+    void recordedSpansOfJumps();
+    void messagesOfAStep_data();
+    void messagesOfAStep();
+    void delayedSites();
 };
 
 void TestStepRun::queueKeepsOrder()
@@ -437,6 +441,110 @@ void TestStepRun::loopsFollowEachOther()
     QCOMPARE(run.end, 200 * kMicrosecond);
     QVERIFY(run.iterationsJumped > 100);
     QCOMPARE(run.computeOfClass, std::vector<Ticks>{200 * kMicrosecond});
+}
+
+/// What is recorded of a run that jumped is what an unrolled run records, span by span; both say what each op took.
+void TestStepRun::recordedSpansOfJumps()
+{
+    const Topology box = torus({4, 4}, true);
+    const MachineLinks links(box);
+    StepWork work;
+    work.links = &links;
+    work.kindOf.assign(16, 0);
+    work.sites.push_back(site(links, 0, CollectiveKind::AllReduce, 8 * kMiB));
+    work.sites.push_back(site(links, 1, CollectiveKind::AllGather, 5 * kMiB));
+    work.sites.push_back(site(links, 0, CollectiveKind::AllToAll, 3 * kMiB));
+    work.loops = {{{layer(40 * kMicrosecond)}, 300}};
+    const std::uint32_t device[] = {7};
+    StepRunOptions options;
+    options.recorded = device;
+    const StepRun jumped = runStep(work, options);
+    options.jump = false;
+    const StepRun unrolled = runStep(work, options);
+    QVERIFY(jumped.iterationsJumped > 200);
+    QCOMPARE(jumped.spans.size(), std::size_t(300 * 5));
+    const auto sorted = [](std::vector<StepSpan> spans) {
+        std::ranges::sort(spans, {}, [](const StepSpan& s) { return std::tuple(s.end, s.node, s.iteration, s.begin); });
+        return spans;
+    };
+    QVERIFY(sorted(jumped.spans) == sorted(unrolled.spans));
+    QCOMPARE(jumped.nodeOf, unrolled.nodeOf);
+    const std::uint32_t first = jumped.nodeOf[0][0][0];
+    for (const StepSpan& span : jumped.spans)
+        QVERIFY(span.node != first || span.end - span.begin == 40 * kMicrosecond);
+}
+
+void TestStepRun::messagesOfAStep_data()
+{
+    QTest::addColumn<bool>("contends");
+    QTest::newRow("one after the other") << false;
+    QTest::newRow("two at once on the same links") << true;
+}
+
+/// Where nothing contends messages and flows end within a tick for each message; where two share links, never later in sum.
+void TestStepRun::messagesOfAStep()
+{
+    QFETCH(bool, contends);
+    const Topology box = torus({4, 4}, true);
+    const MachineLinks links(box);
+    StepWork work;
+    work.links = &links;
+    work.kindOf.assign(16, 0);
+    const auto add = [&](std::size_t axis, CollectiveKind kind, std::int64_t bytes) {
+        auto routed = valueOf(routeCollective({kind, bytes, {groupAlong(box, axis)}}, groupsAlong(box, {axis}), links));
+        StepSite made = flowsOf(routed);
+        made.messages = std::make_shared<const RoutedCollective>(std::move(routed));
+        work.sites.push_back(std::move(made));
+    };
+    add(0, CollectiveKind::AllReduce, 8 * kMiB);
+    add(contends ? 0 : 1, CollectiveKind::AllReduce, 8 * kMiB);
+    work.sites.push_back(delaySite(groupsAlong(box, {1}), 3 * kMicrosecond));
+    StepProgram program;
+    const std::uint32_t begin = program.compute(10 * kMicrosecond, {});
+    const StepDependency begun[] = {{begin, StepLag::None}};
+    const std::uint32_t a = program.collective(0, 0, begun);
+    const std::uint32_t b = program.collective(1, 0, begun);
+    const StepDependency both[] = {{a, StepLag::None}, {b, StepLag::None}};
+    const std::uint32_t delayed = program.collective(2, 0, both);
+    const StepDependency last[] = {{delayed, StepLag::None}};
+    const std::uint32_t again = program.collective(0, 1, last); // the same links a second time
+    const StepDependency end[] = {{again, StepLag::None}};
+    program.compute(kMicrosecond, end);
+    work.loops = {{{program}, 1}};
+
+    StepRunOptions options;
+    const StepRun flows = runStep(work, options);
+    options.fidelity = Fidelity::Message;
+    const StepRun messages = runStep(work, options);
+    QCOMPARE(messages.classes, 16);
+    QVERIFY(messages.messages > 16);
+    const double difference = std::abs(secondsOf(messages.end - flows.end));
+    if (contends)
+        QVERIFY2(difference < 0.02 * secondsOf(flows.end), qPrintable(QString::number(difference)));
+    else
+        QVERIFY2(difference < 50e-12, qPrintable(QString::number(difference)));
+}
+
+/// A start that is later makes the whole later; a negative one takes from latencies no more than there is.
+void TestStepRun::delayedSites()
+{
+    const Topology ring = torus({8}, true);
+    const MachineLinks links(ring);
+    const auto ends = [&](Ticks delay) {
+        StepWork work;
+        work.links = &links;
+        work.kindOf.assign(8, 0);
+        work.sites.push_back(site(links, 0, CollectiveKind::AllReduce, 8 * kMiB));
+        delayStart(work.sites.front(), delay);
+        StepProgram program;
+        program.collective(0, 0, {});
+        work.loops = {{{program}, 1}};
+        return runStep(work).end;
+    };
+    const Ticks plain = ends(0);
+    QCOMPARE(ends(5 * kMicrosecond), plain + 5 * kMicrosecond);
+    QCOMPARE(ends(-5 * kMicrosecond), plain - 5 * kMicrosecond);
+    QCOMPARE(ends(-1000 * kMicrosecond), plain - 8 * kMicrosecond); // four hops, there and again
 }
 
 QTEST_APPLESS_MAIN(TestStepRun)

@@ -81,6 +81,12 @@ private Q_SLOTS:
     void slowDeviceIsWaitedFor();
     void failedLink();
     void forcedAlgorithms();
+    void collectivesShareLinks_data();
+    void collectivesShareLinks();
+    void neverBelowTheBounds_data();
+    void neverBelowTheBounds();
+    void jumpedLoopIsUnrolled();
+    void stragglersAreShown();
 };
 
 void TestSimulation::dependentCollectivesAreExposed()
@@ -349,6 +355,185 @@ void TestSimulation::forcedAlgorithms()
     QCOMPARE(unknown.error().size(), std::size_t(2));
     QCOMPARE(unknown.error()[0].message, std::string("unknown algorithm: \"rings\""));
     QCOMPARE(unknown.error()[1].message, std::string("unknown kind of collective: \"reduce\""));
+}
+
+namespace {
+
+/// `count` products, and after each an all-reduce over one and one over the other of two axes of 4 (or parts of one axis of 16); nothing waits for them.
+Function twoAxes(int count, bool useResults)
+{
+    Function function;
+    function.name = "step";
+    Builder builder(function);
+    const ValueId w = builder.argument({DType::F32, {1024, 1024}}, "w", Role::Parameter);
+    ValueId h = w;
+    std::vector<ValueId> results;
+    for (int i = 0; i < count; ++i) {
+        h = builder.matmul(h, w, DType::BF16);
+        for (const std::int32_t axis : {0, 1}) {
+            CollectiveAttributes attributes;
+            attributes.axes = {{axis, 1, 4}};
+            results.push_back(builder.add(OpKind::AllReduce, {h}, attributes));
+        }
+        if (useResults)
+            h = builder.binary(OpKind::Add, results.back(), results[results.size() - 2]);
+    }
+    if (useResults)
+        results = {h};
+    builder.setResults(std::move(results));
+    return function;
+}
+
+Simulation onTwoAxes(const Function& function, const Machine& machine, Fidelity fidelity)
+{
+    return valueOf(simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("a=4,b=4")), function,
+        machine, {fidelity, {}}));
+}
+
+} // namespace
+
+void TestSimulation::collectivesShareLinks_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<std::vector<std::int64_t>>("topology");
+    QTest::addColumn<bool>("shares");
+
+    using Sizes = std::vector<std::int64_t>;
+    QTest::newRow("an axis each") << "v5e" << Sizes{4, 4} << false;
+    QTest::newRow("two parts of one line") << "v5e" << Sizes{16, 1} << true;
+    QTest::newRow("two parts of one ring") << "v5e" << Sizes{16, 16} << false;
+}
+
+/// On links of their own the three fidelities agree to a tick a step. On the same links formulas do not see it; flows and messages do, and
+/// take no more than one after the other.
+void TestSimulation::collectivesShareLinks()
+{
+    QFETCH(QString, chip);
+    QFETCH(std::vector<std::int64_t>, topology);
+    QFETCH(bool, shares);
+
+    const Machine machine = machineFor(chip.toStdString(), topology);
+    const Function function = twoAxes(3, true);
+    const Simulation closed = onTwoAxes(function, machine, Fidelity::Closed);
+    const Simulation fluid = onTwoAxes(function, machine, Fidelity::Fluid);
+    const Simulation message = onTwoAxes(function, machine, Fidelity::Message);
+    QCOMPARE(closed.contentionSeconds, 0.0);
+    if (!shares) {
+        QVERIFY(qAbs(fluid.stepSeconds - closed.stepSeconds) < 30e-12);
+        QVERIFY(qAbs(message.stepSeconds - closed.stepSeconds) < 200e-12);
+        return;
+    }
+    double alone = 0.0;
+    for (const SimulatedCollective& collective : fluid.collectives)
+        alone += collective.aloneSecondsPerCall;
+    QVERIFY(fluid.contentionSeconds > 0.1 * alone);
+    QVERIFY(fluid.stepSeconds > closed.stepSeconds);
+    QVERIFY(fluid.stepSeconds <= fluid.computeSeconds + alone + 1e-9);
+    // Interleaved groups on a line: messages of several pieces queue behind each other, flows do not.
+    QVERIFY(message.stepSeconds > closed.stepSeconds);
+    QVERIFY2(message.stepSeconds > 0.98 * fluid.stepSeconds && message.stepSeconds < 1.5 * fluid.stepSeconds,
+        qPrintable(QString("%1 %2").arg(message.stepSeconds).arg(fluid.stepSeconds)));
+    // Each waits in turn for both: what is exposed is charged once.
+    double exposed = 0.0;
+    for (const SimulatedCollective& collective : fluid.collectives)
+        exposed += collective.exposedSeconds;
+    QVERIFY(qAbs(exposed - fluid.exposedSeconds) < 1e-12);
+    QVERIFY(qAbs(fluid.stepSeconds - fluid.computeSeconds - fluid.exposedSeconds) < 1e-12);
+}
+
+void TestSimulation::neverBelowTheBounds_data()
+{
+    QTest::addColumn<QString>("chip");
+    QTest::addColumn<std::vector<std::int64_t>>("topology");
+    QTest::addColumn<qint64>("hosts");
+
+    using Sizes = std::vector<std::int64_t>;
+    QTest::newRow("torus") << "v4" << Sizes{4, 4, 1} << qint64(0);
+    QTest::newRow("line") << "v5e" << Sizes{16, 1} << qint64(0);
+    QTest::newRow("two hosts") << "a100" << Sizes{} << qint64(2);
+    QTest::newRow("in-switch reduction, two hosts") << "h100" << Sizes{} << qint64(2);
+    QTest::newRow("full meshes") << "mi300x" << Sizes{} << qint64(2);
+}
+
+/// No fidelity is quicker than any schedule could be, with or without contention.
+void TestSimulation::neverBelowTheBounds()
+{
+    QFETCH(QString, chip);
+    QFETCH(std::vector<std::int64_t>, topology);
+    QFETCH(qint64, hosts);
+
+    const Machine machine = machineFor(chip.toStdString(), topology, hosts);
+    for (const bool useResults : {false, true}) {
+        for (const Fidelity fidelity : {Fidelity::Closed, Fidelity::Fluid, Fidelity::Message}) {
+            const Simulation s = onTwoAxes(twoAxes(3, useResults), machine, fidelity);
+            QCOMPARE(s.collectives.size(), std::size_t(6));
+            for (const SimulatedCollective& collective : s.collectives) {
+                QVERIFY(collective.lowerBoundSeconds > 0.0);
+                QVERIFY2(collective.secondsPerCall >= collective.lowerBoundSeconds * (1.0 - 1e-9),
+                    qPrintable(QString("%1: %2 < %3")
+                                   .arg(fidelityName(fidelity))
+                                   .arg(collective.secondsPerCall)
+                                   .arg(collective.lowerBoundSeconds)));
+            }
+        }
+    }
+}
+
+/// A loop of 200 turns, each with a collective that the next turn needs: the same step, memory and slices as when written out.
+void TestSimulation::jumpedLoopIsUnrolled()
+{
+    const TensorType square{DType::F32, {512, 512}};
+    constexpr int kTurns = 200;
+    const auto turn = [&](Builder& builder, ValueId h, ValueId w) {
+        CollectiveAttributes attributes;
+        attributes.axes = {{0, 1, 4}};
+        return builder.add(OpKind::AllReduce, {builder.matmul(h, w, DType::BF16)}, attributes);
+    };
+    Function unrolled;
+    Builder plain(unrolled);
+    ValueId h = plain.argument(square, "h");
+    const ValueId w = plain.argument(square, "w", Role::Parameter);
+    for (int i = 0; i < kTurns; ++i)
+        h = turn(plain, h, w);
+    plain.setResults({plain.matmul(h, w, DType::BF16)});
+
+    Function folded;
+    Builder loop(folded);
+    const ValueId h0 = loop.argument(square, "h");
+    const ValueId w0 = loop.argument(square, "w", Role::Parameter);
+    const OpId repeat = loop.beginRepeat({kTurns, 1, 0, false}, {h0, w0});
+    const auto arguments = folded[loop.block()].arguments;
+    loop.setResults({turn(loop, arguments[0], arguments[1])});
+    loop.setResults({loop.matmul(loop.endRepeat(repeat).front(), w0, DType::BF16)});
+
+    const Machine machine = machineFor("v5e", {4, 1});
+    const Simulation a = simulated(unrolled, SchedulePolicy::Overlapped, machine);
+    const Simulation b = simulated(folded, SchedulePolicy::Overlapped, machine);
+    QCOMPARE(b.stepSeconds, a.stepSeconds);
+    QVERIFY(qAbs(b.computeSeconds - a.computeSeconds) < 1e-12);
+    QVERIFY(qAbs(b.exposedSeconds - a.exposedSeconds) < 1e-12);
+    QCOMPARE(b.collectives.front().use.count, std::int64_t{kTurns});
+    QCOMPARE(b.timeline.slices().size(), a.timeline.slices().size());
+    QVERIFY2(b.events < a.events / 4, "most turns are jumped");
+    QCOMPARE(b.memory.back().seconds, b.stepSeconds);
+}
+
+/// One row of computing for each speed that devices have; the slow one is told of, the others wait.
+void TestSimulation::stragglersAreShown()
+{
+    Machine machine = machineFor("v5e", {4, 1});
+    machine.faults.devices = {{2, 0.5}};
+    const Simulation slow = simulated(chain(3, true), SchedulePolicy::Overlapped, machine);
+    std::set<std::int64_t> devices;
+    for (const TimelineRow& row : slow.timeline.rows())
+        devices.insert(row.device);
+    QCOMPARE(devices, (std::set<std::int64_t>{0, 2}));
+    double waits = 0.0;
+    for (const Slice& slice : slow.timeline.slices()) {
+        if (slice.category == SliceCategory::Wait && slow.timeline.rows()[slice.row].device == 0)
+            waits += slice.durationSeconds;
+    }
+    QVERIFY(qAbs(waits - (slow.exposedSeconds + 0.5 * slow.computeSeconds)) < 1e-11);
 }
 
 QTEST_APPLESS_MAIN(TestSimulation)

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/network/fidelity.h"
+#include "sim/network/network_cost.h"
+#include "sim/network/step_work.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// Reads `ring` (for every kind) or `all_reduce=ring,all_to_all=pairwise`.
+/// Problems: MW1740 an unknown kind or algorithm.
+Result<ForcedAlgorithms> parseAlgorithms(std::string_view text);
+
+/// How collectives are timed.
+struct NetworkOptions {
+    Fidelity fidelity = Fidelity::Fluid;
+    ForcedAlgorithms algorithms = {};
+};
+
+/// What one device of each of two pipeline stages passes to its partner in the other, and that nothing else on the way need know.
+struct StageTransfer {
+    std::int64_t from = 0; ///< stage
+    std::int64_t to = 0; ///< stage, another one
+    bool backward = false; ///< gradients, on a stream of their own
+    std::int64_t bytesPerDevice = 0;
+
+    friend auto operator<=>(const StageTransfer&, const StageTransfer&) = default;
+};
+
+/// The collectives of a placed step, and what of the machine has to be looked at to time them.
+///
+/// Collectives over the same axes are done in order, on a stream of their own; streams share links. A collective is a time of a closed form
+/// where nothing else can be on its links: of Fidelity::Closed always, else where no link has a fault and no stream over other mesh
+/// axes uses any of its physical axes (scalars, up to 1 KiB, neither slow others nor are slowed). The others are flows, or messages. Where all are times and no device is slow, one device stands
+/// for each stage.
+class NetworkSites {
+public:
+    static constexpr double kMostMessages = 20e6; ///< of a step; past that flows are run instead
+    static constexpr double kMostMessageOps = 4e6; ///< ops of all devices together, likewise
+
+    /// All must outlive this. `stageAxis`: of the mesh, over which pipeline stages lie; nothing: one stage.
+    NetworkSites(const MeshPlacement& placement, const Faults& faults, const NetworkOptions& options,
+        std::optional<std::size_t> stageAxis = {});
+
+    /// A collective that comes in the step; the same number for the same one.
+    std::uint32_t add(OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice);
+    std::uint32_t add(const StageTransfer& transfer);
+
+    const CollectiveEstimate& estimate(std::uint32_t site) const { return m_sites[site].estimate; }
+
+    /// Collectives of one stream are done in the order in which devices start them. Streams count from 0.
+    std::uint32_t streamOf(std::uint32_t site) const { return m_sites[site].stream; }
+    std::int64_t collectiveStreams() const; ///< without those of transfers
+
+    std::size_t sites() const { return m_sites.size(); }
+
+    /// Null for a collective.
+    const StageTransfer* transferOf(std::uint32_t site) const
+    {
+        return m_sites[site].isTransfer ? &m_sites[site].transfer : nullptr;
+    }
+
+    /// Everything of the step but its loops; to be called when all collectives were added. `calls`: of each site, in a step and on one
+    /// device; `opsPerDevice` of the longest program.
+    /// Problems: MW1740 no collective of a kind could be done as it was forced to, MW1741 a failed link leaves no way.
+    Result<StepWork> work(const std::vector<std::int64_t>& calls, std::int64_t opsPerDevice);
+
+    /// After `work`: what the step is to be run as.
+    Fidelity fidelity() const { return m_fidelity; }
+
+    /// After `work`: a device of the machine that a device of the work stands for.
+    DeviceId machineDevice(std::uint32_t device) const;
+
+private:
+    struct Site {
+        OpKind kind = OpKind::AllReduce;
+        AxisRefs axes;
+        StageTransfer transfer;
+        bool isTransfer = false;
+        CollectiveRequest request;
+        CollectiveEstimate estimate;
+        std::uint32_t stream = 0;
+    };
+    struct Stream {
+        AxisRefs axes;
+        StageTransfer transfer; ///< without bytes
+        bool isTransfer = false;
+        std::uint64_t physical = 0; ///< a bit for each axis of the machine that it uses
+
+        friend bool operator==(const Stream&, const Stream&) = default;
+    };
+
+    std::uint32_t streamFor(Stream stream);
+    bool contends(const Site& site) const;
+    std::int64_t stageOf(std::int64_t position) const;
+    DeviceGroups groupsOf(const Site& site) const;
+    Result<StepSite> routed(const Site& site, double& messagesPerCall) const;
+    Result<RoutedCollective> transferRoute(const Site& site) const;
+    CollectiveEstimate transferEstimate(const StageTransfer& transfer) const;
+    Problems unheeded() const;
+    bool isRouted(const Site& site) const;
+    StepWork representatives();
+    StepWork wholeMachine() const;
+    Result<std::optional<StepWork>> workAs(const std::vector<std::int64_t>& calls);
+
+    const MeshPlacement& m_placement;
+    const Faults& m_faults;
+    const NetworkOptions& m_options;
+    std::optional<std::size_t> m_stageAxis;
+    MachineLinks m_links;
+    std::vector<DeviceId> m_devices; ///< of the machine, by position in the mesh
+    std::vector<Site> m_sites;
+    std::vector<Stream> m_streams;
+    std::map<std::tuple<OpKind, AxisRefs, std::int64_t>, std::uint32_t> m_known;
+    std::map<StageTransfer, std::uint32_t> m_knownTransfers;
+    std::map<CollectiveKind, bool> m_heeded; ///< for forced kinds that came: whether the algorithm could be had
+    Fidelity m_fidelity = Fidelity::Fluid;
+    bool m_represented = false;
+    std::unique_ptr<Topology> m_stagesOnly; ///< where representatives are: a device for each stage
+    std::unique_ptr<MachineLinks> m_stageLinks;
+};
+
+} // namespace meshwright::sim

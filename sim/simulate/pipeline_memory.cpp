@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/simulate/pipeline_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+MemoryKind kindOf(const Value& argument)
+{
+    switch (argument.role) {
+    case Role::Parameter:
+        return MemoryKind::Parameter;
+    case Role::OptimizerState:
+        return MemoryKind::OptimizerState;
+    case Role::Gradient:
+        return MemoryKind::Gradient;
+    case Role::Input:
+        return MemoryKind::Input;
+    default:
+        return MemoryKind::Activation;
+    }
+}
+
+bool livesThroughTheStep(MemoryKind kind)
+{
+    return kind == MemoryKind::Parameter || kind == MemoryKind::OptimizerState || kind == MemoryKind::Gradient;
+}
+
+std::size_t functionIndex(const ScheduledStage& stage, const std::string& name)
+{
+    const auto found = std::ranges::find_if(
+        stage.functions, [&](const ScheduledFunction& function) { return function.device.function.name == name; });
+    return static_cast<std::size_t>(found - stage.functions.begin());
+}
+
+void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes)
+{
+    point.bytesByKind[static_cast<std::size_t>(kind)] += bytes;
+    point.total += bytes;
+}
+
+} // namespace
+
+StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
+{
+    StageMemory memory;
+    memory.kept.resize(static_cast<std::size_t>(chunks));
+    std::set<std::string> seen;
+    for (const ScheduledFunction& scheduled : stage.functions) {
+        const Function& function = scheduled.device.function;
+        std::int64_t arguments = 0;
+        for (const ValueId id : function.arguments()) {
+            const Value& argument = function[id];
+            arguments += argument.type.bytes();
+            const MemoryKind kind = kindOf(argument);
+            if (livesThroughTheStep(kind) && seen.insert(argument.name).second)
+                memory.arrays.push_back({argument.name, kind, argument.type.bytes()});
+        }
+        memory.working.push_back(std::max<std::int64_t>(0, scheduled.buffers.arenaBytes - arguments));
+        if (!function.name.starts_with("backward."))
+            continue;
+        auto& kept = memory.kept[static_cast<std::size_t>(std::stoll(function.name.substr(std::string("backward.").size())))];
+        for (const ValueId id : function.arguments()) {
+            const Value& argument = function[id];
+            if (!livesThroughTheStep(kindOf(argument)) && argument.name != "ct.out")
+                kept.push_back({argument.name, kindOf(argument), argument.type.bytes()});
+        }
+    }
+    return memory;
+}
+
+std::vector<MemoryPoint> memoryOfTasks(const ScheduledProgram& pipeline, std::size_t stage)
+{
+    const StageMemory memory = stageMemory(pipeline.stages[stage], pipeline.pipeline.chunks);
+    MemoryPoint state;
+    state.bytesByKind.assign(static_cast<std::size_t>(MemoryKind::Temporary) + 1, 0);
+    for (const LiveValue& array : memory.arrays)
+        addBytes(state, array.kind, array.bytes);
+    const auto keep = [&](std::size_t chunk, std::int64_t times) {
+        for (const LiveValue& value : memory.kept[chunk])
+            addBytes(state, value.kind, times * value.bytes);
+    };
+    std::vector<MemoryPoint> points;
+    for (const Task& task : pipeline.tasks) {
+        if (task.stage != stage)
+            continue;
+        if (task.kind == TaskKind::Forward)
+            keep(task.chunk, 1);
+        points.push_back(state);
+        addBytes(points.back(), MemoryKind::Temporary, memory.working[functionIndex(pipeline.stages[stage], task.function)]);
+        if (task.kind == TaskKind::Backward)
+            keep(task.chunk, -1);
+    }
+    points.push_back(state);
+    return points;
+}
+
+FullestStage fullestStage(const ScheduledProgram& pipeline)
+{
+    FullestStage fullest;
+    for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
+        const std::vector<MemoryPoint> points = memoryOfTasks(pipeline, stage);
+        for (std::size_t moment = 0; moment < points.size(); ++moment) {
+            if (points[moment].total > fullest.bytes)
+                fullest = {stage, points[moment].total, moment};
+        }
+    }
+    return fullest;
+}
+
+std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline)
+{
+    const FullestStage fullest = fullestStage(pipeline);
+    const ScheduledStage& stage = pipeline.stages[fullest.stage];
+    const StageMemory memory = stageMemory(stage, pipeline.pipeline.chunks);
+    std::vector<std::int64_t> underWay(memory.kept.size(), 0);
+    std::size_t moment = 0;
+    std::vector<LiveValue> live = memory.arrays;
+    for (const Task& task : pipeline.tasks) {
+        if (task.stage != fullest.stage)
+            continue;
+        if (task.kind == TaskKind::Forward)
+            ++underWay[task.chunk];
+        if (moment++ == fullest.moment) {
+            live.push_back({fmt::format("what {} works with", task.function), MemoryKind::Temporary,
+                memory.working[functionIndex(stage, task.function)]});
+            break;
+        }
+        if (task.kind == TaskKind::Backward)
+            --underWay[task.chunk];
+    }
+    for (std::size_t chunk = 0; chunk < memory.kept.size(); ++chunk) {
+        for (const LiveValue& value : memory.kept[chunk]) {
+            if (underWay[chunk] > 0)
+                live.push_back({fmt::format("{} of chunk {}, {} microbatches", value.name, chunk, underWay[chunk]), value.kind,
+                    underWay[chunk] * value.bytes});
+        }
+    }
+    std::erase_if(live, [](const LiveValue& value) { return value.bytes == 0; });
+    std::ranges::stable_sort(live, [](const LiveValue& a, const LiveValue& b) { return a.bytes > b.bytes; });
+    return live;
+}
+
+} // namespace meshwright::sim

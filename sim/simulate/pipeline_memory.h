@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/simulate/simulation.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// What a device of a pipeline stage holds, in bytes by kind: arrays that live through the step, what one microbatch leaves of a piece between its
+/// forward and its backward task, and what a function needs besides while it runs.
+struct StageMemory {
+    std::vector<LiveValue> arrays; ///< parameters, states, sums of gradients
+    std::vector<std::vector<LiveValue>> kept; ///< for each chunk
+    std::vector<std::int64_t> working; ///< for each function of the stage
+};
+StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks);
+
+/// Bytes in use while a stage takes its tasks: a moment for each task, and one for the end. Times are 0.
+std::vector<MemoryPoint> memoryOfTasks(const ScheduledProgram& pipeline, std::size_t stage);
+
+/// The stage of which a device needs most, and how much.
+struct FullestStage {
+    std::size_t stage = 0;
+    std::int64_t bytes = 0;
+    std::size_t moment = 0; ///< of `memoryOfTasks`
+};
+FullestStage fullestStage(const ScheduledProgram& pipeline);
+
+} // namespace meshwright::sim

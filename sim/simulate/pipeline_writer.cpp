@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/simulate/pipeline_writer.h"
+
+#include "core/schedule/label.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace meshwright::sim {
+
+void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writer, NetworkSites& sites,
+    std::vector<SimulatedCollective>& uses, std::vector<std::uint32_t>& siteOfUse)
+{
+    writer.announce(function, mesh, static_cast<std::uint32_t>(uses.size()));
+    for (const CollectiveUse& use : collectivesOf(function, mesh)) {
+        siteOfUse.push_back(sites.add(use.kind, function.function[use.op].as<CollectiveAttributes>().axes, use.bytesPerDevice));
+        Instruction start;
+        start.ops = {use.op};
+        uses.emplace_back().use = use;
+        uses.back().label = instructionLabel(function.function, start);
+    }
+}
+
+PipelineWriter::PipelineWriter(
+    const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites, const DeviceCost& cost)
+    : m_pipeline(pipeline)
+    , m_axis(axis)
+    , m_sites(sites)
+{
+    for (const ScheduledStage& stage : pipeline.stages) {
+        StepWriter& writer = *m_writers.emplace_back(std::make_unique<StepWriter>(sites, cost, false));
+        std::map<std::string, ScheduledFunction>& functions = m_functions.emplace_back();
+        for (const ScheduledFunction& function : stage.functions) {
+            const std::string& name = function.device.function.name;
+            if (name == "init")
+                continue;
+            const auto added = functions.emplace(name, schedule(function.device, SchedulePolicy::Overlapped)).first;
+            announce(added->second.device, mesh, writer, sites, uses, siteOfUse);
+        }
+    }
+    for (SimulatedCollective& use : uses)
+        use.use.op = OpId{};
+}
+
+std::vector<WrittenStage> PipelineWriter::write()
+{
+    moments.resize(m_pipeline.stages.size());
+    for (const Task& task : m_pipeline.tasks)
+        add(task);
+    std::vector<WrittenStage> stages;
+    for (const auto& writer : m_writers)
+        stages.push_back({writer->finish(), writer.get()});
+    return stages;
+}
+
+/// What a piece passes on is received and waited for, then the function runs, then its result is sent.
+void PipelineWriter::add(const Task& task)
+{
+    StepWriter& writer = *m_writers[task.stage];
+    const std::int64_t piece = m_pipeline.pipeline.pieceOf(task);
+    const bool backward = task.kind == TaskKind::Backward;
+    const auto neighbour = [&](bool before) { return before == backward ? piece + 1 : piece - 1; };
+    const auto exists
+        = [&](std::int64_t other) { return task.kind != TaskKind::Update && other >= 0 && other < m_pipeline.pipeline.pieces(); };
+    if (exists(neighbour(true)))
+        pass(neighbour(true), piece, backward, task.microbatch, true);
+    const StepWriter::Moments own = writer.execute(m_functions[task.stage].at(task.function));
+    if (moments[task.stage].empty())
+        moments[task.stage].push_back(own.front());
+    moments[task.stage].push_back(own.back());
+    if (exists(neighbour(false)))
+        pass(piece, neighbour(false), backward, task.microbatch, false);
+}
+
+/// Bytes that one device of a piece's stage passes on.
+std::int64_t PipelineWriter::bytesFrom(std::int64_t piece, bool backward) const
+{
+    const std::string name = fmt::format("{}.{}", backward ? "backward" : "forward", piece / m_pipeline.pipeline.stages);
+    const Function& function = m_functions[static_cast<std::size_t>(stageOf(piece))].at(name).device.function;
+    const auto result = std::ranges::find(function.resultNames, backward ? "ct.in" : "out");
+    assert(result != function.resultNames.end());
+    const ValueId value = function.results()[static_cast<std::size_t>(result - function.resultNames.begin())];
+    return function[value].type.bytes();
+}
+
+std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t site)
+{
+    const auto [use, isNew] = m_useOf.try_emplace(transfer, static_cast<std::uint32_t>(uses.size()));
+    if (!isNew)
+        return use->second;
+    const char* what = transfer.backward ? "gradients" : "activations";
+    siteOfUse.push_back(site);
+    SimulatedCollective& added = uses.emplace_back();
+    added.label = fmt::format("send {} {} to {}", what, transfer.from, transfer.to);
+    added.use.kind = OpKind::CollectivePermute;
+    added.use.axes = m_axis;
+    added.use.groupSize = 2;
+    added.use.bytesPerDevice = transfer.bytesPerDevice;
+    added.use.phase = transfer.backward ? Phase::Backward : Phase::Forward;
+    added.use.cause = {fmt::format("{} of stage {}", what, transfer.from), "pipeline",
+        fmt::format("stage {} sends to stage {} what its layers go on with", transfer.from, transfer.to), "pipeline"};
+    return use->second;
+}
+
+/// A piece sends one microbatch once, and only to one other piece.
+void PipelineWriter::pass(std::int64_t from, std::int64_t to, bool backward, std::size_t microbatch, bool receives)
+{
+    if (stageOf(from) == stageOf(to))
+        return;
+    const StageTransfer transfer{stageOf(from), stageOf(to), backward, bytesFrom(from, backward)};
+    const std::uint32_t site = m_sites.add(transfer);
+    const std::uint32_t use = useOf(transfer, site);
+    const auto meeting
+        = static_cast<std::uint32_t>(from * m_pipeline.pipeline.microbatches + static_cast<std::int64_t>(microbatch));
+    if (!receives) {
+        m_writers[static_cast<std::size_t>(transfer.from)]->send(site, meeting, use);
+        return;
+    }
+    StepWriter& receiver = *m_writers[static_cast<std::size_t>(transfer.to)];
+    receiver.receive(site, meeting, use);
+    receiver.waitForReceived(use);
+}
+
+} // namespace meshwright::sim

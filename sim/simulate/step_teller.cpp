@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/simulate/step_teller.h"
+
+#include "core/schedule/label.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kRounding = 100e-12; ///< of a collective: a tick a step
+
+} // namespace
+
+StepTeller::StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, std::vector<SimulatedCollective> uses,
+    std::vector<std::uint32_t> siteOfUse, bool isPipeline)
+    : m_sites(sites)
+    , m_stages(std::move(stages))
+    , m_siteOfUse(std::move(siteOfUse))
+    , m_isPipeline(isPipeline)
+{
+    m_result.collectives = std::move(uses);
+    for (std::size_t use = 0; use < m_result.collectives.size(); ++use) {
+        SimulatedCollective& collective = m_result.collectives[use];
+        const CollectiveEstimate& estimate = sites.estimate(m_siteOfUse[use]);
+        collective.wireBytesPerDevice = estimate.wireBytesPerDevice;
+        collective.aloneSecondsPerCall = estimate.seconds;
+        collective.lowerBoundSeconds = estimate.lowerBoundSeconds;
+        collective.algorithm = estimate.algorithm;
+        collective.formula = estimate.formula;
+    }
+}
+
+Result<Done> StepTeller::run()
+{
+    std::vector<std::int64_t> calls(m_sites.sites(), 0);
+    std::int64_t most = 0;
+    for (const WrittenStage& stage : m_stages) {
+        std::vector<std::int64_t> own(calls.size(), 0);
+        for (const WrittenLoop& loop : stage.loops) {
+            for (std::uint32_t op = 0; op < loop.program.size(); ++op) {
+                if (!loop.program.computes(op))
+                    own[loop.program.site(op)] += loop.repeat;
+            }
+        }
+        for (std::size_t site = 0; site < own.size(); ++site)
+            calls[site] = std::max(calls[site], own[site]);
+        most = std::max(most, stage.writer->opsWritten());
+    }
+    auto made = m_sites.work(calls, most);
+    if (!made)
+        return made.error();
+    StepWork work = *std::move(made);
+    for (std::size_t loop = 0; loop < m_stages.front().loops.size(); ++loop) {
+        StepLoop& added = work.loops.emplace_back();
+        added.repeat = m_stages.front().loops[loop].repeat;
+        for (WrittenStage& stage : m_stages)
+            added.programs.push_back(std::move(stage.loops[loop].program));
+    }
+    const FoldedStep folded = foldStep(work, m_sites.fidelity() != Fidelity::Message);
+    const std::vector<std::uint32_t> devices = devicesToTell(work, folded);
+    StepRunOptions options;
+    options.fidelity = m_sites.fidelity();
+    options.recorded = devices;
+    m_run = runFolded(work, folded, options);
+    m_result.stepSeconds = secondsOf(m_run.end);
+    m_result.events = m_run.events;
+    m_result.classes = m_run.classes;
+    // The first is the chosen one; rows come in the order of devices.
+    std::vector<std::size_t> order(devices.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+        order[i] = i;
+    std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work.kindOf[devices[i]], devices[i]); });
+    for (const std::size_t i : order)
+        tell(work, devices[i], i, i == 0);
+    finishCollectives();
+    m_result.boundBy = boundBy();
+    m_result.timeline.sort();
+    return Done{};
+}
+
+/// One device for each stage and speed; first the one that computes longest.
+std::vector<std::uint32_t> StepTeller::devicesToTell(const StepWork& work, const FoldedStep& folded)
+{
+    constexpr std::size_t kMostDevices = 64;
+    std::set<std::pair<std::uint32_t, double>> seen;
+    std::vector<std::uint32_t> devices;
+    double longest = -1.0;
+    for (const std::uint32_t device : folded.representative) {
+        const double speed = work.speed.empty() ? 1.0 : work.speed[device];
+        if (!seen.insert({work.kindOf[device], speed}).second)
+            continue;
+        const double ticks = static_cast<double>(m_stages[work.kindOf[device]].writer->computeTicks()) / speed;
+        if (ticks > longest) {
+            longest = ticks;
+            m_stage = work.kindOf[device];
+            devices.insert(devices.begin(), device);
+        } else if (devices.size() < kMostDevices) {
+            devices.push_back(device);
+        }
+    }
+    return devices;
+}
+
+std::uint32_t StepTeller::rowOf(const std::string& name)
+{
+    const auto [row, isNew] = m_rows.try_emplace({m_device.machineDevice, name}, 0);
+    if (isNew)
+        row->second = m_result.timeline.addRow(m_device.machineDevice, name);
+    return row->second;
+}
+
+/// How a collective is shown on the device at hand; made once.
+const StepTeller::Shown& StepTeller::shown(std::uint32_t use)
+{
+    const auto [found, isNew] = m_device.shown.try_emplace(use);
+    Shown& shown = found->second;
+    if (!isNew)
+        return shown;
+    const SimulatedCollective& collective = m_result.collectives[use];
+    std::string row = "collectives";
+    shown.category = categoryOf(collective.use.kind);
+    if (const StageTransfer* transfer = m_sites.transferOf(m_siteOfUse[use])) {
+        shown.category = SliceCategory::Transfer;
+        row = fmt::format("{} {}", transfer->from == static_cast<std::int64_t>(m_device.stage) ? "send" : "receive",
+            transfer->backward ? "gradients" : "activations");
+    } else if (m_sites.collectiveStreams() > 1) {
+        row = fmt::format("collectives over {}", collective.use.axes);
+    }
+    shown.row = rowOf(row);
+    shown.name = m_result.timeline.intern(collective.label);
+    shown.detail = m_result.timeline.intern(collective.algorithm + ": " + collective.formula);
+    shown.waiting = m_result.timeline.intern(fmt::format("wait for {}", collective.use.cause.value));
+    return shown;
+}
+
+/// Takes a device at hand: which of the run's nodes are its ops.
+void StepTeller::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place)
+{
+    m_device = {};
+    m_device.stage = work.kindOf[device];
+    m_device.machineDevice = m_sites.machineDevice(device);
+    for (std::uint32_t loop = 0; loop < m_run.nodeOf[place].size(); ++loop) {
+        const auto& nodes = m_run.nodeOf[place][loop];
+        m_device.lastEnd.emplace_back(nodes.size(), 0);
+        for (std::uint32_t op = 0; op < nodes.size(); ++op) {
+            if (m_device.opOf.size() <= nodes[op])
+                m_device.opOf.resize(nodes[op] + 1, {kNothing, kNothing});
+            m_device.opOf[nodes[op]] = {loop, op};
+        }
+    }
+    m_intervals.clear();
+    m_nextInterval = 0;
+    m_underWay.clear();
+}
+
+/// What a span of the device at hand is; null when it is none of its.
+const StepOpNote* StepTeller::noteOf(const StepSpan& span) const
+{
+    if (span.node >= m_device.opOf.size() || m_device.opOf[span.node].first == kNothing)
+        return nullptr;
+    const auto [loop, op] = m_device.opOf[span.node];
+    return &m_stages[m_device.stage].loops[loop].notes[op];
+}
+
+void StepTeller::tell(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen)
+{
+    beginDevice(work, device, place);
+    const std::uint32_t computeRow = rowOf("compute");
+    if (!m_isPipeline && m_sites.collectiveStreams() <= 1)
+        rowOf("collectives"); // though it may stay empty
+    tellCollectives();
+    const Ticks end = tellComputing(computeRow, isChosen);
+    if (!isChosen)
+        return;
+    expose(end, m_run.end);
+    m_lastEnd = std::move(m_device.lastEnd);
+    for (const Interval& interval : m_intervals) {
+        SimulatedCollective& collective = m_result.collectives[interval.use];
+        collective.seconds += secondsOf(interval.end - interval.begin);
+        collective.secondsPerCall += 1.0; // calls, until `finishCollectives`
+    }
+}
+
+void StepTeller::tellCollectives()
+{
+    for (const StepSpan& span : m_run.spans) {
+        const StepOpNote* note = noteOf(span);
+        if (note == nullptr || note->kind != StepOpNote::Kind::Collective)
+            continue;
+        m_intervals.push_back({span.begin, span.end, note->index});
+        const Shown& as = shown(note->index);
+        addSlice(
+            as.row, span.begin, span.end, as.name, as.detail, as.category, m_result.collectives[note->index].use.bytesPerDevice);
+    }
+    std::ranges::stable_sort(m_intervals, {}, &Interval::begin);
+}
+
+/// Returns when the device has computed all.
+Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
+{
+    const StepWriter& writer = *m_stages[m_device.stage].writer;
+    std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> texts; // of works: label and formula
+    Ticks free = 0;
+    for (const StepSpan& span : m_run.spans) {
+        const StepOpNote* note = noteOf(span);
+        if (note == nullptr)
+            continue;
+        const auto [loop, op] = m_device.opOf[span.node];
+        m_device.lastEnd[loop][op] = span.end;
+        if (note->kind != StepOpNote::Kind::Compute && note->kind != StepOpNote::Kind::Wait)
+            continue;
+        if (span.begin > free) {
+            assert(note->kind == StepOpNote::Kind::Wait); // computing waits for nothing else
+            addSlice(row, free, span.begin, shown(note->index).waiting, 0, SliceCategory::Wait, 0);
+            if (isChosen)
+                expose(free, span.begin);
+        }
+        free = span.end;
+        if (note->kind == StepOpNote::Kind::Wait)
+            continue;
+        const WrittenWork& done = writer.works()[note->index];
+        const auto [text, isNew] = texts.try_emplace(note->index, 0, 0);
+        if (isNew)
+            text->second = {m_result.timeline.intern(done.label), m_result.timeline.intern(done.formula)};
+        addSlice(row, span.begin, span.end, text->second.first, text->second.second, SliceCategory::Compute, done.bytes);
+        if (isChosen)
+            tellCompute(done, span);
+    }
+    return free;
+}
+
+void StepTeller::tellCompute(const WrittenWork& work, const StepSpan& span)
+{
+    const double seconds = secondsOf(span.end - span.begin);
+    m_result.computeSeconds += seconds;
+    if (work.isProduct) {
+        m_result.productSeconds += seconds;
+        m_result.productFlopsPerDevice += work.flops;
+    } else {
+        m_result.otherBytesPerDevice += static_cast<double>(work.bytes);
+    }
+    m_secondsBoundBy[static_cast<std::size_t>(work.time.bound)] += seconds;
+}
+
+/// Charges a time of waiting to the collectives that were under way, those of one moment equally: the one that is waited for may have queued
+/// behind others. What is left is waiting for other devices.
+void StepTeller::expose(Ticks from, Ticks to)
+{
+    std::erase_if(m_underWay, [&](const Interval& interval) { return interval.end <= from; });
+    for (; m_nextInterval < m_intervals.size() && m_intervals[m_nextInterval].begin < to; ++m_nextInterval) {
+        if (m_intervals[m_nextInterval].end > from)
+            m_underWay.push_back(m_intervals[m_nextInterval]);
+    }
+    std::vector<Ticks> edges{from, to};
+    for (const Interval& interval : m_underWay) {
+        edges.push_back(std::clamp(interval.begin, from, to));
+        edges.push_back(std::clamp(interval.end, from, to));
+    }
+    std::ranges::sort(edges);
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+        const double seconds = secondsOf(edges[i + 1] - edges[i]);
+        const auto isOver = [&](const Interval& one) { return one.begin <= edges[i] && one.end >= edges[i + 1]; };
+        const auto sharers = static_cast<double>(std::ranges::count_if(m_underWay, isOver));
+        if (seconds <= 0.0)
+            continue;
+        (sharers > 0.0 || !m_isPipeline ? m_result.exposedSeconds : m_result.bubbleSeconds) += seconds;
+        for (const Interval& interval : m_underWay) {
+            if (isOver(interval))
+                m_result.collectives[interval.use].exposedSeconds += seconds / sharers;
+        }
+    }
+}
+
+/// Means of calls; of a pipeline, only what the stage that is told of takes part in.
+void StepTeller::finishCollectives()
+{
+    for (SimulatedCollective& collective : m_result.collectives) {
+        const double calls = collective.secondsPerCall;
+        collective.secondsPerCall = calls > 0.0 ? collective.seconds / calls : collective.aloneSecondsPerCall;
+        collective.use.count = static_cast<std::int64_t>(calls);
+        m_result.collectiveSeconds += collective.seconds;
+        const double longer = collective.seconds - calls * collective.aloneSecondsPerCall;
+        if (longer > calls * kRounding)
+            m_result.contentionSeconds += longer;
+        assert(collective.secondsPerCall >= collective.lowerBoundSeconds * (1.0 - 1e-9) - 1e-12);
+    }
+    std::erase_if(m_result.collectives, [](const SimulatedCollective& collective) { return collective.use.count == 0; });
+}
+
+void StepTeller::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail,
+    SliceCategory category, std::int64_t bytes)
+{
+    if (end <= begin)
+        return;
+    Slice slice;
+    slice.startSeconds = secondsOf(begin);
+    slice.durationSeconds = secondsOf(end - begin);
+    slice.cpuSeconds = slice.durationSeconds;
+    slice.bytes = bytes;
+    slice.row = row;
+    slice.name = name;
+    slice.detail = detail;
+    slice.category = category;
+    m_result.timeline.add(slice);
+}
+
+/// The collective that is waited for longest, when waiting takes longer than computing; otherwise what computing spends most of its time on.
+std::string StepTeller::boundBy() const
+{
+    std::map<std::string, double> share;
+    if (m_result.bubbleSeconds > std::max(m_result.computeSeconds, m_result.exposedSeconds))
+        return "pipeline bubble";
+    if (m_result.exposedSeconds > m_result.computeSeconds) {
+        for (const SimulatedCollective& collective : m_result.collectives)
+            share[fmt::format("{} over {}", opName(collective.use.kind), collective.use.axes)] += collective.exposedSeconds;
+    }
+    if (share.empty()) {
+        share["compute"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Compute)];
+        share["memory bandwidth"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Memory)];
+        share["launch overhead"] = m_secondsBoundBy[static_cast<std::size_t>(OpBound::Overhead)];
+    }
+    return std::max_element(share.begin(), share.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+}
+
+} // namespace meshwright::sim

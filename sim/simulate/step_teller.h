@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "sim/network/step_run.h"
+#include "sim/simulate/simulation.h"
+#include "sim/simulate/step_writer.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// A collective under way on one device.
+struct Interval {
+    Ticks begin = 0;
+    Ticks end = 0;
+    std::uint32_t use = 0;
+};
+
+/// What one stage runs: its program as it was written, and which collectives its numbers mean.
+struct WrittenStage {
+    std::vector<WrittenLoop> loops;
+    const StepWriter* writer = nullptr;
+};
+
+/// Runs a written step and tells what it was like for some of its devices.
+class StepTeller {
+public:
+    /// `uses` are the collectives that the stages' notes number, `siteOfUse` the sites of each. All must outlive the teller.
+    StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, std::vector<SimulatedCollective> uses,
+        std::vector<std::uint32_t> siteOfUse, bool isPipeline);
+
+    /// Problems: those of `NetworkSites::work`.
+    Result<Done> run();
+
+    /// When the last computing op that a moment names was over, in the stage that is told of.
+    double secondsOfMoment(std::pair<std::uint32_t, std::uint32_t> moment) const
+    {
+        return moment.first == kNothing ? 0.0 : secondsOf(m_lastEnd[moment.first][moment.second]);
+    }
+
+    std::size_t stage() const { return m_stage; } ///< that is told of
+
+    Simulation take() { return std::move(m_result); }
+
+private:
+    /// How a collective is shown: texts are of the timeline.
+    struct Shown {
+        std::uint32_t row = 0;
+        std::uint32_t name = 0;
+        std::uint32_t detail = 0;
+        std::uint32_t waiting = 0; ///< computing waits for it
+        SliceCategory category = SliceCategory::Compute;
+    };
+
+    /// The device at hand.
+    struct Device {
+        std::size_t stage = 0;
+        std::int64_t machineDevice = 0;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> opOf; ///< of nodes: loop and op
+        std::vector<std::vector<Ticks>> lastEnd; ///< of loops and ops
+        std::map<std::uint32_t, Shown> shown; ///< by use
+    };
+
+    std::vector<std::uint32_t> devicesToTell(const StepWork& work, const FoldedStep& folded);
+    void tell(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen);
+    void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
+        std::int64_t bytes);
+    void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place);
+    void tellCollectives();
+    Ticks tellComputing(std::uint32_t row, bool isChosen);
+    std::uint32_t rowOf(const std::string& name);
+    const Shown& shown(std::uint32_t use);
+    const StepOpNote* noteOf(const StepSpan& span) const;
+    void tellCompute(const WrittenWork& work, const StepSpan& span);
+    void expose(Ticks from, Ticks to);
+    void finishCollectives();
+    std::string boundBy() const;
+
+    NetworkSites& m_sites;
+    std::vector<WrittenStage> m_stages;
+    std::vector<std::uint32_t> m_siteOfUse;
+    bool m_isPipeline;
+    StepRun m_run;
+    Simulation m_result;
+    std::size_t m_stage = 0;
+    std::vector<std::vector<Ticks>> m_lastEnd; ///< of the chosen device: for each loop and op
+    Device m_device;
+    std::vector<Interval> m_intervals; ///< of the device at hand, by their beginnings
+    std::size_t m_nextInterval = 0;
+    std::vector<Interval> m_underWay;
+    std::map<std::pair<std::int64_t, std::string>, std::uint32_t> m_rows;
+    std::array<double, 3> m_secondsBoundBy{};
+};
+
+} // namespace meshwright::sim

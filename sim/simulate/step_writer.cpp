@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/simulate/step_writer.h"
+
+#include "core/schedule/label.h"
+#include "sim/simulate/instruction_work.h"
+
+#include <cassert>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr std::uint32_t kComputing = 0;
+constexpr std::int64_t kFewTurns = 4; ///< a loop of fewer is written out: its steady state is never reached
+
+} // namespace
+
+StepWriter::StepWriter(NetworkSites& sites, const DeviceCost& cost, bool keepLoops)
+    : m_sites(sites)
+    , m_cost(cost)
+    , m_keepLoops(keepLoops)
+    , m_resources(1)
+{
+}
+
+std::uint32_t StepWriter::newResource()
+{
+    m_resources.emplace_back();
+    return static_cast<std::uint32_t>(m_resources.size() - 1);
+}
+
+std::uint32_t StepWriter::streamResource(std::uint32_t site)
+{
+    const auto [found, isNew] = m_streams.try_emplace(m_sites.streamOf(site), 0);
+    if (isNew)
+        found->second = newResource();
+    return found->second;
+}
+
+void StepWriter::announce(const DeviceFunction& function, const Mesh& mesh, std::uint32_t firstUse)
+{
+    for (const CollectiveUse& use : collectivesOf(function, mesh)) {
+        const auto& axes = function.function[use.op].as<CollectiveAttributes>().axes;
+        m_announced[{&function.function, use.op}] = {m_sites.add(use.kind, axes, use.bytesPerDevice), firstUse++, newResource()};
+    }
+}
+
+std::uint32_t StepWriter::add(
+    Draft draft, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes)
+{
+    for (const std::uint32_t resource : waits) {
+        if (m_resources[resource].now != kNothing)
+            draft.ops.push_back(m_resources[resource].now);
+        else
+            draft.earlier.push_back(resource);
+    }
+    const auto op = static_cast<std::uint32_t>(m_drafts.size());
+    m_drafts.push_back(std::move(draft));
+    for (const std::uint32_t resource : becomes)
+        m_resources[resource].now = op;
+    return op;
+}
+
+std::uint32_t StepWriter::workOfInstruction(const Function& function, const Instruction& instruction)
+{
+    const auto [found, isNew] = m_workOf.try_emplace(&instruction, static_cast<std::uint32_t>(m_works.size()));
+    if (!isNew)
+        return found->second;
+    Instruction computing = instruction;
+    if (instruction.kind == InstructionKind::CollectiveDone)
+        computing.ops = instruction.update;
+    const OpWork work = workOf(function, computing);
+    WrittenWork written;
+    written.label = instructionLabel(function, computing);
+    written.formula = m_cost.formula(work);
+    written.time = m_cost.time(work);
+    written.bytes = work.bytesRead + work.bytesWritten;
+    written.isProduct = work.matmul.has_value();
+    written.flops = work.matmul ? work.matmul->flops() : 0.0;
+    m_works.push_back(std::move(written));
+    return found->second;
+}
+
+void StepWriter::compute(const Function& function, const Instruction& instruction)
+{
+    const std::uint32_t work = workOfInstruction(function, instruction);
+    Draft draft;
+    draft.ticks = ticksOf(m_works[work].time.seconds);
+    draft.note = {StepOpNote::Kind::Compute, work};
+    add(std::move(draft), {kComputing}, {kComputing});
+}
+
+void StepWriter::write(const ScheduledFunction& function, const Instruction& instruction, bool isTop)
+{
+    const Function& ops = function.device.function;
+    switch (instruction.kind) {
+    case InstructionKind::Compute:
+        compute(ops, instruction);
+        break;
+    case InstructionKind::CollectiveStart: {
+        Announced& collective = m_announced.at({&ops, instruction.ops.front()});
+        const std::uint32_t stream = streamResource(collective.site);
+        m_resources[collective.resource].isLive = true;
+        Draft draft;
+        draft.site = collective.site;
+        draft.meeting = m_meetings[collective.site]++;
+        draft.note = {StepOpNote::Kind::Collective, collective.use};
+        add(std::move(draft), {kComputing, stream}, {stream, collective.resource});
+        break;
+    }
+    case InstructionKind::CollectiveDone: {
+        const Announced& collective = m_announced.at({&ops, instruction.ops.front()});
+        Draft draft;
+        draft.note = {StepOpNote::Kind::Wait, collective.use};
+        add(std::move(draft), {kComputing, collective.resource}, {kComputing});
+        m_resources[collective.resource].isLive = false;
+        m_resources[collective.resource].now = kNothing;
+        if (!instruction.update.empty())
+            compute(ops, instruction);
+        break;
+    }
+    case InstructionKind::Loop: {
+        const std::int64_t count = ops[instruction.ops.front()].as<RepeatAttributes>().count;
+        const bool keep = m_keepLoops && isTop && count >= kFewTurns;
+        if (keep) {
+            end();
+            begin(count);
+        }
+        for (std::int64_t turn = 0; turn < (keep ? 1 : count); ++turn) {
+            for (const Instruction& inner : instruction.body)
+                write(function, inner, false);
+        }
+        if (keep) {
+            end();
+            begin(1);
+        }
+        break;
+    }
+    }
+}
+
+StepWriter::Moments StepWriter::execute(const ScheduledFunction& function)
+{
+    Moments moments;
+    const auto note = [&] {
+        const Resource& computing = m_resources[kComputing];
+        const auto loop = static_cast<std::uint32_t>(m_loops.size());
+        if (computing.now != kNothing)
+            moments.emplace_back(loop, computing.now);
+        else if (computing.before != kNothing)
+            moments.emplace_back(loop - 1, computing.before);
+        else
+            moments.emplace_back(kNothing, kNothing);
+    };
+    for (const Instruction& instruction : function.instructions) {
+        note();
+        write(function, instruction, true);
+    }
+    note();
+    return moments;
+}
+
+void StepWriter::send(std::uint32_t site, std::uint32_t meeting, std::uint32_t use)
+{
+    const std::uint32_t stream = streamResource(site);
+    Draft draft;
+    draft.site = site;
+    draft.meeting = meeting;
+    draft.note = {StepOpNote::Kind::Collective, use};
+    add(std::move(draft), {kComputing, stream}, {stream});
+}
+
+void StepWriter::receive(std::uint32_t site, std::uint32_t meeting, std::uint32_t use)
+{
+    const std::uint32_t stream = streamResource(site);
+    const auto [received, isNew] = m_received.try_emplace(use, 0);
+    if (isNew)
+        received->second = newResource();
+    Draft draft;
+    draft.site = site;
+    draft.meeting = meeting;
+    draft.note = {StepOpNote::Kind::Collective, use};
+    add(std::move(draft), {stream}, {stream, received->second});
+}
+
+void StepWriter::waitForReceived(std::uint32_t use)
+{
+    Draft draft;
+    draft.note = {StepOpNote::Kind::Wait, use};
+    add(std::move(draft), {kComputing, m_received.at(use)}, {kComputing});
+}
+
+/// Ends the loop at hand: what later ones may wait for is handed on through it.
+void StepWriter::end()
+{
+    for (std::uint32_t resource = 0; resource < m_resources.size(); ++resource) {
+        const Resource& one = m_resources[resource];
+        if (one.isLive && one.now == kNothing && one.before != kNothing && !m_drafts.empty())
+            add({}, {resource}, {resource});
+    }
+    if (m_drafts.empty())
+        return;
+    WrittenLoop loop;
+    loop.repeat = m_repeat;
+    std::vector<StepDependency> waits;
+    for (const Draft& draft : m_drafts) {
+        waits.clear();
+        for (const std::uint32_t op : draft.ops)
+            waits.push_back({op, StepLag::None});
+        for (const std::uint32_t resource : draft.earlier) {
+            const Resource& one = m_resources[resource];
+            if (one.before != kNothing)
+                waits.push_back({one.before, StepLag::Loop});
+            if (m_repeat > 1 && one.now != kNothing)
+                waits.push_back({one.now, StepLag::Iteration});
+        }
+        if (draft.site == kNothing)
+            loop.program.compute(draft.ticks, waits);
+        else
+            loop.program.collective(draft.site, draft.meeting, waits);
+        loop.notes.push_back(draft.note);
+        m_computeTicks += draft.ticks * m_repeat;
+    }
+    m_opsWritten += static_cast<std::int64_t>(m_drafts.size());
+    m_loops.push_back(std::move(loop));
+    m_drafts.clear();
+    m_meetings.clear();
+    for (Resource& resource : m_resources) {
+        resource.before = resource.isLive ? resource.now : kNothing;
+        resource.now = kNothing;
+    }
+}
+
+std::vector<WrittenLoop> StepWriter::finish()
+{
+    end();
+    return std::move(m_loops);
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/schedule/schedule.h"
+#include "sim/cost/op_cost.h"
+#include "sim/simulate/network_sites.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshwright::sim {
+
+/// What an op of a step stands for.
+struct StepOpNote {
+    enum class Kind : std::uint8_t {
+        Compute, ///< `index` is a work of the writer's
+        Wait, ///< computing goes on when the collective `index` (of the caller's numbers) is over; takes no time
+        Collective, ///< `index` is the caller's number
+        Relay, ///< hands on what an earlier part of the program did
+    };
+    Kind kind = Kind::Relay;
+    std::uint32_t index = 0;
+};
+
+/// A computing instruction, as often as it comes.
+struct WrittenWork {
+    std::string label;
+    std::string formula;
+    OpTime time;
+    std::int64_t bytes = 0;
+    double flops = 0.0; ///< of a product
+    bool isProduct = false;
+};
+
+/// A part of a program: its ops, a number of times.
+struct WrittenLoop {
+    StepProgram program;
+    std::int64_t repeat = 1;
+    std::vector<StepOpNote> notes; ///< for each op
+};
+
+/// Writes what the devices of one stage do as a step for the network: a stream that computes in order, and streams that carry collectives
+/// in order. A collective starts when its stream and everything before it in the schedule is ready; its CollectiveDone waits for it.
+///
+/// Loops of instructions stay loops where the caller says so and they stand in a function's own list; others are written out.
+class StepWriter {
+public:
+    /// Both must outlive the writer.
+    StepWriter(NetworkSites& sites, const DeviceCost& cost, bool keepLoops);
+
+    /// Gives the collectives of a function sites. They get the caller's numbers from `firstUse` on, in the order of `collectivesOf`.
+    void announce(const DeviceFunction& function, const Mesh& mesh, std::uint32_t firstUse);
+
+    /// What is to be known of each instruction of the function's own list: the last computing op before it.
+    using Moments = std::vector<std::pair<std::uint32_t, std::uint32_t>>; ///< loop and op; kNothing: none
+
+    /// All instructions of an announced function. The moments have one entry more than there are instructions.
+    Moments execute(const ScheduledFunction& function);
+
+    /// Part of a transfer between stages; `use` is the caller's number. A sender has computed what it sends; a receiver takes it as soon as
+    /// it comes.
+    void send(std::uint32_t site, std::uint32_t meeting, std::uint32_t use);
+    void receive(std::uint32_t site, std::uint32_t meeting, std::uint32_t use);
+    void waitForReceived(std::uint32_t use);
+
+    /// Ends the program. Nothing can be added after it.
+    std::vector<WrittenLoop> finish();
+
+    const std::vector<WrittenWork>& works() const { return m_works; }
+
+    /// Ops that a device runs, each loop once.
+    std::int64_t opsWritten() const { return m_opsWritten; }
+
+    /// How long a device computes at full speed, its loops as often as they run.
+    Ticks computeTicks() const { return m_computeTicks; }
+
+private:
+    /// Something that ops wait for in turn: a stream, or the end of a collective.
+    struct Resource {
+        std::uint32_t before = kNothing; ///< its last op in the loop before
+        std::uint32_t now = kNothing; ///< in the loop at hand
+        bool isLive = true; ///< something may still wait for it
+    };
+    struct Draft {
+        Ticks ticks = 0;
+        std::uint32_t site = kNothing;
+        std::uint32_t meeting = 0;
+        std::vector<std::uint32_t> ops; ///< of the loop at hand
+        std::vector<std::uint32_t> earlier; ///< resources as the loop at hand finds them
+        StepOpNote note;
+    };
+    struct Announced {
+        std::uint32_t site = 0;
+        std::uint32_t use = 0;
+        std::uint32_t resource = kNothing; ///< its end
+    };
+
+    std::uint32_t add(Draft draft, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes);
+    std::uint32_t newResource();
+    std::uint32_t streamResource(std::uint32_t site);
+    void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
+    void compute(const Function& function, const Instruction& instruction);
+    std::uint32_t workOfInstruction(const Function& function, const Instruction& instruction);
+    void begin(std::int64_t repeat) { m_repeat = repeat; }
+    void end();
+
+    NetworkSites& m_sites;
+    const DeviceCost& m_cost;
+    bool m_keepLoops;
+    std::vector<Resource> m_resources; ///< the first is the computing stream
+    std::map<std::uint32_t, std::uint32_t> m_streams; ///< of the sites' streams: resource
+    std::map<std::pair<const Function*, OpId>, Announced> m_announced;
+    std::map<std::uint32_t, std::uint32_t> m_received; ///< by use: resource
+    std::map<const Instruction*, std::uint32_t> m_workOf;
+    std::vector<WrittenWork> m_works;
+    std::vector<WrittenLoop> m_loops;
+    std::vector<Draft> m_drafts;
+    std::map<std::uint32_t, std::uint32_t> m_meetings; ///< of the loop at hand, by site
+    std::int64_t m_repeat = 1;
+    std::int64_t m_opsWritten = 0;
+    Ticks m_computeTicks = 0;
+};
+
+} // namespace meshwright::sim

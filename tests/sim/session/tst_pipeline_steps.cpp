@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/pipeline_tasks.h"
+#include "core/support/file.h"
+#include "core/support/resources.h"
+#include "sim/network/step_run.h"
+#include "sim/session/session.h"
+#include "sim/transformer/pipeline.h"
+
+#include <QtTest>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+using namespace meshwright;
+
+/// Pipelines on hardware: their tasks in order, sends and receives through the network, bubbles, memory; beside the closed forms.
+class TestPipelineSteps : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void examples_data();
+    void examples();
+    void bubbleIsTheFormulas_data();
+    void bubbleIsTheFormulas();
+    void unevenStages();
+    void memoryHoldsMicrobatchesUnderWay();
+    void fidelitiesAgree();
+    void slowStage();
+    void sessionHasThem();
+    void closedFormIsPredicted();
+    void closedFormAgrees_data();
+    void closedFormAgrees();
+};
+
+namespace {
+
+/// Layers of equal width on v4 chips; every stage has two.
+std::string deep(int stages, int microbatches, const std::string& schedule, const std::string& more = {})
+{
+    std::string layers = "16384";
+    for (int i = 0; i < 8; ++i)
+        layers += ", 16384";
+    return "meshwright: 1\nhardware: {chip: v4, topology: [4, 1, 1]}\nmesh: {pipe: " + std::to_string(stages)
+        + "}\nmodel: {mlp: {layers: [" + layers + "], activation: relu}}\nbatch: " + std::to_string(512 * microbatches)
+        + "\noptimizer: {sgd: {learning_rate: 0.01}}\npipeline: {axis: pipe, stages: " + std::to_string(stages)
+        + ", microbatches: " + std::to_string(microbatches) + ", schedule: " + schedule + more + "}\n";
+}
+
+sim::SimulatedStudy simulated(const std::string& text)
+{
+    return valueOf(sim::simulateStudy(valueOf(readStudy(text, "pipeline.yaml")), valueOf(sim::defaultCatalogue())));
+}
+
+std::string example(const std::string& name)
+{
+    return valueOf(readFile(resourcesDirectory() / "examples" / name));
+}
+
+} // namespace
+
+void TestPipelineSteps::examples_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("stages");
+    QTest::newRow("gpipe") << "pipeline_gpipe.yaml" << 4;
+    QTest::newRow("1f1b") << "pipeline_1f1b.yaml" << 2;
+    QTest::newRow("interleaved") << "pipeline_interleaved.yaml" << 2;
+}
+
+/// What is executed can be simulated: time adds up, every stage has its rows, and what stages pass each other is listed.
+void TestPipelineSteps::examples()
+{
+    QFETCH(QString, name);
+    QFETCH(int, stages);
+    const sim::SimulatedStudy study = simulated(example(name.toStdString()) + "hardware: {chip: v5e, topology: [2, 2]}\n");
+    const sim::Simulation& s = study.simulation;
+    QVERIFY(s.bubbleSeconds > 0.0);
+    QVERIFY(qAbs(s.stepSeconds - (s.computeSeconds + s.exposedSeconds + s.bubbleSeconds)) < 1e-10);
+    std::set<std::int64_t> devices;
+    for (const TimelineRow& row : s.timeline.rows())
+        devices.insert(row.device);
+    QCOMPARE(devices.size(), std::size_t(stages));
+    QVERIFY(
+        std::ranges::any_of(s.timeline.slices(), [](const Slice& slice) { return slice.category == SliceCategory::Transfer; }));
+    QVERIFY(std::ranges::any_of(s.collectives, [](const sim::SimulatedCollective& c) { return c.use.axes == "pipe"; }));
+    QVERIFY(s.fits && s.peakBytes > 0);
+    std::int64_t live = 0;
+    for (const sim::LiveValue& value : study.liveAtPeak)
+        live += value.bytes;
+    QCOMPARE(live, s.peakBytes);
+    QVERIFY(s.classes >= stages);
+}
+
+void TestPipelineSteps::bubbleIsTheFormulas_data()
+{
+    QTest::addColumn<QString>("schedule");
+    QTest::addColumn<int>("microbatches");
+    QTest::addColumn<int>("chunks");
+    QTest::newRow("GPipe") << "gpipe" << 8 << 1;
+    QTest::newRow("1F1B") << "1f1b" << 8 << 1;
+    QTest::newRow("1F1B, many microbatches") << "1f1b" << 64 << 1;
+    QTest::newRow("interleaved") << "interleaved, chunks: 2" << 8 << 2;
+}
+
+/// Equal stages: idle for (p - 1) / (v m + p - 1) of the tasks' time, but for what sending takes.
+/// Source: Narayanan et al., SC 21, section 2.2.
+void TestPipelineSteps::bubbleIsTheFormulas()
+{
+    QFETCH(QString, schedule);
+    QFETCH(int, microbatches);
+    QFETCH(int, chunks);
+    constexpr double kStages = 4.0;
+    const sim::Simulation s = simulated(deep(4, microbatches, schedule.toStdString())).simulation;
+    // The update is no part of the pipeline.
+    const sim::Simulation alone = simulated(deep(1, 1, "gpipe")).simulation;
+    QVERIFY(alone.bubbleSeconds == 0.0);
+    const double expected = (kStages - 1.0) / (chunks * microbatches + kStages - 1.0);
+    const double idle = (s.bubbleSeconds + s.exposedSeconds) / s.stepSeconds;
+    QVERIFY2(idle > 0.9 * expected && idle < 1.5 * expected + 0.01,
+        qPrintable(QString("%1, by the formula %2").arg(idle).arg(expected)));
+}
+
+/// The longest stage is told of; a pipeline is as quick as its slowest stage.
+void TestPipelineSteps::unevenStages()
+{
+    const sim::Simulation even = simulated(deep(4, 8, "1f1b")).simulation;
+    const sim::Simulation uneven = simulated(deep(4, 8, "1f1b", ", layers: [1, 4, 2, 1]")).simulation;
+    QVERIFY(uneven.computeSeconds > 1.8 * even.computeSeconds && uneven.computeSeconds < 2.2 * even.computeSeconds);
+    QVERIFY(uneven.stepSeconds > even.stepSeconds);
+    QVERIFY(std::ranges::any_of(
+        uneven.assumptions, [](const std::string& text) { return text.find("stage 1 of 4") != std::string::npos; }));
+}
+
+/// GPipe holds all microbatches, 1F1B no more than there are stages.
+void TestPipelineSteps::memoryHoldsMicrobatchesUnderWay()
+{
+    const auto peak = [](const std::string& schedule, int microbatches) {
+        return simulated(deep(4, microbatches, schedule)).simulation.peakBytes;
+    };
+    QCOMPARE(peak("1f1b", 16), peak("1f1b", 8));
+    const std::int64_t each = (peak("gpipe", 16) - peak("gpipe", 8)) / 8;
+    QVERIFY(each > 0);
+    QVERIFY(peak("gpipe", 8) > peak("1f1b", 8) + 2 * each);
+}
+
+/// One stage after the other on links that nobody else uses: all the same, to a tick for each message.
+void TestPipelineSteps::fidelitiesAgree()
+{
+    const double closed = simulated(deep(4, 2, "gpipe") + "network: {fidelity: closed}\n").simulation.stepSeconds;
+    const double fluid = simulated(deep(4, 2, "gpipe")).simulation.stepSeconds;
+    const double message = simulated(deep(4, 2, "gpipe") + "network: {fidelity: message}\n").simulation.stepSeconds;
+    QVERIFY2(qAbs(fluid - closed) < 1e-9, qPrintable(QString("%1 %2").arg(fluid).arg(closed)));
+    QVERIFY2(qAbs(message - closed) < 1e-9, qPrintable(QString("%1 %2").arg(message).arg(closed)));
+}
+
+void TestPipelineSteps::slowStage()
+{
+    const sim::Simulation whole = simulated(deep(4, 8, "1f1b")).simulation;
+    const sim::Simulation slow = simulated(deep(4, 8, "1f1b") + "faults: {slow: [{device: 2, speed: 0.5}]}\n").simulation;
+    QVERIFY(qAbs(slow.computeSeconds - 2.0 * whole.computeSeconds) < 0.05 * whole.computeSeconds);
+    QVERIFY(slow.stepSeconds > 1.5 * whole.stepSeconds);
+}
+
+void TestPipelineSteps::sessionHasThem()
+{
+    sim::Session session(valueOf(sim::defaultCatalogue()));
+    const auto analysis = session.analyse({deep(4, 8, "1f1b"), "pipeline.yaml", {}});
+    QVERIFY(analysis->simulated != nullptr && analysis->built != nullptr);
+    QVERIFY(!hasErrors(analysis->problems));
+    QCOMPARE(analysis->simulated->simulation.stepSeconds, simulated(deep(4, 8, "1f1b")).simulation.stepSeconds);
+}
+
+/// A transformer in stages is told of by the closed form: windows get its step, its parts and its memory, and a warning that it is not run.
+void TestPipelineSteps::closedFormIsPredicted()
+{
+    const auto path = resourcesDirectory() / "examples" / "llama3_405b_h100.yaml";
+    sim::Session session(valueOf(sim::defaultCatalogue()));
+    const auto analysis = session.analyse({valueOf(readFile(path)), path.string(), {}});
+    QVERIFY2(analysis->simulated != nullptr, describe(analysis->problems).c_str());
+    QVERIFY(analysis->built == nullptr);
+    QVERIFY(!hasErrors(analysis->problems));
+    QCOMPARE(analysis->problems.front().id, std::string("MW1465"));
+    const sim::Simulation& s = analysis->simulated->simulation;
+    QVERIFY(s.stepSeconds > 0.0 && s.computeSeconds > 0.0 && s.bubbleSeconds > 0.0);
+    QCOMPARE(s.memory.size(), std::size_t(2));
+    std::int64_t live = 0;
+    for (const std::int64_t bytes : s.memory.front().bytesByKind)
+        live += bytes;
+    QVERIFY(qAbs(live - s.peakBytes) < 16);
+}
+
+namespace {
+
+/// The task list of core/schedule as a step: a receive, the task, a send; a stage forward takes `forward[stage]`, backward twice that.
+sim::Ticks playedByTasks(const PipelineShape& shape, const std::vector<sim::Ticks>& forward, sim::Ticks send)
+{
+    using namespace sim;
+    const auto stages = static_cast<std::uint32_t>(shape.stages);
+    const Topology line({{"stage", AxisKind::Network, shape.stages, false, {1.0, 0.0, LinkKind::Nic}, 0.0}}, {1});
+    const MachineLinks links(line);
+    StepWork work;
+    work.links = &links;
+    std::vector<StepProgram> programs(stages);
+    std::vector<std::uint32_t> computing(stages, kNothing);
+    std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, std::uint32_t> sites;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> streams; // of a stage at a site: its last op
+    const auto pass = [&](std::uint32_t stage, std::int64_t from, std::int64_t to, bool backward, std::size_t microbatch,
+                          std::uint32_t after) {
+        const auto sender = static_cast<std::uint32_t>(from % shape.stages);
+        const auto receiver = static_cast<std::uint32_t>(to % shape.stages);
+        const auto [site, isNew] = sites.try_emplace({sender, receiver, backward}, work.sites.size());
+        if (isNew)
+            work.sites.push_back(delaySite({2, {sender, receiver}}, send));
+        std::vector<StepDependency> waits;
+        if (after != kNothing)
+            waits.push_back({after, StepLag::None});
+        const auto [stream, first] = streams.try_emplace({stage, site->second}, 0);
+        if (!first)
+            waits.push_back({stream->second, StepLag::None});
+        stream->second = programs[stage].collective(
+            site->second, static_cast<std::uint32_t>(from * shape.microbatches) + static_cast<std::uint32_t>(microbatch), waits);
+        return stream->second;
+    };
+    for (const Task& task : pipelineTasks(shape)) {
+        if (task.kind == TaskKind::Update)
+            continue;
+        const auto stage = static_cast<std::uint32_t>(task.stage);
+        const std::int64_t piece = shape.pieceOf(task);
+        const bool backward = task.kind == TaskKind::Backward;
+        const std::int64_t before = backward ? piece + 1 : piece - 1;
+        const std::int64_t next = backward ? piece - 1 : piece + 1;
+        const auto exists = [&](std::int64_t other) { return other >= 0 && other < shape.pieces(); };
+        std::vector<StepDependency> waits;
+        if (computing[stage] != kNothing)
+            waits.push_back({computing[stage], StepLag::None});
+        if (exists(before) && shape.stages > 1)
+            waits.push_back({pass(stage, before, piece, backward, task.microbatch, kNothing), StepLag::None});
+        computing[stage] = programs[stage].compute((backward ? 2 : 1) * forward[stage], waits);
+        if (exists(next) && shape.stages > 1)
+            pass(stage, piece, next, backward, task.microbatch, computing[stage]);
+    }
+    for (std::uint32_t stage = 0; stage < stages; ++stage)
+        work.kindOf.push_back(stage);
+    work.loops = {{std::move(programs), 1}};
+    return runStep(work).end;
+}
+
+} // namespace
+
+void TestPipelineSteps::closedFormAgrees_data()
+{
+    QTest::addColumn<int>("order");
+    QTest::addColumn<int>("stages");
+    QTest::addColumn<int>("chunks");
+    QTest::addColumn<int>("microbatches");
+    for (const int stages : {2, 4, 8}) {
+        for (const int rounds : {1, 2, 5}) {
+            QTest::addRow("GPipe %d %d", stages, rounds * stages) << int(PipelineOrder::GPipe) << stages << 1 << rounds * stages;
+            QTest::addRow("1F1B %d %d", stages, rounds * stages)
+                << int(PipelineOrder::OneForwardOneBackward) << stages << 1 << rounds * stages;
+            QTest::addRow("interleaved %d x 2 %d", stages, rounds * stages)
+                << int(PipelineOrder::Interleaved) << stages << 2 << rounds * stages;
+        }
+    }
+}
+
+/// What transformers' closed form plays and what the task list of executed pipelines gives on the network simulator: the same on balanced
+/// stages, m (f + b) + (p - 1)(f + b) / v; and on uneven ones, as long as sending is for free.
+void TestPipelineSteps::closedFormAgrees()
+{
+    QFETCH(int, order);
+    QFETCH(int, stages);
+    QFETCH(int, chunks);
+    QFETCH(int, microbatches);
+    const PipelineShape shape{stages, chunks, microbatches, static_cast<PipelineOrder>(order)};
+    const sim::PipelineSchedule schedule = shape.order == PipelineOrder::GPipe ? sim::PipelineSchedule::GPipe
+        : shape.order == PipelineOrder::Interleaved                            ? sim::PipelineSchedule::Interleaved
+                                                                               : sim::PipelineSchedule::OneFOneB;
+    constexpr sim::Ticks kForward = 10'000'000;
+    const auto clockSeconds = [&](const std::vector<sim::Ticks>& forward) {
+        std::vector<sim::ChunkTime> times;
+        for (int piece = 0; piece < stages * chunks; ++piece) {
+            const double seconds = sim::secondsOf(forward[static_cast<std::size_t>(piece % stages)]);
+            times.push_back({seconds, 2.0 * seconds});
+        }
+        return sim::PipelineClock().playSeconds(times, stages, microbatches, schedule, 0.0, 0.0);
+    };
+    std::vector<sim::Ticks> forward(static_cast<std::size_t>(stages), kForward);
+    const sim::Ticks even = playedByTasks(shape, forward, 0);
+    QCOMPARE(even, sim::Ticks{3} * kForward * (chunks * microbatches + stages - 1));
+    QVERIFY(qAbs(sim::secondsOf(even) - clockSeconds(forward)) < 1e-12 * stages * microbatches);
+    forward[1] *= 2;
+    forward.back() += kForward / 2;
+    QVERIFY(qAbs(sim::secondsOf(playedByTasks(shape, forward, 0)) - clockSeconds(forward)) < 1e-12 * stages * microbatches);
+}
+
+QTEST_APPLESS_MAIN(TestPipelineSteps)
+#include "tst_pipeline_steps.moc"
