@@ -198,6 +198,26 @@ void TestExamples::transformerTrainsAsOneDevice_data()
         "predict: last_token};"
         "sharding={x: [data], y: [data], layers.*.attention.q.w: [null, model], layers.*.attention.k.w: [null, "
         "model]};recompute=selective");
+    const auto pipeline = [&](const char* name, const char* axes, const char* shape, const char* settings = "") {
+        QTest::addRow("pipeline, %s", name) << QString(small)
+                + QStringLiteral(
+                    "model.transformer={layers: 4, hidden: 16, heads: 4, ffn: 32, vocabulary: 32, position: learned, "
+                    "predict: last_token, unroll: true};mesh=%1;pipeline={axis: pipe, stages: 2, %2};%3")
+                      .arg(axes, shape, settings);
+    };
+    const char* whole = "sharding={}";
+    const char* split = "sharding={x: [data], y: [data]}";
+    const char* megatron = "sharding={layers.*.attention.q.w: [null, model], layers.*.attention.k.w: [null, model], "
+                           "layers.*.attention.v.w: [null, model], layers.*.attention.o.w: [model], layers.*.ffn.up.w: [null, "
+                           "model], layers.*.ffn.down.w: [model]}";
+    pipeline("GPipe", "{pipe: 2}", "microbatches: 4, schedule: gpipe", whole);
+    pipeline("1F1B", "{pipe: 2}", "microbatches: 4, schedule: 1f1b", whole);
+    pipeline("interleaved", "{pipe: 2}", "microbatches: 4, schedule: interleaved, chunks: 2", whole);
+    pipeline("data", "{pipe: 2, data: 2}", "microbatches: 4, schedule: 1f1b", split);
+    pipeline("model", "{model: 2, pipe: 2}", "microbatches: 2, schedule: gpipe, layers: [1, 3]", megatron);
+    pipeline("clipped AdamW, every token", "{pipe: 2, data: 2}", "microbatches: 2, schedule: interleaved, chunks: 2",
+        "sharding={x: [data], y: [data]};model.transformer.predict=every_token;optimizer={adamw: {clip_norm: 0.3}};"
+        "model.transformer.position=rotary");
     // Plain steps: Adam turns rounding noise where a gradient is zero (of experts that no token takes) into steps of its own.
     row("experts",
         "optimizer={sgd: {learning_rate: 0.1}};model.transformer={layers: 2, hidden: 16, heads: 2, vocabulary: 32, experts: 4, "
@@ -252,7 +272,7 @@ void TestExamples::countedEqualsPredicted_data()
     QTest::addColumn<QString>("settings");
     const QString narrow = "model.mlp.layers=[784, 64, 64, 64, 10];batch=64";
     const QMap<QString, QString> smaller = {{"jax_notebook", narrow}, {"notebook_mlp", narrow}, {"wide_mlp", narrow},
-        {"transformer_digits", "batch=12"}, {"sequence_parallel_transformer", "batch=12"}};
+        {"transformer_digits", "batch=12"}, {"pipeline_transformer", "batch=12"}, {"sequence_parallel_transformer", "batch=12"}};
     const QStringList onlySimulated = {"llama3_405b_h100"};
     const QDir folder(QString::fromStdString((resourcesDirectory() / "examples").string()));
     for (const QString& file : folder.entryList({"*.yaml"}, QDir::Files, QDir::Name)) {
