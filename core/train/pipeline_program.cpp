@@ -625,20 +625,42 @@ Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut
     return PipelineBuilder(microbatch, cut).build();
 }
 
-std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
+namespace {
+
+/// What a device of each stage needs.
+std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
 {
     const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
-    std::int64_t bytes = 0;
+    std::vector<std::int64_t> all;
     for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
+        std::int64_t bytes = 0;
         std::int64_t chunk = 0;
         for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
             const bool isForward = function.device.function.name.starts_with("forward.");
             const std::int64_t kept
                 = isForward ? slots.slots[static_cast<std::size_t>(chunk++ * scheduled.pipeline.stages) + stage] : 0;
-            bytes += scheduled.stages[stage].mesh().deviceCount() * function.buffers.arenaBytes * (1 + kept);
+            bytes += function.buffers.arenaBytes * (1 + kept);
         }
+        all.push_back(bytes);
     }
+    return all;
+}
+
+} // namespace
+
+std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
+{
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    std::int64_t bytes = 0;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        bytes += scheduled.stages[stage].mesh().deviceCount() * stages[stage];
     return bytes;
+}
+
+std::int64_t plannedStageBytes(const ScheduledProgram& scheduled)
+{
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    return *std::max_element(stages.begin(), stages.end());
 }
 
 bool isPipelined(const ScheduledProgram& scheduled)

@@ -179,6 +179,12 @@ private:
 /// `evaluatesInPhases`: accuracy is measured between steps too.
 std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
 
+/// The same of one device; of a pipeline, of the stage that needs the most.
+std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
+
+/// What a device needs for one step of a phase; of a pipeline, of the stage that needs the most.
+std::int64_t plannedStepBytes(const TrainingPhase& phase);
+
 /// All steps of a Trainer, and its result. `progress`, which may be empty, is called after each step.
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);

@@ -159,7 +159,7 @@ void TestCheckpointVerbs::fullDisk()
     limited += training(3, {"--checkpoint", folder.path(), "--every", "1", "--resume", folder.path()});
     const Outcome full = meshwright::tests::runProgram("sh", limited);
     QCOMPARE(full.code, 6);
-    QVERIFY2(full.err.contains("MW1640"), full.err);
+    QVERIFY2(full.out.contains("MW1640"), full.out);
     QCOMPARE(checkpoints(folder.path()), QStringList{"step-000000001"});
     QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot).size(), 1); // nothing half-written
     QCOMPARE(run(training(3, {"--resume", folder.path()})).code, 0);

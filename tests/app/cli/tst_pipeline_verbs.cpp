@@ -52,8 +52,8 @@ void TestPipelineVerbs::trains()
     QFETCH(QStringList, more);
     const QTemporaryDir folder;
     const QString trace = folder.path() + "/trace.json";
-    const Outcome outcome = run(
-        QStringList{"train", example(study), "-q", "--verify", "--trace", trace, "--format", "json", "--set", "train.steps=4"}
+    const Outcome outcome = run(QStringList{"train", example(study), "-q", "--verify", "--trace", trace, "--metrics",
+                                    folder.path() + "/metrics.jsonl", "--format", "json", "--set", "train.steps=4"}
         + more);
     QVERIFY2(outcome.code == 0, outcome.err + outcome.out.right(2000));
     QCOMPARE(errorsAgainst("training-1.json", outcome.out), QStringList());
@@ -64,6 +64,14 @@ void TestPipelineVerbs::trains()
             sends = true;
             QCOMPARE(collective["axes"].toString(), "pipe");
         }
+    }
+    QFile metrics(folder.path() + "/metrics.jsonl");
+    QVERIFY(metrics.open(QIODevice::ReadOnly));
+    const QList<QByteArray> lines = metrics.readAll().trimmed().split('\n');
+    QCOMPARE(lines.size(), 4);
+    for (const QByteArray& line : lines) {
+        QCOMPARE(errorsAgainst("metrics-1.json", line), QStringList());
+        QVERIFY(QJsonDocument::fromJson(line)["grad_norm"].toDouble() > 0.0);
     }
     const bool hasStages = !more.contains("pipeline={microbatches: 4}");
     QCOMPARE(sends, hasStages);
@@ -131,6 +139,8 @@ void TestPipelineVerbs::exitCodes_data()
     transformer("made again", {"recompute=full"}, "leave recompute out");
     transformer("tied embeddings", {"model.transformer.tied=true"}, "MW1544");
     transformer("five layers", {"model.transformer.layers=5"}, "pipeline.layers=[3, 2]");
+    QTest::newRow("memory") << QStringList{"train", study, "--set", "train.steps=1", "--device-memory", "10KiB"} << 4
+                            << "each of 4 devices needs ";
     QTest::newRow("simulate") << QStringList{"simulate", study, "--set", "hardware={chip: v5e, topology: [2, 2]}"} << 3
                               << "MW1540";
 }
