@@ -59,7 +59,7 @@ Problems problemsOfProgram(const std::string& text, const std::string& name)
 /// What only shows when the step is laid out, in each of the study's phases.
 Problems problemsOfStep(const Study& study)
 {
-    if (sim::hasClosedForm(study)) {
+    if (sim::isOnlySimulated(study)) {
         // No step is laid out; the formulas must have a use for every axis.
         const auto plan = sim::planOf(study);
         return plan ? Problems{} : plan.error();

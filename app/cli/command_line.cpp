@@ -76,8 +76,7 @@ constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yam
   meshwright simulate study.yaml --trace trace.json
   meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring)help";
 
-constexpr const char* kSearchExamples
-    = R"help(  meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096 --top 3
+constexpr const char* kSearchExamples = R"help(  meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096 --top 3
   meshwright search --model config.json --hw h100x64 --global-batch 512 --seq 8k --format json
   meshwright search --model llama3_70b --hw h100,v5p --chips 64..512 --tokens 4M --seq 4k
   meshwright search --model llama3_8b --hw h100x64 --tokens 1M --seq 4k --fix pipeline=1,context=1
@@ -401,6 +400,7 @@ private:
         verb.app->add_flag("--dry-run", m_reshard.dryRun, "Of checkpoints: only say which device reads what");
         verb.addFile(
             "-o,--output", m_reshard.result, "Of checkpoints: folder for the new one", WrittenFile::Kind::Folder, "FOLDER");
+        addSettings(*verb.app, m_reshard.settings);
         verb.app->add_option("--dtype", m_reshard.dtype, "Element type (default f32)")->type_name("TYPE");
         verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")
             ->type_name("CHIP");
@@ -490,7 +490,8 @@ private:
             kSearchExamples, {Format::Text, Format::Json, Format::Csv, Format::Markdown},
             [this](Output& output) { return runSearch(m_search, output); });
         CLI::App& app = *verb.app;
-        app.add_option("STUDY", m_search.study, "A study with an MLP or a transformer; its own mesh and specs do not count")->type_name("");
+        app.add_option("STUDY", m_search.study, "A study with an MLP or a transformer; its own mesh and specs do not count")
+            ->type_name("");
         addSettings(app, m_search.settings);
         app.add_option("--model", m_search.words.model, "A config.json of Hugging Face, or a model that comes along: llama3_8b")
             ->type_name("FILE");
@@ -713,10 +714,12 @@ private:
     void addCalibrate()
     {
         Verb& verb = addVerb("calibrate", "Measure this computer, or read logs of nccl-tests: a profile of the hardware.",
-            kCalibrateExamples, {Format::Text, Format::Json}, [this](Output& output) { return runCalibrate(m_calibrate, output); });
+            kCalibrateExamples, {Format::Text, Format::Json},
+            [this](Output& output) { return runCalibrate(m_calibrate, output); });
         verb.app->add_option("--nccl", m_calibrate.logs, "Log of nccl-tests, text or JSON (-J); several times for several")
             ->type_name("FILE");
-        verb.app->add_option("--base", m_calibrate.base, "Chip of the catalogue for a profile of links (default: as the log says)")
+        verb.app
+            ->add_option("--base", m_calibrate.base, "Chip of the catalogue for a profile of links (default: as the log says)")
             ->type_name("CHIP");
         verb.app->add_option("--devices", m_calibrate.devices, "Virtual devices of barrier and collectives (default 8)")
             ->type_name("N")

@@ -4,6 +4,7 @@
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "core/train/training_function.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
         return fail(reader.error(), output);
     if (!(*reader)->passedOver().empty())
         output.narrate(describe((*reader)->passedOver()));
-    const auto study = loadStudy(options.to, {});
+    const auto study = loadStudy(options.to, options.settings);
     if (!study)
         return fail(study.error(), output);
     const auto phases = sim::trainingPhases(*study);
@@ -111,7 +112,7 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
             return fail(path.error(), output);
         written = *path;
     }
-    const Mesh& mesh = phase.scheduled.stages.front().mesh();
+    const Mesh& mesh = wholeMesh(phase);
     output.result(output.format == Format::Json ? restoreJson(**reader, mesh, *shares, written)
                                                 : restoreText(**reader, mesh, *shares, written));
     return kExitOk;

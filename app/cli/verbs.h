@@ -255,6 +255,7 @@ struct ReshardOptions {
     bool shardy = false; ///< Shardy's sequence instead of the cheapest
     bool dryRun = false; ///< of checkpoints: only who reads what
     std::string result; ///< of checkpoints: folder for the new one
+    std::vector<std::string> settings; ///< of checkpoints: `path=value`, that override the study's
 };
 /// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`).
 /// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1910 no topology, MW1903 no element

@@ -49,23 +49,10 @@ ValueId scheduledRate(Builder& builder, const Optimizer& optimizer, double peak,
     return builder.named(rate, "learning_rate");
 }
 
-/// The norm of all gradients together, a scalar of this type. Gradients of one rank stand side by side, so that partial sums over the same
-/// axes are reduced together.
-ValueId globalNorm(Builder& builder, std::vector<ValueId> gradients, DType type)
+/// The norm of all gradients together, a scalar of this type.
+ValueId globalNorm(Builder& builder, const std::vector<ValueId>& gradients, DType type)
 {
-    std::stable_sort(gradients.begin(), gradients.end(),
-        [&](ValueId a, ValueId b) { return builder.type(a).shape.size() > builder.type(b).shape.size(); });
-    ValueId sum;
-    for (const ValueId gradient : gradients) {
-        const ValueId wide = builder.convert(gradient, type);
-        std::vector<std::size_t> dims(builder.type(wide).shape.size());
-        std::iota(dims.begin(), dims.end(), std::size_t{0});
-        ValueId squares = builder.binary(OpKind::Multiply, wide, wide);
-        if (!dims.empty())
-            squares = builder.reduce(ReduceKind::Sum, squares, dims);
-        sum = sum.valid() ? builder.binary(OpKind::Add, sum, squares) : squares;
-    }
-    const ValueId norm = builder.named(builder.unary(OpKind::Sqrt, sum), "grad_norm");
+    const ValueId norm = builder.named(builder.unary(OpKind::Sqrt, sumOfSquares(builder, gradients, type)), "grad_norm");
     builder.function()[norm].role = Role::Metric;
     return norm;
 }
@@ -499,6 +486,23 @@ TrainingOptions microbatchOptions(TrainingOptions options)
     assert(options.microbatches >= 1 && options.batch % options.microbatches == 0);
     options.batch /= options.microbatches;
     return options;
+}
+
+ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type)
+{
+    std::stable_sort(values.begin(), values.end(),
+        [&](ValueId a, ValueId b) { return builder.type(a).shape.size() > builder.type(b).shape.size(); });
+    ValueId sum;
+    for (const ValueId value : values) {
+        const ValueId wide = builder.convert(value, type);
+        std::vector<std::size_t> dims(builder.type(wide).shape.size());
+        std::iota(dims.begin(), dims.end(), std::size_t{0});
+        ValueId squares = builder.binary(OpKind::Multiply, wide, wide);
+        if (!dims.empty())
+            squares = builder.reduce(ReduceKind::Sum, squares, dims);
+        sum = sum.valid() ? builder.binary(OpKind::Add, sum, squares) : squares;
+    }
+    return sum;
 }
 
 ValueId logSoftmax(Builder& builder, ValueId values)

@@ -44,6 +44,10 @@ std::vector<std::string> optimizerStateNames(std::span<const std::string> parame
 /// does; and as floor is flat, no gradient flows through the shift (in exact arithmetic it has none).
 ValueId logSoftmax(Builder& builder, ValueId values);
 
+/// The sum of the squares of all elements of all of `values`, a scalar of this type. Values of one rank stand side by side, so that partial sums
+/// over the same axes are reduced together. Precondition: there are values.
+ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type);
+
 /// The options for the functions of one microbatch: its rows are the batch.
 TrainingOptions microbatchOptions(TrainingOptions options);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <numbers>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 
 namespace meshwright {
@@ -447,12 +449,15 @@ private:
         return m_builder.binary(OpKind::And, before, near);
     }
 
-    ValueId attention(ValueId x, const Parameters& p, const Shared& shared, ValueId window)
+    ValueId attention(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const std::string& act)
     {
         const std::int64_t shares = m_c.heads / m_c.keyValueHeads;
-        ValueId q = biased(dot(x, p.at("attention.q.w"), {2}, {0}), p, "attention.q.b"); // [b, s, heads, d]
-        ValueId k = biased(dot(x, p.at("attention.k.w"), {2}, {0}), p, "attention.k.b"); // [b, t, groups, d]
-        const ValueId v = biased(dot(x, p.at("attention.v.w"), {2}, {0}), p, "attention.v.b");
+        const auto projected = [&](const std::string& name) {
+            return named(biased(dot(x, p.at(name + ".w"), {2}, {0}), p, name + ".b"), act + "." + name);
+        };
+        ValueId q = projected("attention.q"); // [b, s, heads, d]
+        ValueId k = projected("attention.k"); // [b, t, groups, d]
+        const ValueId v = projected("attention.v");
         if (m_c.queryKeyNorm) {
             q = norm(q, NormKind::RmsNorm, p.at("attention.q_norm.scale"), {});
             k = norm(k, NormKind::RmsNorm, p.at("attention.k_norm.scale"), {});
@@ -583,7 +588,7 @@ private:
     {
         const std::string act = "act." + name;
         enter(Region::Layer);
-        ValueId attended = attention(named(blockNorm(x, p, "attention.norm"), act + ".attention.input"), p, shared, window);
+        ValueId attended = attention(named(blockNorm(x, p, "attention.norm"), act + ".attention.input"), p, shared, window, act);
         if (m_c.postNorms)
             attended = blockNorm(attended, p, "attention.post_norm");
         attended = named(attended, act + ".attention");
@@ -790,6 +795,17 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model)
     return arrays;
 }
 
+namespace {
+
+/// What attention makes of its input: name, heads, size of a head.
+std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 3> projectionsOf(const TransformerConfig& c)
+{
+    const std::int64_t values = c.valueHeadDim > 0 ? c.valueHeadDim : c.headDim;
+    return {{{"q", c.heads, c.headDim}, {"k", c.keyValueHeads, c.headDim}, {"v", c.keyValueHeads, values}}};
+}
+
+} // namespace
+
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch)
 {
     const TransformerConfig& c = model.config;
@@ -804,6 +820,9 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
         for (std::int64_t i = 0; i < (model.unrolled ? run.count : 1); ++i) {
             const std::string act = "act." + layerName(model, run, i);
             add(act + ".attention.input", stream, words);
+            for (const auto& [name, heads, size] : projectionsOf(c))
+                add(act + ".attention." + name, {batch, model.sequence, heads, size},
+                    {"batch", "sequence", heads == c.heads ? "heads" : "key and value heads", "head size"});
             add(act + ".attention", stream, words);
             add(act + ".ffn.input", stream, words);
             if (!run.hasExperts)
@@ -817,6 +836,15 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
     else
         add("act.logits", {batch, c.vocabulary}, {"batch", "vocabulary"});
     return arrays;
+}
+
+std::string layerOutput(const TransformerModel& model, std::int64_t layer)
+{
+    const std::vector<LayerRun> runs = runsOf(model.config);
+    const auto run
+        = std::find_if(runs.begin(), runs.end(), [layer](const LayerRun& one) { return layer < one.first + one.count; });
+    assert(layer >= 0 && run != runs.end());
+    return "act." + layerName(model, *run, layer - run->first);
 }
 
 Problems buildProblems(const TransformerModel& model)

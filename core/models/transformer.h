@@ -66,9 +66,13 @@ struct ModelArray {
 std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
-/// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention", "act.layers.ffn.input",
+/// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
+/// head size], "..k", "..v" (before they are normalised or turned), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits".
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
+
+/// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of all.
+std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 
 /// What stands in the way of a program. Places have the paths of the members.
 /// Problems: those of transformerProblems; MW1354 latent attention is counted, not built; MW1355 a sequence longer than maxPositions where

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 namespace meshwright {
@@ -104,6 +105,7 @@ struct alignas(64) PipelineDevice {
     std::vector<TaskRecord> completeRecords; ///< of the last recorded run that was not stopped
     LoadedPipeline::Transfers sent; ///< in this run
     LoadedPipeline::Transfers sentInAll; ///< in complete training steps
+    double normSquared = 0.0; ///< of all gradients of the last step
 };
 
 Shape extentsOf(const IndexBox& box)
@@ -296,6 +298,7 @@ public:
             if (trains) {
                 device.sentInAll.messages += device.sent.messages;
                 device.sentInAll.bytes += device.sent.bytes;
+                device.sentInAll.norms += device.sent.norms;
             }
             if (options.record && trains)
                 std::swap(device.records, device.completeRecords);
@@ -314,6 +317,8 @@ public:
             sum += readSlot(array, last.devices.front(), static_cast<std::size_t>(microbatch)).at(0);
         return sum / static_cast<double>(m_shape.microbatches);
     }
+
+    double gradientNorm() const { return std::sqrt(m_devices.front().normSquared); }
 
     HostArray predictions() const
     {
@@ -347,7 +352,7 @@ public:
     {
         Transfers most;
         for (const PipelineDevice& device : m_devices) {
-            if (device.sentInAll.bytes > most.bytes)
+            if (device.sentInAll.bytes > most.bytes || device.sentInAll.norms > most.norms)
                 most = device.sentInAll;
         }
         return most;
@@ -458,6 +463,8 @@ private:
     void namePlaces()
     {
         for (const Stage& stage : m_stages) {
+            for (const std::int64_t number : stage.devices)
+                nameNorms(m_devices[static_cast<std::size_t>(number)]);
             for (const Task& task : stage.tasks) {
                 const auto piece = static_cast<std::size_t>(m_shape.pieceOf(task));
                 const bool isBackward = task.kind == TaskKind::Backward;
@@ -471,6 +478,23 @@ private:
                 }
             }
         }
+    }
+
+    void nameNorms(PipelineDevice& device)
+    {
+        for (std::size_t other = 0; other < m_stages.size(); ++other) {
+            if (other != device.stage)
+                device.places[normTag(device, other)]
+                    = [text = fmt::format("receiving the norm of stage {}'s gradients for stage {}", other, device.stage)] {
+                          return text;
+                      };
+        }
+    }
+
+    /// The part of the gradients' norm that comes from another stage.
+    MessageTag normTag(const PipelineDevice& device, std::size_t from) const
+    {
+        return {m_stages[from].devices[static_cast<std::size_t>(device.position)], m_shape.pieces(), 0, false};
     }
 
     MessageTag awaitedBy(const PipelineDevice& device, const Task& task, std::size_t piece)
@@ -575,6 +599,12 @@ private:
             return done;
         record.last = function.loaded->recordCount(device.position);
         record.computed = wallSeconds();
+        if (task.function == kNormFunction) {
+            const Result<std::int64_t> sent = addNorms(device);
+            if (!sent)
+                return sent.error();
+            record.bytes = *sent;
+        }
         if (!isUpdate && piece != (isBackward ? 0 : lastPiece()))
             record.bytes = send(device, task, piece, isBackward);
         record.sent = wallSeconds();
@@ -602,6 +632,42 @@ private:
         assert(to.size() == message.size());
         copyBytes(to, message);
         return Done{};
+    }
+
+    /// Adds up the stages' parts of the gradients' norm, in the same order on all. Returns the bytes sent.
+    Result<std::int64_t> addNorms(PipelineDevice& device)
+    {
+        const Stage& stage = m_stages[device.stage];
+        const std::size_t part = stage.find("norm.part", 0);
+        const AlignedBytes& own = device.memory[part].front();
+        const auto valueOf = [&](const AlignedBytes& bytes) {
+            return HostArray::fromBytes(stage.arrays[part].local, std::span(bytes.data(), static_cast<std::size_t>(bytes.size())))
+                .at(0);
+        };
+        for (std::size_t other = 0; other < m_stages.size(); ++other) {
+            if (other == device.stage)
+                continue;
+            const std::int64_t to = m_stages[other].devices[static_cast<std::size_t>(device.position)];
+            m_devices[static_cast<std::size_t>(to)].mailbox->send({numberOf(device), m_shape.pieces(), 0, false}, own);
+        }
+        double sum = 0.0;
+        for (std::size_t other = 0; other < m_stages.size(); ++other) {
+            if (other == device.stage) {
+                sum += valueOf(own);
+                continue;
+            }
+            const MessageTag tag = normTag(device, other);
+            AlignedBytes message;
+            if (!m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.places.at(tag)))
+                return VirtualDevices::interrupted();
+            sum += valueOf(message);
+        }
+        const HostArray squared = HostArray::filled(stage.arrays[part].local, sum);
+        if (const std::size_t array = stage.find("norm.squared", 0); array != kNone)
+            std::memcpy(device.memory[array].front().data(), squared.data(), static_cast<std::size_t>(squared.bytes()));
+        device.normSquared = sum;
+        ++device.sent.norms;
+        return static_cast<std::int64_t>(m_stages.size() - 1) * own.size();
     }
 
     std::int64_t send(PipelineDevice& device, const Task& task, std::size_t piece, bool isBackward)
@@ -699,6 +765,11 @@ Result<Done> LoadedPipeline::runForward(const LoadedFunction::RunOptions& option
 double LoadedPipeline::mean(const std::string& result) const
 {
     return m_implementation->mean(result);
+}
+
+double LoadedPipeline::gradientNorm() const
+{
+    return m_implementation->gradientNorm();
 }
 
 HostArray LoadedPipeline::predictions() const

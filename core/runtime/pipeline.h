@@ -20,7 +20,9 @@ namespace meshwright {
 /// - "init": (keys..) -> the stage's arrays
 /// - "forward.C": (parameters.., "x" or "in", "y" on the last piece) -> "out", or "loss", "accuracy", "predictions" on the last piece; residuals
 /// - "backward.C": (what it reads of these, "ct.out" but on the last piece, "acc.NAME" sums of gradients) -> the sums, each donated, and "ct.in"
-/// - "update": (parameters.., states.., "acc.NAME") -> new ones, each donated
+/// - "norm", where the update or the metrics need the norm of all gradients: ("acc.NAME") -> gradients "grad.NAME", "norm.part", the sum of
+///   their squares. The stages add up their parts, in the order of the stages, to "norm.squared" on all of them
+/// - "update": (parameters.., states.., "acc.NAME", or "grad.NAME" and "norm.squared") -> new ones, each donated
 /// Parameters, states, sums: one each. "x", "y", "loss", "accuracy", "predictions": one for each microbatch. All others: one for each microbatch
 /// that is between its forward and its backward task. "out" goes to "in" of the next piece, "ct.in" to "ct.out" of the one before, from
 /// position k of a stage to position k of the other, so they have the same layout.
@@ -57,6 +59,7 @@ public:
     /// Of the last run: the mean over microbatches of "loss" or "accuracy"; all rows of "predictions".
     double mean(const std::string& result) const;
     HostArray predictions() const;
+    double gradientNorm() const; ///< of the last training step; precondition: the stages have "norm"
 
     // ---- what happened
 
@@ -72,6 +75,7 @@ public:
     struct Transfers {
         std::int64_t messages = 0; ///< of the device that sends the most
         std::int64_t bytes = 0;
+        std::int64_t norms = 0; ///< sums of "norm.part" over the stages; their messages are not among those above
     };
     Transfers transfers() const;
 

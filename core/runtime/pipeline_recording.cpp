@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/pipeline_recording.h"
 
+#include "core/schedule/pipeline_tasks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +17,7 @@ namespace {
 std::string taskText(const Task& task, const PipelineShape& shape)
 {
     if (task.kind == TaskKind::Update)
-        return "update";
+        return task.function;
     return fmt::format("{}{}, microbatch {}", task.kind == TaskKind::Forward ? "forward" : "backward",
         shape.chunks > 1 ? fmt::format(", chunk {}", task.chunk) : "", task.microbatch);
 }
@@ -77,6 +79,8 @@ private:
     std::vector<std::array<std::uint32_t, 3>> m_rows; ///< by device
 };
 
+constexpr std::string_view kUpdate = "update";
+
 std::string receivedText(const Task& task)
 {
     return task.kind == TaskKind::Forward ? "receive activation" : "receive gradient";
@@ -84,6 +88,8 @@ std::string receivedText(const Task& task)
 
 std::string sentText(const Task& task)
 {
+    if (task.function == kNormFunction)
+        return "share norm";
     return task.kind == TaskKind::Forward ? "send activation" : "send gradient";
 }
 
@@ -121,6 +127,7 @@ public:
         , m_writer(records, Clock::Virtual)
         , m_clock(records.tasks.size(), 0.0)
         , m_next(records.stages.size(), 0)
+        , m_normAt(records.stages.size())
     {
     }
 
@@ -173,10 +180,16 @@ private:
                 clock = std::max(clock, arrival);
             }
         }
+        if (task.function == kUpdate && !awaitNorms(stage, task))
+            return false;
         if (m_taskSeconds)
             playInjected(stage, task);
         else
             playMeasured(stage, task);
+        if (task.function == kNormFunction) {
+            for (std::size_t position = 0; position < members; ++position)
+                m_normAt[stage].push_back(clockOf(stage, position));
+        }
         if (!isUpdate && piece != (isBackward ? 0 : m_records.shape.pieces() - 1)) {
             for (std::size_t position = 0; position < members; ++position) {
                 const double now = clockOf(stage, position);
@@ -185,6 +198,27 @@ private:
                                  SliceCategory::Transfer, recordsOf(stage, position)[m_next[stage]].bytes},
                     task);
             }
+        }
+        return true;
+    }
+
+    /// Where the stages share the norm of their gradients, an update waits for all of them; false when one has not come that far.
+    bool awaitNorms(std::size_t stage, const Task& task)
+    {
+        if (m_normAt[stage].empty())
+            return true;
+        for (std::size_t position = 0; position < m_normAt[stage].size(); ++position) {
+            double last = 0.0;
+            for (const std::vector<double>& times : m_normAt) {
+                if (times.empty())
+                    return false;
+                last = std::max(last, times[position]);
+            }
+            double& clock = clockOf(stage, position);
+            m_writer.add({m_records.stages[stage].devices[position], Row::Transfers, clock, last, 0.0, "receive norms",
+                             SliceCategory::Wait, 0},
+                task);
+            clock = std::max(clock, last);
         }
         return true;
     }
@@ -241,6 +275,7 @@ private:
     PipelineWriter m_writer;
     std::vector<double> m_clock; ///< by virtual device
     std::vector<std::size_t> m_next; ///< by stage: tasks played
+    std::vector<std::vector<double>> m_normAt; ///< by stage: when its devices had their part of the norm; empty before
     std::map<Key, double> m_sent;
 };
 

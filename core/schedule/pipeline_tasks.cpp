@@ -66,7 +66,7 @@ private:
 
 } // namespace
 
-std::vector<Task> pipelineTasks(const PipelineShape& shape)
+std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm)
 {
     std::vector<Task> tasks;
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -79,6 +79,8 @@ std::vector<Task> pipelineTasks(const PipelineShape& shape)
                 tasks.push_back(order.forward(forward++));
             tasks.push_back(order.backward(backward));
         }
+        if (sharesNorm)
+            tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, std::string(kNormFunction)});
         tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, "update"});
     }
     return tasks;

@@ -4,15 +4,20 @@
 #include "core/schedule/schedule.h"
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace meshwright {
 
 /// The tasks of one training step: stage after stage, of each stage in the order in which it takes them; at the end the stage's update.
 /// A task waits only for tasks that some order of all tasks has before it, so that stages which block in receiving never wait for each other
-/// in a circle. Functions are "forward.C" and "backward.C" with C the chunk, and "update".
+/// in a circle. Functions are "forward.C" and "backward.C" with C the chunk, and "update"; with `sharesNorm`, before the update, "norm", after which
+/// the stages add up what each knows of the norm of all gradients.
 /// Source: the schedules of GPipe, PipeDream-flush and Megatron-LM (Narayanan et al., SC 21, arXiv 2104.04473, section 2.2).
-std::vector<Task> pipelineTasks(const PipelineShape& shape);
+std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm = false);
+
+/// The function of an Update task that comes before the update itself.
+inline constexpr std::string_view kNormFunction = "norm";
 
 /// The forward tasks alone, in the order in which each stage takes them.
 std::vector<Task> forwardTasks(const PipelineShape& shape);

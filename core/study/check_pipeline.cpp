@@ -26,13 +26,14 @@ public:
     {
         if (!isPipelined(m_pipeline))
             return {};
-        if (m_study.transformer() != nullptr) { // told by the closed form, which checks the rest
+        const TransformerModel* transformer = m_study.transformer();
+        if (transformer != nullptr && !transformer->unrolled) { // told by the closed form, which checks the rest
             checkAxis(m_study.mesh, "mesh");
             return std::move(m_problems);
         }
-        if (m_study.mlp() == nullptr) {
-            report("MW1465", "only models of the kind mlp are cut into a pipeline in this version", "write pipeline: {stages: 1}",
-                "pipeline", {"pipeline="});
+        if (m_study.mlp() == nullptr && transformer == nullptr) {
+            report(
+                "MW1465", "a program file is not cut into a pipeline", "write pipeline: {stages: 1}", "pipeline", {"pipeline="});
             return std::move(m_problems);
         }
         checkAxis(m_study.mesh, "mesh");
@@ -110,7 +111,9 @@ private:
 
     void checkLayers()
     {
-        const auto layers = static_cast<std::int64_t>(m_study.mlp()->layers.size()) - 1;
+        const std::int64_t layers = m_study.transformer() != nullptr
+            ? m_study.transformer()->config.layers
+            : static_cast<std::int64_t>(m_study.mlp()->layers.size()) - 1;
         if (layers < 1)
             return; // said elsewhere
         const std::int64_t pieces = pieceCount(m_pipeline);

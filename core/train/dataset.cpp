@@ -71,11 +71,15 @@ public:
 private:
     void readLine(std::string_view text)
     {
-        ++m_line;
+        constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF"; // spreadsheets write one
+        if (++m_line == 1 && text.starts_with(kByteOrderMark))
+            text.remove_prefix(kByteOrderMark.size());
         const std::string_view line = trimmed(text);
         if (line.empty() || m_problems.size() >= kMostProblems)
             return;
-        const std::vector<std::string> fields = split(line, ',');
+        std::vector<std::string> fields = split(line, ',');
+        for (std::string& field : fields)
+            field = unquoted(field);
         if (!m_isFirst || !isHeading(fields))
             readRow(fields);
         m_isFirst = false;
@@ -103,9 +107,17 @@ private:
         m_problems.push_back({id, std::move(message), std::move(fix), Place{{}, m_line, 0, {}}});
     }
 
+    /// What is in a field, without the blanks and the quotes around it.
+    static std::string unquoted(std::string_view field)
+    {
+        field = trimmed(field);
+        const bool isQuoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+        return std::string(isQuoted ? trimmed(field.substr(1, field.size() - 2)) : field);
+    }
+
     static bool isHeading(const std::vector<std::string>& fields)
     {
-        return std::none_of(fields.begin(), fields.end(), [](const std::string& field) { return isNumberLike(trimmed(field)); });
+        return std::none_of(fields.begin(), fields.end(), [](const std::string& field) { return isNumberLike(field); });
     }
 
     /// Numbers and the spellings of what is none, so that a first row of `nan` is no heading.
@@ -130,9 +142,9 @@ private:
                 "give every row the same number of fields");
 
         for (std::size_t i = 0; i + 1 < fields.size(); ++i) {
-            const auto number = parseNumber(trimmed(fields[i]));
+            const auto number = parseNumber(fields[i]);
             if (!number || !std::isfinite(static_cast<float>(*number * m_options.scale)))
-                return report("MW1603", fmt::format("field {}: \"{}\" is not a finite number", i + 1, trimmed(fields[i])),
+                return report("MW1603", fmt::format("field {}: \"{}\" is not a finite number", i + 1, fields[i]),
                     "put a number there, or leave the row out");
             m_dataset.inputs.push_back(static_cast<float>(*number * m_options.scale));
         }
@@ -141,13 +153,13 @@ private:
 
     void readLabel(const std::string& field)
     {
-        const auto number = parseNumber(trimmed(field));
+        const auto number = parseNumber(field);
         if (!number)
-            return report("MW1603", fmt::format("field {}: \"{}\" is not a finite number", m_columns, trimmed(field)),
+            return report("MW1603", fmt::format("field {}: \"{}\" is not a finite number", m_columns, field),
                 "the last field is the label: 0, 1, ..");
         const std::int64_t classes = m_options.classes > 0 ? m_options.classes : kMostClasses;
         if (*number < 0 || *number >= static_cast<double>(classes) || *number != std::floor(*number))
-            return report("MW1605", fmt::format("the label {} is not an integer from 0 to {}", trimmed(field), classes - 1),
+            return report("MW1605", fmt::format("the label {} is not an integer from 0 to {}", field, classes - 1),
                 "number the classes from 0");
         m_dataset.labels.push_back(static_cast<std::int32_t>(*number));
     }

@@ -64,8 +64,8 @@ struct DatasetOptions {
 Result<Dataset> readDataset(
     const std::filesystem::path& inputs, const std::filesystem::path& labels, const DatasetOptions& options);
 
-/// A CSV file, plain or gzip: numbers separated by commas, the last column a label 0, 1, ..; a first row without any number is a
-/// heading. Blank lines are skipped.
+/// A CSV file, plain or gzip: numbers separated by commas, in quotes or not, the last column a label 0, 1, ..; a first row without any number is
+/// a heading. Blank lines are skipped, and a mark of the order of bytes before the first one.
 ///
 /// Problems (the first 20 wrong lines, each with its place): those of `OpenFile`; MW1601 the compressed data is damaged, cut
 /// off; MW1602 there are no rows; MW1603 a field is not a finite number; MW1604 a row has

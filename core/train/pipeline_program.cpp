@@ -2,9 +2,11 @@
 #include "core/train/pipeline_program.h"
 
 #include "core/autodiff/differentiate.h"
+#include "core/models/training_program.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 #include "core/schedule/pipeline_tasks.h"
+#include "core/train/function_slice.h"
 
 #include <fmt/format.h>
 
@@ -18,76 +20,6 @@ namespace meshwright {
 namespace {
 
 using Layouts = std::map<std::string, TensorSharding>;
-
-/// The part of a function's body between some values, which become its first arguments, and others, which become its results; what it needs
-/// of the function's own arguments follows in their order. Names, layouts and groups are kept.
-Function sliced(const Function& source, const std::vector<ValueId>& from, const std::vector<ValueId>& to)
-{
-    std::vector<bool> needed(source.values.size(), false);
-    std::vector<bool> given(source.values.size(), false);
-    for (const ValueId value : from)
-        given[value.at()] = true;
-    for (const ValueId value : to)
-        needed[value.at()] = true;
-    const std::vector<OpId>& ops = source.body().ops;
-    std::vector<OpId> taken;
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-        const auto& results = source[*op].results;
-        if (std::none_of(
-                results.begin(), results.end(), [&](ValueId result) { return needed[result.at()] && !given[result.at()]; }))
-            continue;
-        taken.push_back(*op);
-        const auto need = [&](const Op& one) {
-            for (const ValueId operand : one.operands)
-                needed[operand.at()] = true;
-        };
-        need(source[*op]);
-        const auto needBodies = [&](const auto& self, const Op& one) -> void {
-            for (const BlockId body : one.bodies) {
-                for (const OpId inner : source[body].ops) {
-                    need(source[inner]);
-                    self(self, source[inner]);
-                }
-                for (const ValueId result : source[body].results)
-                    needed[result.at()] = true;
-            }
-        };
-        needBodies(needBodies, source[*op]);
-    }
-    Function slice;
-    Builder builder(slice);
-    std::vector<ValueId> mapping(source.values.size());
-    const auto addArgument = [&](ValueId value) {
-        const Value& old = source[value];
-        mapping[value.at()] = builder.argument(old.type, old.name, old.role);
-        slice[mapping[value.at()]].sharding = old.sharding;
-        slice[mapping[value.at()]].annotation = old.annotation;
-    };
-    for (const ValueId value : from) {
-        if (needed[value.at()])
-            addArgument(value);
-    }
-    for (const ValueId argument : source.arguments()) {
-        if (needed[argument.at()] && !given[argument.at()])
-            addArgument(argument);
-    }
-    for (auto op = taken.rbegin(); op != taken.rend(); ++op)
-        copyOp(builder, source, *op, mapping);
-    std::vector<ValueId> results;
-    for (const ValueId value : to)
-        results.push_back(mapping[value.at()]);
-    builder.setResults(std::move(results));
-    for (const auto& group : source.shardingGroups) {
-        std::vector<ValueId> members;
-        for (const ValueId member : group) {
-            if (mapping[member.at()].valid())
-                members.push_back(mapping[member.at()]);
-        }
-        if (members.size() > 1)
-            slice.shardingGroups.push_back(std::move(members));
-    }
-    return slice;
-}
 
 std::size_t resultIndex(const Function& function, const std::string& name)
 {
@@ -344,7 +276,7 @@ public:
             return m_problems;
         ScheduledProgram scheduled = schedule(m_device, SchedulePolicy::Host);
         scheduled.pipeline = m_cut.shape;
-        scheduled.tasks = pipelineTasks(m_cut.shape);
+        scheduled.tasks = pipelineTasks(m_cut.shape, squaredNorm().has_value());
         return scheduled;
     }
 
@@ -415,7 +347,7 @@ private:
             to.push_back(*value);
             names = {"out"};
         }
-        Function whole = sliced(m_evaluate, from, to);
+        Function whole = sliced(m_evaluate, from, to).function;
         whole.name = fmt::format("forward.{}", piece / m_device.stages.size());
         whole.resultNames = names;
         Piece made;
@@ -517,8 +449,8 @@ private:
             layouts["ct.in"] = layouts.at("in");
         for (const std::string& parameter : made->parameters) {
             if (!m_owner.emplace(parameter, stage).second)
-                m_problems.push_back(
-                    {"MW1544", fmt::format("two pieces of the pipeline use {}", parameter), "cut the model at other places"});
+                m_problems.push_back({"MW1544", fmt::format("two pieces of the pipeline use {}", parameter),
+                    "give each a parameter of its own (a transformer: tied: false), or use one stage"});
             m_layouts[stage][parameter] = layouts.at(parameter);
             layouts["grad." + parameter] = gradientLayout(parameter).value_or(layouts.at(parameter));
             m_layouts[stage]["grad." + parameter] = layouts.at("grad." + parameter);
@@ -556,8 +488,66 @@ private:
         return "";
     }
 
+    /// The sum of squares that the norm of all gradients is the root of; nothing where nobody asks for it.
+    std::optional<ValueId> squaredNorm() const
+    {
+        const auto norm = m_step.findValue("grad_norm");
+        return norm ? std::optional(m_step[m_step[*norm].producer].operands.front()) : std::nullopt;
+    }
+
+    /// Reduces the stage's gradients, and adds up their squares: its part of the norm of all.
+    Result<Done> addNorm(std::size_t stage)
+    {
+        Function norm;
+        norm.name = kNormFunction;
+        Builder builder(norm);
+        builder.setPhase(Phase::Update);
+        std::vector<ValueId> gradients;
+        std::vector<std::string> names;
+        for (const auto& [parameter, owner] : m_owner) {
+            if (owner != stage)
+                continue;
+            names.push_back("grad." + parameter);
+            gradients.push_back(builder.argument(m_step[*m_step.findValue(names.back())].type, names.back(), Role::Gradient));
+        }
+        std::vector<ValueId> results = gradients;
+        results.push_back(sumOfSquares(builder, gradients, m_step[*squaredNorm()].type.dtype));
+        names.emplace_back("norm.part");
+        builder.setResults(std::move(results), std::move(names));
+        pin(norm, m_layouts[stage]);
+        auto device = onDevices(stage, std::move(norm));
+        if (!device)
+            return device.error();
+        auto reduced = withReductions(*device, stage);
+        if (!reduced)
+            return reduced.error();
+        m_device.stages[stage].functions.push_back(*std::move(reduced));
+        return Done{};
+    }
+
+    /// A function of the stage that takes sums of gradients' parts in place of gradients.
+    Result<DeviceFunction> withReductions(const DeviceFunction& function, std::size_t stage) const
+    {
+        std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>> pieces;
+        for (const auto& [piece, backward] : m_backward) {
+            if (stageOf(piece) == stage)
+                pieces.emplace_back(backward.first.get(), backward.second);
+        }
+        auto reduced = reducing(function, pieces);
+        if (!reduced)
+            return Problem{"MW1544",
+                fmt::format("the update of stage {} reduces a gradient that it needs more for than the sums of its parts", stage),
+                "split each parameter and what it is added to alike, or leave the parameter's spec out"};
+        return *std::move(reduced);
+    }
+
     Result<Done> addUpdate(std::size_t stage)
     {
+        const auto squared = squaredNorm();
+        if (squared) {
+            if (auto added = addNorm(stage); !added)
+                return added;
+        }
         std::vector<ValueId> gradients;
         for (std::size_t i = 0; i < m_step.values.size(); ++i) {
             if (m_step.values[i].name.starts_with("grad.") && m_owner.contains(m_step.values[i].name.substr(5)))
@@ -577,7 +567,14 @@ private:
             arrays.push_back(array);
             shardings.push_back(m_step.resultShardings.empty() ? std::nullopt : m_step.resultShardings[donation.result]);
         }
-        Function update = sliced(m_step, gradients, results);
+        if (squared)
+            gradients.push_back(*squared);
+        FunctionSlice slice = sliced(m_step, gradients, results);
+        Function update = std::move(slice.function);
+        for (std::size_t i = 0; i < slice.arguments.size(); ++i) {
+            if (slice.arguments[i] == squared)
+                update[update.arguments()[i]].name = "norm.squared";
+        }
         update.name = "update";
         update.resultNames = names;
         for (const std::string& argument : argumentNames(update)) {
@@ -586,7 +583,7 @@ private:
             if (!parameter.empty() && m_owner.at(parameter) != stage)
                 return Problem{"MW1544",
                     fmt::format("the update of stage {} needs {}, which is on stage {}", stage, argument, m_owner.at(parameter)),
-                    "leave out what needs all gradients at once, such as clipping by their norm"};
+                    "leave out what needs arrays of all stages at once"};
         }
         Layouts layouts = m_layouts[stage];
         for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -604,16 +601,9 @@ private:
         auto device = onDevices(stage, std::move(update));
         if (!device)
             return device.error();
-        std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>> pieces;
-        for (const auto& [piece, backward] : m_backward) {
-            if (stageOf(piece) == stage)
-                pieces.emplace_back(backward.first.get(), backward.second);
-        }
-        auto reduced = reducing(*device, pieces);
+        auto reduced = squared ? Result<DeviceFunction>(*std::move(device)) : withReductions(*device, stage);
         if (!reduced)
-            return Problem{"MW1544",
-                fmt::format("the update of stage {} reduces a gradient that it needs more for than the sums of its parts", stage),
-                "split each parameter and what it is added to alike, or leave the parameter's spec out"};
+            return reduced.error();
         learn(reduced->function, layouts);
         m_device.stages[stage].functions.push_back(*std::move(reduced));
         return addInit(stage, arrays, layouts);
@@ -625,7 +615,7 @@ private:
         std::vector<ValueId> results;
         for (const std::string& array : arrays)
             results.push_back(whole.results()[resultIndex(whole, array)]);
-        Function init = sliced(whole, {}, results);
+        Function init = sliced(whole, {}, results).function;
         init.name = "init";
         init.resultNames = arrays;
         for (Value& value : init.values)
@@ -659,20 +649,42 @@ Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut
     return PipelineBuilder(microbatch, cut).build();
 }
 
-std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
+namespace {
+
+/// What a device of each stage needs.
+std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
 {
     const SlotPlan slots = slotPlan(scheduled.pipeline, scheduled.tasks);
-    std::int64_t bytes = 0;
+    std::vector<std::int64_t> all;
     for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
+        std::int64_t bytes = 0;
         std::int64_t chunk = 0;
         for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
             const bool isForward = function.device.function.name.starts_with("forward.");
             const std::int64_t kept
                 = isForward ? slots.slots[static_cast<std::size_t>(chunk++ * scheduled.pipeline.stages) + stage] : 0;
-            bytes += scheduled.stages[stage].mesh().deviceCount() * function.buffers.arenaBytes * (1 + kept);
+            bytes += function.buffers.arenaBytes * (1 + kept);
         }
+        all.push_back(bytes);
     }
+    return all;
+}
+
+} // namespace
+
+std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled)
+{
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    std::int64_t bytes = 0;
+    for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        bytes += scheduled.stages[stage].mesh().deviceCount() * stages[stage];
     return bytes;
+}
+
+std::int64_t plannedStageBytes(const ScheduledProgram& scheduled)
+{
+    const std::vector<std::int64_t> stages = bytesOfStages(scheduled);
+    return *std::max_element(stages.begin(), stages.end());
 }
 
 bool isPipelined(const ScheduledProgram& scheduled)

@@ -32,6 +32,9 @@ Result<ScheduledProgram> pipelineOf(const Program& microbatch, const PipelineCut
 /// is under way, taken as large as the forward arena.
 std::int64_t plannedPipelineBytes(const ScheduledProgram& scheduled);
 
+/// The same of one device of the stage that needs the most.
+std::int64_t plannedStageBytes(const ScheduledProgram& scheduled);
+
 /// True for what `pipelineOf` makes.
 bool isPipelined(const ScheduledProgram& scheduled);
 

@@ -173,7 +173,7 @@ public:
         now.learningRate = m_options.learningRate ? m_options.learningRate(m_step - 1) : 0.0;
         now.gradientNorm = m_gradientNorm;
         if (!m_result.heldOut.empty() && m_result.heldOut.back().step == m_step)
-            now.heldOutAccuracy = m_result.heldOut.back().accuracy;
+            now.heldOut = m_result.heldOut.back();
         return now;
     }
 
@@ -520,7 +520,7 @@ private:
     const Dataset& heldOutData() const { return m_data.evaluation != nullptr ? *m_data.evaluation : m_data; }
     std::int64_t heldOutCount() const { return heldOutData().hasLabels() ? heldOutData().heldOutRows() : 0; }
 
-    /// Runs the held-out rows batch by batch; the last batch is filled up with rows that are not counted.
+    /// Runs the held-out rows batch by batch; the last batch is filled up with its last row, which counts once.
     Result<Done> measureHeldOut(TrainingFunction& evaluation, const Function& function, const std::stop_token& stop)
     {
         const Dataset& data = heldOutData();
@@ -529,6 +529,7 @@ private:
             return Done{};
         const std::int64_t batch = m_inputType.shape.front();
         std::int64_t right = 0;
+        double loss = 0.0; // added up over the rows
         HostArray inputs;
         HostArray targets;
         for (std::int64_t first = 0; first < count; first += batch) {
@@ -545,9 +546,20 @@ private:
                 const auto best = std::max_element(row, row + data.classes) - row;
                 right += best == data.labels[static_cast<std::size_t>(rows[static_cast<std::size_t>(i)])] ? 1 : 0;
             }
+            loss += static_cast<double>(batch) * scalarResult(evaluation, function, "loss");
+        }
+        if (const std::int64_t fill = (batch - count % batch) % batch; fill > 0) {
+            // The mean of a batch counts the rows that fill it up, all of them the last one: what that costs is the loss of a batch of it alone.
+            const std::vector<std::int64_t> last(static_cast<std::size_t>(batch), data.trainingRows + count - 1);
+            if (auto taken = takeRows(data, last, inputs, targets); !taken)
+                return taken;
+            if (auto done = runEvaluation(evaluation, function, inputs, targets, stop); !done)
+                return done.error();
+            loss -= static_cast<double>(fill) * scalarResult(evaluation, function, "loss");
         }
         m_result.heldOutExamples = count;
-        m_result.heldOut.push_back({m_step, static_cast<double>(right) / static_cast<double>(count)});
+        const auto all = static_cast<double>(count);
+        m_result.heldOut.push_back({m_step, static_cast<double>(right) / all, loss / all});
         if (m_step == m_totalSteps)
             m_result.heldOutAccuracy = m_result.heldOut.back().accuracy;
         return Done{};
@@ -717,14 +729,12 @@ Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingP
     return writeCheckpoint(folder, state, arrays);
 }
 
-std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
+namespace {
+
+/// The most that phases need, where two functions' arenas are there at a time. `bytesOf` gives what a function of a phase needs.
+template <typename BytesOf>
+std::int64_t mostBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases, const BytesOf& bytesOf)
 {
-    const auto bytesOf = [](const TrainingPhase& phase, std::string_view name) {
-        if (isPipelined(phase.scheduled))
-            return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
-        const ScheduledStage& stage = phase.scheduled.stages.front();
-        return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
-    };
     std::int64_t most = bytesOf(phases.back(), "step") + bytesOf(phases.back(), "evaluate");
     std::int64_t before = bytesOf(phases.front(), "init");
     for (const TrainingPhase& phase : phases) {
@@ -735,6 +745,33 @@ std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool
         before = own;
     }
     return most;
+}
+
+} // namespace
+
+std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
+{
+    return mostBytes(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
+        if (isPipelined(phase.scheduled))
+            return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
+        const ScheduledStage& stage = phase.scheduled.stages.front();
+        return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
+    });
+}
+
+std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
+{
+    return mostBytes(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
+        if (name == "step")
+            return plannedStepBytes(phase);
+        return isPipelined(phase.scheduled) ? std::int64_t{0} : phase.scheduled.stages.front().find(name)->buffers.arenaBytes;
+    });
+}
+
+std::int64_t plannedStepBytes(const TrainingPhase& phase)
+{
+    return isPipelined(phase.scheduled) ? plannedStageBytes(phase.scheduled)
+                                        : phase.scheduled.stages.front().find("step")->buffers.arenaBytes;
 }
 
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,

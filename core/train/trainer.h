@@ -53,10 +53,11 @@ struct TrainerOptions {
         = 0; ///< steps between two measurements of the accuracy on rows held out; 0: only after the last step
 };
 
-/// The accuracy on rows that are not trained on.
-struct HeldOutAccuracy {
+/// What the model makes of rows that are not trained on.
+struct HeldOutMeasure {
     std::int64_t step = 0; ///< steps done
     double accuracy = 0.0;
+    double loss = 0.0; ///< the mean over all of them
 };
 
 struct TrainingProgress {
@@ -67,7 +68,7 @@ struct TrainingProgress {
     double samplesPerSecond = 0.0; ///< since training began or went on
     double learningRate = 0.0; ///< of the last step
     std::optional<double> gradientNorm = {}; ///< of the last step's gradients, before clipping; where the program measures it
-    std::optional<double> heldOutAccuracy = {}; ///< if it was measured after the last step
+    std::optional<HeldOutMeasure> heldOut = {}; ///< if it was measured after the last step
 };
 
 struct Spread {
@@ -104,7 +105,7 @@ struct TrainingResult {
     std::vector<PhaseResult> phases;
     std::optional<double> heldOutAccuracy; ///< absent also when interrupted
     std::int64_t heldOutExamples = 0;
-    std::vector<HeldOutAccuracy> heldOut; ///< as often as it was measured, in order; the last one is heldOutAccuracy
+    std::vector<HeldOutMeasure> heldOut; ///< as often as it was measured, in order; the last one is heldOutAccuracy
     std::optional<Verification> verification;
     std::int64_t firstStep = 0; ///< steps that a resumed run found done; losses and accuracies have them too
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
@@ -177,6 +178,12 @@ private:
 /// where one hands its arrays to the next. Scratch memory and data come on top.
 /// `evaluatesInPhases`: accuracy is measured between steps too.
 std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
+
+/// The same of one device; of a pipeline, of the stage that needs the most.
+std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
+
+/// What a device needs for one step of a phase; of a pipeline, of the stage that needs the most.
+std::int64_t plannedStepBytes(const TrainingPhase& phase);
 
 /// All steps of a Trainer, and its result. `progress`, which may be empty, is called after each step.
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,

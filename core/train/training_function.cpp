@@ -2,6 +2,7 @@
 #include "core/train/training_function.h"
 
 #include "core/runtime/pipeline.h"
+#include "core/schedule/pipeline_tasks.h"
 #include "core/sharding/shardy_text.h"
 #include "core/train/pipeline_program.h"
 
@@ -100,6 +101,8 @@ public:
             return m_pipeline->predictions();
         if (name == "loss" || name == "accuracy")
             return HostArray::filled(m_function[m_function.results()[result]].type, m_pipeline->mean(name));
+        if (name == "grad_norm")
+            return HostArray::filled(m_function[m_function.results()[result]].type, m_pipeline->gradientNorm());
         const auto donation = std::find_if(m_function.donations.begin(), m_function.donations.end(),
             [result](const Donation& other) { return other.result == result; });
         return m_pipeline->read(donation != m_function.donations.end() ? argumentName(donation->argument) : name);
@@ -155,12 +158,15 @@ public:
                     counted.calls.begin(), counted.calls.end(), [&](const CountedCalls& c) { return c.op == use.op; });
                 if (calls == counted.calls.end())
                     continue;
-                if (counted.function != "update")
+                if (counted.function != "update" && counted.function != kNormFunction)
                     use.count *= m_phase.scheduled.pipeline.microbatches;
                 collectives.push_back({use, calls->calls, calls->bytesPerDevice});
             }
         }
-        if (const LoadedPipeline::Transfers sent = m_pipeline->transfers(); sent.messages > 0) {
+        const LoadedPipeline::Transfers sent = m_pipeline->transfers();
+        if (sent.norms > 0 && m_phase.scheduled.pipeline.stages > 1)
+            collectives.push_back(sharedNorm(sent.norms));
+        if (sent.messages > 0) {
             CollectiveUse use;
             use.kind = OpKind::Send;
             use.axes = stageAxis();
@@ -178,6 +184,22 @@ public:
 
 private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
+
+    /// The stages' parts of the gradients' norm, which they add up once a step.
+    CountedCollective sharedNorm(std::int64_t calls) const
+    {
+        const Function& function = m_phase.scheduled.stages.front().find(kNormFunction)->device.function;
+        CollectiveUse use;
+        use.kind = OpKind::AllReduce;
+        use.axes = stageAxis();
+        use.count = 1;
+        use.groupSize = m_phase.scheduled.pipeline.stages;
+        use.bytesPerDevice = byteSize(function[function.results().back()].type.dtype);
+        use.phase = Phase::Update;
+        use.cause.value = "grad_norm";
+        use.cause.reason = "the norm is of the gradients of all stages";
+        return {use, calls, calls * use.bytesPerDevice};
+    }
 
     /// The name of the axis that a stage has one position of.
     std::string stageAxis() const

@@ -16,6 +16,7 @@ namespace meshwright {
 struct VerifiedTensor {
     std::string name;
     double shardedError = 0.0; ///< largest absolute error of the sharded run
+    bool fromResults = false; ///< measured from the other results that it is made of, as the sharded run has them
     double unshardedError = 0.0; ///< of the run on one device, in the same types
     double tolerance = 0.0; ///< 4 * unshardedError + devices * eps * scale
     double scale = 0.0; ///< largest absolute value of the reference
@@ -38,6 +39,10 @@ struct Verification {
 /// Compares what a sharded run of `function` made of `arguments` with two runs of it on one device: one in the program's own types, one in double
 /// precision. A tensor passes when its error against the latter is at most 4 times that of the former plus `devices` roundings of
 /// its largest value; what is not finite in the reference must be so, alike, in the sharded run.
+///
+/// A tensor that is more than that apart and is made of other results (Adam's new parameter of its new moments) is judged by what was made of
+/// those: both runs on one device take them as the sharded run has them, and they are judged by themselves. Adam divides a gradient's moments by each other, so that
+/// where the true gradient is next to nothing its rounding alone says how far, and which way, a parameter goes.
 ///
 /// `meshes` are those of the function's program; only manual computations need them.
 ///

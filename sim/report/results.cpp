@@ -234,8 +234,9 @@ std::string trainingJson(const TrainingResult& result)
     json["metrics"]["held_out_examples"] = result.heldOutExamples;
     if (!result.heldOut.empty()) {
         json["metrics"]["held_out"] = Json::array();
-        for (const HeldOutAccuracy& measured : result.heldOut)
-            json["metrics"]["held_out"].push_back({{"step", measured.step}, {"accuracy", number(measured.accuracy)}});
+        for (const HeldOutMeasure& measured : result.heldOut)
+            json["metrics"]["held_out"].push_back(
+                {{"step", measured.step}, {"accuracy", number(measured.accuracy)}, {"loss", number(measured.loss)}});
     }
     json["step_time_s"]
         = {{"median", result.stepSeconds.median}, {"min", result.stepSeconds.min}, {"max", result.stepSeconds.max}};
@@ -278,8 +279,10 @@ std::string metricsLine(const TrainingProgress& progress)
         {"accuracy", number(progress.accuracy)}, {"learning_rate", number(progress.learningRate)}};
     if (progress.gradientNorm)
         json["grad_norm"] = number(*progress.gradientNorm);
-    if (progress.heldOutAccuracy)
-        json["held_out_accuracy"] = number(*progress.heldOutAccuracy);
+    if (progress.heldOut) {
+        json["held_out_accuracy"] = number(progress.heldOut->accuracy);
+        json["held_out_loss"] = number(progress.heldOut->loss);
+    }
     json["measured"] = {{"samples_per_s", number(progress.samplesPerSecond)}};
     return json.dump() + "\n";
 }

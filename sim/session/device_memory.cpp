@@ -3,6 +3,7 @@
 
 #include "core/schedule/label.h"
 #include "core/support/text.h"
+#include "core/train/training_function.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -72,6 +73,21 @@ Problem tooLarge(std::int64_t needed, std::int64_t limit, const ScheduledFunctio
                     : fmt::format("what helps: {}", fmt::join(all, "; or "))};
 }
 
+/// The function of a phase's steps with the largest arena: of a pipeline, of any stage.
+const ScheduledFunction& largestFunction(const TrainingPhase& phase)
+{
+    if (const ScheduledFunction* step = phase.scheduled.stages.front().find("step"))
+        return *step;
+    const ScheduledFunction* largest = nullptr;
+    for (const ScheduledStage& stage : phase.scheduled.stages) {
+        for (const ScheduledFunction& function : stage.functions) {
+            if (largest == nullptr || function.buffers.arenaBytes > largest->buffers.arenaBytes)
+                largest = &function;
+        }
+    }
+    return *largest;
+}
+
 /// What a variant of the study needs; nothing when it is no valid study.
 std::optional<std::int64_t> bytesOf(const Study& study)
 {
@@ -84,7 +100,7 @@ std::optional<std::int64_t> bytesOf(const Study& study)
 /// The largest batch, of those halved from the study's, with which a device needs no more.
 std::optional<std::string> batchThatFits(Study study, std::int64_t limit)
 {
-    while (study.batch % 2 == 0) {
+    while (study.batch % (2 * study.pipeline.microbatches) == 0) {
         study.batch /= 2;
         const auto bytes = bytesOf(study);
         if (!bytes)
@@ -117,6 +133,8 @@ std::vector<std::string> variantsThatFit(const Study& study, std::int64_t limit)
     if (!study.phases.empty() || !study.deviceOrder.empty())
         return found; // the phases' meshes and the order would have to grow with it
     for (std::size_t axis = 0; axis < study.mesh.size(); ++axis) {
+        if (study.mesh[axis].name == study.pipeline.axis)
+            continue; // as long as there are stages
         if (const auto larger = axisThatFits(study, axis, limit))
             found.push_back(*larger);
     }
@@ -127,7 +145,7 @@ std::vector<std::string> variantsThatFit(const Study& study, std::int64_t limit)
 
 std::int64_t deviceTrainingBytes(const std::vector<TrainingPhase>& phases)
 {
-    return plannedTrainingBytes(phases) / phases.front().scheduled.stages.front().mesh().deviceCount();
+    return plannedDeviceBytes(phases);
 }
 
 Result<Done> checkDeviceMemory(const Study& study, const std::vector<TrainingPhase>& phases, std::int64_t limitBytes)
@@ -135,12 +153,10 @@ Result<Done> checkDeviceMemory(const Study& study, const std::vector<TrainingPha
     const std::int64_t needed = deviceTrainingBytes(phases);
     if (needed <= limitBytes)
         return Done{};
-    const auto stepOf = [](const TrainingPhase& phase) { return phase.scheduled.stages.front().find("step"); };
-    const auto largest = std::max_element(phases.begin(), phases.end(), [&](const TrainingPhase& a, const TrainingPhase& b) {
-        return stepOf(a)->buffers.arenaBytes < stepOf(b)->buffers.arenaBytes;
+    const auto largest = std::max_element(phases.begin(), phases.end(), [](const TrainingPhase& a, const TrainingPhase& b) {
+        return largestFunction(a).buffers.arenaBytes < largestFunction(b).buffers.arenaBytes;
     });
-    return tooLarge(
-        needed, limitBytes, *stepOf(*largest), largest->scheduled.stages.front().mesh(), variantsThatFit(study, limitBytes));
+    return tooLarge(needed, limitBytes, largestFunction(*largest), wholeMesh(*largest), variantsThatFit(study, limitBytes));
 }
 
 Result<Done> checkDeviceMemory(const ScheduledFunction& function, const Mesh& mesh, std::int64_t limitBytes)

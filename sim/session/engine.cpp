@@ -93,17 +93,38 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 
 Problem onlySimulated(const Study& study)
 {
+    const bool again = study.transformer()->unrolled;
     return {"MW1465",
-        fmt::format("a transformer in {} pipeline stages and {} microbatches is simulated, not run, in this version",
-            study.pipeline.stages, study.pipeline.microbatches),
-        "write stages: 1 and microbatches: 1 to run it", study.placeOf("pipeline")};
+        fmt::format("a transformer in {} pipeline stages and {} microbatches, {}, is simulated, not run", study.pipeline.stages,
+            study.pipeline.microbatches, again ? "parts of which the backward run makes again" : "whose layers are a loop"),
+        again ? "leave recompute out to run it" : "write unroll: true under model.transformer to run it",
+        study.placeOf("pipeline")};
+}
+
+std::int64_t layerCount(const Study& study)
+{
+    return study.transformer() != nullptr ? study.transformer()->config.layers
+                                          : static_cast<std::int64_t>(study.mlp()->layers.size()) - 1;
+}
+
+/// The value behind a layer, where a model can be cut.
+std::string cutBehind(const Study& study, std::int64_t layer)
+{
+    return study.transformer() != nullptr ? layerOutput(*study.transformer(), layer)
+                                          : fmt::format("act.layers.{}.activated", layer);
 }
 
 } // namespace
 
+bool isOnlySimulated(const Study& study)
+{
+    const TransformerModel* model = study.transformer();
+    return hasClosedForm(study) && (!model->unrolled || model->recompute != Recompute::None);
+}
+
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
-    if (hasClosedForm(study))
+    if (isOnlySimulated(study))
         return onlySimulated(study);
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
@@ -291,10 +312,10 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
     cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, orderOf(study.pipeline.schedule)};
     cut.axis = study.pipeline.axis;
     std::int64_t layers = 0;
-    const auto pieces = layersOfPieces(study.pipeline, static_cast<std::int64_t>(study.mlp()->layers.size()) - 1);
+    const auto pieces = layersOfPieces(study.pipeline, layerCount(study));
     for (std::size_t piece = 0; piece + 1 < pieces.size(); ++piece) {
         layers += pieces[piece];
-        cut.after.push_back(fmt::format("act.layers.{}.activated", layers - 1));
+        cut.after.push_back(cutBehind(study, layers - 1));
     }
     auto scheduled = pipelineOf(*microbatch, cut);
     if (!scheduled)
@@ -504,7 +525,7 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
     if (!study.trains())
         return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
-    if (hasClosedForm(study))
+    if (isOnlySimulated(study))
         return onlySimulated(study);
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {

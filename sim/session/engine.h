@@ -24,9 +24,13 @@ struct BuiltPhase {
     Problems warnings; ///< about a program file
 };
 
+/// True for transformers in several stages or microbatches that cannot be cut: their layers are a loop, or parts are made again by the backward
+/// run. Their step is told by a closed form (closed_form.h); nothing is laid out and nothing runs.
+bool isOnlySimulated(const Study& study);
+
 /// Builds, propagates and partitions one phase (0 for a study without phases).
 ///
-/// Problems: those of the study's parts, of `readProgram` for a program file (MW1732 when it has several functions and the study names none),
+/// Problems: MW1465 isOnlySimulated; those of the study's parts, of `readProgram` for a program file (MW1732 when it has several functions and the study names none),
 /// of `propagate` and `partition`; places are the study's.
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 

@@ -285,13 +285,13 @@ Report reportOf(const Analysis& analysis, const ReportChoices& choices, const st
         inputs.study = &analysis.built->study;
         inputs.partitioned = &analysis.built->partitioned;
         inputs.mainFunction = analysis.built->mainFunction;
-        inputs.simulated = analysis.simulated.get();
     } else {
         inputs.study = analysis.study.get();
     }
     if (analysis.study)
         inputs.phases = std::max<std::size_t>(1, analysis.study->phases.size());
     inputs.scheduled = analysis.scheduled.get();
+    inputs.simulated = analysis.simulated.get();
     inputs.arrays = reportedArrays(analysis.arrays);
     inputs.trials = trialsOf(analysis, choices.mostTrials, stop);
     inputs.training = choices.training;

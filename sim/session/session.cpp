@@ -99,6 +99,8 @@ void tellClosedForm(Analysis& analysis, const Catalogue& catalogue)
     if (!analysis.simulated)
         return;
     analysis.placement = kept(placeMesh(analysis.simulated->mesh, *analysis.machine), analysis.problems);
+    if (!isOnlySimulated(study))
+        return;
     Problems only = buildPhase(study).error();
     for (Problem& problem : only)
         problem.severity = Severity::Warning;

@@ -47,6 +47,7 @@ private Q_SLOTS:
     void metricsGoOn();
     void interruptedKeepsTheSteps();
     void killedAtAnyMoment();
+    void fullDisk();
     void otherMesh();
     void exitCodes_data();
     void exitCodes();
@@ -90,6 +91,7 @@ void TestCheckpointVerbs::metricsGoOn()
         QVERIFY(std::abs(line["learning_rate"].toDouble() - 0.1 * (1.0 - 0.1 * i)) < 1e-15);
         QVERIFY(line["grad_norm"].toDouble() > 0.0);
         QCOMPARE(line.contains("held_out_accuracy"), i == 3);
+        QCOMPARE(line.contains("held_out_loss"), i == 3);
     }
     QCOMPARE(object(outcome)["metrics"].toObject()["held_out"].toArray().size(), 2); // after step 4, and at the end
 
@@ -168,6 +170,21 @@ void TestCheckpointVerbs::killedAtAnyMoment()
     }
 }
 
+/// Files may not grow as large as the second checkpoint's: the first one is all there is, and can be gone on from.
+void TestCheckpointVerbs::fullDisk()
+{
+    const QTemporaryDir folder;
+    QCOMPARE(run(training(1, {"--checkpoint", folder.path()})).code, 0);
+    QStringList limited = {"-c", "ulimit -f 20; exec \"$@\"", "sh", MESHWRIGHT_PROGRAM};
+    limited += training(3, {"--checkpoint", folder.path(), "--every", "1", "--resume", folder.path()});
+    const Outcome full = meshwright::tests::runProgram("sh", limited);
+    QCOMPARE(full.code, 6);
+    QVERIFY2(full.out.contains("MW1640"), full.out);
+    QCOMPARE(checkpoints(folder.path()), QStringList{"step-000000001"});
+    QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot).size(), 1); // nothing half-written
+    QCOMPARE(run(training(3, {"--resume", folder.path()})).code, 0);
+}
+
 void TestCheckpointVerbs::otherMesh()
 {
     const QTemporaryDir folder;
@@ -182,6 +199,11 @@ void TestCheckpointVerbs::otherMesh()
     QFile after(folder.path() + "/b/step-000000002/device-00000.safetensors");
     QVERIFY(before.open(QIODevice::ReadOnly) && after.open(QIODevice::ReadOnly));
     QCOMPARE(after.readAll(), before.readAll());
+
+    const Outcome planned = run({"reshard", "--from", folder.path() + "/a", "--to", example("tensor_parallel.yaml"), "--set",
+        "mesh.data=2", "--set", "mesh.model=4", "--dry-run", "--format", "json"});
+    QVERIFY2(planned.code == 0, planned.err);
+    QCOMPARE(object(planned)["to_mesh"].toString(), QString("data=2,model=4"));
 
     const QStringList resumed = training(4, {"--resume", folder.path() + "/a", "--set", "mesh.data=2", "--set", "mesh.model=4"});
     const Outcome elsewhere = run(resumed);

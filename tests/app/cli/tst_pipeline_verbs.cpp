@@ -41,6 +41,7 @@ void TestPipelineVerbs::trains_data()
     QTest::addColumn<QStringList>("more");
     for (const char* name : {"pipeline_gpipe.yaml", "pipeline_1f1b.yaml", "pipeline_interleaved.yaml"})
         QTest::newRow(name) << name << QStringList{};
+    QTest::newRow("transformer") << "pipeline_transformer.yaml" << QStringList{"--set", "batch=8"};
     QTest::newRow("microbatches without stages")
         << "pipeline_gpipe.yaml" << QStringList{"--set", "pipeline={microbatches: 4}", "--set", "mesh={data: 1}"};
 }
@@ -51,8 +52,8 @@ void TestPipelineVerbs::trains()
     QFETCH(QStringList, more);
     const QTemporaryDir folder;
     const QString trace = folder.path() + "/trace.json";
-    const Outcome outcome = run(
-        QStringList{"train", example(study), "-q", "--verify", "--trace", trace, "--format", "json", "--set", "train.steps=4"}
+    const Outcome outcome = run(QStringList{"train", example(study), "-q", "--verify", "--trace", trace, "--metrics",
+                                    folder.path() + "/metrics.jsonl", "--format", "json", "--set", "train.steps=4"}
         + more);
     QVERIFY2(outcome.code == 0, outcome.err + outcome.out.right(2000));
     QCOMPARE(errorsAgainst("training-1.json", outcome.out), QStringList());
@@ -64,11 +65,20 @@ void TestPipelineVerbs::trains()
             QCOMPARE(collective["axes"].toString(), "pipe");
         }
     }
-    QCOMPARE(sends, more.isEmpty());
+    QFile metrics(folder.path() + "/metrics.jsonl");
+    QVERIFY(metrics.open(QIODevice::ReadOnly));
+    const QList<QByteArray> lines = metrics.readAll().trimmed().split('\n');
+    QCOMPARE(lines.size(), 4);
+    for (const QByteArray& line : lines) {
+        QCOMPARE(errorsAgainst("metrics-1.json", line), QStringList());
+        QVERIFY(QJsonDocument::fromJson(line)["grad_norm"].toDouble() > 0.0);
+    }
+    const bool hasStages = !more.contains("pipeline={microbatches: 4}");
+    QCOMPARE(sends, hasStages);
     QFile file(trace);
     QVERIFY(file.open(QIODevice::ReadOnly));
     const QByteArray text = file.readAll();
-    QCOMPARE(text.contains("send activation"), more.isEmpty());
+    QCOMPARE(text.contains("send activation"), hasStages);
     QVERIFY(text.contains("microbatch 3"));
 }
 
@@ -116,7 +126,19 @@ void TestPipelineVerbs::exitCodes_data()
     row("no optimizer", {"optimizer=none"}, 3, "MW1545");
     QTest::newRow("transformer") << QStringList{"train", example("transformer_digits.yaml"), "--set",
         "pipeline={microbatches: 2}"}
-                                 << 3 << "MW1465";
+                                 << 3 << "write unroll: true";
+    const auto transformer = [](const char* name, const QStringList& settings, const char* said) {
+        QStringList arguments{"train", example("pipeline_transformer.yaml")};
+        for (const QString& setting : settings)
+            arguments += QStringList{"--set", setting};
+        QTest::newRow(name) << arguments << 3 << QString(said);
+    };
+    transformer("layers in a loop", {"model.transformer.unroll=false", "sharding={}"}, "write unroll: true");
+    transformer("made again", {"recompute=full"}, "leave recompute out");
+    transformer("tied embeddings", {"model.transformer.tied=true"}, "MW1544");
+    transformer("five layers", {"model.transformer.layers=5"}, "pipeline.layers=[3, 2]");
+    QTest::newRow("memory") << QStringList{"train", study, "--set", "train.steps=1", "--device-memory", "10KiB"} << 4
+                            << "each of 4 devices needs ";
 }
 
 void TestPipelineVerbs::exitCodes()

@@ -101,6 +101,8 @@ void TestDataset::csv_data()
     QTest::newRow("heading") << "a,b,label\n" + plain << 2 << 3;
     QTest::newRow("blank lines") << std::string("\n1,2,0\n\n3,4,2\n\n") << 2 << 3;
     QTest::newRow("spaces") << std::string(" 1 , 2,0 \n3,4e0,2\n") << 2 << 3;
+    QTest::newRow("quotes") << std::string("\"a, b\",\"c\",\"label\"\n\"1\",\"2\",\"0\"\n3,\" 4 \",2\n") << 2 << 3;
+    QTest::newRow("of a spreadsheet") << "\xEF\xBB\xBF" + plain << 2 << 3;
     QTest::newRow("gzip") << gzipped(plain) << 2 << 3;
     QTest::newRow("two gzip members") << gzipped(plain) + gzipped("5,6,1\n") << 3 << 3;
 }
@@ -145,6 +147,12 @@ void TestDataset::errors_data()
                                        << std::string("field 2: \"1e39\" is not a finite number") << 1;
     QTest::newRow("empty field") << std::string("1,,0\n") << std::string("MW1603")
                                  << std::string("field 2: \"\" is not a finite number") << 1;
+    QTest::newRow("missing value") << std::string("1,NA,0\n") << std::string("MW1603")
+                                   << std::string("field 2: \"NA\" is not a finite number") << 1;
+    QTest::newRow("empty quotes") << std::string("1,\"\",0\n") << std::string("MW1603")
+                                  << std::string("field 2: \"\" is not a finite number") << 1;
+    QTest::newRow("open quote") << std::string("1,\"2,0\n") << std::string("MW1603")
+                                << std::string("field 2: \"\"2\" is not a finite number") << 1;
     QTest::newRow("label word") << std::string("1,2,cat\n") << std::string("MW1603")
                                 << std::string("field 3: \"cat\" is not a finite number") << 1;
     QTest::newRow("ragged") << std::string("1,2,0\n1,2,3,0\n") << std::string("MW1604")

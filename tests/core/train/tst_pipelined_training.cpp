@@ -172,6 +172,13 @@ void TestPipelinedTraining::equalsTheWhole_data()
     Specs fsdp = kData;
     for (int i = 0; i < 4; ++i)
         fsdp[fmt::format("layers.{}.w", i)] = "P('data')";
+    AdamOptimizer clipped;
+    clipped.update.clipNorm = 0.05;
+    QTest::newRow("clipped by the norm of all stages")
+        << Case{"data=2,pipe=2,model=2", {2, 2, 2, PipelineOrder::Interleaved}, {1, 1, 1, 1}, both, clipped};
+    SgdOptimizer plain;
+    plain.update.clipNorm = 0.05;
+    QTest::newRow("clipped, one stage") << Case{"pipe=1", {1, 1, 3, kOneByOne}, {4}, {}, plain};
     QTest::newRow("fsdp x pipe") << Case{"pipe=2,data=2", {2, 1, 4, kOneByOne}, {2, 2}, fsdp, AdamOptimizer{}};
 }
 

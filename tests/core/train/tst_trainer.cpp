@@ -90,6 +90,7 @@ private Q_SLOTS:
     void stoppedInTheMiddleOfAStep();
     void stoppedBeforeTheFirstStep();
     void noSteps();
+    void heldOutLoss();
     void lossThatIsNoNumber();
     void plannedBytes();
     void resumed_data();
@@ -217,6 +218,22 @@ void TestTrainer::noSteps()
     QCOMPARE(result.samplesPerSecond, 0.0);
 }
 
+/// Rows held out need not fill a batch of 16: 5 and 11 of them have the losses that all 16 have.
+void TestTrainer::heldOutLoss()
+{
+    const auto lossOf = [](std::int64_t first, std::size_t end) {
+        Dataset data = rowsToLearn();
+        data.trainingRows = first;
+        data.inputs.resize(end * 8);
+        data.labels.resize(end);
+        const TrainingResult result = valueOf(train({phaseOf(0, 4)}, data, optionsOf(), {}, {}));
+        return result.heldOut.back().loss * static_cast<double>(result.heldOutExamples);
+    };
+    const double all = lossOf(24, 40);
+    QVERIFY(all > 16 * 0.5);
+    QVERIFY(std::abs(all - lossOf(24, 35) - lossOf(35, 40)) < 1e-5 * all);
+}
+
 void TestTrainer::lossThatIsNoNumber()
 {
     const auto result = train({phaseOf(50, 4, 12, 1e30)}, rowsToLearn(), optionsOf(), {}, {});
@@ -339,9 +356,12 @@ void TestTrainer::whatCannotBeResumed_data()
 {
     QTest::addColumn<QString>("what");
     QTest::addColumn<QString>("id");
-    QTest::newRow("another width") << "width" << "MW1646";
-    QTest::newRow("another seed") << "seed" << "MW1647";
-    QTest::newRow("fewer steps") << "steps" << "MW1647";
+    QTest::newRow("another width") << "width"
+                                   << "MW1646";
+    QTest::newRow("another seed") << "seed"
+                                  << "MW1647";
+    QTest::newRow("fewer steps") << "steps"
+                                 << "MW1647";
 }
 
 void TestTrainer::whatCannotBeResumed()

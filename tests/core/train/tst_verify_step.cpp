@@ -4,6 +4,7 @@
 
 #include <QtTest>
 
+#include <array>
 #include <limits>
 
 using namespace meshwright;
@@ -16,6 +17,8 @@ private Q_SLOTS:
     void verdict_data();
     void verdict();
     void overflowMustBeAlike();
+    void madeOfOtherResults_data();
+    void madeOfOtherResults();
 };
 
 namespace {
@@ -63,6 +66,41 @@ void TestVerifyStep::overflowMustBeAlike()
 {
     QVERIFY(verified(1e38, 1e38).front().passed);
     QVERIFY(!verified(1e38, std::numeric_limits<double>::quiet_NaN()).front().passed);
+}
+
+void TestVerifyStep::madeOfOtherResults_data()
+{
+    QTest::addColumn<double>("moment");
+    QTest::addColumn<double>("parameter");
+    QTest::addColumn<bool>("passed");
+    QTest::newRow("as on one device") << 0.0 << 1.0 << true;
+    QTest::newRow("a rounding of a sum that is nothing, and the step that follows from it") << 1e-8 << 0.5 << true;
+    QTest::newRow("the other way") << -1e-8 << 1.5 << true;
+    QTest::newRow("a step that does not follow") << 1e-8 << 0.9 << false;
+    QTest::newRow("a moment that is wrong, and what follows from it") << 1e-3 << 0.00001 << false;
+}
+
+/// A step as Adam's: m = x - y, p = 1 - m / (|m| + 1e-8). Where m is nothing (1 - 1), what it is rounded to decides where p goes.
+void TestVerifyStep::madeOfOtherResults()
+{
+    QFETCH(double, moment);
+    QFETCH(double, parameter);
+    QFETCH(bool, passed);
+    const TensorType two{DType::F32, {2}};
+    Function function;
+    Builder builder(function);
+    const ValueId x = builder.argument(two, "x");
+    const ValueId y = builder.argument(two, "y");
+    const ValueId m = builder.binary(OpKind::Subtract, x, y);
+    const ValueId most = builder.binary(OpKind::Add, builder.unary(OpKind::Abs, m), builder.splat(two, 1e-8));
+    const ValueId step = builder.binary(OpKind::Divide, m, most);
+    builder.setResults({builder.binary(OpKind::Subtract, builder.splat(two, 1.0), step), m}, {"new.p", "new.opt.m.p"});
+    const auto arrayOf = [&](double first, double second) { return HostArray::of(two, std::array{first, second}); };
+    const std::vector<HostArray> arguments = {arrayOf(1.0, 5.0), arrayOf(1.0, 1.0)};
+    const std::vector<HostArray> sharded = {arrayOf(parameter, 0.0), arrayOf(moment, 4.0)};
+    Verification verification;
+    verification.add(0, valueOf(verifyStep(function, arguments, sharded, 8)));
+    QCOMPARE(verification.passed, passed);
 }
 
 QTEST_APPLESS_MAIN(TestVerifyStep)

@@ -70,6 +70,7 @@ class TestStrategies : public QObject {
 private Q_SLOTS:
     void traffic_data();
     void traffic();
+    void sequenceParallelSavesMemory_data();
     void sequenceParallelSavesMemory();
     void initialisedSharded_data();
     void initialisedSharded();
@@ -122,6 +123,19 @@ void TestStrategies::traffic_data()
         {line("all_gather model", 3, 3 * f32({24 * 128})), line("reduce_scatter model", 2, 2 * f32({24 * 128})),
             line("all_reduce data", 3, f32({128 * 64, 64, 64 * 128})),
             line("all_reduce data,model", 5, f32({64 * 128, 128, 128, 128 * 10, 10}))});
+    // The same for a transformer: each of two layers has two blocks, each block gathers its input and scatters its result, and gathers
+    // both the gradient and its input again for the backward run. The norms' gradients, the head's and the embedding's come from parts of
+    // sequences.
+    const std::int64_t stream = f32({4 * 64 * 32});
+    const std::int64_t heads = f32({32 * 2 * 8}); // of half the heads
+    const std::int64_t wide = f32({32 * 32});
+    // The gradient of what attention mixes is made for parts of sequences, its weight gathered, and changes from these to heads.
+    const std::int64_t output = f32({4 * 8 * 32});
+    row("sequence parallel transformer", "sequence_parallel_transformer", "batch=8",
+        {line("all_gather model", 2 * 2 * 3 + 2, 2 * 2 * 3 * stream + 2 * output), line("all_to_all model", 2, 2 * stream / 2),
+            line("reduce_scatter model", 2 * 2 * 2, 2 * 2 * 2 * stream),
+            line("all_reduce data", 2 * 6, 2 * (4 * heads + 2 * wide)),
+            line("all_reduce data,model", 2 * 2 + 3, f32({5 * 32, 2 * 32 * 32}))});
 }
 
 /// Predicted, and counted by the devices in two steps.
@@ -153,16 +167,30 @@ void TestStrategies::traffic()
     QCOMPARE(textOf(counted), textOf(predicted));
 }
 
-/// Between the pairs a device holds half the rows.
+void TestStrategies::sequenceParallelSavesMemory_data()
+{
+    QTest::addColumn<QString>("example");
+    QTest::addColumn<QStringList>("tensorParallel");
+    QTest::newRow("MLP") << "sequence_parallel"
+                         << QStringList{"sharding.x=P('data')", "sharding.y=P('data')", "sharding.layers.2.out=P('data')"};
+    QStringList stream;
+    for (const char* name : {"embedding", "layers", "layers.attention", "layers.ffn"})
+        stream << QStringLiteral("sharding.act.%1=P('data')").arg(name);
+    QTest::newRow("transformer") << "sequence_parallel_transformer" << stream;
+}
+
+/// Between the blocks a device holds half the rows, or half of each.
 void TestStrategies::sequenceParallelSavesMemory()
 {
-    const auto peak = [](std::vector<std::string> settings) {
-        settings.emplace_back("batch=960");
-        const auto built = buildPhase(exampleStudy("sequence_parallel", settings));
+    QFETCH(QString, example);
+    QFETCH(QStringList, tensorParallel);
+    const auto peak = [&](const QStringList& list) {
+        std::vector<std::string> settings = {"batch=960"};
+        for (const QString& setting : list)
+            settings.push_back(setting.toStdString());
+        const auto built = buildPhase(exampleStudy(example, settings));
         return schedule(built->partitioned.device, SchedulePolicy::Host).stages.front().find("step")->buffers.arenaBytes;
     };
-    const std::vector<std::string> tensorParallel
-        = {"sharding.x=P('data')", "sharding.y=P('data')", "sharding.layers.2.out=P('data')"};
     QVERIFY(peak({}) < peak(tensorParallel));
 }
 

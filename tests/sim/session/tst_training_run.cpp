@@ -40,6 +40,7 @@ class TestTrainingRun : public QObject {
 private Q_SLOTS:
     void isTheSameTraining_data();
     void isTheSameTraining();
+    void pipelines();
     void withoutTheOther();
     void pauses();
     void cancelsWhilePaused();
@@ -103,6 +104,21 @@ void TestTrainingRun::isTheSameTraining()
     run.pause(); // too late for anything
     run.cancel();
     QCOMPARE(run.snapshot().state, TrainingState::Finished);
+}
+
+/// The stages need memory of their own; the run on one device has none of them.
+void TestTrainingRun::pipelines()
+{
+    TrainingRun run(studyOf("pipeline_gpipe.yaml", {"train.steps=3"}), {});
+    run.wait();
+    const TrainingSnapshot snapshot = run.snapshot();
+    QCOMPARE(snapshot.state, TrainingState::Finished);
+    QCOMPARE(snapshot.devices, 4);
+    QVERIFY(snapshot.bytesPerDevice > 0);
+    const TrainingCurves curves = curvesOf(run);
+    QCOMPARE(curves.loss.size(), std::size_t{4});
+    for (std::size_t i = 0; i < curves.loss.size(); ++i)
+        QVERIFY(std::abs(curves.loss[i] - curves.oneDeviceLoss[i]) < 1e-5 * curves.oneDeviceLoss[i]);
 }
 
 void TestTrainingRun::withoutTheOther()
