@@ -46,7 +46,8 @@ struct Ready {
     std::vector<std::shared_ptr<const Kernel>> kernels; ///< one for all devices, or one for each
     std::unique_ptr<Collective> collective;
     std::size_t counter = kNone; ///< of a collective that moves data
-    bool isWait = false; ///< for a collective that started earlier
+    bool goesOn = false; ///< a collective that is finished by a later instruction
+    const Collective* waitsFor = nullptr; ///< that started earlier
     std::optional<LoopPlan> loop;
     std::vector<Ready> body;
 };
@@ -424,8 +425,14 @@ private:
                 const Ready& ready = list[i];
                 if (m_stop.isSet())
                     return VirtualDevices::interrupted();
-                if (ready.kind == InstructionKind::CollectiveDone) { // done where it started
-                    if (ready.isWait && m_owner.m_isRecording)
+                if (ready.kind == InstructionKind::CollectiveDone) {
+                    if (ready.waitsFor == nullptr) // nothing to do
+                        continue;
+                    if (m_underWay && m_underWay->collective == ready.waitsFor) {
+                        if (Result<Done> done = finish(); !done)
+                            return done;
+                    }
+                    if (m_owner.m_isRecording)
                         m_device.records.push_back({ready.description, 0.0, {}});
                     continue;
                 }
@@ -475,23 +482,55 @@ private:
 
         Result<Done> runCollective(const Ready& ready)
         {
+            const Collective& collective = *ready.collective;
             const bool meets = ready.counter != kNone;
-            if (meets)
-                release(); // others may compute while we wait
-            Recorded recorded;
-            recorded.instruction = ready.description;
-            Result<Done> done
-                = ready.collective->run(m_id, m_device.addresses, m_owner.m_isRecording ? &recorded.times : nullptr);
-            if (done && m_owner.m_isRecording) {
-                recorded.askedCore = recorded.times.started;
-                m_device.records.push_back(recorded);
-            }
             if (meets) {
+                if (Result<Done> done = finish(); !done)
+                    return done;
                 Count& count = m_device.counts[ready.counter];
                 ++count.calls;
-                count.bytes += ready.collective->payloadBytes();
+                count.bytes += collective.payloadBytes();
             }
+            const bool records = m_owner.m_isRecording;
+            const std::size_t record = m_device.records.size();
+            if (records) {
+                m_device.records.emplace_back();
+                m_device.records.back().instruction = ready.description;
+            }
+            if (ready.goesOn && !m_faults) { // faults look at what it makes, at once
+                const Result<Collective::Started> started = collective.start(m_id, m_device.addresses, records);
+                if (!started)
+                    return started.error();
+                m_underWay = UnderWay{&collective, *started, record};
+                return Done{};
+            }
+            if (meets)
+                release(); // others may compute while we wait
+            CollectiveTimes times;
+            Result<Done> done = collective.run(m_id, m_device.addresses, records ? &times : nullptr);
+            if (records)
+                keepTimes(record, times);
             return done;
+        }
+
+        /// Waits for the collective under way, if there is one. Like a stream, a device has one at a time.
+        Result<Done> finish()
+        {
+            if (!m_underWay)
+                return Done{};
+            const UnderWay underWay = *std::exchange(m_underWay, std::nullopt);
+            release();
+            CollectiveTimes times;
+            Result<Done> done = underWay.collective->finish(m_id, underWay.started, m_owner.m_isRecording ? &times : nullptr);
+            if (done && m_owner.m_isRecording)
+                keepTimes(underWay.record, times);
+            return done;
+        }
+
+        void keepTimes(std::size_t record, const CollectiveTimes& times)
+        {
+            m_device.records[record].times = times;
+            m_device.records[record].askedCore = times.started;
         }
 
         Result<Done> runLoop(const Ready& ready)
@@ -580,6 +619,12 @@ private:
         const std::string* m_at = nullptr; ///< the name of the instruction that it is at
         std::optional<DeviceFaults> m_faults;
         std::optional<NumericsCheck> m_numerics;
+        struct UnderWay {
+            const Collective* collective = nullptr;
+            Collective::Started started;
+            std::size_t record = 0; ///< index into the device's records
+        };
+        std::optional<UnderWay> m_underWay;
         bool m_struck = false;
         Scratch* m_scratch = nullptr; ///< while it has a permit
     };
@@ -659,6 +704,7 @@ private:
             const Ready& made = list.back();
             if (made.counter != kNone && done - at > 1) {
                 m_descriptions[made.description].isAsynchronous = true;
+                list.back().goesOn = made.collective->canStart();
                 underWay[at->ops.front()] = made.collective.get();
             }
         }
@@ -675,7 +721,7 @@ private:
         return done;
     }
 
-    /// The end of a collective that goes on beside other instructions: the work is done where it starts, so this is only for the timelines.
+    /// The end of a collective that goes on beside other instructions.
     Ready waitFor(const Instruction& done, const Collective* collective)
     {
         Ready ready;
@@ -687,7 +733,7 @@ private:
         description.isWait = true;
         m_descriptions.push_back(std::move(description));
         ready.description = static_cast<std::uint32_t>(m_descriptions.size() - 1);
-        ready.isWait = true;
+        ready.waitsFor = collective;
         return ready;
     }
 

@@ -272,6 +272,11 @@ bool VirtualDevices::wait(
     return barrier.members() == 1 || waitAt(device, place, [&] { return barrier.wait(atLast); });
 }
 
+bool VirtualDevices::await(std::int64_t device, Barrier& barrier, std::uint32_t round, const Place& place)
+{
+    return waitAt(device, place, [&] { return barrier.await(round); });
+}
+
 bool VirtualDevices::receive(
     std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place)
 {
