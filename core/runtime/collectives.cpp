@@ -269,7 +269,8 @@ Result<Done> Collective::checkMembers(const Rendezvous& group) const
 
 namespace {
 
-constexpr std::int64_t kTile = 256; ///< elements: the sums of the tile and the next tiles of eight members fit the first-level cache
+constexpr std::int64_t kTile
+    = 256; ///< elements: the sums of the tile and the next tiles of eight members fit the first-level cache
 
 /// Combines the same stretch of all members' operands, in the group's order, tile by tile; `store` gets each finished tile.
 class Combiner {

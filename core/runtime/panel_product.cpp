@@ -30,7 +30,8 @@ using Vector [[gnu::vector_size(kLanes * sizeof(float))]] = float;
 using LooseVector [[gnu::vector_size(kLanes * sizeof(float)), gnu::aligned(sizeof(float)), gnu::may_alias]] = float;
 
 constexpr std::int64_t kMostDepth = 512; ///< terms that are summed in registers
-constexpr std::int64_t kBlockLines = 256; ///< a packed block is 512 KiB: with what the next one is packed from, half of a large second-level cache
+constexpr std::int64_t kBlockLines
+    = 256; ///< a packed block is 512 KiB: with what the next one is packed from, half of a large second-level cache
 constexpr std::int64_t kWholeLines = 1536; ///< of the other operand, 3 MiB
 constexpr std::int64_t kStreamedBytes = std::int64_t{4} << 20; ///< results that are larger are not kept in caches
 constexpr std::int64_t kStepsAhead = 8; ///< terms for each line that is fetched ahead
@@ -73,9 +74,8 @@ template <int Distance, std::size_t... Row>
 [[gnu::always_inline]] inline void exchangeAll(Vector* rows, std::index_sequence<Row...>)
 {
     constexpr auto kDistance = static_cast<std::size_t>(Distance);
-    (((Row & kDistance) == 0
-             ? exchange<Distance>(rows[Row], rows[(Row + kDistance) % kLanes], std::make_index_sequence<kLanes>())
-             : void()),
+    (((Row & kDistance) == 0 ? exchange<Distance>(rows[Row], rows[(Row + kDistance) % kLanes], std::make_index_sequence<kLanes>())
+                             : void()),
         ...);
     if constexpr (Distance > 1)
         exchangeAll<Distance / 2>(rows, std::index_sequence<Row...>());
@@ -91,7 +91,8 @@ void packTurned(const Lines& from, std::int64_t valid, std::int64_t depth, float
             constexpr int kKept = Width < kLanes ? Width : kLanes;
             Vector rows[kLanes];
             for (int r = 0; r < kLanes; ++r)
-                rows[r] = r < kKept && first + r < valid ? *reinterpret_cast<const LooseVector*>(from.at(first + r, d)) : Vector{};
+                rows[r]
+                    = r < kKept && first + r < valid ? *reinterpret_cast<const LooseVector*>(from.at(first + r, d)) : Vector{};
             exchangeAll<kLanes / 2>(rows, std::make_index_sequence<kLanes>());
             for (int r = 0; r < kLanes; ++r)
                 std::memcpy(to + (d + r) * Width + first, &rows[r], kKept * sizeof(float));
@@ -156,7 +157,8 @@ public:
     {
         if (m_column == m_columns)
             return {m_base, 0};
-        const Part part{m_base + static_cast<std::uintptr_t>(m_column * kLine) + static_cast<std::uintptr_t>(m_row) * m_step, m_step};
+        const Part part{
+            m_base + static_cast<std::uintptr_t>(m_column * kLine) + static_cast<std::uintptr_t>(m_row) * m_step, m_step};
         m_row += rows;
         if (m_row >= m_rows) {
             m_row = 0;
@@ -188,8 +190,7 @@ enum class Store { Set, Add, Stream };
 }
 
 template <int Vectors, std::size_t... Row>
-[[gnu::always_inline]] inline void addTerm(
-    Vector (*sums)[kVectors], const float* a, const float* b, std::index_sequence<Row...>)
+[[gnu::always_inline]] inline void addTerm(Vector (*sums)[kVectors], const float* a, const float* b, std::index_sequence<Row...>)
 {
     const Vector first = *reinterpret_cast<const Vector*>(b);
     if constexpr (Vectors == 2) {
@@ -216,9 +217,11 @@ void tile(std::int64_t depth, const float* a, const float* b, Store store, float
     for (; d + kStepsAhead <= depth; d += kStepsAhead) {
         __builtin_prefetch(reinterpret_cast<const void*>(ahead.at), 0, 2);
         ahead.at += ahead.step;
-        [&]<std::size_t... Step>(std::index_sequence<Step...>) __attribute__((always_inline)) {
+        [&]<std::size_t... Step>(std::index_sequence<Step...>) __attribute__((always_inline))
+        {
             (addTerm<Vectors>(sums, a + Step * kHeight, b + Step * kWidth, kRows), ...);
-        }(std::make_index_sequence<kStepsAhead>());
+        }
+        (std::make_index_sequence<kStepsAhead>());
         a += kStepsAhead * kHeight;
         b += kStepsAhead * kWidth;
     }
@@ -262,8 +265,8 @@ void anyTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const 
         if (rows <= kThird)
             return edgeTile<kThird, 2>(std::min<std::int64_t>(rows, kThird), std::min<std::int64_t>(columns, kWidth), depth, a, b,
                 store, c, stride, ahead);
-        return edgeTile<kHeight, 2>(std::min<std::int64_t>(rows, kHeight), std::min<std::int64_t>(columns, kWidth), depth, a, b,
-            store, c, stride, ahead);
+        return edgeTile<kHeight, 2>(
+            std::min<std::int64_t>(rows, kHeight), std::min<std::int64_t>(columns, kWidth), depth, a, b, store, c, stride, ahead);
     }
     if (rows <= kThird)
         return edgeTile<kThird, 1>(rows, columns, depth, a, b, store, c, stride, ahead);
@@ -309,8 +312,8 @@ void multiplyBlocks(const Product& product, float* wholePanels, float* blockPane
                 if (b + blockPiece < blockLines)
                     ahead = Ahead(block, b + blockPiece, std::min(blockPiece, blockLines - b - blockPiece), d, depth);
                 else if (d + depthPiece < product.depth)
-                    ahead = Ahead(
-                        block, 0, std::min(blockPiece, blockLines), d + depthPiece, std::min(depthPiece, product.depth - d - depthPiece));
+                    ahead = Ahead(block, 0, std::min(blockPiece, blockLines), d + depthPiece,
+                        std::min(depthPiece, product.depth - d - depthPiece));
                 for (std::int64_t i = 0; i < wide; i += kWholeGrain) {
                     for (std::int64_t j = 0; j < lines; j += kBlockGrain) {
                         const std::int64_t row = RowsWhole ? w + i : b + j;

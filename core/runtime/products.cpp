@@ -222,12 +222,14 @@ Result<Done> chooseProducts(const std::string& name)
         if (setProductBackend(backend))
             return Done{};
         if (backend == ProductBackend::Panels)
-            return Problem{"MW1514", "the products' backend \"panels\" needs a processor with AVX2 and FMA", "use openblas or eigen"};
+            return Problem{
+                "MW1514", "the products' backend \"panels\" needs a processor with AVX2 and FMA", "use openblas or eigen"};
         return Problem{"MW1514", fmt::format("the products' backend \"{}\" is not installed", name),
             backend == ProductBackend::OneDnn ? "install libdnnl2, or use openblas or eigen"
                                               : "install libopenblas0, or use eigen"};
     }
-    return Problem{"MW1514", fmt::format("there is no backend \"{}\" for products", name), "use panels, openblas, onednn or eigen"};
+    return Problem{
+        "MW1514", fmt::format("there is no backend \"{}\" for products", name), "use panels, openblas, onednn or eigen"};
 }
 
 Result<Done> chooseProductsFromEnvironment()
@@ -379,7 +381,8 @@ void multiplyWithPanelThreads(std::int64_t m, std::int64_t n, std::int64_t k, Ma
 {
     constexpr double kWorthThread = 2e7; // operations; a thread takes as long to start as a core for 4e6
     const double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    const auto threads = std::min<std::int64_t>(s_threads.load(std::memory_order_relaxed), static_cast<std::int64_t>(operations / kWorthThread));
+    const auto threads
+        = std::min<std::int64_t>(s_threads.load(std::memory_order_relaxed), static_cast<std::int64_t>(operations / kWorthThread));
     if (threads <= 1)
         return multiplyWithPanels(m, n, k, lhs, rhs, result);
     constexpr std::int64_t kGrain = 96; // whole register tiles and cache lines
@@ -391,9 +394,8 @@ void multiplyWithPanelThreads(std::int64_t m, std::int64_t n, std::int64_t k, Ma
         shared = std::min(share, total - first);
         const std::int64_t row = &shared == &m ? first : 0;
         const std::int64_t column = first - row;
-        helpers.emplace_back([=] {
-            multiplyWithPanels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column));
-        });
+        helpers.emplace_back(
+            [=] { multiplyWithPanels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column)); });
     }
     shared = std::min(share, total);
     multiplyWithPanels(m, n, k, lhs, rhs, result);

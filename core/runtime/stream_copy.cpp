@@ -25,8 +25,8 @@ void streamCopy(std::byte* to, const std::byte* from, std::int64_t bytes)
     std::int64_t at = head;
     for (; at + kLine <= bytes; at += kLine) {
         for (std::int64_t part = 0; part < kLine; part += 16)
-            _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + part),
-                _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + part)));
+            _mm_stream_si128(
+                reinterpret_cast<__m128i*>(to + at + part), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + part)));
     }
     std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
 #else

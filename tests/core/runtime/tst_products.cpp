@@ -92,7 +92,8 @@ void TestProducts::partsCoverTheResult_data()
     QTest::addColumn<int>("backend");
     QTest::addColumn<bool>("lhsTransposed");
     QTest::addColumn<bool>("rhsTransposed");
-    for (const ProductBackend backend : {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+    for (const ProductBackend backend :
+        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         for (const bool lhs : {false, true}) {
             for (const bool rhs : {false, true})
                 QTest::addRow("%s%s%s", productBackendName(backend), lhs ? ", lhs transposed" : "", rhs ? ", rhs transposed" : "")
@@ -168,7 +169,8 @@ void TestProducts::manyCallers()
                 std::vector<float> result(kSize * kSize);
                 for (int round = 0; round < 20; ++round)
                     multiply(kSize, kSize, kSize, {ones.data(), kSize}, {ones.data(), kSize}, {result.data(), kSize});
-                right += std::all_of(result.begin(), result.end(), [](float v) { return v == static_cast<float>(kSize); }) ? 1 : 0;
+                right
+                    += std::all_of(result.begin(), result.end(), [](float v) { return v == static_cast<float>(kSize); }) ? 1 : 0;
             });
         }
     }
