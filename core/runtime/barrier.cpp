@@ -11,29 +11,55 @@ Barrier::Barrier(std::int64_t members, Movement* movement)
 {
 }
 
-Barrier::Outcome Barrier::wait(const std::function<void()>& atLast)
+namespace {
+
+constexpr std::uint64_t kRoundShift = 32;
+
+} // namespace
+
+Barrier::Arrival Barrier::arrive(const std::function<void()>& atLast)
+{
+    Arrival arrival;
+    arrival.round = m_round.load(std::memory_order_acquire);
+    arrival.isAborted = m_aborted.load(); // after the round: an abort that comes later changes the round
+    if (arrival.isAborted || m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != m_members)
+        return arrival;
+    arrival.isLast = true;
+    if (atLast)
+        atLast();
+    // From here on nobody begins to wait for this round. Those who wait move again from now on, not from when they wake.
+    const std::uint64_t next = std::uint64_t{arrival.round + 1} << kRoundShift;
+    const std::uint64_t waiting = m_waiting.exchange(next, std::memory_order_acq_rel) & 0xffffffffU;
+    if (m_movement != nullptr)
+        m_movement->moving.fetch_add(static_cast<std::int64_t>(waiting), std::memory_order_acq_rel);
+    m_arrived.store(0, std::memory_order_relaxed);
+    m_round.fetch_add(1, std::memory_order_acq_rel);
+    m_round.notify_all();
+    return arrival;
+}
+
+Barrier::Outcome Barrier::await(std::uint32_t round)
 {
     constexpr int kYields = 8;
-    const std::uint32_t round = m_round.load(std::memory_order_acquire);
-    if (m_aborted.load()) // after the round: an abort that comes later changes the round
-        return Outcome::Aborted;
-    if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_members) {
-        if (atLast)
-            atLast();
-        if (m_movement != nullptr) // the others move again, from now on, not from when they wake
-            m_movement->moving.fetch_add(m_members - 1, std::memory_order_acq_rel);
-        m_arrived.store(0, std::memory_order_relaxed);
-        m_round.fetch_add(1, std::memory_order_acq_rel);
-        m_round.notify_all();
-        return Outcome::Passed;
+    if (m_round.load(std::memory_order_acquire) == round) {
+        std::uint64_t waiting = m_waiting.load(std::memory_order_acquire);
+        bool isCounted = false;
+        while (!isCounted && static_cast<std::uint32_t>(waiting >> kRoundShift) == round)
+            isCounted = m_waiting.compare_exchange_weak(waiting, waiting + 1, std::memory_order_acq_rel);
+        if (isCounted && m_movement != nullptr && m_movement->moving.fetch_sub(1, std::memory_order_acq_rel) == 1)
+            return Outcome::Stuck;
+        for (int i = 0; i < kYields && m_round.load(std::memory_order_acquire) == round; ++i)
+            std::this_thread::yield();
+        while (m_round.load(std::memory_order_acquire) == round)
+            m_round.wait(round, std::memory_order_acquire);
     }
-    if (m_movement != nullptr && m_movement->moving.fetch_sub(1, std::memory_order_acq_rel) == 1)
-        return Outcome::Stuck;
-    for (int i = 0; i < kYields && m_round.load(std::memory_order_acquire) == round; ++i)
-        std::this_thread::yield();
-    while (m_round.load(std::memory_order_acquire) == round)
-        m_round.wait(round, std::memory_order_acquire);
     return m_aborted.load() ? Outcome::Aborted : Outcome::Passed;
+}
+
+Barrier::Outcome Barrier::wait(const std::function<void()>& atLast)
+{
+    const Arrival arrival = arrive(atLast);
+    return arrival.isAborted ? Outcome::Aborted : arrival.isLast ? Outcome::Passed : await(arrival.round);
 }
 
 void Barrier::abort()
@@ -46,6 +72,7 @@ void Barrier::abort()
 void Barrier::reset()
 {
     m_arrived.store(0);
+    m_waiting.store(std::uint64_t{m_round.load()} << kRoundShift);
     m_aborted.store(false);
 }
 

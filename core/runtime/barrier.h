@@ -22,10 +22,26 @@ public:
         Stuck, ///< this member was the last of the whole run that could move: nobody will come. The caller must abort.
     };
 
+    /// That a member has arrived, in which round, and whether it was the last one.
+    struct Arrival {
+        std::uint32_t round = 0;
+        bool isLast = false;
+        bool isAborted = false;
+    };
+
     /// `movement`, which may be absent, must outlive the barrier.
     explicit Barrier(std::int64_t members, Movement* movement = nullptr);
 
-    /// `atLast`, which may be empty, is called by the member that arrives last, before anybody goes on.
+    /// The round that is under way. It ends with the arrival of all members.
+    std::uint32_t round() const { return m_round.load(std::memory_order_acquire); }
+
+    /// Arrives and goes on. `atLast`, which may be empty, is called by the member that arrives last, before anybody hears of it.
+    Arrival arrive(const std::function<void()>& atLast = {});
+
+    /// Waits for the end of a round that is under way or over: all that members did before they arrived is visible then.
+    Outcome await(std::uint32_t round);
+
+    /// Both.
     Outcome wait(const std::function<void()>& atLast = {});
 
     /// Wakes all who wait and lets nobody wait any more, until `reset`.
@@ -40,6 +56,7 @@ private:
     std::int64_t m_members;
     Movement* m_movement;
     std::atomic<std::int64_t> m_arrived{0};
+    std::atomic<std::uint64_t> m_waiting{0}; ///< who wait, and in the upper half the round that they wait for
     std::atomic<std::uint32_t> m_round{0};
     std::atomic<bool> m_aborted{false};
 };

@@ -2,6 +2,7 @@
 #include "core/runtime/collectives.h"
 
 #include "core/runtime/clocks.h"
+#include "core/runtime/stream_copy.h"
 #include "core/runtime/tile_table.h"
 #include "core/support/checked.h"
 
@@ -61,7 +62,9 @@ const std::vector<std::shared_ptr<Rendezvous>>& RendezvousTable::groups(const st
             auto group = std::make_shared<Rendezvous>();
             group->devices = devices;
             group->members.resize(devices.size());
-            group->barrier = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
+            group->shares.resize(devices.size());
+            group->posted = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
+            group->moved = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
             at->second.push_back(std::move(group));
         }
     }
@@ -113,61 +116,112 @@ constexpr std::int64_t kSmallCollectiveBytes = 128 * 1024; ///< of all members t
 
 } // namespace
 
+bool Collective::isSmall(bool isTimed) const
+{
+    const auto members = static_cast<std::int64_t>(m_groups.front()->members.size());
+    return members > 1 && !isTimed && m_payloadBytes * members <= kSmallCollectiveBytes;
+}
+
 Result<Done> Collective::run(std::int64_t device, Addresses addresses, CollectiveTimes* times) const
 {
     const Seat seat = m_seats[static_cast<std::size_t>(device)];
     Rendezvous& group = *m_groups[seat.group];
-    const bool meeting = meets() && group.members.size() > 1;
-    Rendezvous::Member& self = group.members[seat.member];
-    if (times != nullptr)
-        times->arrived = wallSeconds();
-    if (meeting || group.members.size() == 1) {
-        self = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
-        // Little data is moved by whoever arrives last: the others are woken once, not twice. They look at no member, who may be on its way
-        // to the next collective.
-        const bool isSmall = meeting && times == nullptr
-            && m_payloadBytes * static_cast<std::int64_t>(group.members.size()) <= kSmallCollectiveBytes;
-        const auto moveAll = [&] {
-            group.isDone = std::all_of(
-                group.members.begin(), group.members.end(), [this](const Rendezvous::Member& m) { return m.collective == this; });
-            for (std::size_t m = 0; m < group.members.size() && group.isDone; ++m)
-                move(group, m);
-        };
-        if (meeting
-            && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place, isSmall ? std::function<void()>(moveAll) : std::function<void()>()))
-            return VirtualDevices::interrupted();
-        if (isSmall && group.isDone)
-            return Done{};
-        for (std::size_t m = 0; m < group.members.size() && meeting; ++m) {
-            if (group.members[m].collective == this) // what all but hand-made programs do
-                continue;
-            if (auto agreed = checkMembers(group); !agreed)
-                return agreed;
-            break;
-        }
+    if (meets() && isSmall(times != nullptr)) {
+        group.members[seat.member] = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
+        return runSmall(device, group);
     }
-    double cpu = 0.0;
+    if (meets() && group.members.size() > 1) {
+        const Result<Started> started = start(device, addresses, times != nullptr);
+        if (!started)
+            return started.error();
+        return finish(device, *started, times);
+    }
+    // Touches nobody else's memory, so it needs no seat in the group.
+    const double begun = times != nullptr ? wallSeconds() : 0.0;
+    const double cpu = times != nullptr ? threadCpuSeconds() : 0.0;
+    Rendezvous alone;
+    alone.devices = {device};
+    alone.members = {{addresses[m_in.at()], addresses[m_out.at()], addresses, this}};
+    move(alone, 0);
     if (times != nullptr) {
-        times->started = wallSeconds();
-        cpu = threadCpuSeconds();
+        const double ended = wallSeconds();
+        *times = {begun, begun, ended, ended, threadCpuSeconds() - cpu};
     }
-    if (meets()) {
-        move(group, seat.member);
-    } else {
-        Rendezvous alone; // touches nobody else's memory, so it needs no seat in the group
-        alone.devices = {device};
-        alone.members = {{addresses[m_in.at()], addresses[m_out.at()], addresses, this}};
-        move(alone, 0);
-    }
-    if (times != nullptr) {
-        times->moved = wallSeconds();
-        times->cpuSeconds = threadCpuSeconds() - cpu;
-    }
-    if (meeting && !m_devices.wait(m_table.numberOf(device), *group.barrier, m_place))
-        return VirtualDevices::interrupted();
-    if (times != nullptr)
-        times->finished = wallSeconds();
     return Done{};
+}
+
+/// Little data is moved by whoever arrives last: the others are woken once, not twice. They look at no member, who may be on its way to the
+/// next collective.
+Result<Done> Collective::runSmall(std::int64_t device, Rendezvous& group) const
+{
+    const auto moveAll = [&] {
+        group.isDone = checkMembers(group).has_value();
+        for (std::size_t m = 0; m < group.members.size() && group.isDone; ++m)
+            move(group, m);
+    };
+    if (!m_devices.wait(m_table.numberOf(device), *group.posted, m_place, moveAll))
+        return VirtualDevices::interrupted();
+    return group.isDone ? Result<Done>(Done{}) : checkMembers(group);
+}
+
+Result<Collective::Started> Collective::start(std::int64_t device, Addresses addresses, bool isTimed) const
+{
+    const Seat seat = m_seats[static_cast<std::size_t>(device)];
+    Rendezvous& group = *m_groups[seat.group];
+    group.members[seat.member] = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
+    Started started;
+    started.moved = group.moved->round();
+    if (isTimed)
+        started.arrived = wallSeconds();
+    Result<Done> agreed = Done{};
+    const Barrier::Arrival arrival = group.posted->arrive([&] {
+        agreed = checkMembers(group);
+        group.isDone = false;
+        group.begun = isTimed ? wallSeconds() : 0.0;
+        group.nextShare.store(agreed ? 0 : group.members.size(), std::memory_order_relaxed);
+    });
+    started.posted = arrival.round;
+    if (arrival.isAborted)
+        return VirtualDevices::interrupted();
+    if (!agreed)
+        return agreed.error();
+    if (arrival.isLast)
+        moveShares(group, isTimed);
+    return started;
+}
+
+Result<Done> Collective::finish(std::int64_t device, const Started& started, CollectiveTimes* times) const
+{
+    const Seat seat = m_seats[static_cast<std::size_t>(device)];
+    Rendezvous& group = *m_groups[seat.group];
+    const std::int64_t number = m_table.numberOf(device);
+    if (!m_devices.await(number, *group.posted, started.posted, m_place))
+        return VirtualDevices::interrupted();
+    moveShares(group, times != nullptr);
+    if (!m_devices.await(number, *group.moved, started.moved, m_place))
+        return VirtualDevices::interrupted();
+    if (times != nullptr) {
+        const Rendezvous::Share& share = group.shares[seat.member];
+        *times = {started.arrived, group.begun, share.moved, share.moved, share.cpuSeconds};
+        for (const Rendezvous::Share& other : group.shares)
+            times->finished = std::max(times->finished, other.moved);
+    }
+    return Done{};
+}
+
+/// Moves shares that nobody has taken yet. Who comes late finds none: those of the next collective wait for it.
+void Collective::moveShares(Rendezvous& group, bool isTimed) const
+{
+    for (;;) {
+        const std::size_t member = group.nextShare.fetch_add(1, std::memory_order_relaxed);
+        if (member >= group.members.size())
+            return;
+        const double cpu = isTimed ? threadCpuSeconds() : 0.0;
+        move(group, member);
+        if (isTimed)
+            group.shares[member] = {wallSeconds(), threadCpuSeconds() - cpu};
+        group.moved->arrive();
+    }
 }
 
 /// "all_reduce of grad.layers.0.w over data (f32[4,8] to f32[4,8])".
@@ -201,6 +255,8 @@ Result<Done> Collective::checkMembers(const Rendezvous& group) const
     const Collective& first = *group.members.front().collective;
     for (std::size_t m = 1; m < group.members.size(); ++m) {
         const Collective& other = *group.members[m].collective;
+        if (&other == &first) // what all but hand-made programs do
+            continue;
         if (const std::string difference = first.differenceFrom(other); !difference.empty())
             return Problem{"MW1505",
                 fmt::format("collectives of one group differ in {}: device {} is in {}, device {} in {}", difference,
@@ -213,7 +269,8 @@ Result<Done> Collective::checkMembers(const Rendezvous& group) const
 
 namespace {
 
-constexpr std::int64_t kTile = 1024;
+constexpr std::int64_t kTile
+    = 256; ///< elements: the sums of the tile and the next tiles of eight members fit the first-level cache
 
 /// Combines the same stretch of all members' operands, in the group's order, tile by tile; `store` gets each finished tile.
 class Combiner {
@@ -236,6 +293,8 @@ public:
         for (std::int64_t first = 0; first < count && !stop.isSet(); first += kTile) {
             const std::int64_t size = std::min(kTile, count - first);
             const std::int64_t offset = first * m_width;
+            for (std::size_t member = 0; member < members; ++member)
+                fetchAhead(sourceOf(member) + offset + size * m_width, std::min(kTile, count - first - size) * m_width);
             if (isNarrow(m_dtype)) {
                 for (std::size_t member = 0; member < members; ++member) {
                     tileTable().load(m_dtype)(member == 0 ? sum : next, sourceOf(member) + offset, nullptr, nullptr, size);
@@ -283,15 +342,19 @@ protected:
         const std::int64_t slice = ceilDiv(ceilDiv(total, members), 64) * 64; // whole cache lines
         const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
         const std::int64_t count = std::min(total, first + slice) - first;
+        const bool isLarge = members * total * width >= kStreamedBytes;
         m_combiner.run(
             group.members.size(), count, m_devices.stopFlag(), [&](std::size_t m) { return group.members[m].in + first * width; },
             [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
                 for (const Rendezvous::Member& other : group.members) {
                     std::byte* target = other.out + first * width + offset;
-                    if (target != tile)
+                    if (isLarge && other.out != other.in) // in place it has just been read
+                        streamCopy(target, tile, bytes);
+                    else if (target != tile)
                         std::memcpy(target, tile, static_cast<std::size_t>(bytes));
                 }
             });
+        finishStreams();
     }
 
 private:
@@ -338,13 +401,20 @@ protected:
             m_update->kernel->run(self.addresses, scratch, stop, {first, last, sums});
             for (const CollectiveUpdate::Output& output : m_update->outputs) {
                 const std::byte* made = self.addresses[output.value.at()] + first * output.width;
+                const std::int64_t bytes = (last - first) * output.width;
+                const bool isLarge = members * total * output.width >= kStreamedBytes;
                 for (const Rendezvous::Member& other : group.members) {
                     std::byte* target = other.addresses[output.value.at()] + first * output.width;
-                    if (target != made)
-                        std::memcpy(target, made, static_cast<std::size_t>((last - first) * output.width));
+                    if (target == made)
+                        continue;
+                    if (isLarge)
+                        streamCopy(target, made, bytes);
+                    else
+                        std::memcpy(target, made, static_cast<std::size_t>(bytes));
                 }
             }
         }
+        finishStreams();
     }
 
 private:

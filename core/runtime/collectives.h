@@ -5,6 +5,7 @@
 #include "core/runtime/kernel.h"
 #include "core/runtime/virtual_devices.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <vector>
@@ -48,8 +49,18 @@ struct Rendezvous {
     };
     std::vector<std::int64_t> devices; ///< in the group's order
     std::vector<Member> members;
-    std::shared_ptr<Barrier> barrier;
+    std::shared_ptr<Barrier> posted; ///< all members have come with their operands
     bool isDone = false; ///< the member that arrived last has done everybody's share of a small collective
+
+    // The shares of a larger one: whoever has nothing better to do takes the next one.
+    struct alignas(64) Share {
+        double moved = 0.0; ///< wall
+        double cpuSeconds = 0.0;
+    };
+    std::vector<Share> shares;
+    std::atomic<std::size_t> nextShare{0};
+    double begun = 0.0; ///< wall
+    std::shared_ptr<Barrier> moved; ///< where shares arrive that have been moved
 };
 
 /// All groups of one function; collectives over the same axes meet at the same places.
@@ -112,6 +123,17 @@ public:
     /// types and value. Problems: MW1505 a member of the group arrived at another collective, and being interrupted.
     Result<Done> run(std::int64_t device, Addresses addresses, CollectiveTimes* times) const;
 
+    /// The same in two parts, between which the device does something else: data moves as soon as all members have started. A device finishes
+    /// one before it starts or runs another one. `times` are filled in by `finish`.
+    struct Started {
+        std::uint32_t posted = 0; ///< rounds of the group's barriers
+        std::uint32_t moved = 0;
+        double arrived = 0.0;
+    };
+    Result<Started> start(std::int64_t device, Addresses addresses, bool isTimed) const;
+    Result<Done> finish(std::int64_t device, const Started& started, CollectiveTimes* times) const;
+    bool canStart() const { return meets() && !isSmall(false); }
+
     const std::string& text() const { return m_text; } ///< "all_reduce of grad.layers.0.w"
     std::int64_t payloadBytes() const { return m_payloadBytes; } ///< of one device; 0 for AllSlice
     std::size_t groupOf(std::int64_t device) const
@@ -142,6 +164,9 @@ protected:
     std::vector<Seat> m_seats; ///< by device
 
 private:
+    bool isSmall(bool isTimed) const;
+    Result<Done> runSmall(std::int64_t device, Rendezvous& group) const;
+    void moveShares(Rendezvous& group, bool isTimed) const;
     Result<Done> checkMembers(const Rendezvous& group) const;
     std::string differenceFrom(const Collective& other) const;
     std::string description() const;

@@ -53,8 +53,9 @@ public:
     /// Bytes of one device's arena; the devices have as many each.
     std::int64_t arenaBytes() const { return scheduled().buffers.arenaBytes; }
 
-    /// The end of the last value in the devices' arenas as their addresses say, up to the alignment: what a run can touch.
-    std::int64_t usedArenaBytes() const;
+    /// How much of their arenas the devices have used so far, counted instruction by instruction at the addresses that these use; the most of all
+    /// devices, up to the alignment of buffers. After a run it equals the plan's `arenaBytes`.
+    std::int64_t highWaterBytes() const;
 
     // ---- between runs only
 

@@ -3,6 +3,8 @@
 
 #include "core/runtime/narrow_float.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -12,7 +14,26 @@ namespace meshwright {
 
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+std::size_t alignmentOf(std::int64_t size)
+{
+    return static_cast<std::size_t>(size) >= 2 * kLargePage ? kLargePage : kAlignment;
+}
+
+std::byte* allocated(std::int64_t size)
+{
+    if (size <= 0)
+        return nullptr;
+    const auto bytes = static_cast<std::size_t>(size);
+    auto* memory = static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{alignmentOf(size)}));
+#ifdef MADV_HUGEPAGE
+    if (alignmentOf(size) == kLargePage)
+        madvise(memory, bytes / kLargePage * kLargePage, MADV_HUGEPAGE); // advice: it does not matter when it is not taken
+#endif
+    return memory;
+}
 
 template <typename T>
 T loadAs(const std::byte* at)
@@ -151,7 +172,7 @@ Shape startsOf(const IndexBox& box)
 } // namespace
 
 AlignedBytes::AlignedBytes(std::int64_t size)
-    : m_data(size > 0 ? static_cast<std::byte*>(::operator new[](static_cast<std::size_t>(size), kAlignment)) : nullptr)
+    : m_data(allocated(size), Free{alignmentOf(size)})
     , m_size(size)
 {
 }
@@ -172,7 +193,7 @@ AlignedBytes& AlignedBytes::operator=(const AlignedBytes& other)
 
 void AlignedBytes::Free::operator()(std::byte* bytes) const
 {
-    ::operator delete[](bytes, kAlignment);
+    ::operator delete[](bytes, std::align_val_t{alignment});
 }
 
 HostArray::HostArray()

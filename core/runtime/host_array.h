@@ -11,7 +11,8 @@
 
 namespace meshwright {
 
-/// Memory that starts at a multiple of 64 bytes; its content is undefined until it is written. Copies are deep.
+/// Memory that starts at a multiple of 64 bytes; its content is undefined until it is written. Copies are deep. Large memory lies in large
+/// pages, where the system has some: walking through a matrix then costs no look-ups of addresses.
 class AlignedBytes {
 public:
     AlignedBytes() = default;
@@ -28,7 +29,13 @@ public:
 
 private:
     struct Free {
+        Free() = default;
+        explicit Free(std::size_t alignedTo)
+            : alignment(alignedTo)
+        {
+        }
         void operator()(std::byte* bytes) const;
+        std::size_t alignment; // of nothing: any
     };
     std::unique_ptr<std::byte[], Free> m_data;
     std::int64_t m_size = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/products.h"
 
+#include "core/runtime/host_array.h"
+#include "core/runtime/panel_product.h"
 #include "core/support/checked.h"
 
 #include <Eigen/Core>
@@ -12,9 +14,12 @@
 #include <cassert>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <semaphore>
 #include <sstream>
+#include <thread>
 #include <type_traits>
+#include <vector>
 
 namespace meshwright {
 
@@ -127,7 +132,7 @@ bool fitsBlas(std::int64_t size)
 constexpr std::ptrdiff_t kMostCallers = 32;
 std::counting_semaphore<kMostCallers> s_callers{kMostCallers};
 
-enum class Chosen : std::uint8_t { Fastest, Eigen, OpenBlas, OneDnn };
+enum class Chosen : std::uint8_t { Fastest, Eigen, OpenBlas, OneDnn, Panels };
 std::atomic<Chosen> s_chosen{Chosen::Fastest};
 
 template <typename T>
@@ -167,7 +172,8 @@ void fillZero(std::int64_t m, std::int64_t n, const MatrixView<T>& result)
 
 const char* productBackendName(ProductBackend backend)
 {
-    return backend == ProductBackend::Eigen ? "eigen" : backend == ProductBackend::OpenBlas ? "openblas" : "onednn";
+    constexpr const char* kNames[] = {"eigen", "openblas", "onednn", "panels"};
+    return kNames[static_cast<std::size_t>(backend)];
 }
 
 ProductBackend productBackend()
@@ -179,19 +185,25 @@ ProductBackend productBackend()
         return ProductBackend::OpenBlas;
     case Chosen::OneDnn:
         return ProductBackend::OneDnn;
+    case Chosen::Panels:
+        return ProductBackend::Panels;
     case Chosen::Fastest:
         break;
     }
+    if (panelProduct() != nullptr)
+        return ProductBackend::Panels;
     return openBlas().isThere() ? ProductBackend::OpenBlas : ProductBackend::Eigen;
 }
 
 bool setProductBackend(ProductBackend backend)
 {
     if ((backend == ProductBackend::OpenBlas && !openBlas().isThere())
-        || (backend == ProductBackend::OneDnn && !oneDnn().isThere()))
+        || (backend == ProductBackend::OneDnn && !oneDnn().isThere())
+        || (backend == ProductBackend::Panels && panelProduct() == nullptr))
         return false;
     s_chosen.store(backend == ProductBackend::OpenBlas ? Chosen::OpenBlas
             : backend == ProductBackend::OneDnn        ? Chosen::OneDnn
+            : backend == ProductBackend::Panels        ? Chosen::Panels
                                                        : Chosen::Eigen,
         std::memory_order_relaxed);
     return true;
@@ -203,16 +215,21 @@ Result<Done> chooseProducts(const std::string& name)
         s_chosen.store(Chosen::Fastest, std::memory_order_relaxed);
         return Done{};
     }
-    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+    for (const ProductBackend backend :
+        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         if (name != productBackendName(backend))
             continue;
         if (setProductBackend(backend))
             return Done{};
+        if (backend == ProductBackend::Panels)
+            return Problem{
+                "MW1514", "the products' backend \"panels\" needs a processor with AVX2 and FMA", "use openblas or eigen"};
         return Problem{"MW1514", fmt::format("the products' backend \"{}\" is not installed", name),
             backend == ProductBackend::OneDnn ? "install libdnnl2, or use openblas or eigen"
                                               : "install libopenblas0, or use eigen"};
     }
-    return Problem{"MW1514", fmt::format("there is no backend \"{}\" for products", name), "use eigen, openblas or onednn"};
+    return Problem{
+        "MW1514", fmt::format("there is no backend \"{}\" for products", name), "use panels, openblas, onednn or eigen"};
 }
 
 Result<Done> chooseProductsFromEnvironment()
@@ -223,6 +240,8 @@ Result<Done> chooseProductsFromEnvironment()
 
 std::string productBackendText()
 {
+    if (productBackend() == ProductBackend::Panels)
+        return fmt::format("panels, {} kernels", panelProduct()->name);
     if (productBackend() == ProductBackend::Eigen)
         return fmt::format("eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
     if (productBackend() == ProductBackend::OneDnn) {
@@ -245,7 +264,7 @@ void setProductThreads(int threads)
 {
     assert(threads >= 1);
     s_threads.store(threads);
-    if (openBlas().isThere())
+    if (productBackend() != ProductBackend::Panels && openBlas().isThere())
         openBlas().setThreads(threads);
 }
 
@@ -318,6 +337,70 @@ bool multiplyWithOneDnn(std::int64_t m, std::int64_t n, std::int64_t k, MatrixVi
         == OneDnn::kSuccess;
 }
 
+/// Memory for as many products as are computed at once, used again and again, the warmest first.
+class Workspaces {
+public:
+    AlignedBytes take(std::int64_t bytes)
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            if (!m_free.empty()) {
+                AlignedBytes workspace = std::move(m_free.back());
+                m_free.pop_back();
+                return workspace;
+            }
+        }
+        return AlignedBytes(bytes);
+    }
+
+    void giveBack(AlignedBytes workspace)
+    {
+        const std::lock_guard lock(m_mutex);
+        m_free.push_back(std::move(workspace));
+    }
+
+private:
+    std::mutex m_mutex;
+    std::vector<AlignedBytes> m_free;
+};
+
+Workspaces s_workspaces;
+
+void multiplyWithPanels(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
+    MatrixView<float> result)
+{
+    const PanelProduct& panels = *panelProduct();
+    AlignedBytes workspace = s_workspaces.take(panels.workspaceBytes);
+    panels.multiply(m, n, k, lhs, rhs, result, workspace.data());
+    s_workspaces.giveBack(std::move(workspace));
+}
+
+/// Shares the longer side of the result among the threads that one product may use.
+void multiplyWithPanelThreads(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs,
+    MatrixView<const float> rhs, MatrixView<float> result)
+{
+    constexpr double kWorthThread = 2e7; // operations; a thread takes as long to start as a core for 4e6
+    const double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const auto threads
+        = std::min<std::int64_t>(s_threads.load(std::memory_order_relaxed), static_cast<std::int64_t>(operations / kWorthThread));
+    if (threads <= 1)
+        return multiplyWithPanels(m, n, k, lhs, rhs, result);
+    constexpr std::int64_t kGrain = 96; // whole register tiles and cache lines
+    std::int64_t& shared = m >= n ? m : n;
+    const std::int64_t total = shared;
+    const std::int64_t share = ceilDiv(ceilDiv(total, threads), kGrain) * kGrain;
+    std::vector<std::jthread> helpers;
+    for (std::int64_t first = share; first < total; first += share) {
+        shared = std::min(share, total - first);
+        const std::int64_t row = &shared == &m ? first : 0;
+        const std::int64_t column = first - row;
+        helpers.emplace_back(
+            [=] { multiplyWithPanels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column)); });
+    }
+    shared = std::min(share, total);
+    multiplyWithPanels(m, n, k, lhs, rhs, result);
+}
+
 template <typename T>
 void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
     MatrixView<T> result, const ProductStop& stop, OpenBlas::Gemm<T> OpenBlas::*gemm)
@@ -330,6 +413,13 @@ void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView
         = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
     const ProductBackend backend = productBackend();
     if constexpr (std::is_same_v<T, float>) {
+        if (backend == ProductBackend::Panels) {
+            multiplyInParts(m, n, k, lhs, rhs, result, stop, true,
+                [k](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
+                    multiplyWithPanelThreads(rows, columns, k, a, b, c);
+                });
+            return;
+        }
         if (backend == ProductBackend::OneDnn) {
             multiplyInParts(m, n, k, lhs, rhs, result, stop, true,
                 [&](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/runtime/matrix_view.h"
 #include "core/support/result.h"
 #include "core/support/stop_flag.h"
 
@@ -14,6 +15,7 @@ enum class ProductBackend : std::uint8_t {
     Eigen, ///< always there
     OpenBlas, ///< when its library is installed where the program runs
     OneDnn, ///< likewise; single precision only, the rest as without it
+    Panels, ///< ours (see panel_product.h), on processors with AVX2 or AVX-512; likewise
 };
 const char* productBackendName(ProductBackend backend);
 
@@ -23,7 +25,7 @@ ProductBackend productBackend();
 /// False when it is not there. Not while products are being computed.
 bool setProductBackend(ProductBackend backend);
 
-/// The environment variable that names the backend to use: "eigen", "openblas" or "onednn".
+/// The environment variable that names the backend to use: "panels", "openblas", "onednn" or "eigen".
 inline constexpr const char* kProductsVariable = "MESHWRIGHT_PRODUCTS";
 
 /// Uses the backend of this name; the fastest that there is when it is empty. Not while products are being computed.
@@ -33,20 +35,13 @@ Result<Done> chooseProducts(const std::string& name);
 /// `chooseProducts` of what the environment says.
 Result<Done> chooseProductsFromEnvironment();
 
-/// The backend in use and what is known of it: "openblas 0.3.21, Cooperlake kernels", "onednn 2.6.3", "eigen 3.4.0".
+/// The backend in use and what is known of it: "panels, avx512 kernels", "openblas 0.3.21, Cooperlake kernels", "onednn 2.6.3",
+/// "eigen 3.4.0".
 std::string productBackendText();
 
 /// How many threads one product may use: 1 by default, since devices run side by side. More only for a single device.
 /// Not while products are being computed.
 void setProductThreads(int threads);
-
-/// A matrix in row-major memory. `transposed`: what is stored is the transpose of the matrix that is meant.
-template <typename T>
-struct MatrixView {
-    T* data = nullptr;
-    std::int64_t stride = 0; ///< elements from one stored row to the next
-    bool transposed = false;
-};
 
 /// The part of a result that is computed in one go, so that a product can be stopped: rows and columns of all parts but the last ones.
 struct ProductPart {

@@ -91,7 +91,7 @@ Timeline measuredTimeline(
     for (std::size_t device = 0; device < devices.size(); ++device) {
         for (const Recorded& recorded : devices[device]) {
             if (instructions[recorded.instruction].isWait)
-                continue; // devices sharing cores do the work of a collective where it starts
+                continue; // the collective's own times say how long it took
             const bool meets = instructions[recorded.instruction].collective != nullptr;
             const std::uint32_t row = meets ? rows[device].collectives : rows[device].compute;
             const CollectiveTimes& times = recorded.times;

@@ -266,10 +266,14 @@ std::shared_ptr<Mailbox> VirtualDevices::makeMailbox()
     return mailbox;
 }
 
-bool VirtualDevices::wait(
-    std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast)
+bool VirtualDevices::wait(std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast)
 {
     return barrier.members() == 1 || waitAt(device, place, [&] { return barrier.wait(atLast); });
+}
+
+bool VirtualDevices::await(std::int64_t device, Barrier& barrier, std::uint32_t round, const Place& place)
+{
+    return waitAt(device, place, [&] { return barrier.await(round); });
 }
 
 bool VirtualDevices::receive(

@@ -82,6 +82,9 @@ public:
     /// is the barrier's. False: return `interrupted()`.
     bool wait(std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast = {});
 
+    /// The same for a round of the barrier that the device, or somebody on its behalf, has arrived at before.
+    bool await(std::int64_t device, Barrier& barrier, std::uint32_t round, const Place& place);
+
     /// Waits for a message, likewise.
     bool receive(std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place);
 

@@ -130,6 +130,7 @@ private Q_SLOTS:
     void narrowSumsRoundOnce();
     void bitsDoNotDependOnTiming();
     void largeAllReduce();
+    void startsWithoutWaiting();
     void mismatch();
     void layoutsThatDoNotFit();
 };
@@ -372,6 +373,54 @@ void TestCollectives::largeAllReduce()
     const HostArray operands = HostArray::filled({DType::F32, {64, 40000}}, 0.5);
     const Outcome outcome = run(made, operands);
     QVERIFY(outcome.result == HostArray::filled({DType::F32, {64, 40000}}, 8.0));
+}
+
+/// One thread in the part of all members: who starts goes on, the last one's start moves the data, and no end waits for another one's.
+void TestCollectives::startsWithoutWaiting()
+{
+    constexpr std::size_t kElements = 40000;
+    const Mesh mesh = meshOf("a=4");
+    TensorSharding from = TensorSharding::replicatedOf(1);
+    from.unreduced = {{0, 1, 4}};
+    CollectiveAttributes attributes;
+    attributes.axes = from.unreduced;
+    const Sketch made
+        = sketch(mesh, OpKind::AllReduce, attributes, DType::F32, {kElements}, from, TensorSharding::replicatedOf(1));
+    auto devices = VirtualDevices::create(4);
+    QVERIFY(devices);
+    const DevicePositions positions = valueOf(DevicePositions::create({made.mesh}, 4));
+    RendezvousTable table(**devices);
+    const auto collective = valueOf(Collective::create(made.device, made.device.function.body().ops[1], positions, table));
+    QVERIFY(collective->canStart());
+
+    std::vector<std::vector<float>> memory;
+    std::vector<std::vector<std::byte*>> addresses;
+    for (int device = 0; device < 4; ++device)
+        memory.emplace_back(kElements, static_cast<float>(device + 1));
+    for (std::vector<float>& own : memory)
+        addresses.emplace_back(4, reinterpret_cast<std::byte*>(own.data()));
+    std::vector<float> seen; // by the first member after each start
+    const auto result = (*devices)->run([&](std::int64_t self) -> Result<Done> {
+        std::vector<Collective::Started> started;
+        for (std::int64_t device = 0; device < 4 && self == 0; ++device) {
+            const auto begun = collective->start(device, addresses[static_cast<std::size_t>(device)], false);
+            if (!begun)
+                return begun.error();
+            started.push_back(*begun);
+            seen.push_back(memory[0][7]);
+        }
+        for (const std::int64_t device : {2, 0, 3, 1}) {
+            if (self != 0)
+                continue;
+            if (auto done = collective->finish(device, started[static_cast<std::size_t>(device)], nullptr); !done)
+                return done;
+        }
+        return Done{};
+    });
+    QVERIFY(result);
+    QVERIFY((seen == std::vector<float>{1.0F, 1.0F, 1.0F, 10.0F}));
+    for (const std::vector<float>& own : memory)
+        QVERIFY(own == std::vector<float>(kElements, 10.0F));
 }
 
 void TestCollectives::mismatch()

@@ -682,7 +682,8 @@ void TestKernels::products()
     QFETCH(Shape, lhs);
     QFETCH(Shape, rhs);
     QFETCH(std::vector<std::vector<std::size_t>>, dims);
-    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+    for (const ProductBackend backend :
+        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         if (!setProductBackend(backend))
             continue;
         for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::S32, DType::U64, DType::S8}) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/panel_product.h"
 #include "core/runtime/products.h"
 #include "tests/core/runtime/runtime_test.h"
 
 #include <QtTest>
 
+#include <array>
 #include <thread>
 
 using namespace meshwright;
@@ -21,6 +23,10 @@ private Q_SLOTS:
     void flagLeavesTheRest();
     void chosenByName();
     void manyCallers();
+    void panels_data();
+    void panels();
+    void panelThreadsChangeNoBit();
+    void panelsAgreeOnEveryBit();
 };
 
 Q_DECLARE_METATYPE(ProductPart)
@@ -86,7 +92,8 @@ void TestProducts::partsCoverTheResult_data()
     QTest::addColumn<int>("backend");
     QTest::addColumn<bool>("lhsTransposed");
     QTest::addColumn<bool>("rhsTransposed");
-    for (const ProductBackend backend : {ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+    for (const ProductBackend backend :
+        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         for (const bool lhs : {false, true}) {
             for (const bool rhs : {false, true})
                 QTest::addRow("%s%s%s", productBackendName(backend), lhs ? ", lhs transposed" : "", rhs ? ", rhs transposed" : "")
@@ -102,7 +109,7 @@ void TestProducts::partsCoverTheResult()
     QFETCH(bool, rhsTransposed);
     const ProductBackend before = productBackend();
     if (!setProductBackend(static_cast<ProductBackend>(backend)))
-        QSKIP("OpenBLAS is not here");
+        QSKIP("not here");
     const StopFlag flag;
     // 3 x 2 parts; with and without a rest of its own; a rest too small to be one; a single row and column.
     for (const auto& [m, n] :
@@ -162,11 +169,95 @@ void TestProducts::manyCallers()
                 std::vector<float> result(kSize * kSize);
                 for (int round = 0; round < 20; ++round)
                     multiply(kSize, kSize, kSize, {ones.data(), kSize}, {ones.data(), kSize}, {result.data(), kSize});
-                right += std::all_of(result.begin(), result.end(), [](float v) { return v == static_cast<float>(kSize); }) ? 1 : 0;
+                right
+                    += std::all_of(result.begin(), result.end(), [](float v) { return v == static_cast<float>(kSize); }) ? 1 : 0;
             });
         }
     }
     QCOMPARE(right.load(), 128);
+}
+
+namespace {
+
+std::vector<float> floats(std::int64_t count, std::uint64_t seed)
+{
+    std::vector<float> values;
+    for (const double number : numbers(count, seed))
+        values.push_back(static_cast<float>(number));
+    return values;
+}
+
+} // namespace
+
+/// Sizes beside those of the register tiles, packed blocks and blocks of terms, and a result that is stored past the caches.
+void TestProducts::panels_data()
+{
+    QTest::addColumn<std::int64_t>("m");
+    QTest::addColumn<std::int64_t>("n");
+    QTest::addColumn<std::int64_t>("k");
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {5, 64, 8}, {37, 45, 1030}, {256, 10, 77},
+             {300, 700, 17}, {700, 33, 600}, {12, 32, 512}, {13, 1600, 513}, {1600, 31, 3}, {1056, 1024, 5}})
+        QTest::addRow("%dx%dx%d", static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)) << m << n << k;
+}
+
+void TestProducts::panels()
+{
+    QFETCH(std::int64_t, m);
+    QFETCH(std::int64_t, n);
+    QFETCH(std::int64_t, k);
+    const ProductBackend before = productBackend();
+    if (!setProductBackend(ProductBackend::Panels))
+        QSKIP("no kernels for this processor");
+    for (const bool lhsTransposed : {false, true}) {
+        for (const bool rhsTransposed : {false, true}) {
+            const auto ours = product<float>(m, n, k, lhsTransposed, rhsTransposed, {});
+            setProductBackend(ProductBackend::Eigen);
+            const auto expected = product<float>(m, n, k, lhsTransposed, rhsTransposed, {}); // integers: exact, the frame too
+            setProductBackend(ProductBackend::Panels);
+            QVERIFY(ours == expected);
+        }
+    }
+    setProductBackend(before);
+}
+
+void TestProducts::panelThreadsChangeNoBit()
+{
+    const ProductBackend before = productBackend();
+    if (!setProductBackend(ProductBackend::Panels))
+        QSKIP("no kernels for this processor");
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{500, 300, 700}, {100, 900, 600}}) {
+        const std::vector<float> lhs = floats(m * k, 1);
+        const std::vector<float> rhs = floats(k * n, 2);
+        std::vector<std::vector<float>> results;
+        for (const int threads : {1, 2, 3}) {
+            setProductThreads(threads);
+            std::vector<float> result(static_cast<std::size_t>(m * n));
+            multiply(m, n, k, {lhs.data(), k}, {rhs.data(), n}, {result.data(), n});
+            results.push_back(std::move(result));
+        }
+        setProductThreads(1);
+        QVERIFY(results[0] == results[1]);
+        QVERIFY(results[0] == results[2]);
+    }
+    setProductBackend(before);
+}
+
+void TestProducts::panelsAgreeOnEveryBit()
+{
+    if (panelProducts().size() < 2)
+        QSKIP("this processor has one kind of kernels at most");
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{50, 70, 1100}, {300, 90, 65}, {1, 20, 513}}) {
+        const std::vector<float> lhs = floats(m * k, 1);
+        const std::vector<float> rhs = floats(k * n, 2);
+        std::vector<std::vector<float>> results;
+        for (const PanelProduct* panels : panelProducts()) {
+            AlignedBytes workspace(panels->workspaceBytes);
+            std::vector<float> result(static_cast<std::size_t>(m * n));
+            panels->multiply(m, n, k, {lhs.data(), m, true}, {rhs.data(), n}, {result.data(), n}, workspace.data());
+            results.push_back(std::move(result));
+        }
+        QVERIFY(results[0] == results[1]);
+    }
 }
 
 QTEST_APPLESS_MAIN(TestProducts)

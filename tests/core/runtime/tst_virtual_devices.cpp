@@ -41,6 +41,7 @@ private Q_SLOTS:
     void nobodyCanMove();
     void stops();
     void stopsWithinAnInstruction();
+    void barrierArrivesWithoutWaiting();
     void barrierAbortWakesEverybody();
     void tooManyThreads();
 };
@@ -234,6 +235,23 @@ void TestVirtualDevices::stopsWithinAnInstruction()
         QVERIFY(begun[device].load() - begunBefore[device] <= 1);
     QVERIFY(devices->run([&](std::int64_t) -> Result<Done> { return Done{}; }));
     QVERIFY(!devices->stopFlag().isSet());
+}
+
+void TestVirtualDevices::barrierArrivesWithoutWaiting()
+{
+    Barrier barrier(3);
+    const std::uint32_t round = barrier.round();
+    QVERIFY(!barrier.arrive().isLast);
+    QVERIFY(!barrier.arrive().isLast);
+    QCOMPARE(barrier.round(), round);
+    int called = 0;
+    QVERIFY(barrier.arrive([&] { ++called; }).isLast);
+    QCOMPARE(called, 1);
+    QCOMPARE(barrier.round(), round + 1);
+    QCOMPARE(barrier.await(round), Barrier::Outcome::Passed);
+    std::jthread waiting([&] { barrier.await(round + 1); });
+    for (int i = 0; i < 3; ++i)
+        QCOMPARE(barrier.arrive().round, round + 1);
 }
 
 void TestVirtualDevices::barrierAbortWakesEverybody()

@@ -27,6 +27,7 @@ private Q_SLOTS:
     void fitsExactly_data();
     void fitsExactly();
     void refusesAndSaysWhatWouldFit();
+    void arenasAreWhatIsPlanned_data();
     void arenasAreWhatIsPlanned();
 };
 
@@ -72,15 +73,27 @@ void TestDeviceMemory::refusesAndSaysWhatWouldFit()
     QVERIFY2(problem.message.find("parameters") != std::string::npos, problem.message.c_str());
 }
 
-/// Counted where memory is taken: a loaded function has its plan's arenas, to the byte.
+void TestDeviceMemory::arenasAreWhatIsPlanned_data()
+{
+    QTest::addColumn<QString>("example");
+    for (const char* example : {"digits", "data_parallel", "tensor_parallel", "two_d", "fsdp", "zero1", "zero2",
+             "sequence_parallel", "hybrid_fsdp", "replicated", "transformer_digits"})
+        QTest::newRow(example) << QString(example) + ".yaml";
+}
+
+/// What the devices used, counted while they ran, is the plan, to the byte.
 void TestDeviceMemory::arenasAreWhatIsPlanned()
 {
-    const auto phases = valueOf(trainingPhases(studyOf("digits.yaml", {})));
+    QFETCH(QString, example);
+    const auto phases = valueOf(trainingPhases(studyOf(example.toStdString(), {})));
     const ScheduledStage& stage = phases.front().scheduled.stages.front();
     const auto devices = valueOf(VirtualDevices::create(stage.mesh().deviceCount()));
-    const auto loaded = valueOf(LoadedFunction::load(*stage.find("step"), stage.meshes, *devices));
-    QVERIFY(loaded->run());
-    QCOMPARE(loaded->usedArenaBytes(), stage.find("step")->buffers.arenaBytes);
+    for (const ScheduledFunction& function : stage.functions) {
+        const auto loaded = valueOf(LoadedFunction::load(function, stage.meshes, *devices));
+        QCOMPARE(loaded->highWaterBytes(), std::int64_t{0});
+        QVERIFY(loaded->run());
+        QCOMPARE(loaded->highWaterBytes(), function.buffers.arenaBytes);
+    }
 }
 
 QTEST_GUILESS_MAIN(TestDeviceMemory)

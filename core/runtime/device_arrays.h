@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/collectives.h"
+#include "core/runtime/host_array.h"
+#include "core/schedule/schedule.h"
+
+#include <map>
+#include <stop_token>
+#include <vector>
+
+namespace meshwright {
+
+/// What belongs to one device: its arena, and where every value lies, which is nowhere for those that are never in memory.
+struct alignas(64) DeviceMemory {
+    AlignedBytes arena;
+    std::vector<std::byte*> addresses; ///< by value
+    std::int64_t touchedBytes = 0; ///< from the arena's start to the end of what was last in it of all that has been used
+
+    /// Counts what is used, when it is used. Memory elsewhere does not count.
+    void touch(const std::byte* at, std::int64_t bytes)
+    {
+        if (at >= arena.data() && at < arena.data() + arena.size())
+            touchedBytes = std::max(touchedBytes, at - arena.data() + bytes);
+    }
+};
+
+/// The memory of a function's devices, and the arrays in it.
+class DeviceArrays {
+public:
+    /// Both must outlive it. Throws std::bad_alloc.
+    DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions);
+
+    DeviceMemory& memory(std::int64_t device) { return m_devices[static_cast<std::size_t>(device)]; }
+    std::int64_t count() const { return m_positions.count(); }
+
+    /// The largest of the devices' `touchedBytes`, up to the alignment of buffers.
+    std::int64_t highWaterBytes() const;
+
+    /// Cuts a whole array. Problems: MW1503 not of the argument's type and whole shape.
+    Result<Done> write(std::size_t argument, const HostArray& whole);
+
+    /// One device's piece, without padding.
+    void writePiece(ValueId value, std::int64_t device, const HostArray& piece);
+    HostArray readPiece(ValueId value, std::int64_t device) const;
+
+    /// The whole, of equal pieces the first device's.
+    HostArray read(ValueId value) const;
+    bool replicasAgree(ValueId value) const;
+
+    /// Brings a value of `from` into the layout of an argument. Returns the bytes that changed their device. Problems: MW1503, MW1507.
+    Result<std::int64_t> copyFrom(std::size_t argument, const DeviceArrays& from, ValueId source, const std::stop_token& stop);
+
+    /// Lets a value, and everything in its buffer, lie elsewhere.
+    void place(ValueId value, std::int64_t device, std::byte* at);
+
+    IndexBox boxOf(ValueId value, std::int64_t device) const
+    {
+        return m_positions.boxOf(m_scheduled.device.globalShapes[value.at()], *function()[value].sharding, device);
+    }
+
+    /// The part of the whole that a value's piece stands for; nothing is known of one without a layout.
+    IndexBox validPart(ValueId value, std::int64_t device) const
+    {
+        return function()[value].sharding ? boxOf(value, device) : IndexBox{};
+    }
+
+    /// The distinct pieces of a value and the devices that hold each.
+    std::map<IndexBox, std::vector<std::int64_t>> holdersOf(ValueId value) const;
+
+private:
+    const Function& function() const { return m_scheduled.device.function; }
+    std::byte* addressOf(ValueId value, std::int64_t device) const
+    {
+        return m_devices[static_cast<std::size_t>(device)].addresses[value.at()];
+    }
+    void writeBox(ValueId value, std::int64_t device, const HostArray& source, const Shape& start);
+
+    const ScheduledFunction& m_scheduled;
+    const DevicePositions& m_positions;
+    std::vector<DeviceMemory> m_devices;
+    std::vector<std::vector<ValueId>> m_valuesIn; ///< by buffer
+};
+
+/// The first index of a box in each dimension.
+Shape startsOf(const IndexBox& box);
+
+} // namespace meshwright

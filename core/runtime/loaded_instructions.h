@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/collectives.h"
+#include "core/runtime/kernel.h"
+#include "core/runtime/recording.h"
+#include "core/schedule/schedule.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+inline constexpr std::size_t kNoCounter = static_cast<std::size_t>(-1);
+
+/// How the values of a Repeat op and of its body share memory: the carries live in the place of the results; slices and what stays
+/// the same are read where they are.
+struct LoopPlan {
+    RepeatAttributes attributes;
+    std::vector<ValueId> operands;
+    std::vector<ValueId> results;
+    std::vector<ValueId> arguments; ///< of the body
+    std::vector<ValueId> yields; ///< of the body
+    std::vector<std::int64_t> yieldBytes; ///< of a carry, or of one slice
+    std::vector<std::int64_t> sliceBytes; ///< of each stacked operand
+    std::vector<bool> direct; ///< for each yield: a slice that the body writes straight into the stack
+};
+
+/// An instruction made ready for the devices.
+struct Ready {
+    InstructionKind kind = InstructionKind::Compute;
+    const Instruction* instruction = nullptr; ///< of the schedule
+    std::uint32_t description = 0;
+    std::vector<std::shared_ptr<const Kernel>> kernels; ///< one for all devices, or one for each
+    std::unique_ptr<Collective> collective;
+    std::size_t counter = kNoCounter; ///< of a collective that moves data
+    bool goesOn = false; ///< a collective that is finished by a later instruction
+    const Collective* waitsFor = nullptr; ///< that started earlier
+    std::vector<std::pair<ValueId, std::int64_t>> uses; ///< values that it reads and writes in memory, and their bytes
+    std::optional<LoopPlan> loop;
+    std::vector<Ready> body;
+};
+/// A function's instructions made ready.
+struct LoadedInstructions {
+    std::vector<Ready> list;
+    std::vector<OpId> counterOps; ///< collectives that are counted, by counter
+    std::vector<RecordedInstruction> descriptions;
+};
+
+/// Makes the kernels and collectives of a function for devices that meet at `meeting`. All arguments must outlive the result.
+/// Problems: MW1511 a collective's layouts do not fit its groups, MW1512 an op whose part depends on the device has no layout.
+Result<LoadedInstructions> loadInstructions(
+    const ScheduledFunction& scheduled, const DevicePositions& positions, RendezvousTable& meeting);
+
+} // namespace meshwright
