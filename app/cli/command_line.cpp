@@ -106,6 +106,7 @@ constexpr const char* kReshardExamples
     = R"help(  meshwright reshard --mesh data=4,model=2 --shape 8192x8192 --from "P('data', None)" --to "P(None, 'model')"
   meshwright reshard --mesh x=4,y=2 --shape 64x64x64 --from "P('y', None, 'x')" --to "P(None, ('x', 'y'), None)" --shardy
   meshwright reshard --mesh x=4,y=2 --shape 8192x8192 --dtype bf16 --from "P('x')" --to "P(None, 'x')" --hw v5e --topology 4x2
+  meshwright reshard --mesh x=4 --shape 8x8 --from "P('x', None)" --to "P(None, 'x')" --format svg -o moves.svg
   meshwright reshard --from checkpoints/ --to other_mesh.yaml --dry-run)help";
 
 constexpr const char* kPropagateExamples = R"help(  meshwright propagate program.mlir -o sharded.mlir
@@ -387,7 +388,8 @@ private:
     void addReshard()
     {
         Verb& verb = addVerb("reshard", "Find the cheapest collectives that bring an array into another layout.",
-            kReshardExamples, {Format::Text, Format::Json}, [this](Output& output) { return runReshard(m_reshard, output); });
+            kReshardExamples, {Format::Text, Format::Json, Format::Svg},
+            [this](Output& output) { return runReshard(m_reshard, output); });
         verb.app->add_option("--mesh", m_reshard.mesh, "Axes with their sizes, where the layouts do not say: data=4,model=2")
             ->type_name("AXES");
         verb.app->add_option("--shape", m_reshard.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE");
@@ -398,8 +400,10 @@ private:
             verb.app->add_option("--to", m_reshard.to, "Sharding after, in any notation; of checkpoints: the study to restore to")
                 ->type_name("SHARDING"));
         verb.app->add_flag("--dry-run", m_reshard.dryRun, "Of checkpoints: only say which device reads what");
-        verb.addFile(
-            "-o,--output", m_reshard.result, "Of checkpoints: folder for the new one", WrittenFile::Kind::Folder, "FOLDER");
+        verb.app
+            ->add_option("-o,--output", m_reshard.result,
+                "File to write instead of standard output; of checkpoints: folder for the new one")
+            ->type_name("PATH");
         addSettings(*verb.app, m_reshard.settings);
         verb.app->add_option("--dtype", m_reshard.dtype, "Element type (default f32)")->type_name("TYPE");
         verb.app->add_option("--hw", m_reshard.hardware, "Chip, for times: v5e, h100 (choose the quickest way)")

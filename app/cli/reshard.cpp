@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/files.h"
 #include "app/cli/verbs.h"
 
+#include "core/draw/draw_reshard.h"
+#include "core/draw/svg.h"
 #include "core/partition/device_program.h"
 #include "core/partition/reshard.h"
+#include "core/partition/reshard_moves.h"
 #include "core/program/type.h"
 #include "core/sharding/notation.h"
 #include "core/support/table.h"
@@ -305,6 +309,42 @@ std::string reshardText(
     return text;
 }
 
+/// What every device holds before the first collective and after each of them, as pictures shown one after the other.
+std::string reshardSvg(const Request& request, const ReshardPlan& plan)
+{
+    constexpr double kSecondsEach = 2.0;
+    const Mesh& mesh = request.from.mesh;
+    ReshardDrawing drawing;
+    drawing.shape = request.shape;
+    drawing.colours = DeviceColours(mesh);
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+        drawing.devices.push_back(mesh.deviceAt(position));
+    TensorSharding at = request.from.sharding;
+    ReshardFrame before{fmt::format("{} on {}", typeText({request.dtype, request.shape}), mesh.text()),
+        fmt::format("as it lies: {}", layoutText(at, mesh)), {}};
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+        before.held.push_back({{shardBox(request.shape, at, mesh, position), {mesh.deviceAt(position)}}});
+    drawing.frames.push_back(std::move(before));
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const ReshardStep& step = plan.steps[i];
+        const std::string axes = axesText(step.attributes.axes, mesh);
+        ReshardFrame frame{fmt::format("{}. {}{}", i + 1, opName(step.kind), axes.empty() ? "" : " over " + axes),
+            fmt::format("{} a device, then {}", bytesText(movedBytes(step)), layoutText(step.result, mesh)), {}};
+        for (const std::vector<MovedPart>& parts : movedParts(request.shape, at, step, mesh)) {
+            frame.held.emplace_back();
+            for (const MovedPart& part : parts) {
+                HeldPart held{part.box, {}};
+                for (const std::int64_t position : part.from)
+                    held.from.push_back(mesh.deviceAt(position));
+                frame.held.back().push_back(std::move(held));
+            }
+        }
+        drawing.frames.push_back(std::move(frame));
+        at = step.result;
+    }
+    return animatedSvgText(drawReshard(drawing), Theme::Light, kSecondsEach);
+}
+
 /// The texts after a flag are not of the form it asks for: the command line is wrong, not what it says.
 bool isMalformed(const Problem& problem)
 {
@@ -315,8 +355,12 @@ bool isMalformed(const Problem& problem)
 
 int runReshard(const ReshardOptions& options, Output& output)
 {
-    if (isCheckpointReshard(options))
-        return runCheckpointReshard(options, output);
+    if (isCheckpointReshard(options)) {
+        if (output.format != Format::Svg)
+            return runCheckpointReshard(options, output);
+        fail({Problem{"MW1903", "--format: \"svg\" is not allowed here", "one of: text, json; only arrays are drawn"}}, output);
+        return kExitUsage;
+    }
     const auto refuse = [&](const Problems& problems) {
         const int code = fail(problems, output);
         return std::any_of(problems.begin(), problems.end(), isMalformed) ? int{kExitUsage} : code;
@@ -340,10 +384,14 @@ int runReshard(const ReshardOptions& options, Output& output)
     const ReshardPlan plan = asShardy ? *planShardyReshard(request->shape, bytes, from, mesh, to, request->to.mesh, *cost)
                                       : planReshard(request->shape, bytes, from, to, mesh, *cost);
     const ReshardPlan gather = planByFullGather(request->shape, bytes, from, to, mesh, *cost);
-    output.result(output.format == Format::Json
+    const auto text = [&] {
+        if (output.format == Format::Svg)
+            return reshardSvg(*request, plan);
+        return output.format == Format::Json
             ? reshardJson(*request, plan, gather, *hardware, asShardy ? "shardy" : "cheapest", cost->id())
-            : reshardText(*request, plan, gather, *hardware));
-    return kExitOk;
+            : reshardText(*request, plan, gather, *hardware);
+    };
+    return writeResult(text(), options.result, output);
 }
 
 } // namespace meshwright::cli

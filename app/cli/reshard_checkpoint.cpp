@@ -2,6 +2,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/support/table.h"
+#include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/train/training_function.h"
@@ -79,7 +80,8 @@ std::string restoreText(const CheckpointReader& reader, const Mesh& mesh, const 
 bool isCheckpointReshard(const ReshardOptions& options)
 {
     std::error_code error;
-    return options.dryRun || !options.result.empty() || std::filesystem::is_directory(options.from, error);
+    const bool isArray = !options.shape.empty();
+    return options.dryRun || (!options.result.empty() && !isArray) || std::filesystem::is_directory(options.from, error);
 }
 
 int runCheckpointReshard(const ReshardOptions& options, Output& output)
@@ -90,6 +92,8 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
             output);
         return kExitUsage;
     }
+    if (const auto good = checkFolderWritable(options.result); !good)
+        return fail(good.error(), output);
     const auto reader = CheckpointReader::open(options.from);
     if (!reader)
         return fail(reader.error(), output);

@@ -254,10 +254,11 @@ struct ReshardOptions {
     std::int64_t hosts = 0; ///< of GPUs; 0: one
     bool shardy = false; ///< Shardy's sequence instead of the cheapest
     bool dryRun = false; ///< of checkpoints: only who reads what
-    std::string result; ///< of checkpoints: folder for the new one
     std::vector<std::string> settings; ///< of checkpoints: `path=value`, that override the study's
+    std::string result; ///< file to write; empty: standard output; of checkpoints: folder for the new one
 };
-/// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`).
+/// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`), or
+/// as pictures of who holds what after each of them.
 /// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1910 no topology, MW1903 no element
 /// type, MW1904 a topology without a chip, MW1906 no shape; MW1104, MW1145, MW1220 layouts that do not fit; those of meshes, notations and
 /// machines.

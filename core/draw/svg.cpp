@@ -72,13 +72,43 @@ public:
             fmt::format("<title id=\"{}title\">", escapedXml(m_idPrefix)));
     }
 
+    std::string animation(const std::vector<DisplayList>& frames, double secondsEach)
+    {
+        std::string body;
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            const double total = secondsEach * static_cast<double>(frames.size());
+            const auto count = static_cast<double>(frames.size());
+            // Hidden until its turn and after it; the last one is what stands still.
+            const bool isFirst = i == 0;
+            const bool isLast = i + 1 == frames.size();
+            const std::string from = number(static_cast<double>(i) / count);
+            const std::string to = number(static_cast<double>(i + 1) / count);
+            const std::string values = isFirst ? "visible;hidden" : isLast ? "hidden;visible" : "hidden;visible;hidden";
+            const std::string times = isFirst ? "0;" + to : isLast ? "0;" + from : "0;" + from + ";" + to;
+            body += fmt::format("<g visibility=\"{}\">\n<animate attributeName=\"visibility\" calcMode=\"discrete\" "
+                                "values=\"{}\" keyTimes=\"{}\" dur=\"{}s\" repeatCount=\"indefinite\"/>\n",
+                isLast ? "visible" : "hidden", values, times, number(total));
+            for (const DisplayItem& item : frames[i].items)
+                body += element(item);
+            body += "</g>\n";
+        }
+        return page(frames.front(), body, "xmlns=\"http://www.w3.org/2000/svg\"",
+            "font-family=\"DejaVu Sans, Verdana, sans-serif\"", "<title>");
+    }
+
 private:
     std::string written(const DisplayList& list, const char* first, const std::string& last, const std::string& title)
     {
         std::string body;
         for (const DisplayItem& item : list.items)
             body += element(item);
+        return page(list, body, first, last, title);
+    }
 
+    /// The document around elements that are written already.
+    std::string page(
+        const DisplayList& list, const std::string& body, const char* first, const std::string& last, const std::string& title)
+    {
         std::string out = fmt::format("<svg {0} width=\"{1}\" height=\"{2}\" viewBox=\"0 0 {1} {2}\" role=\"img\" {3}>\n", first,
             number(list.width), number(list.height), last);
         if (!list.title.empty() || !m_theme)
@@ -254,6 +284,11 @@ std::string escapedXml(std::string_view text)
 std::string svgText(const DisplayList& list, Theme theme)
 {
     return SvgWriter(theme).document(list);
+}
+
+std::string animatedSvgText(const std::vector<DisplayList>& frames, Theme theme, double secondsEach)
+{
+    return frames.size() == 1 ? svgText(frames.front(), theme) : SvgWriter(theme).animation(frames, secondsEach);
 }
 
 std::string svgFragment(const DisplayList& list, const std::string& idPrefix)

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace meshwright {
 
@@ -13,6 +14,11 @@ namespace meshwright {
 /// The same list and theme give the same bytes. Tooltips become `<title>` elements and ids `data-id` attributes; text is escaped,
 /// and what XML cannot hold (control characters, broken UTF-8) becomes U+FFFD. Coordinates have at most two decimals.
 std::string svgText(const DisplayList& list, Theme theme);
+
+/// Pictures of one size as one SVG document that shows them one after the other, each for so many seconds, over and over. Where nothing is
+/// animated (printed, or without SMIL) the last one is seen. One picture is as `svgText` has it.
+/// Preconditions: at least one frame, all of the first one's size; secondsEach > 0.
+std::string animatedSvgText(const std::vector<DisplayList>& frames, Theme theme, double secondsEach);
 
 /// A picture as an `<svg>` element inside a page. Colours of the theme are classes (`fill-compute`, `line-outline`), which the page colours with
 /// `svgClassRules` and `themeVariables`, so that the picture follows the page's theme; plain colours stay. Fonts are the page's, which should also

@@ -90,5 +90,6 @@ std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op
 std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makePartsKernel(const Function& function, OpId op); ///< Slice .. Scatter, OptimizationBarrier
 std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, OpId op);
+std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId op); ///< of a kept op; null when it cannot be run
 
 } // namespace meshwright

@@ -294,6 +294,8 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
     case OpKind::Scatter:
     case OpKind::OptimizationBarrier:
         return makePartsKernel(site.function, ops.front());
+    case OpKind::Other:
+        return makeOtherKernel(site.function, ops.front());
     case OpKind::Reshape:
         return std::make_unique<CopyKernel>(op.operands[0], op.results[0], site.function[op.results[0]].type.bytes());
     default:
@@ -305,8 +307,9 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
 namespace {
 
 /// Why an op cannot be run; empty when it can.
-std::string obstacle(const Function& function, const Op& op, bool hasDevices)
+std::string obstacle(const Function& function, OpId id, bool hasDevices)
 {
+    const Op& op = function[id];
     const bool isOfDevices = op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op);
     switch (hasDevices && isOfDevices ? OpKind::Reshape : op.kind) {
     case OpKind::Send:
@@ -315,8 +318,11 @@ std::string obstacle(const Function& function, const Op& op, bool hasDevices)
     case OpKind::While:
     case OpKind::Case:
     case OpKind::Computation:
-    case OpKind::Other:
         return std::string(opName(op));
+    case OpKind::Other:
+        if (makeOtherKernel(function, id) == nullptr)
+            return std::string(opName(op));
+        break;
     case OpKind::Constant:
         if (op.as<ConstantAttributes>().data.isElided())
             return "a constant whose elements the program's text left out";
@@ -339,9 +345,18 @@ Problems checkRunnable(const Function& function, bool hasDevices)
 {
     Problems problems;
     std::set<std::string> reported;
+    std::set<OpId> within; // of blocks that kernels run themselves
+    forEachOp(function, [&](OpId id) {
+        for (const BlockId body : function[id].bodies) {
+            if (function[id].kind == OpKind::Other && makeOtherKernel(function, id) != nullptr)
+                within.insert(function[body].ops.begin(), function[body].ops.end());
+        }
+    });
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
-        if (const std::string what = obstacle(function, op, hasDevices); !what.empty() && reported.insert(what).second)
+        if (within.contains(id))
+            return;
+        if (const std::string what = obstacle(function, id, hasDevices); !what.empty() && reported.insert(what).second)
             problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name)});
         if (op.kind != OpKind::RandomBits)
             return;

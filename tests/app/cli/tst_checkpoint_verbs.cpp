@@ -224,6 +224,7 @@ void TestCheckpointVerbs::exitCodes_data()
     QTest::newRow("cannot write") << QStringList{"train", study, "--set", "train.steps=1", "--checkpoint", study + "/x"} << 3
                                   << "MW1005";
     QTest::newRow("no output") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study} << 2 << "MW1904";
+    QTest::newRow("no picture") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study, "--format", "svg"} << 2 << "MW1903";
     QTest::newRow("not every minus one") << QStringList{"train", study, "--every", "-1"} << 2 << "--every";
     QTest::newRow("no shape") << QStringList{"reshard", "--mesh", "a=2", "--from", "P('a')", "--to", "P()"} << 2 << "--shape";
 }

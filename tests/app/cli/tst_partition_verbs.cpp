@@ -65,6 +65,7 @@ private Q_SLOTS:
     void reshardSteps_data();
     void reshardSteps();
     void reshardText();
+    void reshardPictures();
     void reshardTimes();
     void propagateWritesAProgram();
     void propagateExplains();
@@ -226,6 +227,22 @@ void TestPartitionVerbs::reshardText()
     QVERIFY2(outcome.out.contains("a full gather first would move 1.00 MiB a device"), outcome.out);
     const Outcome nothing = run({"reshard", "--mesh", "x=4", "--shape", "8", "--from", "P('x')", "--to", "[{\"x\"}]"});
     QVERIFY2(nothing.out.contains("nothing to do"), nothing.out);
+}
+
+/// One frame before, and one for each of the two collectives, which say what they move.
+void TestPartitionVerbs::reshardPictures()
+{
+    const QTemporaryDir folder;
+    const QString file = folder.filePath("moves.svg");
+    const Outcome outcome = run({"reshard", "--mesh", "x=4,y=2", "--shape", "64x64x64", "--from", "P('y', None, 'x')", "--to",
+        "P(None, ('x', 'y'))", "--format", "svg", "-o", file});
+    QVERIFY2(outcome.code == 0, outcome.err);
+    QFile written(file);
+    QVERIFY(written.open(QIODevice::ReadOnly));
+    const QByteArray svg = written.readAll();
+    QCOMPARE(svg.count("<animate "), 3);
+    QVERIFY(svg.contains(">2. all_to_all over y<"));
+    QVERIFY(svg.contains(">128 KiB a device, then P(None, ("));
 }
 
 void TestPartitionVerbs::reshardTimes()

@@ -14,6 +14,7 @@ private Q_SLOTS:
     void themes();
     void hatches();
     void invisible();
+    void animations();
     void escaping_data();
     void escaping();
     void fragments();
@@ -88,6 +89,35 @@ void TestSvg::invisible()
     list.items.push_back({TextShape{{0, 0}, "x", 10.0, TextAnchor::Start, Paint{}}});
     const QString svg = QString::fromStdString(svgText(list, Theme::Light));
     QVERIFY(!svg.contains("<line") && !svg.contains("<text") && !svg.contains("<rect"));
+}
+
+/// Each frame is seen in its part of the time, the last one also where nothing moves; together they are one good document.
+void TestSvg::animations()
+{
+    std::vector<DisplayList> frames;
+    for (const char* word : {"one", "two", "three"}) {
+        DisplayList list{60.0, 20.0, "a change"};
+        list.items.push_back({TextShape{{10, 10}, word}});
+        frames.push_back(std::move(list));
+    }
+    const QString svg = QString::fromStdString(animatedSvgText(frames, Theme::Light, 2.0));
+    QXmlStreamReader reader(svg);
+    QStringList visible;
+    QStringList times;
+    while (!reader.atEnd()) {
+        if (reader.readNext() != QXmlStreamReader::StartElement)
+            continue;
+        if (reader.name() == QString("g"))
+            visible << reader.attributes().value("visibility").toString();
+        if (reader.name() == QString("animate"))
+            times << reader.attributes().value("values").toString() + " at " + reader.attributes().value("keyTimes").toString();
+    }
+    QVERIFY(!reader.hasError());
+    QCOMPARE(visible, (QStringList{"hidden", "hidden", "visible"}));
+    QCOMPARE(times, (QStringList{"visible;hidden at 0;0.33", "hidden;visible;hidden at 0;0.33;0.67", "hidden;visible at 0;0.67"}));
+    QVERIFY(svg.contains("dur=\"6s\""));
+    frames.resize(1);
+    QCOMPARE(animatedSvgText(frames, Theme::Dark, 2.0), svgText(frames.front(), Theme::Dark));
 }
 
 void TestSvg::escaping_data()
