@@ -387,9 +387,9 @@ private:
 
     void addReshard()
     {
-        Verb& verb = addVerb("reshard", "Find the cheapest collectives that bring an array into another layout.",
-            kReshardExamples, {Format::Text, Format::Json, Format::Svg},
-            [this](Output& output) { return runReshard(m_reshard, output); });
+        Verb& verb
+            = addVerb("reshard", "Find the cheapest collectives that bring an array into another layout.", kReshardExamples,
+                {Format::Text, Format::Json, Format::Svg}, [this](Output& output) { return runReshard(m_reshard, output); });
         verb.app->add_option("--mesh", m_reshard.mesh, "Axes with their sizes, where the layouts do not say: data=4,model=2")
             ->type_name("AXES");
         verb.app->add_option("--shape", m_reshard.shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE");

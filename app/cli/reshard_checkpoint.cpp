@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/verbs.h"
 
-#include "core/support/table.h"
 #include "core/support/file.h"
+#include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/train/training_function.h"
