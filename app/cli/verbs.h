@@ -53,7 +53,7 @@ struct MeshOptions {
 int runMesh(const MeshOptions& options, Output& output);
 
 struct ConvertOptions {
-    std::string text; ///< a sharding in any notation; empty with `logical`
+    std::string text; ///< a sharding in any notation, or `-` for standard input; empty with `logical`
     std::string mesh; ///< "data=4,model=2", or as JAX or PyTorch print meshes; empty: the text names its own, or needs none
     std::string deviceOrder; ///< "0,1,3,2"; empty: the mesh's own
     std::string shape; ///< "8192x8192"; empty: not known
@@ -127,6 +127,7 @@ struct SimulateOptions {
     std::string algorithm; ///< as `parseAlgorithms` takes it; empty: none is forced
 };
 /// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
+/// Problems: MW1913 a trace of a step that formulas predict; those of studies and `simulateStudy`; MW1005.
 int runSimulate(const SimulateOptions& options, Output& output);
 
 /// What `train` and `run` look out for, and what is to go wrong on purpose.
@@ -259,7 +260,7 @@ struct ReshardOptions {
 };
 /// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`), or
 /// as pictures of who holds what after each of them.
-/// Problems: MW1920 the layouts are on different meshes, MW1921 more devices than are planned for, MW1910 no topology, MW1903 no element
+/// Problems: MW1920 the layouts are on different meshes, MW1915 they are of two arrays, MW1921 more devices than are planned for, MW1910 no topology, MW1903 no element
 /// type, MW1904 a topology without a chip, MW1906 no shape; MW1104, MW1145, MW1220 layouts that do not fit; those of meshes, notations and
 /// machines.
 int runReshard(const ReshardOptions& options, Output& output);
