@@ -67,7 +67,9 @@ constexpr const char* kExplainExamples = R"help(  meshwright explain MW1104
   meshwright explain "mat1 and mat2 shapes cannot be multiplied (64x784 and 392x10)"
   python train.py 2>&1 | meshwright explain - --mesh data=4,model=2)help";
 
-constexpr const char* kListExamples = R"help(  meshwright list examples
+constexpr const char* kListExamples = R"help(  meshwright list hardware
+  meshwright list models
+  meshwright list examples
   meshwright list problems --format json)help";
 
 constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yaml
@@ -80,7 +82,8 @@ constexpr const char* kSearchExamples = R"help(  meshwright search --model llama
   meshwright search --model config.json --hw h100x64 --global-batch 512 --seq 8k --format json
   meshwright search --model llama3_70b --hw h100,v5p --chips 64..512 --tokens 4M --seq 4k
   meshwright search --model llama3_8b --hw h100x64 --tokens 1M --seq 4k --fix pipeline=1,context=1
-  meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml)help";
+  meshwright search study.yaml --set hardware.hosts=8 -o plan.yaml
+  meshwright search program.yaml -o plan.mlir)help";
 
 constexpr const char* kDiffExamples = R"help(  meshwright diff fsdp.yaml tensor_parallel.yaml
   meshwright diff study.yaml --set-b mesh.data=8 --set-b mesh.model=1
@@ -465,9 +468,9 @@ private:
 
     void addList()
     {
-        Verb& verb = addVerb("list", "List the examples or the problem ids.", kListExamples, {Format::Text, Format::Json},
-            [this](Output& output) { return runList(m_list, output); });
-        verb.needed.push_back(verb.app->add_option("WHAT", m_list.what, "examples or problems")->type_name(""));
+        Verb& verb = addVerb("list", "List the chips, the models, the examples or the problem ids.", kListExamples,
+            {Format::Text, Format::Json}, [this](Output& output) { return runList(m_list, output); });
+        verb.needed.push_back(verb.app->add_option("WHAT", m_list.what, "hardware, models, examples or problems")->type_name(""));
     }
 
     void addSimulate()
@@ -494,8 +497,7 @@ private:
             kSearchExamples, {Format::Text, Format::Json, Format::Csv, Format::Markdown},
             [this](Output& output) { return runSearch(m_search, output); });
         CLI::App& app = *verb.app;
-        app.add_option("STUDY", m_search.study, "A study with an MLP or a transformer; its own mesh and specs do not count")
-            ->type_name("");
+        app.add_option("STUDY", m_search.study, "A study; its own mesh and specs do not count")->type_name("");
         addSettings(app, m_search.settings);
         app.add_option("--model", m_search.words.model, "A config.json of Hugging Face, or a model that comes along: llama3_8b")
             ->type_name("FILE");
@@ -522,6 +524,9 @@ private:
                "schedule")
             ->type_name("NAME=VALUE")
             ->allow_extra_args(false);
+        app.add_flag("--per-op", m_search.perOp,
+            "Choose a layout for every op of the study's training step, not one of the known ways; programs are always searched "
+            "so");
         app.add_option("--top", m_search.top, "How many meshes to tell of (default 5)")->type_name("N")->check(wholeNumber(1));
         app.add_option("--time-limit", m_search.timeLimit, "Stop after so many seconds with the best so far")
             ->type_name("SECONDS")
@@ -530,7 +535,9 @@ private:
                "-j,--threads", m_search.threads, "Threads (default: one for each core); the answer does not depend on them")
             ->type_name("N")
             ->check(wholeNumber(1, 1024));
-        verb.addFile("-o,--output", m_search.file, "File for the best plan as a study", WrittenFile::Kind::Beside);
+        verb.addFile("-o,--output", m_search.file,
+            "File for the best plan as a study; a program's plan has its program beside it, or alone: plan.mlir",
+            WrittenFile::Kind::Beside);
     }
 
     void addSweep()

@@ -5,6 +5,7 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
+#include "core/text/program_text.h"
 #include "sim/search/search_output.h"
 #include "sim/search/transformer_search.h"
 #include "sim/session/engine.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 namespace meshwright::cli {
 
@@ -70,6 +72,9 @@ Problems usageProblems(const SearchVerbOptions& options)
             "override values of the study with --set"});
     if (options.study.empty() && !options.words.model.empty() && options.words.hardware.empty())
         problems.push_back({"MW1933", "--hw is missing", "name chips and their number: --hw v5e-64, --hw h100x64"});
+    if (options.perOp && options.study.empty())
+        problems.push_back(
+            {"MW1933", "--per-op needs a study, whose program is searched", "meshwright search study.yaml --per-op"});
     if (options.top < 1)
         problems.push_back({"MW1903", fmt::format("--top: {} is not allowed here", options.top), "write 1 or more"});
     if (options.timeLimit && !(*options.timeLimit > 0.0))
@@ -81,7 +86,14 @@ Problems usageProblems(const SearchVerbOptions& options)
 struct Answer {
     sim::SearchResult result;
     std::optional<Result<std::string>> study; ///< nothing: no plan fits
+    std::string program = {}; ///< text of a program with the best plan's layouts, which the study names
 };
+
+/// The program that stands beside a plan's study: `plan.mlir` beside `plan.yaml`.
+std::filesystem::path programBeside(const std::string& file)
+{
+    return std::filesystem::path(file).replace_extension(".mlir");
+}
 
 Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector<sim::FixedChoice>& fixed,
     const sim::Catalogue& catalogue, const sim::Calibration& calibration, const sim::SearchOptions& search)
@@ -89,14 +101,18 @@ Result<Answer> searchedStudy(const SearchVerbOptions& options, const std::vector
     const auto study = loadStudy(options.study, options.settings);
     if (!study)
         return study.error();
-    auto result = sim::searchStudy(*study, catalogue, calibration, fixed, search);
+    auto result = options.perOp ? sim::searchProgramOf(*study, catalogue, search)
+                                : sim::searchStudy(*study, catalogue, calibration, fixed, search);
     if (!result)
         return result.error();
     Answer answer{*std::move(result), std::nullopt};
     if (answer.result.plans.empty() || !answer.result.plans.front().fits)
         return answer;
     const sim::FoundPlan& best = answer.result.plans.front();
-    if (study->mlp() != nullptr)
+    if (best.program) {
+        answer.study = sim::studyOfProgram(*study, best, programBeside(options.file).filename().string());
+        answer.program = writeProgram(*best.program);
+    } else if (study->mlp() != nullptr)
         answer.study = Result<std::string>(writeStudy(sim::studyOfPlan(*study, best)));
     else if (const auto machine = sim::searchMachineOf(*study, catalogue, calibration))
         answer.study = sim::studyText(best, sim::workOf(*study), *machine);
@@ -128,6 +144,21 @@ Result<Answer> searchedWords(const SearchVerbOptions& options, const std::vector
         machines->begin(), machines->end(), [&](const sim::SearchMachine& one) { return one.name == best.hardware; });
     answer.study = sim::studyText(best, *work, *machine);
     return answer;
+}
+
+/// The best plan as a study, and beside it its program if it has one of its own; or that program alone where the file ends in .mlir.
+Result<Done> writePlan(const Answer& answer, const std::string& file)
+{
+    const Result<std::string>& text = *answer.study;
+    if (!text)
+        return text.error();
+    if (!answer.program.empty()) {
+        if (const auto written = writeFileAtomically(programBeside(file), answer.program); !written)
+            return written.error();
+        if (programBeside(file) == std::filesystem::path(file))
+            return Done{};
+    }
+    return writeFileAtomically(file, *text);
 }
 
 } // namespace
@@ -164,10 +195,7 @@ int runSearch(const SearchVerbOptions& options, Output& output)
     const sim::SearchResult& result = answer->result;
     const bool found = answer->study.has_value();
     if (!options.file.empty() && found) {
-        const Result<std::string>& text = *answer->study;
-        if (!text)
-            return fail(text.error(), output);
-        if (const auto written = writeFileAtomically(options.file, *text); !written)
+        if (const auto written = writePlan(*answer, options.file); !written)
             return fail(written.error(), output);
         output.narrate(fmt::format("the best plan is in {}", options.file));
     }

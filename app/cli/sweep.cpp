@@ -117,7 +117,7 @@ int listPoints(const sim::SweepPlan& plan, Output& output)
     for (std::vector<std::string>& row : rows)
         table.addRow(std::move(row));
     output.result(table.text());
-    output.narrate(fmt::format("{} points; nothing was simulated", plan.pointCount()));
+    output.narrate(fmt::format("{}; nothing was simulated", sim::pointsText(plan.pointCount())));
     return kExitOk;
 }
 
@@ -229,10 +229,10 @@ int runSweepVerb(const SweepOptions& options, Output& output)
     if (!run)
         return fail(run.error(), output);
     const int written = writeResult(writtenAs(run->result, *format, commandOf(options)), options.result, output);
-    output.narrate(
-        fmt::format("{} points: {} simulated, {} known before{}", run->result.plan.pointCount(), run->simulated, run->known,
-            run->stopped ? fmt::format("; interrupted{}", options.database.empty() ? "" : ", the same command goes on from here")
-                         : ""));
+    output.narrate(fmt::format("{}: {} simulated, {} known before{}", sim::pointsText(run->result.plan.pointCount()),
+        run->simulated, run->known,
+        run->stopped ? fmt::format("; interrupted{}", options.database.empty() ? "" : ", the same command goes on from here")
+                     : ""));
     if (run->stopped)
         return interrupt.exitCode();
     return written != kExitOk ? written : codeOf(run->result, options);

@@ -95,7 +95,7 @@ struct ExplainOptions {
 int runExplain(const ExplainOptions& options, Output& output);
 
 struct ListOptions {
-    std::string what; ///< "examples" or "problems"
+    std::string what; ///< "hardware", "models", "examples" or "problems"
 };
 /// What there is. Problems: MW1903 it lists no such thing.
 int runList(const ListOptions& options, Output& output);
@@ -142,10 +142,11 @@ struct SearchVerbOptions {
     std::vector<std::string> settings;
     sim::SearchWords words;
     std::vector<std::string> fixed; ///< "tensor=8,zero=3"
+    bool perOp = false; ///< a layout for each op of the study's program
     std::int64_t top = 5;
     std::int64_t threads = 0; ///< 0: one for each core
     std::optional<double> timeLimit; ///< seconds
-    std::string file; ///< study of the best plan; empty: none
+    std::string file; ///< study of the best plan (or its program, `.mlir`); empty: none
 };
 /// The best plans of a transformer on hardware, why they are, and what the others lose (`meshwright.search/1`). Infeasible when none fits, with the
 /// changes that would. Interrupted it prints the best so far.

@@ -337,6 +337,7 @@ Chip EntryReader::readChip(const std::string& key, const std::vector<VendorLibra
     chip.nicBytesPerSecond = figure(m_json, "nic_oneway_bytes_per_s_per_gpu", m_path);
     chip.networkLatencySeconds = figure(m_json, "network_latency_s", m_path);
     chip.tdpWatts = figure(m_json, "tdp_w", m_path);
+    chip.dollarsPerHour = figure(m_json, "dollars_per_hour", m_path);
     return chip;
 }
 

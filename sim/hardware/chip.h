@@ -98,6 +98,7 @@ struct Chip {
     OptionalFigure nicBytesPerSecond; ///< network between hosts, one way, per GPU
     OptionalFigure networkLatencySeconds; ///< one step of a ring over that network
     OptionalFigure tdpWatts;
+    OptionalFigure dollarsPerHour; ///< of one chip, >= 0; the catalogue that comes along has none: prices age
 };
 
 /// A rate of products and how it was come by, for reports.

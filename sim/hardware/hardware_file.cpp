@@ -162,8 +162,9 @@ void Reader::readChip(const DocNode& node)
     const std::string path = "chip";
     if (!isMap(node, path))
         return;
-    checkKeys(
-        node, path, {"base", "name", "class", "devices_per_chip", "memory_bytes", "memory_bytes_per_s", "cache_bytes", "flops"});
+    checkKeys(node, path,
+        {"base", "name", "class", "devices_per_chip", "memory_bytes", "memory_bytes_per_s", "cache_bytes", "flops",
+            "dollars_per_hour"});
     Chip chip;
     const std::string base = word(node, "base");
     if (!base.empty()) {
@@ -187,6 +188,8 @@ void Reader::readChip(const DocNode& node)
     figure(node, path, "memory_bytes", chip.hbmBytes, base.empty());
     figure(node, path, "memory_bytes_per_s", chip.hbmBytesPerSecond, base.empty());
     figure(node, path, "cache_bytes", chip.onchipBytes, false);
+    if (node.find("dollars_per_hour") != nullptr)
+        chip.dollarsPerHour = Figure{number(node, path, "dollars_per_hour", 0.0, 1e9, 0.0), kSource};
     if (const DocNode* flops = node.find("flops"); flops != nullptr && isMap(*flops, "chip.flops")) {
         std::vector<std::string> names;
         for (const MathFormat format : kFormats) {

@@ -23,6 +23,8 @@ namespace meshwright::sim {
 ///
 /// `class: cpu` (or gpu, tpu) says what kind of chip it is. `host` and `links`, as `meshwright calibrate` writes them, are not looked at here.
 ///
+/// `dollars_per_hour` of a chip is what searches and sweeps reckon prices with; without it there are none.
+///
 /// Axes are of kind torus (with `wraps`), switch, full_mesh or network. Devices count as JAX does: the last axis runs fastest. Without
 /// `base` a chip needs name, memory_bytes, memory_bytes_per_s and flops; with it what is given replaces the figures of the catalogue.
 ///

@@ -85,8 +85,8 @@ std::vector<ReportAnswer> answersOf(const SweepResult& result)
     fitting.share = result.rows.empty() ? 0.0 : static_cast<double>(fits) / static_cast<double>(result.rows.size());
     if (!result.complete()) {
         fitting.tone = ReportTone::Warning;
-        fitting.sentence = fmt::format(
-            "The sweep was interrupted: {} of its {} points are done.", result.rows.size(), result.plan.pointCount());
+        fitting.sentence = fmt::format("The sweep was interrupted: {} of its {} done.", result.rows.size(),
+            result.plan.pointCount() == 1 ? std::string("1 point is") : pointsText(result.plan.pointCount()) + " are");
     }
     answers.push_back(std::move(fitting));
 
@@ -214,7 +214,8 @@ std::optional<ReportPicture> frontPicture(const SweepResult& result)
         drawing.limit = static_cast<double>(usable);
         drawing.limitText = formatBytes(static_cast<double>(usable)) + " for programs";
         if (tooFar > 0)
-            caption += fmt::format(" {} points need more than 1.5 times that and are left out.", tooFar);
+            caption += fmt::format(" {} more than 1.5 times that and {} left out.",
+                tooFar == 1 ? std::string("1 point needs") : fmt::format("{} points need", tooFar), tooFar == 1 ? "is" : "are");
     }
     return pictureOf("pareto", "Time and memory", drawScatter(drawing), caption);
 }

@@ -159,8 +159,9 @@ std::string sweepText(const SweepResult& result)
         text += fmt::format("best: {}: step {}, {} examples/s, {} a device\n", words, formatSeconds(best.outcome.stepSeconds),
             formatCount(1.0 / best.outcome.secondsPerExample()), formatBytes(static_cast<double>(best.outcome.peakBytes)));
     }
-    text += fmt::format("{} of {} points: {} fit, {} do not fit, {} refused{}\n", result.rows.size(), result.plan.pointCount(),
-        result.count(SweepState::Fits), result.count(SweepState::TooLarge), result.count(SweepState::Refused),
+    text += fmt::format("{} of {}: {} fit, {} do not fit, {} refused{}\n", result.rows.size(),
+        pointsText(result.plan.pointCount()), result.count(SweepState::Fits), result.count(SweepState::TooLarge),
+        result.count(SweepState::Refused),
         result.best ? (result.oneBatch ? "; * no other is better in step time and in memory"
                                        : "; * no other is better in time an example and in memory")
                     : "");

@@ -309,6 +309,8 @@ FoundPlan MeshSearch::plan(const Found& found, const SearchMachine& machine) con
     plan.chips = machine.chips;
     plan.mesh = mesh();
     plan.modelSeconds = found.assignment.seconds;
+    if (machine.dollarsPerChipHour)
+        plan.dollarsPerStep = dollarsOf(plan.modelSeconds, machine.chips, *machine.dollarsPerChipHour);
     plan.peakBytes = found.assignment.bytes;
     plan.capacityBytes = capacityBytes();
     plan.fits = plan.peakBytes <= kUsableShare * plan.capacityBytes;
@@ -390,6 +392,8 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
     const auto start = std::chrono::steady_clock::now();
     SearchResult result;
     result.about = fmt::format("{}, batch {}", work.name, work.batch);
+    if (!machine.dollarsPerChipHour)
+        result.assumptions.emplace_back(kNoPrice);
     const std::int64_t devices = machine.cluster.devices;
     std::vector<std::unique_ptr<MeshSearch>> meshes;
     std::vector<MeshFound> found;

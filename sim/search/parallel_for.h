@@ -15,20 +15,20 @@ inline unsigned workerCount(unsigned wanted)
     return wanted > 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
 }
 
-/// Calls `work(worker, index)` for every index below `count`, each worker (0 .. workers - 1) on a thread of its own. `work` must not throw.
+/// Calls `work(worker, index)` for every index below `count`, each worker (0 .. workers - 1) on a thread of its own, `piece` indices at a time.
+/// `work` must not throw.
 template <typename Work>
-void parallelFor(std::size_t count, unsigned workers, const Work& work)
+void parallelFor(std::size_t count, unsigned workers, const Work& work, std::size_t piece = 16)
 {
-    constexpr std::size_t kPiece = 16;
-    if (workers <= 1 || count <= kPiece) {
+    if (workers <= 1 || count <= piece) {
         for (std::size_t i = 0; i < count; ++i)
             work(0U, i);
         return;
     }
     std::atomic<std::size_t> next = 0;
     const auto run = [&](unsigned worker) {
-        for (std::size_t from = next.fetch_add(kPiece); from < count; from = next.fetch_add(kPiece)) {
-            for (std::size_t i = from; i < std::min(count, from + kPiece); ++i)
+        for (std::size_t from = next.fetch_add(piece); from < count; from = next.fetch_add(piece)) {
+            for (std::size_t i = from; i < std::min(count, from + piece); ++i)
                 work(worker, i);
         }
     };

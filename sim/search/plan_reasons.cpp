@@ -11,6 +11,7 @@ namespace meshwright::sim {
 
 namespace {
 
+constexpr double kAsQuick = 1.0005; ///< up to so many times as long
 constexpr double kWonBack = 1.5; ///< a part that grows by so many times the loss is won back elsewhere
 
 /// The parts of a step, in the order of `timeShares`.
@@ -188,8 +189,8 @@ std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best)
             least = part;
         }
     }
-    if (growth <= 0.0)
-        return {};
+    if (growth <= 0.0 || plan.step.seconds <= kAsQuick * best.step.seconds)
+        return "as quick";
     const std::string cause = causeOf(most, plan, best);
     const bool exposed = most >= Tensor && most <= Data;
     const auto share = [&](double seconds) { return 100.0 * seconds / best.step.seconds; };

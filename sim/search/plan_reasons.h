@@ -35,7 +35,7 @@ struct JudgedPlan {
     const Cluster& cluster;
 };
 
-/// Why one plan is slower than another: the part that grew most, with its cause. Empty when none did.
+/// Why one plan is slower than another: the part that grew most, with its cause; "as quick" when it is not.
 /// "tensor=16 crosses the host: +38 % exposed all-reduce over tensor".
 std::string whySlower(const JudgedPlan& plan, const JudgedPlan& best);
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "core/mesh/mesh.h"
+#include "core/program/program.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -50,6 +52,7 @@ struct FoundPlan {
     std::vector<NamedShare> time; ///< seconds; they add up to modelSeconds
     std::vector<NamedShare>
         memory; ///< bytes; with "reserve", what the runtime keeps, where it is known, they add up to peakBytes and that
+    std::shared_ptr<const Program> program = {}; ///< of a search through a program's ops: that program with the plan's layouts
 };
 
 /// A layout that people know by a name, at its best.
@@ -91,6 +94,16 @@ struct SearchResult {
     double wallSeconds = 0.0; ///< measured
     double firstPlanSeconds = 0.0; ///< measured: until the first plan that fits
 };
+
+/// What is said where a machine has no price: none is made up.
+inline constexpr const char* kNoPrice
+    = "no price: give one with --price, or as dollars_per_hour of the chip in a hardware file, to compare by money too";
+
+/// Dollars of one step.
+inline double dollarsOf(double seconds, std::int64_t chips, double dollarsPerChipHour)
+{
+    return seconds / 3600.0 * static_cast<double>(chips) * dollarsPerChipHour;
+}
 
 /// How far a search is.
 struct SearchProgress {

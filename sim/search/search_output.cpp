@@ -22,6 +22,7 @@ using Align = TextTable::Align;
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr std::size_t kMostFrontRows = 12;
+constexpr std::size_t kMostSpecRows = 24;
 
 Json sharesJson(const std::vector<NamedShare>& shares)
 {
@@ -180,7 +181,10 @@ std::string frontTable(const SearchResult& result)
         columns.push_back({"$/step", Align::Right});
     if (machines)
         columns.push_back({"hardware"});
-    columns.insert(columns.end(), {{"mesh"}, {"states"}, {"recompute"}, {"microbatches"}});
+    columns.push_back({"mesh"});
+    const bool passes = ofTransformers(result);
+    if (passes)
+        columns.insert(columns.end(), {{"states"}, {"recompute"}, {"microbatches"}});
     TextTable table(columns);
     for (const FoundPlan& plan : result.front) {
         if (table.rowCount() == kMostFrontRows)
@@ -190,10 +194,27 @@ std::string frontTable(const SearchResult& result)
             cells.push_back(fmt::format("{:.4f}", plan.dollarsPerStep.value_or(0.0)));
         if (machines)
             cells.push_back(plan.hardware);
-        cells.insert(cells.end(), {meshText(plan.mesh), statesText(plan), plan.recompute, passesText(plan)});
+        cells.push_back(meshText(plan.mesh));
+        if (passes)
+            cells.insert(cells.end(), {statesText(plan), plan.recompute, passesText(plan)});
         table.addRow(std::move(cells));
     }
     return table.text(2);
+}
+
+/// How the arguments of a program lie.
+std::string specTable(const FoundPlan& plan)
+{
+    TextTable table({{"argument"}, {"layout"}});
+    for (const auto& [array, spec] : plan.specs) {
+        if (table.rowCount() == kMostSpecRows)
+            break;
+        table.addRow({array, spec});
+    }
+    std::string text = table.text(2);
+    if (plan.specs.size() > kMostSpecRows)
+        text += fmt::format("  and {} more: -o plan.yaml has all\n", plan.specs.size() - kMostSpecRows);
+    return text;
 }
 
 std::string csvCell(const std::string& text)
@@ -262,6 +283,8 @@ std::string searchText(const SearchResult& result)
         text += "stopped before all was looked at: the best so far\n";
     if (fits) {
         text += "\nwhy the first\n" + lines(result.plans.front().why);
+        if (result.plans.front().program && !result.plans.front().specs.empty())
+            text += "\nhow its arguments lie\n" + specTable(result.plans.front());
         if (!result.others.empty())
             text += "\nevery choice otherwise\n" + choiceTable(result);
     }
@@ -272,7 +295,7 @@ std::string searchText(const SearchResult& result)
     if (!result.changes.empty())
         text += "\nthe smallest changes that fit\n" + lines(result.changes);
     if (result.front.size() > 1)
-        text += "\nquicker needs more memory or chips\n" + frontTable(result);
+        text += "\nPareto front: less memory, fewer chips or less money for a longer step\n" + frontTable(result);
     if (!result.assumptions.empty())
         text += "\nassumed\n" + lines(result.assumptions);
     return text;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 namespace meshwright::sim {
 
@@ -75,6 +76,23 @@ std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems
     for (std::int64_t count = *first; count <= *last; count *= 2)
         counts.push_back(count);
     return counts;
+}
+
+/// The links of one slice or of all hosts; null where they cannot be built.
+std::shared_ptr<const Machine> linksOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Catalogue& catalogue)
+{
+    HardwareChoice choice;
+    choice.chip = chip.key;
+    if (slices > 1)
+        return nullptr; // a mesh over several slices is placed slice by slice
+    if (chip.interconnect.kind == InterconnectKind::Torus) {
+        choice.topology = compactTopology(chips, std::max<std::int64_t>(1, chip.interconnect.torusRank));
+    } else {
+        choice.perHost = std::gcd(chips, std::max<std::int64_t>(1, chip.fastDomain.value_or(8)));
+        choice.hosts = chips / choice.perHost;
+    }
+    auto machine = buildMachine(catalogue, choice);
+    return machine ? std::make_shared<const Machine>(*std::move(machine)) : nullptr;
 }
 
 std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
@@ -240,6 +258,8 @@ Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64
     machine.cluster.slices = slices;
     machine.constants = calibration.constants("", chip);
     machine.traits = calibration.traits("");
+    if (chip.dollarsPerHour)
+        machine.dollarsPerChipHour = chip.dollarsPerHour->value;
     return machine;
 }
 
@@ -277,12 +297,27 @@ Result<std::vector<SearchMachine>> machinesOf(
             }
             if (!prices.empty())
                 machine->dollarsPerChipHour = prices.size() == 1 ? prices.front() : prices[std::min(i, prices.size() - 1)];
+            machine->links = linksOf(*named->chip, count, named->slices, catalogue);
             machines.push_back(*std::move(machine));
         }
     }
     if (!problems.empty())
         return problems;
     return machines;
+}
+
+std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)
+{
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(rank), 1);
+    for (std::int64_t factor = 2; chips > 1;) {
+        if (chips % factor != 0) {
+            ++factor;
+            continue;
+        }
+        *std::min_element(sizes.begin(), sizes.end()) *= factor;
+        chips /= factor;
+    }
+    return sizes;
 }
 
 std::vector<SearchMachine> largerMachines(

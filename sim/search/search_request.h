@@ -45,6 +45,9 @@ Result<std::vector<SearchMachine>> machinesOf(
 /// A machine of so many chips. Problems: MW1747, MW1709 as above.
 Result<SearchMachine> machineOf(const Chip& chip, std::int64_t chips, std::int64_t slices, const Calibration& calibration);
 
+/// Chips along each axis of a slice: the most compact of so many.
+std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank);
+
 /// Chips of the same class whose devices have more memory, the least first, for as many chips.
 std::vector<SearchMachine> largerMachines(
     const SearchMachine& machine, const Catalogue& catalogue, const Calibration& calibration);

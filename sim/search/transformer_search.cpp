@@ -2,6 +2,7 @@
 #include "sim/search/transformer_search.h"
 
 #include "core/support/text.h"
+#include "sim/search/axis_order.h"
 #include "sim/search/plan_explorer.h"
 #include "sim/search/plan_reasons.h"
 
@@ -19,6 +20,7 @@ constexpr double kFrontStep = 0.02; ///< and of savings of memory above this sha
 constexpr double kMoreMemory = 1.25;
 constexpr double kLessMemory = 0.80;
 constexpr double kThinHeadroom = 0.10;
+constexpr std::size_t kQuickLooks = 64;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr std::int64_t kMostChips = 1 << 17;
 
@@ -103,6 +105,19 @@ std::string choiceText(const Choice& choice, const Candidate& c, const Transform
     return fmt::format("{}={}", name, choice.value(c));
 }
 
+/// Which axes a step waits for.
+std::vector<AxisLoad> loadsOf(const std::vector<MeshAxis>& mesh, const StepEstimate& step, const Candidate& c)
+{
+    std::vector<AxisLoad> loads
+        = {{"tensor", step.tensor}, {"context", step.context}, {"expert", step.expert}, {"pipeline", step.send}};
+    // What is exchanged between data ranks goes over all their axes.
+    for (const MeshAxis& axis : mesh) {
+        if (axis.name == "fsdp" || (axis.name == "data" && (c.zero < 3 || c.fsdp == 1)))
+            loads.push_back({axis.name, step.data});
+    }
+    return loads;
+}
+
 class Search {
 public:
     Search(const SearchWork& work, const std::vector<SearchMachine>& machines, const std::vector<FixedChoice>& fixed,
@@ -124,6 +139,7 @@ public:
 private:
     bool stopped() const { return m_options.stop.stop_requested() || (m_deadline && PlanExplorer::Clock::now() >= *m_deadline); }
     Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
+    void lookQuickly(const SearchMachine& machine);
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
     void addFront(Field& field);
     void addTemplates(Field& field);
@@ -140,7 +156,28 @@ private:
     PlanExplorer::Clock::time_point m_start = PlanExplorer::Clock::now();
     std::optional<PlanExplorer::Clock::time_point> m_deadline;
     SearchResult m_result;
+    std::optional<Field> m_quick; ///< a small part of the first space, with its best plan
 };
+
+/// A first plan within milliseconds: the best of the plain layouts, before the whole space is made.
+void Search::lookQuickly(const SearchMachine& machine)
+{
+    std::vector<FixedChoice> fixed = m_fixed;
+    for (const auto& [name, value] : {std::pair{"context", "1"}, std::pair{"microbatch", "1"}, std::pair{"recompute", "full"},
+             std::pair{"chunks", "1"}, std::pair{"schedule", "1f1b"}, std::pair{"zero", "1"}}) {
+        if (std::none_of(m_fixed.begin(), m_fixed.end(), [&](const FixedChoice& choice) { return choice.name == name; }))
+            fixed.push_back({name, value});
+    }
+    Field field = fieldOf(machine, fixed);
+    if (field.space->candidates().empty())
+        return;
+    const auto found = field.explorer->best([](const Candidate&) { return true; }, field.explorer->capacityBytes(), kQuickLooks);
+    if (!found)
+        return;
+    m_result.firstPlanSeconds = std::chrono::duration<double>(PlanExplorer::Clock::now() - m_start).count();
+    field.best = {*found};
+    m_quick = std::move(field);
+}
 
 Field Search::fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const
 {
@@ -181,7 +218,7 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
     plan.memory = memoryShares(step.memory);
     plan.boundBy = largestShare(plan.time);
     if (machine.dollarsPerChipHour)
-        plan.dollarsPerStep = *machine.dollarsPerChipHour * static_cast<double>(machine.chips) * step.seconds / 3600.0;
+        plan.dollarsPerStep = dollarsOf(step.seconds, machine.chips, *machine.dollarsPerChipHour);
     if (!step.fits)
         plan.why.push_back(whyTooLarge(step));
     plan.why.push_back(largestShares(plan.time));
@@ -190,6 +227,10 @@ FoundPlan Search::planOf(Field& field, const Estimated& estimated) const
         plan.why.push_back(fmt::format("headroom {:.0f} %: little room for what is not foreseen", 100.0 * left));
     for (std::string& sentence : placeSentences(c, field.explorer->cluster(), machine.chip))
         plan.why.push_back(std::move(sentence));
+    if (machine.links) {
+        for (std::string& sentence : orderSentences(plan.mesh, loadsOf(plan.mesh, step, c), *machine.links))
+            plan.why.push_back(std::move(sentence));
+    }
     return plan;
 }
 
@@ -226,7 +267,9 @@ void Search::addTemplates(Field& field)
             const bool byHeads = named.split == Template::By::Heads && m_work.model.heads % devices != 0;
             score.why = byBatch ? fmt::format("{} sequences do not divide by {} data ranks", m_work.globalBatch, devices)
                 : byHeads       ? fmt::format("{} heads do not divide by tensor={}", m_work.model.heads, devices)
-                                : fmt::format("no legal layout of this kind on {}", machine.name);
+                : domain >= devices && std::string_view(named.name).starts_with("FSDP in the host")
+                ? std::string("all devices share the fast links: the same as FSDP")
+                : fmt::format("no legal layout of this kind on {}", machine.name);
         } else {
             score.mesh = meshText(meshOf(field.space->candidates()[found->index]));
             score.modelSeconds = found->seconds;
@@ -376,6 +419,7 @@ SearchResult Search::run()
     std::size_t bestField = 0;
     double best = std::numeric_limits<double>::infinity();
     double bound = std::numeric_limits<double>::infinity();
+    lookQuickly(m_machines.front());
     for (const SearchMachine& machine : m_machines) {
         if (!fields.empty() && stopped()) {
             m_result.complete = false;
@@ -401,6 +445,12 @@ SearchResult Search::run()
     m_result.about
         = fmt::format("{}, batches of {} sequences of {} tokens, {}", m_work.model.name.empty() ? "the model" : m_work.model.name,
             m_work.globalBatch, m_work.sequence, mathFormatName(m_work.format));
+    if (fields[bestField].best.empty() && m_quick && !m_result.complete) {
+        // Cut short before anything else was found.
+        fields[bestField] = *std::move(m_quick);
+        best = fields[bestField].best.front().seconds;
+        bound = 0.0;
+    }
     Field& winner = fields[bestField];
     if (!winner.best.empty()) {
         for (Field& field : fields) {
@@ -423,6 +473,10 @@ SearchResult Search::run()
         m_result.lowerBoundSeconds = std::min(bound, best);
         m_result.gap = (best - m_result.lowerBoundSeconds) / best;
     }
+    const bool priced
+        = std::all_of(m_machines.begin(), m_machines.end(), [](const SearchMachine& m) { return m.dollarsPerChipHour; });
+    if (!priced)
+        m_result.assumptions.emplace_back(kNoPrice);
     addTemplates(winner);
     if (winner.best.empty())
         addChanges(winner);

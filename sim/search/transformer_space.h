@@ -3,11 +3,13 @@
 
 #include "core/mesh/mesh.h"
 #include "core/models/transformer_config.h"
+#include "sim/hardware/machine.h"
 #include "sim/transformer/step.h"
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -34,6 +36,7 @@ struct SearchMachine {
     StackConstants constants;
     StackTraits traits;
     std::optional<double> dollarsPerChipHour = {};
+    std::shared_ptr<const Machine> links = {}; ///< of one slice, to tell on which links mesh axes lie; null: not told
 };
 
 /// A choice that is not the search's to make: "tensor" and "8", "recompute" and "full".

@@ -122,6 +122,29 @@ bool isOnlySimulated(const Study& study)
     return hasClosedForm(study) && (!model->unrolled || model->recompute != Recompute::None);
 }
 
+Result<PlainProgram> plainProgramOf(const Study& study)
+{
+    PlainProgram plain;
+    auto program = programOf(study, plain.warnings);
+    if (!program)
+        return placedIn(study, program.error());
+    auto mainFunction = mainFunctionOf(study, *program);
+    if (!mainFunction)
+        return mainFunction.error();
+    plain.program = *std::move(program);
+    plain.mainFunction = *std::move(mainFunction);
+    return plain;
+}
+
+Result<Simulation> simulateProgram(const Program& program, const std::string& function, const Machine& machine)
+{
+    const auto partitioned = propagateAndPartition(program);
+    if (!partitioned)
+        return partitioned.error();
+    const DeviceStage& stage = partitioned->device.stages.front();
+    return simulate(schedule(*stage.find(function), SchedulePolicy::Overlapped), stage.mesh(), *program.find(function), machine);
+}
+
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
 {
     if (isOnlySimulated(study))

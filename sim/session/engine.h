@@ -28,6 +28,19 @@ struct BuiltPhase {
 /// run. Their step is told by a closed form (closed_form.h); nothing is laid out and nothing runs.
 bool isOnlySimulated(const Study& study);
 
+/// A study's program with none of the study's shardings: as it was written or built.
+struct PlainProgram {
+    Program program;
+    std::string mainFunction; ///< as in BuiltPhase
+    Problems warnings;
+};
+
+/// Problems: those of the study's parts, of `readProgram`, and MW1732.
+Result<PlainProgram> plainProgramOf(const Study& study);
+
+/// The step of a program that has its shardings already, simulated as a study's would be. Problems: those of `propagateAndPartition` and `simulate`.
+Result<Simulation> simulateProgram(const Program& program, const std::string& function, const Machine& machine);
+
 /// Builds, propagates and partitions one phase (0 for a study without phases).
 ///
 /// Problems: MW1465 isOnlySimulated; those of the study's parts, of `readProgram` for a program file (MW1732 when it has several functions and the study names none),

@@ -4,12 +4,14 @@
 #include "core/study/transformer_keys.h"
 #include "core/support/checked.h"
 #include "sim/search/mlp_search.h"
+#include "sim/search/program_search.h"
 #include "sim/search/transformer_search.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace meshwright::sim {
 
@@ -25,21 +27,6 @@ MathFormat formatOf(DType type)
     default:
         return MathFormat::Fp32;
     }
-}
-
-/// Chips along each axis of a slice: the most compact of so many.
-std::vector<std::int64_t> compactTopology(std::int64_t chips, std::int64_t rank)
-{
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(rank), 1);
-    for (std::int64_t factor = 2; chips > 1;) {
-        if (chips % factor != 0) {
-            ++factor;
-            continue;
-        }
-        *std::min_element(sizes.begin(), sizes.end()) *= factor;
-        chips /= factor;
-    }
-    return sizes;
 }
 
 /// The study's word for a policy; nothing where it has none.
@@ -64,6 +51,25 @@ double stateBytesOf(const Study& study)
     return sgd != nullptr && sgd->momentum != 0.0 ? width : 0.0;
 }
 
+/// Plans in the order of the simulator's times, those that were not simulated last.
+void sortBySimulator(std::vector<FoundPlan>& plans)
+{
+    std::stable_sort(plans.begin(), plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
+        if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
+            return a.simulatedSeconds.has_value();
+        return a.simulatedSeconds && *a.simulatedSeconds < *b.simulatedSeconds;
+    });
+}
+
+void takeSimulation(FoundPlan& plan, const Simulation& simulation)
+{
+    plan.simulatedSeconds = simulation.stepSeconds;
+    plan.peakBytes = static_cast<double>(simulation.peakBytes);
+    plan.fits = simulation.fits;
+    plan.boundBy = simulation.boundBy;
+    plan.mfu = simulation.mfu;
+}
+
 SearchResult searchMlpStudy(
     const Study& study, const SearchMachine& machine, const Catalogue& catalogue, const SearchOptions& options)
 {
@@ -83,17 +89,9 @@ SearchResult searchMlpStudy(
         if (!step)
             continue;
         ++simulated;
-        plan.simulatedSeconds = step->simulation.stepSeconds;
-        plan.peakBytes = static_cast<double>(step->simulation.peakBytes);
-        plan.fits = step->simulation.fits;
-        plan.boundBy = step->simulation.boundBy;
-        plan.mfu = step->simulation.mfu;
+        takeSimulation(plan, step->simulation);
     }
-    std::stable_sort(result.plans.begin(), result.plans.end(), [](const FoundPlan& a, const FoundPlan& b) {
-        if (a.simulatedSeconds.has_value() != b.simulatedSeconds.has_value())
-            return a.simulatedSeconds.has_value();
-        return a.simulatedSeconds && *a.simulatedSeconds < *b.simulatedSeconds;
-    });
+    sortBySimulator(result.plans);
     return result;
 }
 
@@ -134,6 +132,7 @@ Result<SearchMachine> searchMachineOf(const Study& study, const Catalogue& catal
     if (!found)
         return found.error();
     found->name = machine->text();
+    found->links = std::make_shared<const Machine>(*machine);
     found->cluster.devices = devices;
     found->cluster.slice = machine->choice.topology;
     if (machine->chip.chipClass == ChipClass::Gpu && machine->choice.perHost > 0)
@@ -145,14 +144,56 @@ Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue,
     const std::vector<FixedChoice>& fixed, const SearchOptions& options)
 {
     if (!study.trains())
-        return Problem{"MW1752", "plans are searched for models that train, not for a program file",
-            "give the study an MLP or a transformer", study.placeOf("model")};
+        return searchProgramOf(study, catalogue, options);
     const auto machine = searchMachineOf(study, catalogue, calibration);
     if (!machine)
         return machine.error();
     if (study.mlp() != nullptr)
         return searchMlpStudy(study, *machine, catalogue, options);
     return searchTransformer(workOf(study), {*machine}, fixed, options, largerMachines(*machine, catalogue, calibration));
+}
+
+Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalogue, const SearchOptions& options)
+{
+    Study whole = study;
+    whole.pipeline = {};
+    const auto machine = machineOf(whole, catalogue);
+    if (!machine)
+        return machine.error();
+    auto plain = plainProgramOf(whole);
+    if (!plain)
+        return plain.error();
+    auto result = searchProgram({study.name, std::move(plain->program), plain->mainFunction}, *machine, options);
+    if (!result) {
+        Problems problems = result.error();
+        for (Problem& problem : problems)
+            problem.place = study.placeOf("model");
+        return problems;
+    }
+    std::size_t simulated = 0;
+    for (FoundPlan& plan : result->plans) {
+        if (simulated == kSimulatedPlans || options.stop.stop_requested())
+            break;
+        const auto step = simulateProgram(*plan.program, plain->mainFunction, *machine);
+        if (!step)
+            continue;
+        ++simulated;
+        takeSimulation(plan, *step);
+    }
+    sortBySimulator(result->plans);
+    // A plan that the fullest moment lets through and the buffers do not comes behind those that fit.
+    std::stable_partition(result->plans.begin(), result->plans.end(), [](const FoundPlan& plan) { return plan.fits; });
+    return result;
+}
+
+std::string studyOfProgram(const Study& study, const FoundPlan& plan, const std::string& file)
+{
+    Study other;
+    other.name = study.name;
+    other.hardware = study.hardware;
+    other.mesh = plan.mesh;
+    other.model = ProgramFile{file, plan.program->functions.front().name};
+    return writeStudy(other);
 }
 
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)

@@ -10,12 +10,19 @@
 
 namespace meshwright::sim {
 
-/// The best plans of a study's model on its hardware; the study's own mesh, specs and pipeline do not count. The best few of an MLP go through the
-/// simulator, and then stand in the order of its times.
+/// The best plans of a study's model on its hardware; the study's own mesh, specs and pipeline do not count. The best few of an MLP and of a program go
+/// through the simulator, and then stand in the order of its times. A program file is searched op by op (`searchProgramOf`).
 ///
-/// Problems: those of `machineOf` (engine.h); MW1752 the model is a program file, whose plans are not searched; MW1747, MW1709 of the machine.
+/// Problems: those of `machineOf` (engine.h) and of `searchProgramOf`; MW1747, MW1709 of the machine.
 Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue, const Calibration& calibration,
     const std::vector<FixedChoice>& fixed, const SearchOptions& options);
+
+/// The best layouts of a study's program, op by op: of a program file, or of the training step that the study's model is built into (in one stage).
+/// Problems: those of `machineOf`, `plainProgramOf` (engine.h) and `searchProgram`.
+Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalogue, const SearchOptions& options);
+
+/// A study that simulates such a plan, whose program is in `file`. Precondition: plan.program.
+std::string studyOfProgram(const Study& study, const FoundPlan& plan, const std::string& file);
 
 /// An MLP's study with the mesh and the specs of a plan in place of its own. Precondition: study.mlp(), and the plan is of it.
 Study studyOfPlan(Study study, const FoundPlan& plan);

@@ -238,6 +238,11 @@ std::optional<std::vector<std::string>> piecesOf(std::string_view text)
 
 } // namespace
 
+std::string pointsText(std::int64_t count)
+{
+    return fmt::format("{} {}", count, count == 1 ? "point" : "points");
+}
+
 std::int64_t SweepPlan::pointCount() const
 {
     std::int64_t count = 1;

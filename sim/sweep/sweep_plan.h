@@ -50,6 +50,9 @@ struct SweepPlan {
     friend bool operator==(const SweepPlan&, const SweepPlan&) = default;
 };
 
+/// `1 point`, `12 points`.
+std::string pointsText(std::int64_t count);
+
 /// Reads `path=values`. Values are separated by commas outside of brackets and quotes; each is
 /// - a range of integers, `1..8`, or of powers, `2^0..2^6`;
 /// - a number with a suffix: `4k` is 4096, `1M` 1024 x 1024 (k, M, G and T count in 1024s, as batches and sequences are meant); with a unit

@@ -3,6 +3,7 @@
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
 #include "sim/transformer/step.h"
+#include "tests/bench/gpt3.h"
 
 #include <chrono>
 #include <cstdio>
@@ -17,13 +18,7 @@ int main()
         return 3;
     const Chip& chip = *catalogue->find("h100")->chip;
     TrainingPlan plan;
-    plan.model.layers = 96;
-    plan.model.hidden = 12288;
-    plan.model.heads = plan.model.keyValueHeads = 96;
-    plan.model.headDim = 128;
-    plan.model.ffn = 49152;
-    plan.model.vocabulary = 51200;
-    plan.model.maxPositions = 2048;
+    plan.model = gpt3();
     plan.work.sequence = 2048;
     plan.work.globalBatch = 1536;
     constexpr std::int64_t kDevices = 1024;

@@ -3,6 +3,7 @@
 #include "core/support/resources.h"
 #include "sim/search/search_request.h"
 #include "sim/search/transformer_search.h"
+#include "tests/bench/gpt3.h"
 
 #include <cstdio>
 
@@ -15,17 +16,7 @@ int main()
     if (!catalogue || !calibration)
         return 3;
     SearchWork work;
-    work.model.name = "GPT-3 175B";
-    work.model.layers = 96;
-    work.model.hidden = 12288;
-    work.model.heads = work.model.keyValueHeads = 96;
-    work.model.headDim = 128;
-    work.model.ffn = 49152;
-    work.model.vocabulary = 51200;
-    work.model.maxPositions = 2048;
-    work.model.norm = NormKind::LayerNorm;
-    work.model.position = PositionKind::Learned;
-    work.model.tiedEmbeddings = true;
+    work.model = gpt3();
     work.sequence = 2048;
     work.globalBatch = 1536;
     SearchWords words;

@@ -572,6 +572,13 @@ void TestCommandLine::lists()
     QVERIFY(QJsonDocument::fromJson(examples.out)["examples"].toArray().size() >= 11);
     QVERIFY(!examples.out.contains("cannot be read"));
     QVERIFY(run({"list", "examples"}).out.contains("digits.yaml"));
+    const Outcome models = run({"list", "models", "--format", "json"});
+    QCOMPARE(tests::resultErrors(models.out), QString());
+    QVERIFY(QJsonDocument::fromJson(models.out)["models"].toArray().size() >= 10);
+    QVERIFY(run({"list", "models"}).out.contains("mixtral_8x7b"));
+    const Outcome hardware = run({"list", "hardware", "--format", "json"});
+    QCOMPARE(tests::resultErrors(hardware.out), QString());
+    QVERIFY(run({"list", "hardware"}).out.contains("v5e"));
     const Outcome problems = run({"list", "problems", "--format", "json"});
     QCOMPARE(tests::resultErrors(problems.out), QString());
     QVERIFY(run({"list", "problems"}).out.contains("MW1104"));

@@ -19,6 +19,7 @@ private Q_SLOTS:
     void formats();
     void bestPlanIsAStudy();
     void mlpStudyIsSimulated();
+    void programPlan();
     void infeasible();
     void faults_data();
     void faults();
@@ -109,6 +110,32 @@ void TestSearchVerb::mlpStudyIsSimulated()
     QVERIFY(json(outcome)["templates"].toArray().size() >= 3);
 }
 
+/// A program's plan is a study and a program; both simulate to the step that was found, and the program really runs to the unsharded values.
+void TestSearchVerb::programPlan()
+{
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.yaml");
+    const QByteArray study
+        = "meshwright: 1\nname: perceptron\nhardware: {chip: v5e, topology: [4, 2]}\nmesh: {x: 8}\nmodel: {program: "
+        + example("mlp.mlir").toUtf8() + "}\n";
+    const Outcome found = runProgram(MESHWRIGHT_PROGRAM, {"search", "-", "--format", "json", "-o", file}, study);
+    QVERIFY2(found.code == 0, found.err.constData());
+    QCOMPARE(errorsAgainst("search-1.json", found.out), QStringList());
+    const QJsonObject best = json(found)["plans"].toArray().first().toObject();
+    QCOMPARE(best["step_time_by"].toString(), QString("simulator"));
+    QVERIFY(best["model_time_s"].toDouble() >= json(found)["lower_bound_s"].toDouble());
+    QVERIFY(!json(found)["next_best"].toArray().isEmpty());
+    const Outcome simulated = run({"simulate", file, "--format", "json"});
+    QVERIFY2(simulated.code == 0, simulated.err.constData());
+    QCOMPARE(json(simulated)["step_time_s"].toDouble(), best["step_time_s"].toDouble());
+    const Outcome ran = run({"run", folder.filePath("plan.mlir"), "--verify"});
+    QVERIFY2(ran.code == 0, (ran.err + ran.out).constData());
+    const Outcome alone = runProgram(MESHWRIGHT_PROGRAM, {"search", "-", "-o", folder.filePath("other.mlir")}, study);
+    QVERIFY2(alone.code == 0, alone.err.constData());
+    QVERIFY(!QFile::exists(folder.filePath("other.yaml")));
+    QVERIFY(QFile::exists(folder.filePath("other.mlir")));
+}
+
 void TestSearchVerb::infeasible()
 {
     const Outcome outcome
@@ -127,6 +154,8 @@ void TestSearchVerb::faults_data()
 
     const QStringList model = {"--model", "llama3_8b"};
     QTest::newRow("nothing") << QStringList{} << 2 << QByteArray("MW1933");
+    QTest::newRow("per op without a study") << model + QStringList{"--hw", "h100x8", "--tokens", "1M", "--per-op"} << 2
+                                            << QByteArray("MW1933");
     QTest::newRow("no hardware") << model + QStringList{"--tokens", "1M"} << 2 << QByteArray("MW1933");
     QTest::newRow("study and model") << model + QStringList{example("two_d.yaml")} << 2 << QByteArray("MW1934");
     QTest::newRow("no such model") << QStringList{"--model", "no_model", "--hw", "h100x8", "--tokens", "1M"} << 3
@@ -171,8 +200,11 @@ void TestSearchVerb::studyFaults_data()
 
     const QByteArray head = "meshwright: 1\nname: n\nhardware: {chip: h100, hosts: 1, per_host: 4}\n";
     const QByteArray model = "model: {transformer: {layers: 4, hidden: 64, heads: 4, vocabulary: 128}}\nsequence: 32\n";
-    QTest::newRow("a program") << "search" << head + "mesh: {data: 4}\nmodel: {program: step.mlir}\nbatch: 8\n"
-                               << QByteArray("MW1752");
+    QTest::newRow("no such program") << "search" << head + "mesh: {data: 4}\nmodel: {program: step.mlir}\n"
+                                     << QByteArray("MW1001");
+    QTest::newRow("a program for one mesh") << "search"
+                                            << head + "mesh: {data: 4}\nmodel: {program: " + example("pmap_step.mlir").toUtf8()
+            + "}\n" << QByteArray("MW1782");
     QTest::newRow("an axis without a use") << "check"
                                            << head + "mesh: {pipe: 2, other: 2}\n" + model
             + "batch: 8\npipeline: {axis: pipe, stages: 2, microbatches: 2}\n"

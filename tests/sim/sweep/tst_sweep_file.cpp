@@ -85,6 +85,8 @@ void TestSweepFile::wrong_data()
     QTest::newRow("nothing else") << QByteArray("sweep: 1\n") << "MW1779 MW1779" << 1;
     QTest::newRow("a newer version") << QByteArray("sweep: 2\nstudy: s\nvary: {a: 1}\n") << "MW1780" << 1;
     QTest::newRow("a version that is none") << QByteArray("sweep: x\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
+    QTest::newRow("a version of 2^63") << QByteArray("sweep: 9223372036854775808\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
+    QTest::newRow("a version that is no number") << QByteArray("sweep: .nan\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
     QTest::newRow("a study that is no name") << QByteArray("sweep: 1\nstudy: [s]\nvary: {a: 1}\n") << "MW1779" << 2;
     QTest::newRow("an unknown key") << head + "varry: {a: 1}\nvary: {a: 1}\n"
                                     << "MW1779" << 3;

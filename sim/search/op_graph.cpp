@@ -1,0 +1,893 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/op_graph.h"
+
+#include "core/partition/op_layout.h"
+#include "core/partition/reshard.h"
+#include "core/program/transform.h"
+#include "core/support/text.h"
+#include "sim/simulate/instruction_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kMostChoices = 256.0; ///< of one op, before scattered sums are left out
+
+GridLayout withWholeFirst(const GridLayout& layout)
+{
+    GridLayout longer(1, 0U);
+    longer.insert(longer.end(), layout.begin(), layout.end());
+    return longer;
+}
+
+/// Calls `use` with the number of every axis in a set, ascending.
+template <typename Use>
+void forEachAxis(std::uint32_t axes, const Use& use)
+{
+    for (; axes != 0; axes &= axes - 1)
+        use(static_cast<std::size_t>(std::countr_zero(axes)));
+}
+
+/// What is written for one mesh cannot be laid out on others.
+bool isForOneMesh(const Function& function)
+{
+    bool found = false;
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        found = found || isCollective(op.kind) || op.kind == OpKind::Send || op.kind == OpKind::Receive
+            || (op.kind == OpKind::Computation && op.as<ComputationAttributes>().name.empty());
+    });
+    return found;
+}
+
+/// Distinct layouts, and which of them each choice has.
+struct Distinct {
+    std::vector<const GridLayout*> layouts;
+    std::vector<std::size_t> of;
+};
+
+Distinct distinct(const std::vector<GridLayout>& layouts)
+{
+    Distinct result;
+    std::map<GridLayout, std::size_t> known;
+    for (const GridLayout& layout : layouts) {
+        const auto [at, isNew] = known.try_emplace(layout, known.size());
+        if (isNew)
+            result.layouts.push_back(&layout);
+        result.of.push_back(at->second);
+    }
+    return result;
+}
+
+/// A factor that cannot be split as it is, because of how a tensor's dimensions are made of factors.
+std::optional<std::size_t> misfit(
+    const DimFactors& dims, const OpShardingRule& rule, const std::vector<std::uint32_t>& factors, const auto& pieces)
+{
+    for (const auto& dim : dims) {
+        bool full = true;
+        std::uint32_t before = 0;
+        for (const std::size_t factor : dim) {
+            const std::uint32_t axes = factors[factor];
+            const std::int64_t size = rule.factors[factor].size;
+            if (axes != 0) {
+                const bool ordered = before == 0 || before < (axes & (~axes + 1));
+                if (!full || !ordered || size % pieces(axes) != 0)
+                    return factor;
+                before = axes;
+            }
+            full = full && pieces(axes) == size;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+const char* opPartName(OpPart part)
+{
+    static constexpr std::array<const char*, kOpPartCount> kNames{
+        "products", "memory bandwidth", "reductions of partial sums", "reshards"};
+    return kNames[static_cast<std::size_t>(part)];
+}
+
+Result<Function> withoutLayouts(const Function& function)
+{
+    if (isForOneMesh(function))
+        return Problem{"MW1782",
+            fmt::format("\"{}\" is written for one mesh: it has manual computations or collectives", function.name),
+            "search a program on whole arrays, as jax.jit(f).lower(..).as_text() prints it"};
+    Function free = function;
+    free.shardingGroups.clear();
+    free.resultShardings.clear();
+    for (Value& value : free.values) {
+        value.sharding.reset();
+        value.annotation.clear();
+    }
+    std::vector<OpId> constraints;
+    forEachOp(free, [&](OpId op) {
+        if (free[op].kind == OpKind::ShardingConstraint || free[op].kind == OpKind::PropagationBarrier)
+            constraints.push_back(op);
+    });
+    for (const OpId op : constraints)
+        replaceUses(free, free[op].results.front(), free[op].operands.front());
+    eraseDeadOps(free);
+    return compacted(std::move(free));
+}
+
+OpGraph::OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network)
+    : m_function(function)
+    , m_mesh(mesh)
+    , m_device(device)
+    , m_network(network)
+    , m_sources(function.values.size())
+    , m_uses(useCounts(function))
+    , m_fusedUse(function.values.size(), false)
+{
+    for (std::size_t i = 0; i < function.values.size(); ++i)
+        m_aliases.emplace_back(i);
+    forEachOp(function, [&](OpId op) {
+        for (const ValueId operand : function[op].operands)
+            m_fusedUse[operand.at()] = isElementwise(function[op].kind);
+    });
+    std::set<ValueId> stacked; // arguments that a loop walks along
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        if (op.kind != OpKind::Repeat)
+            return;
+        const auto& repeat = op.as<RepeatAttributes>();
+        for (std::size_t i = repeat.carries; i < repeat.carries + repeat.stacked; ++i)
+            stacked.insert(op.operands[i]);
+    });
+    for (const ValueId argument : function.arguments()) {
+        if (!function[argument].type.shape.empty())
+            addLayoutVariable(argument, function[argument].type.shape, stacked.contains(argument), true);
+    }
+    addBlock(BlockId(std::int32_t{0}), 1.0);
+    addDonations();
+    countBytes();
+}
+
+std::int64_t OpGraph::pieces(std::uint32_t axes) const
+{
+    std::int64_t count = 1;
+    forEachAxis(axes, [&](std::size_t axis) { count *= m_mesh.axes()[axis].size; });
+    return count;
+}
+
+TensorType OpGraph::localType(const TensorType& type, const GridLayout& layout) const
+{
+    TensorType local = type;
+    for (std::size_t dim = 0; dim < layout.size(); ++dim)
+        local.shape[dim] /= pieces(layout[dim]);
+    return local;
+}
+
+std::int64_t OpGraph::localBytes(ValueId value, const GridLayout& layout) const
+{
+    return localType(m_function[value].type, layout).bytes();
+}
+
+TensorSharding OpGraph::shardingOf(const GridLayout& layout, std::int32_t mesh) const
+{
+    TensorSharding sharding = TensorSharding::replicatedOf(layout.size());
+    for (std::size_t dim = 0; dim < layout.size(); ++dim)
+        forEachAxis(layout[dim], [&](std::size_t axis) { sharding.dims[dim].axes.push_back(wholeAxis(m_mesh, axis)); });
+    sharding.mesh = mesh;
+    return sharding;
+}
+
+std::string OpGraph::textOf(const GridLayout& layout) const
+{
+    return layoutText(shardingOf(layout, 0), m_mesh);
+}
+
+/// Seconds of a change of layout; with `partial` axes the array is a partial sum over them before.
+double OpGraph::reshardSeconds(const TensorType& type, const GridLayout& from, const GridLayout& to, std::uint32_t partial) const
+{
+    if (from == to && partial == 0)
+        return 0.0;
+    const std::int64_t width = byteSize(type.dtype);
+    Reshards& known = partial == 0 ? m_reshards[{type.shape, width}] : m_reductions[std::tuple(type.shape, width, partial)];
+    const auto [found, isNew] = known.try_emplace({from, to}, 0.0);
+    if (isNew) {
+        TensorSharding before = shardingOf(from, 0);
+        forEachAxis(partial, [&](std::size_t axis) { before.unreduced.push_back(wholeAxis(m_mesh, axis)); });
+        found->second = planReshard(type.shape, width, before, shardingOf(to, 0), m_mesh, m_network).cost;
+    }
+    return found->second;
+}
+
+std::vector<GridLayout> OpGraph::layoutsOf(const Shape& shape, bool keepFirstWhole) const
+{
+    std::vector<GridLayout> layouts = {GridLayout(shape.size(), 0U)};
+    for (std::size_t axis = 0; axis < m_mesh.axes().size(); ++axis) {
+        const std::size_t count = m_mesh.axes()[axis].size > 1 ? layouts.size() : 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t dim = keepFirstWhole ? 1 : 0; dim < shape.size(); ++dim) {
+                GridLayout more = layouts[i];
+                more[dim] |= 1U << axis;
+                if (shape[dim] > 0 && shape[dim] % pieces(more[dim]) == 0)
+                    layouts.push_back(std::move(more));
+            }
+        }
+    }
+    return layouts;
+}
+
+std::size_t OpGraph::addVariable(Variable variable, std::vector<ChoiceCost> costs)
+{
+    assert(!costs.empty() && variable.parts.size() == costs.size());
+    m_variables.push_back(std::move(variable));
+    m_graph.variables.push_back(std::move(costs));
+    return m_variables.size() - 1;
+}
+
+/// A variable that is nothing but how a value lies.
+std::size_t OpGraph::addLayoutVariable(ValueId value, const Shape& shape, bool keepFirstWhole, bool isArgument)
+{
+    std::vector<GridLayout> layouts = layoutsOf(shape, keepFirstWhole);
+    Variable variable{valueText(m_function, value), value, isArgument, {}, {}, {}, {}};
+    for (const GridLayout& layout : layouts) {
+        variable.texts.push_back(textOf(layout));
+        variable.splits.push_back(std::any_of(layout.begin(), layout.end(), [](std::uint32_t axes) { return axes != 0; }));
+    }
+    variable.parts.resize(layouts.size());
+    variable.partial.resize(layouts.size(), false);
+    const std::size_t index = addVariable(std::move(variable), std::vector<ChoiceCost>(layouts.size()));
+    m_sources[value.at()] = {index, std::move(layouts)};
+    return index;
+}
+
+void OpGraph::addParts(std::size_t variable, std::size_t choice, OpPart part, double seconds)
+{
+    m_variables[variable].parts[choice][static_cast<std::size_t>(part)] += seconds;
+    m_graph.variables[variable][choice].seconds += seconds;
+}
+
+/// What it costs to bring a value into the layouts that one of its users needs.
+void OpGraph::need(Need wanted, double runs)
+{
+    ValueId value = wanted.value;
+    std::vector<GridLayout> layouts = wanted.layouts;
+    const bool direct = m_aliases[value.at()] == value;
+    while (m_aliases[value.at()] != value) {
+        // A broadcast is made where it is used: what moves is its operand.
+        const Op& broadcast = m_function[m_function[value].producer];
+        const auto& attributes = broadcast.as<BroadcastAttributes>();
+        const Shape& shape = m_function[broadcast.operands.front()].type.shape;
+        for (GridLayout& layout : layouts) {
+            GridLayout before(shape.size(), 0U);
+            for (std::size_t dim = 0; dim < shape.size(); ++dim)
+                before[dim] = shape[dim] == attributes.shape[attributes.dims[dim]] ? layout[attributes.dims[dim]] : 0U;
+            layout = std::move(before);
+        }
+        value = broadcast.operands.front();
+    }
+    const Source& source = m_sources[value.at()];
+    if (source.isFree())
+        return;
+    const TensorType& type = m_function[value].type;
+    const Distinct from = distinct(source.layouts);
+    const Distinct to = distinct(layouts);
+    const std::size_t width = to.layouts.size();
+    std::vector<double> seconds(from.layouts.size() * width, -1.0);
+    const auto cost = [&](std::size_t before, std::size_t after) {
+        double& known = seconds[from.of[before] * width + to.of[after]];
+        if (known < 0.0)
+            known = runs * reshardSeconds(type, *from.layouts[from.of[before]], *to.layouts[to.of[after]]);
+        return known;
+    };
+    if (source.variable == wanted.variable) {
+        for (std::size_t choice = 0; choice < layouts.size(); ++choice)
+            addParts(wanted.variable, choice, OpPart::Reshards, cost(choice, choice));
+    } else {
+        const bool turned = m_edgeOf.contains({wanted.variable, source.variable});
+        const auto key = turned ? std::pair(wanted.variable, source.variable) : std::pair(source.variable, wanted.variable);
+        const auto [at, isNew] = m_edgeOf.try_emplace(key, m_graph.edges.size());
+        if (isNew)
+            m_graph.edges.push_back({key.first, key.second, std::vector<double>(source.layouts.size() * layouts.size(), 0.0)});
+        auto& table = m_graph.edges[at->second].seconds;
+        for (std::size_t before = 0; before < source.layouts.size(); ++before) {
+            for (std::size_t after = 0; after < layouts.size(); ++after)
+                table[turned ? after * source.layouts.size() + before : before * layouts.size() + after] += cost(before, after);
+        }
+    }
+    if (direct)
+        m_needs.push_back(std::move(wanted));
+}
+
+/// The layout of a tensor under a split; nothing where it cannot have one.
+std::optional<GridLayout> OpGraph::laidOut(const DimFactors& dims, const OpShardingRule& rule, const Split& split) const
+{
+    if (misfit(dims, rule, split.factors, [&](std::uint32_t axes) { return pieces(axes); }))
+        return std::nullopt;
+    GridLayout layout(dims.size(), 0U);
+    for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+        for (const std::size_t factor : dims[dim])
+            layout[dim] |= split.factors[factor];
+    }
+    return layout;
+}
+
+bool OpGraph::lays(const OpShardingRule& rule, Split& split) const
+{
+    split.operands.clear();
+    split.results.clear();
+    for (const DimFactors& dims : rule.operands) {
+        auto layout = laidOut(dims, rule, split);
+        if (!layout)
+            return false;
+        split.operands.push_back(*std::move(layout));
+    }
+    for (const DimFactors& dims : rule.results) {
+        auto layout = laidOut(dims, rule, split);
+        if (!layout)
+            return false;
+        split.results.push_back(*std::move(layout));
+    }
+    split.partial = 0;
+    for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
+        if (rule.factors[factor].kind == FactorKind::Reduction)
+            split.partial |= split.factors[factor];
+    }
+    return true;
+}
+
+/// Every way to split an op: each axis on one factor or on none, and where sums over it go.
+std::vector<OpGraph::Split> OpGraph::splitsOf(const OpShardingRule& rule, const Shape& result, bool reduces) const
+{
+    struct Option {
+        std::size_t factor;
+        std::optional<std::size_t> landing;
+    };
+    const std::size_t axes = m_mesh.axes().size();
+    const std::size_t largest = static_cast<std::size_t>(std::max_element(result.begin(), result.end()) - result.begin());
+    std::vector<Option> options;
+    for (const int landings : {2, 1, 0}) {
+        options.clear();
+        for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
+            const Factor& one = rule.factors[factor];
+            const bool sums = one.kind == FactorKind::Reduction;
+            if (one.size <= 1 || (one.kind != FactorKind::PassThrough && !(sums && reduces)))
+                continue;
+            options.push_back({factor, std::nullopt});
+            for (std::size_t dim = 0; sums && landings > 0 && dim < result.size(); ++dim) {
+                if (landings == 2 || dim == largest)
+                    options.push_back({factor, dim});
+            }
+        }
+        if (std::pow(static_cast<double>(options.size() + 1), static_cast<double>(axes)) <= kMostChoices)
+            break;
+    }
+    std::vector<Split> splits;
+    std::vector<std::size_t> picks(axes, 0); // 0: none
+    while (true) {
+        Split split;
+        split.factors.assign(rule.factors.size(), 0U);
+        GridLayout landing(result.size(), 0U);
+        for (std::size_t axis = 0; axis < axes; ++axis) {
+            if (picks[axis] == 0)
+                continue;
+            const Option& option = options[picks[axis] - 1];
+            split.factors[option.factor] |= 1U << axis;
+            if (option.landing)
+                landing[*option.landing] |= 1U << axis;
+        }
+        if (lays(rule, split)) {
+            split.landing = split.results.front();
+            bool divides = true;
+            for (std::size_t dim = 0; dim < result.size(); ++dim) {
+                split.landing[dim] |= landing[dim];
+                divides = divides && result[dim] % pieces(split.landing[dim]) == 0;
+            }
+            if (divides)
+                splits.push_back(std::move(split));
+        }
+        std::size_t at = 0;
+        while (at < axes && ++picks[at] > (m_mesh.axes()[at].size > 1 ? options.size() : 0))
+            picks[at++] = 0;
+        if (at == axes)
+            return splits;
+    }
+}
+
+/// How an op is split when one of its operands lies as it does; axes that it cannot be split over go.
+OpGraph::Split OpGraph::splitBy(const OpShardingRule& rule, std::size_t leader, const GridLayout& layout, bool reduces) const
+{
+    Split split;
+    split.factors.assign(rule.factors.size(), 0U);
+    const DimFactors& dims = rule.operands[leader];
+    for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+        std::size_t at = 0;
+        std::int64_t left = rule.factors[dims[dim].front()].size;
+        bool fits = true;
+        forEachAxis(layout[dim], [&](std::size_t axis) {
+            while (left == 1 && at + 1 < dims[dim].size())
+                left = rule.factors[dims[dim][++at]].size;
+            const std::int64_t size = m_mesh.axes()[axis].size;
+            fits = fits && left % size == 0;
+            if (!fits)
+                return;
+            split.factors[dims[dim][at]] |= 1U << axis;
+            left /= size;
+        });
+    }
+    for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
+        const FactorKind kind = rule.factors[factor].kind;
+        if (kind == FactorKind::NeedReplication || kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !reduces))
+            split.factors[factor] = 0;
+    }
+    const auto count = [&](std::uint32_t axes) { return pieces(axes); };
+    for (const auto* tensors : {&rule.operands, &rule.results}) {
+        for (const DimFactors& tensor : *tensors) {
+            while (const auto factor = misfit(tensor, rule, split.factors, count))
+                split.factors[*factor] = 0;
+        }
+    }
+    while (!lays(rule, split)) {
+        // What one tensor gave up may have been what another built upon.
+        for (const auto* tensors : {&rule.operands, &rule.results}) {
+            for (const DimFactors& tensor : *tensors) {
+                if (const auto factor = misfit(tensor, rule, split.factors, count))
+                    split.factors[*factor] = 0;
+            }
+        }
+    }
+    if (!split.results.empty())
+        split.landing = split.results.front();
+    return split;
+}
+
+bool OpGraph::isKept(ValueId value) const
+{
+    return m_uses[value.at()] != 1 || !m_fusedUse[value.at()];
+}
+
+OpWork OpGraph::workOf(const Op& op, const Split& split) const
+{
+    OpWork work;
+    const bool gathers = op.kind == OpKind::Gather || op.kind == OpKind::DynamicSlice || op.kind == OpKind::Slice;
+    for (std::size_t i = gathers ? 1 : 0; i < op.operands.size() && !isElementwise(op.kind); ++i)
+        work.bytesRead += localBytes(op.operands[i], split.operands[i]);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        const std::int64_t bytes = localBytes(op.results[i], split.results[i]);
+        if (!isElementwise(op.kind))
+            work.bytesWritten += bytes;
+        else if (isKept(op.results[i]))
+            work.bytesWritten += 2 * bytes; // and read again
+    }
+    if (op.kind != OpKind::DotGeneral)
+        return work;
+    const auto& attributes = op.as<DotAttributes>();
+    work.matmul = productDims(attributes, localType(m_function[op.operands[0]].type, split.operands[0]),
+        localType(m_function[op.operands[1]].type, split.operands[1]));
+    work.format = mathFormatOf(attributes.operandType).value_or(MathFormat::Fp32);
+    work.precision = attributes.operandType == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default;
+    return work;
+}
+
+void OpGraph::addBlock(BlockId block, double runs)
+{
+    for (const OpId op : m_function[block].ops)
+        addOp(op, runs);
+}
+
+void OpGraph::addOp(OpId id, double runs)
+{
+    const Op& op = m_function[id];
+    if (op.kind == OpKind::Repeat)
+        return addRepeat(id, runs);
+    const auto isFree = [&](ValueId value) { return m_function[value].type.shape.empty() || m_sources[value.at()].isFree(); };
+    const bool allFree = std::all_of(op.operands.begin(), op.operands.end(), isFree);
+    const auto rule = op.bodies.empty() || op.kind == OpKind::Other ? shardingRule(m_function, id) : std::nullopt;
+    if (op.bodies.empty() && allFree && op.kind != OpKind::Other)
+        return; // constants, and what is made of them: every device makes the part that it needs
+    if (!rule)
+        return addOpaque(id, runs);
+    if (op.kind == OpKind::BroadcastInDim) {
+        const ValueId operand = op.operands.front();
+        const auto& attributes = op.as<BroadcastAttributes>();
+        Source source{m_sources[operand.at()].variable, {}};
+        for (const GridLayout& layout : m_sources[operand.at()].layouts) {
+            GridLayout wide(attributes.shape.size(), 0U);
+            for (std::size_t dim = 0; dim < layout.size(); ++dim) {
+                if (m_function[operand].type.shape[dim] == attributes.shape[attributes.dims[dim]])
+                    wide[attributes.dims[dim]] = layout[dim];
+            }
+            source.layouts.push_back(std::move(wide));
+        }
+        m_sources[op.results.front().at()] = std::move(source);
+        m_aliases[op.results.front().at()] = operand;
+        return;
+    }
+    const auto bound = static_cast<std::size_t>(
+        std::count_if(op.operands.begin(), op.operands.end(), [&](ValueId value) { return !isFree(value); }));
+    const bool sums = std::any_of(
+        rule->factors.begin(), rule->factors.end(), [](const Factor& factor) { return factor.kind == FactorKind::Reduction; });
+    if (bound == 0)
+        return addOpaque(id, runs);
+    if (bound > 1 && (sums || op.kind == OpKind::DotGeneral) && op.results.size() == 1
+        && !m_function[op.results.front()].type.shape.empty())
+        return addOwn(id, *rule, runs);
+    // The largest operand leads, of equal ones the one that was made last; broadcasts only when there is nothing else.
+    std::optional<std::size_t> leader;
+    const auto rank = [&](std::size_t i) {
+        const ValueId value = op.operands[i];
+        return std::tuple(m_aliases[value.at()] == value, m_function[value].type.elements(), value.at());
+    };
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (!isFree(op.operands[i]) && (!leader || rank(i) > rank(*leader)))
+            leader = i;
+    }
+    addFollower(id, *rule, *leader, runs);
+}
+
+/// An op of which only its own choice is known: how its factors are split.
+void OpGraph::addOwn(OpId id, const OpShardingRule& rule, double runs)
+{
+    const Op& op = m_function[id];
+    const ValueId made = op.results.front();
+    const TensorType& type = m_function[made].type;
+    const std::vector<Split> splits = splitsOf(rule, type.shape, reductionOf(m_function, op).has_value());
+    Variable variable{fmt::format("{} {}", opName(op), valueText(m_function, made)), made, false, {}, {}, {}, {}};
+    Source source;
+    std::vector<std::vector<GridLayout>> operands(op.operands.size());
+    std::vector<GridLayout> whole;
+    for (const Split& split : splits) {
+        std::vector<std::string> texts;
+        for (std::size_t i = 0; i < split.operands.size(); ++i) {
+            if (!split.operands[i].empty())
+                texts.push_back(textOf(split.operands[i]));
+            operands[i].push_back(split.operands[i]);
+        }
+        variable.texts.push_back(fmt::format("{} -> {}", join(texts, " x "), textOf(split.landing)));
+        variable.splits.push_back(
+            std::any_of(split.factors.begin(), split.factors.end(), [](std::uint32_t axes) { return axes != 0; }));
+        variable.partial.push_back(split.partial != 0);
+        OpParts parts{};
+        const OpTime time = m_device.time(workOf(op, split));
+        const bool product = op.kind == OpKind::DotGeneral;
+        parts[static_cast<std::size_t>(product ? OpPart::Products : OpPart::Memory)]
+            = runs * (product ? time.seconds : time.memorySeconds);
+        parts[static_cast<std::size_t>(OpPart::PartialSums)]
+            = split.partial != 0 ? runs * reshardSeconds(type, split.results.front(), split.landing, split.partial) : 0.0;
+        variable.parts.push_back(parts);
+        source.layouts.push_back(split.landing);
+        whole.push_back(split.results.front());
+    }
+    std::vector<ChoiceCost> costs;
+    for (const OpParts& parts : variable.parts)
+        costs.push_back({parts[0] + parts[1] + parts[2] + parts[3], 0.0});
+    source.variable = addVariable(std::move(variable), std::move(costs));
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (!m_function[op.operands[i]].type.shape.empty())
+            need({id, {}, i, op.operands[i], source.variable, std::move(operands[i])}, runs);
+    }
+    m_landings.emplace_back(id, std::move(whole));
+    m_sources[made.at()] = std::move(source);
+}
+
+/// An op that lies as one of its operands does.
+void OpGraph::addFollower(OpId id, const OpShardingRule& rule, std::size_t leader, double runs)
+{
+    const Op& op = m_function[id];
+    const Source lead = m_sources[op.operands[leader].at()];
+    const bool reduces = reductionOf(m_function, op).has_value() && op.results.size() == 1;
+    std::vector<std::vector<GridLayout>> operands(op.operands.size());
+    std::vector<std::vector<GridLayout>> results(op.results.size());
+    for (std::size_t choice = 0; choice < lead.layouts.size(); ++choice) {
+        const Split split = splitBy(rule, leader, lead.layouts[choice], reduces);
+        addParts(lead.variable, choice, OpPart::Memory, runs * m_device.time(workOf(op, split)).memorySeconds);
+        if (split.partial != 0) {
+            m_variables[lead.variable].partial[choice] = true;
+            addParts(lead.variable, choice, OpPart::PartialSums,
+                runs * reshardSeconds(m_function[op.results.front()].type, split.landing, split.landing, split.partial));
+        }
+        for (std::size_t i = 0; i < operands.size(); ++i)
+            operands[i].push_back(split.operands[i]);
+        for (std::size_t i = 0; i < results.size(); ++i)
+            results[i].push_back(split.results[i]);
+    }
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+        if (!m_function[op.operands[i]].type.shape.empty())
+            need({id, {}, i, op.operands[i], lead.variable, std::move(operands[i])}, runs);
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (!m_function[op.results[i]].type.shape.empty())
+            m_sources[op.results[i].at()] = {lead.variable, std::move(results[i])};
+    }
+}
+
+/// An op of which no rule is known has everything whole.
+void OpGraph::addOpaque(OpId id, double runs)
+{
+    const Op& op = m_function[id];
+    Variable variable{std::string(opName(op)), op.results.empty() ? ValueId() : op.results.front(), false, {"whole"},
+        std::vector<OpParts>(1), {false}, {false}};
+    const std::size_t index = addVariable(std::move(variable), std::vector<ChoiceCost>(1));
+    const auto whole
+        = [&](ValueId value) { return std::vector<GridLayout>{GridLayout(m_function[value].type.shape.size(), 0U)}; };
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        if (!m_function[op.operands[i]].type.shape.empty())
+            need({id, {}, i, op.operands[i], index, whole(op.operands[i])}, runs);
+    }
+    for (const ValueId result : op.results) {
+        if (!m_function[result].type.shape.empty())
+            m_sources[result.at()] = {index, whole(result)};
+    }
+}
+
+/// A loop: its carries lie alike before, in and behind it; what it walks along has its first dimension whole.
+void OpGraph::addRepeat(OpId id, double runs)
+{
+    const Op& op = m_function[id];
+    const auto& repeat = op.as<RepeatAttributes>();
+    const double times = runs * static_cast<double>(repeat.count);
+    const Block& body = m_function[op.bodies.front()];
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        const ValueId inside = body.arguments[i];
+        const ValueId outside = op.operands[i];
+        const Shape& shape = m_function[inside].type.shape;
+        const Source& source = m_sources[outside.at()];
+        if (i < repeat.carries) {
+            if (shape.empty())
+                continue;
+            const std::size_t variable = addLayoutVariable(inside, shape, false, false);
+            m_variables[variable].name = fmt::format("loop carry {}", valueText(m_function, op.results[i]));
+            need({id, {}, i, outside, variable, m_sources[inside.at()].layouts}, runs);
+            m_sources[op.results[i].at()] = m_sources[inside.at()];
+        } else if (i < repeat.carries + repeat.stacked) {
+            if (shape.empty())
+                continue;
+            const bool firstWhole = !source.isFree()
+                && std::all_of(source.layouts.begin(), source.layouts.end(), [](const GridLayout& l) { return l.front() == 0; });
+            if (firstWhole) {
+                Source slice{source.variable, {}};
+                for (const GridLayout& layout : source.layouts)
+                    slice.layouts.emplace_back(layout.begin() + 1, layout.end());
+                m_sources[inside.at()] = std::move(slice);
+            } else {
+                const std::size_t variable = addLayoutVariable(inside, shape, false, false);
+                m_variables[variable].name = fmt::format("loop input {}", valueText(m_function, outside));
+                std::vector<GridLayout> wanted;
+                for (const GridLayout& layout : m_sources[inside.at()].layouts)
+                    wanted.push_back(withWholeFirst(layout));
+                need({id, {}, i, outside, variable, std::move(wanted)}, runs);
+            }
+        } else if (m_aliases[outside.at()] == outside) {
+            m_sources[inside.at()] = source;
+        } else if (!shape.empty()) {
+            const std::size_t variable = addLayoutVariable(inside, shape, false, false);
+            need({id, {}, i, outside, variable, m_sources[inside.at()].layouts}, runs);
+        }
+    }
+    addBlock(op.bodies.front(), times);
+    for (std::size_t i = 0; i < body.results.size(); ++i) {
+        const ValueId yielded = body.results[i];
+        if (m_function[yielded].type.shape.empty())
+            continue;
+        const Source& source = m_sources[yielded.at()];
+        if (i < repeat.carries) {
+            const Source& carry = m_sources[body.arguments[i].at()];
+            need({{}, op.bodies.front(), i, yielded, carry.variable, carry.layouts}, times);
+        } else if (!source.isFree()) {
+            Source stacked{source.variable, {}};
+            for (const GridLayout& layout : source.layouts)
+                stacked.layouts.push_back(withWholeFirst(layout));
+            m_sources[op.results[i].at()] = std::move(stacked);
+        }
+    }
+}
+
+/// A result that takes the place of an argument lies as that does.
+void OpGraph::addDonations()
+{
+    for (const Donation& donation : m_function.donations) {
+        const ValueId argument = m_function.arguments()[donation.argument];
+        const Source& source = m_sources[argument.at()];
+        if (!source.isFree())
+            need({{}, BlockId(std::int32_t{0}), donation.result, m_function.results()[donation.result], source.variable,
+                     source.layouts},
+                1.0);
+    }
+}
+
+/// Bytes of every choice at the moment when the whole program has the most alive.
+void OpGraph::countBytes()
+{
+    std::vector<std::size_t> first(m_function.values.size(), 0);
+    std::vector<std::size_t> last(m_function.values.size(), 0);
+    std::size_t now = 0;
+    const auto walk = [&](const auto& self, BlockId block) -> void {
+        for (const ValueId argument : m_function[block].arguments)
+            first[argument.at()] = now;
+        for (const OpId id : m_function[block].ops) {
+            const Op& op = m_function[id];
+            ++now;
+            for (const BlockId body : op.bodies)
+                self(self, body);
+            for (const ValueId operand : op.operands)
+                last[operand.at()] = now;
+            for (const ValueId result : op.results)
+                first[result.at()] = last[result.at()] = now;
+        }
+        for (const ValueId result : m_function[block].results)
+            last[result.at()] = now;
+    };
+    walk(walk, BlockId(std::int32_t{0}));
+    for (const ValueId argument : m_function.arguments())
+        last[argument.at()] = now;
+    // What stands for memory of its own: no views of other arrays, and nothing that a fused pass keeps to itself.
+    std::vector<ValueId> counted;
+    for (std::size_t i = 0; i < m_function.values.size(); ++i) {
+        const ValueId value(i);
+        const Value& v = m_function[value];
+        const bool inner = !v.producer.valid() && v.block != BlockId(std::int32_t{0});
+        if (!m_sources[i].isFree() && m_aliases[i] == value && !inner && m_uses[i] > 0 && (!v.producer.valid() || isKept(value)))
+            counted.push_back(value);
+    }
+    std::vector<std::int64_t> change(now + 2, 0);
+    for (const ValueId value : counted) {
+        change[first[value.at()]] += m_function[value].type.bytes();
+        change[last[value.at()] + 1] -= m_function[value].type.bytes();
+    }
+    std::size_t peak = 0;
+    std::int64_t most = -1;
+    std::int64_t alive = 0;
+    for (std::size_t at = 0; at <= now; ++at) {
+        alive += change[at];
+        if (alive > most) {
+            most = alive;
+            peak = at;
+        }
+    }
+    for (const ValueId value : counted) {
+        if (first[value.at()] > peak || last[value.at()] < peak)
+            continue;
+        const Source& source = m_sources[value.at()];
+        for (std::size_t choice = 0; choice < source.layouts.size(); ++choice)
+            m_graph.variables[source.variable][choice].bytes += static_cast<double>(localBytes(value, source.layouts[choice]));
+    }
+}
+
+OpParts OpGraph::partsOf(const std::vector<std::uint32_t>& choices) const
+{
+    OpParts sums{};
+    for (std::size_t variable = 0; variable < m_variables.size(); ++variable) {
+        for (std::size_t part = 0; part < kOpPartCount; ++part)
+            sums[part] += m_variables[variable].parts[choices[variable]][part];
+    }
+    for (const auto& edge : m_graph.edges)
+        sums[static_cast<std::size_t>(OpPart::Reshards)]
+            += edge.seconds[choices[edge.from] * m_graph.variables[edge.to].size() + choices[edge.to]];
+    return sums;
+}
+
+std::string OpGraph::specOf(ValueId argument, const std::vector<std::uint32_t>& choices) const
+{
+    const Source& source = m_sources[argument.at()];
+    return source.isFree() ? "P()" : textOf(source.layouts[choices[source.variable]]);
+}
+
+namespace {
+
+/// Writes constraints into a function's blocks, one for each array and layout.
+class ConstraintWriter {
+public:
+    ConstraintWriter(Function& function, std::vector<OpId>& ops, BlockId block)
+        : m_function(function)
+        , m_ops(ops)
+        , m_block(block)
+    {
+    }
+
+    ValueId constrained(ValueId value, const GridLayout& layout, TensorSharding sharding, Phase phase)
+    {
+        const auto [known, isNew] = m_known.try_emplace({value, layout}, ValueId());
+        if (!isNew)
+            return known->second;
+        const ValueId made(m_function.values.size());
+        const OpId op(m_function.ops.size());
+        Value result;
+        result.type = m_function[value].type;
+        result.role = m_function[value].role;
+        result.sharding = sharding;
+        result.block = m_block;
+        result.producer = op;
+        m_function.values.push_back(std::move(result));
+        Op constraint;
+        constraint.kind = OpKind::ShardingConstraint;
+        constraint.phase = phase;
+        constraint.operands = {value};
+        constraint.results = {made};
+        constraint.attributes = ConstraintAttributes{std::move(sharding), {}};
+        constraint.block = m_block;
+        m_function.ops.push_back(std::move(constraint));
+        m_ops.push_back(op);
+        known->second = made;
+        return made;
+    }
+
+private:
+    Function& m_function;
+    std::vector<OpId>& m_ops;
+    BlockId m_block;
+    std::map<std::pair<ValueId, GridLayout>, ValueId> m_known;
+};
+
+} // namespace
+
+Function OpGraph::annotated(const std::vector<std::uint32_t>& choices, std::int32_t mesh) const
+{
+    Function result = m_function;
+    const auto lies = [&](ValueId value) -> const GridLayout& {
+        const Source& source = m_sources[value.at()];
+        return source.layouts[choices[source.variable]];
+    };
+    for (std::size_t i = 0; i < m_function.values.size(); ++i) {
+        // Broadcasts find their layout from their users.
+        if (!m_sources[i].isFree() && m_aliases[i] == ValueId(i))
+            result.values[i].sharding = shardingOf(lies(ValueId(i)), mesh);
+    }
+    std::map<OpId, const GridLayout*> landings;
+    for (const auto& [op, whole] : m_landings) {
+        const ValueId made = m_function[op].results.front();
+        const GridLayout& layout = whole[choices[m_sources[made.at()].variable]];
+        if (layout == lies(made))
+            continue;
+        landings[op] = &lies(made);
+        result[made].sharding = shardingOf(layout, mesh);
+    }
+    std::map<OpId, std::vector<const Need*>> ofOps;
+    std::map<BlockId, std::vector<const Need*>> ofBlocks;
+    for (const Need& wanted : m_needs)
+        (wanted.op.valid() ? ofOps[wanted.op] : ofBlocks[wanted.block]).push_back(&wanted);
+    std::vector<ValueId> standsFor; // of each value: its scattered sum
+    for (std::size_t i = 0; i < m_function.values.size(); ++i)
+        standsFor.emplace_back(i);
+    for (std::size_t b = 0; b < m_function.blocks.size(); ++b) {
+        const BlockId block(b);
+        std::vector<OpId> ops;
+        ConstraintWriter writer(result, ops, block);
+        const auto satisfy = [&](const Need& wanted, ValueId value, Phase phase) {
+            const GridLayout& layout = wanted.layouts[choices[wanted.variable]];
+            const bool there = m_sources[wanted.value.at()].isFree() || layout == lies(wanted.value);
+            return there ? value : writer.constrained(value, layout, shardingOf(layout, mesh), phase);
+        };
+        for (const OpId op : m_function.blocks[b].ops) {
+            for (ValueId& operand : result[op].operands)
+                operand = standsFor[operand.at()];
+            for (const Need* wanted : ofOps[op])
+                result[op].operands[wanted->index] = satisfy(*wanted, result[op].operands[wanted->index], m_function[op].phase);
+            ops.push_back(op);
+            if (const auto landing = landings.find(op); landing != landings.end()) {
+                const ValueId made = m_function[op].results.front();
+                const ValueId scattered
+                    = writer.constrained(made, *landing->second, shardingOf(*landing->second, mesh), m_function[op].phase);
+                standsFor[made.at()] = scattered;
+                result[scattered].name = std::exchange(result[made].name, {});
+            }
+        }
+        for (ValueId& value : result.blocks[b].results)
+            value = standsFor[value.at()];
+        for (const Need* wanted : ofBlocks[block])
+            result.blocks[b].results[wanted->index] = satisfy(*wanted, result.blocks[b].results[wanted->index], Phase::Update);
+        result.blocks[b].ops = std::move(ops);
+    }
+    result.resultShardings.assign(result.results().size(), std::nullopt);
+    for (std::size_t i = 0; i < result.results().size(); ++i)
+        result.resultShardings[i] = result[result.results()[i]].sharding;
+    return result;
+}
+
+} // namespace meshwright::sim

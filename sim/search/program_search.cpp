@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/search/program_search.h"
+
+#include "core/program/transform.h"
+#include "core/support/text.h"
+#include "sim/network/network_cost.h"
+#include "sim/search/op_graph.h"
+#include "sim/search/parallel_for.h"
+#include "sim/search/plan_reasons.h"
+#include "sim/search/wide_elimination.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace meshwright::sim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Choices = std::vector<std::uint32_t>;
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kUsableShare = 0.90; ///< of a device's memory: the rest is the runtime's
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+constexpr double kMoreMemory = 1.25;
+constexpr double kFrontStep = 0.02; ///< the front tells of savings of memory above this share
+constexpr std::size_t kFrontPoints = 12;
+constexpr std::size_t kOthers = 12; ///< ops whose next best choice is told
+constexpr std::size_t kLabels = 16;
+constexpr std::size_t kEntries = 256; ///< of a table with labels
+
+/// What is allowed of each variable; all of it where a list is empty.
+using Allowed = std::function<bool(std::size_t variable, std::size_t choice)>;
+
+/// One mesh, and the best that was found on it.
+class MeshPlans {
+public:
+    MeshPlans(const Function& function, Mesh mesh, MeshPlacement placement, const DeviceCost& device)
+        : m_mesh(std::move(mesh))
+        , m_placement(std::move(placement))
+        , m_network(m_placement)
+        , m_graph(function, m_mesh, device, m_network)
+    {
+    }
+
+    /// The front within the budget, the quickest first; empty when nothing fits.
+    EliminationResult solve(double budgetBytes, const std::stop_token& stop, const Allowed& allowed = {}) const
+    {
+        std::vector<std::vector<std::uint32_t>> kept;
+        const ChoiceGraph some = allowed ? restricted(allowed, kept) : ChoiceGraph{};
+        const ChoiceGraph& graph = allowed ? some : m_graph.graph();
+        if (std::any_of(graph.variables.begin(), graph.variables.end(), [](const auto& choices) { return choices.empty(); }))
+            return {{}, kInfinite, true, false};
+        EliminationLimits limits;
+        limits.budgetBytes = budgetBytes;
+        limits.labels = kLabels;
+        limits.entries = kEntries;
+        EliminationResult result = m_wide ? EliminationResult{{}, 0.0, false, true} : eliminate(graph, limits);
+        if (result.tooWide) {
+            m_wide = true;
+            WideLimits wide;
+            wide.budgetBytes = budgetBytes;
+            wide.morePoints = allowed ? 0 : 3;
+            wide.stop = stop;
+            result = eliminateWide(graph, wide);
+        }
+        if (allowed) {
+            for (Assignment& found : result.front) {
+                for (std::size_t variable = 0; variable < kept.size(); ++variable)
+                    found.choices[variable] = kept[variable][found.choices[variable]];
+            }
+        }
+        return result;
+    }
+
+    /// The assignment that needs the least memory.
+    Assignment smallest() const
+    {
+        ChoiceGraph bytes = m_graph.graph();
+        for (auto& choices : bytes.variables) {
+            for (ChoiceCost& cost : choices)
+                cost = {cost.bytes, 0.0};
+        }
+        bytes.edges.clear(); // every variable stands alone
+        return costOf(m_graph.graph(), eliminate(bytes).front.front().choices);
+    }
+
+    const OpGraph& graph() const { return m_graph; }
+    const Mesh& mesh() const { return m_mesh; }
+    const MeshPlacement& placement() const { return m_placement; }
+    bool wide() const { return m_wide; }
+
+    EliminationResult best; ///< within the machine's memory
+    bool solved = false;
+
+private:
+    ChoiceGraph restricted(const Allowed& allowed, std::vector<std::vector<std::uint32_t>>& kept) const
+    {
+        const ChoiceGraph& all = m_graph.graph();
+        ChoiceGraph some;
+        for (std::size_t variable = 0; variable < all.variables.size(); ++variable) {
+            auto& own = kept.emplace_back();
+            auto& costs = some.variables.emplace_back();
+            for (std::uint32_t choice = 0; choice < all.variables[variable].size(); ++choice) {
+                if (!allowed(variable, choice))
+                    continue;
+                own.push_back(choice);
+                costs.push_back(all.variables[variable][choice]);
+            }
+        }
+        for (const auto& edge : all.edges) {
+            ChoiceGraph::Edge less{edge.from, edge.to, {}};
+            for (const std::uint32_t from : kept[edge.from]) {
+                for (const std::uint32_t to : kept[edge.to])
+                    less.seconds.push_back(edge.seconds[from * all.variables[edge.to].size() + to]);
+            }
+            some.edges.push_back(std::move(less));
+        }
+        return some;
+    }
+
+    Mesh m_mesh;
+    MeshPlacement m_placement;
+    NetworkCost m_network;
+    OpGraph m_graph;
+    mutable bool m_wide = false;
+};
+
+/// A kind of layout that people know.
+struct ProgramTemplate {
+    const char* name;
+    bool oneAxis; ///< only of meshes with one axis
+    bool (*allows)(const OpGraph::Variable& variable, std::size_t choice);
+};
+constexpr ProgramTemplate kTemplates[] = {
+    {"every array whole on every device", false, [](const OpGraph::Variable& v, std::size_t c) { return !v.splits[c]; }},
+    {"arguments whole, only what is computed split", false,
+        [](const OpGraph::Variable& v, std::size_t c) { return !v.isArgument || !v.splits[c]; }},
+    {"no partial sums", false, [](const OpGraph::Variable& v, std::size_t c) { return !v.partial[c]; }},
+    {"one mesh axis", true, [](const OpGraph::Variable&, std::size_t) { return true; }},
+};
+
+std::string whySlower(const OpParts& parts, const OpParts& best, double seconds)
+{
+    std::size_t most = 0;
+    for (std::size_t part = 1; part < kOpPartCount; ++part) {
+        if (parts[part] - best[part] > parts[most] - best[most])
+            most = part;
+    }
+    const double more = parts[most] - best[most];
+    return more > 0.0 && seconds > 0.0
+        ? fmt::format("+{:.1f} % {}", 100.0 * more / seconds, opPartName(static_cast<OpPart>(most)))
+        : std::string{};
+}
+
+class ProgramSearch {
+public:
+    ProgramSearch(const ProgramWork& work, Function function, const Machine& machine, const DeviceCost& device,
+        const SearchOptions& options)
+        : m_work(work)
+        , m_function(std::move(function))
+        , m_machine(machine)
+        , m_device(device)
+        , m_options(options)
+        , m_budget(kUsableShare * static_cast<double>(machine.hbmBytesPerDevice))
+    {
+        if (options.timeLimitSeconds)
+            m_deadline
+                = m_start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*options.timeLimitSeconds));
+    }
+
+    SearchResult run();
+
+private:
+    bool stopped() const { return m_options.stop.stop_requested() || (m_deadline && Clock::now() >= *m_deadline); }
+    double elapsed() const { return std::chrono::duration<double>(Clock::now() - m_start).count(); }
+    void placeMeshes();
+    void solveMeshes();
+    FoundPlan planOf(const MeshPlans& plans, const Assignment& found) const;
+    void addFront();
+    void addTemplates();
+    void addOthers();
+    void addMemoryPrice();
+    void tellSmallest();
+
+    const ProgramWork& m_work;
+    const Function m_function;
+    const Machine& m_machine;
+    const DeviceCost& m_device;
+    const SearchOptions& m_options;
+    const double m_budget;
+    const Clock::time_point m_start = Clock::now();
+    std::optional<Clock::time_point> m_deadline;
+    std::vector<Mesh> m_meshes;
+    std::vector<MeshPlacement> m_placements;
+    std::vector<std::unique_ptr<MeshPlans>> m_plans; ///< of each mesh; null: not looked at
+    std::vector<const MeshPlans*> m_ranked; ///< those that fit, the quickest first
+    SearchResult m_result;
+};
+
+void ProgramSearch::placeMeshes()
+{
+    static constexpr std::array<const char*, 3> kNames{"x", "y", "z"};
+    std::size_t ops = 0;
+    forEachOp(m_function, [&](OpId) { ++ops; });
+    for (const auto& sizes : orderedFactors(m_machine.deviceCount(), ops <= kOpsOnThreeAxes ? 3 : 2)) {
+        std::vector<MeshAxis> axes;
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            axes.push_back({kNames[i], sizes[i]});
+        auto mesh = Mesh::create(std::move(axes));
+        if (!mesh)
+            continue;
+        if (auto placement = placeMesh(*mesh, m_machine)) {
+            m_meshes.push_back(*std::move(mesh));
+            m_placements.push_back(*std::move(placement));
+        }
+    }
+}
+
+void ProgramSearch::solveMeshes()
+{
+    std::mutex mutex;
+    std::size_t looked = 0;
+    double best = 0.0;
+    m_plans.resize(m_meshes.size());
+    const auto solve = [&](unsigned, std::size_t i) {
+        if (stopped())
+            return;
+        auto plans = std::make_unique<MeshPlans>(m_function, m_meshes[i], m_placements[i], m_device);
+        plans->best = plans->solve(m_budget, m_options.stop);
+        const std::lock_guard lock(mutex);
+        const auto& front = plans->best.front;
+        if (!front.empty()) {
+            if (m_result.firstPlanSeconds == 0.0)
+                m_result.firstPlanSeconds = elapsed();
+            best = best == 0.0 ? front.front().seconds : std::min(best, front.front().seconds);
+        }
+        m_plans[i] = std::move(plans);
+        ++looked;
+        if (m_options.progress)
+            m_options.progress({static_cast<std::int64_t>(looked), static_cast<std::int64_t>(m_meshes.size()), best, 0.0});
+    };
+    parallelFor(m_meshes.size(), workerCount(m_options.threads), solve, 1);
+}
+
+FoundPlan ProgramSearch::planOf(const MeshPlans& plans, const Assignment& found) const
+{
+    FoundPlan plan;
+    plan.hardware = m_machine.text();
+    plan.chips = m_machine.deviceCount() / std::max<std::int64_t>(1, m_machine.chip.devicesPerChip);
+    plan.mesh = plans.mesh().axes();
+    const auto& arguments = m_function.arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string& name = m_function[arguments[i]].name;
+        plan.specs.emplace_back(
+            name.empty() ? fmt::format("%arg{}", i) : name, plans.graph().specOf(arguments[i], found.choices));
+    }
+    plan.modelSeconds = found.seconds;
+    if (m_machine.chip.dollarsPerHour)
+        plan.dollarsPerStep = dollarsOf(plan.modelSeconds, plan.chips, m_machine.chip.dollarsPerHour->value);
+    plan.peakBytes = found.bytes;
+    plan.capacityBytes = static_cast<double>(m_machine.hbmBytesPerDevice);
+    plan.fits = found.bytes <= m_budget;
+    const OpParts parts = plans.graph().partsOf(found.choices);
+    for (std::size_t part = 0; part < kOpPartCount; ++part)
+        plan.time.push_back({opPartName(static_cast<OpPart>(part)), parts[part]});
+    plan.memory.push_back({"alive at the fullest moment", found.bytes});
+    plan.boundBy = largestShare(plan.time);
+    plan.why.push_back(largestShares(plan.time));
+    plan.why.push_back(fmt::format("on the machine {}", plans.placement().text()));
+    auto program = std::make_shared<Program>(m_work.program);
+    program->meshes = {{"mesh", plans.mesh()}};
+    program->functions = {plans.graph().annotated(found.choices)};
+    plan.program = std::move(program);
+    return plan;
+}
+
+/// Plans of all meshes that no other beats in both time and memory.
+void ProgramSearch::addFront()
+{
+    std::vector<std::pair<const MeshPlans*, const Assignment*>> points;
+    for (const MeshPlans* plans : m_ranked) {
+        for (const Assignment& found : plans->best.front)
+            points.emplace_back(plans, &found);
+    }
+    std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+        return a.second->seconds != b.second->seconds ? a.second->seconds < b.second->seconds : a.second->bytes < b.second->bytes;
+    });
+    double last = kInfinite;
+    for (const auto& [plans, found] : points) {
+        if (found->bytes > (1.0 - kFrontStep) * last || m_result.front.size() == kFrontPoints)
+            continue;
+        last = found->bytes;
+        m_result.front.push_back(planOf(*plans, *found));
+    }
+}
+
+void ProgramSearch::addTemplates()
+{
+    const double best = m_ranked.front()->best.front.front().seconds;
+    const OpParts bestParts = m_ranked.front()->graph().partsOf(m_ranked.front()->best.front.front().choices);
+    for (const ProgramTemplate& named : kTemplates) {
+        TemplateScore score{named.name, "", false, 0.0, 0.0, "no layout of this kind that fits"};
+        for (const MeshPlans* plans : m_ranked) {
+            if (stopped())
+                return;
+            if (named.oneAxis && plans->mesh().axes().size() > 1)
+                continue;
+            if (plans->wide() && plans != m_ranked.front())
+                continue; // too slow to try everywhere
+            const auto& variables = plans->graph().variables();
+            const EliminationResult found = plans->solve(m_budget, m_options.stop,
+                [&](std::size_t variable, std::size_t choice) { return named.allows(variables[variable], choice); });
+            if (found.front.empty() || (score.fits && found.front.front().seconds >= score.modelSeconds))
+                continue;
+            const Assignment& one = found.front.front();
+            score.mesh = meshText(plans->mesh().axes());
+            score.fits = true;
+            score.modelSeconds = one.seconds;
+            score.loss = one.seconds / best - 1.0;
+            score.why = one.seconds <= best * (1.0 + 1e-12) ? "the best"
+                                                            : whySlower(plans->graph().partsOf(one.choices), bestParts, best);
+        }
+        m_result.templates.push_back(std::move(score));
+    }
+}
+
+/// The next best strategy of the ops that take most, all others free again.
+void ProgramSearch::addOthers()
+{
+    const MeshPlans& plans = *m_ranked.front();
+    const Assignment& best = plans.best.front.front();
+    const OpParts bestParts = plans.graph().partsOf(best.choices);
+    const ChoiceGraph& graph = plans.graph().graph();
+    std::vector<double> weight(graph.variables.size());
+    for (std::size_t variable = 0; variable < weight.size(); ++variable)
+        weight[variable] = graph.variables[variable][best.choices[variable]].seconds
+            + 1e-30 * graph.variables[variable][best.choices[variable]].bytes;
+    for (const auto& edge : graph.edges) {
+        const double seconds = edge.seconds[best.choices[edge.from] * graph.variables[edge.to].size() + best.choices[edge.to]];
+        weight[edge.from] += seconds;
+        weight[edge.to] += seconds;
+    }
+    std::vector<std::size_t> order;
+    for (std::size_t variable = 0; variable < weight.size(); ++variable) {
+        if (graph.variables[variable].size() > 1)
+            order.push_back(variable);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
+    order.resize(std::min(order.size(), plans.wide() ? kOthers / 4 : kOthers));
+    for (const std::size_t variable : order) {
+        if (stopped())
+            return;
+        const auto& texts = plans.graph().variables()[variable].texts;
+        const std::string& chosen = texts[best.choices[variable]];
+        const EliminationResult found = plans.solve(m_budget, m_options.stop,
+            [&](std::size_t at, std::size_t choice) { return at != variable || texts[choice] != chosen; });
+        if (found.front.empty())
+            continue;
+        const Assignment& other = found.front.front();
+        m_result.others.push_back({fmt::format("{}: {}", plans.graph().variables()[variable].name, chosen),
+            texts[other.choices[variable]], other.seconds, other.seconds / best.seconds - 1.0,
+            whySlower(plans.graph().partsOf(other.choices), bestParts, best.seconds)});
+    }
+}
+
+void ProgramSearch::addMemoryPrice()
+{
+    const MeshPlans& plans = *m_ranked.front();
+    const double best = plans.best.front.front().seconds;
+    const EliminationResult more = plans.solve(kMoreMemory * m_budget, m_options.stop);
+    if (more.front.empty())
+        return;
+    const double gained = std::max(0.0, best - more.front.front().seconds);
+    m_result.secondsPerGib = gained / ((kMoreMemory - 1.0) * m_budget / kGib);
+    m_result.memoryNotes.push_back(gained > 0.0
+            ? fmt::format("with a quarter more memory: {} a step ({:.2g} s less for each GiB)",
+                formatSeconds(more.front.front().seconds), *m_result.secondsPerGib)
+            : std::string("with a quarter more memory no plan is quicker: memory does not bind"));
+}
+
+/// Nothing fits: the least that any mesh needs.
+void ProgramSearch::tellSmallest()
+{
+    const MeshPlans* plans = nullptr;
+    std::optional<Assignment> least;
+    for (const auto& one : m_plans) {
+        if (one == nullptr)
+            continue;
+        Assignment found = one->smallest();
+        if (!least || found.bytes < least->bytes) {
+            plans = one.get();
+            least = std::move(found);
+        }
+    }
+    if (!least)
+        return;
+    FoundPlan plan = planOf(*plans, *least);
+    plan.why.insert(
+        plan.why.begin(), fmt::format("needs {} of {}", formatBytes(plan.peakBytes), formatBytes(plan.capacityBytes)));
+    m_result.plans.push_back(std::move(plan));
+    const double wanted = least->bytes / kUsableShare;
+    m_result.changes.push_back(fmt::format("devices with {} of memory each", formatBytes(wanted)));
+    m_result.changes.push_back(fmt::format("{:.0f} times as many devices, if all arrays divide by so many",
+        std::exp2(std::ceil(std::log2(wanted / static_cast<double>(m_machine.hbmBytesPerDevice))))));
+}
+
+SearchResult ProgramSearch::run()
+{
+    m_result.about = fmt::format("{}, function {}", m_work.name.empty() ? "the program" : m_work.name, m_function.name);
+    m_result.assumptions = {"nothing is hidden behind anything else: the simulator's step may be shorter"};
+    if (!m_machine.chip.dollarsPerHour)
+        m_result.assumptions.emplace_back(kNoPrice);
+    placeMeshes();
+    solveMeshes();
+    double bound = kInfinite;
+    for (const auto& plans : m_plans) {
+        if (plans == nullptr) {
+            m_result.complete = false;
+            bound = 0.0;
+            continue;
+        }
+        for (const auto& choices : plans->graph().graph().variables)
+            m_result.candidates += static_cast<std::int64_t>(choices.size());
+        bound = std::min(bound, plans->best.lowerBoundSeconds);
+        if (!plans->best.front.empty())
+            m_ranked.push_back(plans.get());
+    }
+    std::stable_sort(m_ranked.begin(), m_ranked.end(),
+        [](const MeshPlans* a, const MeshPlans* b) { return a->best.front.front().seconds < b->best.front.front().seconds; });
+    if (m_ranked.empty()) {
+        tellSmallest();
+    } else {
+        const Assignment& best = m_ranked.front()->best.front.front();
+        const OpParts bestParts = m_ranked.front()->graph().partsOf(best.choices);
+        m_result.lowerBoundSeconds = std::min(bound, best.seconds);
+        m_result.gap = best.seconds > 0.0 ? (best.seconds - m_result.lowerBoundSeconds) / best.seconds : 0.0;
+        for (const MeshPlans* plans : m_ranked) {
+            if (m_result.plans.size() == m_options.top)
+                break;
+            const Assignment& found = plans->best.front.front();
+            m_result.plans.push_back(planOf(*plans, found));
+            std::string why = whySlower(plans->graph().partsOf(found.choices), bestParts, best.seconds);
+            if (plans != m_ranked.front() && !why.empty())
+                m_result.plans.back().why.insert(m_result.plans.back().why.begin(), std::move(why));
+        }
+        addFront();
+        addTemplates();
+        addOthers();
+        addMemoryPrice();
+    }
+    m_result.wallSeconds = elapsed();
+    return std::move(m_result);
+}
+
+void addFactors(
+    std::int64_t number, std::size_t most, std::vector<std::int64_t>& now, std::vector<std::vector<std::int64_t>>& all)
+{
+    if (now.size() < most) {
+        now.push_back(number);
+        all.push_back(now);
+        now.pop_back();
+    }
+    if (now.size() + 1 >= most)
+        return;
+    for (std::int64_t factor = 2; factor <= number / 2; ++factor) {
+        if (number % factor != 0)
+            continue;
+        now.push_back(factor);
+        addFactors(number / factor, most, now, all);
+        now.pop_back();
+    }
+}
+
+} // namespace
+
+std::vector<std::vector<std::int64_t>> orderedFactors(std::int64_t number, std::size_t most)
+{
+    std::vector<std::vector<std::int64_t>> all;
+    std::vector<std::int64_t> now;
+    addFactors(number, most, now, all);
+    return all;
+}
+
+Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machine, const SearchOptions& options)
+{
+    const Function* function = work.program.find(work.function);
+    assert(function != nullptr);
+    auto free = withoutLayouts(*function);
+    if (!free)
+        return free.error();
+    const auto device = DeviceCost::create(machine);
+    if (!device)
+        return device.error();
+    ProgramSearch search(work, *std::move(free), machine, *device, options);
+    return search.run();
+}
+
+} // namespace meshwright::sim
