@@ -132,7 +132,8 @@ struct PipelineChoice {
     std::int64_t microbatches = 1;
     PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
     std::int64_t chunks = 1; ///< of each stage; more than one only when interleaved
-    std::vector<std::int64_t> layers = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
+    std::vector<std::int64_t> layers
+        = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
 
     friend bool operator==(const PipelineChoice&, const PipelineChoice&) = default;
 };
@@ -162,6 +163,7 @@ struct Study {
     std::optional<DType> activationType = {}; ///< of transformers; nothing: the parameter type
     StudySharding sharding = {};
     Optimizer optimizer = SgdOptimizer{};
+    double dropout = 0.0; ///< as in TrainingOptions; where it is not 0 the optimizer counts steps
     TrainChoice train = {};
     std::vector<StudyPhase> phases = {};
     PipelineChoice pipeline = {};
