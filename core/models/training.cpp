@@ -51,8 +51,12 @@ public:
         if (Problems problems = constraintProblems(); !problems.empty())
             return problems;
         TrainedModel trained{m_parameters, {m_options.parameterType, {m_options.batch, m_model.layers.front()}},
-            {m_options.parameterType, {m_options.batch, m_model.layers.back()}}, {}, m_lossType, {}, {}, {}};
-        trained.loss = lossFunction(trained);
+            {m_options.parameterType, {m_options.batch, m_model.layers.back()}}, {}, m_lossType, {}, {}, {}, {}, 0};
+        if (m_options.dropout > 0.0)
+            trained.masks = static_cast<std::int64_t>(layerCount(m_model)) - 1;
+        trained.loss = lossFunction(trained, trained.masks > 0);
+        if (trained.masks > 0)
+            trained.evaluated = lossFunction(trained, false);
         trained.accuracy = [this](Builder& builder, ValueId predictions, ValueId y) {
             return accuracy(builder, builder.convert(predictions, m_lossType), builder.convert(y, m_lossType));
         };
@@ -81,7 +85,7 @@ private:
         return problems;
     }
 
-    Function lossFunction(const TrainedModel& trained) const;
+    Function lossFunction(const TrainedModel& trained, bool drops) const;
     ValueId layer(Builder& builder, ValueId input, std::size_t index, std::span<const ValueId> parameters) const;
     ValueId constrained(Builder& builder, ValueId value, const std::string& name) const;
     ValueId lossOf(Builder& builder, ValueId predictions, ValueId y) const;
@@ -135,13 +139,14 @@ ValueId MlpTraining::lossOf(Builder& builder, ValueId predictions, ValueId y) co
     return builder.binary(OpKind::Divide, total, builder.splat({m_lossType, {}}, divisor));
 }
 
-Function MlpTraining::lossFunction(const TrainedModel& trained) const
+Function MlpTraining::lossFunction(const TrainedModel& trained, bool drops) const
 {
     Function loss;
     loss.name = "loss";
     Builder builder(loss);
     const std::vector<ValueId> parameters = parameterArguments(builder, m_parameters);
     const auto [x, y] = batchArguments(builder, trained.x, trained.y);
+    const ValueId keys = drops ? maskKeys(builder, trained.masks) : ValueId{};
     ValueId value = x;
     for (std::size_t i = 0; i < layerCount(m_model); ++i) {
         value = layer(builder, value, i, parameters);
@@ -153,6 +158,8 @@ Function MlpTraining::lossFunction(const TrainedModel& trained) const
             const ValueId zero = builder.splat(TensorType(builder.type(value)), 0.0);
             value = builder.select(builder.compare(CompareDirection::Greater, value, zero), value, zero);
         }
+        if (drops)
+            value = dropped(builder, value, maskKey(builder, keys, static_cast<std::int64_t>(i)), m_options);
         value = constrained(builder, value, fmt::format("act.layers.{}.activated", i));
     }
     const ValueId result = lossOf(builder, builder.convert(value, m_lossType), builder.convert(y, m_lossType));
@@ -250,7 +257,8 @@ double learningRateAt(const Optimizer& optimizer, std::int64_t step)
 bool countsSteps(const Optimizer& optimizer)
 {
     const UpdateChoices* update = updateChoices(optimizer);
-    return std::holds_alternative<AdamOptimizer>(optimizer) || (update != nullptr && !update->schedule.isPlain());
+    return std::holds_alternative<AdamOptimizer>(optimizer)
+        || (update != nullptr && (update->countsSteps || !update->schedule.isPlain()));
 }
 
 std::size_t momentsOf(const Optimizer& optimizer)

@@ -55,6 +55,7 @@ struct UpdateChoices {
     double weightDecay = 0.0;
     double clipNorm = 0.0; ///< gradients of a larger global norm are scaled down to it, as by optax.clip_by_global_norm; 0: never
     LearningRateSchedule schedule = {};
+    bool countsSteps = false; ///< the step's number is a state even if the update has no need of it
 
     friend bool operator==(const UpdateChoices&, const UpdateChoices&) = default;
 };
@@ -101,7 +102,7 @@ UpdateChoices* updateChoices(Optimizer& optimizer);
 /// The learning rate of step 0, 1, ..; 0 for NoOptimizer. Precondition: step >= 0.
 double learningRateAt(const Optimizer& optimizer, std::int64_t step);
 
-/// True when the step's number is one of the states ("opt.step"): Adam needs it, and every learning rate that changes.
+/// True when the step's number is one of the states ("opt.step"): Adam needs it, every learning rate that changes, and dropout.
 bool countsSteps(const Optimizer& optimizer);
 /// How many states of its shape each parameter has: SGD 0, with momentum 1 ("opt.m."), Adam 2 ("opt.m.", "opt.v.").
 std::size_t momentsOf(const Optimizer& optimizer);
@@ -109,6 +110,11 @@ std::size_t momentsOf(const Optimizer& optimizer);
 struct TrainingOptions {
     std::int64_t batch = 1;
     std::int64_t microbatches = 1; ///< parts of the batch whose gradients are added up before the update; they divide the batch
+    /// The probability that an element is left out of what a hidden layer (of a transformer: the embedding and each block) passes on in training;
+    /// what stays is divided by 1 - dropout. Which elements depends on the seed, the step and the element's place in the whole array, so all
+    /// layouts leave out the same. 0 <= dropout < 1; the optimizer counts steps where it is not 0.
+    double dropout = 0.0;
+    std::uint64_t dropoutSeed = 0;
     bool gradientNorm = false; ///< "step" also gives "grad_norm", the gradients' norm before clipping
     DType parameterType = DType::F32;
     DType matmulType = DType::F32; ///< operands of products are rounded to this
@@ -135,6 +141,9 @@ struct TrainingOptions {
 /// bias, before the activation), "act.layers.i.activated", "grad.NAME", "new.NAME" (the updated parameter or state), "opt.m.NAME",
 /// "opt.v.NAME", "opt.step" (the steps done, f32), "loss", "accuracy", "grad_norm", "learning_rate" (where it changes).
 /// Parameter, gradient, moments and updated parameter and moments form a sharding group in "step".
+/// With dropout the keys of its masks are one more argument of "loss", "dropout.keys" ui32[masks, 2]; "step" draws them, of each step
+/// `jax.random.bits(key, (microbatches, masks, 2))` where the key's words are the seed's (its halves' XOR, with 0x64726f70) and the step's number; an element stays
+/// where jax.random.bernoulli(its mask's key, 1 - dropout) says so. "evaluate" leaves nothing out.
 /// With NoOptimizer "step" gives the gradients in place of new parameters.
 ///
 /// Parameters, moments, x, y and activations have the parameter type; products accumulate in f32 at least, and loss and accuracy are

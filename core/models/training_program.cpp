@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
+#include <cmath>
 #include <numbers>
 #include <numeric>
 
@@ -183,7 +185,13 @@ private:
         std::vector<ValueId> gradients; ///< of "step"
         ValueId shown; ///< of "evaluate"
     };
-    using OfMicrobatch = std::function<Outcome(Builder&, const std::vector<ValueId>& parameters, ValueId x, ValueId y)>;
+    /// Of one microbatch: x, y and, for "step" with dropout, the keys of the masks.
+    struct Rows {
+        ValueId x;
+        ValueId y;
+        ValueId keys; ///< of all microbatches [microbatches, masks, 2], of one [masks, 2]; invalid: none
+    };
+    using OfMicrobatch = std::function<Outcome(Builder&, const std::vector<ValueId>& parameters, const Rows& rows)>;
 
     TensorType batchType(TensorType type) const
     {
@@ -194,10 +202,11 @@ private:
     Function initFunction() const;
     Function stepFunction(const Differentiated& derivative) const;
     Outcome derived(
-        Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const;
-    Outcome evaluated(Builder& builder, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const;
-    Outcome overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters, ValueId x, ValueId y, bool withGradients,
+        Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, const Rows& rows) const;
+    Outcome evaluated(Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows) const;
+    Outcome overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows, bool withGradients,
         const OfMicrobatch& once) const;
+    ValueId drawnKeys(Builder& builder, ValueId step) const;
     ValueId microbatchesOf(Builder& builder, ValueId batch) const;
     void addUpdates(Builder& builder, const std::vector<ValueId>& parameters, const std::vector<ValueId>& states,
         const std::vector<ValueId>& gradients, ValueId norm, std::vector<ValueId>& results) const;
@@ -241,10 +250,12 @@ Function TrainingFunctions::initFunction() const
 
 /// Loss, accuracy and gradients of one microbatch; of several, each gradient's share of the mean over all.
 TrainingFunctions::Outcome TrainingFunctions::derived(
-    Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const
+    Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, const Rows& rows) const
 {
     std::vector<ValueId> operands = parameters;
-    operands.insert(operands.end(), {x, y});
+    operands.insert(operands.end(), {rows.x, rows.y});
+    if (rows.keys.valid())
+        operands.push_back(rows.keys);
     const std::vector<ValueId> forward = inlineCall(builder, derivative.forward, operands);
     builder.setPhase(Phase::Backward);
     std::vector<ValueId> backwardOperands(forward.begin() + 2, forward.end());
@@ -255,21 +266,21 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     outcome.predictions = forward[1];
     if (m_options.microbatches > 1) {
         builder.setPhase(Phase::Metrics);
-        outcome.accuracy = m_model.accuracy(builder, forward[1], y);
+        outcome.accuracy = m_model.accuracy(builder, forward[1], rows.y);
     }
     return outcome;
 }
 
 TrainingFunctions::Outcome TrainingFunctions::evaluated(
-    Builder& builder, const std::vector<ValueId>& parameters, ValueId x, ValueId y) const
+    Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows) const
 {
     std::vector<ValueId> operands = parameters;
-    operands.insert(operands.end(), {x, y});
-    const std::vector<ValueId> forward = inlineCall(builder, m_model.loss, operands);
+    operands.insert(operands.end(), {rows.x, rows.y});
+    const std::vector<ValueId> forward = inlineCall(builder, m_model.masks > 0 ? m_model.evaluated : m_model.loss, operands);
     builder.setPhase(Phase::Metrics);
     Outcome outcome;
     outcome.loss = forward[0];
-    outcome.accuracy = m_model.accuracy(builder, forward[1], y);
+    outcome.accuracy = m_model.accuracy(builder, forward[1], rows.y);
     outcome.shown = m_model.shown ? m_model.shown(builder, forward[1]) : forward[1];
     return outcome;
 }
@@ -290,10 +301,14 @@ ValueId TrainingFunctions::microbatchesOf(Builder& builder, ValueId batch) const
 /// A loop over the microbatches that adds up what `once` gives for each. Its sums of gradients only ever grow by what is added to them, so
 /// partition.h leaves them partial until the loop is over.
 TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters,
-    ValueId x, ValueId y, bool withGradients, const OfMicrobatch& once) const
+    const Rows& rows, bool withGradients, const OfMicrobatch& once) const
 {
-    if (m_options.microbatches == 1)
-        return once(builder, parameters, x, y);
+    if (m_options.microbatches == 1) {
+        Rows all = rows;
+        if (all.keys.valid())
+            all.keys = builder.reshape(all.keys, {m_model.masks, 2});
+        return once(builder, parameters, all);
+    }
     Function& function = builder.function();
     const Phase phase = withGradients ? Phase::Backward : Phase::Forward;
     builder.setPhase(Phase::Forward);
@@ -302,13 +317,17 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         operands.push_back(builder.splat({m_model.lossType, m_model.parameters[i].type.shape}, 0.0));
     operands.insert(operands.end(), 2, builder.splat({m_model.lossType, {}}, 0.0)); // loss, accuracy
     const std::size_t carries = operands.size();
-    operands.insert(operands.end(), {microbatchesOf(builder, x), microbatchesOf(builder, y)});
+    operands.insert(operands.end(), {microbatchesOf(builder, rows.x), microbatchesOf(builder, rows.y)});
+    if (rows.keys.valid())
+        operands.push_back(rows.keys);
+    const std::size_t stacked = operands.size() - carries;
     operands.insert(operands.end(), parameters.begin(), parameters.end());
     builder.setPhase(phase);
-    const OpId loop = builder.beginRepeat({m_options.microbatches, carries, 2, false}, std::move(operands));
+    const OpId loop = builder.beginRepeat({m_options.microbatches, carries, stacked, false}, std::move(operands));
     const std::vector<ValueId> inside = function[builder.block()].arguments;
-    const auto firstParameter = inside.begin() + static_cast<std::ptrdiff_t>(carries) + 2;
-    const Outcome one = once(builder, {firstParameter, inside.end()}, inside[carries], inside[carries + 1]);
+    const auto firstParameter = inside.begin() + static_cast<std::ptrdiff_t>(carries + stacked);
+    const Outcome one = once(builder, {firstParameter, inside.end()},
+        {inside[carries], inside[carries + 1], rows.keys.valid() ? inside[carries + 2] : ValueId{}});
     std::vector<ValueId> next;
     for (std::size_t i = 0; i < one.gradients.size(); ++i) {
         builder.setPhase(Phase::Backward);
@@ -355,6 +374,19 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
     return outcome;
 }
 
+/// The keys of all masks of a step: [microbatches, masks, 2].
+ValueId TrainingFunctions::drawnKeys(Builder& builder, ValueId step) const
+{
+    constexpr std::uint32_t kTag = 0x64726f70; // so that masks have nothing to do with initial values
+    const auto seed = static_cast<std::uint32_t>(m_options.dropoutSeed ^ (m_options.dropoutSeed >> 32)) ^ kTag;
+    builder.setPhase(Phase::Forward);
+    const ValueId first = builder.splat({DType::U32, {1}}, static_cast<double>(seed));
+    const ValueId second = builder.reshape(builder.convert(step, DType::U32), {1});
+    const ValueId key = builder.add(OpKind::Concatenate, {first, second}, ConcatenateAttributes{0});
+    const TensorType type{DType::U32, {m_options.microbatches, m_model.masks, 2}};
+    return builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{type, m_options.partitionableRandom});
+}
+
 Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
 {
     Function step;
@@ -365,10 +397,9 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
     for (std::size_t i = 0; i < m_stateNames.size(); ++i)
         states.push_back(builder.argument(stateType(i), m_stateNames[i], Role::OptimizerState));
     const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
-    const Outcome outcome = overMicrobatches(
-        builder, parameters, x, y, true, [&](Builder& b, const std::vector<ValueId>& own, ValueId rows, ValueId targets) {
-            return derived(b, derivative, own, rows, targets);
-        });
+    const ValueId keys = m_model.masks > 0 ? drawnKeys(builder, states.back()) : ValueId{};
+    const Outcome outcome = overMicrobatches(builder, parameters, {x, y, keys}, true,
+        [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) { return derived(b, derivative, own, rows); });
     const std::vector<ValueId>& gradients = outcome.gradients;
 
     const UpdateChoices* choices = updateChoices(m_optimizer);
@@ -444,10 +475,8 @@ Function TrainingFunctions::evaluateFunction() const
     Builder builder(evaluate);
     const std::vector<ValueId> parameters = parameterArguments(builder, m_model.parameters);
     const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
-    const Outcome outcome = overMicrobatches(
-        builder, parameters, x, y, false, [&](Builder& b, const std::vector<ValueId>& own, ValueId rows, ValueId targets) {
-            return evaluated(b, own, rows, targets);
-        });
+    const Outcome outcome = overMicrobatches(builder, parameters, {x, y, {}}, false,
+        [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) { return evaluated(b, own, rows); });
     builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});
     return evaluate;
 }
@@ -466,6 +495,32 @@ std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x
 {
     const ValueId first = builder.argument(x, "x", Role::Input);
     return {first, builder.argument(y, "y", Role::Input)};
+}
+
+ValueId maskKeys(Builder& builder, std::int64_t masks)
+{
+    return builder.argument({DType::U32, {masks, 2}}, "dropout.keys", Role::Input);
+}
+
+ValueId maskKey(Builder& builder, ValueId keys, std::int64_t mask)
+{
+    const SliceAttributes row{{mask, 0}, {mask + 1, 2}, {1, 1}};
+    return builder.reshape(builder.add(OpKind::Slice, {keys}, row), {2});
+}
+
+ValueId dropped(Builder& builder, ValueId value, ValueId key, const TrainingOptions& options)
+{
+    constexpr double kFractions = 8388608.0; // numbers that jax.random.uniform draws: multiples of 2^-23 below 1
+    constexpr double kShift = 32 - 23;
+    const TensorType type = builder.type(value);
+    const TensorType words{DType::U32, type.shape};
+    const double kept = 1.0 - options.dropout;
+    const ValueId bits = builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{words, options.partitionableRandom});
+    const ValueId drawn = builder.binary(OpKind::ShiftRightLogical, bits, builder.splat(words, kShift));
+    const double below = std::ceil(static_cast<double>(static_cast<float>(kept)) * kFractions);
+    const ValueId stays = builder.compare(CompareDirection::Less, drawn, builder.splat(words, below));
+    const ValueId scaled = builder.binary(OpKind::Multiply, value, builder.splat(type, 1.0 / kept));
+    return builder.select(stays, scaled, builder.splat(type, 0.0));
 }
 
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer)
@@ -519,6 +574,7 @@ ValueId logSoftmax(Builder& builder, ValueId values)
 
 Result<Program> trainingProgram(const TrainedModel& model, const TrainingOptions& options)
 {
+    assert(model.masks == 0 || countsSteps(options.optimizer));
     return TrainingFunctions(model, options).build();
 }
 

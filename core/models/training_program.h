@@ -29,6 +29,8 @@ struct TrainedModel {
     std::function<ValueId(Builder&, ValueId predictions, ValueId y)> accuracy; ///< a scalar of the loss' type
     std::function<ValueId(Builder&, ValueId predictions)> shown; ///< what "evaluate" gives of the predictions; none: all
     std::function<bool(OpId)> again; ///< ops of "loss" that the backward run carries out again; none: no op
+    Function evaluated; ///< with masks: "loss" without them
+    std::int64_t masks = 0; ///< of dropout, whose keys are the last argument of "loss"
 };
 
 /// Arguments for the parameters, in their order.
@@ -36,6 +38,14 @@ std::vector<ValueId> parameterArguments(Builder& builder, std::span<const ModelP
 
 /// The arguments x and y.
 std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x, const TensorType& y);
+
+/// The argument with the keys of dropout's masks, ui32[masks, 2]; and the key of one of them, ui32[2].
+ValueId maskKeys(Builder& builder, std::int64_t masks);
+ValueId maskKey(Builder& builder, ValueId keys, std::int64_t mask);
+
+/// `value` where the key's mask keeps an element, over the probability of that; 0 elsewhere.
+/// The mask is jax.random.bernoulli(key, 1 - dropout, shape): jax/_src/random.py (uniform numbers below the probability).
+ValueId dropped(Builder& builder, ValueId value, ValueId key, const TrainingOptions& options);
 
 /// The names of optimiser states for parameters of these names, in the order of the functions' arguments.
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer);
@@ -52,7 +62,7 @@ ValueId sumOfSquares(Builder& builder, std::vector<ValueId> values, DType type);
 TrainingOptions microbatchOptions(TrainingOptions options);
 
 /// The functions "init", "loss", "loss.fwd", "loss.bwd", "step" and "evaluate" of a training, as training.h describes them.
-/// Of the options only the optimiser, microbatches, gradientNorm and partitionableRandom are read. Problems: those of `differentiate`.
+/// Of the options only the optimiser, microbatches, dropout's seed, gradientNorm and partitionableRandom are read. Problems: those of `differentiate`.
 Result<Program> trainingProgram(const TrainedModel& model, const TrainingOptions& options);
 
 } // namespace meshwright

@@ -174,8 +174,13 @@ public:
         trained.x = {DType::S32, {m_options.batch, m_model.sequence}};
         trained.y = everyToken() ? trained.x : TensorType{DType::S32, {m_options.batch}};
         trained.lossType = m_wide;
+        if (m_options.dropout > 0.0)
+            trained.masks = 1 + 2 * m_c.layers;
+        m_drops = trained.masks > 0;
         addLoss(trained);
         trained.loss = std::move(m_loss);
+        if (m_drops)
+            trained.evaluated = TransformerTraining(m_model, m_options).plainLoss(trained);
         trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) { return accuracy(builder, logits, y); };
         if (everyToken())
             trained.shown = [this](Builder& builder, ValueId logits) { return lastPosition(builder, logits); };
@@ -185,6 +190,13 @@ public:
     }
 
 private:
+    /// "loss" without dropout.
+    Function plainLoss(const TrainedModel& trained)
+    {
+        addLoss(trained);
+        return std::move(m_loss);
+    }
+
     /// Where an op stands, for recomputation.
     enum class Region : std::uint8_t { Outside, Layer, AttentionCore };
 
@@ -194,6 +206,8 @@ private:
     struct Shared {
         ValueId cosine; ///< [sequence, half of the rotated dims]; invalid without rotary positions
         ValueId sine;
+        ValueId
+            masks; ///< keys of dropout's masks [masks, 2]: of the embedding, then of each layer's attention and of its other block
     };
 
     bool everyToken() const { return m_model.predict == Prediction::EveryToken; }
@@ -584,24 +598,38 @@ private:
         return bias == p.end() ? value : plus(value, along(m_builder.convert(bias->second, m_activation), value, {0, 3}));
     }
 
-    ValueId layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, bool hasExperts, const std::string& name)
+    /// `keys` [2, 2]: of the masks of its two blocks; invalid: none.
+    ValueId layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, ValueId keys, bool hasExperts,
+        const std::string& name)
     {
         const std::string act = "act." + name;
         enter(Region::Layer);
         ValueId attended = attention(named(blockNorm(x, p, "attention.norm"), act + ".attention.input"), p, shared, window, act);
         if (m_c.postNorms)
             attended = blockNorm(attended, p, "attention.post_norm");
-        attended = named(attended, act + ".attention");
+        attended = named(passedOn(attended, keys, 0), act + ".attention");
         const ValueId between = m_c.parallelBlock ? x : plus(x, attended);
         const ValueId input = named(blockNorm(between, p, "ffn.norm"), act + ".ffn.input");
         const std::string hiddenName = act + ".ffn.hidden";
         ValueId made = hasExperts ? experts(input, p, hiddenName) : ffn(input, p, "ffn", hiddenName);
         if (m_c.postNorms)
             made = blockNorm(made, p, "ffn.post_norm");
-        made = named(made, act + ".ffn");
+        made = named(passedOn(made, keys, 1), act + ".ffn");
         const ValueId sum = m_c.parallelBlock ? plus(between, attended) : between;
         enter(Region::Outside); // the residual stream between layers is always kept
         return named(plus(sum, made), act);
+    }
+
+    /// The keys of the masks of some layers: [2 count, 2].
+    ValueId keysOf(const Shared& shared, std::int64_t layer, std::int64_t count)
+    {
+        return m_drops ? sliced(m_builder, shared.masks, 0, 1 + 2 * layer, 1 + 2 * (layer + count)) : ValueId{};
+    }
+
+    /// What a block passes on.
+    ValueId passedOn(ValueId made, ValueId keys, std::int64_t block)
+    {
+        return keys.valid() ? dropped(m_builder, made, maskKey(m_builder, keys, block), m_options) : made;
     }
 
     /// The window of each layer of a run as i32[count], where layers differ; a whole row where a layer has none.
@@ -643,7 +671,7 @@ private:
             ValueId window;
             if (!windows.empty())
                 window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
-            x = layer(x, p, shared, window, run.hasExperts, layerName(m_model, run, i));
+            x = layer(x, p, shared, window, keysOf(shared, run.first + i, 1), run.hasExperts, layerName(m_model, run, i));
         }
         return x;
     }
@@ -659,6 +687,8 @@ private:
             operands.push_back(parameters[next++]);
         if (!windows.empty())
             operands.push_back(windowConstant(windows));
+        if (m_drops)
+            operands.push_back(m_builder.reshape(keysOf(shared, run.first, run.count), {run.count, 2, 2}));
         const RepeatAttributes attributes{run.count, 1, operands.size() - 1, false};
         if (shared.cosine.valid())
             operands.insert(operands.end(), {shared.cosine, shared.sine});
@@ -668,11 +698,12 @@ private:
         Parameters p;
         for (std::size_t i = 0; i < arrays.size(); ++i)
             p.emplace(arrays[i].name, arguments[1 + i]);
-        const ValueId window = windows.empty() ? ValueId{} : arguments[attributes.stacked];
+        const ValueId keys = m_drops ? arguments[attributes.stacked] : ValueId{};
+        const ValueId window = windows.empty() ? ValueId{} : arguments[attributes.stacked - (m_drops ? 1 : 0)];
         Shared inside;
         if (shared.cosine.valid())
-            inside = {arguments[arguments.size() - 2], arguments.back()};
-        m_builder.setResults({layer(arguments.front(), p, inside, window, run.hasExperts, layerName(m_model, run, 0))});
+            inside = {arguments[arguments.size() - 2], arguments.back(), {}};
+        m_builder.setResults({layer(arguments.front(), p, inside, window, keys, run.hasExperts, layerName(m_model, run, 0))});
         return m_builder.endRepeat(repeat).front();
     }
 
@@ -692,9 +723,13 @@ private:
                 positions = sliced(m_builder, positions, 0, 0, m_model.sequence);
             x = plus(x, along(positions, x, {1, 2}));
         }
+        Shared shared = sharedParts();
+        if (m_drops)
+            shared.masks = maskKeys(m_builder, trained.masks);
+        if (m_drops)
+            x = dropped(m_builder, x, maskKey(m_builder, shared.masks, 0), m_options);
         x = named(x, "act.embedding");
 
-        const Shared shared = sharedParts();
         for (const LayerRun& run : runsOf(m_c))
             x = m_model.unrolled ? unrolledRun(x, run, parameters, next, shared) : loopedRun(x, run, parameters, next, shared);
 
@@ -760,6 +795,7 @@ private:
     const TrainingOptions& m_options;
     DType m_activation;
     DType m_wide; ///< of products, norms, softmax and loss
+    bool m_drops = false; ///< the loss has dropout
     Function m_loss;
     Builder m_builder;
     std::vector<std::pair<std::size_t, Region>> m_regions; ///< the first op of each

@@ -78,6 +78,9 @@ private:
 
     void checkMicrobatches()
     {
+        if (m_study.dropout > 0)
+            report("MW1648", "a pipeline's pieces leave nothing out in this version: no dropout",
+                "leave dropout out, or use one stage and train.accumulate", "dropout", {"dropout="});
         if (m_study.train.accumulate > 1)
             report("MW1466", "train.accumulate cuts the batch that the pipeline cuts already",
                 "leave it out: gradients of the pipeline's microbatches are added up as well", "train.accumulate",

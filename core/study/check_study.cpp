@@ -327,6 +327,12 @@ void Checker::checkSchedule(const LearningRateSchedule& schedule, const std::str
 void Checker::checkTrain()
 {
     const TrainChoice& train = m_study.train;
+    checkRange(m_study.dropout >= 0 && m_study.dropout < 1, m_study.dropout, "at least 0 and below 1", "dropout", 0.0);
+    if (m_study.dropout > 0 && updateChoices(m_study.optimizer) == nullptr)
+        report("MW1648", "dropout leaves out other elements in each step, and without an optimizer no steps are counted",
+            "name an optimizer, or leave dropout out", "dropout")
+            .fixSettings
+            = {"dropout="};
     checkSize(train.steps, 0, "steps", "train.steps");
     checkSize(train.seed, 0, "the seed", "train.seed");
     checkSize(train.evaluate.every, 0, "the steps between two evaluations", "train.evaluate.every");

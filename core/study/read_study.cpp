@@ -50,6 +50,9 @@ void StudyReader::read(const DocNode& root)
         readSharding(*node);
     if (const DocNode* node = fields.take("optimizer"))
         readOptimizer(*node);
+    setNumber(fields.take("dropout"), "dropout", study.dropout);
+    if (UpdateChoices* update = updateChoices(study.optimizer))
+        update->countsSteps = study.dropout > 0.0;
     if (const DocNode* node = fields.take("train"))
         readTrain(*node);
     if (const DocNode* node = fields.take("phases"))

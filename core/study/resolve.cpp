@@ -222,6 +222,8 @@ Result<TrainingOptions> trainingOptions(const Study& study)
     options.biasInit = study.biasInit;
     options.partitionableRandom = study.partitionableRandom;
     options.optimizer = study.optimizer;
+    options.dropout = study.dropout;
+    options.dropoutSeed = static_cast<std::uint64_t>(study.train.seed);
 
     Problems problems;
     for (const AssignedSpec& assigned : assignedSpecs(study)) {

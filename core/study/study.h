@@ -196,6 +196,7 @@ struct Study {
     std::optional<DType> activationType = {}; ///< of transformers; nothing: the parameter type
     StudySharding sharding = {};
     Optimizer optimizer = SgdOptimizer{};
+    double dropout = 0.0; ///< as in TrainingOptions; where it is not 0 the optimizer counts steps
     TrainChoice train = {};
     std::vector<StudyPhase> phases = {};
     PipelineChoice pipeline = {};

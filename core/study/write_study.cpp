@@ -200,6 +200,8 @@ std::string writeStudy(const Study& study)
         study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "");
     text += shardingText(study.sharding);
     text += fmt::format("optimizer: {}\n", optimizerValue(study.optimizer, true));
+    if (study.dropout != 0.0)
+        text += fmt::format("dropout: {}\n", study.dropout);
     // With phases, steps that were never written are the default; writing them would only earn a warning.
     text += trainText(study.train, study.phases.empty() || study.train.steps != TrainChoice{}.steps);
     if (!study.phases.empty())

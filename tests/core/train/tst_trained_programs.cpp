@@ -46,6 +46,7 @@ private Q_SLOTS:
     void agreesWithPlainMeaning_data();
     void agreesWithPlainMeaning();
     void loopsAgree();
+    void leavesOutAsJax();
     void digitsAreLearnt();
 };
 
@@ -158,6 +159,36 @@ void TestTrainedPrograms::loopsAgree()
         for (std::size_t j = 0; j < plainGradients[i].data.size(); ++j)
             QVERIFY(std::abs((*gradients)[i].at(static_cast<std::int64_t>(j)) - plainGradients[i].data[j]) < 1e-12);
     }
+}
+
+// The mask of key(42) over 24 elements: uniform(key(42), (24,)) begins 0.4887 0.6798 0.6163 0.5610 0.4506 0.5656 and ends 0.0263 0.6392.
+void TestTrainedPrograms::leavesOutAsJax()
+{
+    MlpModel model;
+    model.layers = {24, 24, 24};
+    model.bias = false;
+    TrainingOptions options;
+    options.dropout = 0.4;
+    SgdOptimizer sgd;
+    sgd.update.countsSteps = true;
+    options.optimizer = sgd;
+    const Program program = valueOf(buildMlpTraining(model, options));
+    std::vector<float> identity(24 * 24, 0.0F);
+    for (std::size_t i = 0; i < 24; ++i)
+        identity[25 * i] = 1.0F;
+    const std::vector<float> ones(24, 1.0F);
+    const HostArray weight = arrayOf({24, 24}, identity);
+    const std::vector<HostArray> arguments = {weight, weight, arrayOf({1, 24}, ones), arrayOf({1, 24}, ones),
+        HostArray::of({DType::U32, {1, 2}}, std::array{0.0, 42.0})};
+    const auto dropped = evaluate(*program.find("loss"), arguments);
+    QVERIFY2(dropped, qPrintable(described(dropped)));
+    for (const auto& [element, stays] :
+        {std::pair{0, true}, {1, false}, {2, false}, {3, true}, {4, true}, {5, true}, {22, true}, {23, false}})
+        QCOMPARE((*dropped)[1].at(element), stays ? static_cast<double>(1.0F / 0.6F) : 0.0);
+    const auto evaluated = evaluate(*program.find("evaluate"), std::span(arguments).first(4));
+    QVERIFY2(evaluated, qPrintable(described(evaluated)));
+    for (std::int64_t i = 0; i < 24; ++i)
+        QCOMPARE((*evaluated)[2].at(i), 1.0);
 }
 
 // Everything together: after 300 steps of Adam (twenty epochs) the training digits are known, and most of those by hands never seen.

@@ -192,6 +192,9 @@ void TestExamples::transformerTrainsAsOneDevice_data()
     row("accumulated, clipped AdamW, recomputed",
         "train.accumulate=4;optimizer={adamw: {clip_norm: 0.5, schedule: cosine, warmup_steps: 2}};mesh={data: 2};"
         "sharding={x: [data], y: [data]};recompute=full");
+    row("dropout", "dropout=0.2");
+    row("dropout, accumulated, recomputed, sequence parallel",
+        "dropout=0.2;train.accumulate=2;recompute=full;sharding={x: [data], y: [data], act.layers: [data, model]}");
     row("every token, recomputed", "model.transformer.predict=every_token;sharding.y=[data];recompute=full");
     row("unrolled, grouped queries, rotary",
         "model.transformer={layers: 2, hidden: 16, heads: 4, kv_heads: 2, ffn: 32, gated: true, vocabulary: 32, unroll: true, "

@@ -5,6 +5,8 @@
 
 #include <QtTest>
 
+#include <set>
+
 using namespace meshwright;
 using namespace meshwright::sim;
 
@@ -75,6 +77,9 @@ private Q_SLOTS:
     void accumulationChangesNothing();
     void accumulationSavesMemory();
     void decayEndsWithTheLastPhase();
+    void dropoutIsTheSameEverywhere_data();
+    void dropoutIsTheSameEverywhere();
+    void dropoutNeedsSteps();
 };
 
 void TestOptimizers::asOneDevice_data()
@@ -198,6 +203,59 @@ void TestOptimizers::decayEndsWithTheLastPhase()
     const TrainingResult two = trained(study, false);
     QCOMPARE(two.losses, one.losses);
     QVERIFY(two.parameters == one.parameters);
+}
+
+void TestOptimizers::dropoutIsTheSameEverywhere_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("setting");
+    QTest::newRow("data parallel") << kDataParallel << "";
+    QTest::newRow("tensor parallel") << kTensorParallel << "";
+    QTest::newRow("fully sharded") << kFullySharded << "";
+    QTest::newRow("fully sharded, legacy") << kFullySharded << "init={random: legacy}";
+    QTest::newRow("tensor parallel, accumulated") << kTensorParallel << "train.accumulate=3";
+}
+
+/// Every layout leaves out what one device does; another seed, and the next step, leave out something else.
+void TestOptimizers::dropoutIsTheSameEverywhere()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, setting);
+    const QString sgd = QStringLiteral("{sgd: {learning_rate: 0.1}}");
+    std::vector<std::string> settings = {"dropout=0.25"};
+    if (!setting.isEmpty())
+        settings.push_back(setting.toStdString());
+    const Study study = studyOf(sharding, sgd, settings);
+    const TrainingResult result = trained(study, true);
+    QVERIFY(result.verification->passed);
+    const TrainingResult alone = trained(unshardedStudy(study), false);
+    for (std::size_t i = 0; i < alone.losses.size(); ++i)
+        QVERIFY(std::abs(result.losses[i] - alone.losses[i]) <= 1e-6 * alone.losses[i]);
+
+    // The same weights and rows in each step: only the masks differ.
+    settings.emplace_back("optimizer.sgd.learning_rate=1e-30");
+    const TrainingResult still = trained(studyOf(sharding, sgd, settings), false);
+    std::set<double> different(still.losses.begin(), still.losses.end());
+    QCOMPARE(different.size(), std::size_t{7}); // six steps, and the evaluation, which leaves nothing out
+    settings.front() = "dropout=0";
+    const TrainingResult whole = trained(studyOf(sharding, sgd, settings), false);
+    QVERIFY(std::abs(still.losses.back() - whole.losses.back()) <= 1e-6 * whole.losses.back());
+}
+
+void TestOptimizers::dropoutNeedsSteps()
+{
+    const auto idOf = [](const QString& text) {
+        const auto study = readStudy(text.toStdString(), "study");
+        return study ? std::string() : study.error().front().id;
+    };
+    const QString text = QStringLiteral("meshwright: 1\nmesh: {data: 2}\nmodel: {mlp: {layers: [8, 8, 8], loss: mse}}\nbatch: 8\n"
+                                        "dropout: %1\ntrain: {steps: 1, data: random}\n%2\n");
+    QCOMPARE(idOf(text.arg("0.5", "optimizer: none")), std::string("MW1648"));
+    QCOMPARE(idOf(text.arg("0.5", "mesh: {pipe: 2}\npipeline: {axis: pipe, stages: 2, microbatches: 2}")
+                      .replace("mesh: {data: 2}\n", "")),
+        std::string("MW1648"));
+    QVERIFY(!idOf(text.arg("1.0", "optimizer: sgd")).empty());
+    QCOMPARE(idOf(text.arg("0.5", "optimizer: sgd")), std::string());
 }
 
 QTEST_APPLESS_MAIN(TestOptimizers)
