@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/partition/reshard.h"
-#include "core/program/builder.h"
+#include "core/partition/device_ops.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,9 +16,6 @@ namespace meshwright {
 /// Source: openxla/shardy, docs (gather, "masked lookup, then all-reduce"); semantics.md section 1 of the design.
 class LocalIndexing {
 public:
-    /// Notes the layout of a new value of the device function, and the shape of the whole array that it is a piece of.
-    using Describe = std::function<void(ValueId, const TensorSharding&, const Shape&)>;
-
     /// An operand on shards.
     struct Operand {
         ValueId local;
@@ -28,10 +23,8 @@ public:
         Shape whole;
     };
 
-    LocalIndexing(Builder& builder, const Mesh& mesh, Describe describe)
-        : m_builder(builder)
-        , m_mesh(mesh)
-        , m_describe(std::move(describe))
+    explicit LocalIndexing(DeviceOps& ops)
+        : m_ops(ops)
     {
     }
 
@@ -45,18 +38,12 @@ public:
         const AxisRefs& reduced, bool intoIsIdentity);
 
 private:
-    ValueId make(
-        OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, const TensorSharding& layout, const Shape& whole);
-    ValueId integer(std::int64_t value, DType dtype);
-    ValueId pieceNumber(const AxisRefs& axes, std::int32_t mesh);
     ValueId spread(const std::vector<ValueId>& entries, const Operand& indices, const IndexingDims& dims);
     ValueId spread(const std::vector<std::int64_t>& entries, const Operand& indices, const IndexingDims& dims);
     Operand wide(const Operand& indices);
     ValueId shifted(const Operand& of, const Operand& indices, const IndexingDims& dims, const Shape& slices);
 
-    Builder& m_builder;
-    const Mesh& m_mesh;
-    Describe m_describe;
+    DeviceOps& m_ops;
 };
 
 /// The dimensions of a gather's or scatter's operand in which indices count, which are split, and of which each slice has less than all. (Of

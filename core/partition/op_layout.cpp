@@ -14,14 +14,14 @@ namespace meshwright {
 
 namespace {
 
-/// The longest prefix that divides the factor.
-AxisRefs dividingPrefix(const AxisRefs& axes, std::int64_t factorSize)
+/// The longest prefix that divides the factor, or with `padded` makes no more pieces than it has elements.
+AxisRefs usablePrefix(const AxisRefs& axes, std::int64_t factorSize, bool padded)
 {
     AxisRefs usable;
     std::int64_t pieces = 1;
     for (const AxisRef& axis : axes) {
         pieces *= axis.size;
-        if (factorSize % pieces != 0)
+        if (factorSize % pieces != 0 && (!padded || factorSize < pieces))
             break;
         usable.push_back(axis);
     }
@@ -30,7 +30,7 @@ AxisRefs dividingPrefix(const AxisRefs& axes, std::int64_t factorSize)
 
 class Chooser {
 public:
-    Chooser(const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh)
+    Chooser(const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh, const std::vector<bool>& padded)
         : m_function(function)
         , m_op(function[op])
         , m_rule(rule)
@@ -42,7 +42,8 @@ public:
                 for (std::size_t f = 0; f < rule.factors.size(); ++f) {
                     if (!tensor.factors[f])
                         continue;
-                    tensor.factors[f]->axes = dividingPrefix(tensor.factors[f]->axes, rule.factors[f].size);
+                    tensor.factors[f]->axes
+                        = usablePrefix(tensor.factors[f]->axes, rule.factors[f].size, !padded.empty() && padded[f]);
                     tensor.factors[f]->overflow.clear();
                 }
             }
@@ -119,6 +120,7 @@ std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
     switch (op.kind) {
     case OpKind::DotGeneral:
     case OpKind::Gather: // of the rows that a device has
+    case OpKind::DynamicSlice:
         return ReduceKind::Sum;
     case OpKind::Reduce:
         return op.as<ReduceAttributes>().kind;
@@ -136,9 +138,10 @@ std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
     }
 }
 
-OpLayout chooseOpLayout(const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh)
+OpLayout chooseOpLayout(
+    const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh, const std::vector<bool>& padded)
 {
-    return Chooser(function, op, rule, mesh).choose();
+    return Chooser(function, op, rule, mesh, padded).choose();
 }
 
 TensorSharding layoutUnder(const OpLayout& layout, const DimFactors& dims, const OpShardingRule& rule, std::int32_t mesh)

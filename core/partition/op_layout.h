@@ -22,8 +22,10 @@ struct OpLayout {
 std::optional<ReduceKind> reductionOf(const Function& function, const Op& op);
 
 /// Chooses the axes of every factor so that the op can be computed on what each device has: as its tensors lie, or where they disagree as
-/// `chooseFactorAxes` says. Axes that do not divide a factor are left out.
-OpLayout chooseOpLayout(const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh);
+/// `chooseFactorAxes` says. Axes that do not divide a factor are left out, but for those factors that may be `padded`, of which every
+/// piece is to begin with an element.
+OpLayout chooseOpLayout(
+    const Function& function, OpId op, const OpShardingRule& rule, const Mesh& mesh, const std::vector<bool>& padded = {});
 
 /// The layout that a tensor of the op has under the chosen axes.
 TensorSharding layoutUnder(const OpLayout& layout, const DimFactors& dims, const OpShardingRule& rule, std::int32_t mesh);

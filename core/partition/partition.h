@@ -29,6 +29,11 @@ struct PartitionOptions {
 /// phase that made it, straight into the layout that the use asks for; sums of partial sums and loop carries that only
 /// accumulate them stay partial, and are reduced once.
 ///
+/// Values on the way may lie unevenly: devices have room for ceil(size / pieces) elements then, and what is behind the last one is masked where
+/// elements are combined (`core/partition/padding.h`). Ops along split dimensions get what they need of other devices' pieces by permutes where
+/// that moves less than gathering (`core/partition/split_exchange.h`). Arguments, results, carries of loops and manual computations lie evenly:
+/// axes that do not divide there are left out. With Shardy's style and `localOnly` all of this is as in Shardy: whole.
+///
 /// Collectives and Reshards of the function itself (on whole arrays, as Shardy writes them) are changes of layout; causes stay theirs.
 ///
 /// A manual computation's operands are brought into its in_shardings; its body, in the shapes of its text, is what the devices run between,

@@ -32,21 +32,12 @@ bool samePlacement(TensorSharding a, TensorSharding b)
     return sameLayout(a, b);
 }
 
-TensorSharding evened(TensorSharding layout, const Shape& shape)
-{
-    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-        auto& axes = layout.dims[dim].axes;
-        while (!axes.empty() && shape[dim] % shardCount(axes) != 0)
-            axes.pop_back();
-    }
-    return layout;
-}
-
 bool isCombined(const Function& function, const Op& op, const OpShardingRule& rule, std::size_t factor)
 {
     switch (op.kind) {
     case OpKind::DotGeneral:
     case OpKind::Reduce:
+    case OpKind::DynamicSlice: // what of the slice lies in a piece
         return true;
     case OpKind::Other:
         return baseName(op.as<OtherAttributes>().name) == "convolution";
@@ -66,17 +57,86 @@ bool isCombined(const Function& function, const Op& op, const OpShardingRule& ru
     }
 }
 
-std::optional<OpShardingRule> computableRule(const Function& function, OpId id)
+namespace {
+
+/// True for the dimensions along which an op's elements move, and the partitioner can move them between devices.
+bool isExchangedDim(const Function& function, const Op& op, std::size_t dim)
 {
+    switch (op.kind) {
+    case OpKind::Slice:
+    case OpKind::Reverse:
+        return true;
+    case OpKind::Pad:
+        return op.as<PadAttributes>().interior[dim] == 0;
+    case OpKind::Concatenate:
+        return op.as<ConcatenateAttributes>().dim == dim;
+    case OpKind::Other:
+        return slidingWindow(function, op, dim).has_value();
+    default:
+        return false;
+    }
+}
+
+/// What splits the window of a convolution: not every device would have all of its pieces.
+void keepWindowsWhole(const Op& op, OpShardingRule& rule)
+{
+    const auto* other = std::get_if<OtherAttributes>(&op.attributes);
+    const auto dims
+        = other != nullptr && baseName(other->name) == "convolution" ? convolutionDims(other->attributes) : std::nullopt;
+    for (const std::size_t dim : dims ? dims->kernel.spatial : std::vector<std::size_t>()) {
+        for (const std::size_t factor : rule.operands[1][dim])
+            rule.factors[factor].kind = FactorKind::NeedReplication;
+    }
+}
+
+/// Slices at places that are only known when they run: along a cut dimension, each device gives what of the slice it has, or takes what of
+/// the update lies in its piece.
+void splitCutDims(const Function& function, const Op& op, OpShardingRule& rule)
+{
+    const bool isSlice = op.kind == OpKind::DynamicSlice;
+    const Shape& whole = function[op.operands.front()].type.shape;
+    const Shape& part = function[isSlice ? op.results.front() : op.operands[1]].type.shape;
+    for (std::size_t dim = 0; dim < whole.size(); ++dim) {
+        if (whole[dim] == part[dim] || (isSlice && function[op.results.front()].type.dtype == DType::Pred))
+            continue;
+        rule.factors[rule.operands.front()[dim].front()].kind = isSlice ? FactorKind::Reduction : FactorKind::PassThrough;
+        (isSlice ? rule.results.front() : rule.operands[1])[dim] = {rule.factors.size()};
+        rule.factors.push_back({part[dim], FactorKind::NeedReplication, true});
+    }
+}
+
+} // namespace
+
+std::optional<OpShardingRule> computableRule(const Function& function, OpId id, bool exchanges)
+{
+    const Op& op = function[id];
     auto rule = shardingRule(function, id);
-    for (std::size_t f = 0; rule && f < rule->factors.size(); ++f) {
+    if (!rule)
+        return rule;
+    if (exchanges && !hasCustomRule(op)) {
+        if (op.kind == OpKind::DynamicSlice || op.kind == OpKind::DynamicUpdateSlice)
+            splitCutDims(function, op, *rule);
+        if (op.kind == OpKind::Concatenate)
+            rule->factors[rule->results.front()[op.as<ConcatenateAttributes>().dim].front()].kind = FactorKind::Permutation;
+    }
+    if (!hasCustomRule(op))
+        keepWindowsWhole(op, *rule);
+    for (std::size_t f = 0; f < rule->factors.size(); ++f) {
         FactorKind& kind = rule->factors[f].kind;
-        if (kind == FactorKind::Permutation || (kind == FactorKind::Reduction && !isCombined(function, function[id], *rule, f)))
+        if (kind == FactorKind::Reduction && !isCombined(function, op, *rule, f))
+            kind = FactorKind::NeedReplication;
+        if (kind != FactorKind::Permutation)
+            continue;
+        const DimFactors& dims = rule->operands.front();
+        const auto dim = static_cast<std::size_t>(std::find_if(dims.begin(), dims.end(), [&](const auto& factors) {
+            return !factors.empty() && factors.front() == f;
+        }) - dims.begin());
+        if (!exchanges || hasCustomRule(op) || dim == dims.size() || !isExchangedDim(function, op, dim))
             kind = FactorKind::NeedReplication;
     }
     // Windows that do not begin with the first element would reach into the piece of another device.
-    if (rule && function[id].kind == OpKind::Scatter) {
-        const IndexingDims& dims = function[id].as<ScatterAttributes>().dims;
+    if (op.kind == OpKind::Scatter) {
+        const IndexingDims& dims = op.as<ScatterAttributes>().dims;
         for (const std::size_t dim : dims.indexMap) {
             if (std::find(dims.collapsed.begin(), dims.collapsed.end(), dim) != dims.collapsed.end())
                 continue;
@@ -98,7 +158,7 @@ Result<DeviceFunction> Partitioner::run()
     partitionBlock(m_source.body());
     std::vector<ValueId> results;
     for (const ValueId result : m_source.results())
-        results.push_back(obtain(result, declared(result), phaseOf(result), "return"));
+        results.push_back(obtain(result, declaredEven(result), phaseOf(result), "return"));
     if (!m_problems.empty())
         return m_problems;
     m_builder.setResults(std::move(results), m_source.resultNames);
@@ -137,8 +197,8 @@ void Partitioner::checkDivides(ValueId id)
             {"MW1210", fmt::format("{} has no sharding: the function is not propagated", valueText(m_source, id))});
         return;
     }
-    if (value.annotation.empty())
-        return; // chosen by propagation: what does not divide is left whole
+    if (value.annotation.empty() || isOnlyConstrained(id))
+        return; // chosen by propagation, or for what is made of it: what does not divide is left whole
     for (std::size_t dim = 0; dim < value.type.shape.size(); ++dim) {
         const std::int64_t pieces = shardCount(value.sharding->dims[dim].axes);
         if (value.type.shape[dim] % pieces != 0)
@@ -147,6 +207,22 @@ void Partitioner::checkDivides(ValueId id)
                     "{}: dim {} of size {} is not divisible by {}", valueText(m_source, id), dim, value.type.shape[dim], pieces),
                 "choose a size that divides, or leave the dimension whole", Place{{}, 0, 0, value.annotation}});
     }
+}
+
+/// True for a value that nobody placed: its layout is that of a constraint on it.
+bool Partitioner::isOnlyConstrained(ValueId value) const
+{
+    const OpId producer = m_source[value].producer;
+    if (producer.valid() && m_source[producer].kind == OpKind::ShardingConstraint)
+        return false;
+    bool isOnly = false;
+    forEachOp(m_source, [&](OpId id) {
+        const Op& op = m_source[id];
+        isOnly = isOnly
+            || (op.kind == OpKind::ShardingConstraint && op.operands.front() == value
+                && op.as<ConstraintAttributes>().origin == m_source[value].annotation);
+    });
+    return isOnly;
 }
 
 Phase Partitioner::phaseOf(ValueId value) const
@@ -181,7 +257,7 @@ void Partitioner::define(ValueId value, const TensorSharding& layout, ValueId lo
 
 void Partitioner::addArgument(ValueId value)
 {
-    const TensorSharding layout = declared(value);
+    const TensorSharding layout = declaredEven(value);
     define(value, layout, m_builder.argument(localType(value, layout)));
 }
 
@@ -221,11 +297,14 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
 {
     if (const Version* version = find(value, wanted, phase))
         return version->local;
-    if (isLeaf(value) || isBroadcastScalar(value))
+    const bool isBits = isLeaf(value) && m_source[m_source[value].producer].kind == OpKind::RandomBits;
+    if (isBits && !isEven(wanted, globalShape(value))) // bits go by an element's place in the array without padding
+        obtain(value, evened(wanted, globalShape(value)), phase, consumer, reason, mayMove);
+    else if (isLeaf(value) || isBroadcastScalar(value))
         return remake(value, wanted, phase);
 
     const Version* best = nullptr;
-    const ReshardPlan* bestPlan = nullptr;
+    Route bestRoute;
     bool wholeOnMesh = false;
     for (const Version& version : m_versions[value.at()]) {
         if (!isVisible(version, phase) || version.layout.mesh != wanted.mesh)
@@ -233,23 +312,62 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
         wholeOnMesh = true;
         if (!withoutAxes(wanted.unreduced, version.layout.unreduced).empty())
             continue;
-        const ReshardPlan& plan
-            = m_planner.plan(globalShape(value), byteSize(m_source[value].type.dtype), version.layout, wanted, meshOf(wanted));
-        if (bestPlan == nullptr || plan.cost < bestPlan->cost) {
+        Route route = routeBetween(value, version.layout, wanted);
+        if (best == nullptr || route.cost < bestRoute.cost) {
             best = &version;
-            bestPlan = &plan;
+            bestRoute = std::move(route);
         }
     }
     if (best == nullptr) {
         m_problems.push_back(whyUnreachable(value, wanted, consumer, wholeOnMesh));
         return m_versions[value.at()].front().local;
     }
-    if (m_options.localOnly && !mayMove && !bestPlan->steps.empty())
+    if (m_options.localOnly && !mayMove && bestRoute.communicates)
         m_problems.push_back({"MW1221",
             fmt::format("{} needs {} as {}, it lies as {}", consumer, valueText(m_source, value),
                 layoutText(wanted, meshOf(wanted)), layoutText(best->layout, meshOf(wanted))),
             "insert reshards first, or partition the program without --only"});
-    return emitPlan(value, *best, *bestPlan, phase, consumer, reason);
+    return emitRoute(value, *best, bestRoute, phase, consumer, reason);
+}
+
+/// The collectives from one layout to another, and what devices pad and cut before and after them.
+Partitioner::Route Partitioner::routeBetween(ValueId value, const TensorSharding& from, const TensorSharding& to)
+{
+    Route route;
+    route.moves = paddedMoves(globalShape(value), from, to);
+    TensorSharding at = from;
+    for (const PaddedMove& move : route.moves) {
+        const ReshardPlan& plan = m_planner.plan(move.before, byteSize(m_source[value].type.dtype), at, move.to, meshOf(to));
+        route.plans.push_back(&plan);
+        route.cost += plan.cost;
+        route.communicates = route.communicates || !plan.steps.empty();
+        at = move.to;
+    }
+    return route;
+}
+
+/// A device's piece of an array that is padded, or cut, to another size along dimensions that are whole.
+ValueId Partitioner::resized(ValueId local, const TensorSharding& layout, const Shape& whole)
+{
+    const TensorType type = m_device.function[local].type; // a copy: the table of values grows
+    const Shape wanted = localShape(whole, layout);
+    if (type.shape == wanted)
+        return local;
+    const std::size_t rank = wanted.size();
+    SliceAttributes slice{Shape(rank, 0), type.shape, Shape(rank, 1)};
+    PadAttributes pad{Shape(rank, 0), Shape(rank, 0), Shape(rank, 0)};
+    for (std::size_t dim = 0; dim < rank; ++dim) {
+        slice.limits[dim] = std::min(type.shape[dim], wanted[dim]);
+        pad.high[dim] = wanted[dim] - slice.limits[dim];
+    }
+    DeviceOps ops = deviceOps(layout);
+    if (slice.limits != type.shape)
+        local = ops.make(OpKind::Slice, {local}, slice, layout, wholeOfPieces(slice.limits, layout));
+    if (slice.limits != wanted) {
+        const ValueId zero = ops.zeros({type.dtype, {}}, wholeLayout(0, layout.mesh));
+        local = ops.make(OpKind::Pad, {local, zero}, std::move(pad), layout, whole);
+    }
+    return local;
 }
 
 Problem Partitioner::whyUnreachable(ValueId value, const TensorSharding& wanted, const std::string& consumer, bool isOnMesh) const
@@ -281,8 +399,8 @@ ValueId Partitioner::remake(ValueId value, const TensorSharding& wanted, Phase p
     return local;
 }
 
-ValueId Partitioner::emitPlan(ValueId value, const Version from, const ReshardPlan& plan, Phase phase,
-    const std::string& consumer, const std::string& reason)
+ValueId Partitioner::emitRoute(
+    ValueId value, const Version from, const Route& route, Phase phase, const std::string& consumer, const std::string& reason)
 {
     // A partial sum is reduced in the phase that made it, and its sum takes its place.
     const bool reduces = !from.layout.unreduced.empty();
@@ -291,14 +409,21 @@ ValueId Partitioner::emitPlan(ValueId value, const Version from, const ReshardPl
     m_builder.setPhase(at);
     ValueId local = from.local;
     TensorSharding layout = from.layout;
-    for (const ReshardStep& step : plan.steps) {
-        CollectiveAttributes attributes = step.attributes;
-        attributes.cause = causeOf(value, layout, step.result, consumer, reason);
-        local = m_builder.add(step.kind, {local}, std::move(attributes));
-        m_device.function[local].role = m_source[value].role;
-        m_device.function[local].name = m_source[value].name;
-        describe(local, step.result, globalShape(value));
-        layout = step.result;
+    for (std::size_t i = 0; i < route.moves.size(); ++i) {
+        const PaddedMove& move = route.moves[i];
+        local = resized(local, layout, move.before);
+        if (!route.plans[i]->steps.empty()) // collectives go by pieces of equal size
+            describe(local, layout, move.before);
+        for (const ReshardStep& step : route.plans[i]->steps) {
+            CollectiveAttributes attributes = step.attributes;
+            attributes.cause = causeOf(value, layout, step.result, consumer, reason);
+            local = m_builder.add(step.kind, {local}, std::move(attributes));
+            m_device.function[local].role = m_source[value].role;
+            m_device.function[local].name = m_source[value].name;
+            describe(local, step.result, move.before);
+            layout = step.result;
+        }
+        local = resized(local, layout, move.after);
     }
     m_builder.setPhase(before);
     m_versions[value.at()].push_back({layout, local, at, reduces});

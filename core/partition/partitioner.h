@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/partition/device_ops.h"
+#include "core/partition/op_layout.h"
+#include "core/partition/padding.h"
 #include "core/partition/partition.h"
 #include "core/partition/reshard.h"
 #include "core/partition/reshard_steps.h"
@@ -26,13 +29,24 @@ struct Version {
 
 bool sameLayout(const TensorSharding& a, const TensorSharding& b);
 bool samePlacement(TensorSharding a, TensorSharding b);
-/// Drops axes from the minor end of every dimension that they do not divide.
-TensorSharding evened(TensorSharding layout, const Shape& shape);
 /// True when what the devices make of their pieces along a factor is to be combined: of the elements of an array that a factor splits, each
 /// device takes part with its own.
 bool isCombined(const Function& function, const Op& op, const OpShardingRule& rule, std::size_t factor);
-/// The rule by which an op can be computed on pieces: what needs elements of a neighbour, or a sum that the op is not part of, is whole.
-std::optional<OpShardingRule> computableRule(const Function& function, OpId id);
+/// The rule by which an op can be computed on pieces: what needs a sum that the op is not part of is whole, and what needs elements of other
+/// devices too, unless it `exchanges` them.
+std::optional<OpShardingRule> computableRule(const Function& function, OpId id, bool exchanges);
+
+/// Windows that slide along a dimension of the first operand, which lies along `resultDim` of the result: of a convolution or a
+/// reduce_window. Nothing for other dimensions, and for windows that are not exchanged between devices.
+struct SlidingWindow {
+    std::size_t resultDim = 0;
+    std::size_t place = 0; ///< among the dimensions that windows have attributes for
+    std::int64_t span = 1; ///< elements from the first to the last one of a window
+    std::int64_t stride = 1;
+    std::int64_t low = 0; ///< padding before the first element
+    std::size_t operands = 1; ///< that windows slide over
+};
+std::optional<SlidingWindow> slidingWindow(const Function& function, const Op& op, std::size_t dim);
 
 /// From a function with shardings to what one device runs. Part of `partition`.
 class Partitioner {
@@ -43,6 +57,7 @@ public:
         , m_options(options)
         , m_cost(options.cost != nullptr ? *options.cost : m_defaultCost)
         , m_planner(m_cost, options.style)
+        , m_pads(options.style == ReshardStyle::Cheapest && !options.localOnly)
         , m_builder(m_device.function)
         , m_versions(source.values.size())
         , m_uses(useCounts(source))
@@ -64,11 +79,20 @@ private:
     const Mesh& meshOfOp(const Op& op) const;
     const Shape& globalShape(ValueId value) const { return m_source[value].type.shape; }
 
+    /// In manual computations, devices do what their author says.
+    bool pads() const { return m_pads && m_manual.mesh < 0; }
+
     void checkShardings();
     void checkDivides(ValueId id);
+    bool isOnlyConstrained(ValueId value) const;
 
-    /// The layout that propagation gave a value.
-    TensorSharding declared(ValueId value) const { return evened(layoutOnly(*m_source[value].sharding), globalShape(value)); }
+    /// The layout that propagation gave a value; what leaves the function or a block, or comes in, is without padding.
+    TensorSharding declared(ValueId value) const
+    {
+        const TensorSharding layout = layoutOnly(*m_source[value].sharding);
+        return pads() ? withoutIdlePieces(layout, globalShape(value)) : evened(layout, globalShape(value));
+    }
+    TensorSharding declaredEven(ValueId value) const { return evened(layoutOnly(*m_source[value].sharding), globalShape(value)); }
 
     Phase phaseOf(ValueId value) const;
     TensorType localType(ValueId value, const TensorSharding& layout) const;
@@ -86,8 +110,18 @@ private:
         const std::string& reason = {}, bool mayMove = false);
     Problem whyUnreachable(ValueId value, const TensorSharding& wanted, const std::string& consumer, bool isOnMesh) const;
     ValueId remake(ValueId value, const TensorSharding& wanted, Phase phase);
-    ValueId emitPlan(ValueId value, const Version from, const ReshardPlan& plan, Phase phase, const std::string& consumer,
+
+    /// A change of layout that may pad: parts, and the collectives of each.
+    struct Route {
+        std::vector<PaddedMove> moves;
+        std::vector<const ReshardPlan*> plans;
+        double cost = 0.0;
+        bool communicates = false;
+    };
+    Route routeBetween(ValueId value, const TensorSharding& from, const TensorSharding& to);
+    ValueId emitRoute(ValueId value, const Version from, const Route& route, Phase phase, const std::string& consumer,
         const std::string& reason);
+    ValueId resized(ValueId local, const TensorSharding& layout, const Shape& whole);
     Cause causeOf(ValueId value, const TensorSharding& from, const TensorSharding& to, const std::string& consumer,
         const std::string& reason) const;
     std::string nameOf(ValueId value) const;
@@ -121,6 +155,29 @@ private:
     bool emitIndexed(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
         const std::vector<TensorSharding>& layouts, const AxisRefs& reduced);
     void partitionWhole(const Op& op);
+
+    // ---- ops along split dimensions of which devices need more than they have, or which end in padding
+
+    DeviceOps deviceOps(const TensorSharding& layout);
+    OpLayout layoutFor(OpId id, OpShardingRule& rule) const;
+    bool isWorthExchanging(const Op& op, const OpShardingRule& rule, const OpLayout& layout, std::size_t factor) const;
+    void maskPadding(const Op& op, std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted);
+    bool emitExchange(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
+        const std::vector<TensorSharding>& layouts);
+    ValueId exchangedSlice(const Op& op, ValueId operand, const TensorSharding& layout);
+    ValueId exchangedPad(const Op& op, const std::vector<ValueId>& operands, const TensorSharding& layout);
+    ValueId exchangedConcatenation(const Op& op, const std::vector<ValueId>& operands, const TensorSharding& layout);
+    ValueId exchangedReversal(const Op& op, ValueId operand, const TensorSharding& layout);
+    bool emitSliding(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& wanted,
+        const std::vector<TensorSharding>& layouts);
+    ValueId slidWindow(const Op& op, ValueId operand, const TensorSharding& layout, std::size_t dim, const SlidingWindow& window,
+        ValueId padding);
+    ValueId splitDynamicSlice(
+        const Op& op, const std::vector<ValueId>& operands, const TensorSharding& from, const TensorSharding& to);
+    ValueId splitDynamicUpdate(const Op& op, const std::vector<ValueId>& operands, const TensorSharding& layout);
+    std::vector<ValueId> startsInPiece(const Op& op, const std::vector<ValueId>& starts, const Shape& sizes, const Shape& piece,
+        const TensorSharding& layout, const Shape& margins);
+
     void emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts);
     std::vector<ValueId> emitWithBodies(
         const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts);
@@ -150,6 +207,7 @@ private:
     BytesThenStepsCost m_defaultCost;
     const CollectiveCost& m_cost;
     ReshardPlanner m_planner;
+    bool m_pads; ///< values on the way may lie unevenly, and devices exchange what ops need of each other's pieces
     DeviceFunction m_device;
     Builder m_builder;
     std::vector<std::vector<Version>> m_versions; ///< by value of the source

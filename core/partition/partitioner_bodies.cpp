@@ -245,7 +245,7 @@ void Partitioner::partitionRepeat(const Op& op)
     std::vector<ValueId> operands;
     std::vector<TensorSharding> argumentLayouts;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
-        const TensorSharding layout = declared(body.arguments[i]);
+        const TensorSharding layout = declaredEven(body.arguments[i]);
         const bool isStacked = i >= attributes.carries && i < attributes.carries + attributes.stacked;
         operands.push_back(obtain(op.operands[i], isStacked ? stackedLayout(layout) : layout, op.phase, "repeat"));
         argumentLayouts.push_back(layout);
@@ -263,7 +263,7 @@ void Partitioner::partitionRepeat(const Op& op)
     std::vector<ValueId> yielded;
     std::vector<TensorSharding> layouts;
     for (std::size_t i = 0; i < body.results.size(); ++i) {
-        TensorSharding layout = declared(body.results[i]);
+        TensorSharding layout = declaredEven(body.results[i]);
         if (i < attributes.carries)
             layout = m_versions[body.arguments[i].at()].front().layout;
         yielded.push_back(obtain(body.results[i], layout, phaseOf(body.results[i]), "the loop"));

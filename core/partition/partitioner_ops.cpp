@@ -66,9 +66,12 @@ void Partitioner::partitionCollective(const Op& op)
 {
     const ValueId operand = op.operands.front();
     const ValueId result = op.results.front();
-    if (m_versions[operand.at()].empty())
-        obtain(operand, declared(operand), op.phase, opName(op.kind));
-    const Version from = m_versions[operand.at()].front();
+    if (m_versions[operand.at()].empty() || !isEven(m_versions[operand.at()].front().layout, globalShape(operand)))
+        obtain(operand, declaredEven(operand), op.phase, opName(op.kind));
+    const auto& versions = m_versions[operand.at()];
+    const auto even = std::find_if(
+        versions.begin(), versions.end(), [&](const Version& version) { return isEven(version.layout, globalShape(operand)); });
+    const Version from = even == versions.end() ? versions.front() : *even;
     const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
     CollectiveAttributes attributes = op.as<CollectiveAttributes>();
     if (attributes.pieces) {
@@ -79,7 +82,7 @@ void Partitioner::partitionCollective(const Op& op)
         makeUp(result);
         return;
     }
-    TensorSharding to = declared(result);
+    TensorSharding to = declaredEven(result);
     to.unreducedKind = from.layout.unreducedKind;
     to.unreduced = from.layout.unreduced;
     if (reduces)
@@ -112,7 +115,7 @@ void Partitioner::pass(ValueId from, ValueId to, const Op& op)
 void Partitioner::partitionByRule(OpId id)
 {
     const Op& op = m_source[id];
-    const auto rule = computableRule(m_source, id);
+    auto rule = computableRule(m_source, id, pads());
     if (const auto* other = std::get_if<OtherAttributes>(&op.attributes); other != nullptr && isShardMapBorder(*other))
         m_problems.push_back({"MW1241",
             fmt::format("@{} in \"{}\" is the border of a shard_map in the form before Shardy; it is not partitioned",
@@ -122,7 +125,7 @@ void Partitioner::partitionByRule(OpId id)
         partitionWhole(op);
         return;
     }
-    const OpLayout layout = chooseOpLayout(m_source, id, *rule, meshOfOp(op));
+    const OpLayout layout = layoutFor(id, *rule);
     std::vector<ValueId> operands;
     std::vector<TensorSharding> wanted;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
@@ -138,7 +141,9 @@ void Partitioner::partitionByRule(OpId id)
         result.unreducedKind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
         layouts.push_back(std::move(result));
     }
-    if (!emitIndexed(op, operands, wanted, layouts, layout.reduced))
+    maskPadding(op, operands, wanted);
+    if (!emitIndexed(op, operands, wanted, layouts, layout.reduced) && !emitExchange(op, operands, wanted, layouts)
+        && !emitSliding(op, operands, wanted, layouts))
         emitOp(op, std::move(operands), layouts);
 }
 
@@ -155,8 +160,8 @@ bool Partitioner::emitIndexed(const Op& op, const std::vector<ValueId>& operands
     if (reduced.empty() && splitIndexedDims(wanted.front(), dims, whole, slices).empty())
         return false;
     m_builder.setPhase(op.phase);
-    LocalIndexing indexing(m_builder, meshOf(wanted.front()),
-        [this](ValueId value, const TensorSharding& layout, const Shape& shape) { describe(value, layout, shape); });
+    DeviceOps ops = deviceOps(wanted.front());
+    LocalIndexing indexing(ops);
     const auto operand = [&](std::size_t i) {
         return LocalIndexing::Operand{operands[i], wanted[i], globalShape(op.operands[i])};
     };

@@ -5,6 +5,8 @@
 #include "core/sharding/partition_spec.h"
 #include "tests/random_shardings.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -67,6 +69,11 @@ public:
         program.meshes = {{"mesh", m_mesh}};
         // The last values are results: what they use is alive.
         std::vector<ValueId> results(m_values.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, m_values.size())), m_values.end());
+        for (ValueId& result : results) { // what the user places must divide where it leaves the function
+            const OpId producer = m_function[result].producer;
+            if (producer.valid() && m_function[producer].kind == OpKind::ShardingConstraint)
+                result = m_builder.unary(OpKind::Negate, result);
+        }
         m_builder.setResults(std::move(results));
         program.functions = {m_function};
         return program;
@@ -80,8 +87,12 @@ private:
 
     static bool isSmall(const Shape& shape) { return elementCount(shape) <= kMostElements; }
 
-    /// The number of devices or twice that: every axis and every product of axes divides it.
-    std::int64_t size(tests::Random& random) const { return m_mesh.deviceCount() * tests::pick(random, 1, 2); }
+    /// The number of devices or twice that, which every axis and every product of axes divides, or any size: primes too.
+    std::int64_t size(tests::Random& random) const
+    {
+        const std::int64_t devices = m_mesh.deviceCount();
+        return tests::chance(random, 60) ? devices * tests::pick(random, 1, 2) : tests::pick(random, 1, 2 * devices + 3);
+    }
 
     TensorSharding sharding(tests::Random& random, std::size_t rank) const
     {
@@ -90,13 +101,17 @@ private:
         return tests::randomSharding(random, rank, m_mesh, limits);
     }
 
-    bool divides(const Shape& shape, const TensorSharding& sharding) const
+    /// What users place divides.
+    static TensorSharding dividing(TensorSharding sharding, const Shape& shape)
     {
         for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-            if (shape[dim] % shardCount(sharding.dims[dim].axes) != 0)
-                return false;
+            AxisRefs& axes = sharding.dims[dim].axes;
+            while (shape[dim] % shardCount(axes) != 0)
+                axes.pop_back();
+            if (axes.empty() && !sharding.dims[dim].open)
+                sharding.dims[dim].priority = 0;
         }
-        return true;
+        return sharding;
     }
 
     void addArgument(std::uint64_t seed)
@@ -110,7 +125,7 @@ private:
         }
         const ValueId argument = m_builder.argument(typeOf(shape), "", Role::Input);
         if (tests::chance(random, 80))
-            m_function[argument].sharding = sharding(random, shape.size());
+            m_function[argument].sharding = dividing(sharding(random, shape.size()), shape);
         m_values.push_back(argument);
     }
 
@@ -156,7 +171,7 @@ private:
             &RandomProgram::broadcast, &RandomProgram::reshape, &RandomProgram::transpose, &RandomProgram::reduce, &RandomProgram::reduce,
             &RandomProgram::dot, &RandomProgram::dot, &RandomProgram::dot, &RandomProgram::slice, &RandomProgram::pad,
             &RandomProgram::concatenate, &RandomProgram::reverse, &RandomProgram::dynamicSlice, &RandomProgram::dynamicUpdate,
-            &RandomProgram::gather, &RandomProgram::scatter, &RandomProgram::iota, &RandomProgram::constrain, &RandomProgram::loop};
+            &RandomProgram::sort, &RandomProgram::convolution, &RandomProgram::windows, &RandomProgram::gather, &RandomProgram::scatter, &RandomProgram::iota, &RandomProgram::constrain, &RandomProgram::loop};
         (this->*kMakes[static_cast<std::size_t>(tests::pick(random, 0, static_cast<std::int64_t>(std::size(kMakes)) - 1))])(random, a);
     }
 
@@ -265,6 +280,15 @@ private:
             keep(bounded(m_builder.dot(a, b, attributes)));
     }
 
+    ValueId sliceOf(ValueId a, std::size_t dim, std::int64_t start, std::int64_t limit)
+    {
+        const Shape shape = shapeOf(a);
+        SliceAttributes attributes{Shape(shape.size(), 0), shape, Shape(shape.size(), 1)};
+        attributes.starts[dim] = start;
+        attributes.limits[dim] = limit;
+        return m_builder.add(OpKind::Slice, {a}, attributes);
+    }
+
     void slice(tests::Random& random, ValueId a)
     {
         SliceAttributes attributes;
@@ -272,39 +296,47 @@ private:
             const bool isWhole = tests::chance(random, 40);
             const std::int64_t start = isWhole ? 0 : tests::pick(random, 0, n / 2);
             attributes.starts.push_back(start);
-            attributes.limits.push_back(isWhole ? n : start + n / 2);
-            attributes.strides.push_back(isWhole ? 1 : tests::pick(random, 1, 2));
-            if (attributes.limits.back() == start)
-                attributes.limits.back() = n;
+            attributes.limits.push_back(isWhole ? n : tests::pick(random, std::min(start + 1, n), n));
+            attributes.strides.push_back(isWhole ? 1 : tests::pick(random, 1, 3));
         }
         keep(m_builder.add(OpKind::Slice, {a}, attributes));
     }
 
+    /// Elements before and behind, or taken away there, sometimes between.
     void pad(tests::Random& random, ValueId a)
     {
         PadAttributes attributes;
         Shape shape = shapeOf(a);
         for (std::int64_t& n : shape) {
-            const bool isWhole = tests::chance(random, 50);
-            attributes.low.push_back(isWhole ? 0 : tests::pick(random, 0, n));
-            attributes.high.push_back(isWhole ? 0 : n - attributes.low.back());
-            attributes.interior.push_back(0);
-            n += attributes.low.back() + attributes.high.back();
+            const bool isWhole = n == 0 || tests::chance(random, 50);
+            attributes.low.push_back(isWhole ? 0 : tests::pick(random, -(n / 3), n));
+            attributes.high.push_back(isWhole ? 0 : tests::chance(random, 30) ? -(n / 3) : n - attributes.low.back());
+            attributes.interior.push_back(!isWhole && tests::chance(random, 15) ? 1 : 0);
+            n += attributes.low.back() + attributes.high.back() + attributes.interior.back() * (n - 1);
         }
-        if (isSmall(shape))
+        if (isSmall(shape) && std::all_of(shape.begin(), shape.end(), [](std::int64_t n) { return n >= 0; }))
             keep(m_builder.add(OpKind::Pad, {a, m_builder.splat(typeOf({}), 7.0)}, attributes));
     }
 
+    /// Two or three arrays after each other, or the ends of one the other way round, which is how a shift is written.
     void concatenate(tests::Random& random, ValueId a)
     {
         Shape shape = shapeOf(a);
         if (shape.empty())
             return;
         const std::size_t dim = anyDim(random, shape.size());
-        const ValueId b = like(random, shape);
-        shape[dim] *= 2;
+        if (shape[dim] > 1 && tests::chance(random, 40)) {
+            const std::int64_t by = tests::pick(random, 1, shape[dim] - 1);
+            const ValueId end = sliceOf(a, dim, by, shape[dim]);
+            keep(m_builder.add(OpKind::Concatenate, {end, sliceOf(a, dim, 0, by)}, ConcatenateAttributes{dim}));
+            return;
+        }
+        std::vector<ValueId> parts{a, like(random, shape)};
+        if (tests::chance(random, 30))
+            parts.push_back(sliceOf(parts[1], dim, 0, (shape[dim] + 1) / 2));
+        shape[dim] *= 3;
         if (isSmall(shape))
-            keep(m_builder.add(OpKind::Concatenate, {a, b}, ConcatenateAttributes{dim}));
+            keep(m_builder.add(OpKind::Concatenate, std::move(parts), ConcatenateAttributes{dim}));
     }
 
     void reverse(tests::Random& random, ValueId a)
@@ -340,6 +372,107 @@ private:
         std::vector<ValueId> operands = startsIn(random, Shape(shapeOf(a)));
         operands.insert(operands.begin(), {a, update});
         keep(m_builder.add(OpKind::DynamicUpdateSlice, std::move(operands)));
+    }
+
+    static KeptAttribute kept(const char* name, std::string text, std::vector<std::int64_t> integers)
+    {
+        return {name, std::move(text), true, std::move(integers), {}};
+    }
+    static KeptAttribute list(const char* name, const std::vector<std::int64_t>& integers)
+    {
+        return kept(name, fmt::format("array<i64: {}>", fmt::join(integers, ", ")), integers);
+    }
+    static KeptAttribute padding(const std::vector<std::int64_t>& integers)
+    {
+        std::string rows;
+        for (std::size_t i = 0; i + 1 < integers.size(); i += 2)
+            rows += fmt::format("{}[{}, {}]", i == 0 ? "" : ", ", integers[i], integers[i + 1]);
+        return kept("padding", fmt::format("dense<[{}]> : tensor<{}x2xi64>", rows, integers.size() / 2), integers);
+    }
+
+    /// An op with a block of two scalars.
+    template <typename Make>
+    ValueId withBlock(std::vector<ValueId> operands, OtherAttributes attributes, const Make& make)
+    {
+        const std::vector<TensorType> results = attributes.results;
+        const OpId op = m_builder.beginOp(OpKind::Other, std::move(operands), std::move(attributes));
+        const std::vector<TensorType> scalars{typeOf({}), typeOf({})};
+        const std::vector<ValueId> arguments = m_builder.beginBody(op, scalars);
+        m_builder.setResults({make(arguments[0], arguments[1])});
+        return m_builder.endOp(op, results).front();
+    }
+
+    void sort(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        if (shape.empty())
+            return;
+        const auto dim = static_cast<std::int64_t>(anyDim(random, shape.size()));
+        const CompareDirection direction = tests::chance(random, 50) ? CompareDirection::Less : CompareDirection::Greater;
+        OtherAttributes attributes{"stablehlo.sort",
+            {kept("dimension", fmt::format("{} : i64", dim), {dim}), kept("is_stable", "true", {1})}, {typeOf(shape)}, 0};
+        keep(withBlock({a}, std::move(attributes), [&](ValueId x, ValueId y) { return m_builder.compare(direction, x, y); }));
+    }
+
+    /// Windows of 1 to 4 elements along each dimension, some a step or two apart.
+    void windows(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        if (shape.empty() || elementCount(shape) == 0)
+            return;
+        Shape sizes;
+        Shape strides;
+        Shape dilations;
+        Shape pads;
+        Shape result;
+        for (const std::int64_t n : shape) {
+            const bool isWhole = tests::chance(random, 40);
+            sizes.push_back(isWhole ? 1 : tests::pick(random, 1, 4));
+            strides.push_back(isWhole ? 1 : tests::pick(random, 1, 2));
+            dilations.push_back(isWhole ? 1 : tests::pick(random, 1, 2));
+            pads.push_back(isWhole ? 0 : tests::pick(random, 0, 3));
+            pads.push_back(isWhole ? 0 : tests::pick(random, 0, 3));
+            const std::int64_t span = (sizes.back() - 1) * dilations.back() + 1;
+            const std::int64_t room = n + pads[pads.size() - 2] + pads.back() - span;
+            if (room < 0)
+                return;
+            result.push_back(room / strides.back() + 1);
+        }
+        if (!isSmall(result))
+            return;
+        OtherAttributes attributes{"stablehlo.reduce_window",
+            {padding(pads), list("window_dilations", dilations), list("window_dimensions", sizes), list("window_strides", strides)},
+            {typeOf(result)}, 0};
+        const ValueId zero = m_builder.splat(typeOf({}), 0.0);
+        keep(bounded(withBlock({a, zero}, std::move(attributes),
+            [&](ValueId x, ValueId y) { return m_builder.binary(OpKind::Add, x, y); })));
+    }
+
+    /// Of a sequence of rows: [1, n, f] with a kernel of a few elements and features.
+    void convolution(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        if (shape.size() != 2 || elementCount(shape) == 0)
+            return;
+        const std::int64_t size = tests::pick(random, 1, 4);
+        const std::int64_t outputs = tests::pick(random, 1, 3);
+        const std::int64_t stride = tests::pick(random, 1, 2);
+        const std::int64_t dilation = tests::pick(random, 1, 2);
+        const std::int64_t low = tests::pick(random, 0, 2);
+        const std::int64_t room = shape[0] + 2 * low - (size - 1) * dilation - 1;
+        const Shape result{1, room / stride + 1, outputs};
+        if (room < 0 || !isSmall(result))
+            return;
+        OtherAttributes attributes{"stablehlo.convolution",
+            {kept("batch_group_count", "1 : i64", {1}),
+                kept("dimension_numbers", "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>", {}),
+                kept("feature_group_count", "1 : i64", {1}), list("lhs_dilation", {1}), padding({low, low}),
+                list("rhs_dilation", {dilation}), kept("window_reversal", "array<i1: false>", {0}), list("window_strides", {stride})},
+            {typeOf(result)}, 0};
+        const ValueId kernel = bounded(m_builder.iota(typeOf({size, shape[1], outputs}), anyDim(random, 3)));
+        const ValueId input = m_builder.reshape(a, {1, shape[0], shape[1]});
+        const ValueId made = m_builder.add(OpKind::Other, {input, kernel}, std::move(attributes));
+        keep(bounded(m_builder.reshape(made, {result[1], result[2]})));
     }
 
     /// Row numbers 0 .. n - 1, a few times over.
@@ -398,9 +531,7 @@ private:
 
     void constrain(tests::Random& random, ValueId a)
     {
-        const TensorSharding wanted = sharding(random, shapeOf(a).size());
-        if (divides(shapeOf(a), wanted))
-            keep(m_builder.constrain(a, wanted, "constraint"));
+        keep(m_builder.constrain(a, sharding(random, shapeOf(a).size()), "constraint"));
     }
 
     /// carry = carry + slice, over the slices of a stacked operand.
