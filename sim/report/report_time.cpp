@@ -219,19 +219,19 @@ struct KernelSums {
     std::vector<Kernel> kernels; ///< the longest first
 };
 
-KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost)
+KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost, MatmulPrecision unstated)
 {
     KernelSums sums;
     const Function& function = scheduled.device.function;
+    InstructionTimes instructionTimes(function, cost, unstated);
     const std::function<void(const std::vector<Instruction>&, std::int64_t)> visit = [&](const auto& instructions, std::int64_t times) {
         for (const Instruction& instruction : instructions) {
             if (instruction.kind == InstructionKind::Loop)
                 visit(instruction.body, times * function[instruction.ops.front()].template as<RepeatAttributes>().count);
             if (instruction.kind != InstructionKind::Compute)
                 continue;
-            const OpWork work = workOf(function, instruction);
-            Kernel kernel{instructionLabel(function, instruction), function[instruction.ops.back()].phase, times, 0.0, cost.time(work),
-                cost.formula(work)};
+            const auto [work, time, formula] = instructionTimes.of(instruction);
+            Kernel kernel{instructionLabel(function, instruction), function[instruction.ops.back()].phase, times, 0.0, time, formula};
             kernel.seconds = kernel.time.seconds * static_cast<double>(times);
             if (kernel.seconds <= 0.0)
                 continue;
@@ -370,7 +370,7 @@ ReportSection breakdownSection(const ReportInputs& inputs)
     const auto cost = DeviceCost::create(*inputs.machine);
     if (!cost) // what was simulated has a cost
         return section;
-    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost);
+    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost, s.unstatedPrecision);
     section.blocks.push_back(ReportPictures{{stepBar(s)}});
     section.blocks.push_back(breakdownFigures(inputs, sums));
     section.blocks.push_back(rooflineText(inputs, sums, *cost));

@@ -170,7 +170,9 @@ Result<SimulatedStudy> simulateStep(
             "train it, or simulate it with --set pipeline.stages=1 --set pipeline.microbatches=1",
             built.study.placeOf("pipeline")};
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
-    auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine, network);
+    // A study says in dtype.matmul how it multiplies; in a program's text, as in JAX, saying nothing means DEFAULT.
+    const MatmulPrecision unstated = built.study.trains() ? MatmulPrecision::Highest : MatmulPrecision::Default;
+    auto simulation = simulate(scheduled, mesh, *built.program.find(built.mainFunction), machine, network, unstated);
     if (!simulation)
         return simulation.error();
 

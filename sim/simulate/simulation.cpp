@@ -28,11 +28,11 @@ class Simulator {
 public:
     /// `speed`: of the slowest device, as a share of the chip's.
     Simulator(const ScheduledFunction& scheduled, const MeshPlacement& placement, const DeviceCost& cost, NetworkTimes& network,
-        double speed)
+        double speed, MatmulPrecision unstated)
         : m_scheduled(scheduled)
         , m_function(scheduled.device.function)
         , m_placement(placement)
-        , m_cost(cost)
+        , m_times(m_function, cost, unstated)
         , m_network(network)
         , m_speed(speed)
         , m_computeRow(m_result.timeline.addRow(0, "compute"))
@@ -108,10 +108,9 @@ private:
 
     void compute(const Instruction& instruction)
     {
-        const OpWork work = workOf(m_function, instruction);
-        OpTime time = m_cost.time(work);
+        auto [work, time, formula] = m_times.of(instruction);
         time.seconds /= m_speed;
-        addSlice(m_computeRow, m_computeFree, time.seconds, instructionLabel(m_function, instruction), m_cost.formula(work),
+        addSlice(m_computeRow, m_computeFree, time.seconds, instructionLabel(m_function, instruction), formula,
             SliceCategory::Compute, work.bytesRead + work.bytesWritten);
         m_computeFree += time.seconds;
         m_result.computeSeconds += time.seconds;
@@ -135,6 +134,9 @@ private:
         collective.seconds += collective.secondsPerCall;
         addSlice(m_collectiveRow, begin, collective.secondsPerCall, instructionLabel(m_function, instruction),
             collective.algorithm + ": " + collective.formula, categoryOf(collective.use.kind), collective.use.bytesPerDevice);
+        const CollectiveLibrary* library = m_placement.library();
+        if (library != nullptr && library->synchronous)
+            waitFor(instruction);
     }
 
     void waitFor(const Instruction& instruction)
@@ -205,7 +207,7 @@ private:
     const ScheduledFunction& m_scheduled;
     const Function& m_function;
     const MeshPlacement& m_placement;
-    const DeviceCost& m_cost;
+    InstructionTimes m_times;
     NetworkTimes& m_network;
     double m_speed;
     Simulation m_result;
@@ -224,6 +226,16 @@ private:
     std::vector<UnderWay> m_underWay; ///< started, and not yet over when computing was last looked at
     std::array<double, 3> m_secondsBoundBy{};
 };
+
+/// What a host needs to call a program on its devices and to hear that they are done.
+double hostSeconds(const Machine& machine, std::int64_t devices)
+{
+    const CollectiveLibrary* library = machine.chip.interconnect.library.get();
+    if (library == nullptr)
+        return 0.0;
+    const std::int64_t ofHost = machine.chip.chipsPerHost.value_or(1) * machine.chip.devicesPerChip;
+    return library->callSeconds + static_cast<double>(std::min(devices, ofHost) - 1) * library->callSecondsPerDevice;
+}
 
 /// Of the devices that the mesh uses.
 double slowestSpeed(const Machine& machine, const MeshPlacement& placement)
@@ -286,7 +298,7 @@ double productFlops(const Function& function)
 }
 
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network)
+    const Machine& machine, const NetworkOptions& network, MatmulPrecision unstated)
 {
     const auto placement = placeMesh(mesh, machine);
     if (!placement)
@@ -296,19 +308,20 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
         return cost.error();
     const DType type = mainProductType(unsharded);
     const auto format = mathFormatOf(type);
-    const auto rate = format
-        ? matmulRate(machine.chip, *format, type == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default)
-        : std::nullopt;
+    const auto rate
+        = format ? matmulRate(machine.chip, *format, type == DType::F32 ? unstated : MatmulPrecision::Default) : std::nullopt;
     if (!rate)
         return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)),
             "multiply in bf16 or f32 (dtype.matmul)"};
 
     NetworkTimes times(*placement, machine.faults, network);
-    auto simulated = Simulator(function, *placement, *cost, times, slowestSpeed(machine, *placement)).run();
+    auto simulated = Simulator(function, *placement, *cost, times, slowestSpeed(machine, *placement), unstated).run();
     if (!simulated)
         return simulated.error();
     Simulation simulation = *std::move(simulated);
     simulation.machine = machine.text();
+    simulation.unstatedPrecision = unstated;
+    simulation.callSeconds = simulation.stepSeconds + hostSeconds(machine, mesh.deviceCount());
     simulation.assumptions = machine.assumptions;
     simulation.modelFlops = productFlops(unsharded);
     simulation.peakFlopsPerSecond = rate->flopsPerSecond;
