@@ -74,6 +74,10 @@ public:
     /// there are fewer tiles than multiprocessors, k is split in pieces of at least 512.
     double tileEfficiency(const MatmulDims& dims) const;
 
+    /// Whether the compiler of the chip writes element-wise work into the kernel of the product before it. XLA on TPUs does (openxla/xla,
+    /// xla/service/instruction_fusion.h and HloFusionInstruction kOutput); on GPUs products are calls of a library.
+    bool fusesIntoProducts() const { return m_chip.chipClass == ChipClass::Tpu; }
+
     double matmulFraction() const { return m_matmulFraction; }
     double memoryBytesPerSecond() const { return m_memoryBytesPerSecond; } ///< achievable
 

@@ -198,6 +198,10 @@ VendorLibrary EntryReader::readLibrary()
     library.startSeconds = need(m_json, "start_s", m_path);
     if (const auto added = figure(m_json, "in_switch_s", m_path))
         library.inSwitchSeconds = added->value;
+    if (const auto call = figure(m_json, "call_s", m_path))
+        library.callSeconds = call->value;
+    if (const auto call = figure(m_json, "call_device_s", m_path))
+        library.callSecondsPerDevice = call->value;
     const auto protocols = m_json.find("protocols");
     if (protocols == m_json.end() || !protocols->is_object())
         return result;
@@ -222,6 +226,15 @@ void EntryReader::chooseLibrary(Chip& chip, const std::vector<VendorLibrary>& li
         return;
     CollectiveLibrary library = found->library;
     const std::string path = m_path + ".interconnect";
+    const auto flag = [&](const char* field, bool& into) {
+        const Json* value = known(*net, field, path);
+        if (value != nullptr && value->at("use").is_boolean())
+            into = value->at("use").get<bool>();
+        else if (value != nullptr)
+            complain(path + "." + field, fmt::format("\"{}\" must be true or false", field));
+    };
+    flag("reduces_axis_by_axis", library.reducesAxisByAxis);
+    flag("synchronous_collectives", library.synchronous);
     const Json* links = known(*net, "ring_links", path);
     const Json* use = links == nullptr ? nullptr : &links->at("use");
     if (use != nullptr && (!use->is_array() || use->empty() || !chip.interconnect.linksPerChip))

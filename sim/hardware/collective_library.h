@@ -23,6 +23,10 @@ struct CollectiveLibrary {
     double inSwitchSeconds = 0.0; ///< what an all-reduce that the switch adds up takes besides
     std::vector<double> ringShares
         = {}; ///< of a device's bandwidth that rings of 2, 3, ... devices can use where not all pairs have links
+    bool reducesAxisByAxis = false; ///< torus: an all-reduce takes one axis after the other, never all at once
+    bool synchronous = false; ///< nothing is computed while a collective runs
+    double callSeconds = 0.0; ///< a program called from its host and waited for takes so much longer, on one device
+    double callSecondsPerDevice = 0.0; ///< and so much more for each further device of the host
     std::string source = {};
 };
 

@@ -21,6 +21,13 @@ CollectiveKind networkKind(OpKind kind)
     }
 }
 
+/// What the library does by itself.
+CollectiveAlgorithm usualAlgorithm(CollectiveKind kind, const CollectiveLibrary* library)
+{
+    const bool axisByAxis = kind == CollectiveKind::AllReduce && library != nullptr && library->reducesAxisByAxis;
+    return axisByAxis ? CollectiveAlgorithm::BothWays : CollectiveAlgorithm::Automatic;
+}
+
 } // namespace
 
 CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice,
@@ -28,6 +35,7 @@ CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const A
 {
     CollectiveRequest request{networkKind(kind), bytesPerDevice, placement.groupAxes(axes), PermutePattern::Any};
     request.library = placement.library();
+    request.algorithm = usualAlgorithm(request.kind, request.library);
     if (const auto forced = algorithms.find(request.kind); forced != algorithms.end())
         request.algorithm = forced->second;
     return request;
@@ -48,8 +56,9 @@ double NetworkCost::cost(const CollectiveQuery& query) const
     const auto [groups, isNew] = m_groups.try_emplace(query.axes);
     if (isNew)
         groups->second = m_placement.groupAxes(query.axes);
-    return collectiveSeconds({networkKind(query.kind), query.bytesPerDevice, groups->second, PermutePattern::Any,
-               CollectiveAlgorithm::Automatic, m_placement.library()})
+    const CollectiveKind kind = networkKind(query.kind);
+    return collectiveSeconds({kind, query.bytesPerDevice, groups->second, PermutePattern::Any,
+               usualAlgorithm(kind, m_placement.library()), m_placement.library()})
         + kStepSeconds;
 }
 

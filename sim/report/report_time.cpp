@@ -76,13 +76,15 @@ public:
             section.blocks.push_back(ReportParagraph{"The step has no collectives: no device needs what another one holds."});
             return section;
         }
-        section.blocks.push_back(ReportParagraph{"No line of the study asks for a collective: they follow from the specs. A row opens to the "
-                                                 "reason, the spec behind it, and the formula of its time with its inputs."});
+        section.blocks.push_back(
+            ReportParagraph{"No line of the study asks for a collective: they follow from the specs. A row opens to the "
+                            "reason, the spec behind it, and the formula of its time with its inputs."});
         section.blocks.push_back(figures());
         if (m_inputs.simulated != nullptr) {
-            std::stable_sort(m_collectives.begin(), m_collectives.end(), [](const SimulatedCollective& a, const SimulatedCollective& b) {
-                return std::pair(a.exposedSeconds, a.seconds) > std::pair(b.exposedSeconds, b.seconds);
-            });
+            std::stable_sort(
+                m_collectives.begin(), m_collectives.end(), [](const SimulatedCollective& a, const SimulatedCollective& b) {
+                    return std::pair(a.exposedSeconds, a.seconds) > std::pair(b.exposedSeconds, b.seconds);
+                });
             section.blocks.push_back(ReportPictures{{bars()}});
         }
         section.blocks.push_back(table());
@@ -104,16 +106,19 @@ private:
         figures.figures.push_back({"Calls in a step", countValue(calls),
             {"Each collective counts as often as it runs: inside a loop once for each turn.", {}, {}}});
         figures.figures.push_back({"Payload of a device", bytesValue(payload),
-            {"The operand's local bytes; of an all-gather the result's. Padding is included.", "Σ calls × bytes per device", {}}});
+            {"The operand's local bytes; of an all-gather the result's. Padding is included.", "Σ calls × bytes per device",
+                {}}});
         if (m_inputs.simulated == nullptr)
             return figures;
         const Simulation& s = m_inputs.simulated->simulation;
         figures.figures.push_back({"Sent by a device", bytesValue(wire),
             {"What the chosen algorithms put on the links; forwarding for others is not counted.", "Σ calls × wire bytes", {}}});
         figures.figures.push_back({"Time of all collectives", secondsValue(s.collectiveSeconds),
-            {"As if each had its links for itself; one after the other on the stream of collectives.", "Σ calls × time of a call", {}}});
+            {"As if each had its links for itself; one after the other on the stream of collectives.", "Σ calls × time of a call",
+                {}}});
         figures.figures.push_back({"Waited for", secondsValue(s.exposedSeconds),
-            {"The rest is hidden behind computing.", "exposed = Σ stretches in which computing stands still until a collective is done",
+            {"The rest is hidden behind computing.",
+                "exposed = Σ stretches in which computing stands still until a collective is done",
                 {{"all collectives", formatSeconds(s.collectiveSeconds), "simulated"},
                     {"hidden", formatSeconds(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)), "simulated"}}}});
         return figures;
@@ -135,7 +140,8 @@ private:
             drawing.bars.push_back(std::move(bar));
         }
         return pictureOf("collective-times", "Time of each collective", drawBars(drawing),
-            "Time of each collective in a step and the mesh axes that it is over; what is hatched is hidden behind computing. The longest waits first.");
+            "Time of each collective in a step and the mesh axes that it is over; what is hatched is hidden behind computing. "
+            "The longest waits first.");
     }
 
     ReportTable table() const
@@ -151,8 +157,8 @@ private:
         for (std::size_t i = 0; i < std::min(kMostCollectives, m_collectives.size()); ++i)
             table.rows.push_back(row(m_collectives[i], timed));
         if (m_collectives.size() > kMostCollectives)
-            table.note = fmt::format("{} more are left out; `meshwright simulate --format json` lists all.",
-                m_collectives.size() - kMostCollectives);
+            table.note = fmt::format(
+                "{} more are left out; `meshwright simulate --format json` lists all.", m_collectives.size() - kMostCollectives);
         else if (timed)
             table.note = "Sorted by the time that is waited for.";
         return table;
@@ -189,8 +195,9 @@ private:
             return; // of a pipeline's stages
         const auto& axes = m_function[use.op].as<CollectiveAttributes>().axes;
         for (const GroupAxis& axis : m_inputs.placement->groupAxes(axes)) {
-            opening.inputs.push_back({fmt::format("w along {}", axis.name),
-                fmt::format("{:.4g} GB/s each way", axis.link.bytesPerSecond / 1e9), linkSource(*m_inputs.machine, axis.link.kind)});
+            opening.inputs.push_back(
+                {fmt::format("w along {}", axis.name), fmt::format("{:.4g} GB/s each way", axis.link.bytesPerSecond / 1e9),
+                    linkSource(*m_inputs.machine, axis.link.kind)});
             opening.inputs.push_back({fmt::format("alpha along {}", axis.name), formatSeconds(axis.link.latencySeconds),
                 latencySource(*m_inputs.machine, axis.link.kind)});
         }
@@ -221,27 +228,29 @@ struct KernelSums {
     std::vector<Kernel> kernels; ///< the longest first
 };
 
-KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost)
+KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost, MatmulPrecision unstated)
 {
     KernelSums sums;
     const Function& function = scheduled.device.function;
-    const std::function<void(const std::vector<Instruction>&, std::int64_t)> visit = [&](const auto& instructions, std::int64_t times) {
-        for (const Instruction& instruction : instructions) {
-            if (instruction.kind == InstructionKind::Loop)
-                visit(instruction.body, times * function[instruction.ops.front()].template as<RepeatAttributes>().count);
-            if (instruction.kind != InstructionKind::Compute)
-                continue;
-            const OpWork work = workOf(function, instruction);
-            Kernel kernel{instructionLabel(function, instruction), function[instruction.ops.back()].phase, times, 0.0, cost.time(work),
-                cost.formula(work)};
-            kernel.seconds = kernel.time.seconds * static_cast<double>(times);
-            if (kernel.seconds <= 0.0)
-                continue;
-            sums.secondsBoundBy[static_cast<std::size_t>(kernel.time.bound)] += kernel.seconds;
-            sums.callsBoundBy[static_cast<std::size_t>(kernel.time.bound)] += times;
-            sums.kernels.push_back(std::move(kernel));
-        }
-    };
+    InstructionTimes instructionTimes(function, cost, unstated);
+    const std::function<void(const std::vector<Instruction>&, std::int64_t)> visit
+        = [&](const auto& instructions, std::int64_t times) {
+              for (const Instruction& instruction : instructions) {
+                  if (instruction.kind == InstructionKind::Loop)
+                      visit(instruction.body, times * function[instruction.ops.front()].template as<RepeatAttributes>().count);
+                  if (instruction.kind != InstructionKind::Compute)
+                      continue;
+                  const auto [work, time, formula] = instructionTimes.of(instruction);
+                  Kernel kernel{
+                      instructionLabel(function, instruction), function[instruction.ops.back()].phase, times, 0.0, time, formula};
+                  kernel.seconds = kernel.time.seconds * static_cast<double>(times);
+                  if (kernel.seconds <= 0.0)
+                      continue;
+                  sums.secondsBoundBy[static_cast<std::size_t>(kernel.time.bound)] += kernel.seconds;
+                  sums.callsBoundBy[static_cast<std::size_t>(kernel.time.bound)] += times;
+                  sums.kernels.push_back(std::move(kernel));
+              }
+          };
     visit(scheduled.instructions, 1);
     std::stable_sort(
         sums.kernels.begin(), sums.kernels.end(), [](const Kernel& a, const Kernel& b) { return a.seconds > b.seconds; });
@@ -287,7 +296,8 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
     figures.figures.push_back({"Step", secondsValue(s.stepSeconds),
         {"All devices do the same; the step ends with the last of computing and collectives.",
             "step = compute + exposed communication + bubble",
-            {{"compute", formatSeconds(s.computeSeconds), "simulated"}, {"exposed communication", formatSeconds(s.exposedSeconds), "simulated"},
+            {{"compute", formatSeconds(s.computeSeconds), "simulated"},
+                {"exposed communication", formatSeconds(s.exposedSeconds), "simulated"},
                 {"bubble", formatSeconds(s.bubbleSeconds), "simulated"}}}});
     if (isByFormulas(inputs))
         figures.figures.push_back({"Compute", secondsValue(s.computeSeconds),
@@ -322,14 +332,17 @@ ReportParagraph rooflineText(const ReportInputs& inputs, const KernelSums& sums,
     const double rate = s.peakFlopsPerSecond * cost.matmulFraction();
     const double ridge = rate / cost.memoryBytesPerSecond();
     const auto share = [&](OpBound bound) {
-        return percentText(s.computeSeconds > 0.0 ? sums.secondsBoundBy[static_cast<std::size_t>(bound)] / s.computeSeconds : 0.0);
+        return percentText(
+            s.computeSeconds > 0.0 ? sums.secondsBoundBy[static_cast<std::size_t>(bound)] / s.computeSeconds : 0.0);
     };
     const auto calls = [&](OpBound bound) { return sums.callsBoundBy[static_cast<std::size_t>(bound)]; };
-    return {fmt::format("Roofline: {} of the computing is in {} kernels that the multipliers limit, {} in {} that memory bandwidth limits, "
-                        "{} in {} that are over before the next can start. A kernel needs {:.0f} FLOP for each byte of memory to be limited "
-                        "by the multipliers ({} / {:.4g} GB/s, both as far as kernels reach them).",
-        share(OpBound::Compute), calls(OpBound::Compute), share(OpBound::Memory), calls(OpBound::Memory), share(OpBound::Overhead),
-        calls(OpBound::Overhead), ridge, prefixedText(rate, "FLOP/s"), cost.memoryBytesPerSecond() / 1e9)};
+    return {fmt::format(
+        "Roofline: {} of the computing is in {} kernels that the multipliers limit, {} in {} that memory bandwidth limits, "
+        "{} in {} that are over before the next can start. A kernel needs {:.0f} FLOP for each byte of memory to be limited "
+        "by the multipliers ({} / {:.4g} GB/s, both as far as kernels reach them).",
+        share(OpBound::Compute), calls(OpBound::Compute), share(OpBound::Memory), calls(OpBound::Memory),
+        share(OpBound::Overhead), calls(OpBound::Overhead), ridge, prefixedText(rate, "FLOP/s"),
+        cost.memoryBytesPerSecond() / 1e9)};
 }
 
 const char* limitText(OpBound bound)
@@ -349,11 +362,11 @@ ReportTable kernelTable(const Simulation& s, const KernelSums& sums)
             rest += kernel.seconds;
             continue;
         }
-        table.rows.push_back({{wordsValue(kernel.name), wordsValue(phaseName(kernel.phase)), countValue(kernel.calls),
-                                  secondsValue(kernel.seconds),
-                                  shareValue(s.computeSeconds > 0.0 ? kernel.seconds / s.computeSeconds : 0.0),
-                                  wordsValue(limitText(kernel.time.bound))},
-            {{}, kernel.formula, {}}});
+        table.rows.push_back(
+            {{wordsValue(kernel.name), wordsValue(phaseName(kernel.phase)), countValue(kernel.calls),
+                 secondsValue(kernel.seconds), shareValue(s.computeSeconds > 0.0 ? kernel.seconds / s.computeSeconds : 0.0),
+                 wordsValue(limitText(kernel.time.bound))},
+                {{}, kernel.formula, {}}});
     }
     table.note = "A row opens to the roofline of one call.";
     if (sums.kernels.size() > kMostKernels)
@@ -389,7 +402,7 @@ ReportSection breakdownSection(const ReportInputs& inputs)
     const auto cost = DeviceCost::create(*inputs.machine);
     if (!cost) // what was simulated has a cost
         return section;
-    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost);
+    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost, s.unstatedPrecision);
     section.blocks.push_back(ReportPictures{{stepBar(s)}});
     section.blocks.push_back(breakdownFigures(inputs, sums));
     section.blocks.push_back(rooflineText(inputs, sums, *cost));
@@ -406,7 +419,8 @@ ReportSection timelineSection(const ReportInputs& inputs)
     drawing.rowHeight = 26.0;
     drawing.mostSlices = 1200;
     section.blocks.push_back(ReportPictures{{pictureOf("timeline", "Timeline of one device", drawTimeline(s.timeline, drawing),
-        fmt::format("Simulated: {} instructions of one device{}. Computing and collectives are streams of their own; a gap in computing is a "
+        fmt::format("Simulated: {} instructions of one device{}. Computing and collectives are streams of their own; a gap in "
+                    "computing is a "
                     "wait. Hover over a slice for its formula.",
             groupedDigits(s.events), s.classes == 1 ? ", which stands for all, as they do the same" : ""))}});
     return section;

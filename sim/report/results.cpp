@@ -70,6 +70,7 @@ Json simulationObject(const SimulatedStudy& study)
     json["hardware"] = s.machine;
     json["collective_cost"] = study.collectiveCost;
     json["step_time_s"] = s.stepSeconds;
+    json["call_s"] = s.callSeconds;
     json["compute_s"] = s.computeSeconds;
     json["exposed_communication_s"] = s.exposedSeconds;
     json["communication_s"] = s.collectiveSeconds;
@@ -161,6 +162,8 @@ std::string simulationText(const SimulatedStudy& study)
             "  and waiting for other stages {} ({})\n", formatSeconds(s.bubbleSeconds), percent(s.bubbleSeconds, s.stepSeconds));
     if (s.contentionSeconds > 1e-9)
         text += fmt::format("  collectives take {} longer than each alone on whole links\n", formatSeconds(s.contentionSeconds));
+    if (s.callSeconds > s.stepSeconds)
+        text += fmt::format("  called from the host and waited for: {}\n", formatSeconds(s.callSeconds));
     text += fmt::format("  bound by {}; model FLOPs utilisation {:.1f} % of {}\n", s.boundBy, 100.0 * s.mfu, s.peakHow);
     text += fmt::format("  memory {} of {} a device ({} kept for the runtime): {}\n",
         formatBytes(static_cast<double>(s.peakBytes)), formatBytes(static_cast<double>(s.capacityBytes)),

@@ -124,11 +124,13 @@ Result<Function> withoutLayouts(const Function& function)
     return compacted(std::move(free));
 }
 
-OpGraph::OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network)
+OpGraph::OpGraph(
+    const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network, MatmulPrecision unstated)
     : m_function(function)
     , m_mesh(mesh)
     , m_device(device)
     , m_network(network)
+    , m_unstated(unstated)
     , m_sources(function.values.size())
     , m_uses(useCounts(function))
     , m_fusedUse(function.values.size(), false)
@@ -472,7 +474,7 @@ OpWork OpGraph::workOf(const Op& op, const Split& split) const
     work.matmul = productDims(attributes, localType(m_function[op.operands[0]].type, split.operands[0]),
         localType(m_function[op.operands[1]].type, split.operands[1]));
     work.format = mathFormatOf(attributes.operandType).value_or(MathFormat::Fp32);
-    work.precision = attributes.operandType == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default;
+    work.precision = precisionOf(op, attributes.operandType, m_unstated);
     return work;
 }
 

@@ -46,7 +46,8 @@ Result<Function> withoutLayouts(const Function& function);
 class OpGraph {
 public:
     /// Preconditions: `function` is from `withoutLayouts`; the mesh has at most 31 axes; both costs are of that mesh's machine (in seconds).
-    OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network);
+    OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network,
+        MatmulPrecision unstated = MatmulPrecision::Highest);
 
     const ChoiceGraph& graph() const { return m_graph; }
 
@@ -129,6 +130,7 @@ private:
     const Mesh& m_mesh;
     const DeviceCost& m_device;
     const CollectiveCost& m_network;
+    const MatmulPrecision m_unstated;
     ChoiceGraph m_graph;
     std::vector<Variable> m_variables;
     std::vector<Source> m_sources; ///< of each value

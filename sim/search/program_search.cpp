@@ -45,11 +45,11 @@ using Allowed = std::function<bool(std::size_t variable, std::size_t choice)>;
 /// One mesh, and the best that was found on it.
 class MeshPlans {
 public:
-    MeshPlans(const Function& function, Mesh mesh, MeshPlacement placement, const DeviceCost& device)
+    MeshPlans(const Function& function, Mesh mesh, MeshPlacement placement, const DeviceCost& device, MatmulPrecision unstated)
         : m_mesh(std::move(mesh))
         , m_placement(std::move(placement))
         , m_network(m_placement)
-        , m_graph(function, m_mesh, device, m_network)
+        , m_graph(function, m_mesh, device, m_network, unstated)
     {
     }
 
@@ -236,7 +236,7 @@ void ProgramSearch::solveMeshes()
     const auto solve = [&](unsigned, std::size_t i) {
         if (stopped())
             return;
-        auto plans = std::make_unique<MeshPlans>(m_function, m_meshes[i], m_placements[i], m_device);
+        auto plans = std::make_unique<MeshPlans>(m_function, m_meshes[i], m_placements[i], m_device, m_work.unstated);
         plans->best = plans->solve(m_budget, m_options.stop);
         const std::lock_guard lock(mutex);
         const auto& front = plans->best.front;

@@ -237,7 +237,7 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
     result.mesh = *std::move(mesh);
     result.collectiveCost = "closed form";
     Simulation& s = result.simulation;
-    s.stepSeconds = step.seconds;
+    s.stepSeconds = s.callSeconds = step.seconds;
     s.computeSeconds = step.products + step.attention + step.elementwise + step.launch + step.optimizer + step.overhead;
     s.productSeconds = step.products;
     s.exposedSeconds = step.exposedCommunication();

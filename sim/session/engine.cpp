@@ -122,6 +122,16 @@ bool isOnlySimulated(const Study& study)
     return hasClosedForm(study) && (!model->unrolled || model->recompute != Recompute::None);
 }
 
+namespace {
+
+/// A study says in dtype.matmul how it multiplies; in a program's text, as in JAX, saying nothing means DEFAULT.
+MatmulPrecision unstatedPrecision(const Study& study)
+{
+    return study.trains() ? MatmulPrecision::Highest : MatmulPrecision::Default;
+}
+
+} // namespace
+
 Result<PlainProgram> plainProgramOf(const Study& study)
 {
     PlainProgram plain;
@@ -133,16 +143,19 @@ Result<PlainProgram> plainProgramOf(const Study& study)
         return mainFunction.error();
     plain.program = *std::move(program);
     plain.mainFunction = *std::move(mainFunction);
+    plain.unstated = unstatedPrecision(study);
     return plain;
 }
 
-Result<Simulation> simulateProgram(const Program& program, const std::string& function, const Machine& machine)
+Result<Simulation> simulateProgram(
+    const Program& program, const std::string& function, const Machine& machine, MatmulPrecision unstated)
 {
     const auto partitioned = propagateAndPartition(program);
     if (!partitioned)
         return partitioned.error();
     const DeviceStage& stage = partitioned->device.stages.front();
-    return simulate(schedule(*stage.find(function), SchedulePolicy::Overlapped), stage.mesh(), *program.find(function), machine);
+    return simulate(schedule(*stage.find(function), SchedulePolicy::Overlapped), stage.mesh(), *program.find(function), machine,
+        {}, unstated);
 }
 
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
@@ -385,7 +398,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
         result.liveAtPeak = liveAtPeak(phase->scheduled);
         return result;
     }
-    auto simulation = simulate(scheduled, mesh, unsharded, machine, network);
+    auto simulation = simulate(scheduled, mesh, unsharded, machine, network, unstatedPrecision(built.study));
     if (!simulation)
         return placedInNetwork(built.study, simulation.error());
     result.simulation = *std::move(simulation);

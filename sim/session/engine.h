@@ -32,6 +32,7 @@ bool isOnlySimulated(const Study& study);
 struct PlainProgram {
     Program program;
     std::string mainFunction; ///< as in BuiltPhase
+    MatmulPrecision unstated = MatmulPrecision::Highest; ///< see `simulate`
     Problems warnings;
 };
 
@@ -39,7 +40,8 @@ struct PlainProgram {
 Result<PlainProgram> plainProgramOf(const Study& study);
 
 /// The step of a program that has its shardings already, simulated as a study's would be. Problems: those of `propagateAndPartition` and `simulate`.
-Result<Simulation> simulateProgram(const Program& program, const std::string& function, const Machine& machine);
+Result<Simulation> simulateProgram(
+    const Program& program, const std::string& function, const Machine& machine, MatmulPrecision unstated);
 
 /// Builds, propagates and partitions one phase (0 for a study without phases).
 ///

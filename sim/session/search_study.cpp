@@ -163,7 +163,7 @@ Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalo
     auto plain = plainProgramOf(whole);
     if (!plain)
         return plain.error();
-    auto result = searchProgram({study.name, std::move(plain->program), plain->mainFunction}, *machine, options);
+    auto result = searchProgram({study.name, std::move(plain->program), plain->mainFunction, plain->unstated}, *machine, options);
     if (!result) {
         Problems problems = result.error();
         for (Problem& problem : problems)
@@ -174,7 +174,7 @@ Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalo
     for (FoundPlan& plan : result->plans) {
         if (simulated == kSimulatedPlans || options.stop.stop_requested())
             break;
-        const auto step = simulateProgram(*plan.program, plain->mainFunction, *machine);
+        const auto step = simulateProgram(*plan.program, plain->mainFunction, *machine, plain->unstated);
         if (!step)
             continue;
         ++simulated;

@@ -4,14 +4,48 @@
 #include "core/schedule/schedule.h"
 #include "sim/cost/op_cost.h"
 
+#include <map>
 #include <optional>
+#include <string>
 
 namespace meshwright::sim {
 
 /// What one computing instruction does on one device: its product, if it is one, and the bytes of everything it reads and writes, each
-/// value once (what a fused pass keeps to itself touches no memory). Products of f32 operands are taken at the highest precision; a program
-/// that rounds its operands to bf16 says so in DotAttributes::operandType.
-OpWork workOf(const Function& function, const Instruction& instruction);
+/// value once (what a fused pass keeps to itself touches no memory). How precisely f32 operands are multiplied is what the op's text says
+/// (`precision = [HIGHEST, HIGHEST]`), `unstated` where it says nothing or DEFAULT; a program that rounds its operands to bf16 says so in
+/// DotAttributes::operandType.
+OpWork workOf(const Function& function, const Instruction& instruction, MatmulPrecision unstated = MatmulPrecision::Highest);
+
+/// How precisely a product multiplies operands of a type: as its text says, `unstated` for f32 where it says nothing or DEFAULT.
+MatmulPrecision precisionOf(const Op& op, DType operandType, MatmulPrecision unstated);
+
+/// How long the computing instructions of a schedule take, asked for in their order: an element-wise pass on the result of a product may be
+/// fused into it (DeviceCost::fusesIntoProducts), and then moves its other bytes while the product still computes.
+/// Both must outlive this.
+class InstructionTimes {
+public:
+    InstructionTimes(const Function& function, const DeviceCost& cost, MatmulPrecision unstated)
+        : m_function(function)
+        , m_cost(cost)
+        , m_unstated(unstated)
+    {
+    }
+
+    struct Kernel {
+        OpWork work;
+        OpTime time;
+        std::string formula;
+    };
+    Kernel of(const Instruction& instruction);
+
+private:
+    std::optional<ValueId> fusedInto(const Instruction& instruction) const;
+
+    const Function& m_function;
+    const DeviceCost& m_cost;
+    MatmulPrecision m_unstated;
+    std::map<ValueId, double> m_idle; ///< results of products: seconds of them in which the memory has nothing to do
+};
 
 /// The plain form of a dot_general with these operand types.
 MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, const TensorType& rhs);

@@ -360,6 +360,12 @@ Result<StepWork> NetworkSites::work(const std::vector<std::int64_t>& calls, std:
     return **std::move(made);
 }
 
+bool NetworkSites::isSynchronous() const
+{
+    const CollectiveLibrary* library = m_placement.library();
+    return library != nullptr && library->synchronous;
+}
+
 std::int64_t NetworkSites::collectiveStreams() const
 {
     return std::ranges::count(m_streams, false, &Stream::isTransfer);

@@ -63,6 +63,9 @@ public:
 
     std::size_t sites() const { return m_sites.size(); }
 
+    /// True when devices stand still while a collective of theirs is under way.
+    bool isSynchronous() const;
+
     /// Null for a collective.
     const StageTransfer* transferOf(std::uint32_t site) const
     {

@@ -30,7 +30,7 @@ PipelineWriter::PipelineWriter(
     , m_sites(sites)
 {
     for (const ScheduledStage& stage : pipeline.stages) {
-        StepWriter& writer = *m_writers.emplace_back(std::make_unique<StepWriter>(sites, cost, false));
+        StepWriter& writer = *m_writers.emplace_back(std::make_unique<StepWriter>(sites, cost, MatmulPrecision::Highest, false));
         std::map<std::string, ScheduledFunction>& functions = m_functions.emplace_back();
         for (const ScheduledFunction& function : stage.functions) {
             const std::string& name = function.device.function.name;

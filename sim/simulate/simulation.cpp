@@ -29,7 +29,18 @@ struct Ground {
     MeshPlacement placement;
     DeviceCost cost;
     MatmulRate rate;
+    MatmulPrecision unstated; ///< of products of f32 operands whose op says nothing
 };
+
+/// What a host needs to call a program on its devices and to hear that they are done.
+double hostSeconds(const Machine& machine, std::int64_t devices)
+{
+    const CollectiveLibrary* library = machine.chip.interconnect.library.get();
+    if (library == nullptr)
+        return 0.0;
+    const std::int64_t ofHost = machine.chip.chipsPerHost.value_or(1) * machine.chip.devicesPerChip;
+    return library->callSeconds + static_cast<double>(std::min(devices, ofHost) - 1) * library->callSecondsPerDevice;
+}
 
 std::string nameOf(const Function& function, const Buffer& buffer)
 {
@@ -58,7 +69,7 @@ DType mainProductType(const Function& function)
     return std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
 }
 
-Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machine& machine)
+Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machine& machine, MatmulPrecision unstated)
 {
     auto placement = placeMesh(mesh, machine);
     if (!placement)
@@ -68,27 +79,27 @@ Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machi
         return cost.error();
     const DType type = mainProductType(unsharded);
     const auto format = mathFormatOf(type);
-    const auto rate = format
-        ? matmulRate(machine.chip, *format, type == DType::F32 ? MatmulPrecision::Highest : MatmulPrecision::Default)
-        : std::nullopt;
+    const auto rate
+        = format ? matmulRate(machine.chip, *format, type == DType::F32 ? unstated : MatmulPrecision::Default) : std::nullopt;
     if (!rate)
         return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)),
             "multiply in bf16 or f32 (dtype.matmul)"};
-    return Ground{*std::move(placement), *std::move(cost), *rate};
+    return Ground{*std::move(placement), *std::move(cost), *rate, unstated};
 }
 
 /// What is known of the machine and the program alone. `peakBytes` must be there.
-void addMachine(
-    Simulation& simulation, const Mesh& mesh, const Function& unsharded, const Machine& machine, const MatmulRate& rate)
+void addMachine(Simulation& simulation, const Mesh& mesh, const Function& unsharded, const Machine& machine, const Ground& ground)
 {
+    simulation.unstatedPrecision = ground.unstated;
+    simulation.callSeconds = simulation.stepSeconds + hostSeconds(machine, mesh.deviceCount());
     simulation.machine = machine.text();
     simulation.assumptions.insert(simulation.assumptions.begin(), machine.assumptions.begin(), machine.assumptions.end());
     simulation.modelFlops = productFlops(unsharded);
-    simulation.peakFlopsPerSecond = rate.flopsPerSecond;
-    simulation.peakHow = rate.how;
+    simulation.peakFlopsPerSecond = ground.rate.flopsPerSecond;
+    simulation.peakHow = ground.rate.how;
     if (simulation.stepSeconds > 0.0)
-        simulation.mfu
-            = simulation.modelFlops / (simulation.stepSeconds * static_cast<double>(mesh.deviceCount()) * rate.flopsPerSecond);
+        simulation.mfu = simulation.modelFlops
+            / (simulation.stepSeconds * static_cast<double>(mesh.deviceCount()) * ground.rate.flopsPerSecond);
     simulation.capacityBytes = machine.hbmBytesPerDevice;
     simulation.reserveBytes = reserveOf(machine.hbmBytesPerDevice);
     simulation.fits = simulation.peakBytes <= simulation.capacityBytes - simulation.reserveBytes;
@@ -114,15 +125,15 @@ double productFlops(const Function& function)
 }
 
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network)
+    const Machine& machine, const NetworkOptions& network, MatmulPrecision unstated)
 {
-    const auto ground = groundOf(mesh, unsharded, machine);
+    const auto ground = groundOf(mesh, unsharded, machine, unstated);
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network);
     std::vector<SimulatedCollective> uses;
     std::vector<std::uint32_t> siteOfUse;
-    StepWriter writer(sites, ground->cost, true);
+    StepWriter writer(sites, ground->cost, unstated, true);
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
     StepTeller teller(sites, {{writer.finish(), &writer}}, std::move(uses), std::move(siteOfUse), false);
@@ -138,14 +149,14 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     simulation.memory = std::move(memory);
     simulation.peakBytes = function.buffers.arenaBytes;
     simulation.peakInstruction = function.buffers.peakInstruction;
-    addMachine(simulation, mesh, unsharded, machine, ground->rate);
+    addMachine(simulation, mesh, unsharded, machine, *ground);
     return simulation;
 }
 
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
     const Function& unsharded, const Machine& machine, const NetworkOptions& network)
 {
-    const auto ground = groundOf(mesh, unsharded, machine);
+    const auto ground = groundOf(mesh, unsharded, machine, MatmulPrecision::Highest);
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
@@ -167,7 +178,7 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     simulation.assumptions.push_back(
         fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}", told,
             pipeline.pipeline.stages, fullest.stage));
-    addMachine(simulation, mesh, unsharded, machine, ground->rate);
+    addMachine(simulation, mesh, unsharded, machine, *ground);
     return simulation;
 }
 

@@ -4,6 +4,7 @@
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
 #include "sim/hardware/machine.h"
+#include "sim/simulate/instruction_work.h"
 #include "sim/simulate/network_sites.h"
 
 #include <string>
@@ -36,6 +37,9 @@ struct MemoryPoint {
 /// stands for all; where some are slow, the slowest; of a pipeline, one of the longest stage.
 struct Simulation {
     double stepSeconds = 0.0; ///< of the whole machine
+    double callSeconds
+        = 0.0; ///< one step called from the host and waited for; in a training that runs on, calls hide behind steps
+    MatmulPrecision unstatedPrecision = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing
     double computeSeconds = 0.0; ///< busy computing
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double productFlopsPerDevice = 0.0; ///< of those products
@@ -74,10 +78,13 @@ double productFlops(const Function& function);
 ///
 /// Devices that are slow compute so much longer; the others wait for them in every collective.
 ///
+/// `unstated`: how precisely f32 operands are multiplied where the program says nothing, or DEFAULT: on TPUs Default is one pass of bf16 and
+/// Highest six.
+///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
 /// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices.
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network = {});
+    const Machine& machine, const NetworkOptions& network = {}, MatmulPrecision unstated = MatmulPrecision::Highest);
 
 /// Runs the tasks of a pipeline: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
 /// soon as it is made and every device's to its partner in the other stage, forward and backward on streams of their own.

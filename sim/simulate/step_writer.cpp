@@ -2,7 +2,6 @@
 #include "sim/simulate/step_writer.h"
 
 #include "core/schedule/label.h"
-#include "sim/simulate/instruction_work.h"
 
 #include <cassert>
 
@@ -15,9 +14,10 @@ constexpr std::int64_t kFewTurns = 4; ///< a loop of fewer is written out: its s
 
 } // namespace
 
-StepWriter::StepWriter(NetworkSites& sites, const DeviceCost& cost, bool keepLoops)
+StepWriter::StepWriter(NetworkSites& sites, const DeviceCost& cost, MatmulPrecision unstated, bool keepLoops)
     : m_sites(sites)
     , m_cost(cost)
+    , m_unstated(unstated)
     , m_keepLoops(keepLoops)
     , m_resources(1)
 {
@@ -69,11 +69,11 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
     Instruction computing = instruction;
     if (instruction.kind == InstructionKind::CollectiveDone)
         computing.ops = instruction.update;
-    const OpWork work = workOf(function, computing);
+    auto [work, time, formula] = m_times.try_emplace(&function, function, m_cost, m_unstated).first->second.of(computing);
     WrittenWork written;
     written.label = instructionLabel(function, computing);
-    written.formula = m_cost.formula(work);
-    written.time = m_cost.time(work);
+    written.formula = std::move(formula);
+    written.time = time;
     written.bytes = work.bytesRead + work.bytesWritten;
     written.isProduct = work.matmul.has_value();
     written.flops = work.matmul ? work.matmul->flops() : 0.0;
@@ -88,6 +88,13 @@ void StepWriter::compute(const Function& function, const Instruction& instructio
     draft.ticks = ticksOf(m_works[work].time.seconds);
     draft.note = {StepOpNote::Kind::Compute, work};
     add(std::move(draft), {kComputing}, {kComputing});
+}
+
+void StepWriter::waitFor(const Announced& collective)
+{
+    Draft draft;
+    draft.note = {StepOpNote::Kind::Wait, collective.use};
+    add(std::move(draft), {kComputing, collective.resource}, {kComputing});
 }
 
 void StepWriter::write(const ScheduledFunction& function, const Instruction& instruction, bool isTop)
@@ -106,13 +113,13 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         draft.meeting = m_meetings[collective.site]++;
         draft.note = {StepOpNote::Kind::Collective, collective.use};
         add(std::move(draft), {kComputing, stream}, {stream, collective.resource});
+        if (m_sites.isSynchronous())
+            waitFor(collective);
         break;
     }
     case InstructionKind::CollectiveDone: {
         const Announced& collective = m_announced.at({&ops, instruction.ops.front()});
-        Draft draft;
-        draft.note = {StepOpNote::Kind::Wait, collective.use};
-        add(std::move(draft), {kComputing, collective.resource}, {kComputing});
+        waitFor(collective);
         m_resources[collective.resource].isLive = false;
         m_resources[collective.resource].now = kNothing;
         if (!instruction.update.empty())

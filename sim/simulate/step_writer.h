@@ -3,6 +3,7 @@
 
 #include "core/schedule/schedule.h"
 #include "sim/cost/op_cost.h"
+#include "sim/simulate/instruction_work.h"
 #include "sim/simulate/network_sites.h"
 
 #include <cstdint>
@@ -48,8 +49,8 @@ struct WrittenLoop {
 /// Loops of instructions stay loops where the caller says so and they stand in a function's own list; others are written out.
 class StepWriter {
 public:
-    /// Both must outlive the writer.
-    StepWriter(NetworkSites& sites, const DeviceCost& cost, bool keepLoops);
+    /// Sites and cost must outlive the writer. `unstated`: see `workOf`.
+    StepWriter(NetworkSites& sites, const DeviceCost& cost, MatmulPrecision unstated, bool keepLoops);
 
     /// Gives the collectives of a function sites. They get the caller's numbers from `firstUse` on, in the order of `collectivesOf`.
     void announce(const DeviceFunction& function, const Mesh& mesh, std::uint32_t firstUse);
@@ -103,13 +104,16 @@ private:
     std::uint32_t streamResource(std::uint32_t site);
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
     void compute(const Function& function, const Instruction& instruction);
+    void waitFor(const Announced& collective);
     std::uint32_t workOfInstruction(const Function& function, const Instruction& instruction);
     void begin(std::int64_t repeat) { m_repeat = repeat; }
     void end();
 
     NetworkSites& m_sites;
     const DeviceCost& m_cost;
+    MatmulPrecision m_unstated;
     bool m_keepLoops;
+    std::map<const Function*, InstructionTimes> m_times;
     std::vector<Resource> m_resources; ///< the first is the computing stream
     std::map<std::uint32_t, std::uint32_t> m_streams; ///< of the sites' streams: resource
     std::map<std::pair<const Function*, OpId>, Announced> m_announced;

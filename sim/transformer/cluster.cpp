@@ -123,7 +123,11 @@ double Cluster::allReduceSeconds(double bytes, const RankGroup& group) const
 {
     if (!m_torus)
         return libraryAllReduce(bytes, libraryGroup(group), m_library).seconds;
-    return group.size() <= 1.0 || bytes <= 0.0 ? 0.0 : 2.0 * allGatherSeconds(bytes, group) - m_library.startSeconds;
+    if (group.size() <= 1.0 || bytes <= 0.0)
+        return 0.0;
+    const double atOnce = 2.0 * allGatherSeconds(bytes, group) - m_library.startSeconds;
+    const double axes = m_library.reducesAxisByAxis ? axesOf(group.inner) : 1.0;
+    return atOnce + 2.0 * (axes - 1.0) * fastSeconds(bytes, group.inner);
 }
 
 double Cluster::allToAllSeconds(double bytes, const RankGroup& group, double networkShare) const
