@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <queue>
 
 namespace meshwright {
@@ -51,10 +50,9 @@ public:
         std::vector<Instruction> instructions;
         for (const std::size_t node : order())
             addInstructions(m_nodes[node], instructions);
-        if (m_policy == SchedulePolicy::Overlapped)
-            delayDones(instructions, std::numeric_limits<std::int64_t>::max());
-        else if (m_policy == SchedulePolicy::Host)
-            delayDones(instructions, 2 * largestOperand(instructions));
+        // On an accelerator one collective follows another: with two more behind the one that is waited for, none comes too late.
+        if (m_policy != SchedulePolicy::Eager)
+            delayDones(instructions, (m_policy == SchedulePolicy::Overlapped ? 3 : 2) * largestOperand(instructions));
         return instructions;
     }
 

@@ -75,7 +75,7 @@ struct ScheduledFunction {
 enum class SchedulePolicy : std::uint8_t {
     Host, ///< our virtual devices: element-wise chains fused, also with the all-reduce that they follow; collectives are done before their first use,
     ///< or earlier where the operands of those under way would take more memory than the two largest
-    Overlapped, ///< as XLA on an accelerator: the same fusion; collectives are done only before their first use
+    Overlapped, ///< as XLA on an accelerator: the same fusion; collectives are done before their first use, or earlier beyond the three largest
     Eager, ///< op by op, nothing fused, each collective done where it starts
 };
 const char* schedulePolicyName(SchedulePolicy policy);

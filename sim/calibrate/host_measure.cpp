@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <thread>
 
 namespace meshwright::sim {
@@ -65,18 +65,13 @@ double cpuSeconds(const Timeline& timeline, What what, std::int64_t devices)
     return seconds / static_cast<double>(devices);
 }
 
-/// By how much of the mean the slowest device of one recorded run was slower.
-double spreadOf(const Timeline& timeline, std::int64_t devices)
+/// CPU seconds of each device's computing in one recorded run, added to those before.
+void addComputing(const Timeline& timeline, std::vector<double>& seconds)
 {
-    std::vector<double> seconds(static_cast<std::size_t>(devices), 0.0);
-    double sum = 0.0;
     for (const Slice& slice : timeline.slices()) {
-        if (slice.category != SliceCategory::Compute)
-            continue;
-        seconds[static_cast<std::size_t>(timeline.rows()[slice.row].device)] += slice.cpuSeconds;
-        sum += slice.cpuSeconds;
+        if (slice.category == SliceCategory::Compute)
+            seconds[static_cast<std::size_t>(timeline.rows()[slice.row].device)] += slice.cpuSeconds;
     }
-    return sum > 0.0 ? *std::ranges::max_element(seconds) * static_cast<double>(devices) / sum - 1.0 : 0.0;
 }
 
 class Measurer {
@@ -88,6 +83,8 @@ public:
         const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
         m_profile.permits = measurement.permits > 0 ? measurement.permits : cores;
         m_profile.devices = std::max(2, measurement.devices);
+        // Several for each core: together their operands are more than caches hold, as in a training.
+        m_many = std::max(m_profile.permits, std::min(m_profile.devices, 4 * m_profile.permits));
         m_profile.name = fmt::format("this computer, {} cores", cores);
         m_profile.memoryBytes = availableMemoryBytes().value_or(std::int64_t{1} << 33);
     }
@@ -105,44 +102,52 @@ public:
     }
 
 private:
-    /// The least of `runs` runs; 1 when something went wrong, which is noted.
-    double least(const std::string& text, What what, int runs)
+    /// The middle one of `runs` runs; 1 when something went wrong, which is noted.
+    double typical(const std::string& text, What what, int runs)
     {
         if (!m_problems.empty())
             return 1.0;
         auto probe = load(text, m_profile.permits);
-        double best = std::numeric_limits<double>::infinity();
+        std::vector<double> seconds;
         for (int i = 0; probe && i <= runs; ++i) {
             if (auto done = probe->loaded->run({.record = true, .stop = m_stop}); !done) {
                 append(m_problems, done.error());
                 return 1.0;
             }
             if (i > 0) // the first one touches the memory
-                best = std::min(best, cpuSeconds(probe->loaded->virtualTimeline(), what, probe->devices->count()));
+                seconds.push_back(cpuSeconds(probe->loaded->virtualTimeline(), what, probe->devices->count()));
         }
-        if (!probe)
+        if (!probe) {
             append(m_problems, probe.error());
-        return probe ? std::max(best, 1e-9) : 1.0;
+            return 1.0;
+        }
+        const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() - 1) / 2);
+        std::ranges::nth_element(seconds, middle);
+        return std::max(*middle, 1e-9);
     }
 
     void spread()
     {
         constexpr int kRuns = 20;
-        constexpr std::int64_t kSide = 128;
+        constexpr std::int64_t kSide = 384; // about a millisecond
         auto probe = load(productText(m_profile.devices, kSide, kSide, kSide), m_profile.permits);
         if (!probe) {
             append(m_problems, probe.error());
             return;
         }
-        double sum = 0.0;
+        // Of all runs together: a device that is late in one op is early in another, and nobody waits at each.
+        std::vector<double> seconds(static_cast<std::size_t>(m_profile.devices), 0.0);
         for (int i = 0; i < kRuns; ++i) {
             if (auto done = probe->loaded->run({.record = true, .stop = m_stop}); !done) {
                 append(m_problems, done.error());
                 return;
             }
-            sum += i < kRuns / 2 ? 0.0 : spreadOf(probe->loaded->virtualTimeline(), m_profile.devices);
+            if (i >= kRuns / 2)
+                addComputing(probe->loaded->virtualTimeline(), seconds);
         }
-        m_profile.spread = std::max(1e-6, sum / (kRuns - kRuns / 2));
+        const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+        const double slowest = *std::ranges::max_element(seconds);
+        m_profile.spread = sum > 0.0 ? std::max(1e-6, slowest * static_cast<double>(seconds.size()) / sum - 1.0) : 1e-6;
     }
 
     /// A body of one op on devices that each have a part of the rows.
@@ -173,7 +178,7 @@ private:
 
     double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
     {
-        return least(productText(devices, m, n, k), What::Compute, runs);
+        return typical(productText(devices, m, n, k), What::Compute, runs);
     }
 
     void products()
@@ -185,7 +190,7 @@ private:
                     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
                     // Short ones are run until caches and threads are warm, as in a training that goes on.
                     const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 5.0 : 20.0));
-                    const double seconds = productSeconds(m_profile.permits, m, n, k, runs);
+                    const double seconds = productSeconds(m_many, m, n, k, runs);
                     m_profile.productFlopsPerSecond.push_back(flops / seconds);
                 }
             }
@@ -197,11 +202,11 @@ private:
 
     double additionSeconds(std::int64_t elements, const char* op, bool two)
     {
-        const std::string type = fmt::format("tensor<{}xf32>", m_profile.permits * elements);
+        const std::string type = fmt::format("tensor<{}xf32>", m_many * elements);
         const std::string arguments
             = rowsOverDevices("x", type, 1) + (two ? ", " + rowsOverDevices("y", type, 1) : std::string());
-        return least(pooled(m_profile.permits, arguments, type,
-                         fmt::format("    %0 = stablehlo.{} %x{} : {}\n", op, two ? ", %y" : "", type)),
+        return typical(
+            pooled(m_many, arguments, type, fmt::format("    %0 = stablehlo.{} %x{} : {}\n", op, two ? ", %y" : "", type)),
             What::Compute, elements > (1 << 18) ? 4 : 20);
     }
 
@@ -221,36 +226,46 @@ private:
         m_profile.simpleSecondsPerElement = perElement(additionSeconds(kInCache, "add", true));
         m_profile.mathSecondsPerElement = perElement(additionSeconds(kInCache, "exponential", false));
         m_profile.divideSecondsPerElement = perElement(additionSeconds(kInCache, "divide", true));
-        const std::string type = fmt::format("tensor<{}x{}xf32>", m_profile.permits * 128, 128);
-        const std::string result = fmt::format("tensor<{}xf32>", m_profile.permits * 128);
-        m_profile.reduceSecondsPerElement
-            = perElement(least(pooled(m_profile.permits, rowsOverDevices("x", type, 2), result,
-                                   fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
-                                               "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions "
-                                               "= [1] : ({}, tensor<f32>) -> {}\n",
-                                       type, result)),
-                What::Compute, 20));
+        m_profile.reduceSecondsPerElement = perElement(reductionSeconds(true));
+        m_profile.reduceColumnsSecondsPerElement = perElement(reductionSeconds(false));
+    }
+
+    /// Sums of the rows, or of the columns, of 128 x 128 elements.
+    double reductionSeconds(bool rows)
+    {
+        constexpr int kSide = 128;
+        const std::string whole = fmt::format("tensor<{}x{}x{}xf32>", m_many, kSide, kSide);
+        const std::string result = fmt::format("tensor<{}x{}xf32>", m_many, kSide);
+        return typical(
+            pooled(m_many, fmt::format("%x: {} {{sdy.sharding = #sdy.sharding<@mesh, [{{\"x\"}}, {{}}, {{}}]>}}", whole), result,
+                fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+                            "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [{}] : ({}, "
+                            "tensor<f32>) -> {}\n",
+                    rows ? 2 : 1, whole, result)),
+            What::Compute, 20);
     }
 
     void collectives()
     {
         const int devices = m_profile.devices;
-        for (const std::int64_t bytes : {std::int64_t{1} << 12, std::int64_t{1} << 18, std::int64_t{1} << 22}) {
+        for (const std::int64_t bytes :
+            {std::int64_t{1} << 12, std::int64_t{1} << 18, std::int64_t{1} << 22, std::int64_t{1} << 24}) {
             const std::int64_t elements = bytes / 4;
             const std::string rows = fmt::format("tensor<{}x{}xf32>", devices, elements);
             const std::string whole = fmt::format("tensor<{}xf32>", elements);
             m_profile.allReduce.push_back({static_cast<double>(bytes),
-                least(pooled(devices, rowsOverDevices("x", rows, 2), whole,
-                          fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
-                                      "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [0] : "
-                                      "({}, tensor<f32>) -> {}\n",
-                              rows, whole)),
-                    What::Collectives, 15)});
+                typical(
+                    pooled(devices, rowsOverDevices("x", rows, 2), whole,
+                        fmt::format("    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+                                    "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [0] : "
+                                    "({}, tensor<f32>) -> {}\n",
+                            rows, whole)),
+                    What::Collectives, bytes > (1 << 22) ? 5 : 15)});
             const std::string parts = fmt::format("tensor<{}xf32>", elements / devices * devices);
             m_profile.allGather.push_back({static_cast<double>(bytes),
-                least(pooled(devices, rowsOverDevices("x", parts, 1), parts,
-                          fmt::format("    %0 = sdy.sharding_constraint %x <@mesh, [{{}}]> : {}\n", parts)),
-                    What::Collectives, 15)});
+                typical(pooled(devices, rowsOverDevices("x", parts, 1), parts,
+                            fmt::format("    %0 = sdy.sharding_constraint %x <@mesh, [{{}}]> : {}\n", parts)),
+                    What::Collectives, bytes > (1 << 22) ? 5 : 15)});
         }
         barrier();
     }
@@ -281,6 +296,7 @@ private:
     }
 
     bool m_quick;
+    int m_many = 2; ///< devices of products and passes
     std::stop_token m_stop;
     HostProfile m_profile;
     Problems m_problems;

@@ -92,7 +92,9 @@ private:
             if (instruction.kind == InstructionKind::Loop) {
                 const auto& repeat = m_function[instruction.ops.front()].as<RepeatAttributes>();
                 add(instruction.body, times * static_cast<double>(repeat.count));
-            } else if (instruction.kind != InstructionKind::CollectiveDone) {
+            } else if (instruction.kind == InstructionKind::CollectiveDone) {
+                m_result.byClass[static_cast<std::size_t>(HostClass::Collectives)] += times * update(instruction);
+            } else {
                 const HostClass kind = classOf(m_function, instruction);
                 m_result.byClass[static_cast<std::size_t>(kind)]
                     += times * (kind == HostClass::Collectives ? collective(instruction) : compute(instruction));
@@ -136,13 +138,38 @@ private:
                 continue;
             const auto made = static_cast<double>(m_function[op.results.front()].type.elements());
             if (op.kind == OpKind::Reduce)
-                arithmetic
-                    += m_profile.reduceSecondsPerElement * static_cast<double>(m_function[op.operands.front()].type.elements());
+                arithmetic += reduction(op);
             else
                 arithmetic += secondsPerElement(op.kind, m_profile) * made;
         }
         const double moving = bytes > 0.0 ? secondsFor(m_profile.streams, bytes) : 0.0;
         return m_profile.kernelSeconds + std::max(moving - m_profile.kernelSeconds, arithmetic);
+    }
+
+    double reduction(const Op& op) const
+    {
+        const TensorType& operand = m_function[op.operands.front()].type;
+        const auto& dims = op.as<ReduceAttributes>().dims;
+        const bool rows = !dims.empty() && dims.back() + 1 == operand.shape.size();
+        return (rows ? m_profile.reduceSecondsPerElement : m_profile.reduceColumnsSecondsPerElement)
+            * static_cast<double>(operand.elements());
+    }
+
+    /// What an all-reduce goes on to do with the sum: one device of the group does a part for all.
+    double update(const Instruction& instruction) const
+    {
+        const auto use = m_uses.find(instruction.ops.back());
+        if (instruction.update.empty() || use == m_uses.end())
+            return 0.0;
+        double bytes = 0.0;
+        for (const ValueId value : instruction.reads)
+            bytes += static_cast<double>(m_function[value].type.bytes());
+        for (const ValueId value : instruction.writes)
+            bytes += static_cast<double>(m_function[value].type.bytes());
+        // Sums are counted with the all-reduce, and every device's copy of the result is written by who made it.
+        bytes -= 2.0 * static_cast<double>(use->second.bytesPerDevice);
+        return std::max(0.0, bytes) / static_cast<double>(use->second.groupSize) * m_profile.streams.back().seconds
+            / m_profile.streams.back().bytes;
     }
 
     const Function& m_function;
@@ -201,14 +228,19 @@ HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& vir
     for (const TimelineRow& row : virtualTime.rows())
         devices = std::max(devices, row.device + 1);
     for (const Slice& slice : virtualTime.slices()) {
-        HostClass kind = HostClass::Elementwise;
         if (slice.category == SliceCategory::Wait || slice.category == SliceCategory::WaitForCore)
-            kind = HostClass::Waiting;
-        else if (const auto found = classes.find(virtualTime.text(slice.name)); found != classes.end())
+            continue;
+        HostClass kind = HostClass::Elementwise;
+        if (const auto found = classes.find(virtualTime.text(slice.name)); found != classes.end())
             kind = found->second;
         result.byClass[static_cast<std::size_t>(kind)] += slice.durationSeconds / static_cast<double>(devices);
     }
     result.total = virtualTime.endSeconds();
+    // Waits of a collective that goes on beside the computing are no loss: what counts is the time in which a device does nothing else.
+    double busy = 0.0;
+    for (const double seconds : result.byClass)
+        busy += seconds;
+    result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = std::max(0.0, result.total - busy);
     return result;
 }
 

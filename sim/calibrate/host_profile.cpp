@@ -162,7 +162,8 @@ std::string hostProfileJson(const HostProfile& profile)
         {"kernel_s", profile.kernelSeconds}, {"streams", listOf(profile.streams)},
         {"simple_s_per_element", profile.simpleSecondsPerElement}, {"math_s_per_element", profile.mathSecondsPerElement},
         {"divide_s_per_element", profile.divideSecondsPerElement}, {"reduce_s_per_element", profile.reduceSecondsPerElement},
-        {"spread", profile.spread}, {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
+        {"reduce_columns_s_per_element", profile.reduceColumnsSecondsPerElement}, {"spread", profile.spread},
+        {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
         {"all_gather", listOf(profile.allGather)}, {"memory_bytes", profile.memoryBytes}};
     return json.dump(2) + "\n";
 }
@@ -189,6 +190,7 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
     profile.mathSecondsPerElement = reader.number("math_s_per_element");
     profile.divideSecondsPerElement = reader.number("divide_s_per_element");
     profile.reduceSecondsPerElement = reader.number("reduce_s_per_element");
+    profile.reduceColumnsSecondsPerElement = reader.number("reduce_columns_s_per_element");
     profile.spread = reader.number("spread");
     profile.barrierSeconds = reader.number("barrier_s");
     profile.allReduce = reader.times("all_reduce");

@@ -32,8 +32,9 @@ struct HostProfile {
     double simpleSecondsPerElement = 0.0; ///< of an addition in cache
     double mathSecondsPerElement = 0.0; ///< of an exponential in cache
     double divideSecondsPerElement = 0.0; ///< of a division in cache
-    double reduceSecondsPerElement = 0.0; ///< of the operand
-    double spread = 0.0; ///< by how much of the mean the slowest of `devices` equal ones is slower, on average
+    double reduceSecondsPerElement = 0.0; ///< of the operand: sums along the last dimension
+    double reduceColumnsSecondsPerElement = 0.0; ///< and along another
+    double spread = 0.0; ///< by how much of the mean the slowest of `devices` equal ones is slower, over several runs together
     double barrierSeconds = 0.0; ///< wall, `devices` devices meeting once
     int devices = 8; ///< that took part in barrier and collectives
     std::vector<SizedTime> allReduce; ///< payload of a device; CPU time of a device

@@ -107,6 +107,8 @@ struct Reader {
                 flag(traits.fusedRotary);
             else if (name == "fused_elementwise")
                 flag(traits.fusedElementwise);
+            else if (name == "compiles_narrow")
+                flag(traits.compilesNarrow);
             else if (name == "dropout")
                 flag(traits.dropout);
             else if (name == "gradients_once_per_step")
@@ -125,6 +127,14 @@ struct Reader {
                 flag(traits.scattersBoundary);
             else if (name == "gradient_bytes")
                 number(traits.gradientBytes);
+            else if (name == "reduced_bytes")
+                number(traits.reducedBytes);
+            else if (name == "reduces_whole")
+                flag(traits.reducesWhole);
+            else if (name == "adds_gradients")
+                flag(traits.addsGradients);
+            else if (name == "step_bytes")
+                number(traits.stepBytes);
             else if (name == "accumulator_bytes")
                 number(traits.accumulatorBytes);
             else if (name == "logit_bytes")

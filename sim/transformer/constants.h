@@ -46,8 +46,13 @@ struct StackTraits {
     bool fusedNorms = true;
     bool fusedRotary = true;
     bool fusedElementwise = true;
+    bool compilesNarrow = false; ///< all element-wise work is fused where products are of 8 bits or less: the casts need a compiler
     bool dropout = false;
     double gradientBytes = 4.0; ///< of each parameter, as they are reduced
+    double reducedBytes = 0.0; ///< of each gradient while it is reduced; 0: gradientBytes
+    bool reducesWhole = false; ///< all-reduced where states are sharded too (ZeRO-1), in place of a reduce-scatter
+    bool addsGradients = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
+    double stepBytes = 0.0; ///< read and written besides in each step for each parameter that the rank holds: copies, scaling, norm
     double accumulatorBytes = 0.0; ///< besides, where activations are bf16: 32-bit sums of them
     double logitBytes = 10.0; ///< of each logit while the loss is taken: 16 bits, 32 bits, gradient
     bool parallelLogits = true; ///< the loss is taken on logits split over tp; else they are gathered first

@@ -58,6 +58,17 @@ StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const Stack
         / devices;
 }
 
+/// Read and written for each parameter of a layer and each microbatch to add up gradients: in place (two read, one written), of which the
+/// first microbatch's are only stored; or into 32-bit sums.
+double StepModel::addedBytes(const TrainingPlan& plan) const
+{
+    if (!m_traits.addsGradients)
+        return 0.0;
+    if (plan.work.activationFormat == MathFormat::Bf16 && m_traits.accumulatorBytes > 0.0)
+        return m_traits.gradientBytes + 2.0 * m_traits.accumulatorBytes;
+    return 3.0 * m_traits.gradientBytes * (plan.microbatches() - 1.0) / plan.microbatches();
+}
+
 StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
 {
     const double busy = pass.computing() + pass.communicating();
@@ -84,6 +95,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     // A layer's passes; with ZeRO-3 its weights arrive, and its gradients leave, while a neighbour computes.
     PassCost backwardPass = layer.backward;
     backwardPass += layer.again;
+    backwardPass.elementwise += m_curve.streamSeconds(addedBytes(plan) * (parameters.layer + parameters.experts));
     const PassTime forward = timeOf(layer.forward);
     const PassTime backward = timeOf(backwardPass);
     double layerForward = forward.seconds;
@@ -141,8 +153,14 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     const double bytes = bytesPerElement(plan.work.activationFormat);
     const double boundary = bytes * plan.work.microbatch * real(plan.work.sequence) / real(layout.cp) * real(model.hidden)
         / (layout.sequenceParallel || m_traits.scattersBoundary ? real(layout.tp) : 1.0);
-    const double send = layout.pp > 1 ? m_cluster.sendSeconds(boundary, layout.tp * layout.cp * layout.dp) : 0.0;
-    const double busy = send * (1.0 - m_constants.pipelineOverlap);
+    double send = layout.pp > 1 ? m_cluster.sendSeconds(boundary, layout.tp * layout.cp * layout.dp) : 0.0;
+    double busy = send * (1.0 - m_constants.pipelineOverlap);
+    if (layout.pp > 1 && m_traits.scattersBoundary && !layout.sequenceParallel) {
+        // Who receives puts the parts together again; `busy` is of sender and receiver each.
+        const double together = m_cluster.allGatherSeconds(boundary * real(layout.tp), m_cluster.group(layout.tp, 1));
+        send += together;
+        busy += together / 2.0;
+    }
     const double pipeline = m_clock.seconds(m_chunks, layout.pp, microbatches, layout.schedule, send, busy);
 
     // Gradients over data ranks, then the optimizer on what the rank owns of the state.
@@ -165,11 +183,12 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     } else if (dataRanks > 1.0) {
         const RankGroup group = m_cluster.group(layout.dp * layout.cp, layout.tp);
         const auto expertGroup = m_cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep);
+        const double reducedBytes = m_traits.reducedBytes > 0.0 ? m_traits.reducedBytes : m_traits.gradientBytes;
         const auto sum = [&](double count, const RankGroup& over) {
-            if (layout.zeroStage == 0)
-                return m_cluster.allReduceSeconds(count * m_traits.gradientBytes, over);
-            return m_cluster.allGatherSeconds(count * m_traits.gradientBytes, over)
-                + m_cluster.allGatherSeconds(count * m_traits.weightBytes, over);
+            const bool whole = layout.zeroStage == 0 || m_traits.reducesWhole;
+            const double reduced = whole ? m_cluster.allReduceSeconds(count * reducedBytes, over)
+                                         : m_cluster.allGatherSeconds(count * reducedBytes, over);
+            return reduced + (layout.zeroStage == 0 ? 0.0 : m_cluster.allGatherSeconds(count * m_traits.weightBytes, over));
         };
         const double all = sum(ownDense, group) + sum(ownExperts, expertGroup);
         const double hideable = (layout.zeroStage >= 1 ? ownLayers * layerForward : 0.0) + ownLayers * layerBackward;
@@ -183,7 +202,8 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     const double optimizerShards = layout.zeroStage >= 1 ? real(shards) : 1.0;
     const double expertShards = layout.zeroStage >= 1 ? expertRanks : 1.0;
     const double optimizer
-        = m_curve.streamSeconds(m_constants.optimizerBytes * (ownDense / optimizerShards + ownExperts / expertShards));
+        = m_curve.streamSeconds(m_constants.optimizerBytes * (ownDense / optimizerShards + ownExperts / expertShards)
+            + m_traits.stepBytes * (ownDense + ownExperts));
 
     // What the slowest stage is busy with; the rest of the pipeline's time it waits.
     const bool first = slowest == 0;

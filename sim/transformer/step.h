@@ -76,6 +76,7 @@ private:
         double seconds = 0.0;
         double launch = 0.0;
     };
+    double addedBytes(const TrainingPlan& plan) const;
     PassTime timeOf(const PassCost& pass) const;
     StageMemory memoryOf(
         const TrainingPlan& plan, const LayerCost& layer, const EndCost& ends, const RankParameters& parameters) const;

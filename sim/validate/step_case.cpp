@@ -165,7 +165,8 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
     work.fusedRotary = traits.fusedRotary;
     work.fusedElementwise = traits.fusedElementwise;
     const std::string software = lower(record.text("software"));
-    if (record.numberOr("compile", 0.0) != 0.0 || holds(software, "compile")
+    if ((traits.compilesNarrow && bytesPerElement(work.format) <= 1.0) || record.numberOr("compile", 0.0) != 0.0
+        || holds(software, "compile")
         || holds(lower(record.text("notes")), "torch.compile"))
         work.fusedNorms = work.fusedRotary = work.fusedElementwise = true;
     // Software that names its kernels.

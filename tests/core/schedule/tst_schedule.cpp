@@ -89,7 +89,7 @@ private Q_SLOTS:
     void overlapDelaysDone();
     void reductionsFollowTheirOperand();
     void gathersArePrefetchedByOne();
-    void fewCollectivesAreUnderWayOnTheHost();
+    void fewCollectivesAreUnderWay();
     void updatesAreFusedWithTheirReduction();
     void updatesThatOneDeviceCannotDoForAll_data();
     void updatesThatOneDeviceCannotDoForAll();
@@ -195,8 +195,8 @@ void TestSchedule::gathersArePrefetchedByOne()
             "done all_gather", "dot_general", "done all_gather", "dot_general"}));
 }
 
-/// Their operands take memory: two of the largest at a time.
-void TestSchedule::fewCollectivesAreUnderWayOnTheHost()
+/// Their operands take memory: two of the largest at a time on the host, three on an accelerator.
+void TestSchedule::fewCollectivesAreUnderWay()
 {
     Sketch s;
     ValueId h = s.argument("x");
@@ -209,6 +209,15 @@ void TestSchedule::fewCollectivesAreUnderWayOnTheHost()
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
         (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "done all_reduce",
             "start all_reduce", "done all_reduce", "done all_reduce"}));
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "start all_reduce",
+            "done all_reduce", "done all_reduce", "done all_reduce"}));
+    h = s.builder.matmul(h, h, DType::F32);
+    results.push_back(s.builder.add(OpKind::AllReduce, {h}, reduceOver(4)));
+    s.builder.setResults(results);
+    QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Overlapped)),
+        (QStringList{"dot_general", "start all_reduce", "dot_general", "start all_reduce", "dot_general", "start all_reduce",
+            "dot_general", "done all_reduce", "start all_reduce", "done all_reduce", "done all_reduce", "done all_reduce"}));
 }
 
 /// p' = p - m', m' = m + sum of g, with p and m donated: one pass, in their places, and the sum is never in memory. It starts only when p is

@@ -34,6 +34,7 @@ HostProfile easyProfile()
     profile.mathSecondsPerElement = 1e-8;
     profile.divideSecondsPerElement = 2e-9;
     profile.reduceSecondsPerElement = 1e-9;
+    profile.reduceColumnsSecondsPerElement = 2e-9;
     profile.spread = 0.1;
     profile.barrierSeconds = 1e-5;
     profile.allReduce = {{1000.0, 1e-5}, {1e6, 1e-3}};
@@ -144,7 +145,7 @@ void TestHostProfile::measuredQuickly()
     QVERIFY(profile.productFlopsPerSecond.back() > profile.productFlopsPerSecond.front());
     QVERIFY(profile.streams.back().seconds > profile.streams.front().seconds);
     QVERIFY(profile.mathSecondsPerElement > 0.0 && profile.barrierSeconds > 0.0 && profile.memoryBytes > 0);
-    QCOMPARE(profile.allReduce.size(), std::size_t(3));
+    QCOMPARE(profile.allReduce.size(), std::size_t(4));
     QVERIFY(parseHostProfile(hostProfileJson(profile), "host.json"));
 }
 

@@ -67,6 +67,7 @@ private Q_SLOTS:
     void trainsAsOneDevice();
     void transformerTrainsAsOneDevice_data();
     void transformerTrainsAsOneDevice();
+    void fullyShardedHoldsAnEighth();
     void phasesKeepTheLoss();
     void countedEqualsPredicted_data();
     void countedEqualsPredicted();
@@ -266,6 +267,38 @@ void TestExamples::phasesKeepTheLoss()
     QCOMPARE(changed->losses.size(), alone->losses.size());
     for (std::size_t i = 0; i < alone->losses.size(); ++i)
         QVERIFY(std::abs(changed->losses[i] - alone->losses[i]) <= 1e-5 * std::abs(alone->losses[i]));
+}
+
+/// The model of 400 MB at an eighth of its width: a device holds an eighth of the weights and of their gradients, and of whole layers only those
+/// that are gathered or reduced just now, as planned for hardware and as run.
+void TestExamples::fullyShardedHoldsAnEighth()
+{
+    constexpr std::int64_t kWidth = 256;
+    constexpr std::int64_t kLayers = 24;
+    constexpr std::int64_t kBatch = 512;
+    const std::string layers
+        = fmt::format("model.mlp.layers=[{}]", fmt::join(std::vector<std::int64_t>(kLayers + 1, kWidth), ", "));
+    const Study study = valueOf(loadStudy(resourcesDirectory() / "examples/fsdp_400mb.yaml",
+        std::vector<std::string>{layers, fmt::format("batch={}", kBatch), "train.steps=2"}));
+    const std::int64_t layer = 4 * kWidth * kWidth;
+    const std::int64_t states = kLayers * layer / 8;
+    const std::int64_t activations = 4 * kBatch / 8 * kWidth * (kLayers + 6);
+
+    const auto simulated = simulateStudy(study, valueOf(defaultCatalogue()));
+    QVERIFY2(simulated, simulated ? "" : describe(simulated.error()).c_str());
+    std::int64_t parameters = 0;
+    for (const MemoryPoint& point : simulated->simulation.memory)
+        parameters = std::max(parameters, point.bytesByKind[static_cast<std::size_t>(MemoryKind::Parameter)]);
+    QCOMPARE(parameters, states);
+    const std::int64_t most = 2 * states + activations + 6 * layer;
+    QVERIFY2(
+        simulated->simulation.peakBytes <= most, qPrintable(QString("%1 of %2").arg(simulated->simulation.peakBytes).arg(most)));
+
+    const auto trained = trainStudy(study, {}, {}, {});
+    QVERIFY2(trained, trained ? "" : describe(trained.error()).c_str());
+    QVERIFY(trained->losses.back() < trained->losses.front());
+    QVERIFY2(trained->peakBytesPerDevice >= states && trained->peakBytesPerDevice <= most,
+        qPrintable(QString("%1 of %2").arg(trained->peakBytesPerDevice).arg(most)));
 }
 
 /// Every example that trains; large ones with narrower layers.
