@@ -308,8 +308,9 @@ void TestExamples::countedEqualsPredicted_data()
     QTest::addColumn<QString>("settings");
     const QString narrow = "model.mlp.layers=[784, 64, 64, 64, 10];batch=64";
     const QMap<QString, QString> smaller = {{"jax_notebook", narrow}, {"notebook_mlp", narrow}, {"wide_mlp", narrow},
-        {"transformer_digits", "batch=12"}, {"pipeline_transformer", "batch=12"}, {"sequence_parallel_transformer", "batch=12"}};
-    const QStringList onlySimulated = {"llama3_405b_h100"};
+        {"transformer_digits", "batch=12"}, {"pipeline_transformer", "batch=12"}, {"sequence_parallel_transformer", "batch=12"},
+        {"jax_gradient", narrow}, {"fsdp_400mb", "model.mlp.layers=[64, 64, 64, 64];batch=64"}};
+    const QStringList onlySimulated = {"jax_product", "llama3_405b_h100", "transformer_64"};
     const QDir folder(QString::fromStdString((resourcesDirectory() / "examples").string()));
     for (const QString& file : folder.entryList({"*.yaml"}, QDir::Files, QDir::Name)) {
         const QString name = QFileInfo(file).completeBaseName();
