@@ -127,20 +127,34 @@ private:
     TextCursor m_cursor;
 };
 
-std::string targetText(const LogicalTarget& target, const char* quote)
+/// A name as the reader takes it: it has at most one kind of quotes inside.
+std::string inQuotes(const std::string& name)
+{
+    const char* quote = name.find('\'') == std::string::npos ? "'" : "\"";
+    return quote + name + quote;
+}
+
+std::string asItIs(const std::string& name)
+{
+    return name;
+}
+
+std::string targetText(const LogicalTarget& target, std::string (*spelled)(const std::string&))
 {
     if (target.unconstrained)
         return "UNCONSTRAINED";
     if (target.axes.empty())
         return "None";
     if (target.axes.size() == 1)
-        return quote + target.axes.front() + quote;
-    return fmt::format("[{}{}{}]", quote, join(target.axes, fmt::format("{}, {}", quote, quote)), quote);
+        return spelled(target.axes.front());
+    std::vector<std::string> axes(target.axes.size());
+    std::transform(target.axes.begin(), target.axes.end(), axes.begin(), spelled);
+    return fmt::format("[{}]", join(axes, ", "));
 }
 
 std::string ruleText(const LogicalRule& rule, std::size_t index)
 {
-    return fmt::format("rule {} ({} -> {})", index + 1, rule.name, targetText(rule.target, ""));
+    return fmt::format("rule {} ({} -> {})", index + 1, rule.name, targetText(rule.target, asItIs));
 }
 
 std::string dimText(std::size_t dim, const LogicalNames& names)
@@ -164,7 +178,7 @@ std::string logicalRulesText(const LogicalRules& rules)
 {
     std::vector<std::string> texts;
     for (const LogicalRule& rule : rules)
-        texts.push_back(fmt::format("['{}', {}]", rule.name, targetText(rule.target, "'")));
+        texts.push_back(fmt::format("[{}, {}]", inQuotes(rule.name), targetText(rule.target, inQuotes)));
     return fmt::format("[{}]", join(texts, ", "));
 }
 
@@ -219,7 +233,7 @@ Result<LogicalDecision> linenAxes(const LogicalNames& names, const LogicalRules&
         for (const std::string& axis : rule.target.axes)
             userOfAxis[axis] = dim;
         decision.trace.push_back({LogicalVerdict::Applied, index, dim, {},
-            fmt::format("{}: {} gets {}", ruleText(rule, index), dimText(dim, names), targetText(rule.target, ""))});
+            fmt::format("{}: {} gets {}", ruleText(rule, index), dimText(dim, names), targetText(rule.target, asItIs))});
     }
     for (std::size_t dim = 0; dim < names.size(); ++dim) {
         if (!assigned[dim]) {
@@ -267,7 +281,7 @@ Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& c
         if (other != ruleOfName.end() && rules[other->second].target != rules[index].target)
             problems.push_back({"MW1183",
                 fmt::format("inconsistent logical axis annotations for {}: {} and {}", name,
-                    targetText(rules[other->second].target, ""), targetText(rules[index].target, "")),
+                    targetText(rules[other->second].target, asItIs), targetText(rules[index].target, asItIs)),
                 "give the name one target, in the context or with the variable"});
         ruleOfName[name] = index;
     }
@@ -285,7 +299,7 @@ Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& c
             entry = {target.axes, target.unconstrained};
             decision.trace.push_back({LogicalVerdict::Renamed, rule->second, dim, {},
                 fmt::format(
-                    "{}: {} is {}", ruleText(rules[rule->second], rule->second), dimText(dim, names), targetText(target, ""))});
+                    "{}: {} is {}", ruleText(rules[rule->second], rule->second), dimText(dim, names), targetText(target, asItIs))});
         } else if (!name.name.empty()) {
             entry.axes = {name.name};
             decision.unmatched.push_back(dim);

@@ -50,6 +50,8 @@ void TestLogicalAxes::reading()
     QVERIFY2(rules, described(rules).toUtf8());
     QCOMPARE(rules->size(), std::size_t{4});
     QCOMPARE(logicalRulesText(*rules), std::string(written));
+    const LogicalRules odd = {{"it's", LogicalTarget{{"x"}, false}}};
+    QCOMPARE(valueOf(parseLogicalRules(logicalRulesText(odd))), odd);
     QCOMPARE(rulesOf("((\"batch\", (\"data\", \"fsdp\",),), ('embed', 'model'), (heads, []), ('kv', P.UNCONSTRAINED),)"), *rules);
     QCOMPARE(namesOf("('batch', None, P.UNCONSTRAINED)"), (LogicalNames{{"batch", false}, {}, {{}, true}}));
     QCOMPARE(namesOf("[batch, null]"), (LogicalNames{{"batch", false}, {}}));
