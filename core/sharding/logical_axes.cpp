@@ -298,8 +298,8 @@ Result<LogicalDecision> nnxAxes(const LogicalNames& names, const LogicalRules& c
             const LogicalTarget& target = rules[rule->second].target;
             entry = {target.axes, target.unconstrained};
             decision.trace.push_back({LogicalVerdict::Renamed, rule->second, dim, {},
-                fmt::format(
-                    "{}: {} is {}", ruleText(rules[rule->second], rule->second), dimText(dim, names), targetText(target, asItIs))});
+                fmt::format("{}: {} is {}", ruleText(rules[rule->second], rule->second), dimText(dim, names),
+                    targetText(target, asItIs))});
         } else if (!name.name.empty()) {
             entry.axes = {name.name};
             decision.unmatched.push_back(dim);
