@@ -62,7 +62,7 @@ void TestReportView::waitsUntilItIsSeen()
     QCOMPARE(view.pageCount(), 0);
     QVERIFY(waitForReport(view));
     QVERIFY(view.pageCount() > 3);
-    QVERIFY(pageText(view.picture()).contains("40.7 ms"));
+    QVERIFY(pageText(view.picture()).contains("35.4 ms"));
 }
 
 void TestReportView::followsEdits()
