@@ -189,7 +189,7 @@ private:
                 for (const std::int64_t k : m_profile.sides) {
                     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
                     // Short ones are run until caches and threads are warm, as in a training that goes on.
-                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 5.0 : 20.0));
+                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 5.0 : 12.0));
                     const double seconds = productSeconds(m_many, m, n, k, runs);
                     m_profile.productFlopsPerSecond.push_back(flops / seconds);
                 }
