@@ -3,6 +3,7 @@
 #include "core/runtime/host_array.h"
 #include "core/runtime/kernel.h"
 #include "core/runtime/scalar_block.h"
+#include "core/runtime/strides.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,14 +18,6 @@
 namespace meshwright {
 
 namespace {
-
-Shape stridesOf(const Shape& shape)
-{
-    Shape strides(shape.size(), 1);
-    for (std::size_t dim = shape.size(); dim-- > 1;)
-        strides[dim - 1] = strides[dim] * shape[dim];
-    return strides;
-}
 
 /// Calls `visit` with every index of a box, in order; stops when it is told to.
 template <typename Visit>

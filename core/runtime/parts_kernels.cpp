@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/kernel.h"
+#include "core/runtime/strides.h"
 #include "core/runtime/tile_table.h"
 
 #include <algorithm>
@@ -8,14 +9,6 @@
 namespace meshwright {
 
 namespace {
-
-Shape stridesOf(const Shape& shape)
-{
-    Shape strides(shape.size(), 1);
-    for (std::size_t dim = shape.size(); dim-- > 1;)
-        strides[dim - 1] = strides[dim] * shape[dim];
-    return strides;
-}
 
 /// Calls `visit` with the offsets of every row (along the last dimension) of a box, in two arrays that are walked with their own steps.
 template <typename Visit>
