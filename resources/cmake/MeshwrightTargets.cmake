@@ -69,6 +69,9 @@ macro(meshwright_add_ui_library name)
   meshwright_add_library(${name} UI ${ARGN})
 endmacro()
 
+# The tests that the thread sanitizer runs, and no others.
+add_custom_target(thread_tests)
+
 # meshwright_add_test(tst_name [UI] SOURCE file.cpp LIBS targets... [LABELS labels...] [TIMEOUT seconds])
 # One executable per test class, so one crash does not hide the other tests. UI: run at scale 1 and at scale 2.
 function(meshwright_add_test name)
@@ -87,6 +90,9 @@ function(meshwright_add_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM meshwright_precompiled_tests)
     set(scales 1)
+  endif()
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(thread_tests ${name})
   endif()
   foreach(scale ${scales})
     set(test ${name})
