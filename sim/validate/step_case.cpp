@@ -9,6 +9,8 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <regex>
 
 namespace meshwright::sim {
@@ -90,17 +92,8 @@ Result<const Chip*> chipOf(const Record& record, const Catalogue& catalogue)
 
 std::vector<std::int64_t> sliceOf(const std::string& topology, std::int64_t chips)
 {
-    static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
-    for (std::sregex_iterator at(topology.begin(), topology.end(), kSizes), end; at != end; ++at) {
-        std::vector<std::int64_t> sizes;
-        std::int64_t product = 1;
-        for (std::size_t i = 1; i < at->size(); ++i) {
-            if ((*at)[i].matched) {
-                sizes.push_back(std::stoll((*at)[i].str()));
-                product *= sizes.back();
-            }
-        }
-        if (product == chips)
+    for (const std::vector<std::int64_t>& sizes : sizesIn(topology)) {
+        if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()) == chips)
             return sizes;
     }
     return {};
@@ -166,8 +159,7 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
     work.fusedElementwise = traits.fusedElementwise;
     const std::string software = lower(record.text("software"));
     if ((traits.compilesNarrow && bytesPerElement(work.format) <= 1.0) || record.numberOr("compile", 0.0) != 0.0
-        || holds(software, "compile")
-        || holds(lower(record.text("notes")), "torch.compile"))
+        || holds(software, "compile") || holds(lower(record.text("notes")), "torch.compile"))
         work.fusedNorms = work.fusedRotary = work.fusedElementwise = true;
     // Software that names its kernels.
     const auto at = software.find("kernel: ");
@@ -348,14 +340,32 @@ std::optional<double> networkRateOf(const std::string& topology, double devicesP
     static const std::regex kEach(R"((\d+)\s*Gb/s[^,;()]*per GPU)", std::regex::icase);
     static const std::regex kNode(R"((\d+)\s*Gb/s[^,;()]*(?:per node|between nodes))", std::regex::icase);
     std::smatch match;
-    const auto bytes = [](const std::string& gigabits) { return std::stod(gigabits) * 1e9 / 8.0; };
+    const auto figure = [&](std::size_t group) { return static_cast<double>(parseInteger(match[group].str()).value_or(0)); };
+    double gigabits = 0.0;
     if (std::regex_search(topology, match, kSeveral) || std::regex_search(topology, match, kLinks))
-        return std::stod(match[1].str()) * bytes(match[2].str()) / devicesPerHost;
-    if (std::regex_search(topology, match, kEach))
-        return bytes(match[1].str());
-    if (std::regex_search(topology, match, kNode))
-        return bytes(match[1].str()) / devicesPerHost;
-    return std::nullopt;
+        gigabits = figure(1) * figure(2) / devicesPerHost;
+    else if (std::regex_search(topology, match, kEach))
+        gigabits = figure(1);
+    else if (std::regex_search(topology, match, kNode))
+        gigabits = figure(1) / devicesPerHost;
+    return gigabits > 0.0 ? std::optional(gigabits * 1e9 / 8.0) : std::nullopt;
+}
+
+std::vector<std::vector<std::int64_t>> sizesIn(const std::string& topology)
+{
+    static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
+    constexpr std::int64_t kLongestSide = 1 << 20;
+    std::vector<std::vector<std::int64_t>> found;
+    for (std::sregex_iterator at(topology.begin(), topology.end(), kSizes), end; at != end; ++at) {
+        std::vector<std::int64_t> sizes;
+        for (std::size_t i = 1; i < at->size(); ++i) {
+            if ((*at)[i].matched)
+                sizes.push_back(parseInteger((*at)[i].str()).value_or(0));
+        }
+        if (std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 1 && size <= kLongestSide; }))
+            found.push_back(std::move(sizes));
+    }
+    return found;
 }
 
 Result<StepCase> stepCaseOf(const Record& record, const Catalogue& catalogue, const Calibration& calibration)

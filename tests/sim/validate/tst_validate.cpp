@@ -24,6 +24,9 @@ private Q_SLOTS:
     void folders();
     void stepRecord();
     void skipsAndFlags();
+    void fieldsThatCannotBe_data();
+    void fieldsThatCannotBe();
+    void slicesInWords();
     void candidatesOfPlans();
     void fittedRecordsAreNotScored();
     void namesDoNotMatter();
@@ -84,6 +87,10 @@ void TestValidate::faults_data()
     QTest::newRow("a number") << QByteArray("3") << "MW1771";
     QTest::newRow("an object") << QByteArray("{}") << "MW1771";
     QTest::newRow("no id") << QByteArray(R"([{"kind": "gemm"}])") << "MW1772";
+    QTest::newRow("another type") << QByteArray(
+        R"({"records": [{"id": "p", "kind": "sweep", "source": {"name": 1}, "candidates": [{}]}]})")
+                                  << "MW1772";
+    QTest::newRow("nested without end") << ("[{\"a\": " + QByteArray(500'000, '[')) << "MW1770";
     QTest::newRow("no record") << QByteArray("[1]") << "MW1772";
 }
 
@@ -145,6 +152,34 @@ void TestValidate::skipsAndFlags()
         recordsOf(R"([{"id": "x", "kind": "training_step", "system": "abacus"}])").front(), catalogue(), calibration());
     QVERIFY(!unknown);
     QCOMPARE(unknown.error().front().id, std::string("MW1774"));
+}
+
+void TestValidate::fieldsThatCannotBe_data()
+{
+    QTest::addColumn<QByteArray>("field");
+    QTest::addColumn<QString>("named");
+    QTest::newRow("a long text") << ("\"topology\": \"" + QByteArray(300'000, '9') + "x2\"") << "`topology`";
+    QTest::newRow("a size beyond all") << QByteArray(R"("chips": 1e300)") << "`chips`";
+    QTest::newRow("a negative one") << QByteArray(R"("parallel": {"tp": -1e300})") << "`parallel.tp`";
+    QTest::newRow("a message beyond all") << QByteArray(R"("points": [{"message_bytes": 1e30, "time_s": 1}])") << "a message";
+}
+
+void TestValidate::fieldsThatCannotBe()
+{
+    QFETCH(QByteArray, field);
+    QFETCH(QString, named);
+    const auto file = validated(R"([{"id": "odd", "kind": "training_step", )" + field + "}]");
+    QCOMPARE(file.scored, std::size_t{0});
+    QCOMPARE(file.skipped.size(), std::size_t{1});
+    QVERIFY2(file.skipped.front().why.starts_with(named.toStdString()), file.skipped.front().why.c_str());
+}
+
+void TestValidate::slicesInWords()
+{
+    using Slices = std::vector<std::vector<std::int64_t>>;
+    QCOMPARE(sizesIn("16x16 torus, 2 pods of 4x4x8"), (Slices{{16, 16}, {4, 4, 8}}));
+    QCOMPARE(sizesIn("99999999999999999999x2 or 0x4"), Slices{});
+    QVERIFY(!networkRateOf("99999999999999999999 Gb/s per GPU", 8.0));
 }
 
 void TestValidate::candidatesOfPlans()
