@@ -103,6 +103,7 @@ private:
     void experts(double share);
     void tensorCollectives();
     void narrowCasts(const Product& product);
+    void dispatchByProduct();
 
     const TrainingPlan& m_plan;
     const TrainingWork& m_work;
@@ -262,12 +263,13 @@ void LayerBuilder::norms()
     const Sizes& size = m_size;
     const double elements = size.spreadTokens * size.hidden;
     // Fused: 2 in, 2 out. Eager: to 32 bits (2 in, 4 out), square (4, 4), mean (4), scale (4, 4), back (4, 2), weight (2, 2).
+    const double count = m_plan.details.parallelBlock ? 1.0 : 2.0;
     const double norms = m_work.fusedNorms ? 4.0 : 36.0;
     const double backward = m_work.fusedNorms ? 6.0 : 54.0;
-    stream(2.0 * norms * elements, 2.0 * backward * elements, m_work.fusedNorms ? 2.0 : 12.0, m_again.elementwise);
+    stream(count * norms * elements, count * backward * elements, count * (m_work.fusedNorms ? 1.0 : 6.0), m_again.elementwise);
     const double residual = m_plan.details.dropout ? (m_work.fusedElementwise ? 7.0 : 15.0) : 6.0;
-    stream(2.0 * residual * elements, 2.0 * (m_plan.details.dropout ? 5.0 : 6.0) * elements, m_work.fusedElementwise ? 2.0 : 6.0,
-        m_again.elementwise);
+    stream(count * residual * elements, count * (m_plan.details.dropout ? 5.0 : 6.0) * elements,
+        count * (m_work.fusedElementwise ? 1.0 : 3.0), m_again.elementwise);
     const double inputs = 2.0 * size.bytes * elements; // of both norms: the residual stream
     m_cost.fullBytes += inputs;
     m_cost.keptBytes += m_again.layerInputOnly ? inputs / 2.0 : inputs;
@@ -311,18 +313,29 @@ void LayerBuilder::experts(double share)
     // Tokens that this rank sends: tensor-parallel ranks each send their own part.
     const double sent = size.tokens / size.tp * real(model.expertsPerToken);
     const double own = real(model.experts) / real(layout.ep);
-    const double each = sent * layout.expertImbalance * real(layout.ep) / real(model.experts);
+    // Where every rank has all experts none gets more rows than another; a capacity is computed in full, filled or not.
+    const double capacity = m_plan.details.expertCapacity;
+    const double most = capacity > 0.0 ? capacity : layout.ep > 1 ? layout.expertImbalance : 1.0;
+    const double each = sent * most * real(layout.ep) / real(model.experts);
+    const double computed = capacity > 0.0 ? each : m_curve.groupedRows(own, each);
     const double width = real(model.expertFfn);
     product({1.0, size.tokens / size.tp, real(model.experts), size.hidden}, 0.0);
-    product({own, each, inner(model, width), size.hidden}, m_again.ffnIn);
-    product({own, each, size.hidden, width}, m_again.ffnOut);
+    product({own, computed, inner(model, width), size.hidden}, m_again.ffnIn);
+    product({own, computed, size.hidden, width}, m_again.ffnOut);
     const double rows = own * each;
     const double activation = model.gatedFfn ? 6.0 : 4.0;
-    stream(share * rows * (activation * width + 8.0 * size.hidden),
-        share * rows * (1.6 * activation * width + 12.0 * size.hidden), 8.0 * share, m_again.elementwise);
+    stream(share * rows * activation * width, share * rows * 1.6 * activation * width, 2.0 * share, m_again.elementwise);
+    if (m_plan.details.dispatchesByProduct && capacity > 0.0)
+        dispatchByProduct();
+    else {
+        // Rows are sorted by expert, and put back and added up: of each pass the picked side, then the other.
+        const double pass = size.bytes * (m_curve.pickedRowShare() + 1.0);
+        stream(share * rows * 2.0 * pass * size.hidden, share * rows * (2.0 * pass + 2.0 * size.bytes) * size.hidden, 6.0 * share,
+            m_again.elementwise);
+    }
     keep(size.bytes * rows * (inner(model, width) + size.hidden), m_again.ffnIn);
     keep(size.bytes * rows * width, m_again.elementwise);
-    const double bytes = size.bytes * sent * size.hidden * layout.expertImbalance;
+    const double bytes = size.bytes * sent * size.hidden * most;
     const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
     const RankGroup group = m_cluster.group(layout.ep, stride);
     // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
@@ -337,6 +350,25 @@ void LayerBuilder::experts(double share)
     m_share = 1.0;
 }
 
+/// A mask of [tokens, experts x capacity] for each sequence takes tokens to experts, a weighted one brings them back: forward both, backward the
+/// gradients of what they were applied to and of the weights.
+void LayerBuilder::dispatchByProduct()
+{
+    const Sizes& size = m_size;
+    const double tokens = size.keys / size.cp;
+    const double slots = tokens * real(size.model.expertsPerToken) * m_plan.details.expertCapacity;
+    const Product there{size.tokens / size.tp / tokens, slots, size.hidden, tokens};
+    const Product back{there.batch, tokens, size.hidden, slots};
+    const MathFormat format = m_work.activationFormat;
+    const double forward = m_share * (m_curve.productSeconds(there, format) + m_curve.productSeconds(back, format));
+    m_cost.forward.products += forward;
+    m_cost.forward.kernels += 2.0 * m_share;
+    m_cost.backward.products += forward + m_share * m_curve.productSeconds({there.batch, tokens, slots, size.hidden}, format);
+    m_cost.backward.kernels += 3.0 * m_share;
+    m_cost.again.products += m_again.elementwise * forward;
+    m_cost.again.kernels += 2.0 * m_again.elementwise * m_share;
+}
+
 void LayerBuilder::tensorCollectives()
 {
     const Sizes& size = m_size;
@@ -344,18 +376,20 @@ void LayerBuilder::tensorCollectives()
     if (layout.tp > 1) {
         const RankGroup group = m_cluster.group(layout.tp, 1);
         const double bytes = size.bytes * size.tokens * size.hidden;
-        const double twice = layout.sequenceParallel ? 4.0 * m_cluster.allGatherSeconds(bytes, group)
-                                                     : 2.0 * m_cluster.allReduceSeconds(bytes, group);
-        const double regather = layout.sequenceParallel ? 2.0 * m_cluster.allGatherSeconds(bytes, group) : 0.0;
+        const double parts = m_plan.details.parallelBlock ? 1.0 : 2.0;
+        const double sums = parts
+            * (layout.sequenceParallel ? 2.0 * m_cluster.allGatherSeconds(bytes, group)
+                                       : m_cluster.allReduceSeconds(bytes, group));
+        const double regather = layout.sequenceParallel ? parts * m_cluster.allGatherSeconds(bytes, group) : 0.0;
         const double overlap = layout.asyncTensorParallel ? std::max(0.7, m_constants.tensorOverlap) : m_constants.tensorOverlap;
-        m_cost.forward.tensor = twice * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
+        m_cost.forward.tensor = sums * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
         // Beside the gradients of the weights.
-        const double behind = std::min(m_cost.backward.products / 2.0, overlap * (twice + regather));
-        m_cost.backward.tensor = twice + regather - behind;
+        const double behind = std::min(m_cost.backward.products / 2.0, overlap * (sums + regather));
+        m_cost.backward.tensor = sums + regather - behind;
         m_cost.again.tensor = m_again.communication ? m_cost.forward.tensor : 0.0;
-        m_cost.forward.kernels += kCollectiveStarts * 2.0;
-        m_cost.backward.kernels += kCollectiveStarts * 2.0;
-        m_cost.again.kernels += m_again.communication ? kCollectiveStarts * 2.0 : 0.0;
+        m_cost.forward.kernels += kCollectiveStarts * parts;
+        m_cost.backward.kernels += kCollectiveStarts * parts;
+        m_cost.again.kernels += m_again.communication ? kCollectiveStarts * parts : 0.0;
     }
     if (layout.cp > 1) {
         const double keyBytes = size.bytes * size.tokens * size.keyHeads * (size.queryDim + size.valueDim);
@@ -382,6 +416,12 @@ void LayerBuilder::tensorCollectives()
     m_cost.forward.expert *= shown;
     m_cost.backward.expert *= shown;
     m_cost.again.expert *= shown;
+    if (size.model.experts > 0) {
+        // A third forward, as of the kernels.
+        const double waits = m_constants.expertLayerSeconds * (1.0 - real(size.model.denseLayers) / real(size.model.layers));
+        m_cost.forward.expert += waits / 3.0;
+        m_cost.backward.expert += waits * 2.0 / 3.0;
+    }
 }
 
 LayerCost LayerBuilder::build()

@@ -52,6 +52,9 @@ struct ModelDetails {
     std::int64_t ropeHeadDim = 0; ///< part of a query's head that carries positions
     std::int64_t valueHeadDim = 0; ///< 0: headDim
     bool dropout = false;
+    bool parallelBlock = false; ///< attention and feed-forward read one norm and add up once
+    double expertCapacity = 0.0; ///< rows of an expert over the mean, filled or not; tokens beyond are dropped; 0: none is
+    bool dispatchesByProduct = false; ///< with a capacity: tokens reach experts through a product with a mask
 };
 
 /// What is trained. Counts are >= 1.

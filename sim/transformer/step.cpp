@@ -69,6 +69,19 @@ double StepModel::addedBytes(const TrainingPlan& plan) const
     return 3.0 * m_traits.gradientBytes * (plan.microbatches() - 1.0) / plan.microbatches();
 }
 
+/// Of a layer's weights or gradients of so many bytes each, over the shard group: one collective, or one for each weight, bias and scale.
+double StepModel::shardedSeconds(const TrainingPlan& plan, double parameters, double bytesEach, const RankGroup& group) const
+{
+    if (!m_traits.gathersSingly)
+        return m_cluster.allGatherSeconds(parameters * bytesEach, group);
+    const TransformerConfig& model = plan.model;
+    const double matrices = model.gatedFfn ? 5.0 : 4.0;
+    const double vectors = 2.0 * (model.norm == NormKind::LayerNorm ? 2.0 : 1.0) + (model.attentionBias ? 1.0 : 0.0)
+        + (model.outputBias ? 1.0 : 0.0) + (model.ffnBias ? 2.0 : 0.0);
+    return matrices * m_cluster.allGatherSeconds(parameters / matrices * bytesEach, group)
+        + vectors * m_cluster.allGatherSeconds(real(model.hidden) * bytesEach, group);
+}
+
 StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
 {
     const double busy = pass.computing() + pass.communicating();
@@ -107,11 +120,13 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
         const double layerBytes = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         // Kept in 32 bits or not, weights travel as they are multiplied.
-        gather = m_cluster.allGatherSeconds(layerBytes * kGatheredBytes, shardGroup);
-        const double reduced = m_cluster.allGatherSeconds(layerBytes * m_traits.gradientBytes, shardGroup);
+        gather = shardedSeconds(plan, layerBytes, kGatheredBytes, shardGroup);
+        const double reduced = shardedSeconds(plan, layerBytes, m_traits.gradientBytes, shardGroup);
         scatter = m_traits.gradientsOncePerStep ? reduced / microbatches : reduced;
-        layerForward = beside(forward.seconds, gather, m_constants.overlapSlowdown);
-        layerBackward = beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown);
+        layerForward
+            = m_traits.gathersAhead ? beside(forward.seconds, gather, m_constants.overlapSlowdown) : forward.seconds + gather;
+        layerBackward = m_traits.gathersAhead ? beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown)
+                                              : backward.seconds + gather + scatter;
     }
 
     // Chunks of the stages, embedding and head at the ends.
@@ -179,7 +194,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
             behind = std::min(m_constants.dataOverlap * across, ownLayers * layerBackward);
             reduce += across - behind;
         }
-        step.dataHidden = microbatches * ownLayers * (2.0 * gather + scatter) + behind;
+        step.dataHidden = (m_traits.gathersAhead ? microbatches * ownLayers * (2.0 * gather + scatter) : 0.0) + behind;
     } else if (dataRanks > 1.0) {
         const RankGroup group = m_cluster.group(layout.dp * layout.cp, layout.tp);
         const auto expertGroup = m_cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep);

@@ -77,6 +77,7 @@ private:
         double launch = 0.0;
     };
     double addedBytes(const TrainingPlan& plan) const;
+    double shardedSeconds(const TrainingPlan& plan, double parameters, double bytesEach, const RankGroup& group) const;
     PassTime timeOf(const PassCost& pass) const;
     StageMemory memoryOf(
         const TrainingPlan& plan, const LayerCost& layer, const EndCost& ends, const RankParameters& parameters) const;

@@ -143,6 +143,8 @@ Result<Done> readModel(const Record& record, const StackTraits& traits, Training
     model.activation = model.gatedFfn ? TransformerActivation::Silu : TransformerActivation::Gelu;
     model.attentionBias = model.outputBias = model.ffnBias = !model.gatedFfn;
     plan.details.dropout = traits.dropout && !model.gatedFfn;
+    plan.details.parallelBlock = traits.parallelBlock;
+    plan.details.dispatchesByProduct = traits.dispatchesByProduct;
     return Done{};
 }
 
@@ -228,6 +230,8 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
     const double perHost = record.numberOr("per_node", std::min(8.0, static_cast<double>(chip.fastDomain.value_or(8))));
     if (chip.chipClass == ChipClass::Gpu)
         cluster.networkBytesPerSecond = networkRateOf(record.text("topology"), perHost);
+    // NCCL reads a GPU's memory through InfiniBand's and RoCE's verbs (GPUDirect); Omni-Path has no such path in it.
+    cluster.stagesThroughHost = holds(lower(record.text("topology")), "omni-path");
     if (record.number("per_node"))
         cluster.fastDomain = static_cast<std::int64_t>(perHost);
     return Done{};
@@ -268,6 +272,17 @@ void addPlans(const Record& record, const Chip& chip, const TrainingPlan& plan, 
             stepCase.plans.push_back(std::move(one));
         }
     }
+}
+
+/// Rows of an expert over the mean, where tokens beyond are dropped: a field, or words among the notes.
+double capacityOf(const Record& record)
+{
+    if (const auto stated = record.number("model.capacity_factor"))
+        return *stated;
+    static const std::regex kWords(R"(capacity factor\s+(\d+(?:\.\d+)?))", std::regex::icase);
+    std::smatch match;
+    const std::string notes = record.text("notes");
+    return std::regex_search(notes, match, kWords) ? std::stod(match[1].str()) : 0.0;
 }
 
 void readMeasured(const Record& record, const TrainingPlan& plan, StepCase& stepCase)
@@ -397,9 +412,8 @@ Result<StepCase> stepCaseOf(const Record& record, const Catalogue& catalogue, co
     if (batch < 1.0)
         return lacking("the source gives no batch");
     plan.work.globalBatch = std::llround(batch);
-    plan.layout.expertImbalance = plan.model.experts > 0
-        ? record.numberOr("model.capacity_factor", holds(record.text("notes"), "force-balanced") ? 1.0 : kImbalance)
-        : 1.0;
+    plan.layout.expertImbalance = plan.model.experts > 0 && !holds(record.text("notes"), "force-balanced") ? kImbalance : 1.0;
+    plan.details.expertCapacity = capacityOf(record);
     addPlans(record, **chip, plan, stepCase);
     const auto checked = checkPlan(stepCase.plans.front());
     if (!checked)

@@ -32,6 +32,8 @@ private Q_SLOTS:
     void namesDoNotMatter();
     void networkRates_data();
     void networkRates();
+    void wordsOfRecords_data();
+    void wordsOfRecords();
     void policiesInWords_data();
     void policiesInWords();
     void parts_data();
@@ -240,6 +242,41 @@ void TestValidate::networkRates()
     QFETCH(QString, topology);
     QFETCH(double, gigabytes);
     QCOMPARE(networkRateOf(topology.toStdString(), 8.0).value_or(0.0) / 1e9, gigabytes);
+}
+
+void TestValidate::wordsOfRecords_data()
+{
+    QTest::addColumn<QByteArray>("old");
+    QTest::addColumn<QByteArray>("words");
+    QTest::addColumn<double>("capacity");
+    QTest::addColumn<double>("imbalance");
+    QTest::addColumn<bool>("staged");
+
+    const QByteArray measured = R"("measured": {)";
+    QTest::newRow("nothing said") << measured << measured << 0.0 << 1.1 << false;
+    QTest::newRow("capacity in words") << measured << R"("notes": "Token dropping, capacity factor 1.25.", )" + measured << 1.25
+                                       << 1.1 << false;
+    QTest::newRow("capacity as a field") << QByteArray(R"("seq": 2048)") << QByteArray(R"("seq": 2048, "capacity_factor": 1.5)")
+                                         << 1.5 << 1.1 << false;
+    QTest::newRow("even routing") << measured << R"("notes": "Token-dropless, force-balanced experts.", )" + measured << 0.0
+                                  << 1.0 << false;
+    QTest::newRow("Omni-Path") << QByteArray("one node") << QByteArray("4 Omni-Path 100 Gb/s links per node") << 0.0 << 1.1
+                               << true;
+}
+
+void TestValidate::wordsOfRecords()
+{
+    QFETCH(QByteArray, old);
+    QFETCH(QByteArray, words);
+    QFETCH(double, capacity);
+    QFETCH(double, imbalance);
+    QFETCH(bool, staged);
+    QByteArray text = "[" + ::stepRecord("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]";
+    text.replace(R"("layers": 24)", R"("layers": 24, "experts": 8, "experts_per_token": 2)").replace(old, words);
+    const StepCase step = valueOf(stepCaseOf(recordsOf(text).front(), catalogue(), calibration()));
+    QCOMPARE(step.plans.front().details.expertCapacity, capacity);
+    QCOMPARE(step.plans.front().layout.expertImbalance, imbalance);
+    QCOMPARE(step.cluster.stagesThroughHost, staged);
 }
 
 void TestValidate::policiesInWords_data()
