@@ -271,6 +271,7 @@ namespace {
 
 constexpr std::int64_t kTile
     = 256; ///< elements: the sums of the tile and the next tiles of eight members fit the first-level cache
+constexpr std::int64_t kSpreadTile = 64; ///< when sums are stored past the caches: reading and writing memory alternate quickly
 
 /// Combines the same stretch of all members' operands, in the group's order, tile by tile; `store` gets each finished tile.
 class Combiner {
@@ -286,15 +287,16 @@ public:
 
     /// `sourceOf(member)` is the stretch in that member's operand; `store(tile, offset, bytes)` gets elements of the type.
     template <typename Source, typename Store>
-    void run(std::size_t members, std::int64_t count, const StopFlag& stop, Source sourceOf, Store store) const
+    void run(std::size_t members, std::int64_t count, const StopFlag& stop, Source sourceOf, Store store,
+        std::int64_t tileSize = kTile) const
     {
         alignas(64) std::byte sum[kTile * 8];
         alignas(64) std::byte next[kTile * 8];
-        for (std::int64_t first = 0; first < count && !stop.isSet(); first += kTile) {
-            const std::int64_t size = std::min(kTile, count - first);
+        for (std::int64_t first = 0; first < count && !stop.isSet(); first += tileSize) {
+            const std::int64_t size = std::min(tileSize, count - first);
             const std::int64_t offset = first * m_width;
             for (std::size_t member = 0; member < members; ++member)
-                fetchAhead(sourceOf(member) + offset + size * m_width, std::min(kTile, count - first - size) * m_width);
+                fetchAhead(sourceOf(member) + offset + size * m_width, std::min(tileSize, count - first - size) * m_width);
             if (isNarrow(m_dtype)) {
                 for (std::size_t member = 0; member < members; ++member) {
                     tileTable().load(m_dtype)(member == 0 ? sum : next, sourceOf(member) + offset, nullptr, nullptr, size);
@@ -343,17 +345,22 @@ protected:
         const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
         const std::int64_t count = std::min(total, first + slice) - first;
         const bool isLarge = members * total * width >= kStreamedBytes;
+        std::vector<std::byte*> streamed;
+        for (const Rendezvous::Member& other : group.members) {
+            if (isLarge && other.out != other.in) // in place it has just been read
+                streamed.push_back(other.out + first * width);
+        }
         m_combiner.run(
             group.members.size(), count, m_devices.stopFlag(), [&](std::size_t m) { return group.members[m].in + first * width; },
             [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
+                streamToAll(streamed, offset, tile, bytes);
                 for (const Rendezvous::Member& other : group.members) {
                     std::byte* target = other.out + first * width + offset;
-                    if (isLarge && other.out != other.in) // in place it has just been read
-                        streamCopy(target, tile, bytes);
-                    else if (target != tile)
+                    if (target != tile && !(isLarge && other.out != other.in))
                         std::memcpy(target, tile, static_cast<std::size_t>(bytes));
                 }
-            });
+            },
+            streamed.empty() ? kTile : kSpreadTile);
         finishStreams();
     }
 
@@ -391,6 +398,7 @@ protected:
         const std::int64_t end = std::min(total, slice * static_cast<std::int64_t>(member + 1));
         const Rendezvous::Member& self = group.members[member];
         Scratch scratch;
+        std::vector<std::byte*> targets;
         for (std::int64_t first = slice * static_cast<std::int64_t>(member); first < end && !stop.isSet(); first += block) {
             const std::int64_t last = std::min(end, first + block);
             m_combiner.run(
@@ -399,19 +407,28 @@ protected:
                     std::memcpy(sums + offset, tile, static_cast<std::size_t>(bytes));
                 });
             m_update->kernel->run(self.addresses, scratch, stop, {first, last, sums});
+            bool isFetching = true; // what is combined next, while the first output is written
             for (const CollectiveUpdate::Output& output : m_update->outputs) {
                 const std::byte* made = self.addresses[output.value.at()] + first * output.width;
-                const std::int64_t bytes = (last - first) * output.width;
-                const bool isLarge = members * total * output.width >= kStreamedBytes;
+                targets.clear();
                 for (const Rendezvous::Member& other : group.members) {
                     std::byte* target = other.addresses[output.value.at()] + first * output.width;
-                    if (target == made)
-                        continue;
-                    if (isLarge)
-                        streamCopy(target, made, bytes);
-                    else
-                        std::memcpy(target, made, static_cast<std::size_t>(bytes));
+                    if (target != made)
+                        targets.push_back(target);
                 }
+                if (members * total * output.width < kStreamedBytes) {
+                    for (std::byte* const target : targets)
+                        std::memcpy(target, made, static_cast<std::size_t>((last - first) * output.width));
+                    continue;
+                }
+                for (std::int64_t at = first; at < last; at += kSpreadTile) {
+                    const std::int64_t next = last + at - first;
+                    for (std::size_t m = 0; m < group.members.size() && isFetching; ++m)
+                        fetchAhead(group.members[m].in + next * width, std::min(kSpreadTile, end - next) * width);
+                    const std::int64_t offset = (at - first) * output.width;
+                    streamToAll(targets, offset, made + offset, std::min(kSpreadTile, last - at) * output.width);
+                }
+                isFetching = false;
             }
         }
         finishStreams();
