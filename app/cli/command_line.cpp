@@ -515,6 +515,8 @@ private:
         app.add_option("--global-batch", m_search.words.globalBatch, "Sequences of a step, in place of --tokens")->type_name("N");
         app.add_option("--dtype", m_search.words.format, "Number format of products (default bf16)")
             ->type_name("bf16|fp16|fp8|fp32");
+        app.add_option("--fp8", m_search.words.recipe, "Products in 8 bits, and which values share a scale")
+            ->type_name("delayed|current|rowwise|blockwise");
         app.add_option("--price", m_search.words.prices, "Dollars an hour for a chip: one for all, or one for each --hw")
             ->type_name("USD")
             ->delimiter(',')

@@ -84,7 +84,15 @@ enum class PipelineOrder : std::uint8_t {
     GPipe, ///< all forward tasks, then all backward ones
     OneForwardOneBackward,
     Interleaved, ///< the same with several chunks of layers on each stage
+    ZeroBubbleH1, ///< backward is two tasks; those of weights fill what would be idle, in the memory of 1F1B
+    ZeroBubbleH2, ///< the same with nearly twice as many microbatches under way
 };
+
+/// True where the gradients of inputs and those of weights are tasks of their own.
+inline bool splitsBackward(PipelineOrder order)
+{
+    return order == PipelineOrder::ZeroBubbleH1 || order == PipelineOrder::ZeroBubbleH2;
+}
 
 /// What a device of a pipeline stage is to do next. Without pipelining: one task for each function call. Backward is both its parts.
 enum class TaskKind : std::uint8_t { Whole, Forward, Backward, BackwardInput, BackwardWeight, Update };
@@ -94,6 +102,11 @@ struct Task {
     std::size_t microbatch = 0;
     TaskKind kind = TaskKind::Whole;
     std::string function; ///< that carries it out
+
+    /// It hands gradients on to the piece before, and takes them from the piece behind.
+    bool passesGradients() const { return kind == TaskKind::Backward || kind == TaskKind::BackwardInput; }
+    bool passesActivations() const { return kind == TaskKind::Forward; }
+    bool passesOn() const { return passesGradients() || passesActivations(); }
 };
 
 /// A model cut into stages * chunks pieces, which batches pass in `microbatches` parts. Piece k is chunk k / stages of stage k % stages.

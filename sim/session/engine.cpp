@@ -47,8 +47,11 @@ Result<Program> programOf(const Study& study, Problems& warnings)
         const auto options = trainingOptions(study);
         if (!options)
             return options.error();
-        if (study.transformer() != nullptr)
-            return buildTransformerTraining(*study.transformer(), *options);
+        if (const TransformerModel* transformer = study.transformer()) {
+            if (Problems problems = buildProblems(*transformer); !problems.empty())
+                return problems;
+            return buildTransformerTraining(*transformer, *options);
+        }
         return buildMlpTraining(*study.mlp(), *options);
     }
     const auto& file = std::get<ProgramFile>(study.model);
@@ -93,6 +96,12 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 
 Problem onlySimulated(const Study& study)
 {
+    if (study.transformer()->config.keyValueRank > 0)
+        return {"MW1465", "a transformer with latent attention is simulated, not run: its layers have no program yet",
+            "simulate it, or search layouts for it", study.placeOf("model")};
+    if (study.fp8 != Fp8Recipe::None)
+        return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
+            "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
     const bool again = study.transformer()->unrolled;
     return {"MW1465",
         fmt::format("a transformer in {} pipeline stages and {} microbatches, {}, is simulated, not run", study.pipeline.stages,
@@ -119,7 +128,9 @@ std::string cutBehind(const Study& study, std::int64_t layer)
 bool isOnlySimulated(const Study& study)
 {
     const TransformerModel* model = study.transformer();
-    return hasClosedForm(study) && (!model->unrolled || model->recompute != Recompute::None);
+    return hasClosedForm(study)
+        && (!model->unrolled || model->recompute != Recompute::None || study.fp8 != Fp8Recipe::None
+            || model->config.keyValueRank > 0);
 }
 
 namespace {
@@ -327,9 +338,19 @@ namespace {
 
 PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
 {
-    return schedule == meshwright::PipelineSchedule::GPipe                ? PipelineOrder::GPipe
-        : schedule == meshwright::PipelineSchedule::OneForwardOneBackward ? PipelineOrder::OneForwardOneBackward
-                                                                          : PipelineOrder::Interleaved;
+    switch (schedule) {
+    case meshwright::PipelineSchedule::GPipe:
+        return PipelineOrder::GPipe;
+    case meshwright::PipelineSchedule::OneForwardOneBackward:
+        return PipelineOrder::OneForwardOneBackward;
+    case meshwright::PipelineSchedule::Interleaved:
+        return PipelineOrder::Interleaved;
+    case meshwright::PipelineSchedule::ZeroBubbleH1:
+        return PipelineOrder::ZeroBubbleH1;
+    case meshwright::PipelineSchedule::ZeroBubbleH2:
+        return PipelineOrder::ZeroBubbleH2;
+    }
+    return PipelineOrder::OneForwardOneBackward;
 }
 
 /// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.

@@ -18,6 +18,14 @@ double real(std::int64_t count)
     return static_cast<double>(count);
 }
 
+constexpr double kScaleShare = 4.0 / 128.0; ///< a 32-bit scale for 128 values
+
+/// What products' gradients read is kept in 8 bits.
+bool keepsNarrow(const TrainingWork& work)
+{
+    return bytesPerElement(work.format) < 2.0 && (work.recipe == Fp8Recipe::Delayed || work.recipe == Fp8Recipe::Blockwise);
+}
+
 /// Sizes of one rank that the costs of a layer are made of.
 struct Sizes {
     explicit Sizes(const TrainingPlan& plan)
@@ -33,6 +41,7 @@ struct Sizes {
         , queryDim(real(plan.model.headDim + plan.details.ropeHeadDim))
         , valueDim(real(plan.details.valueHeadDim > 0 ? plan.details.valueHeadDim : plan.model.headDim))
         , bytes(bytesPerElement(plan.work.activationFormat))
+        , inputBytes(keepsNarrow(plan.work) ? 1.0 + kScaleShare : bytes)
     {
     }
 
@@ -48,6 +57,7 @@ struct Sizes {
     double queryDim;
     double valueDim;
     double bytes; ///< of an activation
+    double inputBytes; ///< of one that is kept because a product's gradient reads it
 };
 
 /// A gated or plain feed-forward width as the number of its products' columns.
@@ -114,6 +124,7 @@ private:
     const Sizes m_size;
     LayerCost m_cost;
     double m_share = 1.0; ///< of the layers that have the part in hand
+    double m_agreeing = 0.0; ///< seconds of a pass: scales of 8-bit products that ranks share
 };
 
 /// Forward, the gradient of the input and the gradient of the weight.
@@ -130,15 +141,43 @@ void LayerBuilder::product(const Product& product, double again)
     m_cost.forward.kernels += m_share;
     m_cost.backward.products += backward;
     m_cost.backward.kernels += 2.0 * m_share;
+    m_cost.weights.products += m_share * m_curve.productSeconds({product.batch, product.k, product.n, depth}, format);
+    m_cost.weights.kernels += m_share;
     m_cost.again.products += again * forward;
     m_cost.again.kernels += again * m_share;
     narrowCasts(product);
     // Gradients of weights are added to those of the passes before.
-    if (m_plan.layout.zeroStage < 3 && m_plan.microbatches() > 1.0)
-        m_cost.backward.elementwise += m_share * m_curve.streamSeconds(6.0 * product.batch * product.n * product.k);
+    if (m_plan.layout.zeroStage < 3 && m_plan.microbatches() > 1.0) {
+        const double added = m_share * m_curve.streamSeconds(6.0 * product.batch * product.n * product.k);
+        m_cost.backward.elementwise += added;
+        m_cost.weights.elementwise += added;
+    }
 }
 
-/// Operands in 8 bits and less are made from 16 bits: read 2, write 1 and the transposed 1; the weights once a step only.
+/// What narrowing takes, in bytes read and written for each value.
+struct NarrowCost {
+    double operand = 4.0; ///< of an input or a weight, in the forward pass: 2 read, 1 written, and the transposed 1
+    double again = 0.0; ///< of an input, once more in the backward pass
+    double gradient = 4.0;
+    double kernels = 2.0; ///< started in each pass
+};
+
+NarrowCost narrowCost(Fp8Recipe recipe)
+{
+    switch (recipe) {
+    case Fp8Recipe::None:
+    case Fp8Recipe::Delayed:
+        return {};
+    case Fp8Recipe::Current: // read once more for the largest value
+    case Fp8Recipe::Rowwise: // read once more for the columns' scales
+        return {6.0, 0.0, 6.0, 4.0};
+    case Fp8Recipe::Blockwise: // along tokens for the weights' gradients: from the 8 bits kept, and beside those along columns
+        return {3.0 + kScaleShare, 2.0 + 2.0 * kScaleShare, 4.0 + 2.0 * kScaleShare, 3.0};
+    }
+    return {};
+}
+
+/// Operands in 8 bits and less are made from 16 bits; the weights once a step only.
 void LayerBuilder::narrowCasts(const Product& product)
 {
     if (bytesPerElement(m_work.format) >= 2.0)
@@ -146,7 +185,12 @@ void LayerBuilder::narrowCasts(const Product& product)
     const double weights = product.batch * product.n * product.k / m_plan.microbatches();
     const double inputs = product.batch * product.m * product.k;
     const double outputs = product.batch * product.m * product.n;
-    stream(m_share * 4.0 * (inputs + weights), m_share * 4.0 * outputs, 2.0 * m_share, m_again.ffnIn);
+    const NarrowCost cost = narrowCost(m_work.recipe);
+    stream(m_share * cost.operand * (inputs + weights), m_share * (cost.gradient * outputs + cost.again * inputs),
+        cost.kernels * m_share, m_again.ffnIn);
+    // Ranks that split a tensor agree on its largest value.
+    if (m_work.recipe == Fp8Recipe::Current && m_plan.layout.tp > 1)
+        m_agreeing += m_share * m_cluster.allReduceSeconds(4.0, m_cluster.group(m_plan.layout.tp, 1));
 }
 
 void LayerBuilder::stream(double forwardBytes, double backwardBytes, double kernels, double again)
@@ -274,7 +318,7 @@ void LayerBuilder::norms()
     m_cost.fullBytes += inputs;
     m_cost.keptBytes += m_again.layerInputOnly ? inputs / 2.0 : inputs;
     // A gradient of a split product reads its whole input again, unless it gathers it anew.
-    keep(2.0 * size.bytes * elements, m_again.elementwise);
+    keep(2.0 * size.inputBytes * elements, m_again.elementwise);
     if (m_plan.details.dropout)
         keep(2.0 * elements, m_again.elementwise);
     if (!m_work.fusedNorms)
@@ -296,7 +340,7 @@ void LayerBuilder::feedForward(double width, double share)
         = size.model.gatedFfn ? (m_work.fusedElementwise ? 10.0 : 18.0) : (m_work.fusedElementwise ? 6.0 : 10.0);
     stream(forward * elements, backward * elements, share * (m_work.fusedElementwise ? 1.0 : 2.0), m_again.elementwise);
     keep(size.bytes * rows * columns, m_again.ffnIn);
-    keep(size.bytes * rows * width / size.tp, m_again.elementwise);
+    keep(size.inputBytes * rows * width / size.tp, m_again.elementwise);
     if (size.model.gatedFfn && !m_work.fusedElementwise)
         keep(size.bytes * rows * width / size.tp, m_again.elementwise);
     m_cost.workingBytes = std::max(m_cost.workingBytes, 2.0 * size.bytes * rows * columns);
@@ -333,15 +377,19 @@ void LayerBuilder::experts(double share)
         stream(share * rows * 2.0 * pass * size.hidden, share * rows * (2.0 * pass + 2.0 * size.bytes) * size.hidden, 6.0 * share,
             m_again.elementwise);
     }
-    keep(size.bytes * rows * (inner(model, width) + size.hidden), m_again.ffnIn);
-    keep(size.bytes * rows * width, m_again.elementwise);
+    keep(rows * (size.bytes * inner(model, width) + size.inputBytes * size.hidden), m_again.ffnIn);
+    keep(size.inputBytes * rows * width, m_again.elementwise);
     const double bytes = size.bytes * sent * size.hidden * most;
     const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
     const RankGroup group = m_cluster.group(layout.ep, stride);
     // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
     const double copies = real(model.expertsPerToken);
     const double distinct = group.outer * (1.0 - std::pow(1.0 - 1.0 / group.outer, copies));
-    const double exchange = 2.0 * m_cluster.allToAllSeconds(bytes, group, layout.dispatchesOnceAHost ? distinct / copies : 1.0);
+    const double once = layout.dispatchesOnceAHost ? distinct / copies : 1.0;
+    const double narrowed
+        = m_work.recipe == Fp8Recipe::Blockwise ? size.inputBytes / size.bytes : 1.0; // on the way to the products
+    const double exchange
+        = m_cluster.allToAllSeconds(narrowed * bytes, group, once) + m_cluster.allToAllSeconds(bytes, group, once);
     m_cost.forward.expert += share * exchange;
     m_cost.backward.expert += share * exchange;
     if (m_again.communication)
@@ -412,6 +460,8 @@ void LayerBuilder::tensorCollectives()
         m_cost.backward.context = backward;
         m_cost.again.context = m_again.communication ? forward : 0.0;
     }
+    m_cost.forward.tensor += m_agreeing;
+    m_cost.backward.tensor += m_agreeing;
     const double shown = 1.0 - m_constants.expertOverlap;
     m_cost.forward.expert *= shown;
     m_cost.backward.expert *= shown;
@@ -524,8 +574,10 @@ EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluste
     cost.embeddingBackward.kernels = 4.0;
     const MathFormat format = plan.work.activationFormat;
     cost.headForward.products = curve.productSeconds({1.0, size.tokens, columns, size.hidden}, format);
-    cost.headBackward.products = curve.productSeconds({1.0, size.tokens, size.hidden, columns}, format)
-        + curve.productSeconds({1.0, size.hidden, columns, size.tokens}, format);
+    cost.headWeights.products = curve.productSeconds({1.0, size.hidden, columns, size.tokens}, format);
+    cost.headWeights.kernels = 1.0;
+    cost.headBackward.products
+        = curve.productSeconds({1.0, size.tokens, size.hidden, columns}, format) + cost.headWeights.products;
     // To 32 bits (2 in, 4 out), maximum, subtraction, exponential and sum; back: gradient of the loss, to 16 bits.
     const double logits = size.tokens * (traits.parallelLogits ? columns : real(plan.model.vocabulary));
     cost.headForward.elementwise = curve.streamSeconds(26.0 * logits);
