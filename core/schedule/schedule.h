@@ -16,6 +16,7 @@ enum class InstructionKind : std::uint8_t {
     CollectiveStart, ///< from here the collective may move data; its operand must not be written before it is done
     CollectiveDone, ///< the result may be read from here
     Loop, ///< `body` runs as often as its Repeat op says
+    Blocks, ///< of a While: the condition, then the body, for as long as the condition holds; of a Case: one of the branches
 };
 
 /// One step of what every device does, in one total order for all of them: collectives of a group meet in the order of their starts.
@@ -27,8 +28,9 @@ struct Instruction {
     std::vector<ValueId> writes; ///< values that something outside reads, or results
     std::vector<OpId>
         update; ///< CollectiveDone: element-wise ops on the result that are done in the same pass over the data, by one device of
-        ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
+    ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
     std::vector<Instruction> body; ///< Loop
+    std::vector<std::vector<Instruction>> blocks; ///< Blocks: one list for each block of the op
 };
 
 /// What memory is used for.
@@ -41,7 +43,7 @@ struct Buffer {
     std::int64_t bytes = 0;
     MemoryKind kind = MemoryKind::Temporary;
     ValueId
-        value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its body's buffers
+        value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its blocks' buffers
     std::size_t first = 0; ///< index of the first instruction of the function's list during which it is in use; arguments: 0
     std::size_t last = 0; ///< index of the last one; what outlives the function: the number of instructions
     bool inLoop = false; ///< lies in a loop's stretch, which is listed too and counts for it

@@ -92,6 +92,9 @@ private:
             if (instruction.kind == InstructionKind::Loop) {
                 const auto& repeat = m_function[instruction.ops.front()].as<RepeatAttributes>();
                 add(instruction.body, times * static_cast<double>(repeat.count));
+            } else if (instruction.kind == InstructionKind::Blocks) {
+                for (const auto& block : instruction.blocks)
+                    add(block, times);
             } else if (instruction.kind == InstructionKind::CollectiveDone) {
                 m_result.byClass[static_cast<std::size_t>(HostClass::Collectives)] += times * update(instruction);
             } else {
@@ -183,7 +186,9 @@ void labels(const Function& function, const std::vector<Instruction>& instructio
     for (const Instruction& instruction : instructions) {
         if (instruction.kind == InstructionKind::Loop)
             labels(function, instruction.body, classes);
-        else
+        for (const auto& block : instruction.blocks)
+            labels(function, block, classes);
+        if (instruction.kind != InstructionKind::Loop && instruction.kind != InstructionKind::Blocks)
             classes.emplace(instructionLabel(function, instruction), classOf(function, instruction));
     }
 }

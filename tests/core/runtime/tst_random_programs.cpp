@@ -140,7 +140,7 @@ void TestRandomPrograms::useTheWholeOpSet()
     for (const OpKind kind : {OpKind::Constant, OpKind::Iota, OpKind::Negate, OpKind::Add, OpKind::Select, OpKind::BroadcastInDim,
              OpKind::Reshape, OpKind::Transpose, OpKind::Reduce, OpKind::DotGeneral, OpKind::Slice, OpKind::Pad, OpKind::Concatenate,
              OpKind::Reverse, OpKind::DynamicSlice, OpKind::DynamicUpdateSlice, OpKind::Gather, OpKind::Scatter, OpKind::ShardingConstraint,
-             OpKind::Repeat})
+             OpKind::Repeat, OpKind::While, OpKind::Case})
         QVERIFY2(seen.contains(kind), opName(kind));
     for (const char* name : {"stablehlo.sort", "stablehlo.convolution", "stablehlo.reduce_window"})
         QVERIFY2(seenKept.contains(name), name);
