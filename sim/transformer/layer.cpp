@@ -146,7 +146,9 @@ void LayerBuilder::narrowCasts(const Product& product)
     const double weights = product.batch * product.n * product.k / m_plan.microbatches();
     const double inputs = product.batch * product.m * product.k;
     const double outputs = product.batch * product.m * product.n;
-    stream(m_share * 4.0 * (inputs + weights), m_share * 4.0 * outputs, 2.0 * m_share, m_again.ffnIn);
+    // With a scale for each row the backward products, along other dimensions, cast all three operands again.
+    const double anew = m_work.rowScaled ? inputs + weights + outputs : 0.0;
+    stream(m_share * 4.0 * (inputs + weights), m_share * 4.0 * (outputs + anew), 2.0 * m_share, m_again.ffnIn);
 }
 
 void LayerBuilder::stream(double forwardBytes, double backwardBytes, double kernels, double again)
@@ -377,10 +379,13 @@ void LayerBuilder::tensorCollectives()
         const RankGroup group = m_cluster.group(layout.tp, 1);
         const double bytes = size.bytes * size.tokens * size.hidden;
         const double parts = m_plan.details.parallelBlock ? 1.0 : 2.0;
+        const double width = bytesPerElement(m_work.format);
+        const bool narrow = layout.gathersNarrow && !m_work.rowScaled && width < size.bytes;
+        const double gathered = m_cluster.allGatherSeconds(narrow ? bytes * width / size.bytes : bytes, group);
         const double sums = parts
-            * (layout.sequenceParallel ? 2.0 * m_cluster.allGatherSeconds(bytes, group)
+            * (layout.sequenceParallel ? gathered + m_cluster.allGatherSeconds(bytes, group)
                                        : m_cluster.allReduceSeconds(bytes, group));
-        const double regather = layout.sequenceParallel ? parts * m_cluster.allGatherSeconds(bytes, group) : 0.0;
+        const double regather = layout.sequenceParallel ? parts * gathered : 0.0;
         const double overlap = layout.asyncTensorParallel ? std::max(0.7, m_constants.tensorOverlap) : m_constants.tensorOverlap;
         m_cost.forward.tensor = sums * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
         // Beside the gradients of the weights.

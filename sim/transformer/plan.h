@@ -66,6 +66,7 @@ struct TrainingWork {
     Recomputation recompute;
     AttentionKernel attention = AttentionKernel::Flash2;
     MathFormat format = MathFormat::Bf16; ///< of the linear layers' products
+    bool rowScaled = false; ///< products of 8 bits and less have a scale for each row: operands are cast anew for every product
     MathFormat activationFormat = MathFormat::Bf16; ///< of everything else
     bool fusedNorms = true; ///< a norm is one kernel
     bool fusedRotary = true; ///< so are rotary positions
@@ -89,6 +90,7 @@ struct ParallelLayout {
     double expertImbalance = 1.0; ///< tokens of the busiest expert rank over the mean
     bool dispatchesOnceAHost = false; ///< a token that several experts of one host want crosses the network once
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool gathersNarrow = false; ///< with sequence parallelism and one scale a tensor, tp gathers what is cast already
 
     std::int64_t deviceCount() const { return dp * tp * pp * cp; }
 };
