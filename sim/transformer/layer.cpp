@@ -158,6 +158,7 @@ void LayerBuilder::product(const Product& product, double again)
 struct NarrowCost {
     double operand = 4.0; ///< of an input or a weight, in the forward pass: 2 read, 1 written, and the transposed 1
     double again = 0.0; ///< of an input, once more in the backward pass
+    double weightAgain = 0.0; ///< of a weight, once more in the backward pass
     double gradient = 4.0;
     double kernels = 2.0; ///< started in each pass
 };
@@ -169,10 +170,11 @@ NarrowCost narrowCost(Fp8Recipe recipe)
     case Fp8Recipe::Delayed:
         return {};
     case Fp8Recipe::Current: // read once more for the largest value
-    case Fp8Recipe::Rowwise: // read once more for the columns' scales
-        return {6.0, 0.0, 6.0, 4.0};
+        return {6.0, 0.0, 0.0, 6.0, 4.0};
+    case Fp8Recipe::Rowwise: // the backward products, along other dimensions, cast all three operands again
+        return {4.0, 4.0, 4.0, 8.0, 2.0};
     case Fp8Recipe::Blockwise: // along tokens for the weights' gradients: from the 8 bits kept, and beside those along columns
-        return {3.0 + kScaleShare, 2.0 + 2.0 * kScaleShare, 4.0 + 2.0 * kScaleShare, 3.0};
+        return {3.0 + kScaleShare, 2.0 + 2.0 * kScaleShare, 0.0, 4.0 + 2.0 * kScaleShare, 3.0};
     }
     return {};
 }
@@ -186,8 +188,8 @@ void LayerBuilder::narrowCasts(const Product& product)
     const double inputs = product.batch * product.m * product.k;
     const double outputs = product.batch * product.m * product.n;
     const NarrowCost cost = narrowCost(m_work.recipe);
-    stream(m_share * cost.operand * (inputs + weights), m_share * (cost.gradient * outputs + cost.again * inputs),
-        cost.kernels * m_share, m_again.ffnIn);
+    stream(m_share * cost.operand * (inputs + weights),
+        m_share * (cost.gradient * outputs + cost.again * inputs + cost.weightAgain * weights), cost.kernels * m_share, m_again.ffnIn);
     // Ranks that split a tensor agree on its largest value.
     if (m_work.recipe == Fp8Recipe::Current && m_plan.layout.tp > 1)
         m_agreeing += m_share * m_cluster.allReduceSeconds(4.0, m_cluster.group(m_plan.layout.tp, 1));
@@ -425,10 +427,13 @@ void LayerBuilder::tensorCollectives()
         const RankGroup group = m_cluster.group(layout.tp, 1);
         const double bytes = size.bytes * size.tokens * size.hidden;
         const double parts = m_plan.details.parallelBlock ? 1.0 : 2.0;
+        const double width = bytesPerElement(m_work.format);
+        const bool narrow = layout.gathersNarrow && m_work.recipe != Fp8Recipe::Rowwise && width < size.bytes;
+        const double gathered = m_cluster.allGatherSeconds(narrow ? bytes * width / size.bytes : bytes, group);
         const double sums = parts
-            * (layout.sequenceParallel ? 2.0 * m_cluster.allGatherSeconds(bytes, group)
+            * (layout.sequenceParallel ? gathered + m_cluster.allGatherSeconds(bytes, group)
                                        : m_cluster.allReduceSeconds(bytes, group));
-        const double regather = layout.sequenceParallel ? parts * m_cluster.allGatherSeconds(bytes, group) : 0.0;
+        const double regather = layout.sequenceParallel ? parts * gathered : 0.0;
         const double overlap = layout.asyncTensorParallel ? std::max(0.7, m_constants.tensorOverlap) : m_constants.tensorOverlap;
         m_cost.forward.tensor = sums * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
         // Beside the gradients of the weights.

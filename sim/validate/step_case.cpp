@@ -152,6 +152,8 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
 {
     const std::string dtype = lower(record.text("dtype"));
     work.format = formatOf(dtype);
+    if (holds(dtype, "rowwise"))
+        work.recipe = Fp8Recipe::Rowwise;
     work.activationFormat = holds(dtype, "fp16") ? MathFormat::Fp16 : MathFormat::Bf16;
     const auto stated = recomputationInWords(record.text("recompute"));
     work.recompute = stated ? *stated : recomputationOf(traits.recompute).value_or(Recomputation{});
@@ -215,6 +217,7 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
             != 0.0;
     layout.asyncTensorParallel = record.numberOr("parallel.async_tp", traits.asyncTensorParallel ? 1.0 : 0.0) != 0.0;
     layout.dispatchesOnceAHost = traits.dispatchesOnceAHost;
+    layout.gathersNarrow = traits.gathersNarrow;
     const std::string schedule = lower(record.text("parallel.schedule"));
     layout.virtualStages = degree("virtual_pipeline");
     if (layout.pp == 1)

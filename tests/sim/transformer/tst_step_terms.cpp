@@ -28,6 +28,7 @@ private Q_SLOTS:
     void capacityIsComputedInFull();
     void noRankIsBusierWhereAllHaveAllExperts();
     void waitsOfExpertLayers();
+    void scalesOfNarrowProducts();
 };
 
 namespace {
@@ -228,6 +229,31 @@ void TestStepTerms::waitsOfExpertLayers()
     QVERIFY(std::abs(estimate(plan, "a100", {}, constants).seconds - before - 4 * 20 * 2e-3) < 1e-9);
     plan = dense();
     QCOMPARE(estimate(plan, "a100", {}, constants).seconds, estimate(plan).seconds);
+}
+
+/// One scale a tensor: what is gathered is half as wide. One a row: cast twice, and gathered as it was.
+void TestStepTerms::scalesOfNarrowProducts()
+{
+    TrainingPlan plan = dense();
+    plan.layout.tp = 8;
+    plan.layout.sequenceParallel = true;
+    plan.work.format = MathFormat::Fp8;
+    const StepEstimate wide = estimate(plan, "h100");
+    plan.layout.gathersNarrow = true;
+    const StepEstimate narrow = estimate(plan, "h100");
+    QCOMPARE(narrow.elementwise, wide.elementwise);
+    // 64 microbatches and 24 layers, of which each gathers 6 times: forward 2, backward 2, and 2 again for the gradients of weights.
+    ClusterChoice choice;
+    choice.devices = 8;
+    const Cluster cluster(chip("h100"), choice, {});
+    const double bytes = 2.0 * 2048 * 4096;
+    const double saved
+        = cluster.allGatherSeconds(bytes, cluster.group(8, 1)) - cluster.allGatherSeconds(bytes / 2, cluster.group(8, 1));
+    QVERIFY(saved > 0.0 && std::abs(wide.tensor - narrow.tensor - 64 * 24 * 6 * saved) < 1e-9);
+    plan.work.recipe = Fp8Recipe::Rowwise;
+    const StepEstimate rows = estimate(plan, "h100");
+    QCOMPARE(rows.tensor, wide.tensor);
+    QVERIFY(rows.elementwise > 1.1 * wide.elementwise);
 }
 
 QTEST_APPLESS_MAIN(TestStepTerms)
