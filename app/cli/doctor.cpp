@@ -2,6 +2,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/diagnose/problem_table.h"
+#include "core/ranks/launch.h"
 #include "core/runtime/products.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
@@ -60,6 +61,7 @@ int runDoctor(Output& output)
     const bool isFast = productBackend() != ProductBackend::Eigen;
     table.addRow({"matrix products", productBackendText(),
         isFast || std::getenv(kProductsVariable) != nullptr ? "ok" : "slower: install libopenblas0"});
+    table.addRow({"several processes", rankModule() ? "by MPI" : "no MPI in this build", "ok"});
     const std::filesystem::path resources = resourcesDirectory();
     for (const char* part : {"examples", "problems.yaml"}) {
         const auto found = findResource(part);
