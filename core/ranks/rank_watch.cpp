@@ -266,8 +266,11 @@ void RankWatch::report(const Problems& problems)
         tellAll(kEnded);
         return;
     }
-    if (m_ranks.failure())
-        return; // the first one has heard, or is gone
+    if (m_ranks.failure()) { // the first one has heard, or is gone
+        if (!m_ranks.speaks())
+            waitForFirst();
+        return;
+    }
     m_hasReported = true;
     const Socket& first = *m_sockets.front();
     first.say(std::string(1, kFailed) + written(problems));
@@ -276,6 +279,18 @@ void RankWatch::report(const Problems& problems)
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!m_ranks.failure() && std::chrono::steady_clock::now() < until)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    waitForFirst();
+}
+
+/// Until the first one has ended, for a few seconds, and a moment for the second one, which speaks if the first one was lost: the launcher ends all others as soon as one has ended with an error, and twice asked to
+/// end, the first one would not get to speak. By then nobody else reads the connection.
+void RankWatch::waitForFirst() const
+{
+    constexpr int kMilliseconds = 3000;
+    const int descriptor = m_sockets.front()->descriptor();
+    char ignored = 0;
+    while (waitFor(descriptor, POLLIN, kMilliseconds) && ::recv(descriptor, &ignored, 1, MSG_DONTWAIT) > 0) { }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 void RankWatch::lose(int rank)

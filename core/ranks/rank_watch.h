@@ -15,7 +15,8 @@ namespace meshwright {
 /// ends because something went wrong says so before (`report`), and the first one raises that.
 class RankWatch {
 public:
-    /// Together on all ranks, once; also finds out how many ranks share a computer. Where the ranks cannot reach the first one's machine by name, nobody is watched.
+    /// Together on all ranks, once; also finds out how many ranks share a computer. Where the ranks cannot reach the first one's machine by
+    /// name, nobody is watched.
     /// `ranks` must outlive it. Problems: as `Ranks::exchange`.
     static Result<std::unique_ptr<RankWatch>> start(Ranks& ranks);
 
@@ -33,6 +34,7 @@ private:
     void watch();
     bool readFrom(std::size_t at);
     void lose(int rank);
+    void waitForFirst() const;
     void tellAll(char word);
 
     Ranks& m_ranks;

@@ -250,10 +250,10 @@ void TestRanks::failureIsTold()
 {
     std::atomic<int> heard = 0;
     QVERIFY(onRanks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+        ranks->setDeviceCount(3);
         auto watch = RankWatch::start(*ranks);
         if (!watch)
             return false;
-        ranks->setDeviceCount(3);
         if (ranks->rank() == 2) {
             (*watch)->report({Problem{"MW1508", "device 2 failed", "try again"}}); // waits until the first one has heard
             return ranks->failure().has_value();
