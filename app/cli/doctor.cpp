@@ -2,6 +2,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/diagnose/problem_table.h"
+#include "core/ranks/launch.h"
 #include "core/runtime/products.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
@@ -110,6 +111,7 @@ int runDoctor(Output& output)
     const bool isFast = productBackend() != ProductBackend::Eigen;
     findings.push_back({"matrix products", "matrix_products", productBackendText(),
         isFast || std::getenv(kProductsVariable) != nullptr ? "ok" : "slower: install libopenblas0"});
+    findings.push_back({"several processes", "several_processes", rankModule() ? "by MPI" : "no MPI in this build", "ok"});
     findResources(findings, problems);
     output.result(output.format == Format::Json ? findingsJson(findings, problems) : findingsText(findings));
     return problems.empty() ? int{kExitOk} : fail(problems, output);

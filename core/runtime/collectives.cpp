@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 namespace meshwright {
 
@@ -63,12 +64,33 @@ const std::vector<std::shared_ptr<Rendezvous>>& RendezvousTable::groups(const st
             group->devices = devices;
             group->members.resize(devices.size());
             group->shares.resize(devices.size());
-            group->posted = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
-            group->moved = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
+            for (std::size_t member = 0; member < devices.size(); ++member) {
+                if (isHere(devices[member]))
+                    group->here.push_back(member);
+            }
+            const int tag = m_devices.ranks() != nullptr ? m_devices.ranks()->newTag()
+                                                         : 0; // also of those that need none: ranks count alike
+            if (!group->here.empty() && group->here.size() < devices.size())
+                group->elsewhere = meetingOf(devices, tag);
+            group->posted = m_devices.makeBarrier(static_cast<std::int64_t>(group->here.size()));
+            group->moved = m_devices.makeBarrier(static_cast<std::int64_t>(group->here.size()));
             at->second.push_back(std::move(group));
         }
     }
     return at->second;
+}
+
+std::unique_ptr<RankMeeting> RendezvousTable::meetingOf(const std::vector<std::int64_t>& devices, int tag) const
+{
+    auto meeting = std::make_unique<RankMeeting>();
+    meeting->ranks = m_devices.ranks();
+    meeting->tag = tag;
+    for (const std::int64_t device : devices)
+        meeting->rankOf.push_back(rankOf(device));
+    meeting->operands.resize(devices.size());
+    meeting->outgoing.resize(static_cast<std::size_t>(meeting->ranks->size()));
+    meeting->incoming.resize(static_cast<std::size_t>(meeting->ranks->size()));
+    return meeting;
 }
 
 Collective::Collective(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
@@ -126,7 +148,7 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
 {
     const Seat seat = m_seats[static_cast<std::size_t>(device)];
     Rendezvous& group = *m_groups[seat.group];
-    if (meets() && isSmall(times != nullptr)) {
+    if (meets() && group.elsewhere == nullptr && isSmall(times != nullptr)) {
         group.members[seat.member] = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
         return runSmall(device, group);
     }
@@ -176,9 +198,11 @@ Result<Collective::Started> Collective::start(std::int64_t device, Addresses add
     Result<Done> agreed = Done{};
     const Barrier::Arrival arrival = group.posted->arrive([&] {
         agreed = checkMembers(group);
+        if (group.elsewhere != nullptr && agreed)
+            agreed = getOperands(group);
         group.isDone = false;
         group.begun = isTimed ? wallSeconds() : 0.0;
-        group.nextShare.store(agreed ? 0 : group.members.size(), std::memory_order_relaxed);
+        group.nextShare.store(agreed ? 0 : group.here.size(), std::memory_order_relaxed);
     });
     started.posted = arrival.round;
     if (arrival.isAborted)
@@ -200,11 +224,15 @@ Result<Done> Collective::finish(std::int64_t device, const Started& started, Col
     moveShares(group, times != nullptr);
     if (!m_devices.await(number, *group.moved, started.moved, m_place))
         return VirtualDevices::interrupted();
+    if (group.elsewhere != nullptr && !group.elsewhere->failure.empty())
+        return group.elsewhere->failure;
     if (times != nullptr) {
         const Rendezvous::Share& share = group.shares[seat.member];
         *times = {started.arrived, group.begun, share.moved, share.moved, share.cpuSeconds};
         for (const Rendezvous::Share& other : group.shares)
             times->finished = std::max(times->finished, other.moved);
+        if (group.elsewhere != nullptr)
+            times->finished = std::max(times->finished, group.elsewhere->ended);
     }
     return Done{};
 }
@@ -213,15 +241,184 @@ Result<Done> Collective::finish(std::int64_t device, const Started& started, Col
 void Collective::moveShares(Rendezvous& group, bool isTimed) const
 {
     for (;;) {
-        const std::size_t member = group.nextShare.fetch_add(1, std::memory_order_relaxed);
-        if (member >= group.members.size())
+        const std::size_t share = group.nextShare.fetch_add(1, std::memory_order_relaxed);
+        if (share >= group.here.size())
             return;
+        const std::size_t member = group.here[share];
         const double cpu = isTimed ? threadCpuSeconds() : 0.0;
         move(group, member);
         if (isTimed)
             group.shares[member] = {wallSeconds(), threadCpuSeconds() - cpu};
-        group.moved->arrive();
+        if (group.elsewhere == nullptr)
+            group.moved->arrive();
+        else
+            group.moved->arrive([&] { passResults(group, isTimed); });
     }
+}
+
+namespace {
+
+/// Memory for so many bytes, whatever was in it.
+std::byte* grown(AlignedBytes& memory, std::int64_t bytes)
+{
+    if (memory.size() < bytes)
+        memory = AlignedBytes(bytes);
+    return memory.data();
+}
+
+/// Messages to and from the other ranks of a group, packed piece by piece in an order that both ends know.
+class RankMessages {
+public:
+    explicit RankMessages(RankMeeting& meeting)
+        : m_meeting(meeting)
+        , m_outgoing(meeting.outgoing.size(), 0)
+        , m_incoming(meeting.incoming.size(), 0)
+    {
+    }
+
+    void countOutgoing(int rank, std::int64_t bytes) { m_outgoing[static_cast<std::size_t>(rank)] += bytes; }
+    void countIncoming(int rank, std::int64_t bytes) { m_incoming[static_cast<std::size_t>(rank)] += bytes; }
+
+    /// After all has been counted.
+    void allocate()
+    {
+        for (std::size_t rank = 0; rank < m_outgoing.size(); ++rank) {
+            grown(m_meeting.outgoing[rank], m_outgoing[rank]);
+            grown(m_meeting.incoming[rank], m_incoming[rank]);
+        }
+        m_packed.assign(m_outgoing.size(), 0);
+        m_unpacked.assign(m_incoming.size(), 0);
+    }
+
+    /// Where the next piece is.
+    std::byte* pack(int rank, std::int64_t bytes) { return next(m_meeting.outgoing, m_packed, rank, bytes); }
+    const std::byte* unpack(int rank, std::int64_t bytes) { return next(m_meeting.incoming, m_unpacked, rank, bytes); }
+
+    Result<Done> exchange(const StopFlag& stop)
+    {
+        std::vector<Ranks::Outgoing> outgoing;
+        std::vector<Ranks::Incoming> incoming;
+        for (std::size_t rank = 0; rank < m_outgoing.size(); ++rank) {
+            const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+            outgoing.push_back({static_cast<int>(rank), {m_meeting.outgoing[rank].data(), bytes(m_outgoing[rank])}});
+            incoming.push_back({static_cast<int>(rank), {m_meeting.incoming[rank].data(), bytes(m_incoming[rank])}});
+        }
+        return m_meeting.ranks->exchange(m_meeting.tag, outgoing, incoming, &stop);
+    }
+
+private:
+    static std::byte* next(std::vector<AlignedBytes>& memory, std::vector<std::int64_t>& at, int rank, std::int64_t bytes)
+    {
+        const auto index = static_cast<std::size_t>(rank);
+        std::byte* place = memory[index].data() + at[index];
+        at[index] += bytes;
+        return place;
+    }
+
+    RankMeeting& m_meeting;
+    std::vector<std::int64_t> m_outgoing; ///< bytes by rank
+    std::vector<std::int64_t> m_incoming;
+    std::vector<std::int64_t> m_packed;
+    std::vector<std::int64_t> m_unpacked;
+};
+
+} // namespace
+
+/// Brings what the shares here read of operands elsewhere, and sends what shares elsewhere read of those here.
+Result<Done> Collective::getOperands(Rendezvous& group) const
+{
+    RankMeeting& meeting = *group.elsewhere;
+    meeting.failure.clear();
+    const int self = meeting.ranks->rank();
+    const Shape shape = readShape();
+    const Shape origin(shape.size(), 0);
+    const std::int64_t width = byteSize(m_operandType.dtype);
+    // Calls `piece(reader, holder, box, bytes)` for all that passes between two ranks, in the order of the shares, then of the operands.
+    const auto forEachPiece = [&](const auto& piece) {
+        for (std::size_t reader = 0; reader < group.members.size(); ++reader) {
+            for (std::size_t holder = 0; holder < group.members.size(); ++holder) {
+                const bool isOurs = meeting.rankOf[reader] == self || meeting.rankOf[holder] == self;
+                if (meeting.rankOf[reader] == meeting.rankOf[holder] || !isOurs)
+                    continue;
+                for (const Box& box : reads(group, reader, holder)) {
+                    if (const std::int64_t bytes = elementCount(box.extent) * width; bytes > 0)
+                        piece(reader, holder, box, bytes);
+                }
+            }
+        }
+    };
+    RankMessages messages(meeting);
+    forEachPiece([&](std::size_t reader, std::size_t holder, const Box&, std::int64_t bytes) {
+        if (meeting.rankOf[holder] == self)
+            messages.countOutgoing(meeting.rankOf[reader], bytes);
+        else
+            messages.countIncoming(meeting.rankOf[holder], bytes);
+    });
+    messages.allocate();
+    forEachPiece([&](std::size_t reader, std::size_t holder, const Box& box, std::int64_t bytes) {
+        if (meeting.rankOf[holder] == self)
+            copyBox(messages.pack(meeting.rankOf[reader], bytes), {box.extent, origin}, group.members[holder].in,
+                {shape, box.start}, box.extent, width);
+    });
+    if (auto done = messages.exchange(m_devices.stopFlag()); !done)
+        return done;
+    for (std::size_t member = 0; member < group.members.size(); ++member) {
+        if (meeting.rankOf[member] != self)
+            group.members[member].in = grown(meeting.operands[member], m_operandType.bytes());
+    }
+    forEachPiece([&](std::size_t, std::size_t holder, const Box& box, std::int64_t bytes) {
+        if (meeting.rankOf[holder] != self)
+            copyBox(meeting.operands[holder].data(), {shape, box.start}, messages.unpack(meeting.rankOf[holder], bytes),
+                {box.extent, origin}, box.extent, width);
+    });
+    return Done{};
+}
+
+/// Sends what the shares here have made for everybody, and puts what others' have made into the results here.
+void Collective::passResults(Rendezvous& group, bool isTimed) const
+{
+    RankMeeting& meeting = *group.elsewhere;
+    const int self = meeting.ranks->rank();
+    const std::set<int> ranks(meeting.rankOf.begin(), meeting.rankOf.end());
+    const auto forEachStretch = [&](bool here, const auto& stretch) {
+        for (std::size_t member = 0; member < group.members.size(); ++member) {
+            if ((meeting.rankOf[member] == self) != here)
+                continue;
+            for (const Stretch& made : makesForAll(group, member)) {
+                if (made.bytes > 0)
+                    stretch(meeting.rankOf[member], made);
+            }
+        }
+    };
+    const auto forEachOther = [&](const auto& call) {
+        for (const int rank : ranks) {
+            if (rank != self)
+                call(rank);
+        }
+    };
+    RankMessages messages(meeting);
+    forEachStretch(
+        true, [&](int, const Stretch& made) { forEachOther([&](int rank) { messages.countOutgoing(rank, made.bytes); }); });
+    forEachStretch(false, [&](int rank, const Stretch& made) { messages.countIncoming(rank, made.bytes); });
+    messages.allocate();
+    const Addresses first = group.members[group.here.front()].addresses;
+    forEachStretch(true, [&](int, const Stretch& made) {
+        forEachOther([&](int rank) {
+            std::memcpy(
+                messages.pack(rank, made.bytes), first[made.value.at()] + made.first, static_cast<std::size_t>(made.bytes));
+        });
+    });
+    if (auto done = messages.exchange(m_devices.stopFlag()); !done) {
+        meeting.failure = done.error();
+        return;
+    }
+    forEachStretch(false, [&](int rank, const Stretch& made) {
+        const std::byte* from = messages.unpack(rank, made.bytes);
+        for (const std::size_t member : group.here)
+            std::memcpy(
+                group.members[member].addresses[made.value.at()] + made.first, from, static_cast<std::size_t>(made.bytes));
+    });
+    meeting.ended = isTimed ? wallSeconds() : 0.0;
 }
 
 /// "all_reduce of grad.layers.0.w over data (f32[4,8] to f32[4,8])".
@@ -252,15 +449,15 @@ std::string Collective::differenceFrom(const Collective& other) const
 /// All members of the group come to the same answer, so that it does not matter whose is heard.
 Result<Done> Collective::checkMembers(const Rendezvous& group) const
 {
-    const Collective& first = *group.members.front().collective;
-    for (std::size_t m = 1; m < group.members.size(); ++m) {
+    const Collective& first = *group.members[group.here.front()].collective;
+    for (const std::size_t m : group.here) {
         const Collective& other = *group.members[m].collective;
         if (&other == &first) // what all but hand-made programs do
             continue;
         if (const std::string difference = first.differenceFrom(other); !difference.empty())
             return Problem{"MW1505",
                 fmt::format("collectives of one group differ in {}: device {} is in {}, device {} in {}", difference,
-                    m_table.numberOf(group.devices.front()), first.description(), m_table.numberOf(group.devices[m]),
+                    m_table.numberOf(group.devices[group.here.front()]), first.description(), m_table.numberOf(group.devices[m]),
                     other.description()),
                 "the devices' programs must have the same collectives in the same order"};
     }
@@ -340,13 +537,11 @@ protected:
     {
         const auto members = static_cast<std::int64_t>(group.members.size());
         const std::int64_t width = byteSize(m_type.dtype);
-        const std::int64_t total = m_type.elements();
-        const std::int64_t slice = ceilDiv(ceilDiv(total, members), 64) * 64; // whole cache lines
-        const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
-        const std::int64_t count = std::min(total, first + slice) - first;
-        const bool isLarge = members * total * width >= kStreamedBytes;
+        const auto [first, count] = sliceOf(members, member);
+        const bool isLarge = members * m_type.elements() * width >= kStreamedBytes;
         std::vector<std::byte*> streamed;
-        for (const Rendezvous::Member& other : group.members) {
+        for (const std::size_t to : group.here) {
+            const Rendezvous::Member& other = group.members[to];
             if (isLarge && other.out != other.in) // in place it has just been read
                 streamed.push_back(other.out + first * width);
         }
@@ -354,7 +549,8 @@ protected:
             group.members.size(), count, m_devices.stopFlag(), [&](std::size_t m) { return group.members[m].in + first * width; },
             [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
                 streamToAll(streamed, offset, tile, bytes);
-                for (const Rendezvous::Member& other : group.members) {
+                for (const std::size_t to : group.here) {
+                    const Rendezvous::Member& other = group.members[to];
                     std::byte* target = other.out + first * width + offset;
                     if (target != tile && !(isLarge && other.out != other.in))
                         std::memcpy(target, tile, static_cast<std::size_t>(bytes));
@@ -364,7 +560,35 @@ protected:
         finishStreams();
     }
 
+    std::vector<Box> reads(const Rendezvous& group, std::size_t member, std::size_t) const override
+    {
+        const Slice slice = sliceOf(static_cast<std::int64_t>(group.members.size()), member);
+        return {{{slice.first}, {slice.count}}};
+    }
+
+    std::vector<Stretch> makesForAll(const Rendezvous& group, std::size_t member) const override
+    {
+        const Slice slice = sliceOf(static_cast<std::int64_t>(group.members.size()), member);
+        const std::int64_t width = byteSize(m_type.dtype);
+        return {{m_out, slice.first * width, slice.count * width}};
+    }
+
+    Shape readShape() const override { return {m_type.elements()}; }
+
 private:
+    /// The elements that a member owns.
+    struct Slice {
+        std::int64_t first = 0;
+        std::int64_t count = 0;
+    };
+    Slice sliceOf(std::int64_t members, std::size_t member) const
+    {
+        const std::int64_t total = m_type.elements();
+        const std::int64_t slice = ceilDiv(ceilDiv(total, members), 64) * 64; // whole cache lines
+        const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
+        return {first, std::min(total, first + slice) - first};
+    }
+
     TensorType m_type;
     Combiner m_combiner;
 };
@@ -394,12 +618,11 @@ protected:
         const std::int64_t grain = m_update->kernel->grain();
         const std::int64_t block = std::max(grain, kBlock / grain * grain);
         assert(block <= kBlock);
-        const std::int64_t slice = ceilDiv(ceilDiv(total, members), grain) * grain;
-        const std::int64_t end = std::min(total, slice * static_cast<std::int64_t>(member + 1));
+        const auto [begin, end] = sliceOf(members, member);
         const Rendezvous::Member& self = group.members[member];
         Scratch scratch;
         std::vector<std::byte*> targets;
-        for (std::int64_t first = slice * static_cast<std::int64_t>(member); first < end && !stop.isSet(); first += block) {
+        for (std::int64_t first = begin; first < end && !stop.isSet(); first += block) {
             const std::int64_t last = std::min(end, first + block);
             m_combiner.run(
                 group.members.size(), last - first, stop, [&](std::size_t m) { return group.members[m].in + first * width; },
@@ -411,7 +634,8 @@ protected:
             for (const CollectiveUpdate::Output& output : m_update->outputs) {
                 const std::byte* made = self.addresses[output.value.at()] + first * output.width;
                 targets.clear();
-                for (const Rendezvous::Member& other : group.members) {
+                for (const std::size_t to : group.here) {
+                    const Rendezvous::Member& other = group.members[to];
                     std::byte* target = other.addresses[output.value.at()] + first * output.width;
                     if (target != made)
                         targets.push_back(target);
@@ -434,7 +658,38 @@ protected:
         finishStreams();
     }
 
+    std::vector<Box> reads(const Rendezvous& group, std::size_t member, std::size_t) const override
+    {
+        const Slice slice = sliceOf(static_cast<std::int64_t>(group.members.size()), member);
+        return {{{slice.begin}, {slice.end - slice.begin}}};
+    }
+
+    std::vector<Stretch> makesForAll(const Rendezvous& group, std::size_t member) const override
+    {
+        const Slice slice = sliceOf(static_cast<std::int64_t>(group.members.size()), member);
+        std::vector<Stretch> made;
+        for (const CollectiveUpdate::Output& output : m_update->outputs)
+            made.push_back({output.value, slice.begin * output.width, (slice.end - slice.begin) * output.width});
+        return made;
+    }
+
+    Shape readShape() const override { return {m_type.elements()}; }
+
 private:
+    /// The elements that a member owns.
+    struct Slice {
+        std::int64_t begin = 0;
+        std::int64_t end = 0;
+    };
+    Slice sliceOf(std::int64_t members, std::size_t member) const
+    {
+        const std::int64_t total = m_type.elements();
+        const std::int64_t grain = m_update->kernel->grain();
+        const std::int64_t slice = ceilDiv(ceilDiv(total, members), grain) * grain;
+        const std::int64_t begin = std::min(total, slice * static_cast<std::int64_t>(member));
+        return {begin, std::min(total, begin + slice)};
+    }
+
     TensorType m_type;
     Combiner m_combiner;
     std::unique_ptr<const CollectiveUpdate> m_update;
@@ -579,6 +834,16 @@ protected:
         }
     }
 
+    std::vector<Box> reads(const Rendezvous& group, std::size_t member, std::size_t of) const override
+    {
+        std::vector<Box> boxes;
+        for (const Part& part : m_parts[static_cast<std::size_t>(group.devices[member])]) {
+            if (part.member == of)
+                boxes.push_back({part.from, part.extent});
+        }
+        return boxes;
+    }
+
     bool meets() const override { return !m_isLocal; }
 
 private:
@@ -663,6 +928,12 @@ protected:
             if (dim == 0)
                 return;
         }
+    }
+
+    std::vector<Box> reads(const Rendezvous& group, std::size_t member, std::size_t) const override
+    {
+        const auto device = static_cast<std::size_t>(group.devices[member]);
+        return {{m_starts[device], m_extents[device]}};
     }
 
 private:

@@ -188,7 +188,8 @@ private:
             m_log.records.emplace_back();
             m_log.records.back().instruction = ready.description;
         }
-        if (ready.goesOn && !m_faults) { // faults look at what it makes, at once
+        // Faults look at what it makes, at once; who waits for other ranks gives its core to others first.
+        if (ready.goesOn && !m_faults && !collective.isAcrossRanks(m_id)) {
             const Result<Collective::Started> started = collective.start(m_id, m_memory.addresses, records);
             if (!started)
                 return started.error();

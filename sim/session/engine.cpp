@@ -9,6 +9,7 @@
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/resources.h"
+#include "core/support/sha256.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "core/train/pipeline_program.h"
@@ -621,6 +622,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.checkpoints = choices.checkpoints;
     trainer.faults = choices.faults;
     trainer.stallSeconds = choices.stallSeconds;
+    trainer.ranks = choices.ranks;
     trainer.optimizer = optimizerName(study.optimizer);
     trainer.learningRate
         = [optimizer = phaseStudy(study, 0).optimizer](std::int64_t step) { return learningRateAt(optimizer, step); };
@@ -658,11 +660,33 @@ Study unshardedStudy(Study study)
     return study;
 }
 
+namespace {
+
+/// Problems: MW1554 processes that are to train together read different studies.
+Result<Done> checkSameStudy(const Study& study, Ranks& ranks)
+{
+    const auto studies = ranks.all(sha256Text(writeStudy(study)));
+    if (!studies)
+        return studies.error();
+    for (std::size_t rank = 1; rank < studies->size(); ++rank) {
+        if ((*studies)[rank] != studies->front())
+            return Problem{"MW1554", fmt::format("rank {} read another study than rank 0", rank),
+                "give all machines the same files and the same command"};
+    }
+    return Done{};
+}
+
+} // namespace
+
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop)
 {
     if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
         return chosen.error();
+    if (choices.ranks != nullptr) {
+        if (const auto same = checkSameStudy(study, *choices.ranks); !same)
+            return same.error();
+    }
     const auto phases = trainingPhases(study);
     if (!phases)
         return phases.error();
@@ -674,7 +698,10 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
         if (const auto fits = checkDeviceMemory(study, *phases, *choices.deviceMemoryBytes); !fits)
             return fits.error();
     }
-    if (const auto fits = checkMemory(plannedTrainingBytes(*phases, study.train.evaluate.every > 0), memory); !fits)
+    const std::int64_t planned = plannedTrainingBytes(*phases, study.train.evaluate.every > 0);
+    const std::int64_t plannedHere
+        = choices.ranks != nullptr ? planned / choices.ranks->size() * choices.ranks->onThisHost() : planned;
+    if (const auto fits = checkMemory(plannedHere, memory); !fits)
         return fits.error();
     const auto data = datasetOf(study, stop);
     if (!data)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/sweep/run_sweep.h"
 
+#include "sim/sweep/rank_sweep.h"
+#include "tests/rank_threads.h"
 #include "tests/values.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -20,6 +23,9 @@ class TestRunSweep : public QObject {
 private Q_SLOTS:
     void sameForAnyThreads_data();
     void sameForAnyThreads();
+    void sameForAnyProcesses_data();
+    void sameForAnyProcesses();
+    void outcomesAsText();
     void equalStudiesOnce();
     void goesOn();
     void stops();
@@ -90,6 +96,57 @@ void TestRunSweep::sameForAnyThreads()
     CountingEngine other;
     auto second = valueOf(SweepDatabase::inMemory());
     QVERIFY(run.result == valueOf(runSweep(plan(), other.engine(), second, 1, {}, {})).result);
+}
+
+void TestRunSweep::sameForAnyProcesses_data()
+{
+    QTest::addColumn<int>("ranks");
+    for (const int ranks : {2, 3})
+        QTest::addRow("%d", ranks) << ranks;
+}
+
+/// The first one has the database; the others do their part. Here processes are threads.
+void TestRunSweep::sameForAnyProcesses()
+{
+    QFETCH(int, ranks);
+    CountingEngine alone;
+    auto database = valueOf(SweepDatabase::inMemory());
+    const auto expected = valueOf(runSweep(plan(), alone.engine(), database, 1, {}, {}));
+    std::vector<CountingEngine> engines(static_cast<std::size_t>(ranks));
+    QVERIFY(tests::onRanks(ranks, [&](const std::shared_ptr<Ranks>& own) {
+        const SweepEngine engine = engines[static_cast<std::size_t>(own->rank())].engine();
+        const auto shared = RankSweep::start(own, own->rank() + 1);
+        if (!shared)
+            return false;
+        if (!own->isFirst())
+            return shared->serve(engine).has_value();
+        auto kept = valueOf(SweepDatabase::inMemory());
+        const auto run = runSweep(plan(), shared->engineOver(engine), kept, shared->jobs(), {}, {});
+        return shared->end() && run && run->simulated == 200 && run->result == expected.result
+            && valueOf(kept.outcomes()) == valueOf(database.outcomes());
+    }));
+    int simulated = 0;
+    for (const CountingEngine& engine : engines) {
+        QVERIFY(engine.simulated.load() > 0);
+        simulated += engine.simulated.load();
+    }
+    QCOMPARE(simulated, 200);
+}
+
+void TestRunSweep::outcomesAsText()
+{
+    SweepOutcome outcome;
+    outcome.state = SweepState::TooLarge;
+    outcome.mesh = "data=8,model=8";
+    outcome.devices = 64;
+    outcome.stepSeconds = 0.1;
+    outcome.mfu = -0.0;
+    outcome.exposedSeconds = std::numeric_limits<double>::infinity();
+    outcome.message = "words, with \n lines";
+    QVERIFY(readOutcomeLine(outcomeLine(outcome)) == outcome);
+    QVERIFY(readOutcomeLine(outcomeLine({})) == SweepOutcome{});
+    for (const char* text : {"", "9", "0\x1f"})
+        QVERIFY(!readOutcomeLine(text));
 }
 
 void TestRunSweep::equalStudiesOnce()
