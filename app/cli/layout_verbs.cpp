@@ -6,6 +6,8 @@
 #include "core/sharding/notation.h"
 #include "core/support/text.h"
 
+#include <CLI/App.hpp>
+
 #include <memory>
 
 namespace meshwright::cli {
@@ -72,7 +74,8 @@ void addMesh(VerbTable& table)
     verb.app->add_option("--per-host", options->perHost, "GPUs of a host (default: as many as share its fast links)")
         ->type_name("N")
         ->check(wholeNumber(1));
-    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, in devices: data=4,model=2; -1 is what is left")->type_name("AXES");
+    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, in devices: data=4,model=2; -1 is what is left")
+        ->type_name("AXES");
     verb.app->add_option("--ici", options->inner, "Axes within each of several slices (or hosts), with --dcn")->type_name("AXES");
     verb.app->add_option("--dcn", options->outer, "Axes over slices (or hosts)")->type_name("AXES");
     verb.app->add_option("--order", options->order, "jax: as create_device_mesh (default); axes: along the physical axes")

@@ -3,6 +3,8 @@
 
 #include "app/cli/verbs.h"
 
+#include <CLI/App.hpp>
+
 #include <memory>
 
 namespace meshwright::cli {
@@ -138,8 +140,8 @@ void addValidate(VerbTable& table)
 
 void addDoctor(VerbTable& table)
 {
-    table.add("doctor", "Say whether this machine is fit, and what was found on it.", kDoctorExamples, {Format::Text, Format::Json},
-        [](Output& output) { return runDoctor(output); });
+    table.add("doctor", "Say whether this machine is fit, and what was found on it.", kDoctorExamples,
+        {Format::Text, Format::Json}, [](Output& output) { return runDoctor(output); });
 }
 
 } // namespace meshwright::cli

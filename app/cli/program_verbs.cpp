@@ -4,6 +4,8 @@
 #include "app/cli/verbs.h"
 #include "core/support/text.h"
 
+#include <CLI/App.hpp>
+
 #include <memory>
 
 namespace meshwright::cli {

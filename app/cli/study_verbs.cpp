@@ -5,6 +5,8 @@
 #include "core/support/text.h"
 #include "sim/compare/gates.h"
 
+#include <CLI/App.hpp>
+
 #include <memory>
 
 namespace meshwright::cli {

@@ -5,6 +5,7 @@
 #include "core/support/quantity.h"
 #include "core/support/text.h"
 
+#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

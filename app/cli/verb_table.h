@@ -4,13 +4,16 @@
 #include "app/cli/output.h"
 #include "core/support/result.h"
 
-#include <CLI/App.hpp>
-
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
 
 namespace meshwright::cli {
 

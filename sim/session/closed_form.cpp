@@ -149,14 +149,6 @@ StepEstimate quickestChunks(StepModel& model, TrainingPlan& plan)
 
 } // namespace
 
-bool hasClosedForm(const Study& study)
-{
-    const TransformerModel* model = study.transformer();
-    return model != nullptr
-        && (study.pipeline.stages > 1 || study.pipeline.microbatches > 1 || model->config.keyValueRank > 0
-            || study.fp8 != Fp8Recipe::None);
-}
-
 Result<TrainingPlan> planOf(const Study& study)
 {
     const TransformerModel& model = *study.transformer();

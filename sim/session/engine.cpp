@@ -129,9 +129,12 @@ std::string cutBehind(const Study& study, std::int64_t layer)
 bool isOnlySimulated(const Study& study)
 {
     const TransformerModel* model = study.transformer();
-    return hasClosedForm(study)
-        && (!model->unrolled || model->recompute != Recompute::None || study.fp8 != Fp8Recipe::None
-            || model->config.keyValueRank > 0);
+    if (model == nullptr)
+        return false;
+    if (model->config.keyValueRank > 0 || study.fp8 != Fp8Recipe::None)
+        return true;
+    const bool isPieced = study.pipeline.stages > 1 || study.pipeline.microbatches > 1;
+    return isPieced && (!model->unrolled || model->recompute != Recompute::None);
 }
 
 namespace {
@@ -436,7 +439,7 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
         return machine.error();
     if (Problems problems = checkMeshFits(study, machine->deviceCount()); !problems.empty())
         return problems;
-    if (hasClosedForm(study)) {
+    if (isOnlySimulated(study)) {
         auto simulated = closedFormStep(study, catalogue);
         if (simulated)
             simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
