@@ -92,17 +92,18 @@ bool DeviceDependence::visit(const Op& op)
     }
     if (handed.empty())
         return false;
-    AxisRefs equalised;
-    if (makesEqual(op.kind))
-        equalised = op.as<CollectiveAttributes>().axes;
     bool changed = false;
     for (const ValueId result : op.results) {
-        const Parts named = layoutOf(result);
+        Parts covering = layoutOf(result);
+        if (makesEqual(op.kind)) {
+            const auto& sharding = m_function[result].sharding;
+            for (const AxisRef& axis : op.as<CollectiveAttributes>().axes)
+                covering.push_back({sharding ? sharding->mesh : 0, axis});
+        }
         Parts hidden;
         std::copy_if(handed.begin(), handed.end(), std::back_inserter(hidden), [&](const Part& part) {
-            return std::none_of(equalised.begin(), equalised.end(), [&](const AxisRef& axis) { return covers(axis, part.axis); })
-                && std::none_of(named.begin(), named.end(),
-                    [&](const Part& name) { return name.mesh == part.mesh && covers(name.axis, part.axis); });
+            return std::none_of(covering.begin(), covering.end(),
+                [&](const Part& whole) { return whole.mesh == part.mesh && covers(whole.axis, part.axis); });
         });
         changed = add(result, hidden) || changed;
     }
