@@ -9,7 +9,10 @@
 #include <QtTest>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -68,6 +71,43 @@ private:
     }
 };
 
+/// Holds the first points until every process has one, so that none finds all the work done before it came.
+class EveryoneBegins {
+public:
+    explicit EveryoneBegins(int processes)
+        : m_missing(processes)
+    {
+    }
+
+    SweepEngine held(const SweepEngine& engine)
+    {
+        const auto first = std::make_shared<std::once_flag>();
+        return {engine.keyOf, [this, first, outcomeOf = engine.outcomeOf](const std::vector<std::string>& settings) {
+                    std::call_once(*first, [this] { oneBegan(); });
+                    waitForAll();
+                    return outcomeOf(settings);
+                }};
+    }
+
+private:
+    void oneBegan()
+    {
+        const std::lock_guard lock(m_mutex);
+        --m_missing;
+        m_changed.notify_all();
+    }
+
+    void waitForAll()
+    {
+        std::unique_lock lock(m_mutex);
+        m_changed.wait_for(lock, std::chrono::seconds(30), [this] { return m_missing == 0; });
+    }
+
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    int m_missing;
+};
+
 SweepPlan plan(const char* vary = "x=1..200")
 {
     SweepPlan plan;
@@ -113,8 +153,9 @@ void TestRunSweep::sameForAnyProcesses()
     auto database = valueOf(SweepDatabase::inMemory());
     const auto expected = valueOf(runSweep(plan(), alone.engine(), database, 1, {}, {}));
     std::vector<CountingEngine> engines(static_cast<std::size_t>(ranks));
+    EveryoneBegins everyone(ranks);
     QVERIFY(tests::onRanks(ranks, [&](const std::shared_ptr<Ranks>& own) {
-        const SweepEngine engine = engines[static_cast<std::size_t>(own->rank())].engine();
+        const SweepEngine engine = everyone.held(engines[static_cast<std::size_t>(own->rank())].engine());
         const auto shared = RankSweep::start(own, own->rank() + 1);
         if (!shared)
             return false;
