@@ -261,6 +261,17 @@ bool countsSteps(const Optimizer& optimizer)
         || (update != nullptr && (update->countsSteps || !update->schedule.isPlain()));
 }
 
+std::vector<std::string> scalarStates(const Optimizer& optimizer)
+{
+    std::vector<std::string> names;
+    if (countsSteps(optimizer))
+        names.emplace_back("opt.step");
+    const UpdateChoices* update = updateChoices(optimizer);
+    if (update != nullptr && update->lossScale.isDynamic())
+        names.insert(names.end(), {"opt.loss_scale", "opt.good_steps"});
+    return names;
+}
+
 std::size_t momentsOf(const Optimizer& optimizer)
 {
     if (std::holds_alternative<AdamOptimizer>(optimizer))

@@ -48,6 +48,23 @@ struct LearningRateSchedule {
     friend bool operator==(const LearningRateSchedule&, const LearningRateSchedule&) = default;
 };
 
+/// A factor on the loss that the backward run begins with and the update takes out of the gradients, so that small ones do not vanish in 16 bits
+/// (Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2).
+struct LossScale {
+    static constexpr std::int64_t kUsualGrowthSteps = 2000;
+    static constexpr double kUsualFirst = 65536.0;
+
+    double scale = 1.0; ///< > 0; a dynamic one's first
+    /// A dynamic scale halves when the gradients' norm is not finite, and that step leaves parameters and states as they are; it doubles after so
+    /// many good steps in a row, within f32's normal numbers. 0: fixed. Source: flax, flax/training/dynamic_scale.py.
+    std::int64_t growthSteps = 0;
+
+    static LossScale dynamic() { return {kUsualFirst, kUsualGrowthSteps}; }
+    bool isDynamic() const { return growthSteps > 0; }
+    bool isPlain() const { return scale == 1.0 && !isDynamic(); }
+    friend bool operator==(const LossScale&, const LossScale&) = default;
+};
+
 /// What all optimisers may have.
 struct UpdateChoices {
     /// Decoupled: besides its step a parameter p loses rate * weightDecay * p (Loshchilov and Hutter, "Decoupled Weight Decay
@@ -55,6 +72,7 @@ struct UpdateChoices {
     double weightDecay = 0.0;
     double clipNorm = 0.0; ///< gradients of a larger global norm are scaled down to it, as by optax.clip_by_global_norm; 0: never
     LearningRateSchedule schedule = {};
+    LossScale lossScale = {};
     bool countsSteps = false; ///< the step's number is a state even if the update has no need of it
 
     friend bool operator==(const UpdateChoices&, const UpdateChoices&) = default;
@@ -104,6 +122,9 @@ double learningRateAt(const Optimizer& optimizer, std::int64_t step);
 
 /// True when the step's number is one of the states ("opt.step"): Adam needs it, every learning rate that changes, and dropout.
 bool countsSteps(const Optimizer& optimizer);
+/// The states that are one f32 number each, in the order of the functions' arguments, behind the moments: "opt.step" (see countsSteps), and of a dynamic
+/// loss scale "opt.loss_scale" and "opt.good_steps" (in a row, since the scale last changed).
+std::vector<std::string> scalarStates(const Optimizer& optimizer);
 /// How many states of its shape each parameter has: SGD 0, with momentum 1 ("opt.m."), Adam 2 ("opt.m.", "opt.v.").
 std::size_t momentsOf(const Optimizer& optimizer);
 
@@ -139,11 +160,13 @@ struct TrainingOptions {
 /// loops too. Constraints on activations are of a microbatch.
 /// Names: "layers.i.w" [in, out], "layers.i.b" [out], "x" [batch, in], "y" [batch, out], "act.layers.i" (output of layer i after
 /// bias, before the activation), "act.layers.i.activated", "grad.NAME", "new.NAME" (the updated parameter or state), "opt.m.NAME",
-/// "opt.v.NAME", "opt.step" (the steps done, f32), "loss", "accuracy", "grad_norm", "learning_rate" (where it changes).
+/// "opt.v.NAME", those of `scalarStates` ("opt.step" counts the steps that changed parameters), "loss", "accuracy", "grad_norm", "learning_rate" (where it changes).
 /// Parameter, gradient, moments and updated parameter and moments form a sharding group in "step".
 /// With dropout the keys of its masks are one more argument of "loss", "dropout.keys" ui32[masks, 2]; "step" draws them, of each step
 /// `jax.random.bits(key, (microbatches, masks, 2))` where the key's words are the seed's (its halves' XOR, with 0x64726f70) and the step's number; an element stays
 /// where jax.random.bernoulli(its mask's key, 1 - dropout) says so. "evaluate" leaves nothing out.
+/// With a loss scale other than 1 "grad.NAME" is scaled, and "grad_norm" is not. With a dynamic one "step" also gives "loss_scale" (this step's),
+/// "skipped" (1 where the norm was not finite, else 0) and, where it changes, "learning_rate".
 /// With NoOptimizer "step" gives the gradients in place of new parameters.
 ///
 /// Parameters, moments, x, y and activations have the parameter type; products accumulate in f32 at least, and loss and accuracy are

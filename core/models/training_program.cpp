@@ -51,19 +51,45 @@ ValueId scheduledRate(Builder& builder, const Optimizer& optimizer, double peak,
     return builder.named(rate, "learning_rate");
 }
 
-/// The norm of all gradients together, a scalar of this type.
-ValueId globalNorm(Builder& builder, const std::vector<ValueId>& gradients, DType type)
+/// The norm of all gradients together, a scalar of this type. The gradients are `scale` (f32; invalid: 1) times too large.
+ValueId globalNorm(Builder& builder, const std::vector<ValueId>& gradients, DType type, ValueId scale)
 {
-    const ValueId norm = builder.named(builder.unary(OpKind::Sqrt, sumOfSquares(builder, gradients, type)), "grad_norm");
+    ValueId norm = builder.unary(OpKind::Sqrt, sumOfSquares(builder, gradients, type));
+    if (scale.valid())
+        norm = builder.binary(OpKind::Divide, norm, builder.convert(scale, type));
+    builder.named(norm, "grad_norm");
     builder.function()[norm].role = Role::Metric;
     return norm;
+}
+
+/// The scale of the loss, f32; invalid where it is always 1. `states` are the scalar ones.
+ValueId lossScaleOf(Builder& builder, const LossScale& scale, std::span<const ValueId> states)
+{
+    if (scale.isDynamic())
+        return states[states.size() - 2];
+    return scale.isPlain() ? ValueId{} : builder.splat({DType::F32, {}}, scale.scale);
+}
+
+/// What follows a step's `scale`, of which there were `goodSteps` before, if this one is `good` (a truth value) and if not; and the good steps then.
+std::pair<ValueId, ValueId> nextLossScale(
+    Builder& builder, const LossScale& choice, ValueId scale, ValueId goodSteps, ValueId good)
+{
+    constexpr double kLeast = 0x1p-126; // the smallest normal number of f32
+    constexpr double kMost = 0x1p127;
+    const auto scalar = [&](double value) { return builder.splat({DType::F32, {}}, value); };
+    const ValueId counted = builder.binary(OpKind::Add, goodSteps, scalar(1.0));
+    const ValueId stays = builder.compare(CompareDirection::Less, counted, scalar(static_cast<double>(choice.growthSteps)));
+    const ValueId doubled = builder.binary(OpKind::Minimum, builder.binary(OpKind::Multiply, scale, scalar(2.0)), scalar(kMost));
+    const ValueId halved = builder.binary(OpKind::Maximum, builder.binary(OpKind::Multiply, scale, scalar(0.5)), scalar(kLeast));
+    return {builder.select(good, builder.select(stays, scale, doubled), halved),
+        builder.select(builder.binary(OpKind::And, good, stays), counted, scalar(0.0))};
 }
 
 /// Adds the update of one optimiser to a step function, tensor by tensor.
 class Update {
 public:
-    /// `oldStep` and `norm` are read where the optimiser counts steps and clips.
-    Update(Builder& builder, const Optimizer& optimizer, ValueId oldStep, ValueId norm)
+    /// `oldStep` and `norm` are read where the optimiser counts steps and clips. The gradients are `scale` (f32; invalid: 1) times too large.
+    Update(Builder& builder, const Optimizer& optimizer, ValueId oldStep, ValueId norm, ValueId scale)
         : m_b(builder)
         , m_optimizer(optimizer)
         , m_choices(*updateChoices(optimizer))
@@ -84,8 +110,14 @@ public:
                 = m_b.binary(OpKind::Subtract, scalar(1.0), m_b.binary(OpKind::Multiply, m_rate, scalar(m_choices.weightDecay)));
         if (m_choices.clipNorm > 0.0) {
             const ValueId most = m_b.splat(TensorType(m_b.type(norm)), m_choices.clipNorm);
-            m_clip = m_b.select(m_b.compare(CompareDirection::Less, norm, most), m_b.splat(TensorType(m_b.type(norm)), 1.0),
+            m_factor = m_b.select(m_b.compare(CompareDirection::Less, norm, most), m_b.splat(TensorType(m_b.type(norm)), 1.0),
                 m_b.binary(OpKind::Divide, most, norm));
+        }
+        if (scale.valid()) {
+            const ValueId unscaled = m_b.binary(OpKind::Divide, scalar(1.0), scale);
+            m_factor = m_factor.valid()
+                ? m_b.binary(OpKind::Multiply, m_factor, m_b.convert(unscaled, TensorType(m_b.type(m_factor)).dtype))
+                : unscaled;
         }
     }
 
@@ -93,8 +125,8 @@ public:
     ValueId operator()(ValueId parameter, ValueId gradient, ValueId& first, ValueId& second)
     {
         m_type = m_b.type(parameter);
-        if (m_clip.valid())
-            gradient = times(gradient, spread(m_clip));
+        if (m_factor.valid())
+            gradient = times(gradient, spread(m_factor));
         if (std::holds_alternative<SgdOptimizer>(m_optimizer)) {
             if (first.valid())
                 gradient = first = plus(times(splat(std::get<SgdOptimizer>(m_optimizer).momentum), first), gradient);
@@ -109,6 +141,7 @@ public:
     }
 
     ValueId newStep; ///< the count of steps; invalid where there is none
+    ValueId rate() const { return m_rate; } ///< the learning rate; invalid where it is always the same
 
 private:
     ValueId scalar(double value) { return m_b.splat({DType::F32, {}}, value); }
@@ -138,7 +171,7 @@ private:
     ValueId m_firstRate; ///< Adam's, for its first moment
     ValueId m_secondBias;
     ValueId m_kept; ///< of weight decay under a rate that changes
-    ValueId m_clip; ///< the factor for all gradients
+    ValueId m_factor; ///< for all gradients
 };
 
 class TrainingFunctions {
@@ -172,7 +205,7 @@ public:
 private:
     TensorType stateType(std::size_t state) const
     {
-        if (m_stateNames[state] == "opt.step")
+        if (state >= momentsOf(m_optimizer) * m_model.parameters.size())
             return {DType::F32, {}};
         return m_model.parameters[state % m_model.parameters.size()].type;
     }
@@ -185,11 +218,12 @@ private:
         std::vector<ValueId> gradients; ///< of "step"
         ValueId shown; ///< of "evaluate"
     };
-    /// Of one microbatch: x, y and, for "step" with dropout, the keys of the masks.
+    /// Of one microbatch: x, y and what "step" alone has.
     struct Rows {
         ValueId x;
         ValueId y;
-        ValueId keys; ///< of all microbatches [microbatches, masks, 2], of one [masks, 2]; invalid: none
+        ValueId keys = {}; ///< of dropout's masks, of all microbatches [microbatches, masks, 2], of one [masks, 2]; invalid: none
+        ValueId lossScale = {}; ///< f32; invalid: 1
     };
     using OfMicrobatch = std::function<Outcome(Builder&, const std::vector<ValueId>& parameters, const Rows& rows)>;
 
@@ -208,8 +242,9 @@ private:
         const OfMicrobatch& once) const;
     ValueId drawnKeys(Builder& builder, ValueId step) const;
     ValueId microbatchesOf(Builder& builder, ValueId batch) const;
-    void addUpdates(Builder& builder, const std::vector<ValueId>& parameters, const std::vector<ValueId>& states,
-        const std::vector<ValueId>& gradients, ValueId norm, std::vector<ValueId>& results) const;
+    struct OldValues;
+    struct NewValues;
+    NewValues updated(Builder& builder, const OldValues& old, const std::vector<ValueId>& gradients, ValueId norm) const;
     Function evaluateFunction() const;
 
     const TrainedModel& m_model;
@@ -240,7 +275,8 @@ Function TrainingFunctions::initFunction() const
     }
     std::vector<std::string> names = m_names;
     for (std::size_t i = 0; i < m_stateNames.size(); ++i) {
-        results.push_back(builder.named(builder.splat(stateType(i), 0.0), m_stateNames[i]));
+        const double first = m_stateNames[i] == "opt.loss_scale" ? updateChoices(m_optimizer)->lossScale.scale : 0.0;
+        results.push_back(builder.named(builder.splat(stateType(i), first), m_stateNames[i]));
         init[results.back()].role = Role::OptimizerState;
         names.push_back(m_stateNames[i]);
     }
@@ -259,7 +295,10 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     const std::vector<ValueId> forward = inlineCall(builder, derivative.forward, operands);
     builder.setPhase(Phase::Backward);
     std::vector<ValueId> backwardOperands(forward.begin() + 2, forward.end());
-    backwardOperands.push_back(builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches)));
+    const ValueId share = builder.splat({m_model.lossType, {}}, 1.0 / static_cast<double>(m_options.microbatches));
+    backwardOperands.push_back(rows.lossScale.valid()
+            ? builder.binary(OpKind::Multiply, share, builder.convert(rows.lossScale, m_model.lossType))
+            : share);
     Outcome outcome;
     outcome.gradients = inlineCall(builder, derivative.backward, backwardOperands);
     outcome.loss = forward[0];
@@ -322,12 +361,16 @@ TrainingFunctions::Outcome TrainingFunctions::overMicrobatches(Builder& builder,
         operands.push_back(rows.keys);
     const std::size_t stacked = operands.size() - carries;
     operands.insert(operands.end(), parameters.begin(), parameters.end());
+    if (rows.lossScale.valid())
+        operands.push_back(rows.lossScale);
     builder.setPhase(phase);
     const OpId loop = builder.beginRepeat({m_options.microbatches, carries, stacked, false}, std::move(operands));
     const std::vector<ValueId> inside = function[builder.block()].arguments;
     const auto firstParameter = inside.begin() + static_cast<std::ptrdiff_t>(carries + stacked);
-    const Outcome one = once(builder, {firstParameter, inside.end()},
-        {inside[carries], inside[carries + 1], rows.keys.valid() ? inside[carries + 2] : ValueId{}});
+    const auto parametersEnd = firstParameter + static_cast<std::ptrdiff_t>(parameters.size());
+    const Outcome one = once(builder, {firstParameter, parametersEnd},
+        {inside[carries], inside[carries + 1], rows.keys.valid() ? inside[carries + 2] : ValueId{},
+            rows.lossScale.valid() ? *parametersEnd : ValueId{}});
     std::vector<ValueId> next;
     for (std::size_t i = 0; i < one.gradients.size(); ++i) {
         builder.setPhase(Phase::Backward);
@@ -387,37 +430,62 @@ ValueId TrainingFunctions::drawnKeys(Builder& builder, ValueId step) const
     return builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{type, m_options.partitionableRandom});
 }
 
+/// A step's arguments.
+struct TrainingFunctions::OldValues {
+    std::vector<ValueId> parameters;
+    std::vector<ValueId> states;
+    std::span<const ValueId> scalars; ///< the last ones of the states
+    ValueId step; ///< invalid: not counted
+    ValueId lossScale; ///< f32; invalid: always 1
+};
+
+/// Its results.
+struct TrainingFunctions::NewValues {
+    std::vector<ValueId> parameters;
+    std::vector<ValueId> states;
+    std::vector<std::pair<std::string, ValueId>> metrics; ///< of a dynamic loss scale
+};
+
 Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
 {
     Function step;
     step.name = "step";
     Builder builder(step);
-    const std::vector<ValueId> parameters = parameterArguments(builder, m_model.parameters);
-    std::vector<ValueId> states;
+    OldValues old;
+    old.parameters = parameterArguments(builder, m_model.parameters);
     for (std::size_t i = 0; i < m_stateNames.size(); ++i)
-        states.push_back(builder.argument(stateType(i), m_stateNames[i], Role::OptimizerState));
+        old.states.push_back(builder.argument(stateType(i), m_stateNames[i], Role::OptimizerState));
+    old.scalars = std::span(old.states).subspan(momentsOf(m_optimizer) * old.parameters.size());
+    if (countsSteps(m_optimizer))
+        old.step = old.scalars.front();
     const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
-    const ValueId keys = m_model.masks > 0 ? drawnKeys(builder, states.back()) : ValueId{};
-    const Outcome outcome = overMicrobatches(builder, parameters, {x, y, keys}, true,
+    const UpdateChoices* choices = updateChoices(m_optimizer);
+    const LossScale scaling = choices != nullptr ? choices->lossScale : LossScale{};
+    old.lossScale = lossScaleOf(builder, scaling, old.scalars);
+    const ValueId keys = m_model.masks > 0 ? drawnKeys(builder, old.step) : ValueId{};
+    const Outcome outcome = overMicrobatches(builder, old.parameters, {x, y, keys, old.lossScale}, true,
         [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) { return derived(b, derivative, own, rows); });
     const std::vector<ValueId>& gradients = outcome.gradients;
 
-    const UpdateChoices* choices = updateChoices(m_optimizer);
-    const bool clips = choices != nullptr && choices->clipNorm > 0.0;
-    builder.setPhase(clips ? Phase::Update : Phase::Metrics);
-    const ValueId norm = clips || m_options.gradientNorm ? globalNorm(builder, gradients, m_model.lossType) : ValueId{};
+    const bool needsNorm = choices != nullptr && (choices->clipNorm > 0.0 || scaling.isDynamic());
+    builder.setPhase(needsNorm ? Phase::Update : Phase::Metrics);
+    const ValueId norm
+        = needsNorm || m_options.gradientNorm ? globalNorm(builder, gradients, m_model.lossType, old.lossScale) : ValueId{};
 
     std::vector<ValueId> results;
     std::vector<std::string> names;
+    NewValues replaced;
     if (choices == nullptr) {
         results = gradients;
         for (const std::string& name : m_names)
             names.push_back("grad." + name);
-        for (std::size_t i = 0; i < parameters.size(); ++i)
-            step.shardingGroups.push_back({parameters[i], gradients[i]});
+        for (std::size_t i = 0; i < old.parameters.size(); ++i)
+            step.shardingGroups.push_back({old.parameters[i], gradients[i]});
     } else {
         builder.setPhase(Phase::Update);
-        addUpdates(builder, parameters, states, gradients, norm, results);
+        replaced = updated(builder, old, gradients, norm);
+        results = replaced.parameters;
+        results.insert(results.end(), replaced.states.begin(), replaced.states.end());
         for (const auto* list : {&m_names, &m_stateNames}) {
             for (const std::string& name : *list)
                 names.push_back("new." + name);
@@ -429,43 +497,64 @@ Function TrainingFunctions::stepFunction(const Differentiated& derivative) const
     results.push_back(outcome.loss);
     results.push_back(outcome.accuracy.valid() ? outcome.accuracy : m_model.accuracy(builder, outcome.predictions, y));
     names.insert(names.end(), {"loss", "accuracy"});
-    if (m_options.gradientNorm) {
-        results.push_back(norm);
-        names.emplace_back("grad_norm");
+    if (m_options.gradientNorm)
+        replaced.metrics.insert(replaced.metrics.begin(), {"grad_norm", norm});
+    for (const auto& [name, metric] : replaced.metrics) {
+        results.push_back(metric);
+        names.push_back(name);
     }
     builder.setResults(std::move(results), std::move(names));
     return step;
 }
 
-/// Appends the new parameters, then the new states, to `results`.
-void TrainingFunctions::addUpdates(Builder& builder, const std::vector<ValueId>& parameters, const std::vector<ValueId>& states,
-    const std::vector<ValueId>& gradients, ValueId norm, std::vector<ValueId>& results) const
+TrainingFunctions::NewValues TrainingFunctions::updated(
+    Builder& builder, const OldValues& old, const std::vector<ValueId>& gradients, ValueId norm) const
 {
     Function& step = builder.function();
-    Update update(builder, m_optimizer, countsSteps(m_optimizer) ? states.back() : ValueId{}, norm);
-    std::vector<ValueId> newStates = states;
+    const LossScale& scaling = updateChoices(m_optimizer)->lossScale;
+    const ValueId good = scaling.isDynamic() ? builder.unary(OpKind::IsFinite, norm) : ValueId{};
+    const auto whereGood = [&](ValueId replaced, ValueId kept) {
+        if (!good.valid() || replaced == kept)
+            return replaced;
+        return builder.select(builder.broadcastScalar(good, TensorType(builder.type(kept)).shape), replaced, kept);
+    };
+    Update update(builder, m_optimizer, old.step, norm, old.lossScale);
+    NewValues replaced;
+    replaced.states = old.states;
+    const std::size_t parameters = old.parameters.size();
     const std::size_t moments = momentsOf(m_optimizer);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        std::vector<ValueId> group = {parameters[i], gradients[i]};
+    for (std::size_t i = 0; i < parameters; ++i) {
+        std::vector<ValueId> group = {old.parameters[i], gradients[i]};
         ValueId none;
-        ValueId& first = moments > 0 ? newStates[i] : none;
-        ValueId& second = moments > 1 ? newStates[parameters.size() + i] : none;
-        results.push_back(builder.named(update(parameters[i], gradients[i], first, second), "new." + m_names[i]));
-        step[results.back()].role = Role::Parameter;
-        group.push_back(results.back());
-        for (std::size_t moment = 0; moment < moments; ++moment) {
-            group.push_back(states[moment * parameters.size() + i]);
-            group.push_back(newStates[moment * parameters.size() + i]);
+        ValueId& first = moments > 0 ? replaced.states[i] : none;
+        ValueId& second = moments > 1 ? replaced.states[parameters + i] : none;
+        const ValueId parameter = update(old.parameters[i], gradients[i], first, second);
+        replaced.parameters.push_back(builder.named(whereGood(parameter, old.parameters[i]), "new." + m_names[i]));
+        step[replaced.parameters.back()].role = Role::Parameter;
+        group.push_back(replaced.parameters.back());
+        for (std::size_t state = i; state < moments * parameters; state += parameters) {
+            replaced.states[state] = whereGood(replaced.states[state], old.states[state]);
+            group.push_back(old.states[state]);
+            group.push_back(replaced.states[state]);
         }
         step.shardingGroups.push_back(std::move(group));
     }
-    if (update.newStep.valid())
-        newStates.back() = update.newStep;
-    for (std::size_t i = 0; i < newStates.size(); ++i) {
-        builder.named(newStates[i], "new." + m_stateNames[i]);
-        step[newStates[i]].role = Role::OptimizerState;
+    if (old.step.valid())
+        replaced.states[moments * parameters] = whereGood(update.newStep, old.step);
+    if (scaling.isDynamic()) {
+        const auto [scale, goodSteps] = nextLossScale(builder, scaling, old.lossScale, old.scalars.back(), good);
+        std::copy_n(std::array{scale, goodSteps}.begin(), 2, replaced.states.end() - 2);
+        const TensorType scalar{DType::F32, {}};
+        replaced.metrics = {{"loss_scale", old.lossScale},
+            {"skipped", builder.select(good, builder.splat(scalar, 0.0), builder.splat(scalar, 1.0))}};
+        if (update.rate().valid())
+            replaced.metrics.emplace_back("learning_rate", update.rate());
     }
-    results.insert(results.end(), newStates.begin(), newStates.end());
+    for (std::size_t i = 0; i < replaced.states.size(); ++i) {
+        builder.named(replaced.states[i], "new." + m_stateNames[i]);
+        step[replaced.states[i]].role = Role::OptimizerState;
+    }
+    return replaced;
 }
 
 Function TrainingFunctions::evaluateFunction() const
@@ -475,7 +564,7 @@ Function TrainingFunctions::evaluateFunction() const
     Builder builder(evaluate);
     const std::vector<ValueId> parameters = parameterArguments(builder, m_model.parameters);
     const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
-    const Outcome outcome = overMicrobatches(builder, parameters, {x, y, {}}, false,
+    const Outcome outcome = overMicrobatches(builder, parameters, {x, y}, false,
         [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) { return evaluated(b, own, rows); });
     builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});
     return evaluate;
@@ -531,8 +620,8 @@ std::vector<std::string> optimizerStateNames(std::span<const std::string> parame
         for (const std::string& name : parameters)
             names.push_back(kPrefixes[moment] + name);
     }
-    if (countsSteps(optimizer))
-        names.emplace_back("opt.step");
+    for (std::string& name : scalarStates(optimizer))
+        names.push_back(std::move(name));
     return names;
 }
 

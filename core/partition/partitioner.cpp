@@ -161,8 +161,15 @@ Result<DeviceFunction> Partitioner::run()
         results.push_back(obtain(result, declaredEven(result), phaseOf(result), "return"));
     if (!m_problems.empty())
         return m_problems;
-    m_builder.setResults(std::move(results), m_source.resultNames);
     m_device.function.donations = m_source.donations;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (isOverwrittenArgument(results[i], i)) {
+            const ValueId argument = results[i];
+            results[i] = copied(argument);
+            describe(results[i], *m_device.function[argument].sharding, globalShape(m_source.results()[i]));
+        }
+    }
+    m_builder.setResults(std::move(results), m_source.resultNames);
     eraseDeadOps(m_device.function);
     m_device.globalShapes.resize(m_device.function.values.size());
     return std::move(m_device);
@@ -223,6 +230,14 @@ bool Partitioner::isOnlyConstrained(ValueId value) const
                 && op.as<ConstraintAttributes>().origin == m_source[value].annotation);
     });
     return isOnly;
+}
+
+/// True of a result that is an argument as it came, and in whose place another result is to be.
+bool Partitioner::isOverwrittenArgument(ValueId local, std::size_t result) const
+{
+    const Function& function = m_device.function;
+    return std::any_of(function.donations.begin(), function.donations.end(),
+        [&](const Donation& donation) { return function.arguments()[donation.argument] == local && donation.result != result; });
 }
 
 Phase Partitioner::phaseOf(ValueId value) const

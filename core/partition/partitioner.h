@@ -94,6 +94,7 @@ private:
     }
     TensorSharding declaredEven(ValueId value) const { return evened(layoutOnly(*m_source[value].sharding), globalShape(value)); }
 
+    bool isOverwrittenArgument(ValueId local, std::size_t result) const;
     Phase phaseOf(ValueId value) const;
     TensorType localType(ValueId value, const TensorSharding& layout) const;
     void describe(ValueId local, const TensorSharding& layout, const Shape& shape);

@@ -330,24 +330,12 @@ private:
             copy(at[loop.results[i].at()], bytes.data(), loop.yieldBytes[i]);
     }
 
-    /// Donated results that were not made in the place of their argument. All are read before any is overwritten by one that needs it:
-    /// the sources are results, the targets arguments, and a source that is an argument itself is saved.
+    /// Donated results that were not made in the place of their argument.
     void finalCopies()
     {
         const Function& function = m_site.scheduled.device.function;
-        std::vector<AlignedBytes> saved;
-        for (const FinalCopy& final : m_site.scheduled.finalCopies) {
-            saved.emplace_back();
-            if (!function[final.from].producer.valid()) {
-                saved.back() = AlignedBytes(function[final.from].type.bytes());
-                copy(saved.back().data(), m_memory.addresses[final.from.at()], saved.back().size());
-            }
-        }
-        for (std::size_t i = 0; i < saved.size(); ++i) {
-            const FinalCopy& final = m_site.scheduled.finalCopies[i];
-            const std::byte* source = saved[i].data() != nullptr ? saved[i].data() : m_memory.addresses[final.from.at()];
-            copy(m_memory.addresses[final.to.at()], source, function[final.to].type.bytes());
-        }
+        for (const FinalCopy& final : m_site.scheduled.finalCopies)
+            copy(m_memory.addresses[final.to.at()], m_memory.addresses[final.from.at()], function[final.to].type.bytes());
     }
 
     static void copy(std::byte* to, const std::byte* from, std::int64_t bytes)

@@ -60,7 +60,8 @@ struct BufferPlan {
     std::size_t peakInstruction = 0;
 };
 
-/// A result whose value could not be computed in the place of the argument that it is donated into: it is copied there at the end.
+/// A result whose value could not be computed in the place of the argument that it is donated into: it is copied there at the end. It is
+/// no argument in whose place another result is to be (the partitioner copies such a result beforehand).
 struct FinalCopy {
     ValueId from;
     ValueId to; ///< an argument

@@ -81,8 +81,8 @@ std::vector<StudyArray> trainedArrays(const Study& study, const std::vector<Stud
     constexpr std::array kPrefixes = {"opt.m.", "opt.v."};
     for (std::size_t moment = 0; moment < momentsOf(study.optimizer); ++moment)
         addRenamed(arrays, parameters, kPrefixes[moment], StudyArray::Kind::OptimizerState);
-    if (countsSteps(study.optimizer))
-        arrays.push_back(makeArray("opt.step", StudyArray::Kind::OptimizerState, {}));
+    for (std::string& name : scalarStates(study.optimizer))
+        arrays.push_back(makeArray(std::move(name), StudyArray::Kind::OptimizerState, {}));
     addRenamed(arrays, parameters, "grad.", StudyArray::Kind::Gradient);
     return arrays;
 }

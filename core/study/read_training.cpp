@@ -36,12 +36,32 @@ void StudyReader::readOptimizer(const DocNode& node)
         setInteger(fields.take("warmup_steps"), path + ".warmup_steps", schedule.warmupSteps);
         setInteger(fields.take("decay_steps"), path + ".decay_steps", schedule.decaySteps);
         setNumber(fields.take("final_learning_rate"), path + ".final_learning_rate", schedule.finalRate);
+        if (const DocNode* scale = fields.take("loss_scale"))
+            readLossScale(*scale, path + ".loss_scale", update.lossScale);
         fields.close();
     }
     if (isSgd)
         study.optimizer = sgd;
     else
         study.optimizer = adam;
+}
+
+void StudyReader::readLossScale(const DocNode& node, const std::string& path, LossScale& scale)
+{
+    if (node.kind == DocNode::Kind::Scalar && node.text == "dynamic") {
+        scale = LossScale::dynamic();
+        return;
+    }
+    if (node.kind != DocNode::Kind::Map) {
+        if (const auto fixed = number(node, path))
+            scale.scale = *fixed;
+        return;
+    }
+    scale = LossScale::dynamic();
+    Fields fields(*this, node, path);
+    setNumber(fields.take("first"), path + ".first", scale.scale);
+    setInteger(fields.take("growth_steps"), path + ".growth_steps", scale.growthSteps);
+    fields.close();
 }
 
 void StudyReader::readTrain(const DocNode& node)

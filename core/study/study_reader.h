@@ -199,6 +199,7 @@ private:
     void readMatch(const DocNode& node);
     void readRules(const DocNode& node);
     void readOptimizer(const DocNode& node);
+    void readLossScale(const DocNode& node, const std::string& path, LossScale& scale);
     void readTrain(const DocNode& node);
     void readData(const DocNode& node, const std::string& path);
     void readEvaluation(const DocNode& node, const std::string& path);

@@ -180,6 +180,11 @@ std::string optimizerValue(const Optimizer& optimizer, bool withUsual)
     add("warmup_steps", schedule.warmupSteps, constant.warmupSteps, false);
     add("decay_steps", schedule.decaySteps, constant.decaySteps, false);
     add("final_learning_rate", schedule.finalRate, constant.finalRate, false);
+    if (update.lossScale.isDynamic())
+        parts.push_back(
+            fmt::format("loss_scale: {{first: {}, growth_steps: {}}}", update.lossScale.scale, update.lossScale.growthSteps));
+    else
+        add("loss_scale", update.lossScale.scale, 1.0, false);
     return fmt::format("{{{}: {{{}}}}}", optimizerName(optimizer), fmt::join(parts, ", "));
 }
 

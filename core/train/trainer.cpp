@@ -184,8 +184,10 @@ public:
     {
         assert(m_step > 0);
         TrainingProgress now{m_step, m_totalSteps, m_result.losses.back(), m_result.accuracies.back(), samplesPerSecond()};
-        now.learningRate = m_options.learningRate ? m_options.learningRate(m_step - 1) : 0.0;
+        now.learningRate = m_learningRate ? *m_learningRate : m_options.learningRate ? m_options.learningRate(m_step - 1) : 0.0;
         now.gradientNorm = m_gradientNorm;
+        now.lossScale = m_lossScale;
+        now.skipped = m_skipped;
         if (!m_result.heldOut.empty() && m_result.heldOut.back().step == m_step)
             now.heldOut = m_result.heldOut.back();
         return now;
@@ -485,9 +487,17 @@ private:
         if (!std::isfinite(loss))
             return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, std::abs(loss)),
                 "try a smaller learning rate, or another initialisation"};
-        const auto& names = function.resultNames;
-        if (std::find(names.begin(), names.end(), "grad_norm") != names.end())
-            m_gradientNorm = scalarResult(*m_function, function, "grad_norm");
+        const auto measured = [&](const char* name) -> std::optional<double> {
+            const auto& names = function.resultNames;
+            if (std::find(names.begin(), names.end(), name) == names.end())
+                return std::nullopt;
+            return scalarResult(*m_function, function, name);
+        };
+        m_gradientNorm = measured("grad_norm");
+        m_learningRate = measured("learning_rate");
+        m_lossScale = measured("loss_scale");
+        m_skipped = measured("skipped") > 0.0;
+        m_result.skippedSteps += m_skipped ? 1 : 0;
         m_stepSeconds.push_back(seconds);
         m_trainingSeconds += seconds;
         m_result.losses.push_back(loss);
@@ -637,6 +647,9 @@ private:
     std::vector<double> m_stepSeconds;
     double m_trainingSeconds = 0.0;
     std::optional<double> m_gradientNorm; ///< of the last step
+    std::optional<double> m_learningRate; ///< the same, where the program measures it
+    std::optional<double> m_lossScale;
+    bool m_skipped = false;
     bool m_interrupted = false;
     bool m_stateIsLost = false; ///< a step was stopped in its middle
     std::int64_t m_lastSaved = 0; ///< step of the last checkpoint

@@ -70,6 +70,8 @@ struct TrainingProgress {
     double samplesPerSecond = 0.0; ///< since training began or went on
     double learningRate = 0.0; ///< of the last step
     std::optional<double> gradientNorm = {}; ///< of the last step's gradients, before clipping; where the program measures it
+    std::optional<double> lossScale = {}; ///< of the last step, where it is dynamic
+    bool skipped = false; ///< the last step's gradients were not finite, and a dynamic loss scale left them out
     std::optional<HeldOutMeasure> heldOut = {}; ///< if it was measured after the last step
 };
 
@@ -108,6 +110,7 @@ struct TrainingResult {
     std::optional<double> heldOutAccuracy; ///< absent also when interrupted
     std::int64_t heldOutExamples = 0;
     std::vector<HeldOutMeasure> heldOut; ///< as often as it was measured, in order; the last one is heldOutAccuracy
+    std::int64_t skippedSteps = 0; ///< of this run, whose gradients a dynamic loss scale left out
     std::optional<Verification> verification;
     std::int64_t firstStep = 0; ///< steps that a resumed run found done; losses and accuracies have them too
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written

@@ -53,6 +53,8 @@ std::string optimizerText(const Optimizer& optimizer)
         text += fmt::format(", weight decay {}", update->weightDecay);
     if (update->clipNorm != 0.0)
         text += fmt::format(", gradients clipped to norm {}", update->clipNorm);
+    if (!update->lossScale.isPlain())
+        text += fmt::format(", loss scaled by {}{}", update->lossScale.scale, update->lossScale.isDynamic() ? " at first" : "");
     if (update->schedule.kind != LearningRateSchedule::Kind::Constant)
         text += fmt::format(", {} decay of the learning rate", rateScheduleName(update->schedule.kind));
     if (update->schedule.warmupSteps != 0)

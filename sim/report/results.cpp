@@ -282,6 +282,10 @@ std::string metricsLine(const TrainingProgress& progress)
         {"accuracy", number(progress.accuracy)}, {"learning_rate", number(progress.learningRate)}};
     if (progress.gradientNorm)
         json["grad_norm"] = number(*progress.gradientNorm);
+    if (progress.lossScale) {
+        json["loss_scale"] = number(*progress.lossScale);
+        json["skipped"] = progress.skipped;
+    }
     if (progress.heldOut) {
         json["held_out_accuracy"] = number(progress.heldOut->accuracy);
         json["held_out_loss"] = number(progress.heldOut->loss);
@@ -301,6 +305,8 @@ std::string trainingText(const TrainingResult& result)
         text += fmt::format(": loss {:.6g} -> {:.6g}", result.losses.front(), result.losses.back());
     if (result.heldOutAccuracy)
         text += fmt::format(", {:.1f} % of {} held-out examples right", 100.0 * *result.heldOutAccuracy, result.heldOutExamples);
+    if (result.skippedSteps > 0)
+        text += fmt::format("; {} steps left out, whose gradients were not finite", result.skippedSteps);
     text += fmt::format("\nstep {} (median; {} to {}), {} samples/s, {} a device\n", formatSeconds(result.stepSeconds.median),
         formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond),
         formatBytes(static_cast<double>(result.peakBytesPerDevice)));

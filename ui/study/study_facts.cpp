@@ -109,7 +109,8 @@ std::vector<ArrayFacts> namedArrays(const StudyFacts& facts)
     for (StudyArray& array : studyArrays(facts.shown)) {
         ArrayFacts one;
         one.role = roleOf(array.kind);
-        one.dtype = array.name == "opt.step" ? DType::F32 : facts.shown.parameterType;
+        const bool isScalarState = array.kind == StudyArray::Kind::OptimizerState && array.shape.empty();
+        one.dtype = isScalarState ? DType::F32 : facts.shown.parameterType;
         one.array = std::move(array);
         arrays.push_back(std::move(one));
     }

@@ -6,6 +6,9 @@
 #include <QProcess>
 #include <QtTest>
 
+#include <csignal>
+#include <functional>
+
 /// The command line as a user runs it.
 namespace meshwright::tests {
 
@@ -73,6 +76,36 @@ inline QStringList errorsAgainst(const QString& schema, const QByteArray& json)
     if (document.isNull())
         return {"no JSON"};
     return schemaErrors(document.object(), QJsonDocument::fromJson(file.readAll()).object());
+}
+
+/// True once the file has so many lines.
+inline bool hasLines(const QString& path, qsizetype lines)
+{
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) && file.readAll().count('\n') >= lines;
+}
+
+/// True once the process has said what is to happen at Ctrl-C: Linux lists the signals that it catches, as bits.
+inline bool catchesInterrupts(const QProcess& process)
+{
+    QFile status(QString("/proc/%1/status").arg(process.processId()));
+    if (!status.open(QIODevice::ReadOnly))
+        return false;
+    const QByteArray text = status.readAll();
+    const QByteArray caught = text.mid(text.indexOf("SigCgt:") + 7, 20).simplified();
+    return ((caught.left(16).toULongLong(nullptr, 16) >> (SIGINT - 1)) & 1U) != 0;
+}
+
+/// Ctrl-C as soon as `ready`. False if the process ended before, or half a minute passed.
+inline bool interruptWhen(QProcess& process, const std::function<bool()>& ready)
+{
+    constexpr int kLook = 10; // milliseconds
+    for (int waited = 0; waited < 30'000 && process.state() == QProcess::Running; waited += kLook) {
+        if (ready())
+            return ::kill(static_cast<pid_t>(process.processId()), SIGINT) == 0;
+        process.waitForFinished(kLook);
+    }
+    return false;
 }
 
 } // namespace meshwright::tests

@@ -111,10 +111,10 @@ void TestCheckpointVerbs::interruptedKeepsTheSteps()
 {
     const QTemporaryDir folder;
     QProcess process;
-    process.start(MESHWRIGHT_PROGRAM, training(1000000, {"--checkpoint", folder.path()}));
+    const QString metrics = folder.filePath("metrics.jsonl");
+    process.start(MESHWRIGHT_PROGRAM, training(1000000, {"--checkpoint", folder.path(), "--metrics", metrics}));
     QVERIFY(process.waitForStarted());
-    QTest::qWait(600);
-    kill(static_cast<pid_t>(process.processId()), SIGINT);
+    QVERIFY(interruptWhen(process, [&] { return hasLines(metrics, 2); }));
     QVERIFY(process.waitForFinished(30'000));
     QCOMPARE(process.exitCode(), 130);
     const QJsonObject result = QJsonDocument::fromJson(process.readAllStandardOutput()).object();
@@ -224,7 +224,8 @@ void TestCheckpointVerbs::exitCodes_data()
     QTest::newRow("cannot write") << QStringList{"train", study, "--set", "train.steps=1", "--checkpoint", study + "/x"} << 3
                                   << "MW1005";
     QTest::newRow("no output") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study} << 2 << "MW1904";
-    QTest::newRow("no picture") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study, "--format", "svg"} << 2 << "MW1903";
+    QTest::newRow("no picture") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study, "--format", "svg"} << 2
+                                << "MW1903";
     QTest::newRow("not every minus one") << QStringList{"train", study, "--every", "-1"} << 2 << "--every";
     QTest::newRow("no shape") << QStringList{"reshard", "--mesh", "a=2", "--from", "P('a')", "--to", "P()"} << 2 << "--shape";
 }

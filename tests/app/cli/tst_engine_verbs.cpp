@@ -4,7 +4,6 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include <csignal>
 
 using namespace meshwright;
 
@@ -222,11 +221,13 @@ void TestEngineVerbs::nothingHalfWritten()
 
 void TestEngineVerbs::interruptKeepsWhatThereIs()
 {
+    const QTemporaryDir folder;
+    const QString metrics = folder.filePath("metrics.jsonl");
     QProcess process;
-    process.start(MESHWRIGHT_PROGRAM, {"train", example("digits.yaml"), "--format", "json", "--set", "train.steps=1000000"});
+    process.start(MESHWRIGHT_PROGRAM,
+        {"train", example("digits.yaml"), "--format", "json", "--set", "train.steps=1000000", "--metrics", metrics});
     QVERIFY(process.waitForStarted());
-    QTest::qWait(1000);
-    kill(static_cast<pid_t>(process.processId()), SIGINT);
+    QVERIFY(interruptWhen(process, [&] { return hasLines(metrics, 2); }));
     QVERIFY(process.waitForFinished(30'000));
     QCOMPARE(process.exitCode(), 130);
     const QJsonObject result = QJsonDocument::fromJson(process.readAllStandardOutput()).object();

@@ -6,7 +6,6 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include <csignal>
 
 using namespace meshwright::tests;
 
@@ -235,8 +234,7 @@ void TestSearchVerb::interrupted()
         {"search", "--model", "llama3_405b", "--hw", "h100x16384", "--tokens", "64M", "--seq", "8k", "--format", "json",
             "--threads", "1"});
     QVERIFY(process.waitForStarted());
-    QTest::qWait(300);
-    ::kill(static_cast<pid_t>(process.processId()), SIGINT);
+    QVERIFY(interruptWhen(process, [&] { return catchesInterrupts(process); }));
     QVERIFY(process.waitForFinished(30'000));
     const QByteArray out = process.readAllStandardOutput();
     if (process.exitCode() == 0)

@@ -147,6 +147,7 @@ private Q_SLOTS:
     void countsAndTimelines();
     void manyDevices();
     void deadOpsDoNothing();
+    void argumentsAmongResults();
     void arguments();
     void stopsInTheMiddle();
     void stoppedRunCountsForNothing();
@@ -579,6 +580,41 @@ void TestExecutor::deadOpsDoNothing()
         writeAll(**loaded, {HostArray::filled({DType::F32, {4, 4}}, 2.0)});
         QVERIFY((*loaded)->run());
         QVERIFY((*loaded)->readResult(0) == HostArray::filled({DType::F32, {4, 4}}, -2.0));
+    }
+}
+
+/// An argument is a result too, while another result takes its place: (a, b) -> a + b in a's place, a, b in c's place, c in b's, c.
+void TestExecutor::argumentsAmongResults()
+{
+    const Mesh mesh = meshOf("x=2");
+    const TensorType type{DType::F32, {4}};
+    Program program;
+    program.meshes = {{"mesh", mesh}};
+    Function& main = program.functions.emplace_back();
+    main.name = "main";
+    Builder builder(main);
+    const ValueId a = builder.argument(type, "a");
+    const ValueId b = builder.argument(type, "b");
+    const ValueId c = builder.argument(type, "c");
+    builder.setResults({builder.binary(OpKind::Add, a, b), a, b, c, c});
+    main.donations = {{0, 0}, {2, 2}, {1, 3}};
+    for (const ValueId argument : {a, b, c})
+        main[argument].sharding = specOf("P('x')", 1, mesh);
+    const PartitionedProgram partitioned = valueOf(propagateAndPartition(std::move(program)));
+    const auto devices = devicesOf(2);
+    for (const SchedulePolicy policy : {SchedulePolicy::Host, SchedulePolicy::Eager}) {
+        const ScheduledProgram scheduled = schedule(partitioned.device, policy);
+        const auto loaded
+            = LoadedFunction::load(*scheduled.stages.front().find("main"), scheduled.stages.front().meshes, *devices);
+        QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+        writeAll(**loaded, {HostArray::filled(type, 1.0), HostArray::filled(type, 2.0), HostArray::filled(type, 4.0)});
+        QVERIFY((*loaded)->run());
+        const std::vector<double> expected = {3.0, 1.0, 2.0, 4.0, 4.0};
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            QVERIFY2((*loaded)->readResult(i) == HostArray::filled(type, expected[i]), qPrintable(QString::number(i)));
+        QVERIFY((*loaded)->readArgument(0) == HostArray::filled(type, 3.0));
+        QVERIFY((*loaded)->readArgument(1) == HostArray::filled(type, 4.0));
+        QVERIFY((*loaded)->readArgument(2) == HostArray::filled(type, 2.0));
     }
 }
 

@@ -141,6 +141,10 @@ void TestBadStudies::problems_data()
                            << "MW1423 7:21 MW1423 7:34";
     QTest::newRow("optimizer") << broken("{adam: {learning_rate: 0.001}}", "adamx") << "MW1423 10:12";
     QTest::newRow("decay of Adam") << broken("learning_rate: 0.001", "weight_decay: 0.1") << "MW1420 10:20";
+    QTest::newRow("loss scaled by nothing") << broken("learning_rate: 0.001", "loss_scale: 0") << "MW1425 10:32";
+    QTest::newRow("loss scale of a word") << broken("learning_rate: 0.001", "loss_scale: much") << "MW1422 10:32";
+    QTest::newRow("loss scale that never grows")
+        << broken("learning_rate: 0.001", "loss_scale: {growth_steps: 0}") << "MW1401 10:47";
     QTest::newRow("negative norm") << broken("learning_rate: 0.001", "clip_norm: -1") << "MW1425 10:31";
     QTest::newRow("schedule") << broken("learning_rate: 0.001", "schedule: cosinus") << "MW1423 10:30";
     QTest::newRow("decay before the warm-up ends")
@@ -165,7 +169,8 @@ void TestBadStudies::problems_data()
     QTest::newRow("pipeline") << kGood + "pipeline: {axis: modle, stages: 2, microbatches: 4}\n"
                               << "MW1102 12:18";
     QTest::newRow("a pipeline beside accumulation")
-        << broken("data: digits", "data: digits, accumulate: 2") + "pipeline: {microbatches: 4}\n" << "MW1466 11:45";
+        << broken("data: digits", "data: digits, accumulate: 2") + "pipeline: {microbatches: 4}\n"
+        << "MW1466 11:45";
     QTest::newRow("a pipeline without an axis") << kGood + "pipeline: {stages: 3, microbatches: 4}\n"
                                                 << "MW1460 12:11";
 

@@ -157,6 +157,10 @@ void TestStudy::roundTrip_data()
            "optimizer: {adamw: {weight_decay: 0.02, clip_norm: 1, schedule: cosine, warmup_steps: 3, decay_steps: 9, "
            "final_learning_rate: 1.0e-5}}\ntrain: {accumulate: 4, grad_norm: true, evaluate: {every: 5, file: a.npy, labels: "
            "b.npy}}\n";
+    QTest::newRow("scaled loss")
+        << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: {sgd: {loss_scale: 1024}}\n";
+    QTest::newRow("dynamically scaled loss") << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: {adam: "
+                                                "{loss_scale: {first: 0.5, growth_steps: 7}}}\n";
     QTest::newRow("AdamW as it is") << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: adamw\n";
     QTest::newRow("SGD with decay, evaluated")
         << "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\noptimizer: {sgd: {weight_decay: 0.1, schedule: linear}}\n"

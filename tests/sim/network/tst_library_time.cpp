@@ -58,10 +58,11 @@ void TestLibraryTime::ring()
 
 void TestLibraryTime::protocolsBySize()
 {
-    const LibraryTime little = libraryAllReduce(1024.0, group(8), library());
+    const CollectiveLibrary kept = library(); // a protocol's name is the library's own
+    const LibraryTime little = libraryAllReduce(1024.0, group(8), kept);
     QCOMPARE(QByteArray(little.protocol.data()), QByteArray("short"));
     QVERIFY(near(little.seconds, 10e-6 + 14 * 1e-6 + 14.0 / 8 * 1024 / 10e9));
-    QCOMPARE(QByteArray(libraryAllReduce(64 * kMiB, group(8), library()).protocol.data()), QByteArray("long"));
+    QCOMPARE(QByteArray(libraryAllReduce(64 * kMiB, group(8), kept).protocol.data()), QByteArray("long"));
     double before = 0.0;
     for (double bytes = 1.0; bytes < 1e10; bytes *= 1.7) {
         const double seconds = libraryAllReduce(bytes, group(8, 2), library()).seconds;

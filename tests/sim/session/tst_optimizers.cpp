@@ -5,6 +5,7 @@
 
 #include <QtTest>
 
+#include <functional>
 #include <set>
 
 using namespace meshwright;
@@ -54,9 +55,9 @@ QString callsOf(const Study& study)
     return list.join(", ");
 }
 
-TrainingResult trained(const Study& study, bool verify)
+TrainingResult trained(const Study& study, bool verify, const std::function<void(const TrainingProgress&)>& progress = {})
 {
-    auto result = trainStudy(study, {.verify = verify, .keepParameters = true}, {}, {});
+    auto result = trainStudy(study, {.verify = verify, .keepParameters = true}, progress, {});
     if (!result)
         qFatal("%s", describe(result.error()).c_str());
     return *std::move(result);
@@ -80,6 +81,12 @@ private Q_SLOTS:
     void dropoutIsTheSameEverywhere_data();
     void dropoutIsTheSameEverywhere();
     void dropoutNeedsSteps();
+    void fixedLossScaleChangesNoBit_data();
+    void fixedLossScaleChangesNoBit();
+    void dynamicLossScale_data();
+    void dynamicLossScale();
+    void smallGradientsKeepTheirBits();
+    void lossScaleNeedsOneStage();
 };
 
 void TestOptimizers::asOneDevice_data()
@@ -256,6 +263,121 @@ void TestOptimizers::dropoutNeedsSteps()
         std::string("MW1648"));
     QVERIFY(!idOf(text.arg("1.0", "optimizer: sgd")).empty());
     QCOMPARE(idOf(text.arg("0.5", "optimizer: sgd")), std::string());
+}
+
+void TestOptimizers::fixedLossScaleChangesNoBit_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("optimizer");
+    QTest::newRow("SGD") << kDataParallel << "{sgd: {learning_rate: 0.1, momentum: 0.9%1}}";
+    QTest::newRow("Adam") << kTensorParallel << "{adam: {learning_rate: 0.01%1}}";
+    QTest::newRow("AdamW, clipped") << kFullySharded << "{adamw: {learning_rate: 0.01, clip_norm: 0.1%1}}";
+    QTest::newRow("ZeRO-2") << kZero2 << "{adam: {learning_rate: 0.01%1}}";
+}
+
+/// A power of two only moves exponents.
+void TestOptimizers::fixedLossScaleChangesNoBit()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, optimizer);
+    const std::vector<std::string> settings = {"train.accumulate=3", "train.grad_norm=true"};
+    std::vector<double> norms;
+    const auto note = [&](const TrainingProgress& now) { norms.push_back(now.gradientNorm.value_or(-1.0)); };
+    const TrainingResult plain = trained(studyOf(sharding, optimizer.arg(""), settings), false, note);
+    const std::vector<double> expected = std::exchange(norms, {});
+    const TrainingResult scaled = trained(studyOf(sharding, optimizer.arg(", loss_scale: 4096"), settings), false, note);
+    QCOMPARE(scaled.losses, plain.losses);
+    QCOMPARE(norms, expected);
+    QVERIFY(expected.front() > 0.0);
+    QVERIFY(scaled.parameters == plain.parameters);
+    QCOMPARE(scaled.phases.front().collectives.size(), plain.phases.front().collectives.size());
+}
+
+void TestOptimizers::dynamicLossScale_data()
+{
+    QTest::addColumn<QString>("sharding");
+    QTest::addColumn<QString>("optimizer");
+    QTest::newRow("one device") << "{match: [{path: '*', spec: []}]}"
+                                << "sgd: {learning_rate: 0.1, momentum: 0.9";
+    QTest::newRow("data parallel") << kDataParallel << "sgd: {learning_rate: 0.1, momentum: 0.9";
+    QTest::newRow("tensor parallel") << kTensorParallel << "adam: {learning_rate: 0.01";
+    QTest::newRow("fully sharded, clipped") << kFullySharded << "adamw: {learning_rate: 0.01, clip_norm: 0.1";
+    QTest::newRow("ZeRO-1, cosine") << kZero1 << "adam: {learning_rate: 0.01, schedule: cosine, decay_steps: 20";
+}
+
+/// A scale at which squares of gradients overflow: it halves until they do not, doubles again after two good steps, and so on. Steps left out
+/// leave no trace: what is trained equals a training of the good steps alone.
+void TestOptimizers::dynamicLossScale()
+{
+    QFETCH(QString, sharding);
+    QFETCH(QString, optimizer);
+    constexpr double kFirst = 0x1p68;
+    const std::vector<std::string> steps = {"train.steps=12"};
+    std::vector<TrainingProgress> seen;
+    const QString dynamic = QStringLiteral("{%1, loss_scale: {first: 295147905179352825856, growth_steps: 2}}}").arg(optimizer);
+    const TrainingResult scaled
+        = trained(studyOf(sharding, dynamic, steps), false, [&](const TrainingProgress& now) { seen.push_back(now); });
+    QCOMPARE(seen.size(), std::size_t{12});
+    double scale = kFirst;
+    std::int64_t good = 0;
+    std::int64_t skipped = 0;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+        QCOMPARE(seen[i].lossScale.value_or(0.0), scale);
+        if (seen[i].skipped) {
+            scale /= 2;
+            good = 0;
+            ++skipped;
+            QCOMPARE(scaled.losses[i + 1], scaled.losses[i]); // the same rows at each step
+        } else if (++good == 2) {
+            scale *= 2;
+            good = 0;
+        }
+    }
+    QVERIFY(seen.front().skipped && !seen.back().skipped);
+    QVERIFY(skipped >= 3 && skipped <= 9);
+    QCOMPARE(scaled.skippedSteps, skipped);
+
+    seen.clear();
+    const TrainingResult plain
+        = trained(studyOf(sharding, QStringLiteral("{%1}}").arg(optimizer), {"train.steps=" + std::to_string(12 - skipped)}),
+            false, [&](const TrainingProgress& now) { seen.push_back(now); });
+    QVERIFY(scaled.parameters == plain.parameters);
+    QCOMPARE(scaled.losses.back(), plain.losses.back());
+    QVERIFY(!seen.front().lossScale && plain.skippedSteps == 0);
+}
+
+/// Products of f16 operands: the smaller the factor, the more of what the backward run hands on is below f16's smallest numbers.
+void TestOptimizers::smallGradientsKeepTheirBits()
+{
+    const auto firstWeight = [](const char* scale, const char* type) {
+        const QString sgd = QStringLiteral("{sgd: {learning_rate: 1%1}}").arg(scale);
+        return trained(studyOf(kDataParallel, sgd, {"train.steps=1", std::string("dtype.matmul=") + type}), false)
+            .parameters.front()
+            .values();
+    };
+    const std::vector<double> expected = firstWeight("", "f32");
+    const auto errorOf = [&](const char* scale) {
+        const std::vector<double> values = firstWeight(scale, "f16");
+        double sum = 0.0;
+        for (std::size_t i = 0; i < values.size(); ++i)
+            sum += std::abs(values[i] - expected[i]);
+        return sum;
+    };
+    const double plain = errorOf("");
+    const double scaled = errorOf(", loss_scale: 1024");
+    const double vanished = errorOf(", loss_scale: 6.103515625e-05");
+    QVERIFY2(scaled < 1.01 * plain && plain < 0.1 * vanished,
+        qPrintable(QString("%1, %2 and %3").arg(scaled).arg(plain).arg(vanished)));
+}
+
+void TestOptimizers::lossScaleNeedsOneStage()
+{
+    const auto study = readStudy("meshwright: 1\nmesh: {pipe: 2}\nmodel: {mlp: {layers: [8, 8, 8], loss: mse}}\nbatch: 8\n"
+                                 "optimizer: {sgd: {loss_scale: dynamic}}\ntrain: {steps: 1, data: random}\n"
+                                 "pipeline: {axis: pipe, stages: 2, microbatches: 2}\n",
+        "study");
+    QVERIFY(!study);
+    QCOMPARE(study.error().front().id, std::string("MW1648"));
 }
 
 QTEST_APPLESS_MAIN(TestOptimizers)
