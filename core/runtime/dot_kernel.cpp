@@ -164,28 +164,34 @@ public:
         m_lane = resultLane == Lane::F64 || operandLane == Lane::F64 ? Lane::F64
             : resultLane == Lane::F32 || operandLane == Lane::F32    ? Lane::F32
                                                                      : resultLane;
+        m_isBfloat16 = m_lane == Lane::F32 && isBfloat16(m_lhsType.dtype) && isBfloat16(m_rhsType.dtype);
     }
 
     void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const override
     {
-        const std::byte* lhs = prepared(addresses[m_lhs.at()], m_lhsType, m_lhsSide, scratch, stop);
-        const std::byte* rhs = prepared(addresses[m_rhs.at()], m_rhsType, m_rhsSide, scratch, stop);
         const bool isDirect = laneType(m_lane) == m_resultType.dtype;
         std::byte* result = isDirect ? addresses[m_result.at()] : scratch.allocate(m_resultType.elements() * laneBytes(m_lane));
-        if (m_lane == Lane::F32)
-            multiplyAll<float>(lhs, rhs, result, stop);
+        if (m_isBfloat16 && multipliesBfloat16())
+            multiplyAll(bfloat16Operand(addresses[m_lhs.at()], m_lhsType, m_lhsSide, scratch, stop),
+                bfloat16Operand(addresses[m_rhs.at()], m_rhsType, m_rhsSide, scratch, stop), reinterpret_cast<float*>(result),
+                stop);
+        else if (m_lane == Lane::F32)
+            multiplyPrepared<float>(addresses, result, scratch, stop);
         else if (m_lane == Lane::F64)
-            multiplyAll<double>(lhs, rhs, result, stop);
+            multiplyPrepared<double>(addresses, result, scratch, stop);
         else if (laneBytes(m_lane) == 4)
-            multiplyAll<std::uint32_t>(lhs, rhs, result, stop);
+            multiplyPrepared<std::uint32_t>(addresses, result, scratch, stop);
         else
-            multiplyAll<std::uint64_t>(lhs, rhs, result, stop);
+            multiplyPrepared<std::uint64_t>(addresses, result, scratch, stop);
         if (!isDirect)
             narrowed(addresses[m_result.at()], result, scratch, stop);
         scratch.reset();
     }
 
 private:
+    /// True when an operand of this type has bfloat16's values, or is rounded to them.
+    bool isBfloat16(DType dtype) const { return dtype == DType::BF16 || (dtype == DType::F32 && m_operandType == DType::BF16); }
+
     /// One step over all elements, which may be many, in stretches between which it can be stopped.
     static void pass(TileStep step, std::byte* out, std::int64_t outBytes, const std::byte* in, std::int64_t inBytes,
         std::int64_t count, const StopFlag& stop)
@@ -227,12 +233,29 @@ private:
             pass(table.convert(lane, m_lane), converted, laneBytes(m_lane), data, laneBytes(lane), count, stop);
             data = converted;
         }
-        if (!side.direct) {
-            std::byte* ordered = scratch.allocate(count * laneBytes(m_lane));
-            transposeArray(ordered, data, type.shape, side.permutation, laneBytes(m_lane), stop);
-            data = ordered;
-        }
-        return data;
+        return ordered(data, type, side, laneBytes(m_lane), scratch, stop);
+    }
+
+    /// The elements in an order that the product takes.
+    static const std::byte* ordered(const std::byte* data, const TensorType& type, const Side& side, std::int64_t elementBytes,
+        Scratch& scratch, const StopFlag& stop)
+    {
+        if (side.direct)
+            return data;
+        std::byte* moved = scratch.allocate(type.elements() * elementBytes);
+        transposeArray(moved, data, type.shape, side.permutation, elementBytes, stop);
+        return moved;
+    }
+
+    /// The operand as it is stored, for products that round it.
+    static Bfloat16Operand bfloat16Operand(
+        const std::byte* data, const TensorType& type, const Side& side, Scratch& scratch, const StopFlag& stop)
+    {
+        data = ordered(data, type, side, byteSize(type.dtype), scratch, stop);
+        if (type.dtype == DType::BF16)
+            return Bfloat16Operand(
+                MatrixView<const std::uint16_t>{reinterpret_cast<const std::uint16_t*>(data), side.stride, side.transposed});
+        return Bfloat16Operand(MatrixView<const float>{reinterpret_cast<const float*>(data), side.stride, side.transposed});
     }
 
     void narrowed(std::byte* target, const std::byte* source, Scratch& scratch, const StopFlag& stop) const
@@ -251,14 +274,24 @@ private:
     }
 
     template <typename T>
-    void multiplyAll(const std::byte* lhs, const std::byte* rhs, std::byte* result, const StopFlag& stop) const
+    void multiplyPrepared(Addresses addresses, std::byte* result, Scratch& scratch, const StopFlag& stop) const
+    {
+        const auto view = [&](ValueId value, const TensorType& type, const Side& side) {
+            const std::byte* data = prepared(addresses[value.at()], type, side, scratch, stop);
+            return MatrixView<const T>{reinterpret_cast<const T*>(data), side.stride, side.transposed};
+        };
+        const auto lhs = view(m_lhs, m_lhsType, m_lhsSide);
+        const auto rhs = view(m_rhs, m_rhsType, m_rhsSide);
+        multiplyAll(lhs, rhs, reinterpret_cast<T*>(result), stop);
+    }
+
+    /// The products of the whole batch.
+    template <typename Operand, typename T>
+    void multiplyAll(Operand lhs, Operand rhs, T* result, const StopFlag& stop) const
     {
         std::int64_t batches = 1;
         for (const std::int64_t size : m_batch)
             batches *= size;
-        const auto* a = reinterpret_cast<const T*>(lhs);
-        const auto* b = reinterpret_cast<const T*>(rhs);
-        auto* c = reinterpret_cast<T*>(result);
         for (std::int64_t batch = 0; batch < batches && !stop.isSet(); ++batch) {
             std::int64_t lhsAt = 0;
             std::int64_t rhsAt = 0;
@@ -267,9 +300,8 @@ private:
                 lhsAt += rest % m_batch[dim] * m_lhsSide.batchSteps[dim];
                 rhsAt += rest % m_batch[dim] * m_rhsSide.batchSteps[dim];
             }
-            multiply(m_m, m_n, m_k, MatrixView<const T>{a + lhsAt, m_lhsSide.stride, m_lhsSide.transposed},
-                MatrixView<const T>{b + rhsAt, m_rhsSide.stride, m_rhsSide.transposed},
-                MatrixView<T>{c + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false}, {&stop});
+            multiply(m_m, m_n, m_k, shifted(lhs, lhsAt), shifted(rhs, rhsAt),
+                MatrixView<T>{result + batch * m_m * m_n, std::max<std::int64_t>(m_n, 1), false}, {&stop});
         }
     }
 
@@ -287,6 +319,7 @@ private:
     std::int64_t m_n = 0;
     std::int64_t m_k = 0;
     Lane m_lane = Lane::F32;
+    bool m_isBfloat16 = false; ///< both operands have bfloat16's values, once rounded
 };
 
 } // namespace

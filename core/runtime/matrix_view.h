@@ -13,4 +13,12 @@ struct MatrixView {
     bool transposed = false;
 };
 
+/// The matrix that begins so many elements further on.
+template <typename T>
+MatrixView<T> shifted(MatrixView<T> view, std::int64_t elements)
+{
+    view.data += elements;
+    return view;
+}
+
 } // namespace meshwright

@@ -3,6 +3,8 @@
 // Compiled once for each instruction set: MESHWRIGHT_PANEL_PRODUCT is the function that gives its table, MESHWRIGHT_PANEL_NAME its name.
 #include "core/runtime/panel_product.h"
 
+#include "core/runtime/panel_blocks.h"
+
 #include <immintrin.h>
 
 #include <algorithm>
@@ -33,57 +35,13 @@ constexpr std::int64_t kMostDepth = 512; ///< terms that are summed in registers
 constexpr std::int64_t kBlockLines
     = 256; ///< a packed block is 512 KiB: with what the next one is packed from, half of a large second-level cache
 constexpr std::int64_t kWholeLines = 1536; ///< of the other operand, 3 MiB
-constexpr std::int64_t kStreamedBytes = std::int64_t{4} << 20; ///< results that are larger are not kept in caches
 constexpr std::int64_t kStepsAhead = 8; ///< terms for each line that is fetched ahead
-
-std::int64_t ceilOf(std::int64_t a, std::int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-/// The size of equal pieces of `total`, at most `most` each but for being whole grains.
-std::int64_t pieceOf(std::int64_t total, std::int64_t most, std::int64_t grain)
-{
-    return ceilOf(ceilOf(total, ceilOf(total, most)), grain) * grain;
-}
 
 // ---- packing
 
-/// An operand as lines (rows of the left side, columns of the right one) along which products are summed. One of the steps is 1.
-struct Lines {
-    const float* data;
-    std::int64_t lineStep;
-    std::int64_t depthStep;
-
-    const float* at(std::int64_t line, std::int64_t depth) const { return data + line * lineStep + depth * depthStep; }
-};
-
-template <int Distance, std::size_t... Lane>
-[[gnu::always_inline]] inline void exchange(Vector& a, Vector& b, std::index_sequence<Lane...>)
-{
-    constexpr auto kDistance = static_cast<std::size_t>(Distance);
-    const Vector low
-        = __builtin_shufflevector(a, b, static_cast<int>((Lane & kDistance) == 0 ? Lane : Lane - kDistance + kLanes)...);
-    const Vector high
-        = __builtin_shufflevector(a, b, static_cast<int>((Lane & kDistance) == 0 ? Lane + kDistance : Lane + kLanes)...);
-    a = low;
-    b = high;
-}
-
-template <int Distance, std::size_t... Row>
-[[gnu::always_inline]] inline void exchangeAll(Vector* rows, std::index_sequence<Row...>)
-{
-    constexpr auto kDistance = static_cast<std::size_t>(Distance);
-    (((Row & kDistance) == 0 ? exchange<Distance>(rows[Row], rows[(Row + kDistance) % kLanes], std::make_index_sequence<kLanes>())
-                             : void()),
-        ...);
-    if constexpr (Distance > 1)
-        exchangeAll<Distance / 2>(rows, std::index_sequence<Row...>());
-}
-
 /// A panel from lines that lie one after the other: element d of line l comes to to[d * Width + l]. Lines from `valid` on are zero.
 template <int Width>
-void packTurned(const Lines& from, std::int64_t valid, std::int64_t depth, float* to)
+void packTurned(const Lines<float>& from, std::int64_t valid, std::int64_t depth, float* to)
 {
     std::int64_t d = 0;
     for (; d + kLanes <= depth; d += kLanes) {
@@ -93,7 +51,7 @@ void packTurned(const Lines& from, std::int64_t valid, std::int64_t depth, float
             for (int r = 0; r < kLanes; ++r)
                 rows[r]
                     = r < kKept && first + r < valid ? *reinterpret_cast<const LooseVector*>(from.at(first + r, d)) : Vector{};
-            exchangeAll<kLanes / 2>(rows, std::make_index_sequence<kLanes>());
+            turn<kLanes>(rows);
             for (int r = 0; r < kLanes; ++r)
                 std::memcpy(to + (d + r) * Width + first, &rows[r], kKept * sizeof(float));
         }
@@ -106,7 +64,7 @@ void packTurned(const Lines& from, std::int64_t valid, std::int64_t depth, float
 
 /// The same from lines that lie side by side.
 template <int Width>
-void packCopied(const Lines& from, std::int64_t valid, std::int64_t depth, float* to)
+void packCopied(const Lines<float>& from, std::int64_t valid, std::int64_t depth, float* to)
 {
     for (std::int64_t d = 0; d < depth; ++d) {
         if (valid >= Width) {
@@ -120,10 +78,10 @@ void packCopied(const Lines& from, std::int64_t valid, std::int64_t depth, float
 
 /// Lines first .. first + lines - 1, depths begin .. begin + depth - 1, as panels of `Width` lines one after the other.
 template <int Width>
-void pack(const Lines& from, std::int64_t first, std::int64_t lines, std::int64_t begin, std::int64_t depth, float* to)
+void pack(const Lines<float>& from, std::int64_t first, std::int64_t lines, std::int64_t begin, std::int64_t depth, float* to)
 {
     for (std::int64_t line = 0; line < lines; line += Width) {
-        const Lines panel{from.at(first + line, begin), from.lineStep, from.depthStep};
+        const Lines<float> panel = from.from(first + line, begin);
         if (from.lineStep == 1)
             packCopied<Width>(panel, lines - line, depth, to + line * depth);
         else
@@ -139,7 +97,7 @@ public:
     static constexpr std::int64_t kLine = 64;
 
     Ahead() = default;
-    Ahead(const Lines& from, std::int64_t first, std::int64_t lines, std::int64_t begin, std::int64_t depth)
+    Ahead(const Lines<float>& from, std::int64_t first, std::int64_t lines, std::int64_t begin, std::int64_t depth)
         : m_base(reinterpret_cast<std::uintptr_t>(from.at(first, begin)))
         , m_step(static_cast<std::uintptr_t>(std::max(from.lineStep, from.depthStep)) * sizeof(float))
         , m_rows(from.lineStep == 1 ? depth : lines)
@@ -279,8 +237,8 @@ struct Product {
     std::int64_t rows;
     std::int64_t columns;
     std::int64_t depth;
-    Lines lhs;
-    Lines rhs;
+    Lines<float> lhs;
+    Lines<float> rhs;
     float* result;
     std::int64_t stride;
     bool streams;
@@ -292,8 +250,8 @@ void multiplyBlocks(const Product& product, float* wholePanels, float* blockPane
 {
     constexpr int kWholeGrain = RowsWhole ? kHeight : kWidth;
     constexpr int kBlockGrain = RowsWhole ? kWidth : kHeight;
-    const Lines& whole = RowsWhole ? product.lhs : product.rhs;
-    const Lines& block = RowsWhole ? product.rhs : product.lhs;
+    const Lines<float>& whole = RowsWhole ? product.lhs : product.rhs;
+    const Lines<float>& block = RowsWhole ? product.rhs : product.lhs;
     const std::int64_t wholeLines = RowsWhole ? product.rows : product.columns;
     const std::int64_t blockLines = RowsWhole ? product.columns : product.rows;
     const std::int64_t depthPiece = pieceOf(product.depth, kMostDepth, 1);

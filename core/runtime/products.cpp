@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <semaphore>
 #include <sstream>
 #include <thread>
@@ -132,8 +133,7 @@ bool fitsBlas(std::int64_t size)
 constexpr std::ptrdiff_t kMostCallers = 32;
 std::counting_semaphore<kMostCallers> s_callers{kMostCallers};
 
-enum class Chosen : std::uint8_t { Fastest, Eigen, OpenBlas, OneDnn, Panels };
-std::atomic<Chosen> s_chosen{Chosen::Fastest};
+std::atomic<std::optional<ProductBackend>> s_chosen; ///< nothing: the fastest
 
 template <typename T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -172,55 +172,72 @@ void fillZero(std::int64_t m, std::int64_t n, const MatrixView<T>& result)
 
 const char* productBackendName(ProductBackend backend)
 {
-    constexpr const char* kNames[] = {"eigen", "openblas", "onednn", "panels"};
+    constexpr const char* kNames[] = {"eigen", "openblas", "onednn", "panels", "amx"};
     return kNames[static_cast<std::size_t>(backend)];
 }
 
-ProductBackend productBackend()
+namespace {
+
+bool isThere(ProductBackend backend)
 {
-    switch (s_chosen.load(std::memory_order_relaxed)) {
-    case Chosen::Eigen:
-        return ProductBackend::Eigen;
-    case Chosen::OpenBlas:
-        return ProductBackend::OpenBlas;
-    case Chosen::OneDnn:
-        return ProductBackend::OneDnn;
-    case Chosen::Panels:
-        return ProductBackend::Panels;
-    case Chosen::Fastest:
+    switch (backend) {
+    case ProductBackend::OpenBlas:
+        return openBlas().isThere();
+    case ProductBackend::OneDnn:
+        return oneDnn().isThere();
+    case ProductBackend::Panels:
+        return panelProduct() != nullptr;
+    case ProductBackend::Amx:
+        return bfloat16Product() != nullptr; // which has AVX-512 too
+    case ProductBackend::Eigen:
         break;
     }
-    if (panelProduct() != nullptr)
-        return ProductBackend::Panels;
-    return openBlas().isThere() ? ProductBackend::OpenBlas : ProductBackend::Eigen;
+    return true;
+}
+
+bool isOurs(ProductBackend backend)
+{
+    return backend == ProductBackend::Panels || backend == ProductBackend::Amx;
+}
+
+} // namespace
+
+ProductBackend productBackend()
+{
+    if (const auto chosen = s_chosen.load(std::memory_order_relaxed))
+        return *chosen;
+    for (const ProductBackend backend : {ProductBackend::Amx, ProductBackend::Panels, ProductBackend::OpenBlas}) {
+        if (isThere(backend))
+            return backend;
+    }
+    return ProductBackend::Eigen;
 }
 
 bool setProductBackend(ProductBackend backend)
 {
-    if ((backend == ProductBackend::OpenBlas && !openBlas().isThere())
-        || (backend == ProductBackend::OneDnn && !oneDnn().isThere())
-        || (backend == ProductBackend::Panels && panelProduct() == nullptr))
+    if (!isThere(backend))
         return false;
-    s_chosen.store(backend == ProductBackend::OpenBlas ? Chosen::OpenBlas
-            : backend == ProductBackend::OneDnn        ? Chosen::OneDnn
-            : backend == ProductBackend::Panels        ? Chosen::Panels
-                                                       : Chosen::Eigen,
-        std::memory_order_relaxed);
+    s_chosen.store(backend, std::memory_order_relaxed);
     return true;
 }
 
 Result<Done> chooseProducts(const std::string& name)
 {
     if (name.empty()) {
-        s_chosen.store(Chosen::Fastest, std::memory_order_relaxed);
+        s_chosen.store(std::nullopt, std::memory_order_relaxed);
         return Done{};
     }
     for (const ProductBackend backend :
-        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+        {ProductBackend::Amx, ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         if (name != productBackendName(backend))
             continue;
         if (setProductBackend(backend))
             return Done{};
+        if (backend == ProductBackend::Amx)
+            return Problem{"MW1514",
+                "the products' backend \"amx\" needs a processor with AMX tiles for bfloat16, and a system that lets programs "
+                "use them",
+                "use panels, openblas or eigen"};
         if (backend == ProductBackend::Panels)
             return Problem{
                 "MW1514", "the products' backend \"panels\" needs a processor with AVX2 and FMA", "use openblas or eigen"};
@@ -229,7 +246,7 @@ Result<Done> chooseProducts(const std::string& name)
                                               : "install libopenblas0, or use eigen"};
     }
     return Problem{
-        "MW1514", fmt::format("there is no backend \"{}\" for products", name), "use panels, openblas, onednn or eigen"};
+        "MW1514", fmt::format("there is no backend \"{}\" for products", name), "use amx, panels, openblas, onednn or eigen"};
 }
 
 Result<Done> chooseProductsFromEnvironment()
@@ -238,8 +255,15 @@ Result<Done> chooseProductsFromEnvironment()
     return chooseProducts(wanted == nullptr ? "" : wanted);
 }
 
+bool multipliesBfloat16()
+{
+    return productBackend() == ProductBackend::Amx;
+}
+
 std::string productBackendText()
 {
+    if (multipliesBfloat16())
+        return fmt::format("panels, {} kernels; bf16: {}", panelProduct()->name, bfloat16Product()->name);
     if (productBackend() == ProductBackend::Panels)
         return fmt::format("panels, {} kernels", panelProduct()->name);
     if (productBackend() == ProductBackend::Eigen)
@@ -264,7 +288,7 @@ void setProductThreads(int threads)
 {
     assert(threads >= 1);
     s_threads.store(threads);
-    if (productBackend() != ProductBackend::Panels && openBlas().isThere())
+    if (!isOurs(productBackend()) && openBlas().isThere())
         openBlas().setThreads(threads);
 }
 
@@ -294,20 +318,24 @@ double partOperations(bool withBlas)
     return floats * static_cast<double>(sizeof(float)) / static_cast<double>(sizeof(T));
 }
 
-template <typename T>
-MatrixView<T> movedBy(MatrixView<T> view, std::int64_t rows, std::int64_t columns)
+/// The same of bfloat16 on tiles, at 0.5 to 1.2 T/s.
+constexpr double kBfloat16PartOperations = 150e9;
+
+/// A matrix without its first rows and columns.
+template <typename View>
+View movedBy(const View& view, std::int64_t rows, std::int64_t columns)
 {
-    view.data += view.transposed ? columns * view.stride + rows : rows * view.stride + columns;
-    return view;
+    return shifted(view, view.transposed ? columns * view.stride + rows : rows * view.stride + columns);
 }
 
-/// Calls `part` for each part of the result, unless stopped. A rest that is too small for the kernels belongs to the part before it.
-template <typename T, typename Multiply>
-void multiplyInParts(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
-    MatrixView<T> result, const ProductStop& stop, bool withBlas, Multiply part)
+/// Calls `part` for each part of the result, of so many operations unless the stop says otherwise, until stopped. A rest that is too small for the
+/// kernels belongs to the part before it.
+template <typename Operand, typename T, typename Multiply>
+void multiplyInParts(std::int64_t m, std::int64_t n, std::int64_t k, Operand lhs, Operand rhs, MatrixView<T> result,
+    const ProductStop& stop, double operations, Multiply part)
 {
     constexpr std::int64_t kSmallestRest = 64;
-    const ProductPart size = productPart(m, n, k, stop.operations > 0.0 ? stop.operations : partOperations<T>(withBlas));
+    const ProductPart size = productPart(m, n, k, stop.operations > 0.0 ? stop.operations : operations);
     const auto extent = [](std::int64_t left, std::int64_t wanted) { return left < wanted + kSmallestRest ? left : wanted; };
     for (std::int64_t row = 0; row < m;) {
         const std::int64_t rows = extent(m - row, size.rows);
@@ -365,8 +393,9 @@ private:
 };
 
 Workspaces s_workspaces;
+Workspaces s_bfloat16Workspaces;
 
-void multiplyWithPanels(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
+void multiplyWithKernels(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
     MatrixView<float> result)
 {
     const PanelProduct& panels = *panelProduct();
@@ -375,16 +404,29 @@ void multiplyWithPanels(std::int64_t m, std::int64_t n, std::int64_t k, MatrixVi
     s_workspaces.giveBack(std::move(workspace));
 }
 
-/// Shares the longer side of the result among the threads that one product may use.
-void multiplyWithPanelThreads(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs,
-    MatrixView<const float> rhs, MatrixView<float> result)
+void multiplyWithKernels(
+    std::int64_t m, std::int64_t n, std::int64_t k, Bfloat16Operand lhs, Bfloat16Operand rhs, MatrixView<float> result)
 {
-    constexpr double kWorthThread = 2e7; // operations; a thread takes as long to start as a core for 4e6
+    const Bfloat16Product& tiles = *bfloat16Product();
+    AlignedBytes workspace = s_bfloat16Workspaces.take(tiles.workspaceBytes);
+    tiles.multiply(m, n, k, lhs, rhs, result, workspace.data());
+    s_bfloat16Workspaces.giveBack(std::move(workspace));
+}
+
+// Operations that are worth a thread, which takes as long to start as a core for a fifth of them.
+constexpr double kThreadOperations = 2e7;
+constexpr double kBfloat16ThreadOperations = 1.5e8;
+
+/// Shares the longer side of the result among the threads that one product may use.
+template <typename Operand>
+void multiplyWithThreads(
+    std::int64_t m, std::int64_t n, std::int64_t k, Operand lhs, Operand rhs, MatrixView<float> result, double threadOperations)
+{
     const double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    const auto threads
-        = std::min<std::int64_t>(s_threads.load(std::memory_order_relaxed), static_cast<std::int64_t>(operations / kWorthThread));
+    const auto threads = std::min<std::int64_t>(
+        s_threads.load(std::memory_order_relaxed), static_cast<std::int64_t>(operations / threadOperations));
     if (threads <= 1)
-        return multiplyWithPanels(m, n, k, lhs, rhs, result);
+        return multiplyWithKernels(m, n, k, lhs, rhs, result);
     constexpr std::int64_t kGrain = 96; // whole register tiles and cache lines
     std::int64_t& shared = m >= n ? m : n;
     const std::int64_t total = shared;
@@ -395,10 +437,10 @@ void multiplyWithPanelThreads(std::int64_t m, std::int64_t n, std::int64_t k, Ma
         const std::int64_t row = &shared == &m ? first : 0;
         const std::int64_t column = first - row;
         helpers.emplace_back(
-            [=] { multiplyWithPanels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column)); });
+            [=] { multiplyWithKernels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column)); });
     }
     shared = std::min(share, total);
-    multiplyWithPanels(m, n, k, lhs, rhs, result);
+    multiplyWithKernels(m, n, k, lhs, rhs, result);
 }
 
 template <typename T>
@@ -413,15 +455,15 @@ void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView
         = fitsBlas(m) && fitsBlas(n) && fitsBlas(k) && fitsBlas(lhs.stride) && fitsBlas(rhs.stride) && fitsBlas(result.stride);
     const ProductBackend backend = productBackend();
     if constexpr (std::is_same_v<T, float>) {
-        if (backend == ProductBackend::Panels) {
-            multiplyInParts(m, n, k, lhs, rhs, result, stop, true,
+        if (isOurs(backend)) {
+            multiplyInParts(m, n, k, lhs, rhs, result, stop, partOperations<T>(true),
                 [k](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
-                    multiplyWithPanelThreads(rows, columns, k, a, b, c);
+                    multiplyWithThreads(rows, columns, k, a, b, c, kThreadOperations);
                 });
             return;
         }
         if (backend == ProductBackend::OneDnn) {
-            multiplyInParts(m, n, k, lhs, rhs, result, stop, true,
+            multiplyInParts(m, n, k, lhs, rhs, result, stop, partOperations<T>(true),
                 [&](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
                     if (!multiplyWithOneDnn(rows, columns, k, a, b, c))
                         multiplyWithEigen(rows, columns, k, a, b, c);
@@ -430,7 +472,7 @@ void multiplyFloating(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView
         }
     }
     const bool withBlas = fits && backend != ProductBackend::Eigen && openBlas().isThere();
-    multiplyInParts(m, n, k, lhs, rhs, result, stop, withBlas,
+    multiplyInParts(m, n, k, lhs, rhs, result, stop, partOperations<T>(withBlas),
         [&](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
             if (!withBlas)
                 return multiplyWithEigen(rows, columns, k, a, b, c);
@@ -447,7 +489,7 @@ template <typename T>
 void multiplyIntegers(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const T> lhs, MatrixView<const T> rhs,
     MatrixView<T> result, const ProductStop& stop)
 {
-    multiplyInParts(m, n, k, lhs, rhs, result, stop, false,
+    multiplyInParts(m, n, k, lhs, rhs, result, stop, partOperations<T>(false),
         [k](std::int64_t rows, std::int64_t columns, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c) {
             multiplyWithEigen(rows, columns, k, a, b, c);
         });
@@ -465,6 +507,20 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const d
     MatrixView<double> result, ProductStop stop)
 {
     multiplyFloating(m, n, k, lhs, rhs, result, stop, &OpenBlas::dgemm);
+}
+
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Bfloat16Operand lhs, Bfloat16Operand rhs, MatrixView<float> result,
+    ProductStop stop)
+{
+    assert(multipliesBfloat16());
+    if (m == 0 || n == 0)
+        return;
+    if (k == 0)
+        return fillZero(m, n, result);
+    multiplyInParts(m, n, k, lhs, rhs, result, stop, kBfloat16PartOperations,
+        [k](std::int64_t rows, std::int64_t columns, Bfloat16Operand a, Bfloat16Operand b, MatrixView<float> c) {
+            multiplyWithThreads(rows, columns, k, a, b, c, kBfloat16ThreadOperations);
+        });
 }
 
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,

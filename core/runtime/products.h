@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/runtime/bfloat16_product.h"
 #include "core/runtime/matrix_view.h"
 #include "core/support/result.h"
 #include "core/support/stop_flag.h"
@@ -16,6 +17,7 @@ enum class ProductBackend : std::uint8_t {
     OpenBlas, ///< when its library is installed where the program runs
     OneDnn, ///< likewise; single precision only, the rest as without it
     Panels, ///< ours (see panel_product.h), on processors with AVX2 or AVX-512; likewise
+    Amx, ///< as Panels, and bfloat16 by the tiles of processors that have them (see bfloat16_product.h)
 };
 const char* productBackendName(ProductBackend backend);
 
@@ -25,7 +27,7 @@ ProductBackend productBackend();
 /// False when it is not there. Not while products are being computed.
 bool setProductBackend(ProductBackend backend);
 
-/// The environment variable that names the backend to use: "panels", "openblas", "onednn" or "eigen".
+/// The environment variable that names the backend to use: "amx", "panels", "openblas", "onednn" or "eigen".
 inline constexpr const char* kProductsVariable = "MESHWRIGHT_PRODUCTS";
 
 /// Uses the backend of this name; the fastest that there is when it is empty. Not while products are being computed.
@@ -35,7 +37,10 @@ Result<Done> chooseProducts(const std::string& name);
 /// `chooseProducts` of what the environment says.
 Result<Done> chooseProductsFromEnvironment();
 
-/// The backend in use and what is known of it: "panels, avx512 kernels", "openblas 0.3.21, Cooperlake kernels", "onednn 2.6.3",
+/// True when the backend in use multiplies bfloat16 itself; with the others operands are rounded, and multiplied in single precision.
+bool multipliesBfloat16();
+
+/// The backend in use and what is known of it: "panels, avx512 kernels; bf16: amx", "panels, avx512 kernels", "openblas 0.3.21, Cooperlake kernels", "onednn 2.6.3",
 /// "eigen 3.4.0".
 std::string productBackendText();
 
@@ -68,6 +73,10 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const f
     MatrixView<float> result, ProductStop stop = {});
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const double> lhs, MatrixView<const double> rhs,
     MatrixView<double> result, ProductStop stop = {});
+
+/// Of operands rounded to bfloat16, summed in single precision. Precondition: multipliesBfloat16().
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Bfloat16Operand lhs, Bfloat16Operand rhs, MatrixView<float> result,
+    ProductStop stop = {});
 
 /// Integers, wrapping at overflow as unsigned ones do (which gives the right bits for signed ones too).
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const std::uint32_t> lhs,

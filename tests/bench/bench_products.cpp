@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Products of square matrices in single precision on one thread, beside what the processor's multiply-and-add units can do at most.
+// Products of square matrices in single precision on one thread, beside what the processor's multiply-and-add units can do at most; and products
+// with operands rounded to bfloat16, where the backend multiplies these itself, beside the same in single precision.
 // Usage: bench_products [repetitions]
 // Prints for each: gemm,ours <backend>,t1,square,M,N,K,median GFLOP/s,min,max
 // and: peak-share,ours <backend>,M,N,K,<median of its rates, each divided by the peak measured just before and after>
+// For bfloat16: gemm-bf16,ours <backend>,t1,<which>,M,N,K,median GFLOP/s,min,max,GFLOP/s in single precision,<median of the ratios>
 
 #include "core/runtime/products.h"
 
@@ -124,6 +126,53 @@ void measure(std::int64_t size, int repetitions)
     std::fflush(stdout);
 }
 
+/// A product on one device: the left side as [k, m] or the right one as [n, k] in memory where it is transposed.
+struct Case {
+    const char* name;
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+    bool lhsTransposed = false;
+    bool rhsTransposed = false;
+};
+
+/// Single precision and bfloat16 in turns.
+void measureBfloat16(const Case& product, int repetitions)
+{
+    const auto [name, m, n, k, lhsTransposed, rhsTransposed] = product;
+    const std::vector<float> left(static_cast<std::size_t>(m * k), 1.0F);
+    const std::vector<float> right(static_cast<std::size_t>(k * n), 0.5F);
+    std::vector<float> result(static_cast<std::size_t>(m * n));
+    const MatrixView<const float> lhs{left.data(), lhsTransposed ? m : k, lhsTransposed};
+    const MatrixView<const float> rhs{right.data(), rhsTransposed ? k : n, rhsTransposed};
+    const MatrixView<float> to{result.data(), n, false};
+    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const auto rateOf = [&](auto multiplyOnce) {
+        const int times = std::max(1, static_cast<int>(2e9 / flops));
+        const double start = now();
+        for (int i = 0; i < times; ++i)
+            multiplyOnce();
+        return flops * times / (now() - start);
+    };
+    std::vector<double> single;
+    std::vector<double> rounded;
+    std::vector<double> ratios;
+    for (int i = 0; i <= repetitions; ++i) {
+        const double before = rateOf([&] { multiply(m, n, k, lhs, rhs, to); });
+        const double rate = rateOf([&] { multiply(m, n, k, Bfloat16Operand(lhs), Bfloat16Operand(rhs), to); });
+        if (i == 0)
+            continue; // warms up
+        single.push_back(before);
+        rounded.push_back(rate);
+        ratios.push_back(rate / before);
+    }
+    s_sink = result[0];
+    const auto [least, most] = std::minmax_element(rounded.begin(), rounded.end());
+    fmt::print("gemm-bf16,ours {},t1,{},{},{},{},{:.1f},{:.1f},{:.1f},{:.1f},{:.2f}\n", productBackendName(productBackend()),
+        name, m, n, k, medianOf(rounded) / 1e9, *least / 1e9, *most / 1e9, medianOf(single) / 1e9, medianOf(ratios));
+    std::fflush(stdout);
+}
+
 } // namespace
 
 int main(int argc, char** argv)
@@ -135,5 +184,15 @@ int main(int argc, char** argv)
     }
     for (const std::int64_t size : {256, 512, 1024, 2048, 4096})
         measure(size, repetitions);
+    if (!multipliesBfloat16())
+        return 0;
+    for (const std::int64_t size : {64, 512, 1024, 2048, 4096})
+        measureBfloat16({"square", size, size, size}, repetitions);
+    // What a device of eight multiplies in the notebook's step.
+    measureBfloat16({"notebook forward", 1024, 8192, 8192}, repetitions);
+    measureBfloat16({"notebook gradient of activations", 1024, 8192, 8192, false, true}, repetitions);
+    measureBfloat16({"notebook gradient of weights", 8192, 8192, 1024, true, false}, repetitions);
+    measureBfloat16({"notebook first layer", 1024, 8192, 784}, repetitions);
+    measureBfloat16({"notebook last layer", 1024, 10, 8192}, repetitions);
     return 0;
 }

@@ -683,7 +683,7 @@ void TestKernels::products()
     QFETCH(Shape, rhs);
     QFETCH(std::vector<std::vector<std::size_t>>, dims);
     for (const ProductBackend backend :
-        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+        {ProductBackend::Amx, ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         if (!setProductBackend(backend))
             continue;
         for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16, DType::S32, DType::U64, DType::S8}) {
@@ -744,7 +744,23 @@ void TestKernels::products()
                         QString("%1 element %2: %3 instead of %4").arg(dtypeName(dtype)).arg(i).arg(actual[i]).arg(expected[i])));
             }
         }
+        // Rounded on the way or stored rounded: the same bits.
+        DotAttributes rounding;
+        rounding.lhsBatch = dims[0];
+        rounding.rhsBatch = dims[1];
+        rounding.lhsContracting = dims[2];
+        rounding.rhsContracting = dims[3];
+        rounding.operandType = DType::BF16;
+        const auto productOf = [&](const HostArray& a, const HostArray& b) {
+            return run(functionOf({a.type(), b.type()},
+                           [&](Builder& builder, const auto& v) { return builder.dot(v[0], v[1], rounding); }),
+                {a, b});
+        };
+        const HostArray a = randomArray({DType::F32, lhs}, 17);
+        const HostArray b = randomArray({DType::F32, rhs}, 18);
+        QVERIFY(productOf(a.converted(DType::BF16), b.converted(DType::BF16)) == productOf(a, b));
     }
+    QVERIFY(chooseProducts(""));
 }
 
 void TestKernels::productsInBfloat16()
@@ -754,8 +770,13 @@ void TestKernels::productsInBfloat16()
     const HostArray b = HostArray::filled({DType::F32, {256, 3}}, 1.0);
     const Function product = functionOf(
         {a.type(), b.type()}, [](Builder& builder, const auto& v) { return builder.matmul(v[0], v[1], DType::BF16); });
-    QCOMPARE(run(product, {a, b}).at(5), 256.0);
-    QCOMPARE(run(product, {a, b}, true).at(5), 257.0);
+    for (const ProductBackend backend : {ProductBackend::Amx, ProductBackend::Panels, ProductBackend::Eigen}) {
+        if (!setProductBackend(backend))
+            continue;
+        QCOMPARE(run(product, {a, b}).at(5), 256.0);
+        QCOMPARE(run(product, {a, b}, true).at(5), 257.0);
+    }
+    QVERIFY(chooseProducts(""));
 }
 
 void TestKernels::randomBits()

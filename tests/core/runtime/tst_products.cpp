@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/narrow_float.h"
 #include "core/runtime/panel_product.h"
 #include "core/runtime/products.h"
 #include "tests/core/runtime/runtime_test.h"
@@ -6,6 +7,9 @@
 #include <QtTest>
 
 #include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
 #include <thread>
 
 using namespace meshwright;
@@ -27,6 +31,11 @@ private Q_SLOTS:
     void panels();
     void panelThreadsChangeNoBit();
     void panelsAgreeOnEveryBit();
+    void bfloat16_data();
+    void bfloat16();
+    void bfloat16Rounds();
+    void bfloat16PartsAndThreadsChangeNoBit();
+    void bfloat16KeepsNumbersThatAreNone();
 };
 
 Q_DECLARE_METATYPE(ProductPart)
@@ -93,7 +102,7 @@ void TestProducts::partsCoverTheResult_data()
     QTest::addColumn<bool>("lhsTransposed");
     QTest::addColumn<bool>("rhsTransposed");
     for (const ProductBackend backend :
-        {ProductBackend::Panels, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
+        {ProductBackend::Panels, ProductBackend::Amx, ProductBackend::Eigen, ProductBackend::OpenBlas, ProductBackend::OneDnn}) {
         for (const bool lhs : {false, true}) {
             for (const bool rhs : {false, true})
                 QTest::addRow("%s%s%s", productBackendName(backend), lhs ? ", lhs transposed" : "", rhs ? ", rhs transposed" : "")
@@ -152,6 +161,15 @@ void TestProducts::chosenByName()
     QVERIFY(!unknown);
     QCOMPARE(unknown.error().front().id, std::string("MW1514"));
     QCOMPARE(productBackend(), ProductBackend::Eigen);
+    if (const auto tiles = chooseProducts("amx")) {
+        QVERIFY(multipliesBfloat16());
+        QVERIFY2(productBackendText().ends_with("; bf16: amx"), productBackendText().c_str());
+        QVERIFY(chooseProducts("panels")); // the same without tiles
+        QVERIFY(!multipliesBfloat16());
+        QVERIFY2(productBackendText().find("amx") == std::string::npos, productBackendText().c_str());
+    } else {
+        QCOMPARE(tiles.error().front().id, std::string("MW1514"));
+    }
     QVERIFY(chooseProducts(""));
     QCOMPARE(productBackend(), before);
 }
@@ -257,6 +275,216 @@ void TestProducts::panelsAgreeOnEveryBit()
             results.push_back(std::move(result));
         }
         QVERIFY(results[0] == results[1]);
+    }
+}
+
+namespace {
+
+/// An operand in both forms: as it is, and rounded.
+struct Numbers {
+    std::vector<float> single;
+    std::vector<std::uint16_t> rounded;
+
+    explicit Numbers(std::vector<float> values)
+        : single(std::move(values))
+    {
+        for (const float value : single)
+            rounded.push_back(bfloat16Bits(value));
+    }
+
+    Bfloat16Operand operand(bool isRounded, std::int64_t stride, bool transposed) const
+    {
+        if (isRounded)
+            return Bfloat16Operand(MatrixView<const std::uint16_t>{rounded.data(), stride, transposed});
+        return Bfloat16Operand(MatrixView<const float>{single.data(), stride, transposed});
+    }
+
+    double at(std::int64_t index) const { return fromBfloat16(rounded[static_cast<std::size_t>(index)]); }
+};
+
+/// In a frame of three columns of 77.
+std::vector<float> bfloat16Product(std::int64_t m, std::int64_t n, std::int64_t k, const Bfloat16Operand& lhs,
+    const Bfloat16Operand& rhs, const ProductStop& stop = {})
+{
+    std::vector<float> result(static_cast<std::size_t>(m * (n + 3)), 77.0F);
+    multiply(m, n, k, lhs, rhs, MatrixView<float>{result.data(), n + 3, false}, stop);
+    return result;
+}
+
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b)
+{
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Chooses tiles while it lives.
+class Tiles {
+public:
+    Tiles()
+        : isThere(setProductBackend(ProductBackend::Amx))
+    {
+    }
+    Tiles(const Tiles&) = delete;
+    Tiles& operator=(const Tiles&) = delete;
+    ~Tiles() { static_cast<void>(chooseProducts("")); }
+
+    const bool isThere;
+};
+
+} // namespace
+
+/// Sizes beside those of tiles (16 lines, 32 terms), register tiles (32), packed blocks (256 lines, 1024 terms) and what is held of the other
+/// operand (1024 lines, 8192 terms), and a result that is stored past the caches.
+void TestProducts::bfloat16_data()
+{
+    QTest::addColumn<std::int64_t>("m");
+    QTest::addColumn<std::int64_t>("n");
+    QTest::addColumn<std::int64_t>("k");
+    for (const auto& [m, n, k] :
+        std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {5, 64, 8}, {16, 16, 32}, {17, 15, 31}, {32, 33, 33}, {37, 45, 1030},
+            {256, 10, 77}, {300, 257, 17}, {40, 3, 8200}, {2, 33, 9001}, {1031, 20, 5}, {1060, 1061, 2}, {1056, 1024, 1}})
+        QTest::addRow("%dx%dx%d", static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)) << m << n << k;
+}
+
+void TestProducts::bfloat16()
+{
+    QFETCH(std::int64_t, m);
+    QFETCH(std::int64_t, n);
+    QFETCH(std::int64_t, k);
+    const Tiles tiles;
+    if (!tiles.isThere)
+        QSKIP("no tiles for bfloat16 in this processor, or the system keeps them");
+    const Numbers lhs(floats(m * k, 1));
+    const Numbers rhs(floats(k * n, 2));
+    for (const bool lhsTransposed : {false, true}) {
+        for (const bool rhsTransposed : {false, true}) {
+            const auto lhsOf = [&](bool isRounded) { return lhs.operand(isRounded, lhsTransposed ? m : k, lhsTransposed); };
+            const auto rhsOf = [&](bool isRounded) { return rhs.operand(isRounded, rhsTransposed ? k : n, rhsTransposed); };
+            const auto ours = bfloat16Product(m, n, k, lhsOf(false), rhsOf(false));
+            QVERIFY(sameBits(ours, bfloat16Product(m, n, k, lhsOf(true), rhsOf(true))));
+            QVERIFY(sameBits(ours, bfloat16Product(m, n, k, lhsOf(true), rhsOf(false))));
+            for (std::int64_t row = 0; row < m; ++row) {
+                for (std::int64_t column = 0; column < n + 3; ++column) {
+                    double expected = column < n ? 0.0 : 77.0;
+                    double sizes = 0.0; // of the terms: what roundings are relative to
+                    const std::int64_t step = m * n > 100000 && column < n ? 37 : 1; // not all of the largest ones
+                    for (std::int64_t d = 0; d < k && column < n && (row + column) % step == 0; ++d) {
+                        const double term = lhs.at(lhsTransposed ? d * m + row : row * k + d)
+                            * rhs.at(rhsTransposed ? column * k + d : d * n + column);
+                        expected += term;
+                        sizes += std::abs(term);
+                    }
+                    if ((row + column) % step != 0)
+                        continue;
+                    // Products are exact; every term is part of at most k / 2 sums of a tile's chain and those of tiles.
+                    const double bound = sizes * 0x1p-24 * static_cast<double>(k);
+                    const double actual = ours[static_cast<std::size_t>(row * (n + 3) + column)];
+                    QVERIFY2(std::abs(actual - expected) <= bound,
+                        qPrintable(QString("%1, %2: %3 instead of %4").arg(row).arg(column).arg(actual).arg(expected)));
+                }
+            }
+        }
+    }
+}
+
+/// Every element times one is the element as `bfloat16Bits` rounds it, but for subnormal ones.
+void TestProducts::bfloat16Rounds()
+{
+    const Tiles tiles;
+    if (!tiles.isThere)
+        QSKIP("no tiles for bfloat16 in this processor, or the system keeps them");
+    std::vector<float> values;
+    for (std::uint32_t high = 0; high < 0x10000; high += 7) { // all signs and exponents
+        for (const std::uint32_t low : {0U, 1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+            values.push_back(std::bit_cast<float>(high << 16 | low));
+    }
+    const auto count = static_cast<std::int64_t>(values.size());
+    const float one = 1.0F;
+    const std::uint16_t roundedOne = bfloat16Bits(one);
+    const Numbers numbersOf(values);
+    for (const bool isRounded : {false, true}) {
+        for (const bool isRow : {false, true}) {
+            const Bfloat16Operand single = isRounded ? Bfloat16Operand(MatrixView<const std::uint16_t>{&roundedOne, 1})
+                                                     : Bfloat16Operand(MatrixView<const float>{&one, 1});
+            const Bfloat16Operand many = numbersOf.operand(isRounded, isRow ? count : 1, false);
+            std::vector<float> result(values.size());
+            multiply(isRow ? 1 : count, isRow ? count : 1, 1, isRow ? single : many, isRow ? many : single,
+                MatrixView<float>{result.data(), isRow ? count : 1, false});
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const float rounded = fromBfloat16(numbersOf.rounded[i]);
+                const bool isSubnormal = std::abs(isRounded ? rounded : values[i]) < std::numeric_limits<float>::min();
+                if (std::isnan(values[i]))
+                    QVERIFY(std::isnan(result[i]));
+                else
+                    QCOMPARE(result[i], isSubnormal ? 0.0F : rounded);
+            }
+        }
+    }
+}
+
+void TestProducts::bfloat16PartsAndThreadsChangeNoBit()
+{
+    const Tiles tiles;
+    if (!tiles.isThere)
+        QSKIP("no tiles for bfloat16 in this processor, or the system keeps them");
+    const StopFlag flag;
+    for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{500, 300, 1100}, {100, 900, 2100}, {385, 448, 33}}) {
+        const Numbers lhs(floats(m * k, 1));
+        const Numbers rhs(floats(k * n, 2));
+        const Bfloat16Operand a = lhs.operand(false, k, false);
+        const Bfloat16Operand b = rhs.operand(false, k, true);
+        const auto whole = bfloat16Product(m, n, k, a, b);
+        QVERIFY(sameBits(whole, bfloat16Product(m, n, k, a, b, {&flag, 1.0})));
+        for (const int threads : {2, 3}) {
+            setProductThreads(threads);
+            const auto shared = bfloat16Product(m, n, k, a, b);
+            setProductThreads(1);
+            QVERIFY(sameBits(whole, shared));
+        }
+        // One row, and the product the other way round, have the bits of the whole.
+        const auto row = bfloat16Product(1, n, k, shifted(a, 7 * k), b);
+        QVERIFY(std::memcmp(row.data(), whole.data() + 7 * (n + 3), static_cast<std::size_t>(n) * sizeof(float)) == 0);
+        const auto turned = bfloat16Product(n, m, k, rhs.operand(false, k, false), lhs.operand(false, k, true));
+        for (std::int64_t i = 0; i < m; ++i) {
+            for (std::int64_t j = 0; j < n; ++j)
+                QCOMPARE(turned[static_cast<std::size_t>(j * (m + 3) + i)], whole[static_cast<std::size_t>(i * (n + 3) + j)]);
+        }
+    }
+    StopFlag set;
+    set.set();
+    const Numbers lhs(floats(500 * 9, 1));
+    const Numbers rhs(floats(9 * 300, 2));
+    const auto untouched = bfloat16Product(500, 300, 9, lhs.operand(false, 9, false), rhs.operand(false, 300, false), {&set});
+    QVERIFY(untouched == std::vector<float>(500 * 303, 77.0F));
+    const auto noTerms = bfloat16Product(2, 2, 0, lhs.operand(false, 1, false), rhs.operand(false, 2, false));
+    QVERIFY(noTerms == (std::vector<float>{0.0F, 0.0F, 77.0F, 77.0F, 77.0F, 0.0F, 0.0F, 77.0F, 77.0F, 77.0F}));
+}
+
+/// NaNs and infinities spoil their own row or column, whole, and nothing else: not the rest of a tile that is padded with zeros.
+void TestProducts::bfloat16KeepsNumbersThatAreNone()
+{
+    const Tiles tiles;
+    if (!tiles.isThere)
+        QSKIP("no tiles for bfloat16 in this processor, or the system keeps them");
+    constexpr std::int64_t kM = 35;
+    constexpr std::int64_t kN = 21;
+    constexpr std::int64_t kK = 1050;
+    for (const float spoiler : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        std::vector<float> values(kM * kK, 1.0F);
+        values[34 * kK + 1049] = spoiler;
+        const Numbers lhs(values);
+        const Numbers rhs(std::vector<float>(kK * kN, 1.0F));
+        for (const bool isRounded : {false, true}) {
+            const auto result = bfloat16Product(kM, kN, kK, lhs.operand(isRounded, kK, false), rhs.operand(isRounded, kN, false));
+            for (std::int64_t row = 0; row < kM; ++row) {
+                for (std::int64_t column = 0; column < kN; ++column) {
+                    const float value = result[static_cast<std::size_t>(row * (kN + 3) + column)];
+                    if (row == 34)
+                        QVERIFY(std::isnan(spoiler) ? std::isnan(value) : value == spoiler);
+                    else
+                        QCOMPARE(value, static_cast<float>(kK));
+                }
+            }
+        }
     }
 }
 
