@@ -383,7 +383,7 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     const double optimizer = model.curve().streamSeconds(constants.optimizerBytes
         * (ownDense / (layout.zeroStage >= 1 ? real(shards) : 1.0) + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));
     const double plain = pipeline + reduce + optimizer + constants.stepSeconds;
-    candidate.seconds = kSafety * plain * (1.0 + constants.stragglerShare * std::log2(std::max(1.0, cluster.hosts())));
+    candidate.seconds = kSafety * plain * (1.0 + stragglerDelay(constants, cluster.hosts()));
 
     const std::int64_t places = layout.pp * layout.virtualStages;
     const double expertShards = std::min(real(shards), expertRanks);

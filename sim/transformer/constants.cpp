@@ -21,17 +21,18 @@ struct ConstantName {
     const char* name;
     double StackConstants::*field;
 };
-constexpr std::array<ConstantName, 21> kConstants{{{"matmul_residual", &StackConstants::matmulResidual},
-    {"matmul_efficiency", &StackConstants::matmulEfficiency}, {"narrow_efficiency", &StackConstants::narrowEfficiency},
-    {"memory_efficiency", &StackConstants::memoryEfficiency}, {"attention_forward", &StackConstants::attentionForward},
-    {"attention_backward", &StackConstants::attentionBackward}, {"kernel_s", &StackConstants::kernelSeconds},
-    {"host_kernel_s", &StackConstants::hostKernelSeconds}, {"step_s", &StackConstants::stepSeconds},
-    {"microbatch_s", &StackConstants::microbatchSeconds}, {"link_efficiency", &StackConstants::linkEfficiency},
-    {"network_efficiency", &StackConstants::networkEfficiency}, {"tensor_overlap", &StackConstants::tensorOverlap},
-    {"data_overlap", &StackConstants::dataOverlap}, {"pipeline_overlap", &StackConstants::pipelineOverlap},
-    {"expert_overlap", &StackConstants::expertOverlap}, {"overlap_slowdown", &StackConstants::overlapSlowdown},
-    {"optimizer_bytes", &StackConstants::optimizerBytes}, {"straggler_share", &StackConstants::stragglerShare},
-    {"staged_share", &StackConstants::stagedShare}, {"expert_layer_s", &StackConstants::expertLayerSeconds}}};
+constexpr std::array<ConstantName, 22> kConstants{
+    {{"matmul_residual", &StackConstants::matmulResidual}, {"matmul_efficiency", &StackConstants::matmulEfficiency},
+        {"narrow_efficiency", &StackConstants::narrowEfficiency}, {"memory_efficiency", &StackConstants::memoryEfficiency},
+        {"attention_forward", &StackConstants::attentionForward}, {"attention_backward", &StackConstants::attentionBackward},
+        {"kernel_s", &StackConstants::kernelSeconds}, {"host_kernel_s", &StackConstants::hostKernelSeconds},
+        {"step_s", &StackConstants::stepSeconds}, {"microbatch_s", &StackConstants::microbatchSeconds},
+        {"link_efficiency", &StackConstants::linkEfficiency}, {"network_efficiency", &StackConstants::networkEfficiency},
+        {"tensor_overlap", &StackConstants::tensorOverlap}, {"data_overlap", &StackConstants::dataOverlap},
+        {"pipeline_overlap", &StackConstants::pipelineOverlap}, {"expert_overlap", &StackConstants::expertOverlap},
+        {"overlap_slowdown", &StackConstants::overlapSlowdown}, {"optimizer_bytes", &StackConstants::optimizerBytes},
+        {"straggler_share", &StackConstants::stragglerShare}, {"straggler_slowdown", &StackConstants::stragglerSlowdown},
+        {"staged_share", &StackConstants::stagedShare}, {"expert_layer_s", &StackConstants::expertLayerSeconds}}};
 
 constexpr std::array<std::pair<const char*, AttentionKernel>, 5> kKernels{
     {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax}, {"flash1", AttentionKernel::Flash1},
@@ -163,6 +164,11 @@ struct Reader {
 };
 
 } // namespace
+
+double stragglerDelay(const StackConstants& constants, double hosts)
+{
+    return constants.stragglerSlowdown * (1.0 - std::pow(1.0 - constants.stragglerShare, hosts));
+}
 
 Result<Calibration> Calibration::load(const std::filesystem::path& path)
 {

@@ -39,10 +39,14 @@ struct StackConstants {
         = 0.0; ///< lost in each layer with routed experts, both passes: the host waits for counts of tokens, then starts kernels
     double overlapSlowdown = 0.10; ///< of computing while communication runs beside it
     double optimizerBytes = 38.0; ///< read and written for each parameter of the rank's shard
-    double stragglerShare = 0.0; ///< a step grows by this share for each doubling of hosts
+    double stragglerShare = 0.0; ///< of hosts, that compute slower than they should
+    double stragglerSlowdown = 0.0; ///< by this share; a step waits for its slowest host
 
     friend bool operator==(const StackConstants&, const StackConstants&) = default;
 };
+
+/// The share by which a step on so many hosts grows because one of them may be a straggler: slowdown * (1 - (1 - share)^hosts).
+double stragglerDelay(const StackConstants& constants, double hosts);
 
 /// What is known of a software stack without measuring: which kernels it has, what it keeps.
 struct StackTraits {
@@ -56,7 +60,7 @@ struct StackTraits {
     double gradientBytes = 4.0; ///< of each parameter, as they are reduced
     double reducedBytes = 0.0; ///< of each gradient while it is reduced; 0: gradientBytes
     bool gathersAhead = true; ///< with ZeRO-3 weights arrive, and gradients leave, while a neighbour computes; else between
-    bool gathersSingly = false; ///< with ZeRO-3 every weight, bias and scale has collectives of its own
+    bool gathersSingly = false; ///< with ZeRO-3 every tensor has collectives of its own, on lists of its ranks' parts
     bool parallelBlock = false; ///< attention and feed-forward stand side by side: one norm before both, one sum after
     bool dispatchesByProduct = false; ///< tokens reach experts of a stated capacity through a product with a mask
     bool reducesWhole = false; ///< all-reduced where states are sharded too (ZeRO-1), in place of a reduce-scatter

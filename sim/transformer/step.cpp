@@ -71,21 +71,36 @@ double StepModel::addedBytes(const TrainingPlan& plan) const
     if (!m_traits.addsGradients)
         return 0.0;
     if (plan.work.activationFormat == MathFormat::Bf16 && m_traits.accumulatorBytes > 0.0)
-        return m_traits.gradientBytes + 2.0 * m_traits.accumulatorBytes;
+        return m_traits.gradientBytes + 4.0 * m_traits.accumulatorBytes;
     return 3.0 * m_traits.gradientBytes * (plan.microbatches() - 1.0) / plan.microbatches();
 }
 
-/// Of a layer's weights or gradients of so many bytes each, over the shard group: one collective, or one for each weight, bias and scale.
-double StepModel::shardedSeconds(const TrainingPlan& plan, double parameters, double bytesEach, const RankGroup& group) const
+/// Of a layer's weights over the shard group.
+double StepModel::gatherSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const
 {
+    const double bytes = parameters * plan.work.gatheredBytes();
     if (!m_traits.gathersSingly)
-        return m_cluster.allGatherSeconds(parameters * bytesEach, group);
+        return m_cluster.allGatherSeconds(bytes, group);
+    return singlySeconds(plan.model.gatedFfn ? 5.0 : 4.0, bytes, group);
+}
+
+/// Of a layer's gradients.
+double StepModel::scatterSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const
+{
     const TransformerConfig& model = plan.model;
-    const double matrices = model.gatedFfn ? 5.0 : 4.0;
+    if (!m_traits.gathersSingly)
+        return m_cluster.allGatherSeconds(parameters * m_traits.gradientBytes, group);
     const double vectors = 2.0 * (model.norm == NormKind::LayerNorm ? 2.0 : 1.0) + (model.attentionBias ? 1.0 : 0.0)
         + (model.outputBias ? 1.0 : 0.0) + (model.ffnBias ? 2.0 : 0.0);
-    return matrices * m_cluster.allGatherSeconds(parameters / matrices * bytesEach, group)
-        + vectors * m_cluster.allGatherSeconds(real(model.hidden) * bytesEach, group);
+    return singlySeconds(model.gatedFfn ? 5.0 : 4.0, parameters * m_traits.gradientBytes, group)
+        + singlySeconds(vectors, vectors * real(model.hidden) * m_traits.gradientBytes, group);
+}
+
+/// So many collectives that share the bytes, each on a list of the ranks' parts: every part is a view and a copy of its own.
+double StepModel::singlySeconds(double count, double bytes, const RankGroup& group) const
+{
+    return count > 0.0 ? count * (m_cluster.allGatherSeconds(bytes / count, group) + group.size() * m_curve.hostKernelSeconds())
+                       : 0.0;
 }
 
 StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
@@ -129,13 +144,15 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
         const double layerBytes = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         // Kept in 32 bits or not, weights travel as they are multiplied.
-        gather = shardedSeconds(plan, layerBytes, plan.work.gatheredBytes(), shardGroup);
-        const double reduced = shardedSeconds(plan, layerBytes, m_traits.gradientBytes, shardGroup);
+        gather = gatherSeconds(plan, layerBytes, shardGroup);
+        const double reduced = scatterSeconds(plan, layerBytes, shardGroup);
         scatter = m_traits.gradientsOncePerStep ? reduced / microbatches : reduced;
+        // What was gathered to compute a layer again is let go before its gradients where each weight comes by itself.
+        const double again = m_traits.gathersSingly && plan.work.recompute.layerInputOnly ? 2.0 : 1.0;
         layerForward
             = m_traits.gathersAhead ? beside(forward.seconds, gather, m_constants.overlapSlowdown) : forward.seconds + gather;
         layerBackward = m_traits.gathersAhead ? beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown)
-                                              : backward.seconds + gather + scatter;
+                                              : backward.seconds + again * gather + scatter;
     }
 
     // Chunks of the stages, embedding and head at the ends.
@@ -265,7 +282,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
                 + exposedGather + step.send + passOverhead));
     step.optimizer = optimizer;
     const double plain = pipeline + reduce + optimizer + m_constants.stepSeconds;
-    const double slow = plain * m_constants.stragglerShare * std::log2(std::max(1.0, m_cluster.hosts()));
+    const double slow = plain * stragglerDelay(m_constants, m_cluster.hosts());
     step.seconds = plain + slow;
     step.overhead = m_constants.stepSeconds + slow + passOverhead;
 

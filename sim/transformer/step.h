@@ -77,7 +77,9 @@ private:
         double launch = 0.0;
     };
     double addedBytes(const TrainingPlan& plan) const;
-    double shardedSeconds(const TrainingPlan& plan, double parameters, double bytesEach, const RankGroup& group) const;
+    double gatherSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const;
+    double scatterSeconds(const TrainingPlan& plan, double parameters, const RankGroup& group) const;
+    double singlySeconds(double count, double bytes, const RankGroup& group) const;
     PassTime timeOf(const PassCost& pass) const;
     StageMemory memoryOf(
         const TrainingPlan& plan, const LayerCost& layer, const EndCost& ends, const RankParameters& parameters) const;

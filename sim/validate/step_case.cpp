@@ -240,7 +240,7 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
     return Done{};
 }
 
-/// The microbatches and chunks that the source may mean.
+/// The microbatches, chunks and policies of recomputation that the source may mean.
 void addPlans(const Record& record, const Chip& chip, const TrainingPlan& plan, StepCase& stepCase)
 {
     const ParallelLayout& layout = plan.layout;
@@ -265,14 +265,20 @@ void addPlans(const Record& record, const Chip& chip, const TrainingPlan& plan, 
         if (unstated && (plan.model.layers % (layout.pp * more) == 0 || (plan.model.layers + 2) % (layout.pp * more) == 0))
             chunks.push_back(more);
     }
+    std::vector<Recomputation> policies = {plan.work.recompute};
+    if (lower(record.text("recompute")).starts_with("selective or none"))
+        policies.push_back(Recomputation{});
     for (const double size : sizes) {
         for (const std::int64_t count : chunks) {
-            TrainingPlan one = plan;
-            one.work.microbatch = size;
-            one.layout.virtualStages = count;
-            if (count > 1)
-                one.layout.schedule = PipelineSchedule::Interleaved;
-            stepCase.plans.push_back(std::move(one));
+            for (const Recomputation& policy : policies) {
+                TrainingPlan one = plan;
+                one.work.microbatch = size;
+                one.work.recompute = policy;
+                one.layout.virtualStages = count;
+                if (count > 1)
+                    one.layout.schedule = PipelineSchedule::Interleaved;
+                stepCase.plans.push_back(std::move(one));
+            }
         }
     }
 }

@@ -20,6 +20,10 @@ private Q_SLOTS:
     void traits_data();
     void traits();
     void gathersOfManyRanks();
+    void recomputedLayersAreGatheredAgain();
+    void addedGradients();
+    void stragglers_data();
+    void stragglers();
     void stagedNetwork_data();
     void stagedNetwork();
     void groupedRows_data();
@@ -126,10 +130,74 @@ void TestStepTerms::gathersOfManyRanks()
         plan.layout.dp = plan.work.globalBatch = dp;
         return estimate(plan, "a100", traits).data;
     };
-    // 3 collectives of 4 matrices and 9 vectors a layer against 3 of the whole: the rest are starts and steps.
+    // 2 gathers of 4 matrices and a scatter of these and 9 vectors a layer against 3 of the whole: the rest are starts, steps and lists.
     const double steps = perStep(1024, true) - perStep(1024, false);
     const double half = perStep(512, true) - perStep(512, false);
     QVERIFY(steps > 1.7 * half && steps < 2.3 * half);
+}
+
+void TestStepTerms::recomputedLayersAreGatheredAgain()
+{
+    StackTraits traits;
+    traits.gathersAhead = false;
+    traits.gathersSingly = true;
+    TrainingPlan plan = dense();
+    plan.layout.zeroStage = 3;
+    plan.layout.dp = plan.work.globalBatch = 512;
+    const auto perStep = [&](const char* policy) {
+        plan.work.recompute = *recomputationOf(policy);
+        return estimate(plan, "a100", traits).data;
+    };
+    const double kept = perStep("none");
+    const double again = perStep("full");
+    // One gather more than two gathers and a scatter, which has the vectors too.
+    QVERIFY2(again > 1.15 * kept && again < 1.34 * kept, qPrintable(QString::number(again / kept)));
+}
+
+/// 32-bit sums beside 16-bit gradients: a wider copy of each (2 read, 4 written), then two read and one written, for each microbatch.
+void TestStepTerms::addedGradients()
+{
+    StackTraits traits;
+    traits.gradientBytes = 2.0;
+    traits.addsGradients = true;
+    TrainingPlan plan = dense();
+    plan.model.tiedEmbeddings = true;
+    const auto elementwise = [&](double accumulatorBytes) {
+        traits.accumulatorBytes = accumulatorBytes;
+        return estimate(plan, "a100", traits).elementwise;
+    };
+    const StackConstants constants;
+    const DeviceCurve curve(chip("a100"), constants);
+    const double layers = static_cast<double>(plan.model.layers) * rankParameters(plan).layer;
+    const double inPlace = 6.0 * (plan.microbatches() - 1.0);
+    const double expected = curve.streamSeconds(layers * (18.0 * plan.microbatches() - inPlace));
+    QVERIFY(std::abs((elementwise(4.0) - elementwise(0.0)) / expected - 1.0) < 1e-9);
+}
+
+void TestStepTerms::stragglers_data()
+{
+    QTest::addColumn<double>("share");
+    QTest::addColumn<double>("slowdown");
+    QTest::addColumn<double>("hosts");
+    QTest::addColumn<double>("expected");
+
+    QTest::newRow("none is slow") << 0.0 << 0.1 << 1000.0 << 0.0;
+    QTest::newRow("all are") << 1.0 << 0.1 << 1.0 << 0.1;
+    QTest::newRow("one of two hundred, one host") << 0.005 << 0.1 << 1.0 << 0.0005;
+    QTest::newRow("two hosts") << 0.5 << 0.1 << 2.0 << 0.075;
+    QTest::newRow("very many") << 0.005 << 0.1 << 1e5 << 0.1;
+}
+
+void TestStepTerms::stragglers()
+{
+    QFETCH(double, share);
+    QFETCH(double, slowdown);
+    QFETCH(double, hosts);
+    QFETCH(double, expected);
+    StackConstants constants;
+    constants.stragglerShare = share;
+    constants.stragglerSlowdown = slowdown;
+    QVERIFY(std::abs(stragglerDelay(constants, hosts) - expected) < 1e-12);
 }
 
 void TestStepTerms::stagedNetwork_data()
