@@ -22,7 +22,8 @@ namespace {
 
 sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
 {
-    sim::TrainChoices choices{.verify = options.verify, .record = options.predict || !options.trace.empty(), .permits = options.permits};
+    sim::TrainChoices choices{
+        .verify = options.verify, .record = !options.trace.empty(), .typical = options.predict, .permits = options.permits};
     choices.faults = std::move(faults);
     choices.stallSeconds = options.faults.stallTimeout;
     if (!options.checkpoint.empty())
@@ -33,7 +34,7 @@ sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
     return choices;
 }
 
-/// The last recorded step, predicted from a profile of this computer; nothing for steps that pass through several stages.
+/// A typical one of the last steps, predicted from a profile of this computer; nothing for steps that pass through several stages.
 Result<std::optional<sim::HostComparison>> compare(
     const Study& study, const TrainingResult& result, const sim::HostProfile& profile)
 {
@@ -45,7 +46,7 @@ Result<std::optional<sim::HostComparison>> compare(
     if (phases->back().scheduled.stages.size() != 1 || step == nullptr)
         return std::optional<sim::HostComparison>();
     return std::optional(sim::HostComparison{
-        stage.mesh().text(), sim::predictHost(*step, stage.mesh(), profile), sim::measuredHost(*step, result.virtualTime)});
+        stage.mesh().text(), sim::predictHost(*step, stage.mesh(), profile), sim::measuredHost(*step, result.typicalTime)});
 }
 
 Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, const std::stop_token& stop)
@@ -74,8 +75,8 @@ std::string resumeCommand(const TrainOptions& options)
     for (const std::string& setting : options.settings)
         command += " --set " + shellQuoted(setting);
     if (!options.checkpoint.empty())
-        command += fmt::format(
-            " --checkpoint {}{}", shellQuoted(options.checkpoint), options.every > 0 ? fmt::format(" --every {}", options.every) : "");
+        command += fmt::format(" --checkpoint {}{}", shellQuoted(options.checkpoint),
+            options.every > 0 ? fmt::format(" --every {}", options.every) : "");
     return command + " --resume " + shellQuoted(folder);
 }
 

@@ -100,6 +100,8 @@ public:
         m_lastRecords = std::max(m_lastRecords, m_logs.front().records.size());
         for (DeviceLog& log : m_logs)
             std::swap(log.records, log.completeRecords);
+        if (m_site.options.keep)
+            keepSeconds();
     }
 
     std::size_t recordCount(std::int64_t device) const { return m_logs[static_cast<std::size_t>(device)].records.size(); }
@@ -120,7 +122,40 @@ public:
     Timeline measured() const { return measuredTimeline(allRecords(), m_instructions.descriptions, m_completeStart); }
     Timeline replayed() const { return replayedTimeline(allRecords(), m_instructions.descriptions); }
 
+    Timeline typical() const
+    {
+        if (m_kept.empty())
+            return Timeline(Clock::Virtual);
+        std::vector<std::vector<Recorded>> records = allRecords();
+        std::vector<float> seconds;
+        for (std::size_t device = 0; device < records.size(); ++device) {
+            for (std::size_t i = 0; i < records[device].size(); ++i) {
+                seconds.clear();
+                for (const KeptSeconds& run : m_kept)
+                    seconds.push_back(run[device][i]);
+                const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+                std::ranges::nth_element(seconds, middle);
+                records[device][i].times.cpuSeconds = static_cast<double>(*middle);
+            }
+        }
+        return replayedTimeline(records, m_instructions.descriptions);
+    }
+
 private:
+    using KeptSeconds = std::vector<std::vector<float>>; ///< of one run, by device and instruction: CPU seconds
+
+    void keepSeconds()
+    {
+        if (m_kept.size() == kTypicalRuns)
+            m_kept.erase(m_kept.begin());
+        KeptSeconds& seconds = m_kept.emplace_back();
+        for (const DeviceLog& log : m_logs) {
+            seconds.emplace_back();
+            for (const Recorded& recorded : log.completeRecords)
+                seconds.back().push_back(static_cast<float>(recorded.times.cpuSeconds));
+        }
+    }
+
     std::vector<std::vector<Recorded>> allRecords() const
     {
         std::vector<std::vector<Recorded>> records;
@@ -142,6 +177,7 @@ private:
     double m_recordStart = 0.0; ///< of the run that is being recorded
     double m_completeStart = 0.0; ///< of the last complete one
     std::size_t m_lastRecords = 256;
+    std::vector<KeptSeconds> m_kept; ///< the last runs that were to be kept, oldest first
 };
 
 LoadedFunction::LoadedFunction(std::unique_ptr<Implementation> implementation)
@@ -298,6 +334,11 @@ Timeline LoadedFunction::measured() const
 Timeline LoadedFunction::virtualTimeline() const
 {
     return m_implementation->replayed();
+}
+
+Timeline LoadedFunction::typicalTimeline() const
+{
+    return m_implementation->typical();
 }
 
 } // namespace meshwright

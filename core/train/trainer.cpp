@@ -359,6 +359,8 @@ private:
             m_result.wall = m_function->measured();
             m_result.virtualTime = m_function->virtualTimeline();
         }
+        if (m_options.typical && m_phaseSteps > m_phaseFirst)
+            m_result.typicalTime = m_function->typicalTimeline();
     }
 
     Result<Done> takeBatch(std::int64_t step) { return takeRows(m_data, m_plan.rowsOf(step), m_inputs, m_targets); }
@@ -390,7 +392,15 @@ private:
     bool isRecorded() const
     {
         const auto next = static_cast<std::uint64_t>(m_phaseSteps + 1);
-        return m_options.record && (std::has_single_bit(next) || m_phaseSteps + 1 == m_phases[m_phase].steps);
+        return isKept() || (m_options.record && (std::has_single_bit(next) || m_phaseSteps + 1 == m_phases[m_phase].steps));
+    }
+
+    /// One of the last steps of its phase: memory and caches are as they stay by then.
+    bool isKept() const
+    {
+        const std::int64_t steps = m_phases[m_phase].steps;
+        const std::int64_t kept = std::min<std::int64_t>(LoadedFunction::kTypicalRuns, (steps + 1) / 2);
+        return m_options.typical && m_phaseSteps + kept >= steps;
     }
 
     Result<Done> runStep(const std::stop_token& stop)
@@ -417,7 +427,8 @@ private:
         // A step that stops in its middle leaves nothing to keep: where a checkpoint is to be written, it ends first.
         const std::stop_token within = m_options.checkpoints ? std::stop_token() : stop;
         m_stateIsLost = true;
-        if (auto done = m_function->run({.record = isRecorded(), .stop = within, .faults = &m_options.faults, .step = m_step});
+        if (auto done = m_function->run(
+                {.record = isRecorded(), .keep = isKept(), .stop = within, .faults = &m_options.faults, .step = m_step});
             !done)
             return done.error();
         m_stateIsLost = false;

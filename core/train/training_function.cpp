@@ -72,6 +72,7 @@ public:
     }
     Timeline measured() const override { return m_loaded->measured(); }
     Timeline virtualTimeline() const override { return m_loaded->virtualTimeline(); }
+    Timeline typicalTimeline() const override { return m_loaded->typicalTimeline(); }
 
 private:
     std::unique_ptr<LoadedFunction> m_loaded;
@@ -181,6 +182,7 @@ public:
     }
     Timeline measured() const override { return m_pipeline->measured(); }
     Timeline virtualTimeline() const override { return m_pipeline->virtualTimeline(); }
+    Timeline typicalTimeline() const override { return m_pipeline->virtualTimeline(); }
 
 private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }

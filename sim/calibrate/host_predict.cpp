@@ -4,7 +4,6 @@
 #include "core/schedule/label.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
-#include "sim/simulate/instruction_work.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace meshwright::sim {
 
@@ -22,191 +22,23 @@ using Json = nlohmann::ordered_json;
 constexpr HostClass kClasses[] = {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer,
     HostClass::Collectives, HostClass::Waiting};
 
-/// Of arithmetic in cache, where a pass of several ops keeps its data.
-double secondsPerElement(OpKind kind, const HostProfile& profile)
-{
-    switch (kind) {
-    case OpKind::Exp:
-    case OpKind::Log:
-    case OpKind::Log1p:
-    case OpKind::Tanh:
-    case OpKind::Logistic:
-    case OpKind::Sine:
-    case OpKind::Cosine:
-    case OpKind::ErfInv:
-    case OpKind::Power:
-        return profile.mathSecondsPerElement;
-    case OpKind::Sqrt:
-    case OpKind::Rsqrt:
-    case OpKind::Divide:
-        return profile.divideSecondsPerElement;
-    default:
-        return isElementwise(kind) ? profile.simpleSecondsPerElement : 0.0;
-    }
-}
-
-HostClass classOf(const Function& function, const Instruction& instruction)
-{
-    bool reduces = false;
-    for (const OpId id : instruction.ops) {
-        const Op& op = function[id];
-        if (isCollective(op.kind))
-            return HostClass::Collectives;
-        if (op.kind == OpKind::DotGeneral)
-            return HostClass::Products;
-        reduces = reduces || op.kind == OpKind::Reduce;
-    }
-    if (function[instruction.ops.back()].phase == Phase::Update)
-        return HostClass::Optimizer;
-    return reduces ? HostClass::Reductions : HostClass::Elementwise;
-}
-
-class Predictor {
-public:
-    Predictor(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile)
-        : m_function(scheduled.device.function)
-        , m_profile(profile)
-    {
-        for (const CollectiveUse& use : collectivesOf(scheduled.device, mesh))
-            m_uses.emplace(use.op, use);
-    }
-
-    HostSeconds run(const std::vector<Instruction>& instructions)
-    {
-        add(instructions, 1.0);
-        // Who meets others waits for the slowest of them.
-        double computing = 0.0;
-        for (const HostClass kind : {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer})
-            computing += m_result.of(kind);
-        if (!m_uses.empty())
-            m_result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = m_profile.spread * computing;
-        for (const double seconds : m_result.byClass)
-            m_result.total += seconds;
-        return m_result;
-    }
-
-private:
-    void add(const std::vector<Instruction>& instructions, double times)
-    {
-        for (const Instruction& instruction : instructions) {
-            if (instruction.kind == InstructionKind::Loop) {
-                const auto& repeat = m_function[instruction.ops.front()].as<RepeatAttributes>();
-                add(instruction.body, times * static_cast<double>(repeat.count));
-            } else if (instruction.kind == InstructionKind::CollectiveDone) {
-                m_result.byClass[static_cast<std::size_t>(HostClass::Collectives)] += times * update(instruction);
-            } else {
-                const HostClass kind = classOf(m_function, instruction);
-                m_result.byClass[static_cast<std::size_t>(kind)]
-                    += times * (kind == HostClass::Collectives ? collective(instruction) : compute(instruction));
-            }
-        }
-    }
-
-    double collective(const Instruction& instruction) const
-    {
-        const auto use = m_uses.find(instruction.ops.back());
-        if (use == m_uses.end())
-            return m_profile.kernelSeconds; // a slice of what the device has
-        const auto bytes = static_cast<double>(use->second.bytesPerDevice);
-        switch (use->second.kind) {
-        case OpKind::AllReduce:
-            return secondsFor(m_profile.allReduce, bytes);
-        case OpKind::ReduceScatter:
-            // The adding of an all-reduce, without the gathering of the sums.
-            return std::max(secondsFor(m_profile.allReduce, bytes) - secondsFor(m_profile.allGather, bytes),
-                0.5 * secondsFor(m_profile.allReduce, bytes));
-        default:
-            return secondsFor(m_profile.allGather, bytes);
-        }
-    }
-
-    double compute(const Instruction& instruction) const
-    {
-        const OpWork work = workOf(m_function, instruction);
-        const double bytes = static_cast<double>(work.bytesRead + work.bytesWritten);
-        if (work.matmul) {
-            const MatmulDims& dims = *work.matmul;
-            const auto count = static_cast<double>(dims.batch);
-            const double rate
-                = m_profile.productRate(static_cast<double>(dims.m), static_cast<double>(dims.n), static_cast<double>(dims.k));
-            return dims.flops() <= 0.0 ? 0.0 : dims.flops() / count / rate * count;
-        }
-        double arithmetic = 0.0;
-        for (const OpId id : instruction.ops) {
-            const Op& op = m_function[id];
-            if (op.results.empty())
-                continue;
-            const auto made = static_cast<double>(m_function[op.results.front()].type.elements());
-            if (op.kind == OpKind::Reduce)
-                arithmetic += reduction(op);
-            else
-                arithmetic += secondsPerElement(op.kind, m_profile) * made;
-        }
-        const double moving = bytes > 0.0 ? secondsFor(m_profile.streams, bytes) : 0.0;
-        return m_profile.kernelSeconds + std::max(moving - m_profile.kernelSeconds, arithmetic);
-    }
-
-    double reduction(const Op& op) const
-    {
-        const TensorType& operand = m_function[op.operands.front()].type;
-        const auto& dims = op.as<ReduceAttributes>().dims;
-        const bool rows = !dims.empty() && dims.back() + 1 == operand.shape.size();
-        return (rows ? m_profile.reduceSecondsPerElement : m_profile.reduceColumnsSecondsPerElement)
-            * static_cast<double>(operand.elements());
-    }
-
-    /// What an all-reduce goes on to do with the sum: one device of the group does a part for all.
-    double update(const Instruction& instruction) const
-    {
-        const auto use = m_uses.find(instruction.ops.back());
-        if (instruction.update.empty() || use == m_uses.end())
-            return 0.0;
-        double bytes = 0.0;
-        for (const ValueId value : instruction.reads)
-            bytes += static_cast<double>(m_function[value].type.bytes());
-        for (const ValueId value : instruction.writes)
-            bytes += static_cast<double>(m_function[value].type.bytes());
-        // Sums are counted with the all-reduce, and every device's copy of the result is written by who made it.
-        bytes -= 2.0 * static_cast<double>(use->second.bytesPerDevice);
-        return std::max(0.0, bytes) / static_cast<double>(use->second.groupSize) * m_profile.streams.back().seconds
-            / m_profile.streams.back().bytes;
-    }
-
-    const Function& m_function;
-    const HostProfile& m_profile;
-    std::map<OpId, CollectiveUse> m_uses;
-    HostSeconds m_result;
-};
-
 void labels(const Function& function, const std::vector<Instruction>& instructions, std::map<std::string, HostClass>& classes)
 {
     for (const Instruction& instruction : instructions) {
         if (instruction.kind == InstructionKind::Loop)
             labels(function, instruction.body, classes);
         else
-            classes.emplace(instructionLabel(function, instruction), classOf(function, instruction));
+            classes.emplace(instructionLabel(function, instruction), hostClassOf(function, instruction));
     }
 }
 
 } // namespace
 
-const char* hostClassName(HostClass hostClass)
+void HostSeconds::setTotal(double seconds)
 {
-    switch (hostClass) {
-    case HostClass::Products:
-        return "products";
-    case HostClass::Elementwise:
-        return "element-wise";
-    case HostClass::Reductions:
-        return "reductions";
-    case HostClass::Optimizer:
-        return "optimizer";
-    case HostClass::Collectives:
-        return "collectives";
-    case HostClass::Waiting:
-        return "waiting";
-    }
-    return "";
+    total = seconds;
+    byClass[static_cast<std::size_t>(HostClass::Waiting)]
+        = std::max(0.0, total - std::accumulate(byClass.begin(), byClass.end(), 0.0));
 }
 
 double HostComparison::error() const
@@ -216,7 +48,35 @@ double HostComparison::error() const
 
 HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile)
 {
-    return Predictor(scheduled, mesh, profile).run(scheduled.instructions);
+    HostSeconds result;
+    double clock = 0.0;
+    double streamFree = 0.0; // of the collectives, of which a device has one under way
+    double computing = 0.0;
+    double meetings = 0.0;
+    std::map<OpId, double> ends;
+    forEachWork(scheduled, mesh, profile, [&](const HostWork& work) {
+        if (work.isWait) {
+            clock = std::max(clock, ends[work.instruction->ops.front()]);
+            return;
+        }
+        const double seconds = work.seconds(profile.costs);
+        result.byClass[static_cast<std::size_t>(work.hostClass)] += seconds;
+        if (!work.meets) {
+            clock += seconds;
+            computing += seconds;
+            return;
+        }
+        meetings += 1.0;
+        streamFree = std::max(clock, streamFree) + seconds;
+        ends[work.instruction->ops.front()] = streamFree;
+        if (!work.isAsynchronous)
+            clock = streamFree;
+    });
+    const auto cost = [&](HostCost which) { return profile.costs[static_cast<std::size_t>(which)]; };
+    if (meetings > 0.0) // who meets others waits for the slowest of them
+        clock += cost(HostCost::WaitShare) * computing + cost(HostCost::WaitMeeting) * meetings;
+    result.setTotal(clock);
+    return result;
 }
 
 HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& virtualTime)
@@ -235,12 +95,7 @@ HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& vir
             kind = found->second;
         result.byClass[static_cast<std::size_t>(kind)] += slice.durationSeconds / static_cast<double>(devices);
     }
-    result.total = virtualTime.endSeconds();
-    // Waits of a collective that goes on beside the computing are no loss: what counts is the time in which a device does nothing else.
-    double busy = 0.0;
-    for (const double seconds : result.byClass)
-        busy += seconds;
-    result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = std::max(0.0, result.total - busy);
+    result.setTotal(virtualTime.endSeconds());
     return result;
 }
 
