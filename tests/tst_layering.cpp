@@ -29,6 +29,7 @@ namespace {
 /// What each folder may use besides itself and the standard library; what those use, it may use too. The order is that of the layers.
 const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"core/support", {}},
+    {"core/ranks", {"core/support"}},
     {"core/mesh", {"core/support"}},
     {"core/sharding", {"core/mesh"}},
     {"core/program", {"core/sharding"}},
@@ -39,7 +40,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> kMayUse = {
     {"core/propagate", {"core/program"}},
     {"core/partition", {"core/propagate"}},
     {"core/schedule", {"core/partition", "core/timeline"}},
-    {"core/runtime", {"core/schedule", "core/timeline"}},
+    {"core/runtime", {"core/ranks", "core/schedule", "core/timeline"}},
     {"core/checkpoint", {"core/runtime"}},
     {"core/train", {"core/checkpoint", "core/autodiff", "core/models"}},
     {"core/study", {"core/models", "core/text", "core/propagate"}},

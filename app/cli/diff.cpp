@@ -81,7 +81,13 @@ private:
         const auto analysis = m_session->analyse(source);
         if (!analysis->built && !analysis->simulated)
             return inFile(analysis->problems, name);
-        append(m_problems, inFile(analysis->problems, name));
+        for (Problem& problem : inFile(analysis->problems, name)) { // A with other settings may say the same again
+            const auto isSame = [&](const Problem& known) {
+                return known.id == problem.id && known.message == problem.message && describe(known) == describe(problem);
+            };
+            if (std::none_of(m_problems.begin(), m_problems.end(), isSame))
+                m_problems.push_back(std::move(problem));
+        }
         Side side{sim::comparableOf(*analysis), analysis};
         side.comparable.file = name;
         return side;

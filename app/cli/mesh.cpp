@@ -3,6 +3,7 @@
 #include "app/cli/verbs.h"
 
 #include "core/draw/svg.h"
+#include "core/support/checked.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace meshwright::cli {
 
@@ -22,6 +24,44 @@ namespace {
 Place ofFlag(const char* flag)
 {
     return Place{flag};
+}
+
+bool hasOpenSize(const std::string& mesh)
+{
+    return mesh.find("-1") != std::string::npos;
+}
+
+/// The text of a mesh with the size of the axis that is -1 filled in, so that all devices are used; as NumPy and JAX infer it. Texts that are
+/// wrong in other ways stay as they are.
+Result<std::string> withInferredSize(const std::string& text, std::int64_t devices, const char* flag)
+{
+    std::vector<std::string> axes = split(text, ',');
+    std::optional<std::size_t> open;
+    std::int64_t others = 1;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const std::string_view axis = trimmed(axes[i]);
+        const std::size_t equals = axis.find('=');
+        const auto size = equals == std::string_view::npos ? std::nullopt : parseInteger(trimmed(axis.substr(equals + 1)));
+        if (!size || *size == 0 || *size < -1)
+            return text;
+        if (*size == -1 && open)
+            return Problem{"MW1950", "only one axis may have the size -1", "give all sizes but one", ofFlag(flag)};
+        if (*size == -1)
+            open = i;
+        else if (const auto product = checkedMultiply(others, *size))
+            others = *product;
+        else
+            return text;
+    }
+    if (!open)
+        return text;
+    if (devices % others != 0)
+        return Problem{"MW1950",
+            fmt::format("{} devices are not divisible by {}, the product of the sizes that are given", devices, others),
+            "give sizes whose product divides the number of devices", ofFlag(flag)};
+    std::string& axis = axes[*open];
+    axis = axis.substr(0, axis.find('=') + 1) + std::to_string(devices / others);
+    return join(axes, ",");
 }
 
 /// The mesh of --mesh, or of --ici and --dcn: axes of --dcn that --ici lacks come first, as the most major.
@@ -182,15 +222,42 @@ Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
     return sizes;
 }
 
-int runMesh(const MeshOptions& options, Output& output)
+namespace {
+
+Result<sim::Machine> machineOf(const MeshOptions& options)
 {
-    Problems problems;
     std::vector<std::int64_t> topology;
     if (!options.topology.empty()) {
-        const auto parsed = parseTopology(options.topology);
-        if (parsed)
-            topology = *parsed;
-        else
+        auto parsed = parseTopology(options.topology);
+        if (!parsed)
+            return parsed.error();
+        topology = *std::move(parsed);
+    }
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return catalogue.error();
+    return sim::buildMachine(*catalogue, {options.chip, topology, options.hosts, options.perHost});
+}
+
+} // namespace
+
+int runMesh(const MeshOptions& given, Output& output)
+{
+    MeshOptions options = given;
+    if (hasOpenSize(given.mesh) || hasOpenSize(given.inner)) {
+        const auto machine = machineOf(given);
+        if (!machine)
+            return fail(machine.error(), output);
+        const auto mesh = withInferredSize(given.mesh, machine->deviceCount(), "--mesh");
+        const auto inner = withInferredSize(given.inner, machine->deviceCount(), "--ici");
+        if (!mesh || !inner)
+            return fail(mesh ? inner.error() : mesh.error(), output);
+        options.mesh = *mesh;
+        options.inner = *inner;
+    }
+    Problems problems;
+    if (!options.topology.empty()) {
+        if (const auto parsed = parseTopology(options.topology); !parsed)
             append(problems, parsed.error());
     }
     const auto request = requestOf(options);
@@ -204,10 +271,7 @@ int runMesh(const MeshOptions& options, Output& output)
             : code;
     }
 
-    const auto catalogue = sim::defaultCatalogue();
-    if (!catalogue)
-        return fail(catalogue.error(), output);
-    const auto machine = sim::buildMachine(*catalogue, {options.chip, topology, options.hosts, options.perHost});
+    const auto machine = machineOf(options);
     if (!machine)
         return fail(machine.error(), output);
     const auto plan = sim::planMesh(*request, *machine);

@@ -67,7 +67,7 @@ const char* formatName(Format format)
 
 void Output::result(std::string_view text)
 {
-    if (wordsOnError && quiet)
+    if (silent || (wordsOnError && quiet))
         return;
     if (std::fwrite(text.data(), 1, text.size(), wordsOnError ? stderr : stdout) != text.size())
         m_failed = true;
@@ -75,7 +75,7 @@ void Output::result(std::string_view text)
 
 void Output::narrate(std::string_view line)
 {
-    if (!quiet)
+    if (!quiet && !silent)
         fmt::print(stderr, "{}\n", line);
 }
 
@@ -103,6 +103,8 @@ Result<Done> Output::finish()
 
 void printProblems(const Problems& problems, Output& output)
 {
+    if (output.silent)
+        return;
     if (output.format == Format::Json) {
         output.result(problemsJson(problems));
         return;
@@ -146,6 +148,8 @@ int exitCodeOf(const Problems& problems)
 
 int fail(const Problems& problems, Output& output)
 {
+    if (output.onFailure)
+        output.onFailure(problems);
     printProblems(problems, output);
     return exitCodeOf(problems);
 }

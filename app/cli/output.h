@@ -5,6 +5,7 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ struct Output {
     Format format = Format::Text;
     ColourChoice colour = ColourChoice::Auto;
     bool quiet = false; ///< no narration
+    bool silent = false; ///< nothing at all: another process of the job speaks
+    std::function<void(const Problems&)> onFailure = {}; ///< called by `fail` before it prints
     bool wordsOnError = false; ///< standard output carries a file (`--trace -`): the result goes to standard error
 
     /// Adds to standard output. What cannot be written there (a closed pipe, a full disk) is remembered for `finish`.

@@ -130,6 +130,10 @@ Result<Answer> searchedWords(const SearchVerbOptions& options, const std::vector
     const auto machines = sim::machinesOf(options.words, catalogue, calibration, notes);
     if (!machines)
         append(problems, machines.error());
+    for (std::size_t i = 0; work && machines && i < machines->size(); ++i) {
+        if (const auto good = sim::checkFormat((*machines)[i].chip, work->format); !good)
+            append(problems, good.error());
+    }
     if (!problems.empty())
         return problems;
     for (const std::string& note : notes)

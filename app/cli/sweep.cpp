@@ -2,6 +2,7 @@
 #include "app/cli/files.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/progress_line.h"
+#include "app/cli/rank_job.h"
 #include "app/cli/verbs.h"
 
 #include "core/support/file.h"
@@ -11,6 +12,7 @@
 #include "sim/report/build_report.h"
 #include "sim/report/sweep_results.h"
 #include "sim/session/sweep_engine.h"
+#include "sim/sweep/rank_sweep.h"
 #include "sim/sweep/sweep_file.h"
 
 #include <fmt/format.h>
@@ -195,9 +197,15 @@ int codeOf(const sim::SweepResult& result, const SweepOptions& options)
     return (options.failOn == "refused" && refused > 0) || (options.failOn == "unfit" && unfit > 0) ? kExitFindings : kExitOk;
 }
 
-} // namespace
+/// One of the processes that have no database: it finds out what the first one asks for.
+int serve(const sim::RankSweep& shared, const sim::SweepEngine& engine, Output& output)
+{
+    const auto served = shared.serve(engine);
+    return served ? kExitOk : fail(served.error(), output);
+}
 
-int runSweepVerb(const SweepOptions& options, Output& output)
+/// As one of several processes, which share the points, or alone.
+int sweepAs(const std::shared_ptr<Ranks>& ranks, const SweepOptions& options, Output& output)
 {
     const auto format = formatOfFile(options.result, options.formatGiven, output.format, kFormats);
     if (!format)
@@ -216,18 +224,32 @@ int runSweepVerb(const SweepOptions& options, Output& output)
     const auto engine = sim::sweepEngine(*plan);
     if (!engine)
         return fail(engine.error(), output);
+    InterruptWatcher interrupt;
+    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int jobs = options.jobs > 0 ? options.jobs : ranks != nullptr ? std::max(1, cores / ranks->onThisHost()) : cores;
+    std::optional<sim::RankSweep> shared;
+    if (ranks != nullptr) {
+        auto started = sim::RankSweep::start(ranks, jobs);
+        if (!started)
+            return fail(started.error(), output);
+        shared = *std::move(started);
+        if (!ranks->isFirst())
+            return serve(*shared, *engine, output);
+    }
     auto database = databaseOf(options);
     if (!database)
         return fail(database.error(), output);
 
-    InterruptWatcher interrupt;
     SweepLine line(*plan, output.quiet);
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     const auto run = sim::runSweep(
-        *plan, *engine, *database, options.jobs > 0 ? options.jobs : cores,
+        *plan, shared ? shared->engineOver(*engine) : *engine, *database, shared ? shared->jobs() : jobs,
         [&](const sim::SweepProgress& progress) { line.show(progress); }, interrupt.token());
     if (!run)
         return fail(run.error(), output);
+    if (shared) {
+        if (const auto ended = shared->end(); !ended)
+            return fail(ended.error(), output);
+    }
     const int written = writeResult(writtenAs(run->result, *format, commandOf(options)), options.result, output);
     output.narrate(fmt::format("{}: {} simulated, {} known before{}", sim::pointsText(run->result.plan.pointCount()),
         run->simulated, run->known,
@@ -236,6 +258,13 @@ int runSweepVerb(const SweepOptions& options, Output& output)
     if (run->stopped)
         return interrupt.exitCode();
     return written != kExitOk ? written : codeOf(run->result, options);
+}
+
+} // namespace
+
+int runSweepVerb(const SweepOptions& options, Output& output)
+{
+    return runTogether(output, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return sweepAs(ranks, options, own); });
 }
 
 } // namespace meshwright::cli

@@ -3,6 +3,7 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/metrics_file.h"
 #include "app/cli/progress_line.h"
+#include "app/cli/rank_job.h"
 #include "app/cli/verbs.h"
 
 #include "core/support/file.h"
@@ -15,6 +16,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <csignal>
 
 namespace meshwright::cli {
 
@@ -66,12 +69,12 @@ std::string withPrediction(const std::string& json, const sim::HostComparison& c
 }
 
 /// The command that goes on from the last complete checkpoint; empty when there is none.
-std::string resumeCommand(const TrainOptions& options)
+std::string resumeCommand(const TrainOptions& options, const Ranks* ranks)
 {
     const std::string& folder = options.checkpoint.empty() ? options.resume : options.checkpoint;
     if (folder.empty() || !CheckpointReader::open(folder))
         return "";
-    std::string command = "meshwright train " + shellQuoted(options.study);
+    std::string command = launcherText(ranks) + "meshwright train " + shellQuoted(options.study);
     for (const std::string& setting : options.settings)
         command += " --set " + shellQuoted(setting);
     if (!options.checkpoint.empty())
@@ -80,10 +83,10 @@ std::string resumeCommand(const TrainOptions& options)
     return command + " --resume " + shellQuoted(folder);
 }
 
-} // namespace
-
-int runTrain(const TrainOptions& options, Output& output)
+/// As one of several processes, or alone. All have the same options, which decide what is computed; the first one writes the files.
+int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Output& output)
 {
+    const bool isFirst = ranks == nullptr || ranks->isFirst();
     auto faults = faultOptions(options.faults);
     if (!faults)
         return fail(faults.error(), output);
@@ -92,21 +95,23 @@ int runTrain(const TrainOptions& options, Output& output)
         return fail(study.error(), output);
     if (!options.metrics.empty())
         study->train.gradientNorm = true;
-    const auto metrics = MetricsFile::open(options.metrics, !options.resume.empty());
+    const auto metrics = MetricsFile::open(isFirst ? options.metrics : "", !options.resume.empty());
     if (!metrics)
         return fail(metrics.error(), output);
 
     InterruptWatcher interrupt;
     std::optional<sim::HostProfile> profile;
-    if (options.predict) {
+    if (options.predict && isFirst) {
         auto found = profileOf(options, output, interrupt.token());
         if (!found)
             return fail(found.error(), output);
         profile = *std::move(found);
     }
-    ProgressLine line(output.quiet);
+    ProgressLine line(output.quiet || output.silent);
+    sim::TrainChoices choices = choicesOf(options, *std::move(faults));
+    choices.ranks = ranks;
     const auto result = sim::trainStudy(
-        *study, choicesOf(options, *std::move(faults)),
+        *study, choices,
         [&](const TrainingProgress& progress) {
             line.show(progress);
             (*metrics)->write(progress);
@@ -114,12 +119,16 @@ int runTrain(const TrainOptions& options, Output& output)
         interrupt.token());
     if (!result) {
         const int code = fail(result.error(), output);
-        if (const std::string command = code == kExitFailed ? resumeCommand(options) : ""; !command.empty())
+        if (const std::string command = code == kExitFailed ? resumeCommand(options, ranks.get()) : ""; !command.empty())
             output.narrate("go on with: " + command);
         return code;
     }
     if (const auto written = (*metrics)->finish(); !written)
         return fail(written.error(), output);
+    // Of several processes the signal may have come to another one.
+    const int interrupted = interrupt.exitCode() != 0 ? interrupt.exitCode() : 128 + SIGTERM;
+    if (!isFirst)
+        return result->interrupted ? interrupted : kExitOk;
 
     if (!result->warnings.empty())
         output.narrate(describe(result->warnings));
@@ -150,8 +159,15 @@ int runTrain(const TrainOptions& options, Output& output)
     }
     output.result(output.format == Format::Json ? json : text);
     if (result->interrupted)
-        return interrupt.exitCode();
+        return interrupted;
     return result->verification && !result->verification->passed ? kExitMismatch : kExitOk;
+}
+
+} // namespace
+
+int runTrain(const TrainOptions& options, Output& output)
+{
+    return runTogether(output, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return trainAs(ranks, options, own); });
 }
 
 } // namespace meshwright::cli

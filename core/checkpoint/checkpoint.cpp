@@ -254,6 +254,17 @@ Result<fs::path> writeCheckpoint(const fs::path& folder, const SavedState& state
     return path;
 }
 
+Result<Done> readAsWritten(const std::vector<ArrayToSave>& arrays)
+{
+    for (const auto& [device, share] : sharesOf(arrays)) {
+        for (const auto& [a, p] : share.parts) {
+            if (const auto piece = arrays[a].pieces[p].read(device); !piece)
+                return piece.error();
+        }
+    }
+    return Done{};
+}
+
 std::vector<fs::path> checkpointsIn(const fs::path& folder)
 {
     std::vector<std::pair<std::int64_t, fs::path>> found;

@@ -39,6 +39,10 @@ struct ArrayToSave {
 Result<std::filesystem::path> writeCheckpoint(
     const std::filesystem::path& folder, const SavedState& state, const std::vector<ArrayToSave>& arrays);
 
+/// Reads the pieces that `writeCheckpoint` reads of these arrays, in its order, and throws them away: what the other processes of a job do
+/// where reading a piece takes all of them and one of them writes. Problems: those of reading.
+Result<Done> readAsWritten(const std::vector<ArrayToSave>& arrays);
+
 /// The checkpoints of a folder, the newest (most steps) first.
 std::vector<std::filesystem::path> checkpointsIn(const std::filesystem::path& folder);
 

@@ -29,6 +29,7 @@ std::span<const MessageKind> typeMessageKinds(); ///< JAX's of the types that op
 std::span<const MessageKind> deviceMessageKinds(); ///< of devices and processes
 std::span<const MessageKind> memoryMessageKinds();
 std::span<const MessageKind> torchMessageKinds();
+std::span<const MessageKind> nameMessageKinds(); ///< of names and arguments that other versions of JAX have
 
 /// The message with spaces from its words on, for facts: up to `behind`, or 300 characters.
 std::string clause(const MessagePart& part, std::size_t from, std::size_t to);

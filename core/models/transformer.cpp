@@ -62,9 +62,13 @@ public:
         const Dim head{m_c.headDim, "head size"};
         const Dim values{m_c.valueHeadDim > 0 ? m_c.valueHeadDim : m_c.headDim, "head size"};
         addNorm("attention.norm");
-        addWeight("attention.q", {hidden, heads, head}, m_c.hidden, {heads, head}, m_c.attentionBias);
-        addWeight("attention.k", {hidden, keyHeads, head}, m_c.hidden, {keyHeads, head}, m_c.attentionBias);
-        addWeight("attention.v", {hidden, keyHeads, values}, m_c.hidden, {keyHeads, values}, m_c.attentionBias);
+        if (m_c.keyValueRank > 0) {
+            addLatents(hidden, heads, head, values);
+        } else {
+            addWeight("attention.q", {hidden, heads, head}, m_c.hidden, {heads, head}, m_c.attentionBias);
+            addWeight("attention.k", {hidden, keyHeads, head}, m_c.hidden, {keyHeads, head}, m_c.attentionBias);
+            addWeight("attention.v", {hidden, keyHeads, values}, m_c.hidden, {keyHeads, values}, m_c.attentionBias);
+        }
         if (m_c.queryKeyNorm) {
             add("attention.q_norm.scale", {head}, Kind::Scale);
             add("attention.k_norm.scale", {head}, Kind::Scale);
@@ -111,6 +115,25 @@ private:
         add(name + ".scale", {{m_c.hidden, "hidden"}}, Kind::Scale);
         if (m_c.norm == NormKind::LayerNorm)
             add(name + ".bias", {{m_c.hidden, "hidden"}}, Kind::Bias);
+    }
+
+    /// Products down to the latents, their norms, and products up to the heads. The part of a key that carries positions is one for all heads.
+    void addLatents(Dim hidden, Dim heads, Dim head, Dim values)
+    {
+        const Dim queryRank{m_c.queryRank, "query rank"};
+        const Dim rank{m_c.keyValueRank, "key and value rank"};
+        const Dim queries{m_c.headDim + m_c.latentRotaryDim, "head size"};
+        const Dim source = m_c.queryRank > 0 ? queryRank : hidden;
+        if (m_c.queryRank > 0) {
+            addWeight("attention.q_down", {hidden, queryRank}, m_c.hidden, {}, false);
+            add("attention.q_norm.scale", {queryRank}, Kind::Scale);
+        }
+        addWeight("attention.q", {source, heads, queries}, source.size, {}, false);
+        addWeight(
+            "attention.kv_down", {hidden, {m_c.keyValueRank + m_c.latentRotaryDim, "key and value rank"}}, m_c.hidden, {}, false);
+        add("attention.kv_norm.scale", {rank}, Kind::Scale);
+        addWeight("attention.k", {rank, heads, head}, m_c.keyValueRank, {}, false);
+        addWeight("attention.v", {rank, heads, values}, m_c.keyValueRank, {}, false);
     }
 
     void addFfn(const std::string& name, Dim width)
@@ -837,7 +860,8 @@ namespace {
 std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 3> projectionsOf(const TransformerConfig& c)
 {
     const std::int64_t values = c.valueHeadDim > 0 ? c.valueHeadDim : c.headDim;
-    return {{{"q", c.heads, c.headDim}, {"k", c.keyValueHeads, c.headDim}, {"v", c.keyValueHeads, values}}};
+    const std::int64_t rotary = c.keyValueRank > 0 ? c.latentRotaryDim : 0; // beside the others
+    return {{{"q", c.heads, c.headDim + rotary}, {"k", c.keyValueHeads, c.headDim + rotary}, {"v", c.keyValueHeads, values}}};
 }
 
 } // namespace
@@ -883,7 +907,7 @@ std::string layerOutput(const TransformerModel& model, std::int64_t layer)
     return "act." + layerName(model, *run, layer - run->first);
 }
 
-Problems buildProblems(const TransformerModel& model)
+Problems sizeProblems(const TransformerModel& model)
 {
     const TransformerConfig& c = model.config;
     Problems problems = transformerProblems(c);
@@ -898,9 +922,15 @@ Problems buildProblems(const TransformerModel& model)
     if (!std::isfinite(model.capacityFactor) || model.capacityFactor < 0.0)
         problems.push_back({"MW1352", fmt::format("capacityFactor must be at least 0, got: {}", model.capacityFactor), {},
             {.path = "capacityFactor"}});
-    if (c.keyValueRank > 0)
+    return problems;
+}
+
+Problems buildProblems(const TransformerModel& model)
+{
+    Problems problems = sizeProblems(model);
+    if (model.config.keyValueRank > 0)
         problems.push_back({"MW1354", "attention over latent keys and values has no program yet",
-            "leave out keyValueRank, or use the model for counts only", {.path = "keyValueRank"}});
+            "simulate it, search layouts for it, or leave out keyValueRank", {.path = "keyValueRank"}});
     return problems;
 }
 

@@ -59,10 +59,12 @@ struct ModelArray {
 /// - "embedding.w" [vocabulary, hidden], "positions.w" [maxPositions, hidden] where learned, "head.w" [hidden, vocabulary] unless tied
 /// - "layers.attention.": "norm.scale", "q.w" [hidden, heads, headDim], "k.w", "v.w" (key and value heads), "o.w" [heads, headDim, hidden],
 ///   biases "q.b" .., "q_norm.scale", "k_norm.scale", "post_norm.scale"
+/// - with latent attention (kv_rank) "q_down.w" [hidden, query rank] and "q_norm.scale" where queries have a rank, "kv_down.w" [hidden, kv_rank and
+///   the keys' rotated dims], "kv_norm.scale"; "q.w" [query rank or hidden, heads, dims], "k.w", "v.w" [kv_rank, heads, dims]
 /// - "layers.ffn.": "norm.scale", "up.w" [hidden, ffn], "gate.w", "down.w" [ffn, hidden], biases "up.b" .., "post_norm.scale"
 /// - "layers.experts.": "router.w" [hidden, experts], "up.w" [experts, hidden, expertFfn], "gate.w", "down.w", "shared.up.w" ..
 /// - "norm.scale", "norm.bias": before the head
-/// Precondition: no transformerProblems and no buildProblems.
+/// Precondition: no sizeProblems.
 std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
@@ -74,9 +76,12 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
 /// The name of a layer's output, "act.layers.3", of the model's layer 0, 1, ..; of a loop, that of all.
 std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 
-/// What stands in the way of a program. Places have the paths of the members.
-/// Problems: those of transformerProblems; MW1354 latent attention is counted, not built; MW1355 a sequence longer than maxPositions where
-/// positions are learned; MW1352 sequence or capacityFactor out of range.
+/// What is wrong with a model's sizes. Places have the paths of the members.
+/// Problems: those of transformerProblems; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
+/// capacityFactor out of range.
+Problems sizeProblems(const TransformerModel& model);
+
+/// What stands in the way of a program: those, and MW1354 latent attention is counted and simulated, not built.
 Problems buildProblems(const TransformerModel& model);
 
 /// The training of a transformer: the functions of buildMlpTraining, where x is i32[batch, sequence] and y i32[batch, sequence] or

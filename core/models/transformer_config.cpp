@@ -519,13 +519,59 @@ void readGemma2(FieldReader& reader, Problems& problems, TransformerConfig& c)
     c.logitSoftcap = reader.has("final_logit_softcapping") ? reader.number("final_logit_softcapping", 0.0) : 30.0;
 }
 
+/// Latent attention, and experts in all layers but the first ones. `form` and `experts` have the defaults in which the versions differ.
+void readDeepSeek(
+    FieldReader& reader, Problems& problems, const LlamaForm& form, const TransformerConfig& experts, TransformerConfig& c)
+{
+    readLlamaForm(reader, problems, form, c);
+    // Null is a choice: queries straight from the residual.
+    c.queryRank = reader.has("q_lora_rank") ? reader.size("q_lora_rank", 0) : 1536;
+    c.keyValueRank = reader.size("kv_lora_rank", 512);
+    c.headDim = reader.size("qk_nope_head_dim", 128);
+    c.latentRotaryDim = reader.size("qk_rope_head_dim", 64);
+    c.valueHeadDim = reader.size("v_head_dim", 128);
+    c.experts = reader.size("n_routed_experts", experts.experts);
+    c.expertsPerToken = reader.size("num_experts_per_tok", experts.expertsPerToken);
+    c.sharedExperts = reader.size("n_shared_experts", experts.sharedExperts, 0);
+    c.expertFfn = reader.size("moe_intermediate_size", experts.expertFfn);
+    c.denseLayers = reader.size("first_k_dense_replace", experts.denseLayers, 0);
+    if (reader.size("moe_layer_freq", 1) != 1)
+        problems.push_back({"MW1353", "moe_layer_freq must be 1: experts in some of the later layers only are not known", {},
+            {.path = "moe_layer_freq"}});
+    if (reader.flag("attention_bias", false))
+        problems.push_back(
+            {"MW1353", "attention_bias must be false: biases of latent attention are not known", {}, {.path = "attention_bias"}});
+}
+
+void readDeepSeekV2(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    TransformerConfig experts;
+    experts.experts = 64;
+    experts.expertsPerToken = 6;
+    experts.sharedExperts = 2;
+    experts.expertFfn = 1407;
+    readDeepSeek(reader, problems, {.vocabulary = 102400}, experts, c);
+}
+
+void readDeepSeekV3(FieldReader& reader, Problems& problems, TransformerConfig& c)
+{
+    TransformerConfig experts;
+    experts.experts = 256;
+    experts.expertsPerToken = 8;
+    experts.sharedExperts = 1;
+    experts.expertFfn = 2048;
+    experts.denseLayers = 3;
+    readDeepSeek(reader, problems,
+        {.layers = 61, .hidden = 7168, .heads = 128, .ffn = 18432, .vocabulary = 129280, .maxPositions = 4096}, experts, c);
+}
+
 struct Family {
     const char* modelType;
     void (*read)(FieldReader&, Problems&, TransformerConfig&);
 };
-constexpr std::array<Family, 9> kFamilies{
-    {{"gpt2", readGpt2}, {"gpt_neox", readNeoX}, {"llama", readLlama}, {"mistral", readMistral}, {"mixtral", readMixtral},
-        {"qwen2", readQwen2}, {"qwen3", readQwen3}, {"gemma", readGemma}, {"gemma2", readGemma2}}};
+constexpr std::array<Family, 11> kFamilies{{{"gpt2", readGpt2}, {"gpt_neox", readNeoX}, {"llama", readLlama},
+    {"mistral", readMistral}, {"mixtral", readMixtral}, {"qwen2", readQwen2}, {"qwen3", readQwen3}, {"gemma", readGemma},
+    {"gemma2", readGemma2}, {"deepseek_v2", readDeepSeekV2}, {"deepseek_v3", readDeepSeekV3}}};
 
 Place placeOfByte(std::string_view text, std::size_t byte)
 {

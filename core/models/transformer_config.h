@@ -109,7 +109,8 @@ enum class AttentionCount : std::uint8_t {
 /// Precondition: sequence >= 1.
 double modelFlopsPerToken(const TransformerConfig& config, std::int64_t sequence, AttentionCount count);
 
-/// The `config.json` of a Hugging Face model: model_type gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral. Fields that it
+/// The `config.json` of a Hugging Face model: model_type gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral, deepseek_v2,
+/// deepseek_v3 (without the layers that predict further tokens). Fields that it
 /// leaves out (or that are null) have that library's defaults. Sizes only: scaled rotary positions, dropout and initialisers are not
 /// read. All problems are reported. Problems: MW1350 no JSON, MW1351 a model_type that is not known, MW1352 a field missing, of the wrong
 /// type or out of range, MW1353 sizes that do not go together.

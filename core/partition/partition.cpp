@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/partition.h"
 
+#include "core/partition/batch_norm.h"
 #include "core/partition/body_lowering.h"
+#include "core/partition/empty_meshes.h"
 #include "core/partition/explicit_reshards.h"
 #include "core/partition/partitioner.h"
 #include "core/partition/reshard_passes.h"
@@ -33,9 +35,11 @@ Result<PartitionedProgram> propagateAndPartition(Program program, const Partitio
 {
     PartitionedProgram result;
     Problems problems;
+    dropEmptyMeshes(program);
     DeviceStage stage;
     stage.meshes = program.meshes;
     for (Function& function : program.functions) {
+        expandBatchNorms(function);
         auto report = propagate(function, program.meshes);
         if (!report) {
             append(problems, report.error());

@@ -54,7 +54,7 @@ struct PartitionedProgram {
     DeviceProgram device;
 };
 
-/// Propagates and partitions all functions of a program into one stage.
+/// Propagates and partitions all functions of a program into one stage. Batch norms are replaced by what they stand for first.
 Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options = {});
 
 } // namespace meshwright

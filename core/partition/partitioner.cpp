@@ -465,8 +465,12 @@ std::string Partitioner::describeUnnamed(ValueId value) const
     const OpId producer = m_source[value].producer;
     if (const std::string name = nameOf(value); !name.empty())
         return name;
-    if (!producer.valid())
-        return "a loop's value";
+    if (const auto passed = m_passed.find(value); passed != m_passed.end())
+        return describeUnnamed(passed->second);
+    if (!producer.valid()) {
+        const bool isOfFunction = m_source[value].block == BlockId(std::int32_t{0});
+        return isOfFunction ? fmt::format("argument {}", m_source[value].index) : "a loop's value";
+    }
     for (const ValueId operand : m_source[producer].operands) {
         if (const std::string name = nameOf(operand); !name.empty())
             return fmt::format("{}({}, ..)", opName(m_source[producer]), name);

@@ -200,6 +200,11 @@ private:
     void markSinks(const Op& repeat, std::size_t carry);
     static TensorSharding stackedLayout(const TensorSharding& slice);
     void partitionRepeat(const Op& op);
+    void partitionWhile(const Op& op);
+    void partitionCase(const Op& op);
+    void passTo(const std::vector<BlockId>& bodies, std::size_t i, ValueId outside);
+    void finish(const Op& op, OpId made, const std::vector<TensorSharding>& layouts);
+    void partitionBody(BlockId body, OpId made, const std::vector<ValueId>& outside, const std::vector<TensorSharding>& yields);
 
     const Function& m_source;
     const std::vector<NamedMesh>& m_meshes;
@@ -221,7 +226,7 @@ private:
         std::vector<std::int32_t> axes; ///< ascending
     };
     Manual m_manual;
-    std::map<ValueId, ValueId> m_passed; ///< to the blocks of manual computations, by their arguments
+    std::map<ValueId, ValueId> m_passed; ///< to the blocks of manual computations, loops and branches, by their arguments
     Problems m_problems;
 };
 

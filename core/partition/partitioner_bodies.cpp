@@ -276,4 +276,82 @@ void Partitioner::partitionRepeat(const Op& op)
         define(op.results[i], layouts[i], results[i]);
 }
 
+/// The next block of `made`, an op that the builder has begun. Its arguments are `outside` and lie as they do there; what it yields lies as
+/// `yields` says.
+void Partitioner::partitionBody(
+    BlockId body, OpId made, const std::vector<ValueId>& outside, const std::vector<TensorSharding>& yields)
+{
+    const Block& block = m_source[body];
+    std::vector<TensorType> types;
+    for (const ValueId local : outside)
+        types.push_back(m_device.function[local].type);
+    const std::vector<ValueId> locals = m_builder.beginBody(made, types);
+    for (std::size_t i = 0; i < locals.size(); ++i)
+        define(block.arguments[i], declaredEven(block.arguments[i]), locals[i]);
+    partitionBlock(block);
+    const std::string consumer = opName(m_device.function[made].kind);
+    std::vector<ValueId> yielded;
+    for (std::size_t i = 0; i < block.results.size(); ++i)
+        yielded.push_back(obtain(block.results[i], yields[i], phaseOf(block.results[i]), consumer));
+    m_builder.setResults(std::move(yielded));
+}
+
+/// Carries have one layout, in which they begin, go round and end. All devices have the condition's result, and so agree on when to end.
+void Partitioner::partitionWhile(const Op& op)
+{
+    const std::size_t carries = op.as<WhileAttributes>().carries;
+    const Block& body = m_source[op.bodies.back()];
+    std::vector<ValueId> operands;
+    std::vector<TensorSharding> layouts;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        const TensorSharding layout = declaredEven(body.arguments[i]);
+        operands.push_back(obtain(op.operands[i], layout, op.phase, opName(op.kind)));
+        if (i < carries)
+            layouts.push_back(layout);
+        else
+            passTo(op.bodies, i, op.operands[i]);
+    }
+    const OpId made = m_builder.beginOp(op.kind, operands, op.attributes);
+    partitionBody(op.bodies.front(), made, operands, {declaredEven(m_source[op.bodies.front()].results.front())});
+    partitionBody(op.bodies.back(), made, operands, layouts);
+    finish(op, made, layouts);
+}
+
+/// What the branches use has one layout in all of them, and so has what they make.
+void Partitioner::partitionCase(const Op& op)
+{
+    std::vector<ValueId> operands;
+    for (const ValueId operand : op.operands)
+        operands.push_back(obtain(operand, declaredEven(operand), op.phase, opName(op.kind)));
+    std::vector<TensorSharding> layouts;
+    for (const ValueId result : op.results)
+        layouts.push_back(declaredEven(result));
+    const OpId made = m_builder.beginOp(op.kind, operands, op.attributes);
+    operands.erase(operands.begin());
+    for (std::size_t i = 0; i < operands.size(); ++i)
+        passTo(op.bodies, i, op.operands[i + 1]);
+    for (const BlockId body : op.bodies)
+        partitionBody(body, made, operands, layouts);
+    finish(op, made, layouts);
+}
+
+/// Argument i of these blocks is a value of the outside.
+void Partitioner::passTo(const std::vector<BlockId>& bodies, std::size_t i, ValueId outside)
+{
+    for (const BlockId body : bodies)
+        m_passed[m_source[body].arguments[i]] = outside;
+}
+
+/// The results of an op whose blocks are partitioned.
+void Partitioner::finish(const Op& op, OpId made, const std::vector<TensorSharding>& layouts)
+{
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        types.push_back(localType(op.results[i], layouts[i]));
+    const std::vector<ValueId> results = m_builder.endOp(made, types);
+    m_builder.setPhase(op.phase);
+    for (std::size_t i = 0; i < results.size(); ++i)
+        define(op.results[i], layouts[i], results[i]);
+}
+
 } // namespace meshwright

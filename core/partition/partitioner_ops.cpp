@@ -25,6 +25,10 @@ void Partitioner::partitionBlock(const Block& block)
         m_builder.setPhase(op.phase);
         if (op.kind == OpKind::Repeat)
             partitionRepeat(op);
+        else if (op.kind == OpKind::While)
+            partitionWhile(op);
+        else if (op.kind == OpKind::Case)
+            partitionCase(op);
         else if (op.kind == OpKind::ShardingConstraint)
             partitionConstraint(op, "sharding_constraint", op.as<ConstraintAttributes>().origin);
         else if (op.kind == OpKind::Reshard)

@@ -30,7 +30,7 @@ const std::unordered_map<std::string_view, OtherClass>& classes()
             known.emplace(name, OtherClass::Elementwise);
         for (const char* name : {"after_all", "all_gather", "all_reduce", "all_to_all", "batch_norm_grad", "batch_norm_inference",
                  "batch_norm_training", "bitcast_convert", "cholesky", "collective_broadcast", "collective_permute",
-                 "convolution", "create_token", "cross-replica-sum", "custom_call", "fft", "get_dimension_size",
+                 "convolution", "create_token", "cross-replica-sum", "custom_call", "fft", "fft_of_pairs", "get_dimension_size",
                  "optimization_barrier", "partition_id", "reduce", "reduce_scatter", "reduce_window", "replica_id", "reverse",
                  "rng", "rng_bit_generator", "scatter", "select_and_scatter", "sort", "top_k", "triangular_solve"})
             known.emplace(name, OtherClass::Named);
@@ -61,7 +61,7 @@ OtherClass otherClass(const OtherAttributes& other)
         return baseName(other.name) == "data_flow_edge" || baseName(other.name).ends_with("_to_unreduced")
             ? OtherClass::Elementwise
             : OtherClass::Unknown;
-    if (dialect != "stablehlo" && dialect != "chlo" && dialect != "mhlo")
+    if (dialect != "stablehlo" && dialect != "chlo" && dialect != "mhlo" && dialect != "mw")
         return OtherClass::Unknown;
     const auto found = classes().find(baseName(other.name));
     return found == classes().end() ? OtherClass::Unknown : found->second;

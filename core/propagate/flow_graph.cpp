@@ -312,8 +312,8 @@ private:
             std::vector<ValueId> yielded;
             for (const BlockId body : op.bodies)
                 yielded.push_back(m_function[body].results[i]);
-            const Shape& shape = m_function[op.results[i]].type.shape;
-            addEdge(edgeRule(shape, yielded.size(), false, false, 0), std::move(yielded), op.results[i], "branch result");
+            OpShardingRule rule = edgeRule(m_function[op.results[i]].type.shape, yielded.size(), false, false, 0);
+            addEdge(std::move(rule), std::move(yielded), op.results[i], "branch result");
         }
     }
 

@@ -665,8 +665,11 @@ Result<TileShardings> tileAnnotations(const Function& function, const std::vecto
     }
     for (std::size_t i = 0; i < shardings.size(); ++i) {
         const auto& sharding = function.values[i].sharding;
-        if (!shardings[i] && sharding && static_cast<std::size_t>(sharding->mesh) < meshes.size())
-            shardings[i] = normalized(toTiles(*sharding, meshes[static_cast<std::size_t>(sharding->mesh)].mesh));
+        if (shardings[i] || !sharding || static_cast<std::size_t>(sharding->mesh) >= meshes.size())
+            continue;
+        const NamedMesh& named = meshes[static_cast<std::size_t>(sharding->mesh)];
+        const bool isAnywhere = named.mesh.axes().empty() && !named.isMaximal; // a mesh without axes says nothing of devices
+        shardings[i] = isAnywhere ? TileSharding{TileKind::Replicated} : normalized(toTiles(*sharding, named.mesh));
     }
     if (!problems.empty())
         return problems;

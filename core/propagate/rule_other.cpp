@@ -432,8 +432,8 @@ const std::unordered_map<std::string_view, MakeRule>& rules()
         {"all_to_all", exchangeRule}, {"batch_norm_grad", batchNormRule}, {"batch_norm_inference", batchNormRule},
         {"batch_norm_training", batchNormRule}, {"bitcast_convert", bitcastRule}, {"cholesky", choleskyRule},
         {"collective_broadcast", wholeRule}, {"collective_permute", wholeRule}, {"convolution", convolutionRule},
-        {"cross-replica-sum", wholeRule}, {"custom_call", customCallRule}, {"fft", fftRule}, {"reduce", reduceRule},
-        {"reduce_scatter", exchangeRule}, {"reduce_window", reduceWindowRule}, {"rng", drawRule},
+        {"cross-replica-sum", wholeRule}, {"custom_call", customCallRule}, {"fft", fftRule}, {"fft_of_pairs", fftRule},
+        {"reduce", reduceRule}, {"reduce_scatter", exchangeRule}, {"reduce_window", reduceWindowRule}, {"rng", drawRule},
         {"rng_bit_generator", randomRule}, {"scatter", keptScatterRule}, {"select_and_scatter", selectAndScatterRule},
         {"sort", sortRule}, {"top_k", topRule}, {"triangular_solve", triangularRule}};
     return kRules;

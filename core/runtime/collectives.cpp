@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 namespace meshwright {
 
@@ -63,12 +64,33 @@ const std::vector<std::shared_ptr<Rendezvous>>& RendezvousTable::groups(const st
             group->devices = devices;
             group->members.resize(devices.size());
             group->shares.resize(devices.size());
-            group->posted = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
-            group->moved = m_devices.makeBarrier(static_cast<std::int64_t>(devices.size()));
+            for (std::size_t member = 0; member < devices.size(); ++member) {
+                if (isHere(devices[member]))
+                    group->here.push_back(member);
+            }
+            const int tag = m_devices.ranks() != nullptr ? m_devices.ranks()->newTag()
+                                                         : 0; // also of those that need none: ranks count alike
+            if (!group->here.empty() && group->here.size() < devices.size())
+                group->elsewhere = meetingOf(devices, tag);
+            group->posted = m_devices.makeBarrier(static_cast<std::int64_t>(group->here.size()));
+            group->moved = m_devices.makeBarrier(static_cast<std::int64_t>(group->here.size()));
             at->second.push_back(std::move(group));
         }
     }
     return at->second;
+}
+
+std::unique_ptr<RankMeeting> RendezvousTable::meetingOf(const std::vector<std::int64_t>& devices, int tag) const
+{
+    auto meeting = std::make_unique<RankMeeting>();
+    meeting->ranks = m_devices.ranks();
+    meeting->tag = tag;
+    for (const std::int64_t device : devices)
+        meeting->rankOf.push_back(rankOf(device));
+    meeting->operands.resize(devices.size());
+    meeting->outgoing.resize(static_cast<std::size_t>(meeting->ranks->size()));
+    meeting->incoming.resize(static_cast<std::size_t>(meeting->ranks->size()));
+    return meeting;
 }
 
 Collective::Collective(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
@@ -126,7 +148,7 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
 {
     const Seat seat = m_seats[static_cast<std::size_t>(device)];
     Rendezvous& group = *m_groups[seat.group];
-    if (meets() && isSmall(times != nullptr)) {
+    if (meets() && group.elsewhere == nullptr && isSmall(times != nullptr)) {
         group.members[seat.member] = {addresses[m_in.at()], addresses[m_out.at()], addresses, this};
         return runSmall(device, group);
     }
@@ -176,9 +198,11 @@ Result<Collective::Started> Collective::start(std::int64_t device, Addresses add
     Result<Done> agreed = Done{};
     const Barrier::Arrival arrival = group.posted->arrive([&] {
         agreed = checkMembers(group);
+        if (group.elsewhere != nullptr && agreed)
+            agreed = getOperands(group);
         group.isDone = false;
         group.begun = isTimed ? wallSeconds() : 0.0;
-        group.nextShare.store(agreed ? 0 : group.members.size(), std::memory_order_relaxed);
+        group.nextShare.store(agreed ? 0 : group.here.size(), std::memory_order_relaxed);
     });
     started.posted = arrival.round;
     if (arrival.isAborted)
@@ -200,11 +224,15 @@ Result<Done> Collective::finish(std::int64_t device, const Started& started, Col
     moveShares(group, times != nullptr);
     if (!m_devices.await(number, *group.moved, started.moved, m_place))
         return VirtualDevices::interrupted();
+    if (group.elsewhere != nullptr && !group.elsewhere->failure.empty())
+        return group.elsewhere->failure;
     if (times != nullptr) {
         const Rendezvous::Share& share = group.shares[seat.member];
         *times = {started.arrived, group.begun, share.moved, share.moved, share.cpuSeconds};
         for (const Rendezvous::Share& other : group.shares)
             times->finished = std::max(times->finished, other.moved);
+        if (group.elsewhere != nullptr)
+            times->finished = std::max(times->finished, group.elsewhere->ended);
     }
     return Done{};
 }
@@ -213,15 +241,184 @@ Result<Done> Collective::finish(std::int64_t device, const Started& started, Col
 void Collective::moveShares(Rendezvous& group, bool isTimed) const
 {
     for (;;) {
-        const std::size_t member = group.nextShare.fetch_add(1, std::memory_order_relaxed);
-        if (member >= group.members.size())
+        const std::size_t share = group.nextShare.fetch_add(1, std::memory_order_relaxed);
+        if (share >= group.here.size())
             return;
+        const std::size_t member = group.here[share];
         const double cpu = isTimed ? threadCpuSeconds() : 0.0;
         move(group, member);
         if (isTimed)
             group.shares[member] = {wallSeconds(), threadCpuSeconds() - cpu};
-        group.moved->arrive();
+        if (group.elsewhere == nullptr)
+            group.moved->arrive();
+        else
+            group.moved->arrive([&] { passResults(group, isTimed); });
     }
+}
+
+namespace {
+
+/// Memory for so many bytes, whatever was in it.
+std::byte* grown(AlignedBytes& memory, std::int64_t bytes)
+{
+    if (memory.size() < bytes)
+        memory = AlignedBytes(bytes);
+    return memory.data();
+}
+
+/// Messages to and from the other ranks of a group, packed piece by piece in an order that both ends know.
+class RankMessages {
+public:
+    explicit RankMessages(RankMeeting& meeting)
+        : m_meeting(meeting)
+        , m_outgoing(meeting.outgoing.size(), 0)
+        , m_incoming(meeting.incoming.size(), 0)
+    {
+    }
+
+    void countOutgoing(int rank, std::int64_t bytes) { m_outgoing[static_cast<std::size_t>(rank)] += bytes; }
+    void countIncoming(int rank, std::int64_t bytes) { m_incoming[static_cast<std::size_t>(rank)] += bytes; }
+
+    /// After all has been counted.
+    void allocate()
+    {
+        for (std::size_t rank = 0; rank < m_outgoing.size(); ++rank) {
+            grown(m_meeting.outgoing[rank], m_outgoing[rank]);
+            grown(m_meeting.incoming[rank], m_incoming[rank]);
+        }
+        m_packed.assign(m_outgoing.size(), 0);
+        m_unpacked.assign(m_incoming.size(), 0);
+    }
+
+    /// Where the next piece is.
+    std::byte* pack(int rank, std::int64_t bytes) { return next(m_meeting.outgoing, m_packed, rank, bytes); }
+    const std::byte* unpack(int rank, std::int64_t bytes) { return next(m_meeting.incoming, m_unpacked, rank, bytes); }
+
+    Result<Done> exchange(const StopFlag& stop)
+    {
+        std::vector<Ranks::Outgoing> outgoing;
+        std::vector<Ranks::Incoming> incoming;
+        for (std::size_t rank = 0; rank < m_outgoing.size(); ++rank) {
+            const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+            outgoing.push_back({static_cast<int>(rank), {m_meeting.outgoing[rank].data(), bytes(m_outgoing[rank])}});
+            incoming.push_back({static_cast<int>(rank), {m_meeting.incoming[rank].data(), bytes(m_incoming[rank])}});
+        }
+        return m_meeting.ranks->exchange(m_meeting.tag, outgoing, incoming, &stop);
+    }
+
+private:
+    static std::byte* next(std::vector<AlignedBytes>& memory, std::vector<std::int64_t>& at, int rank, std::int64_t bytes)
+    {
+        const auto index = static_cast<std::size_t>(rank);
+        std::byte* place = memory[index].data() + at[index];
+        at[index] += bytes;
+        return place;
+    }
+
+    RankMeeting& m_meeting;
+    std::vector<std::int64_t> m_outgoing; ///< bytes by rank
+    std::vector<std::int64_t> m_incoming;
+    std::vector<std::int64_t> m_packed;
+    std::vector<std::int64_t> m_unpacked;
+};
+
+} // namespace
+
+/// Brings what the shares here read of operands elsewhere, and sends what shares elsewhere read of those here.
+Result<Done> Collective::getOperands(Rendezvous& group) const
+{
+    RankMeeting& meeting = *group.elsewhere;
+    meeting.failure.clear();
+    const int self = meeting.ranks->rank();
+    const Shape shape = readShape();
+    const Shape origin(shape.size(), 0);
+    const std::int64_t width = byteSize(m_operandType.dtype);
+    // Calls `piece(reader, holder, box, bytes)` for all that passes between two ranks, in the order of the shares, then of the operands.
+    const auto forEachPiece = [&](const auto& piece) {
+        for (std::size_t reader = 0; reader < group.members.size(); ++reader) {
+            for (std::size_t holder = 0; holder < group.members.size(); ++holder) {
+                const bool isOurs = meeting.rankOf[reader] == self || meeting.rankOf[holder] == self;
+                if (meeting.rankOf[reader] == meeting.rankOf[holder] || !isOurs)
+                    continue;
+                for (const Box& box : reads(group, reader, holder)) {
+                    if (const std::int64_t bytes = elementCount(box.extent) * width; bytes > 0)
+                        piece(reader, holder, box, bytes);
+                }
+            }
+        }
+    };
+    RankMessages messages(meeting);
+    forEachPiece([&](std::size_t reader, std::size_t holder, const Box&, std::int64_t bytes) {
+        if (meeting.rankOf[holder] == self)
+            messages.countOutgoing(meeting.rankOf[reader], bytes);
+        else
+            messages.countIncoming(meeting.rankOf[holder], bytes);
+    });
+    messages.allocate();
+    forEachPiece([&](std::size_t reader, std::size_t holder, const Box& box, std::int64_t bytes) {
+        if (meeting.rankOf[holder] == self)
+            copyBox(messages.pack(meeting.rankOf[reader], bytes), {box.extent, origin}, group.members[holder].in,
+                {shape, box.start}, box.extent, width);
+    });
+    if (auto done = messages.exchange(m_devices.stopFlag()); !done)
+        return done;
+    for (std::size_t member = 0; member < group.members.size(); ++member) {
+        if (meeting.rankOf[member] != self)
+            group.members[member].in = grown(meeting.operands[member], m_operandType.bytes());
+    }
+    forEachPiece([&](std::size_t, std::size_t holder, const Box& box, std::int64_t bytes) {
+        if (meeting.rankOf[holder] != self)
+            copyBox(meeting.operands[holder].data(), {shape, box.start}, messages.unpack(meeting.rankOf[holder], bytes),
+                {box.extent, origin}, box.extent, width);
+    });
+    return Done{};
+}
+
+/// Sends what the shares here have made for everybody, and puts what others' have made into the results here.
+void Collective::passResults(Rendezvous& group, bool isTimed) const
+{
+    RankMeeting& meeting = *group.elsewhere;
+    const int self = meeting.ranks->rank();
+    const std::set<int> ranks(meeting.rankOf.begin(), meeting.rankOf.end());
+    const auto forEachStretch = [&](bool here, const auto& stretch) {
+        for (std::size_t member = 0; member < group.members.size(); ++member) {
+            if ((meeting.rankOf[member] == self) != here)
+                continue;
+            for (const Stretch& made : makesForAll(group, member)) {
+                if (made.bytes > 0)
+                    stretch(meeting.rankOf[member], made);
+            }
+        }
+    };
+    const auto forEachOther = [&](const auto& call) {
+        for (const int rank : ranks) {
+            if (rank != self)
+                call(rank);
+        }
+    };
+    RankMessages messages(meeting);
+    forEachStretch(
+        true, [&](int, const Stretch& made) { forEachOther([&](int rank) { messages.countOutgoing(rank, made.bytes); }); });
+    forEachStretch(false, [&](int rank, const Stretch& made) { messages.countIncoming(rank, made.bytes); });
+    messages.allocate();
+    const Addresses first = group.members[group.here.front()].addresses;
+    forEachStretch(true, [&](int, const Stretch& made) {
+        forEachOther([&](int rank) {
+            std::memcpy(
+                messages.pack(rank, made.bytes), first[made.value.at()] + made.first, static_cast<std::size_t>(made.bytes));
+        });
+    });
+    if (auto done = messages.exchange(m_devices.stopFlag()); !done) {
+        meeting.failure = done.error();
+        return;
+    }
+    forEachStretch(false, [&](int rank, const Stretch& made) {
+        const std::byte* from = messages.unpack(rank, made.bytes);
+        for (const std::size_t member : group.here)
+            std::memcpy(
+                group.members[member].addresses[made.value.at()] + made.first, from, static_cast<std::size_t>(made.bytes));
+    });
+    meeting.ended = isTimed ? wallSeconds() : 0.0;
 }
 
 /// "all_reduce of grad.layers.0.w over data (f32[4,8] to f32[4,8])".
@@ -252,433 +449,19 @@ std::string Collective::differenceFrom(const Collective& other) const
 /// All members of the group come to the same answer, so that it does not matter whose is heard.
 Result<Done> Collective::checkMembers(const Rendezvous& group) const
 {
-    const Collective& first = *group.members.front().collective;
-    for (std::size_t m = 1; m < group.members.size(); ++m) {
+    const Collective& first = *group.members[group.here.front()].collective;
+    for (const std::size_t m : group.here) {
         const Collective& other = *group.members[m].collective;
         if (&other == &first) // what all but hand-made programs do
             continue;
         if (const std::string difference = first.differenceFrom(other); !difference.empty())
             return Problem{"MW1505",
                 fmt::format("collectives of one group differ in {}: device {} is in {}, device {} in {}", difference,
-                    m_table.numberOf(group.devices.front()), first.description(), m_table.numberOf(group.devices[m]),
+                    m_table.numberOf(group.devices[group.here.front()]), first.description(), m_table.numberOf(group.devices[m]),
                     other.description()),
                 "the devices' programs must have the same collectives in the same order"};
     }
     return Done{};
-}
-
-namespace {
-
-constexpr std::int64_t kTile
-    = 256; ///< elements: the sums of the tile and the next tiles of eight members fit the first-level cache
-
-/// Combines the same stretch of all members' operands, in the group's order, tile by tile; `store` gets each finished tile.
-class Combiner {
-public:
-    Combiner(ReduceKind kind, DType dtype)
-        : m_dtype(dtype)
-        , m_width(byteSize(dtype))
-        , m_lane(laneOf(dtype))
-        , m_combine(tileTable().combine(kind, m_lane))
-    {
-        assert(m_combine != nullptr);
-    }
-
-    /// `sourceOf(member)` is the stretch in that member's operand; `store(tile, offset, bytes)` gets elements of the type.
-    template <typename Source, typename Store>
-    void run(std::size_t members, std::int64_t count, const StopFlag& stop, Source sourceOf, Store store) const
-    {
-        alignas(64) std::byte sum[kTile * 8];
-        alignas(64) std::byte next[kTile * 8];
-        for (std::int64_t first = 0; first < count && !stop.isSet(); first += kTile) {
-            const std::int64_t size = std::min(kTile, count - first);
-            const std::int64_t offset = first * m_width;
-            for (std::size_t member = 0; member < members; ++member)
-                fetchAhead(sourceOf(member) + offset + size * m_width, std::min(kTile, count - first - size) * m_width);
-            if (isNarrow(m_dtype)) {
-                for (std::size_t member = 0; member < members; ++member) {
-                    tileTable().load(m_dtype)(member == 0 ? sum : next, sourceOf(member) + offset, nullptr, nullptr, size);
-                    if (member > 0)
-                        m_combine(sum, sum, next, nullptr, size);
-                }
-                tileTable().store(m_dtype)(next, sum, nullptr, nullptr, size);
-                store(next, offset, size * m_width);
-                continue;
-            }
-            if (members == 1) {
-                store(sourceOf(0) + offset, offset, size * m_width);
-                continue;
-            }
-            m_combine(sum, sourceOf(0) + offset, sourceOf(1) + offset, nullptr, size);
-            for (std::size_t member = 2; member < members; ++member)
-                m_combine(sum, sum, sourceOf(member) + offset, nullptr, size);
-            store(sum, offset, size * m_width);
-        }
-    }
-
-private:
-    DType m_dtype;
-    std::int64_t m_width;
-    Lane m_lane;
-    TileStep m_combine;
-};
-
-class AllReduce final : public Collective {
-public:
-    AllReduce(const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table)
-        : Collective(function, op, positions, table)
-        , m_type(function.function[m_in].type)
-        , m_combiner(function.function[op].as<CollectiveAttributes>().kind, m_type.dtype)
-    {
-    }
-
-protected:
-    /// This member owns one slice: it combines it and writes it to everybody, which is safe in place since nobody else touches it.
-    void move(const Rendezvous& group, std::size_t member) const override
-    {
-        const auto members = static_cast<std::int64_t>(group.members.size());
-        const std::int64_t width = byteSize(m_type.dtype);
-        const std::int64_t total = m_type.elements();
-        const std::int64_t slice = ceilDiv(ceilDiv(total, members), 64) * 64; // whole cache lines
-        const std::int64_t first = std::min(total, slice * static_cast<std::int64_t>(member));
-        const std::int64_t count = std::min(total, first + slice) - first;
-        const bool isLarge = members * total * width >= kStreamedBytes;
-        m_combiner.run(
-            group.members.size(), count, m_devices.stopFlag(), [&](std::size_t m) { return group.members[m].in + first * width; },
-            [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
-                for (const Rendezvous::Member& other : group.members) {
-                    std::byte* target = other.out + first * width + offset;
-                    if (isLarge && other.out != other.in) // in place it has just been read
-                        streamCopy(target, tile, bytes);
-                    else if (target != tile)
-                        std::memcpy(target, tile, static_cast<std::size_t>(bytes));
-                }
-            });
-        finishStreams();
-    }
-
-private:
-    TensorType m_type;
-    Combiner m_combiner;
-};
-
-/// An all-reduce whose sum goes on through an element-wise pass at once: this member combines its slice block by block, does the pass on
-/// each block with its own operands, which are everybody's, and stores the results on all members.
-class UpdatingAllReduce final : public Collective {
-public:
-    UpdatingAllReduce(const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table,
-        std::unique_ptr<const CollectiveUpdate> update)
-        : Collective(function, op, positions, table)
-        , m_type(function.function[m_in].type)
-        , m_combiner(function.function[op].as<CollectiveAttributes>().kind, m_type.dtype)
-        , m_update(std::move(update))
-    {
-    }
-
-protected:
-    void move(const Rendezvous& group, std::size_t member) const override
-    {
-        constexpr std::int64_t kBlock = 4096; // sums and operands of a block stay in the first- and second-level cache
-        alignas(64) std::byte sums[kBlock * 8];
-        const StopFlag& stop = m_devices.stopFlag();
-        const auto members = static_cast<std::int64_t>(group.members.size());
-        const std::int64_t width = byteSize(m_type.dtype);
-        const std::int64_t total = m_type.elements();
-        const std::int64_t grain = m_update->kernel->grain();
-        const std::int64_t block = std::max(grain, kBlock / grain * grain);
-        assert(block <= kBlock);
-        const std::int64_t slice = ceilDiv(ceilDiv(total, members), grain) * grain;
-        const std::int64_t end = std::min(total, slice * static_cast<std::int64_t>(member + 1));
-        const Rendezvous::Member& self = group.members[member];
-        Scratch scratch;
-        for (std::int64_t first = slice * static_cast<std::int64_t>(member); first < end && !stop.isSet(); first += block) {
-            const std::int64_t last = std::min(end, first + block);
-            m_combiner.run(
-                group.members.size(), last - first, stop, [&](std::size_t m) { return group.members[m].in + first * width; },
-                [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
-                    std::memcpy(sums + offset, tile, static_cast<std::size_t>(bytes));
-                });
-            m_update->kernel->run(self.addresses, scratch, stop, {first, last, sums});
-            for (const CollectiveUpdate::Output& output : m_update->outputs) {
-                const std::byte* made = self.addresses[output.value.at()] + first * output.width;
-                const std::int64_t bytes = (last - first) * output.width;
-                const bool isLarge = members * total * output.width >= kStreamedBytes;
-                for (const Rendezvous::Member& other : group.members) {
-                    std::byte* target = other.addresses[output.value.at()] + first * output.width;
-                    if (target == made)
-                        continue;
-                    if (isLarge)
-                        streamCopy(target, made, bytes);
-                    else
-                        std::memcpy(target, made, static_cast<std::size_t>(bytes));
-                }
-            }
-        }
-        finishStreams();
-    }
-
-private:
-    TensorType m_type;
-    Combiner m_combiner;
-    std::unique_ptr<const CollectiveUpdate> m_update;
-};
-
-/// A rectangle that a device takes from a member's operand into its own result.
-struct Part {
-    std::size_t member = 0;
-    Shape from; ///< start in the member's operand
-    Shape to; ///< start in the result
-    Shape extent;
-};
-
-Shape startIn(const IndexBox& part, const IndexBox& holder)
-{
-    Shape start;
-    for (std::size_t dim = 0; dim < part.size(); ++dim)
-        start.push_back(part[dim].start - holder[dim].start);
-    return start;
-}
-
-Shape extentOf(const IndexBox& box)
-{
-    Shape extent;
-    for (const IndexRange& range : box)
-        extent.push_back(range.size());
-    return extent;
-}
-
-/// AllGather, AllSlice, AllToAll and CollectivePermute: every device takes what its result needs from whoever holds it.
-class Exchange final : public Collective {
-public:
-    Exchange(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
-        : Collective(function, id, positions, table)
-        , m_inType(function.function[m_in].type)
-        , m_outType(function.function[m_out].type)
-        , m_isLocal(function.function[id].kind == OpKind::AllSlice)
-        , m_parts(m_seats.size())
-    {
-    }
-
-    /// The parts from the layouts of operand and result. Problems: MW1511.
-    Result<Done> planFromLayouts(const DeviceFunction& function, const DevicePositions& positions)
-    {
-        const Value& in = function.function[m_in];
-        const Value& out = function.function[m_out];
-        if (!in.sharding || !out.sharding)
-            return Problem{"MW1511", fmt::format("{}: its operand or its result has no layout", text())};
-        const Shape& whole = function.globalShapes[m_in.at()];
-        for (std::size_t device = 0; device < m_parts.size(); ++device) {
-            const IndexBox wanted = positions.boxOf(whole, *out.sharding, static_cast<std::int64_t>(device));
-            const Rendezvous& group = *m_groups[m_seats[device].group];
-            std::vector<IndexBox> taken; // members may hold the same box: the first gives it, but a device prefers its own
-            std::int64_t found = 0;
-            const auto take = [&](std::size_t member) {
-                const IndexBox held = positions.boxOf(whole, *in.sharding, group.devices[member]);
-                const IndexBox common = intersection(wanted, held);
-                if (boxElements(common) == 0 || std::find(taken.begin(), taken.end(), held) != taken.end())
-                    return;
-                taken.push_back(held);
-                found += boxElements(common);
-                m_parts[device].push_back(
-                    {m_isLocal ? 0 : member, startIn(common, held), startIn(common, wanted), extentOf(common)});
-            };
-            take(m_seats[device].member);
-            for (std::size_t member = 0; member < group.devices.size() && !m_isLocal; ++member)
-                take(member);
-            if (found != boxElements(wanted))
-                return Problem{"MW1511",
-                    fmt::format("{}: device {} needs {}, but its group holds {} of its {} elements", text(), device,
-                        boxText(wanted), found, boxElements(wanted))};
-        }
-        return Done{};
-    }
-
-    /// The parts of a collective of a manual computation: everything goes by the members' places in their group. Problems: MW1511.
-    Result<Done> planFromPieces(const PieceExchange& pieces, OpKind kind)
-    {
-        for (std::size_t device = 0; device < m_parts.size(); ++device) {
-            const auto members = static_cast<std::int64_t>(m_groups[m_seats[device].group]->devices.size());
-            Shape extent = m_inType.shape;
-            Shape from(extent.size(), 0);
-            if (kind == OpKind::AllToAll) {
-                extent[pieces.split] /= members;
-                from[pieces.split] = extent[pieces.split] * static_cast<std::int64_t>(m_seats[device].member);
-            }
-            Shape whole = extent;
-            whole[pieces.join] *= members;
-            if (whole != m_outType.shape || (kind == OpKind::AllToAll && m_inType.shape[pieces.split] % members != 0))
-                return Problem{"MW1511",
-                    fmt::format("{}: {} members do not make {} of {}", text(), members, typeText(m_outType), typeText(m_inType))};
-            Shape to(extent.size(), 0);
-            for (std::size_t member = 0; member < static_cast<std::size_t>(members); ++member) {
-                to[pieces.join] = extent[pieces.join] * static_cast<std::int64_t>(member);
-                m_parts[device].push_back({member, from, to, extent});
-            }
-        }
-        return Done{};
-    }
-
-    /// The parts of a permutation of whole pieces. Problems: MW1511.
-    Result<Done> planFromSources(const DeviceFunction& function, OpId id, const DevicePositions& positions)
-    {
-        const auto& sources = function.function[id].as<CollectiveAttributes>().sources;
-        const auto& sharding = function.function[m_in].sharding;
-        const std::int32_t mesh = sharding ? sharding->mesh : 0;
-        if (sources.size() != m_parts.size())
-            return Problem{"MW1511", fmt::format("{}: {} sources for {} devices", text(), sources.size(), m_parts.size())};
-        Shape extent = m_inType.shape; // pieces may differ in padding
-        for (std::size_t dim = 0; dim < extent.size(); ++dim)
-            extent[dim] = std::min(extent[dim], m_outType.shape[dim]);
-        const Shape origin(extent.size(), 0);
-        for (std::size_t device = 0; device < m_parts.size(); ++device) {
-            const std::int64_t position
-                = sources[static_cast<std::size_t>(positions.positionOf(mesh, static_cast<std::int64_t>(device)))];
-            if (position == -1 && function.function[id].as<CollectiveAttributes>().pieces)
-                continue; // receives from nobody: zeros
-            if (position < 0 || position >= positions.count())
-                return Problem{"MW1511", fmt::format("{}: device {} cannot receive from position {}", text(), device, position)};
-            const Rendezvous& group = *m_groups[m_seats[device].group];
-            const auto member = std::find(group.devices.begin(), group.devices.end(), positions.deviceAt(mesh, position));
-            if (member == group.devices.end())
-                return Problem{"MW1511",
-                    fmt::format("{}: device {} receives from position {}, which is not in its group", text(), device, position)};
-            m_parts[device].push_back({static_cast<std::size_t>(member - group.devices.begin()), origin, origin, extent});
-        }
-        return Done{};
-    }
-
-protected:
-    void move(const Rendezvous& group, std::size_t member) const override
-    {
-        std::byte* out = group.members[member].out;
-        const std::int64_t width = byteSize(m_inType.dtype);
-        if (m_parts[static_cast<std::size_t>(group.devices[member])].empty() && m_outType.bytes() > 0)
-            std::memset(out, 0, static_cast<std::size_t>(m_outType.bytes()));
-        for (const Part& part : m_parts[static_cast<std::size_t>(group.devices[member])]) {
-            if (m_devices.stopFlag().isSet())
-                return;
-            copyBox(
-                out, {m_outType.shape, part.to}, group.members[part.member].in, {m_inType.shape, part.from}, part.extent, width);
-        }
-    }
-
-    bool meets() const override { return !m_isLocal; }
-
-private:
-    TensorType m_inType;
-    TensorType m_outType;
-    bool m_isLocal;
-    std::vector<std::vector<Part>> m_parts; ///< by device
-};
-
-class ReduceScatter final : public Collective {
-public:
-    ReduceScatter(const DeviceFunction& function, OpId id, const DevicePositions& positions, RendezvousTable& table)
-        : Collective(function, id, positions, table)
-        , m_inType(function.function[m_in].type)
-        , m_outType(function.function[m_out].type)
-        , m_combiner(function.function[id].as<CollectiveAttributes>().kind, m_inType.dtype)
-        , m_starts(m_seats.size())
-        , m_extents(m_seats.size())
-    {
-        const auto& perDim = function.function[id].as<CollectiveAttributes>().perDim;
-        const auto& sharding = function.function[m_in].sharding;
-        const std::int32_t mesh = sharding ? sharding->mesh : 0;
-        if (const auto& pieces = function.function[id].as<CollectiveAttributes>().pieces) {
-            for (std::size_t device = 0; device < m_seats.size(); ++device) {
-                m_starts[device].assign(m_outType.shape.size(), 0);
-                m_starts[device][pieces->split]
-                    = m_outType.shape[pieces->split] * static_cast<std::int64_t>(m_seats[device].member);
-                m_extents[device] = m_outType.shape;
-            }
-            return;
-        }
-        for (std::size_t device = 0; device < m_seats.size(); ++device) {
-            const std::int64_t position = positions.positionOf(mesh, static_cast<std::int64_t>(device));
-            for (std::size_t dim = 0; dim < perDim.size(); ++dim) {
-                const std::int64_t piece = m_outType.shape[dim];
-                const std::int64_t start
-                    = std::min(m_inType.shape[dim], piece * shardIndex(position, perDim[dim], positions.mesh(mesh)));
-                m_starts[device].push_back(start);
-                m_extents[device].push_back(std::min(piece, m_inType.shape[dim] - start));
-            }
-        }
-    }
-
-protected:
-    /// Combines this member's piece of all operands, one stretch of contiguous elements after the other.
-    void move(const Rendezvous& group, std::size_t member) const override
-    {
-        const auto device = static_cast<std::size_t>(group.devices[member]);
-        const Shape& start = m_starts[device];
-        const Shape& extent = m_extents[device];
-        if (elementCount(extent) == 0)
-            return;
-        const std::size_t rank = start.size();
-        const std::int64_t width = byteSize(m_inType.dtype);
-        std::size_t outer = rank; // dimensions from here on form one stretch
-        std::int64_t run = 1;
-        while (outer > 0) {
-            --outer;
-            run *= extent[outer];
-            if (extent[outer] != m_inType.shape[outer] || extent[outer] != m_outType.shape[outer])
-                break;
-        }
-        Shape index(outer, 0);
-        for (;;) {
-            std::int64_t from = 0;
-            std::int64_t to = 0;
-            for (std::size_t dim = 0; dim < rank; ++dim) {
-                const std::int64_t at = dim < outer ? index[dim] : 0;
-                from = from * m_inType.shape[dim] + start[dim] + at;
-                to = to * m_outType.shape[dim] + at;
-            }
-            std::byte* target = group.members[member].out + to * width;
-            m_combiner.run(
-                group.members.size(), run, m_devices.stopFlag(),
-                [&](std::size_t m) { return group.members[m].in + from * width; },
-                [&](const std::byte* tile, std::int64_t offset, std::int64_t bytes) {
-                    std::memcpy(target + offset, tile, static_cast<std::size_t>(bytes));
-                });
-            std::size_t dim = outer;
-            while (dim > 0 && ++index[dim - 1] == extent[dim - 1])
-                index[--dim] = 0;
-            if (dim == 0)
-                return;
-        }
-    }
-
-private:
-    TensorType m_inType;
-    TensorType m_outType;
-    Combiner m_combiner;
-    std::vector<Shape> m_starts; ///< by device, in the operand
-    std::vector<Shape> m_extents; ///< by device
-};
-
-} // namespace
-
-Result<std::unique_ptr<Collective>> Collective::create(const DeviceFunction& function, OpId id, const DevicePositions& positions,
-    RendezvousTable& table, std::unique_ptr<const CollectiveUpdate> update)
-{
-    const OpKind kind = function.function[id].kind;
-    assert(update == nullptr || kind == OpKind::AllReduce);
-    if (update != nullptr)
-        return std::unique_ptr<Collective>(new UpdatingAllReduce(function, id, positions, table, std::move(update)));
-    if (kind == OpKind::AllReduce)
-        return std::unique_ptr<Collective>(new AllReduce(function, id, positions, table));
-    if (kind == OpKind::ReduceScatter)
-        return std::unique_ptr<Collective>(new ReduceScatter(function, id, positions, table));
-    assert(
-        kind == OpKind::AllGather || kind == OpKind::AllSlice || kind == OpKind::AllToAll || kind == OpKind::CollectivePermute);
-    auto exchange = std::make_unique<Exchange>(function, id, positions, table);
-    const auto& pieces = function.function[id].as<CollectiveAttributes>().pieces;
-    const Result<Done> planned = kind == OpKind::CollectivePermute ? exchange->planFromSources(function, id, positions)
-        : pieces                                                   ? exchange->planFromPieces(*pieces, kind)
-                                                                   : exchange->planFromLayouts(function, positions);
-    if (!planned)
-        return planned.error();
-    return std::unique_ptr<Collective>(std::move(exchange));
 }
 
 } // namespace meshwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/partition/device_program.h"
+#include "core/runtime/host_array.h"
 #include "core/runtime/kernel.h"
 #include "core/runtime/virtual_devices.h"
 
@@ -39,6 +40,18 @@ private:
     std::vector<std::vector<std::int64_t>> m_devices; ///< by mesh, by position
 };
 
+/// What a group whose members are on several ranks has besides: memory for what comes from the others.
+struct RankMeeting {
+    Ranks* ranks = nullptr;
+    int tag = 0; ///< of the group's messages
+    std::vector<int> rankOf; ///< by member
+    std::vector<AlignedBytes> operands; ///< by member: of one elsewhere; only what the shares here read is there
+    std::vector<AlignedBytes> outgoing; ///< by rank
+    std::vector<AlignedBytes> incoming; ///< by rank
+    Problems failure; ///< of the collective under way
+    double ended = 0.0; ///< wall: results have been passed on
+};
+
 /// Where the devices of one group meet: what each brings along, and the barrier.
 struct Rendezvous {
     struct alignas(64) Member {
@@ -49,7 +62,9 @@ struct Rendezvous {
     };
     std::vector<std::int64_t> devices; ///< in the group's order
     std::vector<Member> members;
-    std::shared_ptr<Barrier> posted; ///< all members have come with their operands
+    std::vector<std::size_t> here; ///< the members in this process, in order: all of them but in a job of several processes
+    std::unique_ptr<RankMeeting> elsewhere; ///< null: all members are here
+    std::shared_ptr<Barrier> posted; ///< all members that are here have come with their operands
     bool isDone = false; ///< the member that arrived last has done everybody's share of a small collective
 
     // The shares of a larger one: whoever has nothing better to do takes the next one.
@@ -73,17 +88,22 @@ public:
     {
     }
 
-    VirtualDevices& devices() { return m_devices; }
+    VirtualDevices& devices() const { return m_devices; }
 
     std::int64_t numberOf(std::int64_t device) const
     {
         return m_numbers.empty() ? device : m_numbers[static_cast<std::size_t>(device)];
     }
 
+    bool isHere(std::int64_t device) const { return m_devices.isHere(numberOf(device)); }
+    int rankOf(std::int64_t device) const { return m_devices.rankOf(numberOf(device)); }
+
     /// The groups, each a list of devices; made at the first call.
     const std::vector<std::shared_ptr<Rendezvous>>& groups(const std::vector<std::vector<std::int64_t>>& groups);
 
 private:
+    std::unique_ptr<RankMeeting> meetingOf(const std::vector<std::int64_t>& devices, int tag) const;
+
     VirtualDevices& m_devices;
     std::vector<std::int64_t> m_numbers;
     std::map<std::vector<std::vector<std::int64_t>>, std::vector<std::shared_ptr<Rendezvous>>> m_groups;
@@ -111,6 +131,9 @@ struct CollectiveUpdate {
 /// One collective op, as every device of its function runs it. Data is moved between the devices' own buffers, each device moving (or
 /// reducing) one share straight from where it lies to where it belongs; reductions go in the order of the group, so that their
 /// bits depend on nothing else. No copies in between.
+///
+/// Where a group's members are on several ranks, each rank gets from the others what its members' shares read of their operands, moves its
+/// members' shares as if all operands lay here, and passes on what these shares make for everybody. The bits are the same.
 /// Source of the algorithm: the direct exchange that shared memory allows, instead of the rings and trees of distributed memory.
 class Collective {
 public:
@@ -134,6 +157,9 @@ public:
     Result<Done> finish(std::int64_t device, const Started& started, CollectiveTimes* times) const;
     bool canStart() const { return meets() && !isSmall(false); }
 
+    /// True when it exchanges messages with other ranks: then it is run in one piece, without keeping others from a core.
+    bool isAcrossRanks(std::int64_t device) const { return meets() && groupHere(device).elsewhere != nullptr; }
+
     const std::string& text() const { return m_text; } ///< "all_reduce of grad.layers.0.w"
     std::int64_t payloadBytes() const { return m_payloadBytes; } ///< of one device; 0 for AllSlice
     std::size_t groupOf(std::int64_t device) const
@@ -141,6 +167,19 @@ public:
         return m_seats[static_cast<std::size_t>(device)].group;
     } ///< among the op's groups
     std::size_t groupCount() const { return m_groups.size(); }
+
+    /// A rectangle of an array, in elements.
+    struct Box {
+        Shape start;
+        Shape extent;
+    };
+
+    /// A stretch of a value, in bytes.
+    struct Stretch {
+        ValueId value;
+        std::int64_t first = 0;
+        std::int64_t bytes = 0;
+    };
 
 protected:
     Collective(const DeviceFunction& function, OpId op, const DevicePositions& positions, RendezvousTable& table);
@@ -151,8 +190,22 @@ protected:
         std::size_t member = 0;
     };
 
-    /// Moves this member's share. All members have arrived.
+    /// Moves this member's share: from all members' operands to the results of those that are here. All members have arrived.
     virtual void move(const Rendezvous& group, std::size_t member) const = 0;
+
+    /// What `move` of a member's share reads of another one's operand; empty boxes may be among them.
+    virtual std::vector<Box> reads(const Rendezvous& group, std::size_t member, std::size_t of) const = 0;
+
+    /// What it makes for all members alike.
+    virtual std::vector<Stretch> makesForAll(const Rendezvous& group, std::size_t member) const
+    {
+        static_cast<void>(group);
+        static_cast<void>(member);
+        return {};
+    }
+
+    /// The shape in which `reads` counts.
+    virtual Shape readShape() const { return m_operandType.shape; }
 
     /// False for those that touch only the device's own memory.
     virtual bool meets() const { return true; }
@@ -167,6 +220,9 @@ private:
     bool isSmall(bool isTimed) const;
     Result<Done> runSmall(std::int64_t device, Rendezvous& group) const;
     void moveShares(Rendezvous& group, bool isTimed) const;
+    Rendezvous& groupHere(std::int64_t device) const { return *m_groups[m_seats[static_cast<std::size_t>(device)].group]; }
+    Result<Done> getOperands(Rendezvous& group) const;
+    void passResults(Rendezvous& group, bool isTimed) const;
     Result<Done> checkMembers(const Rendezvous& group) const;
     std::string differenceFrom(const Collective& other) const;
     std::string description() const;

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
+#include <span>
 
 namespace meshwright {
 
@@ -28,6 +31,73 @@ Shape startIn(const IndexBox& part, const IndexBox& holder)
     return start;
 }
 
+/// Rectangles of arrays that go to other ranks, and those that come from them: a message for each rank, packed in an order that both ends
+/// know.
+class RankTransfers {
+public:
+    struct Rectangle {
+        std::byte* array = nullptr;
+        Shape shape;
+        Shape start;
+        Shape extent;
+        std::int64_t width = 0; ///< bytes of an element
+
+        std::int64_t bytes() const { return elementCount(extent) * width; }
+    };
+
+    explicit RankTransfers(Ranks* ranks)
+        : m_ranks(ranks)
+    {
+    }
+
+    void send(int to, Rectangle rectangle) { m_sent[to].push_back(std::move(rectangle)); }
+    void receive(int from, Rectangle rectangle) { m_received[from].push_back(std::move(rectangle)); }
+
+    Result<Done> exchange()
+    {
+        if (m_ranks == nullptr)
+            return Done{};
+        std::vector<Ranks::Outgoing> outgoing;
+        std::vector<Ranks::Incoming> incoming;
+        std::vector<AlignedBytes> memory;
+        const auto memoryFor = [&](const std::vector<Rectangle>& rectangles) {
+            std::int64_t bytes = 0;
+            for (const Rectangle& rectangle : rectangles)
+                bytes += rectangle.bytes();
+            memory.emplace_back(bytes);
+            return std::span(memory.back().data(), static_cast<std::size_t>(bytes));
+        };
+        for (const auto& [rank, rectangles] : m_sent) {
+            const std::span bytes = memoryFor(rectangles);
+            std::byte* at = bytes.data();
+            for (const Rectangle& one : rectangles) {
+                const Shape origin(one.shape.size(), 0);
+                copyBox(at, {one.extent, origin}, one.array, {one.shape, one.start}, one.extent, one.width);
+                at += one.bytes();
+            }
+            outgoing.push_back({rank, bytes});
+        }
+        for (const auto& [rank, rectangles] : m_received)
+            incoming.push_back({rank, memoryFor(rectangles)});
+        if (auto done = m_ranks->exchange(Ranks::kHostTag, outgoing, incoming); !done)
+            return done;
+        for (const Ranks::Incoming& message : incoming) {
+            const std::byte* at = message.bytes.data();
+            for (const Rectangle& one : m_received.at(message.from)) {
+                const Shape origin(one.shape.size(), 0);
+                copyBox(one.array, {one.shape, one.start}, at, {one.extent, origin}, one.extent, one.width);
+                at += one.bytes();
+            }
+        }
+        return Done{};
+    }
+
+private:
+    Ranks* m_ranks;
+    std::map<int, std::vector<Rectangle>> m_sent; ///< by rank
+    std::map<int, std::vector<Rectangle>> m_received;
+};
+
 } // namespace
 
 Shape startsOf(const IndexBox& box)
@@ -38,9 +108,10 @@ Shape startsOf(const IndexBox& box)
     return starts;
 }
 
-DeviceArrays::DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions)
+DeviceArrays::DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions, DeviceRanks ranks)
     : m_scheduled(scheduled)
     , m_positions(positions)
+    , m_ranks(std::move(ranks))
     , m_devices(static_cast<std::size_t>(positions.count()))
 {
     const BufferPlan& plan = m_scheduled.buffers;
@@ -49,9 +120,12 @@ DeviceArrays::DeviceArrays(const ScheduledFunction& scheduled, const DevicePosit
         if (plan.bufferOf[value] >= 0)
             m_valuesIn[static_cast<std::size_t>(plan.bufferOf[value])].push_back(ValueId{value});
     }
-    for (DeviceMemory& device : m_devices) {
-        device.arena = AlignedBytes(plan.arenaBytes);
+    for (std::int64_t number = 0; number < count(); ++number) {
+        DeviceMemory& device = m_devices[static_cast<std::size_t>(number)];
         device.addresses.assign(function().values.size(), nullptr);
+        if (!m_ranks.isHere(number))
+            continue;
+        device.arena = AlignedBytes(plan.arenaBytes);
         for (std::size_t value = 0; value < function().values.size(); ++value) {
             const std::int32_t buffer = plan.bufferOf[value];
             if (buffer >= 0)
@@ -84,6 +158,8 @@ Result<Done> DeviceArrays::write(std::size_t argument, const HostArray& whole)
 /// Puts what a device holds of a value there: a box of `source`, which starts at `start` in it.
 void DeviceArrays::writeBox(ValueId value, std::int64_t device, const HostArray& source, const Shape& start)
 {
+    if (!m_ranks.isHere(device))
+        return;
     const TensorType& local = function()[value].type;
     const IndexBox box = boxOf(value, device);
     std::byte* target = addressOf(value, device);
@@ -102,8 +178,24 @@ void DeviceArrays::writePiece(ValueId value, std::int64_t device, const HostArra
 HostArray DeviceArrays::readPiece(ValueId value, std::int64_t device) const
 {
     const TensorType& local = function()[value].type;
-    const std::span held(addressOf(value, device), static_cast<std::size_t>(local.bytes()));
-    return HostArray::fromBytes(local, held).slice(wholeBox(extentsOf(boxOf(value, device))));
+    const Shape extents = extentsOf(boxOf(value, device));
+    const auto held = [&] {
+        const std::span bytes(addressOf(value, device), static_cast<std::size_t>(local.bytes()));
+        return HostArray::fromBytes(local, bytes).slice(wholeBox(extents));
+    };
+    HostArray piece = m_ranks.isHere(device) ? held() : HostArray(TensorType{local.dtype, extents});
+    const int giver = m_ranks.ranks == nullptr ? 0 : m_ranks.rankOf[static_cast<std::size_t>(device)];
+    if (giver == 0)
+        return piece;
+    std::vector<Ranks::Outgoing> outgoing;
+    std::vector<Ranks::Incoming> incoming;
+    const auto bytes = static_cast<std::size_t>(piece.bytes());
+    if (m_ranks.isHere(device))
+        outgoing.push_back({0, {piece.data(), bytes}});
+    else if (m_ranks.ranks->isFirst())
+        incoming.push_back({giver, {piece.data(), bytes}});
+    static_cast<void>(m_ranks.ranks->exchange(Ranks::kHostTag, outgoing, incoming));
+    return piece;
 }
 
 HostArray DeviceArrays::read(ValueId value) const
@@ -112,19 +204,64 @@ HostArray DeviceArrays::read(ValueId value) const
     const std::int64_t width = byteSize(whole.type().dtype);
     const Shape& local = function()[value].type.shape;
     const Shape origin(local.size(), 0);
-    for (const auto& [box, holders] : holdersOf(value))
-        copyBox(whole.data(), {whole.type().shape, startsOf(box)}, addressOf(value, holders.front()), {local, origin},
-            extentsOf(box), width);
+    for (const auto& [box, holders] : holdersOf(value)) {
+        const auto holder = std::find_if(holders.begin(), holders.end(), [this](std::int64_t d) { return m_ranks.isHere(d); });
+        if (holder != holders.end())
+            copyBox(whole.data(), {whole.type().shape, startsOf(box)}, addressOf(value, *holder), {local, origin}, extentsOf(box),
+                width);
+        if (m_ranks.ranks != nullptr)
+            bringPiece(value, box, holders, whole);
+    }
     return whole;
+}
+
+std::int64_t DeviceArrays::bytesOf(ValueId value, const IndexBox& box) const
+{
+    return boxElements(box) * byteSize(function()[value].type.dtype);
+}
+
+/// Sends a piece from the rank of its first holder to the ranks that have none.
+void DeviceArrays::bringPiece(
+    ValueId value, const IndexBox& box, const std::vector<std::int64_t>& holders, HostArray& whole) const
+{
+    std::set<int> having;
+    for (const std::int64_t holder : holders)
+        having.insert(m_ranks.rankOf[static_cast<std::size_t>(holder)]);
+    const int self = m_ranks.ranks->rank();
+    const int giver = m_ranks.rankOf[static_cast<std::size_t>(holders.front())];
+    if (self != giver && having.contains(self))
+        return;
+    AlignedBytes memory(bytesOf(value, box));
+    const std::span bytes(memory.data(), static_cast<std::size_t>(memory.size()));
+    const Shape extents = extentsOf(box);
+    const Shape origin(extents.size(), 0);
+    const std::int64_t width = byteSize(whole.type().dtype);
+    std::vector<Ranks::Outgoing> outgoing;
+    std::vector<Ranks::Incoming> incoming;
+    if (self == giver) {
+        copyBox(memory.data(), {extents, origin}, whole.data(), {whole.type().shape, startsOf(box)}, extents, width);
+        for (int rank = 0; rank < m_ranks.ranks->size(); ++rank) {
+            if (!having.contains(rank))
+                outgoing.push_back({rank, bytes});
+        }
+    } else {
+        incoming.push_back({giver, bytes});
+    }
+    if (m_ranks.ranks->exchange(Ranks::kHostTag, outgoing, incoming) && self != giver)
+        copyBox(whole.data(), {whole.type().shape, startsOf(box)}, memory.data(), {extents, origin}, extents, width);
 }
 
 bool DeviceArrays::replicasAgree(ValueId value) const
 {
     for (const auto& [box, holders] : holdersOf(value)) {
-        const HostArray first = readPiece(value, holders.front());
+        std::optional<HostArray> first;
         for (const std::int64_t holder : holders) {
-            if (!(readPiece(value, holder) == first))
+            if (!m_ranks.isHere(holder))
+                continue;
+            HostArray piece = readPiece(value, holder);
+            if (first && !(piece == *first))
                 return false;
+            first = std::move(piece);
         }
     }
     return true;
@@ -145,13 +282,15 @@ Result<std::int64_t> DeviceArrays::copyFrom(
     const std::int64_t width = byteSize(dtype);
     const auto holders = from.holdersOf(source);
     std::int64_t moved = 0;
+    RankTransfers transfers(m_ranks.ranks);
     for (std::int64_t device = 0; device < count(); ++device) {
         if (stop.stop_requested())
             return VirtualDevices::interrupted();
+        const bool isHere = m_ranks.isHere(device);
         m_devices[static_cast<std::size_t>(device)].touch(addressOf(target, device), function()[target].type.bytes());
         const IndexBox wanted = boxOf(target, device);
         const DeviceId self = m_positions.mesh(0).deviceAt(device);
-        if (boxElements(wanted) < function()[target].type.elements())
+        if (isHere && boxElements(wanted) < function()[target].type.elements())
             std::memset(addressOf(target, device), 0, static_cast<std::size_t>(function()[target].type.bytes()));
         for (const auto& [box, devices] : holders) {
             const IndexBox common = intersection(wanted, box);
@@ -162,11 +301,24 @@ Result<std::int64_t> DeviceArrays::copyFrom(
             const std::int64_t giver = own != devices.end() ? *own : devices.front();
             if (own == devices.end())
                 moved += boxElements(common) * width;
-            copyBox(addressOf(target, device), {function()[target].type.shape, startIn(common, wanted)},
-                from.addressOf(source, giver), {from.function()[source].type.shape, startIn(common, box)}, extentsOf(common),
-                width);
+            const bool isGiverHere = from.m_ranks.isHere(giver);
+            const Shape extents = extentsOf(common);
+            const Shape at = startIn(common, wanted);
+            const Shape givenAt = startIn(common, box);
+            const CopyEnd to{function()[target].type.shape, at};
+            const CopyEnd given{from.function()[source].type.shape, givenAt};
+            if (isHere && isGiverHere)
+                copyBox(addressOf(target, device), to, from.addressOf(source, giver), given, extents, width);
+            else if (isHere)
+                transfers.receive(from.m_ranks.rankOf[static_cast<std::size_t>(giver)],
+                    {addressOf(target, device), function()[target].type.shape, at, extents, width});
+            else if (isGiverHere)
+                transfers.send(m_ranks.rankOf[static_cast<std::size_t>(device)],
+                    {from.addressOf(source, giver), from.function()[source].type.shape, givenAt, extents, width});
         }
     }
+    if (const auto done = transfers.exchange(); !done)
+        return done.error();
     return moved;
 }
 

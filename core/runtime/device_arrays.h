@@ -25,11 +25,23 @@ struct alignas(64) DeviceMemory {
     }
 };
 
-/// The memory of a function's devices, and the arrays in it.
+/// Which process has which of a function's devices.
+struct DeviceRanks {
+    Ranks* ranks = nullptr; ///< null: all are here
+    std::vector<int> rankOf = {}; ///< by device, where there are ranks
+
+    bool isHere(std::int64_t device) const
+    {
+        return ranks == nullptr || rankOf[static_cast<std::size_t>(device)] == ranks->rank();
+    }
+};
+
+/// The memory of a function's devices, and the arrays in it. In a job of several processes each has the memory of its own devices only, and
+/// all of them call what reads and copies together; what cannot be exchanged then shows in `Ranks::failure`, and content is undefined.
 class DeviceArrays {
 public:
     /// Both must outlive it. Throws std::bad_alloc.
-    DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions);
+    DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions, DeviceRanks ranks = {});
 
     DeviceMemory& memory(std::int64_t device) { return m_devices[static_cast<std::size_t>(device)]; }
     std::int64_t count() const { return m_positions.count(); }
@@ -40,13 +52,13 @@ public:
     /// Cuts a whole array. Problems: MW1503 not of the argument's type and whole shape.
     Result<Done> write(std::size_t argument, const HostArray& whole);
 
-    /// One device's piece, without padding.
+    /// One device's piece, without padding. Of a device that is elsewhere the first process gets it.
     void writePiece(ValueId value, std::int64_t device, const HostArray& piece);
     HostArray readPiece(ValueId value, std::int64_t device) const;
 
-    /// The whole, of equal pieces the first device's.
+    /// The whole, of equal pieces the first device's; all processes get it.
     HostArray read(ValueId value) const;
-    bool replicasAgree(ValueId value) const;
+    bool replicasAgree(ValueId value) const; ///< those that are here
 
     /// Brings a value of `from` into the layout of an argument. Returns the bytes that changed their device. Problems: MW1503, MW1507.
     Result<std::int64_t> copyFrom(std::size_t argument, const DeviceArrays& from, ValueId source, const std::stop_token& stop);
@@ -76,8 +88,12 @@ private:
     }
     void writeBox(ValueId value, std::int64_t device, const HostArray& source, const Shape& start);
 
+    std::int64_t bytesOf(ValueId value, const IndexBox& box) const;
+    void bringPiece(ValueId value, const IndexBox& box, const std::vector<std::int64_t>& holders, HostArray& whole) const;
+
     const ScheduledFunction& m_scheduled;
     const DevicePositions& m_positions;
+    DeviceRanks m_ranks;
     std::vector<DeviceMemory> m_devices;
     std::vector<std::vector<ValueId>> m_valuesIn; ///< by buffer
 };

@@ -127,8 +127,8 @@ private:
                     m_log.records.push_back({ready.description, 0.0, {}});
                 continue;
             }
-            if (ready.loop) {
-                if (Result<Done> done = runLoop(ready); !done)
+            if (ready.loop || ready.branches) {
+                if (Result<Done> done = runBlocks(ready); !done)
                     return done;
                 continue;
             }
@@ -188,7 +188,8 @@ private:
             m_log.records.emplace_back();
             m_log.records.back().instruction = ready.description;
         }
-        if (ready.goesOn && !m_faults) { // faults look at what it makes, at once
+        // Faults look at what it makes, at once; who waits for other ranks gives its core to others first.
+        if (ready.goesOn && !m_faults && !collective.isAcrossRanks(m_id)) {
             const Result<Collective::Started> started = collective.start(m_id, m_memory.addresses, records);
             if (!started)
                 return started.error();
@@ -222,6 +223,59 @@ private:
     {
         m_log.records[record].times = times;
         m_log.records[record].askedCore = times.started;
+    }
+
+    Result<Done> runBlocks(const Ready& ready)
+    {
+        if (ready.branches)
+            return runBranch(ready);
+        return ready.loop->condition.valid() ? runWhile(ready) : runLoop(ready);
+    }
+
+    Result<Done> runWhile(const Ready& ready)
+    {
+        const LoopPlan& loop = *ready.loop;
+        std::vector<std::byte*>& at = m_memory.addresses;
+        const std::size_t carries = loop.attributes.carries;
+        for (std::size_t i = 0; i < loop.operands.size(); ++i) {
+            if (i < carries)
+                copy(at[loop.results[i].at()], at[loop.operands[i].at()], loop.yieldBytes[i]);
+            std::byte* const place = at[(i < carries ? loop.results[i] : loop.operands[i]).at()];
+            at[loop.arguments[i].at()] = place;
+            at[loop.conditionArguments[i].at()] = place;
+        }
+        while (true) {
+            if (Result<Done> done = runList(ready.blocks.front()); !done)
+                return done;
+            if (*at[loop.condition.at()] == std::byte{0})
+                return Done{};
+            if (Result<Done> done = runList(ready.body); !done)
+                return done;
+            yield(loop, 0);
+            if (m_stop.isSet()) // blocks may be empty
+                return VirtualDevices::interrupted();
+        }
+    }
+
+    Result<Done> runBranch(const Ready& ready)
+    {
+        const BranchPlan& plan = *ready.branches;
+        std::vector<std::byte*>& at = m_memory.addresses;
+        std::size_t branch = *at[plan.which.at()] == std::byte{0} ? 1 : 0;
+        if (!plan.isTruth) {
+            std::int32_t which = 0;
+            std::memcpy(&which, at[plan.which.at()], sizeof which);
+            branch = which < 0 ? ready.blocks.size() : static_cast<std::size_t>(which);
+        }
+        branch = std::min(branch, ready.blocks.size() - 1);
+        for (std::size_t i = 0; i < plan.operands.size(); ++i)
+            at[plan.arguments[branch][i].at()] = at[plan.operands[i].at()];
+        Result<Done> done = runList(ready.blocks[branch]);
+        for (std::size_t i = 0; done && i < plan.results.size(); ++i) {
+            if (std::byte* const to = at[plan.results[i].at()]; to != nullptr) // else nobody reads it
+                copy(to, at[plan.yields[branch][i].at()], plan.resultBytes[i]);
+        }
+        return done;
     }
 
     Result<Done> runLoop(const Ready& ready)

@@ -72,7 +72,8 @@ using Collectives = std::map<OpId, BodyCollective>;
 /// a device for all that differ along the other axes only.
 class Evaluation {
 public:
-    Evaluation(const Function& function, std::span<const NamedMesh> meshes, const Collectives& collectives, const StopFlag& stop)
+    /// `stop` is set, too, by a failure.
+    Evaluation(const Function& function, std::span<const NamedMesh> meshes, const Collectives& collectives, StopFlag& stop)
         : m_function(function)
         , m_meshes(meshes)
         , m_collectives(collectives)
@@ -81,13 +82,17 @@ public:
     {
     }
 
-    /// The results; undefined when stopped.
-    std::vector<HostArray> run(std::span<const HostArray> arguments)
+    Result<std::vector<HostArray>> run(std::span<const HostArray> arguments)
     {
         Lanes lanes = lanesAt({0}, nullptr);
         for (std::size_t i = 0; i < arguments.size() && !m_stop.isSet(); ++i)
             lanes.front().hold(m_function.arguments()[i], arguments[i]);
-        return runBlock(BlockId(std::int32_t{0}), lanes).front();
+        std::vector<HostArray> results = runBlock(BlockId(std::int32_t{0}), lanes).front();
+        if (m_problem)
+            return *m_problem;
+        if (m_stop.isSet())
+            return VirtualDevices::interrupted();
+        return results;
     }
 
 private:
@@ -175,6 +180,10 @@ private:
         const Op& op = m_function[id];
         if (op.kind == OpKind::Repeat)
             return runRepeat(op, lanes);
+        if (op.kind == OpKind::While)
+            return runWhile(op, lanes);
+        if (op.kind == OpKind::Case)
+            return runCase(op, lanes);
         if (isManual(op))
             return runManual(op, lanes);
         if (op.kind == OpKind::Computation)
@@ -246,6 +255,84 @@ private:
     static HostArray sliceOf(const HostArray& stack, std::int64_t at, const TensorType& type)
     {
         return HostArray::fromBytes(type, std::span(stack.data() + at * type.bytes(), static_cast<std::size_t>(type.bytes())));
+    }
+
+    /// Each lane for as long as its own condition holds.
+    void runWhile(const Op& op, Lanes& lanes)
+    {
+        const std::size_t carries = op.as<WhileAttributes>().carries;
+        const auto enter = [&](Lane& lane, BlockId block) {
+            for (std::size_t i = 0; i < op.operands.size(); ++i)
+                lane.hold(m_function[block].arguments[i], lane[i < carries ? op.results[i] : op.operands[i]]);
+        };
+        for (Lane& lane : lanes) {
+            for (std::size_t i = 0; i < carries; ++i)
+                lane.hold(op.results[i], lane[op.operands[i]]);
+        }
+        std::vector<bool> goesOn(lanes.size(), true);
+        while (!m_stop.isSet()) {
+            const std::vector<Arrays> conditions = runSome(op.bodies.front(), lanes, goesOn, enter);
+            if (m_stop.isSet())
+                return;
+            for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+                goesOn[lane] = goesOn[lane] && conditions[lane].front().values().front() != 0.0;
+            if (std::find(goesOn.begin(), goesOn.end(), true) == goesOn.end())
+                return;
+            std::vector<Arrays> yielded = runSome(op.bodies.back(), lanes, goesOn, enter);
+            keepResults(op, lanes, goesOn, yielded);
+        }
+    }
+
+    void runCase(const Op& op, Lanes& lanes)
+    {
+        std::vector<std::size_t> branches;
+        for (const Lane& lane : lanes) {
+            const double which = lane[op.operands.front()].values().front();
+            const bool isTruth = m_function[op.operands.front()].type.dtype == DType::Pred;
+            const double last = static_cast<double>(op.bodies.size() - 1);
+            const double branch = isTruth ? (which != 0.0 ? 0.0 : 1.0) : which < 0.0 ? last : which;
+            branches.push_back(static_cast<std::size_t>(std::min(branch, last)));
+        }
+        for (std::size_t branch = 0; branch < op.bodies.size() && !m_stop.isSet(); ++branch) {
+            std::vector<bool> takes;
+            for (const std::size_t taken : branches)
+                takes.push_back(taken == branch);
+            std::vector<Arrays> yielded = runSome(op.bodies[branch], lanes, takes, [&](Lane& lane, BlockId block) {
+                for (std::size_t i = 1; i < op.operands.size(); ++i)
+                    lane.hold(m_function[block].arguments[i - 1], lane[op.operands[i]]);
+            });
+            keepResults(op, lanes, takes, yielded);
+        }
+    }
+
+    void keepResults(const Op& op, Lanes& lanes, const std::vector<bool>& chosen, std::vector<Arrays>& yielded) const
+    {
+        for (std::size_t lane = 0; lane < lanes.size() && !m_stop.isSet(); ++lane) {
+            for (std::size_t i = 0; chosen[lane] && i < op.results.size(); ++i)
+                lanes[lane].hold(op.results[i], std::move(yielded[lane][i]));
+        }
+    }
+
+    /// A block on the chosen lanes only; nothing in the places of the others.
+    template <typename Enter>
+    std::vector<Arrays> runSome(BlockId block, Lanes& lanes, const std::vector<bool>& chosen, const Enter& enter)
+    {
+        Lanes some;
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+            if (!chosen[lane])
+                continue;
+            enter(lanes[lane], block);
+            some.push_back(std::move(lanes[lane]));
+        }
+        std::vector<Arrays> made = some.empty() ? std::vector<Arrays>() : runBlock(block, some);
+        std::vector<Arrays> results(lanes.size());
+        for (std::size_t lane = 0, next = 0; lane < lanes.size(); ++lane) {
+            if (!chosen[lane])
+                continue;
+            lanes[lane] = std::move(some[next]);
+            results[lane] = std::move(made[next++]);
+        }
+        return results;
     }
 
     // ---- computations
@@ -333,11 +420,16 @@ private:
         for (std::size_t lane = 0; lane < lanes.size(); ++lane)
             laneAt[lanes[lane].position] = lane;
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
-            if (collective.kind == OpKind::CollectivePermute)
-                permute(op.operands[i], op.results[i], collective, lanes, laneAt);
+            if (collective.kind == OpKind::CollectivePermute
+                && !permute(op.operands[i], op.results[i], collective, lanes, laneAt))
+                return disagree(op);
             for (const std::vector<std::int64_t>& group : collective.groups) {
-                if (!laneAt.contains(group.front()))
+                const auto present
+                    = std::count_if(group.begin(), group.end(), [&](std::int64_t at) { return laneAt.contains(at); });
+                if (present == 0)
                     continue; // the same, at another place along the automatic axes
+                if (present != std::ssize(group))
+                    return disagree(op);
                 std::vector<const HostArray*> members;
                 for (const std::int64_t position : group)
                     members.push_back(&lanes[laneAt.at(position)][op.operands[i]]);
@@ -348,14 +440,29 @@ private:
         }
     }
 
-    void permute(ValueId operand, ValueId result, const BodyCollective& collective, Lanes& lanes,
+    /// False when a lane is to receive from one that is not there.
+    bool permute(ValueId operand, ValueId result, const BodyCollective& collective, Lanes& lanes,
         const std::map<std::int64_t, std::size_t>& laneAt) const
     {
         for (Lane& lane : lanes) {
             const std::int64_t source = collective.sources[static_cast<std::size_t>(lane.position)];
+            if (source >= 0 && !laneAt.contains(source))
+                return false;
             lane.hold(result,
                 source < 0 ? HostArray::filled(m_function[result].type, 0.0) : HostArray(lanes[laneAt.at(source)][operand]));
         }
+        return true;
+    }
+
+    /// Devices of a group that are in different branches, or of which some have left a loop, cannot exchange anything.
+    void disagree(const Op& op)
+    {
+        m_problem = Problem{"MW1230",
+            fmt::format(
+                "{} in function \"{}\" never ends: some devices of a group take another branch, or leave the loop earlier",
+                opName(op), m_function.name),
+            "let the condition depend on values that are equal on all devices of the group"};
+        m_stop.set();
     }
 
     static void holdIds(const Op& op, Lanes& lanes)
@@ -368,10 +475,11 @@ private:
     const Function& m_function;
     std::span<const NamedMesh> m_meshes;
     const Collectives& m_collectives;
-    const StopFlag& m_stop;
+    StopFlag& m_stop;
     KernelSite m_site;
     std::map<OpId, std::unique_ptr<const Kernel>> m_kernels;
     Scratch m_scratch;
+    std::optional<Problem> m_problem;
 };
 
 /// Collects the collectives of all manual computations.
@@ -484,14 +592,8 @@ Result<std::vector<HostArray>> evaluate(const Function& function, std::span<cons
         return problems;
     StopFlag stop;
     const std::stop_callback onStop(options.stop, [&stop] { stop.set(); });
-    const auto resultsOf = [&](const Function& evaluated, std::span<const HostArray> values) -> Result<std::vector<HostArray>> {
-        std::vector<HostArray> results = Evaluation(evaluated, options.meshes, *collectives, stop).run(values);
-        if (stop.isSet())
-            return VirtualDevices::interrupted();
-        return results;
-    };
     if (!options.inDouble)
-        return resultsOf(function, arguments);
+        return Evaluation(function, options.meshes, *collectives, stop).run(arguments);
 
     const Function wide = promoted(function);
     std::vector<HostArray> wideArguments;
@@ -500,7 +602,7 @@ Result<std::vector<HostArray>> evaluate(const Function& function, std::span<cons
             return VirtualDevices::interrupted();
         wideArguments.push_back(isFloating(argument.type().dtype) ? argument.converted(DType::F64) : argument);
     }
-    return resultsOf(wide, wideArguments);
+    return Evaluation(wide, options.meshes, *collectives, stop).run(wideArguments);
 }
 
 } // namespace meshwright

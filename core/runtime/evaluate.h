@@ -24,7 +24,7 @@ struct EvaluateOptions {
 /// results that should be equal the first is taken.
 ///
 /// Problems: MW1503 the number or a type of the arguments is not what the function takes (floating arguments may be of any floating
-/// type with `inDouble`), MW1504 a collective, which needs devices, or a manual computation without meshes; MW1260 to MW1262 as `partition`; and those of `checkRunnable`. All are reported. MW1507 `stop` was asked
+/// type with `inDouble`), MW1504 a collective, which needs devices, or a manual computation without meshes; MW1230 devices of a group take different ways around a collective; MW1260 to MW1262 as `partition`; and those of `checkRunnable`. All are reported. MW1507 `stop` was asked
 /// for; it is heeded between ops, and within long ones.
 Result<std::vector<HostArray>> evaluate(
     const Function& function, std::span<const HostArray> arguments, EvaluateOptions options = {});

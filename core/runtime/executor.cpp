@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 namespace meshwright {
@@ -27,11 +29,13 @@ public:
         , m_meeting(
               place.meeting != nullptr ? std::move(place.meeting) : std::make_shared<RendezvousTable>(devices, place.devices))
         , m_localOf(static_cast<std::size_t>(devices.count()), -1)
-        , m_arrays(m_scheduled, m_positions)
+        , m_arrays(m_scheduled, m_positions, ranksOf(*m_meeting, m_positions.count()))
         , m_logs(static_cast<std::size_t>(m_positions.count()))
     {
         for (std::int64_t device = 0; device < m_positions.count(); ++device)
             m_localOf[static_cast<std::size_t>(m_meeting->numberOf(device))] = device;
+        while (m_firstHere + 1 < m_logs.size() && !m_meeting->isHere(static_cast<std::int64_t>(m_firstHere)))
+            ++m_firstHere;
     }
 
     const ScheduledFunction& scheduled() const { return m_scheduled; }
@@ -90,14 +94,14 @@ public:
     void end(bool complete)
     {
         if (!complete) {
-            m_logs.front().counts = m_counted;
+            m_logs[m_firstHere].counts = m_counted;
             return;
         }
-        m_counted = m_logs.front().counts;
+        m_counted = m_logs[m_firstHere].counts;
         if (!m_site.options.record)
             return;
         m_completeStart = m_recordStart;
-        m_lastRecords = std::max(m_lastRecords, m_logs.front().records.size());
+        m_lastRecords = std::max(m_lastRecords, m_logs[m_firstHere].records.size());
         for (DeviceLog& log : m_logs)
             std::swap(log.records, log.completeRecords);
         if (m_site.options.keep)
@@ -127,6 +131,8 @@ public:
         if (m_kept.empty())
             return Timeline(Clock::Virtual);
         std::vector<std::vector<Recorded>> records = allRecords();
+        if (m_virtual.ranks() != nullptr) // of other processes' devices only the last run is known
+            return replayedTimeline(records, m_instructions.descriptions);
         std::vector<float> seconds;
         for (std::size_t device = 0; device < records.size(); ++device) {
             for (std::size_t i = 0; i < records[device].size(); ++i) {
@@ -146,6 +152,9 @@ private:
 
     void keepSeconds()
     {
+        const auto isOfAnotherLength
+            = [&](const KeptSeconds& run) { return run.front().size() != m_logs.front().completeRecords.size(); };
+        std::erase_if(m_kept, isOfAnotherLength); // loops that went on for longer have nothing in common with it
         if (m_kept.size() == kTypicalRuns)
             m_kept.erase(m_kept.begin());
         KeptSeconds& seconds = m_kept.emplace_back();
@@ -156,12 +165,54 @@ private:
         }
     }
 
+    static DeviceRanks ranksOf(const RendezvousTable& meeting, std::int64_t devices)
+    {
+        DeviceRanks places{meeting.devices().ranks()};
+        for (std::int64_t device = 0; places.ranks != nullptr && device < devices; ++device)
+            places.rankOf.push_back(meeting.rankOf(device));
+        return places;
+    }
+
+    /// Of a job of several processes the first one gets all devices' records, the others none.
     std::vector<std::vector<Recorded>> allRecords() const
     {
         std::vector<std::vector<Recorded>> records;
         for (const DeviceLog& log : m_logs)
             records.push_back(log.completeRecords);
-        return records;
+        Ranks* ranks = m_virtual.ranks();
+        return ranks == nullptr || gatherRecords(*ranks, records) ? records : std::vector<std::vector<Recorded>>();
+    }
+
+    /// Clocks of processes begin where they will: each run begins at 0 on the way. False but on the first rank.
+    bool gatherRecords(Ranks& ranks, std::vector<std::vector<Recorded>>& records) const
+    {
+        static_assert(std::is_trivially_copyable_v<Recorded>);
+        const auto shift = [](std::vector<Recorded>& some, double seconds) {
+            for (Recorded& record : some) {
+                record.askedCore += seconds;
+                for (double* time : {&record.times.arrived, &record.times.started, &record.times.moved, &record.times.finished})
+                    *time += seconds;
+            }
+        };
+        std::vector<Ranks::Outgoing> outgoing;
+        std::vector<Ranks::Incoming> incoming;
+        for (std::size_t device = 0; device < records.size(); ++device) {
+            const auto number = static_cast<std::int64_t>(device);
+            if (!ranks.isFirst() && m_meeting->isHere(number)) {
+                shift(records[device], -m_completeStart);
+                outgoing.push_back({0, std::as_bytes(std::span(records[device]))});
+            } else if (ranks.isFirst() && !m_meeting->isHere(number)) {
+                records[device].resize(records[m_firstHere].size()); // all devices do the same
+                incoming.push_back({m_meeting->rankOf(number), std::as_writable_bytes(std::span(records[device]))});
+            }
+        }
+        if (!ranks.exchange(Ranks::kHostTag, outgoing, incoming) || !ranks.isFirst())
+            return false;
+        for (std::size_t device = 0; device < records.size(); ++device) {
+            if (!m_meeting->isHere(static_cast<std::int64_t>(device)))
+                shift(records[device], m_completeStart);
+        }
+        return true;
     }
 
     ScheduledFunction m_scheduled;
@@ -173,7 +224,8 @@ private:
     LoadedInstructions m_instructions;
     RunSite m_site{m_scheduled, m_instructions, m_arrays, *m_meeting}; ///< with the options of the run that is under way
     std::vector<DeviceLog> m_logs; ///< by device
-    std::vector<Count> m_counted; ///< by counter, on the first device, in complete runs
+    std::size_t m_firstHere = 0; ///< device
+    std::vector<Count> m_counted; ///< by counter, on the first device that is here, in complete runs
     double m_recordStart = 0.0; ///< of the run that is being recorded
     double m_completeStart = 0.0; ///< of the last complete one
     std::size_t m_lastRecords = 256;

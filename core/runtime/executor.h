@@ -36,6 +36,9 @@ struct LoadPlace {
 /// A scheduled function on virtual devices. The device at position k of the first mesh is virtual device k. Every device has one arena of
 /// exactly the plan's bytes, in which all values lie where the plan puts them; arguments and results stay there between runs, and a donated
 /// result is in the place of its argument after a run, ready for the next one.
+///
+/// In a job of several processes (`VirtualDevicesOptions::ranks`) each of them loads the same functions in the same order, has the memory of its
+/// own devices, and calls what follows together with the others; what ends the job shows in `Ranks::failure`.
 class LoadedFunction {
 public:
     /// Copies the schedule. `devices` must outlive the loaded function.
@@ -72,7 +75,7 @@ public:
     /// The piece of an argument that a device is to hold; `writeArgumentPiece` puts it there.
     /// Preconditions: the device is below deviceCount(), the piece has the box's shape and the argument's element type.
     IndexBox boxOfArgument(std::size_t argument, std::int64_t device) const;
-    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const;
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const; ///< only the first process gets it
     void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece);
 
     /// Lets an argument or a result of one device, with all that is made in its place, lie elsewhere than in the arena: 64-byte aligned memory of
@@ -120,7 +123,8 @@ public:
     const std::vector<Recorded>& records(std::int64_t device) const;
     const std::vector<RecordedInstruction>& recordedInstructions() const;
 
-    /// What happened in the last complete recorded run. Rows: "compute" and "collectives" of every device; empty when none was recorded.
+    /// What happened in the last complete recorded run. Rows: "compute" and "collectives" of every device; empty when none was recorded, and
+    /// on all but the first of several processes.
     Timeline measured() const;
 
     /// The last recorded run as if every device had a core of its own: each instruction takes the CPU time that it took, a collective begins

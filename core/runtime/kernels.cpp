@@ -315,8 +315,6 @@ std::string obstacle(const Function& function, OpId id, bool hasDevices)
     case OpKind::Send:
     case OpKind::Receive:
     case OpKind::Reshard:
-    case OpKind::While:
-    case OpKind::Case:
     case OpKind::Computation:
         return std::string(opName(op));
     case OpKind::Other:

@@ -117,9 +117,21 @@ private:
             ready.body = readyList(instruction.body);
             return ready;
         }
+        if (op.kind == OpKind::While) {
+            ready.loop = whilePlan(op);
+            ready.blocks.push_back(readyList(instruction.blocks.front()));
+            ready.body = readyList(instruction.blocks.back());
+            return ready;
+        }
         if (!isTileOp(op.kind) && done.update.empty()
             && std::none_of(op.results.begin(), op.results.end(), [this](ValueId result) { return isInMemory(result); })) {
             ready.kind = InstructionKind::CollectiveDone; // nobody reads what it makes: nothing to do, on any device
+            return ready;
+        }
+        if (op.kind == OpKind::Case) {
+            ready.branches = branchPlan(op);
+            for (const std::vector<Instruction>& block : instruction.blocks)
+                ready.blocks.push_back(readyList(block));
             return ready;
         }
         ready.description = describe(done);
@@ -200,6 +212,39 @@ private:
                 && function()[value].block == op.bodies.front() && !isMadeInPlaceOf(value, loop));
         }
         return loop;
+    }
+
+    LoopPlan whilePlan(const Op& op) const
+    {
+        const Block& condition = function()[op.bodies.front()];
+        const Block& body = function()[op.bodies.back()];
+        LoopPlan loop;
+        loop.attributes.carries = op.as<WhileAttributes>().carries;
+        loop.operands = op.operands;
+        loop.results = op.results;
+        loop.arguments = body.arguments;
+        loop.yields = body.results;
+        for (const ValueId value : loop.yields)
+            loop.yieldBytes.push_back(function()[value].type.bytes());
+        loop.conditionArguments = condition.arguments;
+        loop.condition = condition.results.front();
+        return loop;
+    }
+
+    BranchPlan branchPlan(const Op& op) const
+    {
+        BranchPlan plan;
+        plan.which = op.operands.front();
+        plan.isTruth = function()[plan.which].type.dtype == DType::Pred;
+        plan.operands.assign(op.operands.begin() + 1, op.operands.end());
+        plan.results = op.results;
+        for (const ValueId result : op.results)
+            plan.resultBytes.push_back(function()[result].type.bytes());
+        for (const BlockId body : op.bodies) {
+            plan.arguments.push_back(function()[body].arguments);
+            plan.yields.push_back(function()[body].results);
+        }
+        return plan;
     }
 
     /// True when the value shares its buffer with another yield, so that both must stay where the plan has them.

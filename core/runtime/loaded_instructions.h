@@ -16,7 +16,7 @@ namespace meshwright {
 inline constexpr std::size_t kNoCounter = static_cast<std::size_t>(-1);
 
 /// How the values of a Repeat op and of its body share memory: the carries live in the place of the results; slices and what stays
-/// the same are read where they are.
+/// the same are read where they are. Of a While likewise; `conditionArguments` are those of its condition.
 struct LoopPlan {
     RepeatAttributes attributes;
     std::vector<ValueId> operands;
@@ -26,6 +26,19 @@ struct LoopPlan {
     std::vector<std::int64_t> yieldBytes; ///< of a carry, or of one slice
     std::vector<std::int64_t> sliceBytes; ///< of each stacked operand
     std::vector<bool> direct; ///< for each yield: a slice that the body writes straight into the stack
+    std::vector<ValueId> conditionArguments; ///< While
+    ValueId condition; ///< While: a truth value
+};
+
+/// A Case: which branch is taken, and what goes in and out of each.
+struct BranchPlan {
+    ValueId which;
+    bool isTruth = false; ///< true: the first one; else a number, and the last branch stands for all that are out of range
+    std::vector<ValueId> operands; ///< that the branches use
+    std::vector<ValueId> results;
+    std::vector<std::int64_t> resultBytes;
+    std::vector<std::vector<ValueId>> arguments; ///< of each branch
+    std::vector<std::vector<ValueId>> yields; ///< of each branch
 };
 
 /// An instruction made ready for the devices.
@@ -40,8 +53,11 @@ struct Ready {
     const Collective* waitsFor = nullptr; ///< that started earlier
     std::vector<std::pair<ValueId, std::int64_t>> uses; ///< values that it reads and writes in memory, and their bytes
     std::optional<LoopPlan> loop;
-    std::vector<Ready> body;
+    std::optional<BranchPlan> branches;
+    std::vector<Ready> body; ///< of a loop
+    std::vector<std::vector<Ready>> blocks; ///< a While's condition, the branches of a Case
 };
+
 /// A function's instructions made ready.
 struct LoadedInstructions {
     std::vector<Ready> list;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/other_op.h"
+#include "core/runtime/fft_kernel.h"
 #include "core/runtime/host_array.h"
 #include "core/runtime/kernel.h"
 #include "core/runtime/scalar_block.h"
@@ -630,6 +631,8 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
         blocks.push_back(*std::move(block));
     }
     const TensorType& first = function[op.operands.front()].type;
+    if (name == "fft_of_pairs")
+        return makeFftKernel(function, id);
     if (name == "sort" && blocks.size() == 1 && integerAt(other.attributes, "dimension"))
         return std::make_unique<SortKernel>(function, op, std::move(blocks.front()));
     if (name == "reduce" && blocks.size() == 1 && dimsAt(other.attributes, "dimensions", first.shape.size()))

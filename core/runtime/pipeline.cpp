@@ -467,8 +467,8 @@ private:
                 nameNorms(m_devices[static_cast<std::size_t>(number)]);
             for (const Task& task : stage.tasks) {
                 const auto piece = static_cast<std::size_t>(m_shape.pieceOf(task));
-                const bool isBackward = task.kind == TaskKind::Backward;
-                if (task.kind == TaskKind::Update || piece == (isBackward ? lastPiece() : 0))
+                const bool isBackward = task.passesGradients();
+                if (!task.passesOn() || piece == (isBackward ? lastPiece() : 0))
                     continue;
                 for (const std::int64_t number : stage.devices) {
                     PipelineDevice& device = m_devices[static_cast<std::size_t>(number)];
@@ -499,7 +499,7 @@ private:
 
     MessageTag awaitedBy(const PipelineDevice& device, const Task& task, std::size_t piece)
     {
-        const bool isBackward = task.kind == TaskKind::Backward;
+        const bool isBackward = task.passesGradients();
         return {numberOf(peer(device, isBackward ? piece + 1 : piece - 1)), static_cast<std::int64_t>(piece),
             static_cast<std::int64_t>(task.microbatch), isBackward};
     }
@@ -586,9 +586,8 @@ private:
         TaskRecord record;
         record.task = task;
         record.began = wallSeconds();
-        const bool isBackward = task.kind == TaskKind::Backward;
-        const bool isUpdate = task.kind == TaskKind::Update;
-        if (!isUpdate && piece != (isBackward ? lastPiece() : 0)) {
+        const bool isBackward = task.passesGradients();
+        if (task.passesOn() && piece != (isBackward ? lastPiece() : 0)) {
             if (Result<Done> done = receive(device, task, piece, isBackward); !done)
                 return done;
         }
@@ -605,7 +604,7 @@ private:
                 return sent.error();
             record.bytes = *sent;
         }
-        if (!isUpdate && piece != (isBackward ? 0 : lastPiece()))
+        if (task.passesOn() && piece != (isBackward ? 0 : lastPiece()))
             record.bytes = send(device, task, piece, isBackward);
         record.sent = wallSeconds();
         if (m_isRecording)

@@ -20,6 +20,8 @@ namespace meshwright {
 /// - "init": (keys..) -> the stage's arrays
 /// - "forward.C": (parameters.., "x" or "in", "y" on the last piece) -> "out", or "loss", "accuracy", "predictions" on the last piece; residuals
 /// - "backward.C": (what it reads of these, "ct.out" but on the last piece, "acc.NAME" sums of gradients) -> the sums, each donated, and "ct.in"
+/// - where the order splits the backward pass, "backward.C" gives "ct.in" and "residual.w.N" in place of the sums, and
+///   "weights.C": (what it reads of all these, "acc.NAME") -> the sums, each donated
 /// - "norm", where the update or the metrics need the norm of all gradients: ("acc.NAME") -> gradients "grad.NAME", "norm.part", the sum of
 ///   their squares. The stages add up their parts, in the order of the stages, to "norm.squared" on all of them
 /// - "update": (parameters.., states.., "acc.NAME", or "grad.NAME" and "norm.squared") -> new ones, each donated

@@ -18,8 +18,12 @@ std::string taskText(const Task& task, const PipelineShape& shape)
 {
     if (task.kind == TaskKind::Update)
         return task.function;
-    return fmt::format("{}{}, microbatch {}", task.kind == TaskKind::Forward ? "forward" : "backward",
-        shape.chunks > 1 ? fmt::format(", chunk {}", task.chunk) : "", task.microbatch);
+    const char* what = task.kind == TaskKind::Forward ? "forward"
+        : task.kind == TaskKind::BackwardInput        ? "input gradient"
+        : task.kind == TaskKind::BackwardWeight       ? "weight gradients"
+                                                      : "backward";
+    return fmt::format(
+        "{}{}, microbatch {}", what, shape.chunks > 1 ? fmt::format(", chunk {}", task.chunk) : "", task.microbatch);
 }
 
 class PipelineWriter {
@@ -165,10 +169,9 @@ private:
     {
         const Task& task = recordsOf(stage, 0)[m_next[stage]].task;
         const std::int64_t piece = m_records.shape.pieceOf(task);
-        const bool isBackward = task.kind == TaskKind::Backward;
-        const bool isUpdate = task.kind == TaskKind::Update;
+        const bool isBackward = task.passesGradients();
         const std::size_t members = m_records.stages[stage].devices.size();
-        if (!isUpdate && piece != (isBackward ? m_records.shape.pieces() - 1 : 0)) {
+        if (task.passesOn() && piece != (isBackward ? m_records.shape.pieces() - 1 : 0)) {
             if (!m_sent.contains(Key{isBackward, piece, task.microbatch, 0}))
                 return false;
             for (std::size_t position = 0; position < members; ++position) {
@@ -190,7 +193,7 @@ private:
             for (std::size_t position = 0; position < members; ++position)
                 m_normAt[stage].push_back(clockOf(stage, position));
         }
-        if (!isUpdate && piece != (isBackward ? 0 : m_records.shape.pieces() - 1)) {
+        if (task.passesOn() && piece != (isBackward ? 0 : m_records.shape.pieces() - 1)) {
             for (std::size_t position = 0; position < members; ++position) {
                 const double now = clockOf(stage, position);
                 m_sent[Key{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch, position}] = now;
@@ -297,7 +300,7 @@ Timeline measuredTimeline(const PipelineRecords& records)
             const std::int64_t device = stage.devices[position];
             for (const TaskRecord& record : *records.tasks[static_cast<std::size_t>(device)]) {
                 const Task& task = record.task;
-                if (task.kind != TaskKind::Update)
+                if (task.passesOn())
                     writer.add({device, Row::Transfers, record.began - zero, record.received - zero, 0.0, receivedText(task),
                                    SliceCategory::Wait, 0},
                         task);

@@ -81,21 +81,32 @@ struct VirtualDevices::Thread {
 
 VirtualDevices::VirtualDevices(std::int64_t count, VirtualDevicesOptions options)
     : m_count(count)
-    , m_permits(options.permits)
+    , m_ranks(std::move(options.ranks))
+    , m_here(count)
+    , m_permits(options.permits > 0 || m_ranks == nullptr ? options.permits : std::max(1, coreCount() / m_ranks->onThisHost()))
     , m_stallSeconds(options.stallSeconds)
     , m_seats(static_cast<std::size_t>(count))
 {
+    if (m_ranks == nullptr)
+        return;
+    m_firstHere = firstDeviceOf(m_ranks->rank(), m_ranks->size(), count);
+    m_here = firstDeviceOf(m_ranks->rank() + 1, m_ranks->size(), count) - m_firstHere;
+    m_ranks->setDeviceCount(count);
 }
 
 Result<std::unique_ptr<VirtualDevices>> VirtualDevices::create(std::int64_t count, VirtualDevicesOptions options)
 {
     assert(count >= 1);
-    std::unique_ptr<VirtualDevices> devices(new VirtualDevices(count, options));
+    if (options.ranks != nullptr && options.ranks->size() > count)
+        return Problem{"MW1553", fmt::format("{} processes share {} devices", options.ranks->size(), count),
+            fmt::format("start at most {}, or use a larger mesh", count)};
+    std::unique_ptr<VirtualDevices> devices(new VirtualDevices(count, std::move(options)));
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);
     int error = 0;
-    for (std::int64_t device = 0; device < count && error == 0; ++device) {
+    const std::int64_t first = devices->m_firstHere;
+    for (std::int64_t device = first; device < first + devices->m_here && error == 0; ++device) {
         auto thread = std::make_unique<Thread>();
         thread->owner = devices.get();
         thread->device = device;
@@ -147,7 +158,7 @@ void VirtualDevices::serve(std::int64_t device)
         // Every device counts itself as finished before it stops moving: when nobody moves, the count is complete.
         m_seats[static_cast<std::size_t>(device)].finished.store(true, std::memory_order_release);
         m_finished.fetch_add(1);
-        if (m_movement.moving.fetch_sub(1) == 1 && m_finished.load() != m_count)
+        if (m_movement.moving.fetch_sub(1) == 1 && m_finished.load() != m_here)
             reportStuck();
         if (m_running.fetch_sub(1) == 1) {
             m_doneEpoch.fetch_add(1);
@@ -183,12 +194,15 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
         seat.doing.store(nullptr);
         seat.finished.store(false);
     }
-    m_movement.moving.store(m_count);
+    m_movement.moving.store(m_here);
     m_finished.store(0);
-    m_running.store(m_count);
+    m_running.store(m_here);
     const std::uint32_t done = m_doneEpoch.load();
     {
         const std::stop_callback onStop(stop, [this] { fail({Problem{"MW1507", "the run was stopped"}}); });
+        std::optional<Ranks::Alarm> onEnd;
+        if (m_ranks != nullptr)
+            onEnd.emplace(*m_ranks, [this](const Problem& problem) { fail({problem}); });
         m_epoch.fetch_add(1, std::memory_order_release);
         m_epoch.notify_all();
         awaitEnd(done);
@@ -311,8 +325,8 @@ std::string VirtualDevices::waitingText(const std::vector<std::size_t>& devices)
 void VirtualDevices::reportStuck()
 {
     const std::lock_guard lock(m_mutex);
-    std::vector<std::size_t> all(m_seats.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
+    std::vector<std::size_t> all(static_cast<std::size_t>(m_here));
+    std::iota(all.begin(), all.end(), static_cast<std::size_t>(m_firstHere));
     std::vector<std::int64_t> finished;
     for (const std::size_t device : all) {
         if (m_seats[device].finished.load(std::memory_order_acquire))
@@ -320,7 +334,7 @@ void VirtualDevices::reportStuck()
     }
     failLocked({Problem{"MW1506",
         fmt::format("no device can move: {}{}", waitingText(all),
-            finished.empty() ? "" : fmt::format(", {} of {} have finished ({})", finished.size(), m_count, deviceList(finished))),
+            finished.empty() ? "" : fmt::format(", {} of {} have finished ({})", finished.size(), m_here, deviceList(finished))),
         "the devices disagree on the order of their collectives, or on who takes part"}});
 }
 
@@ -332,6 +346,8 @@ bool VirtualDevices::reportStall(const std::vector<std::uint32_t>& waits)
     std::vector<std::int64_t> absent;
     std::vector<std::string> doing;
     for (std::size_t device = 0; device < m_seats.size(); ++device) {
+        if (!isHere(static_cast<std::int64_t>(device)))
+            continue;
         const Seat& seat = m_seats[device];
         if (seat.place.load(std::memory_order_acquire) != nullptr
             && seat.waits.load(std::memory_order_acquire) == waits[device]) {

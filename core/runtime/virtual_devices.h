@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/ranks/ranks.h"
 #include "core/runtime/barrier.h"
 #include "core/runtime/mailbox.h"
 #include "core/runtime/scratch.h"
@@ -39,14 +40,17 @@ private:
 };
 
 struct VirtualDevicesOptions {
-    int permits = 0; ///< devices that compute at once; 0: one for each core of the host
+    int permits = 0; ///< devices that compute at once; 0: one for each core of the host, which processes of one job share
     double stallSeconds = 0.0; ///< how long devices wait for one that has not arrived before the run fails; 0: for ever
+    std::shared_ptr<Ranks> ranks = {}; ///< processes that share the devices; null: all are here
 };
 
-/// Devices as threads: one each, made once and parked between runs.
+/// Devices as threads: one each, made once and parked between runs. Of a job of several processes each has a contiguous block of the
+/// devices (`firstDeviceOf`), and all do the same with them.
 class VirtualDevices {
 public:
-    /// Problems: MW1509 the host refuses to make so many threads.
+    /// Problems: MW1509 the host refuses to make so many threads, MW1553 there are fewer devices
+    /// than processes.
     static Result<std::unique_ptr<VirtualDevices>> create(std::int64_t count, VirtualDevicesOptions options = {});
     ~VirtualDevices();
     VirtualDevices(const VirtualDevices&) = delete;
@@ -55,14 +59,18 @@ public:
     std::int64_t count() const { return m_count; }
     ComputePermits& permits() { return m_permits; }
 
+    Ranks* ranks() const { return m_ranks.get(); } ///< null: all devices are here
+    bool isHere(std::int64_t device) const { return device >= m_firstHere && device < m_firstHere + m_here; }
+    int rankOf(std::int64_t device) const { return m_ranks == nullptr ? 0 : rankOfDevice(device, m_ranks->size(), m_count); }
+
     using Work = std::function<Result<Done>(std::int64_t device)>;
 
-    /// Runs `work` on every device and waits for all of them. The first failure sets `stopFlag` and aborts all barriers, so that nobody works
+    /// Runs `work` on every device that is here and waits for all of them. The first failure sets `stopFlag` and aborts all barriers, so that nobody works
     /// on or waits for a device that is gone, and is what is reported. Not from two threads at once, not from a device.
     ///
     /// Problems: what the first failing device returned; MW1506 no device can move any more although not all have finished,
     /// MW1507 `stop` was asked for, MW1508 something was thrown on a device, MW1522 devices waited for longer than `stallSeconds` for one that
-    /// does not arrive. Afterwards the devices' data is undefined, but the devices are ready for the next run.
+    /// does not arrive; what ended the job of several processes. Afterwards the devices' data is undefined, but the devices are ready for the next run.
     Result<Done> run(const Work& work, std::stop_token stop = {});
 
     /// Set from the first failure of a run, or from the moment when its stop was asked for, until the next run. Devices look at it between
@@ -120,6 +128,9 @@ private:
 
     struct Thread;
     std::int64_t m_count;
+    std::shared_ptr<Ranks> m_ranks;
+    std::int64_t m_firstHere = 0;
+    std::int64_t m_here; ///< devices
     ComputePermits m_permits;
     double m_stallSeconds;
     std::vector<std::unique_ptr<Thread>> m_threads;

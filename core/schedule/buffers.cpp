@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -21,7 +22,7 @@ std::int64_t aligned(std::int64_t bytes)
     return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-/// Plans the buffers of one list of instructions: the function's, or the body of a loop.
+/// Plans the buffers of one list of instructions: the function's, or a block of an op.
 class BlockPlanner {
 public:
     BlockPlanner(
@@ -47,7 +48,9 @@ public:
             for (const ValueId value : m_instructions[i].writes)
                 place(value, i, homes);
             if (m_instructions[i].kind == InstructionKind::Loop)
-                planLoop(i);
+                planBlocks(i, std::span(&m_instructions[i].body, 1));
+            else if (m_instructions[i].kind == InstructionKind::Blocks)
+                planBlocks(i, m_instructions[i].blocks);
         }
         return assignOffsets();
     }
@@ -234,12 +237,15 @@ private:
 
     // ---- loops
 
-    /// The body's buffers lie in one stretch that is in use while the loop runs.
-    void planLoop(std::size_t at)
+    /// The buffers of an op's blocks lie in one stretch that is in use while the op runs; its blocks run one after the other, from its start on.
+    void planBlocks(std::size_t at, std::span<const std::vector<Instruction>> blocks)
     {
-        const BlockId body = opOf(m_instructions[at]).bodies.front();
         const std::size_t before = m_plan.buffers.size();
-        const std::int64_t bytes = BlockPlanner(m_function, m_instructions[at].body, body, true, m_plan).run(nullptr);
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+            const BlockId block = opOf(m_instructions[at]).bodies[i];
+            bytes = std::max(bytes, BlockPlanner(m_function, blocks[i], block, true, m_plan).run(nullptr));
+        }
         m_loops.push_back({before, m_plan.buffers.size(), at});
         m_own.push_back(static_cast<std::int32_t>(m_plan.buffers.size()));
         m_plan.buffers.push_back({0, bytes, MemoryKind::Temporary, ValueId(), at, at});

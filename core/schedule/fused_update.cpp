@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/fused_update.h"
 
+#include "core/schedule/device_dependence.h"
+
 #include <algorithm>
 #include <map>
 
@@ -9,21 +11,6 @@ namespace meshwright {
 namespace {
 
 constexpr auto kNone = static_cast<std::size_t>(-1);
-
-bool overlapsAny(const AxisRefs& a, const AxisRefs& b)
-{
-    return std::any_of(a.begin(), a.end(),
-        [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
-}
-
-/// True when all devices of a group over `axes` hold the same piece of the value.
-bool isEqualOver(const Value& value, const AxisRefs& axes, std::int32_t mesh)
-{
-    if (!value.sharding || value.sharding->mesh != mesh || overlapsAny(value.sharding->unreduced, axes))
-        return false;
-    return std::none_of(value.sharding->dims.begin(), value.sharding->dims.end(),
-        [&](const DimSharding& dim) { return overlapsAny(dim.axes, axes); });
-}
 
 /// True for a pass whose every stretch can be computed by itself: element-wise ops, and leaves that are constant or spread from memory.
 bool canBeCut(const Function& function, const FusionNode& pass)
@@ -52,6 +39,7 @@ public:
         : m_function(function)
         , m_block(function[block])
         , m_nodes(std::move(nodes))
+        , m_dependence(function)
         , m_goneInto(m_nodes.size(), kNone)
     {
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
@@ -93,7 +81,7 @@ private:
         const std::int32_t mesh = m_function[sum].sharding->mesh;
         const bool fits = canBeCut(m_function, pass) && isReadPointwise(m_function, pass, sum)
             && std::all_of(
-                pass.reads.begin(), pass.reads.end(), [&](ValueId v) { return isEqualOver(m_function[v], axes, mesh); });
+                pass.reads.begin(), pass.reads.end(), [&](ValueId v) { return m_dependence.isEqualOver(v, axes, mesh); });
         return fits ? reader->second : kNone;
     }
 
@@ -141,6 +129,7 @@ private:
     const Function& m_function;
     const Block& m_block;
     std::vector<FusionNode> m_nodes;
+    DeviceDependence m_dependence;
     std::vector<std::size_t> m_goneInto; ///< by node: the all-reduce that it is done with
     std::map<ValueId, std::size_t> m_readerOf; ///< the only node that reads a value; kNone: more than one, or a result
 };

@@ -209,7 +209,8 @@ private:
         }
         for (std::size_t n = 0; n < result.size(); ++n) {
             for (const std::size_t position : own[n]) {
-                const bool isLoop = opAt(position).kind == OpKind::Repeat; // keeps its carries where its results lie
+                const OpKind kind = opAt(position).kind;
+                const bool isLoop = kind == OpKind::Repeat || kind == OpKind::While; // keeps its carries where its results lie
                 for (const ValueId value : opAt(position).results) {
                     if (isLoop || wanted.contains(value))
                         result[n].writes.push_back(value);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/pipeline_tasks.h"
 
+#include "core/schedule/zero_bubble.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,8 +54,15 @@ public:
         return std::min(m_shape.chunks == 1 ? behind : 2 * behind + (m_shape.chunks - 1) * m_shape.stages, m_all);
     }
 
+    Task split(const SplitTask& step) const
+    {
+        return step.kind == SplitTask::Kind::Forward ? forward(step.microbatch)
+            : step.kind == SplitTask::Kind::Input    ? task(0, step.microbatch, TaskKind::BackwardInput, "backward")
+                                                     : task(0, step.microbatch, TaskKind::BackwardWeight, kWeightFunction);
+    }
+
 private:
-    Task task(std::int64_t chunk, std::int64_t microbatch, TaskKind kind, const char* name) const
+    Task task(std::int64_t chunk, std::int64_t microbatch, TaskKind kind, std::string_view name) const
     {
         return {static_cast<std::size_t>(m_stage), static_cast<std::size_t>(chunk), static_cast<std::size_t>(microbatch), kind,
             fmt::format("{}.{}", name, chunk)};
@@ -64,21 +73,38 @@ private:
     std::int64_t m_all;
 };
 
+void addSplitTasks(const PipelineShape& shape, std::int64_t stage, std::vector<Task>& tasks)
+{
+    assert(shape.chunks == 1);
+    const StageOrder order(shape, stage);
+    for (const SplitTask& step :
+        zeroBubbleOrder(shape.stages, stage, shape.microbatches, shape.order == PipelineOrder::ZeroBubbleH2))
+        tasks.push_back(order.split(step));
+}
+
+void addTasks(const PipelineShape& shape, std::int64_t stage, std::vector<Task>& tasks)
+{
+    const StageOrder order(shape, stage);
+    std::int64_t forward = 0;
+    while (forward < order.warmUp())
+        tasks.push_back(order.forward(forward++));
+    for (std::int64_t backward = 0; backward < order.count(); ++backward) {
+        if (forward < order.count())
+            tasks.push_back(order.forward(forward++));
+        tasks.push_back(order.backward(backward));
+    }
+}
+
 } // namespace
 
 std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm)
 {
     std::vector<Task> tasks;
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-        const StageOrder order(shape, stage);
-        std::int64_t forward = 0;
-        while (forward < order.warmUp())
-            tasks.push_back(order.forward(forward++));
-        for (std::int64_t backward = 0; backward < order.count(); ++backward) {
-            if (forward < order.count())
-                tasks.push_back(order.forward(forward++));
-            tasks.push_back(order.backward(backward));
-        }
+        if (splitsBackward(shape.order))
+            addSplitTasks(shape, stage, tasks);
+        else
+            addTasks(shape, stage, tasks);
         if (sharesNorm)
             tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, std::string(kNormFunction)});
         tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, "update"});
@@ -111,7 +137,7 @@ SlotPlan slotPlan(const PipelineShape& shape, const std::vector<Task>& tasks)
                 free[piece].push_back(plan.slots[piece]++);
             plan.slotOf[piece][task.microbatch] = free[piece].back();
             free[piece].pop_back();
-        } else if (task.kind == TaskKind::Backward) {
+        } else if (task.kind == TaskKind::Backward || task.kind == TaskKind::BackwardWeight) {
             free[piece].push_back(plan.slotOf[piece][task.microbatch]);
         }
     }

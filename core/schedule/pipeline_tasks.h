@@ -11,10 +11,14 @@ namespace meshwright {
 
 /// The tasks of one training step: stage after stage, of each stage in the order in which it takes them; at the end the stage's update.
 /// A task waits only for tasks that some order of all tasks has before it, so that stages which block in receiving never wait for each other
-/// in a circle. Functions are "forward.C" and "backward.C" with C the chunk, and "update"; with `sharesNorm`, before the update, "norm", after which
+/// in a circle. Functions are "forward.C" and "backward.C" with C the chunk, with a split backward pass "weights.C" too, and "update"; with `sharesNorm`, before the update, "norm", after which
 /// the stages add up what each knows of the norm of all gradients.
-/// Source: the schedules of GPipe, PipeDream-flush and Megatron-LM (Narayanan et al., SC 21, arXiv 2104.04473, section 2.2).
+/// Precondition: one chunk where the order splits the backward pass.
+/// Source: the schedules of GPipe, PipeDream-flush and Megatron-LM (Narayanan et al., SC 21, arXiv 2104.04473, section 2.2); see `zeroBubbleOrder`.
 std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm = false);
+
+/// What the functions of BackwardWeight tasks are called, before the chunk.
+inline constexpr std::string_view kWeightFunction = "weights";
 
 /// The function of an Update task that comes before the update itself.
 inline constexpr std::string_view kNormFunction = "norm";
@@ -22,7 +26,7 @@ inline constexpr std::string_view kNormFunction = "norm";
 /// The forward tasks alone, in the order in which each stage takes them.
 std::vector<Task> forwardTasks(const PipelineShape& shape);
 
-/// Where a microbatch's values are kept between its forward and its backward task on one piece: slots are taken anew when a backward task has
+/// Where a microbatch's values are kept between its forward and its last backward task on one piece: slots are taken anew when that has
 /// freed them.
 struct SlotPlan {
     std::vector<std::vector<std::int64_t>> slotOf; ///< by piece, by microbatch

@@ -153,6 +153,10 @@ private:
         if (opOf(node).kind == OpKind::Repeat) {
             instruction.kind = InstructionKind::Loop;
             instruction.body = BlockScheduler(m_function, opOf(node).bodies.front(), m_policy).run();
+        } else if (opOf(node).kind == OpKind::While || opOf(node).kind == OpKind::Case) {
+            instruction.kind = InstructionKind::Blocks;
+            for (const BlockId body : opOf(node).bodies)
+                instruction.blocks.push_back(BlockScheduler(m_function, body, m_policy).run());
         } else if (moves(node)) {
             Instruction start = instruction;
             start.kind = InstructionKind::CollectiveStart;

@@ -16,6 +16,7 @@ enum class InstructionKind : std::uint8_t {
     CollectiveStart, ///< from here the collective may move data; its operand must not be written before it is done
     CollectiveDone, ///< the result may be read from here
     Loop, ///< `body` runs as often as its Repeat op says
+    Blocks, ///< of a While: the condition, then the body, for as long as the condition holds; of a Case: one of the branches
 };
 
 /// One step of what every device does, in one total order for all of them: collectives of a group meet in the order of their starts.
@@ -27,8 +28,9 @@ struct Instruction {
     std::vector<ValueId> writes; ///< values that something outside reads, or results
     std::vector<OpId>
         update; ///< CollectiveDone: element-wise ops on the result that are done in the same pass over the data, by one device of
-        ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
+    ///< the group for all; the collective's own result never is in memory then. `reads` and `writes` are of both.
     std::vector<Instruction> body; ///< Loop
+    std::vector<std::vector<Instruction>> blocks; ///< Blocks: one list for each block of the op
 };
 
 /// What memory is used for.
@@ -41,7 +43,7 @@ struct Buffer {
     std::int64_t bytes = 0;
     MemoryKind kind = MemoryKind::Temporary;
     ValueId
-        value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its body's buffers
+        value; ///< the first value that lives in it; others may follow in place. Invalid: a loop's stretch, which holds its blocks' buffers
     std::size_t first = 0; ///< index of the first instruction of the function's list during which it is in use; arguments: 0
     std::size_t last = 0; ///< index of the last one; what outlives the function: the number of instructions
     bool inLoop = false; ///< lies in a loop's stretch, which is listed too and counts for it
@@ -84,7 +86,15 @@ enum class PipelineOrder : std::uint8_t {
     GPipe, ///< all forward tasks, then all backward ones
     OneForwardOneBackward,
     Interleaved, ///< the same with several chunks of layers on each stage
+    ZeroBubbleH1, ///< backward is two tasks; those of weights fill what would be idle, in the memory of 1F1B
+    ZeroBubbleH2, ///< the same with nearly twice as many microbatches under way
 };
+
+/// True where the gradients of inputs and those of weights are tasks of their own.
+inline bool splitsBackward(PipelineOrder order)
+{
+    return order == PipelineOrder::ZeroBubbleH1 || order == PipelineOrder::ZeroBubbleH2;
+}
 
 /// What a device of a pipeline stage is to do next. Without pipelining: one task for each function call. Backward is both its parts.
 enum class TaskKind : std::uint8_t { Whole, Forward, Backward, BackwardInput, BackwardWeight, Update };
@@ -94,6 +104,11 @@ struct Task {
     std::size_t microbatch = 0;
     TaskKind kind = TaskKind::Whole;
     std::string function; ///< that carries it out
+
+    /// It hands gradients on to the piece before, and takes them from the piece behind.
+    bool passesGradients() const { return kind == TaskKind::Backward || kind == TaskKind::BackwardInput; }
+    bool passesActivations() const { return kind == TaskKind::Forward; }
+    bool passesOn() const { return passesGradients() || passesActivations(); }
 };
 
 /// A model cut into stages * chunks pieces, which batches pass in `microbatches` parts. Piece k is chunk k / stages of stage k % stages.

@@ -107,7 +107,8 @@ bool isPlacementList(std::string_view text, const Mesh* mesh)
     TextCursor cursor(text);
     if (!cursor.take("[") && !cursor.take("("))
         return false;
-    for (const char* name : {"Shard(", "Replicate(", "Partial(", "_StridedShard(", "S(", "_S("}) {
+    for (const char* name :
+        {"Shard(", "Replicate(", "Partial(", "_StridedShard(", "_NormPartial(", "_MaskPartial(", "S(", "_S("}) {
         if (cursor.peek(name))
             return true;
     }
@@ -152,10 +153,29 @@ std::optional<Notation> recognise(std::string_view text, const Mesh* mesh)
     return isDtypeName(word) ? Notation::JaxType : Notation::Book;
 }
 
+/// The sharding in an attribute of StableHLO or HLO text: `{mhlo.sharding = "{replicated}"}`, `sharding={replicated}`; others stay as they are.
+std::string_view withoutAttribute(std::string_view text)
+{
+    text = trimmed(text);
+    if ((text.starts_with("{sdy.sharding") || text.starts_with("{mhlo.sharding")) && text.ends_with('}'))
+        text = trimmed(text.substr(1, text.size() - 2));
+    for (const std::string_view name : {"mhlo.sharding", "sharding"}) {
+        if (!text.starts_with(name))
+            continue;
+        std::string_view value = trimmed(text.substr(name.size()));
+        if (!value.starts_with('='))
+            break;
+        value = trimmed(value.substr(1));
+        const bool isQuoted = value.size() > 1 && value.starts_with('"') && value.ends_with('"');
+        return isQuoted ? value.substr(1, value.size() - 2) : value;
+    }
+    return text;
+}
+
 class NotationReader {
 public:
     NotationReader(std::string_view text, const SpellingContext& context)
-        : m_text(trimmed(text))
+        : m_text(withoutAttribute(text))
         , m_context(context)
     {
     }
@@ -732,9 +752,9 @@ private:
                     axisList(m_sharding.unreduced, m_mesh)),
                 "reduce the value first"});
         if (m_mesh.deviceCount() > kLargestPositional)
-            problems.push_back({"MW1161",
-                fmt::format("a PositionalSharding lists every device, and {} are too many", m_mesh.deviceCount()),
-                "use another notation"});
+            problems.push_back(
+                {"MW1161", fmt::format("a PositionalSharding lists every device, and {} are too many", m_mesh.deviceCount()),
+                    "use another notation"});
         if (!m_parsed.manual.empty())
             problems.push_back(
                 {"MW1161", fmt::format("a PositionalSharding has no manual axes, and {} are", axisList(m_parsed.manual, m_mesh)),

@@ -122,7 +122,7 @@ std::vector<StudyArray> transformerArrays(const Study& study, const TransformerM
 std::vector<StudyArray> studyArrays(const Study& study)
 {
     if (const TransformerModel* transformer = study.transformer())
-        return buildProblems(*transformer).empty() ? transformerArrays(study, *transformer) : std::vector<StudyArray>{};
+        return sizeProblems(*transformer).empty() ? transformerArrays(study, *transformer) : std::vector<StudyArray>{};
     const MlpModel* model = study.mlp();
     if (model == nullptr || model->layers.size() < 2)
         return {};

@@ -233,7 +233,7 @@ void Checker::checkModel()
     if (const TransformerModel* transformer = m_study.transformer()) {
         if (m_gaps.sizes && transformer->sequence == 1)
             return; // one that could not be read
-        for (Problem problem : buildProblems(*transformer)) {
+        for (Problem problem : sizeProblems(*transformer)) {
             problem = inStudyWords(std::move(problem));
             problem.place = m_study.placeOf(problem.place.path);
             m_problems.push_back(std::move(problem));

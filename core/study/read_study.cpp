@@ -367,6 +367,12 @@ void StudyReader::readDtype(const DocNode& node)
                 = {"dtype.activations="};
         word(activations, "dtype.activations", dtypeWords(), study.activationType.emplace(study.parameterType));
     }
+    if (const DocNode* recipe = fields.take("fp8")) {
+        if (study.transformer() == nullptr)
+            report("MW1490", "\"dtype.fp8\" is for transformers", "remove it", recipe->place("dtype.fp8")).fixSettings
+                = {"dtype.fp8="};
+        word(recipe, "dtype.fp8", fp8Words(), study.fp8);
+    }
     fields.close();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/resolve.h"
 
+#include "core/program/every_sharding.h"
 #include "core/study/arrays.h"
 #include "core/study/spec_findings.h"
 #include "core/support/text.h"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace meshwright {
 
@@ -243,15 +245,98 @@ Result<TrainingOptions> trainingOptions(const Study& study)
     return options;
 }
 
+namespace {
+
+/// Moves the shardings that a program's own text has to the study's mesh, by the names of the axes.
+class MeshExchange {
+public:
+    MeshExchange(const Mesh& from, const Mesh& to)
+        : m_from(from)
+        , m_to(to)
+    {
+    }
+
+    Problems run(Program& program)
+    {
+        for (const Function& function : program.functions)
+            refuseManualSizes(function);
+        forEachSharding(program, [this](TensorSharding& sharding) {
+            if (sharding.mesh != 0)
+                return;
+            for (DimSharding& dim : sharding.dims)
+                exchange(dim.axes);
+            exchange(sharding.replicated);
+            exchange(sharding.unreduced);
+        });
+        return std::move(m_problems);
+    }
+
+private:
+    void report(const std::string& axis, const std::string& what)
+    {
+        if (m_reported.insert(axis).second)
+            m_problems.push_back(
+                {"MW1232", fmt::format("the program's text splits arrays over \"{}\" of {}; {}", axis, m_from.text(), what),
+                    "give the study a mesh that has the program's axes"});
+    }
+
+    void exchange(AxisRefs& axes)
+    {
+        for (AxisRef& axis : axes) {
+            const MeshAxis& old = m_from.axes()[static_cast<std::size_t>(axis.axis)];
+            const auto& all = m_to.axes();
+            const auto found
+                = std::find_if(all.begin(), all.end(), [&](const MeshAxis& other) { return other.name == old.name; });
+            if (found == all.end()) {
+                report(old.name, fmt::format("the study's mesh is {}", m_to.text()));
+                continue;
+            }
+            const bool isWhole = axis.pre == 1 && axis.size == old.size;
+            if (!isWhole && found->size != old.size) {
+                report(old.name, fmt::format("it names parts of the axis, which only has them with the size {}", old.size));
+                continue;
+            }
+            axis.axis = static_cast<std::int32_t>(found - all.begin());
+            if (isWhole)
+                axis.size = found->size;
+        }
+    }
+
+    /// The shapes inside of a manual computation are those of its text.
+    void refuseManualSizes(const Function& function)
+    {
+        for (const Op& op : function.ops) {
+            const auto* computation = std::get_if<ComputationAttributes>(&op.attributes);
+            if (computation != nullptr && !computation->manualAxes.empty())
+                report(m_from.axes()[static_cast<std::size_t>(computation->manualAxes.front())].name,
+                    "inside of its manual computations (shard_map) shapes are those of that mesh");
+        }
+    }
+
+    const Mesh& m_from;
+    const Mesh& m_to;
+    std::set<std::string> m_reported;
+    Problems m_problems;
+};
+
+} // namespace
+
 Result<Done> resolveShardings(const Study& study, Program& program)
 {
     auto mesh = meshOf(study);
     if (!mesh)
         return mesh.error();
-    if (program.meshes.empty())
-        program.meshes.push_back({"mesh", *std::move(mesh)});
-    else
-        program.meshes.front().mesh = *std::move(mesh);
+    if (program.meshes.empty()) {
+        program.meshes.push_back({"mesh", *mesh});
+    } else {
+        const Mesh own = std::exchange(program.meshes.front().mesh, *mesh);
+        if (!own.axes().empty() && own.axes() != mesh->axes()) {
+            if (Problems problems = MeshExchange(own, *mesh).run(program); !problems.empty()) {
+                placeAll(problems, study.placeOf("mesh"));
+                return problems;
+            }
+        }
+    }
     Problems problems = Resolver(study, program, specsByName(study, program)).resolve();
     if (!problems.empty())
         return problems;

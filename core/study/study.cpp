@@ -120,7 +120,15 @@ const Words<LearningRateSchedule::Kind>& rateScheduleWords()
 const Words<PipelineSchedule>& scheduleWords()
 {
     static const Words<PipelineSchedule> words = {{"1f1b", PipelineSchedule::OneForwardOneBackward},
-        {"gpipe", PipelineSchedule::GPipe}, {"interleaved", PipelineSchedule::Interleaved}};
+        {"gpipe", PipelineSchedule::GPipe}, {"interleaved", PipelineSchedule::Interleaved},
+        {"zb_h1", PipelineSchedule::ZeroBubbleH1}, {"zb_h2", PipelineSchedule::ZeroBubbleH2}};
+    return words;
+}
+
+const Words<Fp8Recipe>& fp8Words()
+{
+    static const Words<Fp8Recipe> words = {{"none", Fp8Recipe::None}, {"delayed", Fp8Recipe::Delayed},
+        {"current", Fp8Recipe::Current}, {"rowwise", Fp8Recipe::Rowwise}, {"blockwise", Fp8Recipe::Blockwise}};
     return words;
 }
 
@@ -153,6 +161,11 @@ const char* rateScheduleName(LearningRateSchedule::Kind kind)
 const char* scheduleName(PipelineSchedule schedule)
 {
     return nameIn(scheduleWords(), schedule);
+}
+
+const char* fp8RecipeName(Fp8Recipe recipe)
+{
+    return nameIn(fp8Words(), recipe);
 }
 
 } // namespace meshwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/mesh/mesh.h"
+#include "core/models/fp8_recipe.h"
 #include "core/models/training.h"
 #include "core/models/transformer.h"
 #include "core/sharding/logical_axes.h"
@@ -125,7 +126,7 @@ struct StudyPhase {
     friend bool operator==(const StudyPhase&, const StudyPhase&) = default;
 };
 
-enum class PipelineSchedule : std::uint8_t { GPipe, OneForwardOneBackward, Interleaved };
+enum class PipelineSchedule : std::uint8_t { GPipe, OneForwardOneBackward, Interleaved, ZeroBubbleH1, ZeroBubbleH2 };
 
 struct PipelineChoice {
     std::string axis = {}; ///< mesh axis over which the stages lie; empty with one stage
@@ -194,6 +195,7 @@ struct Study {
     DType parameterType = DType::F32;
     DType matmulType = DType::F32;
     std::optional<DType> activationType = {}; ///< of transformers; nothing: the parameter type
+    Fp8Recipe fp8 = Fp8Recipe::None; ///< of transformers; such a step is simulated, not run
     StudySharding sharding = {};
     Optimizer optimizer = SgdOptimizer{};
     double dropout = 0.0; ///< as in TrainingOptions; where it is not 0 the optimizer counts steps
@@ -282,6 +284,7 @@ const char* activationName(Activation activation); ///< "relu"
 const char* lossName(LossKind loss); ///< "sum_squared", "mse", "cross_entropy"
 const char* initializerName(Initializer initializer); ///< "normal/sqrt(fan_in)" and so on
 const char* rateScheduleName(LearningRateSchedule::Kind kind); ///< "constant", "linear", "cosine"
-const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved"
+const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2"
+const char* fp8RecipeName(Fp8Recipe recipe); ///< "none", "delayed", "current", "rowwise", "blockwise"
 
 } // namespace meshwright

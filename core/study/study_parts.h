@@ -25,6 +25,7 @@ const Words<LossKind>& lossWords();
 const Words<Initializer>& initializerWords();
 const Words<LearningRateSchedule::Kind>& rateScheduleWords();
 const Words<PipelineSchedule>& scheduleWords();
+const Words<Fp8Recipe>& fp8Words();
 const Words<DType>& dtypeWords(); ///< those that a study may ask for
 
 } // namespace meshwright

@@ -196,8 +196,10 @@ std::string writeStudy(const Study& study)
     text += fmt::format("init: {{w: {}, b: {}{}}}\n", initializerName(study.weightInit), initializerName(study.biasInit),
         study.partitionableRandom ? "" : ", random: legacy");
     text += fmt::format("batch: {}\n", study.batch);
-    text += fmt::format("dtype: {{parameters: {}, matmul: {}{}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType),
-        study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "");
+    text
+        += fmt::format("dtype: {{parameters: {}, matmul: {}{}{}}}\n", dtypeName(study.parameterType), dtypeName(study.matmulType),
+            study.activationType ? fmt::format(", activations: {}", dtypeName(*study.activationType)) : "",
+            study.fp8 != Fp8Recipe::None ? fmt::format(", fp8: {}", fp8RecipeName(study.fp8)) : "");
     text += shardingText(study.sharding);
     text += fmt::format("optimizer: {}\n", optimizerValue(study.optimizer, true));
     if (study.dropout != 0.0)

@@ -7,6 +7,7 @@
 #include "core/program/transform.h"
 #include "core/schedule/pipeline_tasks.h"
 #include "core/train/function_slice.h"
+#include "core/train/split_backward.h"
 
 #include <fmt/format.h>
 
@@ -455,8 +456,16 @@ private:
             layouts["grad." + parameter] = gradientLayout(parameter).value_or(layouts.at(parameter));
             m_layouts[stage]["grad." + parameter] = layouts.at("grad." + parameter);
         }
-        pin(made->backward, layouts);
-        auto backward = onDevices(stage, std::move(made->backward));
+        m_device.stages[stage].functions.push_back(*std::move(forward));
+        Function gradients = std::move(made->backward);
+        if (splitsBackward(m_cut.shape.order)) {
+            auto split = addInputGradient(piece, gradients, layouts);
+            if (!split)
+                return split.error();
+            gradients = *std::move(split);
+        }
+        pin(gradients, layouts);
+        auto backward = onDevices(stage, std::move(gradients));
         if (!backward)
             return backward.error();
         std::vector<Reduction> reductions;
@@ -464,11 +473,24 @@ private:
             if (backward->function.resultNames[i].starts_with("grad."))
                 reductions.push_back(reductionOf(backward->function, i));
         }
-        DeviceStage& target = m_device.stages[stage];
-        target.functions.push_back(*std::move(forward));
-        target.functions.push_back(accumulating(*backward, reductions));
+        m_device.stages[stage].functions.push_back(accumulating(*backward, reductions));
         m_backward[piece] = {std::make_unique<DeviceFunction>(*std::move(backward)), std::move(reductions)};
         return Done{};
+    }
+
+    /// Adds the part of a backward function that others wait for, and returns the other part.
+    Result<Function> addInputGradient(std::size_t piece, const Function& whole, Layouts& layouts)
+    {
+        SplitBackward split = splitBackward(whole);
+        split.input.name = whole.name;
+        split.weight.name = fmt::format("{}.{}", kWeightFunction, piece / m_device.stages.size());
+        pin(split.input, layouts);
+        auto input = onDevices(stageOf(piece), std::move(split.input));
+        if (!input)
+            return input.error();
+        learn(input->function, layouts);
+        m_device.stages[stageOf(piece)].functions.push_back(*std::move(input));
+        return std::move(split.weight);
     }
 
     /// Where the study says how a gradient lies.

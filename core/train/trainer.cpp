@@ -120,7 +120,7 @@ public:
             m_result.accuracies = state.accuracies;
             m_result.warnings = m_options.resumed->passedOver();
         }
-        if (m_options.verify)
+        if (m_options.verify && isFirst())
             m_result.verification.emplace();
     }
 
@@ -135,17 +135,31 @@ public:
         std::optional<fs::path> last = m_result.checkpoint;
         if (!last && m_options.resumed != nullptr)
             last = m_options.resumed->path();
+        std::int64_t steps = m_lastSaved;
+        if (!isFirst() && m_options.checkpoints) { // the first process writes them
+            if (const auto written = CheckpointReader::open(m_options.checkpoints->folder)) {
+                last = (*written)->path();
+                steps = (*written)->checkpoint().state.step;
+            }
+        }
         for (Problem& problem : problems) {
             if (last && isOfTheDevices(problem.id))
                 problem.fix += fmt::format("{}the last complete checkpoint is {} (after {} steps)",
-                    problem.fix.empty() ? "" : "; ", last->string(), m_lastSaved);
+                    problem.fix.empty() ? "" : "; ", last->string(), steps);
         }
         return problems;
     }
 
-    Result<bool> step(const std::stop_token& stop)
+    Result<bool> step(const std::stop_token& asked)
     {
         assert(m_step < m_totalSteps && !m_interrupted);
+        const auto isStopped = agreed(asked);
+        if (!isStopped)
+            return withCheckpoint(isStopped.error());
+        m_interrupted = isStopped->stops;
+        if (m_interrupted)
+            return false;
+        const std::stop_token& stop = isStopped->within;
         Result<Done> done = openPhases(stop);
         if (done)
             done = runStep(stop);
@@ -156,12 +170,12 @@ public:
             return false;
         if (m_options.checkpoints && m_options.checkpoints->every > 0 && m_step % m_options.checkpoints->every == 0) {
             if (auto saved = save(); !saved)
-                return saved.error();
+                return withCheckpoint(saved.error());
         }
         if (m_options.evaluateEvery > 0 && m_step % m_options.evaluateEvery == 0 && m_step < m_totalSteps) {
             // A stop leaves it unmeasured: the step itself is complete.
             if (auto measured = measureBetweenSteps(stop); !measured && !stop.stop_requested())
-                return measured.error();
+                return withCheckpoint(measured.error());
         }
         return true;
     }
@@ -177,23 +191,29 @@ public:
         return now;
     }
 
-    Result<TrainingResult> finish(const std::stop_token& stop)
+    Result<TrainingResult> finish(const std::stop_token& asked)
     {
-        m_interrupted = m_interrupted || m_step < m_totalSteps || stop.stop_requested();
+        const auto isStopped = agreed(asked);
+        if (!isStopped)
+            return withCheckpoint(isStopped.error());
+        const std::stop_token& stop = isStopped->within;
+        m_interrupted = m_interrupted || m_step < m_totalSteps || isStopped->stops || stop.stop_requested();
         if (!m_interrupted) {
             Result<Done> done = openPhases(stop);
             if (done)
                 done = evaluate(stop);
             if (!done && !stop.stop_requested())
-                return done.error();
+                return withCheckpoint(done.error());
             m_interrupted = !done;
         }
         if (m_options.checkpoints && m_function != nullptr && !m_stateIsLost && m_step > m_lastSaved) {
             if (auto saved = save(); !saved)
-                return saved.error();
+                return withCheckpoint(saved.error());
         }
         if (m_function != nullptr)
             closePhase();
+        if (auto sound = heardOfAll(); !sound)
+            return withCheckpoint(sound.error());
         m_result.interrupted = m_interrupted;
         m_result.stepSeconds = spreadOf(m_stepSeconds);
         m_result.samplesPerSecond = samplesPerSecond();
@@ -201,6 +221,31 @@ public:
     }
 
 private:
+    bool isFirst() const { return m_options.ranks == nullptr || m_options.ranks->isFirst(); }
+
+    /// What becomes of a wish to stop.
+    struct Stop {
+        bool stops = false; ///< now: all processes agree
+        std::stop_token within; ///< for what comes next: of several processes none stops by itself
+    };
+    Result<Stop> agreed(const std::stop_token& asked) const
+    {
+        if (m_options.ranks == nullptr)
+            return Stop{false, asked};
+        const auto stops = m_options.ranks->any(asked.stop_requested());
+        if (!stops)
+            return stops.error();
+        return Stop{*stops, {}};
+    }
+
+    /// What was read of the devices is right unless another process has gone.
+    Result<Done> heardOfAll() const
+    {
+        if (const auto why = m_options.ranks != nullptr ? m_options.ranks->failure() : std::nullopt)
+            return *why;
+        return Done{};
+    }
+
     const Function& stepOf(std::size_t phase) const { return *m_phases[phase].program.find("step"); }
 
     double samplesPerSecond() const
@@ -269,6 +314,8 @@ private:
             for (const auto& [box, holders] : step.piecesOfArgument(i)) {
                 if (stop.stop_requested())
                     return VirtualDevices::interrupted();
+                if (std::none_of(holders.begin(), holders.end(), [this](std::int64_t d) { return m_devices->isHere(d); }))
+                    continue;
                 const auto piece = from.read(*array, box);
                 if (!piece)
                     return piece.error();
@@ -290,9 +337,17 @@ private:
             const Value& argument = function[function.arguments()[i]];
             ArrayToSave array{argument.name, argument.type, m_function->layoutText(i), {}};
             for (auto& [box, holders] : m_function->piecesOfArgument(i))
-                array.pieces.push_back({box, holders,
-                    [this, i](std::int64_t holder) -> Result<HostArray> { return m_function->readArgumentPiece(i, holder); }});
+                array.pieces.push_back({box, holders, [this, i](std::int64_t holder) -> Result<HostArray> {
+                                            HostArray piece = m_function->readArgumentPiece(i, holder);
+                                            if (auto sound = heardOfAll(); !sound)
+                                                return sound.error();
+                                            return piece;
+                                        }});
             arrays.push_back(std::move(array));
+        }
+        if (!isFirst()) {
+            m_lastSaved = m_step;
+            return readAsWritten(arrays);
         }
         SavedState state{m_step, m_options.seed, mesh.text(), m_options.optimizer, m_result.losses, m_result.accuracies};
         state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
@@ -436,6 +491,8 @@ private:
 
         const double loss = scalarResult(*m_function, function, "loss");
         const double accuracy = scalarResult(*m_function, function, "accuracy");
+        if (auto sound = heardOfAll(); !sound)
+            return sound;
         if (!std::isfinite(loss))
             return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, std::abs(loss)),
                 "try a smaller learning rate, or another initialisation"};
@@ -464,8 +521,8 @@ private:
         std::vector<HostArray> sharded;
         for (std::size_t i = 0; i < function.results().size() && !stop.stop_requested(); ++i)
             sharded.push_back(m_function->readResult(i));
-        if (stop.stop_requested())
-            return Done{};
+        if (stop.stop_requested() || !isFirst())
+            return heardOfAll();
         const auto outcome = verifyStep(function, arguments, sharded, m_result.devices, stop);
         if (outcome)
             m_result.verification->add(m_step - 1, *outcome);
@@ -627,7 +684,12 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();
     if (Problems problems = options.faults.problems(count); !problems.empty())
         return problems;
-    auto devices = VirtualDevices::create(count, {.permits = options.permits, .stallSeconds = options.stallSeconds});
+    if (options.ranks != nullptr
+        && std::any_of(phases.begin(), phases.end(), [](const TrainingPhase& phase) { return isPipelined(phase.scheduled); }))
+        return Problem{"MW1552", fmt::format("{} processes cannot share the stages of a pipeline", options.ranks->size()),
+            "start one process, or set pipeline.stages to 1"};
+    auto devices = VirtualDevices::create(
+        count, {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks});
     if (!devices)
         return devices.error();
     return std::unique_ptr<Trainer>(
@@ -791,11 +853,14 @@ Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dat
     auto trainer = Trainer::create(phases, data, options);
     if (!trainer)
         return trainer.error();
-    while ((*trainer)->stepsDone() < (*trainer)->steps() && !stop.stop_requested()) {
+    const bool isAlone = options.ranks == nullptr; // of several processes each waits for what all of them agree on
+    while ((*trainer)->stepsDone() < (*trainer)->steps() && !(isAlone && stop.stop_requested())) {
         const auto stepped = (*trainer)->step(stop);
         if (!stepped)
             return stepped.error();
-        if (*stepped && progress)
+        if (!*stepped)
+            break;
+        if (progress)
             progress((*trainer)->progress());
     }
     return (*trainer)->finish(stop);

@@ -4,6 +4,7 @@
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/models/training.h"
 #include "core/partition/partition.h"
+#include "core/ranks/ranks.h"
 #include "core/runtime/faults.h"
 #include "core/schedule/schedule.h"
 #include "core/support/result.h"
@@ -50,6 +51,7 @@ struct TrainerOptions {
     std::string optimizer = {}; ///< as checkpoints describe it
     FaultOptions faults = {}; ///< injected ones strike in training steps only
     double stallSeconds = 0.0; ///< how long devices wait for one that does not arrive; 0: for ever
+    std::shared_ptr<Ranks> ranks = {}; ///< processes that share the devices, and train together; null: all devices are here
     std::function<double(std::int64_t)> learningRate = {}; ///< of step 0, 1, ..; for the progress
     std::int64_t evaluateEvery
         = 0; ///< steps between two measurements of the accuracy on rows held out; 0: only after the last step
@@ -141,10 +143,14 @@ Result<std::filesystem::path> convertCheckpoint(
 ///
 /// A stop is heeded in the middle of a step too, within a few tenths of a second. What was complete by then is the result; the arrays on the
 /// devices are lost.
+///
+/// Of several processes (`TrainerOptions::ranks`) each makes a trainer of the same phases, data and options, and makes the same calls. All come
+/// to the bits of one process; the first one alone verifies, has timelines and writes checkpoints. They stop between two steps, when one of
+/// them is asked to.
 class Trainer {
 public:
     /// `phases` and `data` must outlive the trainer. Preconditions: at least one phase; all on as many devices.
-    /// Problems: those of `BatchPlan`, `VirtualDevices::create` and `FaultOptions`; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
+    /// Problems: those of `BatchPlan`, `VirtualDevices::create` and `FaultOptions`; MW1552 several processes for a pipeline; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
     /// seed or more steps than the training.
     static Result<std::unique_ptr<Trainer>> create(
         const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options);

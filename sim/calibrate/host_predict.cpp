@@ -27,7 +27,9 @@ void labels(const Function& function, const std::vector<Instruction>& instructio
     for (const Instruction& instruction : instructions) {
         if (instruction.kind == InstructionKind::Loop)
             labels(function, instruction.body, classes);
-        else
+        for (const auto& block : instruction.blocks)
+            labels(function, block, classes);
+        if (instruction.kind != InstructionKind::Loop && instruction.kind != InstructionKind::Blocks)
             classes.emplace(instructionLabel(function, instruction), hostClassOf(function, instruction));
     }
 }

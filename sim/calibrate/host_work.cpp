@@ -123,6 +123,11 @@ private:
                     walk(at->body);
                 continue;
             }
+            if (at->kind == InstructionKind::Blocks) { // nothing says how often, or which: each of them once
+                for (const auto& block : at->blocks)
+                    walk(block);
+                continue;
+            }
             if (makesNothing(*at))
                 continue;
             if (at->kind == InstructionKind::CollectiveStart) {

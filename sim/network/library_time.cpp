@@ -10,8 +10,6 @@ namespace meshwright::sim {
 
 namespace {
 
-/// Past so many hosts trees (and, for gathers, their like) keep the steps of a ring from growing.
-constexpr double kMostNetworkSteps = 30.0;
 constexpr double kTreeShare = 0.9; ///< of a ring's bandwidth, that trees reach (tuning.cc)
 
 struct Steps {
@@ -46,10 +44,16 @@ double betweenSeconds(double bytes, double share, const LibraryGroup& group)
     return group.outer > 1.0 ? share * bytes / (group.inner * group.outerBytesPerSecond) : 0.0;
 }
 
+/// Of a tree inside its host.
+double hostSteps(const LibraryGroup& group)
+{
+    return group.fullMesh ? std::min(1.0, group.inner - 1.0) : group.inner - 1.0;
+}
+
+/// A ring visits every device: of its n - 1 steps g - 1 lead to another host.
 Steps ringSteps(const LibraryGroup& group)
 {
-    return {
-        group.fullMesh ? std::min(1.0, group.inner - 1.0) : group.inner - 1.0, std::min(group.outer - 1.0, kMostNetworkSteps)};
+    return {group.outer * hostSteps(group), group.outer - 1.0};
 }
 
 /// The quickest protocol for bytes that take `moving` seconds at full bandwidth; without the start.
@@ -118,8 +122,8 @@ LibraryTime libraryAllReduce(
     if (best || algorithm == LibraryAlgorithm::Ring)
         consider(quickest(library, group, {2.0 * ring.inner, 2.0 * ring.outer}, std::max(inside, between), "ring"));
     if ((best && group.outer > 1.0) || algorithm == LibraryAlgorithm::Tree)
-        consider(quickest(
-            library, group, {2.0 * ring.inner, 2.0 * levels}, std::max(inside, treeBetween) / kTreeShare, "double binary tree"));
+        consider(quickest(library, group, {2.0 * hostSteps(group), 2.0 * levels}, std::max(inside, treeBetween) / kTreeShare,
+            "double binary tree"));
     if (group.inSwitchBytesPerSecond > 0.0 && (best || algorithm == LibraryAlgorithm::InSwitch)) {
         const double added = std::max(bytes / group.inSwitchBytesPerSecond, treeBetween);
         consider({library.inSwitchSeconds + 2.0 * levels * networkStep(library, group) + added, "in-switch reduction", {}});

@@ -10,9 +10,9 @@
 /// an all-reduce or reduce-scatter, result of an all-gather; of an all-to-all what each device holds), w rates of one device one way. Of the
 /// protocols the one that is quickest for B, each with its own step a, network step a_e and share s of the bandwidth:
 ///
-///     ring        start + (m-1) a + (g-1) a_e + max of (m-1)/m B/(s w) inside and (n-1)/n B/(m s w_e) between hosts: one ring over all
+///     ring        start + g (m-1) a + (g-1) a_e + max of (m-1)/m B/(s w) inside and (n-1)/n B/(m s w_e) between hosts: one ring over all
 ///                 devices for each NIC
-///     all-reduce  both steps and bytes twice, the start once; or trees over the hosts: 2 log2(g) a_e for the steps between them, and B
+///     all-reduce  both steps and bytes twice, the start once; or trees over the hosts: 2 (m-1) a + 2 log2(g) a_e for the steps, and B
 ///                 (two hosts) or 2 B (more: a host has a parent and, in one of the two trees, two children) over its NICs
 ///     in switch   start + its own latency + max of B/w_s inside and a tree's bytes between, + 2 log2(g) a_e
 ///     all-to-all  start + a + 2 a_e + max of (m-1)/n B/w and (n-m)/n B/w_e

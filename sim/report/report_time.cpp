@@ -238,6 +238,8 @@ KernelSums kernelsOf(const ScheduledFunction& scheduled, const DeviceCost& cost,
               for (const Instruction& instruction : instructions) {
                   if (instruction.kind == InstructionKind::Loop)
                       visit(instruction.body, times * function[instruction.ops.front()].template as<RepeatAttributes>().count);
+                  for (const auto& block : instruction.blocks)
+                      visit(block, times);
                   if (instruction.kind != InstructionKind::Compute)
                       continue;
                   const auto [work, time, formula] = instructionTimes.of(instruction);

@@ -26,7 +26,7 @@ struct PipelinePlan {
     std::int64_t stages = 1;
     std::int64_t chunks = 1; ///< of one stage
     double microbatches = 1.0; ///< of one step
-    std::string schedule = "none"; ///< "gpipe", "1f1b", "interleaved"; "none": one stage
+    std::string schedule = "none"; ///< "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2"; "none": one stage
 };
 
 /// One way to lay out training, and what the cost model says of it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/search_request.h"
 
+#include "core/study/study.h"
 #include "core/support/checked.h"
 #include "core/support/file.h"
 #include "core/support/resources.h"
@@ -223,6 +224,17 @@ Result<SearchWork> workOf(const SearchWords& words)
     if (!known)
         problems.push_back({"MW1903", fmt::format("--dtype: unknown number format \"{}\"", words.format),
             "one of: fp32, tf32, bf16, fp16, fp8, fp4"});
+    if (!words.recipe.empty()) {
+        using enum Fp8Recipe;
+        for (const Fp8Recipe recipe : {Delayed, Current, Rowwise, Blockwise}) {
+            if (words.recipe == fp8RecipeName(recipe))
+                work.recipe = recipe;
+        }
+        work.format = Fp8;
+        if (work.recipe == None)
+            problems.push_back({"MW1903", fmt::format("--fp8: unknown recipe \"{}\"", words.recipe),
+                "one of: delayed, current, rowwise, blockwise"});
+    }
     if (!problems.empty())
         return problems;
     return work;
@@ -347,9 +359,8 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
             FixedChoice choice{part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1)};
             const auto& names = fixedChoiceNames();
             const auto number = parseInteger(choice.value);
-            const bool word = choice.name == "recompute"
-                ? recomputationOf(choice.value).has_value()
-                : choice.value == "gpipe" || choice.value == "1f1b" || choice.value == "interleaved";
+            const bool word = choice.name == "recompute" ? recomputationOf(choice.value).has_value()
+                                                         : scheduleNamed(choice.value).has_value();
             if (std::find(names.begin(), names.end(), choice.name) == names.end())
                 problems.push_back(
                     {"MW1938", fmt::format("\"{}\" is no choice of a plan", choice.name), suggestion(choice.name, names)});
@@ -358,7 +369,7 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
                     : !number || *number < (choice.name == "zero" ? 0 : 1) || (choice.name == "zero" && *number > 3))
                 problems.push_back({"MW1938", fmt::format("{}: \"{}\" is not allowed", choice.name, choice.value),
                     choice.name == "recompute"      ? "one of: none, selective, full, minimal, save_dot_except_mlp, save_qkv_proj"
-                        : choice.name == "schedule" ? "one of: gpipe, 1f1b, interleaved"
+                        : choice.name == "schedule" ? "one of: gpipe, 1f1b, interleaved, zb_h1, zb_h2"
                         : choice.name == "zero"     ? "one of: 0, 1, 2, 3"
                                                     : "write a whole number of 1 or more"});
             else if (std::any_of(

@@ -23,6 +23,7 @@ struct SearchWords {
     std::string sequence; ///< "4096" or "4k"
     std::string globalBatch; ///< sequences of a step; empty: by the tokens
     std::string format = "bf16"; ///< of the products
+    std::string recipe = {}; ///< of 8-bit products: "delayed" and so on, which makes `format` fp8
     std::vector<std::string> prices; ///< dollars an hour for each chip: one for all machines, or one each
 };
 

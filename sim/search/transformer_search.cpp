@@ -35,7 +35,7 @@ const char* scheduleOf(const Candidate& c)
 {
     if (c.pp == 1)
         return "none";
-    return c.schedule == PipelineSchedule::GPipe ? "gpipe" : c.schedule == PipelineSchedule::OneFOneB ? "1f1b" : "interleaved";
+    return scheduleName(c.schedule);
 }
 
 bool plainAxes(const Candidate& c)
@@ -542,12 +542,10 @@ std::vector<std::pair<std::string, std::string>> specsOf(const Candidate& candid
         add("embedding.w", fmt::format("P({}, {})", t, f));
         if (!model.tiedEmbeddings)
             add("head.w", fmt::format("P({}, {})", f, t));
-        if (model.keyValueRank == 0) {
-            add("layers.attention.q.w", fmt::format("P(None, {}, {}, None)", f, t));
-            add("layers.attention.k.w", fmt::format("P(None, {}, {}, None)", f, k));
-            add("layers.attention.v.w", fmt::format("P(None, {}, {}, None)", f, k));
-            add("layers.attention.o.w", fmt::format("P(None, {}, None, {})", t, f));
-        }
+        add("layers.attention.q.w", fmt::format("P(None, {}, {}, None)", f, t));
+        add("layers.attention.k.w", fmt::format("P(None, {}, {}, None)", f, k));
+        add("layers.attention.v.w", fmt::format("P(None, {}, {}, None)", f, k));
+        add("layers.attention.o.w", fmt::format("P(None, {}, None, {})", t, f));
         if (model.experts == 0) {
             add("layers.ffn.up.w", fmt::format("P(None, {}, {})", f, t));
             if (model.gatedFfn)

@@ -11,7 +11,6 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kGatheredBytes = 2.0; ///< of a parameter, as step.cpp gathers them
 constexpr double kImbalance = 1.1; ///< tokens of the busiest expert rank over the mean
 constexpr std::int64_t kMostMicrobatch = 1024;
 constexpr double kSafety = 1.0 - 1e-9; ///< sums in another order differ in the last figures
@@ -45,11 +44,6 @@ std::vector<std::pair<const char*, Recomputation>> policiesOf(const Chip& chip)
     for (const char* name : names)
         policies.emplace_back(name, *recomputationOf(name));
     return policies;
-}
-
-const char* scheduleWord(PipelineSchedule schedule)
-{
-    return schedule == PipelineSchedule::GPipe ? "gpipe" : schedule == PipelineSchedule::OneFOneB ? "1f1b" : "interleaved";
 }
 
 } // namespace
@@ -131,6 +125,7 @@ TrainingPlan TransformerSpace::emptyPlan() const
     plan.work.sequence = m_work.sequence;
     plan.work.globalBatch = m_work.globalBatch;
     plan.work.format = m_work.format;
+    plan.work.recipe = m_work.recipe;
     plan.work.activationFormat = bytesPerElement(m_work.format) >= 2.0 ? m_work.format : MathFormat::Bf16;
     plan.work.attention = m_machine.traits.attention;
     plan.work.fusedNorms = m_machine.traits.fusedNorms;
@@ -250,7 +245,7 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
 {
     const std::int64_t layers = m_work.model.layers;
     const auto add = [&](std::int64_t chunks, PipelineSchedule schedule) {
-        if (!m_fixed.allows("chunks", chunks) || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleWord(schedule)))
+        if (!m_fixed.allows("chunks", chunks) || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleName(schedule)))
             return;
         Candidate one = candidate;
         one.chunks = static_cast<std::int32_t>(chunks);
@@ -263,6 +258,9 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
     }
     add(1, PipelineSchedule::GPipe);
     add(1, PipelineSchedule::OneFOneB);
+    // Few trainers have them: only on request.
+    if (const auto wanted = scheduleNamed(m_fixed.schedule); wanted && splitsBackward(*wanted))
+        add(1, *wanted);
     if (microbatches % candidate.pp != 0)
         return;
     for (std::int64_t chunks = 2; chunks * candidate.pp <= layers; ++chunks) {
@@ -314,7 +312,8 @@ double TransformerSpace::pipelineSeconds(const TrainingPlan& plan, const SharedC
     const double embedding = shared.embeddingForward + shared.embeddingBackward;
     const double head = shared.headForward + shared.headBackward;
     const double busy = m_machine.constants.microbatchSeconds;
-    if (plan.model.layers % places == 0 && layout.pp > 2) {
+    const bool waits = !splitsBackward(layout.schedule); // a step of the others counts from each stage's first task
+    if (waits && plan.model.layers % places == 0 && layout.pp > 2) {
         // Stages between the ends are alike: the last of them begins latest.
         const double chunk = real(plan.model.layers / places) * layerSeconds + busy;
         const double stage = real(layout.virtualStages) * chunk;
@@ -339,7 +338,7 @@ double TransformerSpace::pipelineSeconds(const TrainingPlan& plan, const SharedC
                 first = own;
         }
         most = std::max(most, lead + passes * seconds);
-        lead += first;
+        lead += waits ? first : 0.0;
     }
     return most;
 }
@@ -366,7 +365,7 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
         const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
         const double moved = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         const RankGroup group = cluster.group(shards, layout.tp);
-        const double gather = cluster.allGatherSeconds(moved * kGatheredBytes, group);
+        const double gather = cluster.allGatherSeconds(moved * plan.work.gatheredBytes(), group);
         const double reduced = cluster.allGatherSeconds(moved * traits.gradientBytes, group);
         forward = std::max(forward, gather);
         backward = std::max(backward, gather + (traits.gradientsOncePerStep ? reduced / microbatches : reduced));
@@ -395,13 +394,14 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
         const double dense = layers * parameters.layer + (stage == 0 ? parameters.embedding : 0.0)
             + (stage == layout.pp - 1 ? parameters.head : 0.0);
         const double experts = layers * parameters.experts;
+        const double stateBytes = optimizerStateBytes(plan.work, traits);
         const auto held = [&](double bytes, int splitFrom) {
             return bytes * (layout.zeroStage >= splitFrom ? dense / real(shards) + experts / expertShards : dense + experts);
         };
         const double inFlight
             = heldChunks(layout.schedule, real(layout.pp), real(stage), real(layout.virtualStages), std::ceil(microbatches))
             / real(layout.virtualStages);
-        const double bytes = held(traits.weightBytes, 3) + held(traits.gradientBytes, 2) + held(traits.optimizerStateBytes, 1)
+        const double bytes = held(traits.weightBytes, 3) + held(traits.gradientBytes, 2) + held(stateBytes, 1)
             + inFlight * layers * shared.keptBytes + (stage == layout.pp - 1 ? shared.logitBytes : 0.0);
         candidate.bytes = std::max(candidate.bytes, kSafety * bytes);
     }

@@ -25,6 +25,7 @@ struct SearchWork {
     std::int64_t sequence = 0; ///< tokens
     std::int64_t globalBatch = 0; ///< sequences of one step
     MathFormat format = MathFormat::Bf16;
+    Fp8Recipe recipe = Fp8Recipe::None; ///< of 8-bit products
 };
 
 /// Where.

@@ -5,7 +5,7 @@
 
 namespace meshwright::sim {
 
-/// True when formulas predicted the step (see `hasClosedForm`): it has a time, a place on the machine and memory, but no layouts, collectives or
+/// True when formulas predicted the step (see `isOnlySimulated`): it has a time, a place on the machine and memory, but no layouts, collectives or
 /// timeline.
 bool isByFormulas(const Analysis& analysis);
 

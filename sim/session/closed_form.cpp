@@ -38,6 +38,23 @@ const char* policyOf(Recompute recompute)
     return "none";
 }
 
+PipelineSchedule scheduleOf(meshwright::PipelineSchedule schedule)
+{
+    switch (schedule) {
+    case meshwright::PipelineSchedule::GPipe:
+        return PipelineSchedule::GPipe;
+    case meshwright::PipelineSchedule::OneForwardOneBackward:
+        return PipelineSchedule::OneFOneB;
+    case meshwright::PipelineSchedule::Interleaved:
+        return PipelineSchedule::Interleaved;
+    case meshwright::PipelineSchedule::ZeroBubbleH1:
+        return PipelineSchedule::ZeroBubbleH1;
+    case meshwright::PipelineSchedule::ZeroBubbleH2:
+        return PipelineSchedule::ZeroBubbleH2;
+    }
+    return PipelineSchedule::OneFOneB;
+}
+
 /// What a study's specs do with the axes of its mesh.
 struct AxisRoles {
     Axes batch;
@@ -132,11 +149,6 @@ StepEstimate quickestChunks(StepModel& model, TrainingPlan& plan)
 
 } // namespace
 
-bool hasClosedForm(const Study& study)
-{
-    return study.transformer() != nullptr && (study.pipeline.stages > 1 || study.pipeline.microbatches > 1);
-}
-
 Result<TrainingPlan> planOf(const Study& study)
 {
     const TransformerModel& model = *study.transformer();
@@ -176,11 +188,11 @@ Result<TrainingPlan> planOf(const Study& study)
             layout.shardDegree = std::max<std::int64_t>(1, layout.shardDegree) * axis.size;
     }
     layout.zeroStage = layout.shardDegree > 1 ? 3 : !roles.gradients.empty() ? 2 : !roles.states.empty() ? 1 : 0;
-    layout.schedule
-        = study.pipeline.schedule == meshwright::PipelineSchedule::GPipe ? PipelineSchedule::GPipe : PipelineSchedule::OneFOneB;
+    layout.schedule = scheduleOf(study.pipeline.schedule);
     layout.sequenceParallel = layout.tp > 1;
-    if (study.pipeline.schedule == meshwright::PipelineSchedule::Interleaved && layout.pp > 1) {
-        layout.schedule = PipelineSchedule::Interleaved;
+    if (layout.pp == 1)
+        layout.schedule = PipelineSchedule::OneFOneB;
+    else if (layout.schedule == PipelineSchedule::Interleaved) {
         layout.virtualStages = std::max<std::int64_t>(2, study.pipeline.chunks); // see quickestChunks
     }
     if (study.batch % (layout.dp * study.pipeline.microbatches) != 0)
@@ -194,7 +206,8 @@ Result<TrainingPlan> planOf(const Study& study)
     plan.work.sequence = work.sequence;
     plan.work.globalBatch = work.globalBatch;
     plan.work.format = work.format;
-    plan.work.activationFormat = work.format;
+    plan.work.activationFormat = bytesPerElement(work.format) >= 2.0 ? work.format : MathFormat::Bf16;
+    plan.work.recipe = work.recipe;
     plan.work.microbatch = static_cast<double>(study.batch / (layout.dp * study.pipeline.microbatches));
     plan.work.recompute = *recomputationOf(policyOf(model.recompute));
     return plan;
@@ -221,6 +234,12 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
     used.cluster.devices = mesh->deviceCount();
     if (used.cluster.devices != machine->cluster.devices)
         used.cluster.slice.clear();
+    if (const auto good = checkFormat(used.chip, plan->work.format); !good) {
+        Problems problems = good.error();
+        for (Problem& problem : problems)
+            problem.place = study.placeOf("dtype.fp8");
+        return problems;
+    }
     plan->work.attention = used.traits.attention;
     if (const auto good = checkPlan(*plan); !good) {
         Problems problems = good.error();

@@ -7,10 +7,6 @@
 
 namespace meshwright::sim {
 
-/// True when a study's step is told by the closed-form step model (sim/transformer), not by running its schedule: transformers in several stages or
-/// microbatches.
-bool hasClosedForm(const Study& study);
-
 /// The layout that a transformer's specs make: an axis that splits the batch of x is data parallel, its tokens context, the heads of the queries'
 /// weight tensor, its other dimensions FSDP, the experts expert parallel; optimizer states and gradients that lie over more axes than their
 /// parameter are ZeRO-1 and 2. Preconditions: study.transformer(), no problems of `checkStudy`.

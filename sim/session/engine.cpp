@@ -9,6 +9,7 @@
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/resources.h"
+#include "core/support/sha256.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "core/train/pipeline_program.h"
@@ -47,8 +48,11 @@ Result<Program> programOf(const Study& study, Problems& warnings)
         const auto options = trainingOptions(study);
         if (!options)
             return options.error();
-        if (study.transformer() != nullptr)
-            return buildTransformerTraining(*study.transformer(), *options);
+        if (const TransformerModel* transformer = study.transformer()) {
+            if (Problems problems = buildProblems(*transformer); !problems.empty())
+                return problems;
+            return buildTransformerTraining(*transformer, *options);
+        }
         return buildMlpTraining(*study.mlp(), *options);
     }
     const auto& file = std::get<ProgramFile>(study.model);
@@ -93,6 +97,12 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 
 Problem onlySimulated(const Study& study)
 {
+    if (study.transformer()->config.keyValueRank > 0)
+        return {"MW1465", "a transformer with latent attention is simulated, not run: its layers have no program yet",
+            "simulate it, or search layouts for it", study.placeOf("model")};
+    if (study.fp8 != Fp8Recipe::None)
+        return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
+            "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
     const bool again = study.transformer()->unrolled;
     return {"MW1465",
         fmt::format("a transformer in {} pipeline stages and {} microbatches, {}, is simulated, not run", study.pipeline.stages,
@@ -119,7 +129,12 @@ std::string cutBehind(const Study& study, std::int64_t layer)
 bool isOnlySimulated(const Study& study)
 {
     const TransformerModel* model = study.transformer();
-    return hasClosedForm(study) && (!model->unrolled || model->recompute != Recompute::None);
+    if (model == nullptr)
+        return false;
+    if (model->config.keyValueRank > 0 || study.fp8 != Fp8Recipe::None)
+        return true;
+    const bool isPieced = study.pipeline.stages > 1 || study.pipeline.microbatches > 1;
+    return isPieced && (!model->unrolled || model->recompute != Recompute::None);
 }
 
 namespace {
@@ -327,9 +342,19 @@ namespace {
 
 PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
 {
-    return schedule == meshwright::PipelineSchedule::GPipe                ? PipelineOrder::GPipe
-        : schedule == meshwright::PipelineSchedule::OneForwardOneBackward ? PipelineOrder::OneForwardOneBackward
-                                                                          : PipelineOrder::Interleaved;
+    switch (schedule) {
+    case meshwright::PipelineSchedule::GPipe:
+        return PipelineOrder::GPipe;
+    case meshwright::PipelineSchedule::OneForwardOneBackward:
+        return PipelineOrder::OneForwardOneBackward;
+    case meshwright::PipelineSchedule::Interleaved:
+        return PipelineOrder::Interleaved;
+    case meshwright::PipelineSchedule::ZeroBubbleH1:
+        return PipelineOrder::ZeroBubbleH1;
+    case meshwright::PipelineSchedule::ZeroBubbleH2:
+        return PipelineOrder::ZeroBubbleH2;
+    }
+    return PipelineOrder::OneForwardOneBackward;
 }
 
 /// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
@@ -414,7 +439,7 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
         return machine.error();
     if (Problems problems = checkMeshFits(study, machine->deviceCount()); !problems.empty())
         return problems;
-    if (hasClosedForm(study)) {
+    if (isOnlySimulated(study)) {
         auto simulated = closedFormStep(study, catalogue);
         if (simulated)
             simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -601,6 +626,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.checkpoints = choices.checkpoints;
     trainer.faults = choices.faults;
     trainer.stallSeconds = choices.stallSeconds;
+    trainer.ranks = choices.ranks;
     trainer.optimizer = optimizerName(study.optimizer);
     trainer.learningRate
         = [optimizer = phaseStudy(study, 0).optimizer](std::int64_t step) { return learningRateAt(optimizer, step); };
@@ -638,11 +664,33 @@ Study unshardedStudy(Study study)
     return study;
 }
 
+namespace {
+
+/// Problems: MW1554 processes that are to train together read different studies.
+Result<Done> checkSameStudy(const Study& study, Ranks& ranks)
+{
+    const auto studies = ranks.all(sha256Text(writeStudy(study)));
+    if (!studies)
+        return studies.error();
+    for (std::size_t rank = 1; rank < studies->size(); ++rank) {
+        if ((*studies)[rank] != studies->front())
+            return Problem{"MW1554", fmt::format("rank {} read another study than rank 0", rank),
+                "give all machines the same files and the same command"};
+    }
+    return Done{};
+}
+
+} // namespace
+
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop)
 {
     if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
         return chosen.error();
+    if (choices.ranks != nullptr) {
+        if (const auto same = checkSameStudy(study, *choices.ranks); !same)
+            return same.error();
+    }
     const auto phases = trainingPhases(study);
     if (!phases)
         return phases.error();
@@ -654,7 +702,10 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
         if (const auto fits = checkDeviceMemory(study, *phases, *choices.deviceMemoryBytes); !fits)
             return fits.error();
     }
-    if (const auto fits = checkMemory(plannedTrainingBytes(*phases, study.train.evaluate.every > 0), memory); !fits)
+    const std::int64_t planned = plannedTrainingBytes(*phases, study.train.evaluate.every > 0);
+    const std::int64_t plannedHere
+        = choices.ranks != nullptr ? planned / choices.ranks->size() * choices.ranks->onThisHost() : planned;
+    if (const auto fits = checkMemory(plannedHere, memory); !fits)
         return fits.error();
     const auto data = datasetOf(study, stop);
     if (!data)

@@ -82,6 +82,7 @@ struct TrainChoices {
     std::optional<CheckpointPlan> checkpoints = {};
     FaultOptions faults = {};
     double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
+    std::shared_ptr<Ranks> ranks = {}; ///< processes that train together; null: this one alone
     std::filesystem::path resume = {}; ///< a checkpoint, or a folder of them, to go on from; empty: from the first step
 };
 
@@ -102,7 +103,7 @@ Result<Done> checkMemory(std::int64_t plannedBytes, std::optional<std::int64_t> 
 Study unshardedStudy(Study study);
 
 /// Really trains a study on virtual devices. A stop is heeded as by `Trainer`.
-/// Problems: those of `trainingPhases`, `trainerOptions`, `checkMemory`, `checkDeviceMemory`, `datasetOf` and `train`.
+/// Problems: MW1554 the processes of a job have different studies; those of `trainingPhases`, `trainerOptions`, `checkMemory`, `checkDeviceMemory`, `datasetOf` and `train`.
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);
 

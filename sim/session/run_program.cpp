@@ -2,6 +2,9 @@
 #include "core/autodiff/gradient_function.h"
 #include "core/models/initializers.h"
 #include "core/partition/axis_use.h"
+#include "core/partition/batch_norm.h"
+#include "core/partition/complex_pairs.h"
+#include "core/partition/empty_meshes.h"
 #include "core/program/body_collective.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
@@ -14,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <memory>
 
@@ -35,17 +39,49 @@ HostArray randomArray(const TensorType& type, const RandomKey& key)
     return HostArray::of(type, values);
 }
 
-/// The arguments that were given, if they fit, or drawn ones.
-Result<std::vector<HostArray>> argumentsOf(const Function& function, const RunChoices& choices)
+std::vector<HostArray> drawnArguments(const Function& function, std::uint64_t seed)
 {
     const auto& wanted = function.arguments();
-    if (!choices.arguments) {
-        const std::vector<RandomKey> keys = splitKey(keyOfSeed(choices.seed), wanted.size(), true);
-        std::vector<HostArray> arguments;
-        for (std::size_t i = 0; i < wanted.size(); ++i)
-            arguments.push_back(randomArray(function[wanted[i]].type, keys[i]));
-        return arguments;
+    const std::vector<RandomKey> keys = splitKey(keyOfSeed(seed), wanted.size(), true);
+    std::vector<HostArray> arguments;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        arguments.push_back(randomArray(function[wanted[i]].type, keys[i]));
+    return arguments;
+}
+
+/// An array of complex numbers as its real and its imaginary parts; any other one itself.
+void appendParts(const HostArray& array, std::vector<HostArray>& parts)
+{
+    if (!isComplex(array.type().dtype)) {
+        parts.push_back(array);
+        return;
     }
+    const TensorType type{realType(array.type().dtype), array.type().shape};
+    const auto width = static_cast<std::size_t>(byteSize(type.dtype));
+    for (std::size_t part = 0; part < 2; ++part) {
+        HostArray& made = parts.emplace_back(type);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i)
+            std::memcpy(made.data() + i * width, array.data() + (2 * i + part) * width, width);
+    }
+}
+
+HostArray fromParts(const TensorType& type, const HostArray& real, const HostArray& imaginary)
+{
+    HostArray made(type);
+    const auto width = static_cast<std::size_t>(byteSize(real.type().dtype));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i) {
+        std::memcpy(made.data() + 2 * i * width, real.data() + i * width, width);
+        std::memcpy(made.data() + (2 * i + 1) * width, imaginary.data() + i * width, width);
+    }
+    return made;
+}
+
+/// The arguments that were given, in parts, if they fit those of `function`; or drawn ones for `lowered`, the same function on parts.
+Result<std::vector<HostArray>> argumentsOf(const Function& function, const Function& lowered, const RunChoices& choices)
+{
+    const auto& wanted = function.arguments();
+    if (!choices.arguments)
+        return drawnArguments(lowered, choices.seed);
     if (choices.arguments->size() != wanted.size())
         return Problem{"MW1534",
             fmt::format("\"{}\" takes {} arguments, {} are given", function.name, wanted.size(), choices.arguments->size()),
@@ -63,7 +99,30 @@ Result<std::vector<HostArray>> argumentsOf(const Function& function, const RunCh
     }
     if (!problems.empty())
         return problems;
-    return *choices.arguments;
+    std::vector<HostArray> parts;
+    for (const HostArray& array : *choices.arguments)
+        appendParts(array, parts);
+    return parts;
+}
+
+/// Brings the results of a function on parts together as `function` has them.
+void joinParts(const Function& function, RunResult& result)
+{
+    RunResult joined;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < function.results().size(); ++i) {
+        const TensorType& type = function[function.results()[i]].type;
+        const bool isPair = isComplex(type.dtype);
+        const bool named = i < function.resultNames.size() && !function.resultNames[i].empty();
+        joined.names.push_back(named ? function.resultNames[i] : "result" + std::to_string(i));
+        joined.layouts.push_back(std::move(result.layouts[next]));
+        joined.results.push_back(
+            isPair ? fromParts(type, result.results[next], result.results[next + 1]) : std::move(result.results[next]));
+        next += isPair ? 2 : 1;
+    }
+    result.names = std::move(joined.names);
+    result.layouts = std::move(joined.layouts);
+    result.results = std::move(joined.results);
 }
 
 /// One function, loaded on devices of its own.
@@ -183,6 +242,8 @@ Result<Program> alone(const Program& program, const std::string& name, bool grad
     assert(one.functions.size() == 1);
     if (one.meshes.empty())
         one.meshes.push_back({"mesh", Mesh()});
+    dropEmptyMeshes(one);
+    expandBatchNorms(one.functions.front());
     if (gradient) {
         auto both = withGradients(one.functions.front(), one.meshes);
         if (!both)
@@ -217,15 +278,22 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
 {
     if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
         return chosen.error();
-    const auto one = alone(program, name, choices.gradient);
+    auto one = alone(program, name, choices.gradient);
     if (!one)
         return one.error();
+    std::optional<Function> onComplex;
+    if (hasComplexValues(one->functions.front())) {
+        auto pairs = withComplexPairs(one->functions.front());
+        if (!pairs)
+            return pairs.error();
+        onComplex = std::exchange(one->functions.front(), *std::move(pairs));
+    }
     const Function& whole = one->functions.front();
-    const auto arguments = argumentsOf(whole, choices);
+    const auto arguments = argumentsOf(onComplex ? *onComplex : whole, whole, choices);
     if (!arguments)
         return arguments.error();
-    const auto on = load(
-        *one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds}, choices.deviceMemoryBytes);
+    const auto on
+        = load(*one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds}, choices.deviceMemoryBytes);
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();
@@ -259,6 +327,8 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
             return times.error();
         result.times = *std::move(times);
     }
+    if (onComplex)
+        joinParts(*onComplex, result);
     return result;
 }
 

@@ -118,7 +118,8 @@ SearchWork workOf(const Study& study)
         work.model.name = study.name;
     work.sequence = model.sequence;
     work.globalBatch = study.batch;
-    work.format = formatOf(study.matmulType);
+    work.format = study.fp8 == Fp8Recipe::None ? formatOf(study.matmulType) : MathFormat::Fp8;
+    work.recipe = study.fp8;
     return work;
 }
 
@@ -150,7 +151,16 @@ Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue,
         return machine.error();
     if (study.mlp() != nullptr)
         return searchMlpStudy(study, *machine, catalogue, options);
-    return searchTransformer(workOf(study), {*machine}, fixed, options, largerMachines(*machine, catalogue, calibration));
+    const SearchWork work = workOf(study);
+    if (study.fp8 != Fp8Recipe::None) {
+        if (const auto good = checkFormat(machine->chip, work.format); !good) {
+            Problems problems = good.error();
+            for (Problem& problem : problems)
+                problem.place = study.placeOf("dtype.fp8");
+            return problems;
+        }
+    }
+    return searchTransformer(work, {*machine}, fixed, options, largerMachines(*machine, catalogue, calibration));
 }
 
 Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalogue, const SearchOptions& options)
@@ -230,6 +240,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
     study.matmulType = work.format == MathFormat::Fp32 ? DType::F32 : work.format == MathFormat::Fp16 ? DType::F16 : DType::BF16;
     if (study.matmulType != DType::F32)
         study.activationType = study.matmulType;
+    study.fp8 = work.recipe;
     study.optimizer = AdamOptimizer{};
     for (const auto& [array, text] : plan.specs) {
         auto spec = parseSpec(text);
@@ -244,6 +255,8 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
         study.pipeline.microbatches = static_cast<std::int64_t>(plan.pipeline.microbatches);
         study.pipeline.schedule = plan.pipeline.schedule == "gpipe" ? meshwright::PipelineSchedule::GPipe
             : plan.pipeline.schedule == "interleaved"               ? meshwright::PipelineSchedule::Interleaved
+            : plan.pipeline.schedule == "zb_h1"                     ? meshwright::PipelineSchedule::ZeroBubbleH1
+            : plan.pipeline.schedule == "zb_h2"                     ? meshwright::PipelineSchedule::ZeroBubbleH2
                                                                     : meshwright::PipelineSchedule::OneForwardOneBackward;
     }
     return writeStudy(study);

@@ -87,7 +87,7 @@ void placeAndSimulate(Analysis& analysis)
 
 namespace {
 
-/// The prediction of a study whose step is told by formulas; that it is only simulated is a warning then.
+/// The prediction of a study whose step is told by formulas; that it is only simulated is a warning.
 void tellClosedForm(Analysis& analysis, const Catalogue& catalogue)
 {
     const Study& study = *analysis.study;
@@ -99,8 +99,6 @@ void tellClosedForm(Analysis& analysis, const Catalogue& catalogue)
     if (!analysis.simulated)
         return;
     analysis.placement = kept(placeMesh(analysis.simulated->mesh, *analysis.machine), analysis.problems);
-    if (!isOnlySimulated(study))
-        return;
     Problems only = buildPhase(study).error();
     for (Problem& problem : only)
         problem.severity = Severity::Warning;
@@ -153,7 +151,7 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
         return nullptr;
     if (hasErrors(missing))
         return analysis;
-    if (hasClosedForm(*study) && analysis->machine) {
+    if (isOnlySimulated(*study) && analysis->machine) {
         tellClosedForm(*analysis, m_catalogue);
         return analysis;
     }

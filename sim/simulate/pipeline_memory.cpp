@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/pipeline_memory.h"
 
+#include "core/schedule/pipeline_tasks.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,6 +40,32 @@ std::size_t functionIndex(const ScheduledStage& stage, const std::string& name)
     return static_cast<std::size_t>(found - stage.functions.begin());
 }
 
+/// What one microbatch leaves of a chunk: what its backward functions read. `backward` first; `weights` null where the backward pass is one task.
+std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Function* weights)
+{
+    std::vector<StageMemory::Kept> kept;
+    const auto add = [&](const Function& reader, TaskKind until) {
+        for (const ValueId id : reader.arguments()) {
+            const Value& argument = reader[id];
+            if (livesThroughTheStep(kindOf(argument)) || argument.name == "ct.out")
+                continue;
+            const auto known
+                = std::ranges::find_if(kept, [&](const StageMemory::Kept& other) { return other.value.name == argument.name; });
+            if (known != kept.end()) {
+                known->until = until;
+                continue;
+            }
+            const bool isBetween = argument.name.starts_with("residual.w.");
+            kept.push_back({{argument.name, kindOf(argument), argument.type.bytes()},
+                isBetween ? TaskKind::BackwardInput : TaskKind::Forward, until});
+        }
+    };
+    add(backward, weights == nullptr ? TaskKind::Backward : TaskKind::BackwardInput);
+    if (weights != nullptr)
+        add(*weights, TaskKind::BackwardWeight);
+    return kept;
+}
+
 void addBytes(MemoryPoint& point, MemoryKind kind, std::int64_t bytes)
 {
     point.bytesByKind[static_cast<std::size_t>(kind)] += bytes;
@@ -62,14 +90,11 @@ StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
                 memory.arrays.push_back({argument.name, kind, argument.type.bytes()});
         }
         memory.working.push_back(std::max<std::int64_t>(0, scheduled.buffers.arenaBytes - arguments));
-        if (!function.name.starts_with("backward."))
-            continue;
-        auto& kept = memory.kept[static_cast<std::size_t>(std::stoll(function.name.substr(std::string("backward.").size())))];
-        for (const ValueId id : function.arguments()) {
-            const Value& argument = function[id];
-            if (!livesThroughTheStep(kindOf(argument)) && argument.name != "ct.out")
-                kept.push_back({argument.name, kindOf(argument), argument.type.bytes()});
-        }
+    }
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+        const ScheduledFunction* weights = stage.find(fmt::format("{}.{}", kWeightFunction, chunk));
+        memory.kept[static_cast<std::size_t>(chunk)] = keptBetween(stage.find(fmt::format("backward.{}", chunk))->device.function,
+            weights == nullptr ? nullptr : &weights->device.function);
     }
     return memory;
 }
@@ -81,20 +106,20 @@ std::vector<MemoryPoint> memoryOfTasks(const ScheduledProgram& pipeline, std::si
     state.bytesByKind.assign(static_cast<std::size_t>(MemoryKind::Temporary) + 1, 0);
     for (const LiveValue& array : memory.arrays)
         addBytes(state, array.kind, array.bytes);
-    const auto keep = [&](std::size_t chunk, std::int64_t times) {
-        for (const LiveValue& value : memory.kept[chunk])
-            addBytes(state, value.kind, times * value.bytes);
-    };
     std::vector<MemoryPoint> points;
     for (const Task& task : pipeline.tasks) {
         if (task.stage != stage)
             continue;
-        if (task.kind == TaskKind::Forward)
-            keep(task.chunk, 1);
+        for (const StageMemory::Kept& kept : memory.kept[task.chunk]) {
+            if (kept.isKeptBy(task))
+                addBytes(state, kept.value.kind, kept.value.bytes);
+        }
         points.push_back(state);
         addBytes(points.back(), MemoryKind::Temporary, memory.working[functionIndex(pipeline.stages[stage], task.function)]);
-        if (task.kind == TaskKind::Backward)
-            keep(task.chunk, -1);
+        for (const StageMemory::Kept& kept : memory.kept[task.chunk]) {
+            if (kept.isLeftBy(task))
+                addBytes(state, kept.value.kind, -kept.value.bytes);
+        }
     }
     points.push_back(state);
     return points;
@@ -118,27 +143,32 @@ std::vector<LiveValue> liveAtPeak(const ScheduledProgram& pipeline)
     const FullestStage fullest = fullestStage(pipeline);
     const ScheduledStage& stage = pipeline.stages[fullest.stage];
     const StageMemory memory = stageMemory(stage, pipeline.pipeline.chunks);
-    std::vector<std::int64_t> underWay(memory.kept.size(), 0);
+    std::vector<std::vector<std::int64_t>> underWay; // by chunk and kept value: microbatches
+    for (const auto& kept : memory.kept)
+        underWay.emplace_back(kept.size(), 0);
     std::size_t moment = 0;
     std::vector<LiveValue> live = memory.arrays;
     for (const Task& task : pipeline.tasks) {
         if (task.stage != fullest.stage)
             continue;
-        if (task.kind == TaskKind::Forward)
-            ++underWay[task.chunk];
+        const std::vector<StageMemory::Kept>& kept = memory.kept[task.chunk];
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            underWay[task.chunk][i] += kept[i].isKeptBy(task) ? 1 : 0;
         if (moment++ == fullest.moment) {
             live.push_back({fmt::format("what {} works with", task.function), MemoryKind::Temporary,
                 memory.working[functionIndex(stage, task.function)]});
             break;
         }
-        if (task.kind == TaskKind::Backward)
-            --underWay[task.chunk];
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            underWay[task.chunk][i] -= kept[i].isLeftBy(task) ? 1 : 0;
     }
     for (std::size_t chunk = 0; chunk < memory.kept.size(); ++chunk) {
-        for (const LiveValue& value : memory.kept[chunk]) {
-            if (underWay[chunk] > 0)
-                live.push_back({fmt::format("{} of chunk {}, {} microbatches", value.name, chunk, underWay[chunk]), value.kind,
-                    underWay[chunk] * value.bytes});
+        for (std::size_t i = 0; i < memory.kept[chunk].size(); ++i) {
+            const LiveValue& value = memory.kept[chunk][i].value;
+            const std::int64_t count = underWay[chunk][i];
+            if (count > 0)
+                live.push_back(
+                    {fmt::format("{} of chunk {}, {} microbatches", value.name, chunk, count), value.kind, count * value.bytes});
         }
     }
     std::erase_if(live, [](const LiveValue& value) { return value.bytes == 0; });

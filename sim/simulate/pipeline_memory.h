@@ -9,10 +9,18 @@
 namespace meshwright::sim {
 
 /// What a device of a pipeline stage holds, in bytes by kind: arrays that live through the step, what one microbatch leaves of a piece between its
-/// forward and its backward task, and what a function needs besides while it runs.
+/// tasks, and what a function needs besides while it runs.
 struct StageMemory {
     std::vector<LiveValue> arrays; ///< parameters, states, sums of gradients
-    std::vector<std::vector<LiveValue>> kept; ///< for each chunk
+    struct Kept {
+        LiveValue value;
+        TaskKind from = TaskKind::Forward; ///< the task that makes it
+        TaskKind until = TaskKind::Backward; ///< the last one that reads it
+
+        bool isKeptBy(const Task& task) const { return task.kind == from; }
+        bool isLeftBy(const Task& task) const { return task.kind == until; }
+    };
+    std::vector<std::vector<Kept>> kept; ///< for each chunk
     std::vector<std::int64_t> working; ///< for each function of the stage
 };
 StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks);

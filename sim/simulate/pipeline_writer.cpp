@@ -60,10 +60,9 @@ void PipelineWriter::add(const Task& task)
 {
     StepWriter& writer = *m_writers[task.stage];
     const std::int64_t piece = m_pipeline.pipeline.pieceOf(task);
-    const bool backward = task.kind == TaskKind::Backward;
+    const bool backward = task.passesGradients();
     const auto neighbour = [&](bool before) { return before == backward ? piece + 1 : piece - 1; };
-    const auto exists
-        = [&](std::int64_t other) { return task.kind != TaskKind::Update && other >= 0 && other < m_pipeline.pipeline.pieces(); };
+    const auto exists = [&](std::int64_t other) { return task.passesOn() && other >= 0 && other < m_pipeline.pipeline.pieces(); };
     if (exists(neighbour(true)))
         pass(neighbour(true), piece, backward, task.microbatch, true);
     const StepWriter::Moments own = writer.execute(m_functions[task.stage].at(task.function));

@@ -136,7 +136,8 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     StepWriter writer(sites, ground->cost, unstated, true);
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
-    StepTeller teller(sites, {{writer.finish(), &writer}}, std::move(uses), std::move(siteOfUse), false);
+    std::vector<WrittenStage> stages{{writer.finish(), &writer}};
+    StepTeller teller(sites, std::move(stages), std::move(uses), std::move(siteOfUse), false);
     if (auto run = teller.run(); !run)
         return run.error();
     std::vector<MemoryPoint> memory;
@@ -162,7 +163,8 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
     PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost);
     std::vector<WrittenStage> stages = writer.write();
-    StepTeller teller(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse), true);
+    const bool rolls = splitsBackward(pipeline.pipeline.order);
+    StepTeller teller(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse), true, rolls);
     if (auto run = teller.run(); !run)
         return run.error();
     const FullestStage fullest = fullestStage(pipeline);
@@ -178,6 +180,10 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     simulation.assumptions.push_back(
         fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}", told,
             pipeline.pipeline.stages, fullest.stage));
+    if (rolls)
+        simulation.assumptions.emplace_back("a stage begins its next step as soon as its own update is done: the step is the "
+                                            "longest stage's, from its first task to its "
+                                            "update, and stages begin one after the other");
     addMachine(simulation, mesh, unsharded, machine, *ground);
     return simulation;
 }

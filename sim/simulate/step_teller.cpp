@@ -18,11 +18,12 @@ constexpr double kRounding = 100e-12; ///< of a collective: a tick a step
 } // namespace
 
 StepTeller::StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, std::vector<SimulatedCollective> uses,
-    std::vector<std::uint32_t> siteOfUse, bool isPipeline)
+    std::vector<std::uint32_t> siteOfUse, bool isPipeline, bool rolls)
     : m_sites(sites)
     , m_stages(std::move(stages))
     , m_siteOfUse(std::move(siteOfUse))
     , m_isPipeline(isPipeline)
+    , m_rolls(rolls)
 {
     m_result.collectives = std::move(uses);
     for (std::size_t use = 0; use < m_result.collectives.size(); ++use) {
@@ -78,6 +79,8 @@ Result<Done> StepTeller::run()
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work.kindOf[devices[i]], devices[i]); });
     for (const std::size_t i : order)
         tell(work, devices[i], i, i == 0);
+    if (m_rolls)
+        finishRolling();
     finishCollectives();
     m_result.boundBy = boundBy();
     m_result.timeline.sort();
@@ -176,9 +179,12 @@ void StepTeller::tell(const StepWork& work, std::uint32_t device, std::size_t pl
         rowOf("collectives"); // though it may stay empty
     tellCollectives();
     const Ticks end = tellComputing(computeRow, isChosen);
+    const Ticks part = end - std::max<Ticks>(0, m_device.begin);
+    m_longestPart = std::max(m_longestPart, part);
     if (!isChosen)
         return;
-    expose(end, m_run.end);
+    m_chosenPart = part;
+    expose(end, m_rolls ? end : m_run.end);
     m_lastEnd = std::move(m_device.lastEnd);
     for (const Interval& interval : m_intervals) {
         SimulatedCollective& collective = m_result.collectives[interval.use];
@@ -218,12 +224,14 @@ Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
         if (span.begin > free) {
             assert(note->kind == StepOpNote::Kind::Wait); // computing waits for nothing else
             addSlice(row, free, span.begin, shown(note->index).waiting, 0, SliceCategory::Wait, 0);
-            if (isChosen)
+            if (isChosen && !(m_rolls && m_device.begin < 0))
                 expose(free, span.begin);
         }
         free = span.end;
         if (note->kind == StepOpNote::Kind::Wait)
             continue;
+        if (m_device.begin < 0)
+            m_device.begin = span.begin;
         const WrittenWork& done = writer.works()[note->index];
         const auto [text, isNew] = texts.try_emplace(note->index, 0, 0);
         if (isNew)
@@ -275,6 +283,13 @@ void StepTeller::expose(Ticks from, Ticks to)
                 m_result.collectives[interval.use].exposedSeconds += seconds / sharers;
         }
     }
+}
+
+/// The stages' parts of a step follow each other without waiting for the whole: a step takes as long as the longest part.
+void StepTeller::finishRolling()
+{
+    m_result.stepSeconds = secondsOf(m_longestPart);
+    m_result.bubbleSeconds += secondsOf(m_longestPart - m_chosenPart);
 }
 
 /// Means of calls; of a pipeline, only what the stage that is told of takes part in.

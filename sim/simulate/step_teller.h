@@ -31,8 +31,9 @@ struct WrittenStage {
 class StepTeller {
 public:
     /// `uses` are the collectives that the stages' notes number, `siteOfUse` the sites of each. All must outlive the teller.
+    /// With `rolls` a stage begins its next step when its own part of this one is over, and the step is the longest of these parts.
     StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, std::vector<SimulatedCollective> uses,
-        std::vector<std::uint32_t> siteOfUse, bool isPipeline);
+        std::vector<std::uint32_t> siteOfUse, bool isPipeline, bool rolls = false);
 
     /// Problems: those of `NetworkSites::work`.
     Result<Done> run();
@@ -64,6 +65,7 @@ private:
         std::vector<std::pair<std::uint32_t, std::uint32_t>> opOf; ///< of nodes: loop and op
         std::vector<std::vector<Ticks>> lastEnd; ///< of loops and ops
         std::map<std::uint32_t, Shown> shown; ///< by use
+        Ticks begin = -1; ///< of its first computing; none yet: below 0
     };
 
     std::vector<std::uint32_t> devicesToTell(const StepWork& work, const FoldedStep& folded);
@@ -73,6 +75,7 @@ private:
     void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place);
     void tellCollectives();
     Ticks tellComputing(std::uint32_t row, bool isChosen);
+    void finishRolling();
     std::uint32_t rowOf(const std::string& name);
     const Shown& shown(std::uint32_t use);
     const StepOpNote* noteOf(const StepSpan& span) const;
@@ -85,9 +88,12 @@ private:
     std::vector<WrittenStage> m_stages;
     std::vector<std::uint32_t> m_siteOfUse;
     bool m_isPipeline;
+    bool m_rolls;
     StepRun m_run;
     Simulation m_result;
     std::size_t m_stage = 0;
+    Ticks m_longestPart = 0; ///< from a device's first computing to its last
+    Ticks m_chosenPart = 0;
     std::vector<std::vector<Ticks>> m_lastEnd; ///< of the chosen device: for each loop and op
     Device m_device;
     std::vector<Interval> m_intervals; ///< of the device at hand, by their beginnings

@@ -143,6 +143,12 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         }
         break;
     }
+    case InstructionKind::Blocks: // nothing says how often, or which: each of them once
+        for (const auto& block : instruction.blocks) {
+            for (const Instruction& inner : block)
+                write(function, inner, false);
+        }
+        break;
     }
 }
 

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 namespace meshwright::sim {
 
@@ -190,11 +192,15 @@ public:
             return problem();
         sqlite3_extended_result_codes(m_db, 1);
         sqlite3_busy_timeout(m_db, options.busyMilliseconds);
+        // Of one moment: another program may be making its tables.
+        if (!run("BEGIN"))
+            return problem();
         const auto application = pragma("application_id");
         const auto version = pragma("user_version");
         const auto tables = one("SELECT count(*) FROM sqlite_schema");
         if (!application || !version || !tables)
             return problem();
+        run("COMMIT");
         if ((*application != kApplication && *tables > 0) || (*application == kApplication && *version > kVersion))
             return Problem{"MW1786",
                 *application == kApplication
@@ -206,7 +212,7 @@ public:
                 "check its permissions, or name another file with --db"};
         if (options.mostPages > 0 && !run(fmt::format("PRAGMA max_page_count = {}", options.mostPages).c_str()))
             return problem();
-        if (!run("PRAGMA journal_mode = WAL") || !run("PRAGMA synchronous = NORMAL"))
+        if (!switchToWal(options.busyMilliseconds) || !run("PRAGMA synchronous = NORMAL"))
             return problem();
         if (*tables == 0) {
             const std::string make
@@ -222,6 +228,18 @@ public:
         }
         m_usable = true;
         return Done{};
+    }
+
+    /// SQLite itself does not wait for others that switch, or make tables, at the same time.
+    bool switchToWal(int milliseconds)
+    {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+        while (!run("PRAGMA journal_mode = WAL")) {
+            if ((sqlite3_errcode(m_db) & 0xff) != SQLITE_BUSY || std::chrono::steady_clock::now() >= end)
+                return false;
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        return true;
     }
 
     bool run(const char* sql) { return sqlite3_exec(m_db, sql, nullptr, nullptr, nullptr) == SQLITE_OK; }

@@ -77,6 +77,17 @@ std::optional<std::int64_t> integerOf(std::string_view text)
     return static_cast<std::int64_t>(value);
 }
 
+/// True for `12` and `2^6`, of any size.
+bool looksLikeNumber(std::string_view text)
+{
+    const std::string_view base = text.substr(0, text.find('^'));
+    const std::string_view exponent = base.size() < text.size() ? text.substr(base.size() + 1) : std::string_view("0");
+    const auto isDigits = [](std::string_view part) {
+        return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    };
+    return isDigits(base) && isDigits(exponent);
+}
+
 /// The integers of `1..8` or `2^0..2^6`; nothing when the text is no range.
 std::optional<Result<std::vector<std::int64_t>>> rangeOf(const std::string& path, std::string_view text)
 {
@@ -87,6 +98,9 @@ std::optional<Result<std::vector<std::int64_t>>> rangeOf(const std::string& path
     const std::string_view last = trimmed(text.substr(dots + 2));
     const auto from = integerOf(first);
     const auto to = integerOf(last);
+    if ((from || looksLikeNumber(first)) && !to && looksLikeNumber(last))
+        return unreadable(path, fmt::format("the range {} goes beyond the largest whole number, {}", text, kMostInteger),
+            fmt::format("end it earlier: a sweep has {} points at most", kMostSweepPoints));
     if (!from || !to)
         return std::nullopt; // `a..b` of a path or a text, then
     if (*from > *to)

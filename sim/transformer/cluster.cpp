@@ -78,7 +78,7 @@ Cluster::Cluster(const Chip& chip, const ClusterChoice& choice, const StackConst
         m_networkStep = figureOr(chip.networkLatencySeconds, kAssumedNetworkStepSeconds);
         m_addsInSwitch = links.reducesInSwitch;
     }
-    m_network *= constants.networkEfficiency;
+    m_network *= constants.networkEfficiency * (choice.stagesThroughHost ? constants.stagedShare : 1.0);
     m_hosts = std::ceil(static_cast<double>(choice.devices) / static_cast<double>(std::max<std::int64_t>(1, m_domain)));
 }
 

@@ -16,6 +16,7 @@ struct ClusterChoice {
     std::int64_t devices = 1; ///< of all slices and hosts
     std::optional<std::int64_t> fastDomain = {}; ///< GPUs that share the fast links; nothing: the chip's
     std::optional<double> networkBytesPerSecond = {}; ///< between hosts, one way, a device; nothing: the chip's
+    bool stagesThroughHost = false; ///< the network's cards cannot read a GPU's memory: every byte is copied to the host's first
     std::vector<std::int64_t> slice = {}; ///< chips along each axis of one slice (TPU); empty: the most compact
     std::int64_t slices = 1;
     std::optional<double> hbmBytes = {}; ///< of a device; nothing: the chip's

@@ -21,7 +21,7 @@ struct ConstantName {
     const char* name;
     double StackConstants::*field;
 };
-constexpr std::array<ConstantName, 19> kConstants{{{"matmul_residual", &StackConstants::matmulResidual},
+constexpr std::array<ConstantName, 21> kConstants{{{"matmul_residual", &StackConstants::matmulResidual},
     {"matmul_efficiency", &StackConstants::matmulEfficiency}, {"narrow_efficiency", &StackConstants::narrowEfficiency},
     {"memory_efficiency", &StackConstants::memoryEfficiency}, {"attention_forward", &StackConstants::attentionForward},
     {"attention_backward", &StackConstants::attentionBackward}, {"kernel_s", &StackConstants::kernelSeconds},
@@ -30,7 +30,8 @@ constexpr std::array<ConstantName, 19> kConstants{{{"matmul_residual", &StackCon
     {"network_efficiency", &StackConstants::networkEfficiency}, {"tensor_overlap", &StackConstants::tensorOverlap},
     {"data_overlap", &StackConstants::dataOverlap}, {"pipeline_overlap", &StackConstants::pipelineOverlap},
     {"expert_overlap", &StackConstants::expertOverlap}, {"overlap_slowdown", &StackConstants::overlapSlowdown},
-    {"optimizer_bytes", &StackConstants::optimizerBytes}, {"straggler_share", &StackConstants::stragglerShare}}};
+    {"optimizer_bytes", &StackConstants::optimizerBytes}, {"straggler_share", &StackConstants::stragglerShare},
+    {"staged_share", &StackConstants::stagedShare}, {"expert_layer_s", &StackConstants::expertLayerSeconds}}};
 
 constexpr std::array<std::pair<const char*, AttentionKernel>, 5> kKernels{
     {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax}, {"flash1", AttentionKernel::Flash1},
@@ -117,6 +118,8 @@ struct Reader {
                 flag(traits.sequenceParallel);
             else if (name == "async_tensor_parallel")
                 flag(traits.asyncTensorParallel);
+            else if (name == "gathers_narrow")
+                flag(traits.gathersNarrow);
             else if (name == "dispatches_once_a_host")
                 flag(traits.dispatchesOnceAHost);
             else if (name == "zero_stage" && value.is_number_integer())
@@ -131,6 +134,14 @@ struct Reader {
                 number(traits.reducedBytes);
             else if (name == "reduces_whole")
                 flag(traits.reducesWhole);
+            else if (name == "gathers_ahead")
+                flag(traits.gathersAhead);
+            else if (name == "gathers_singly")
+                flag(traits.gathersSingly);
+            else if (name == "parallel_block")
+                flag(traits.parallelBlock);
+            else if (name == "dispatches_by_product")
+                flag(traits.dispatchesByProduct);
             else if (name == "adds_gradients")
                 flag(traits.addsGradients);
             else if (name == "step_bytes")

@@ -29,10 +29,14 @@ struct StackConstants {
     double microbatchSeconds = 0.0; ///< of each pass of a stage: the pipeline's engine, timers, exchange of shapes
     double linkEfficiency = 1.0; ///< share of the achievable bandwidth of fast links
     double networkEfficiency = 0.80; ///< share of the network's bandwidth
+    double stagedShare
+        = 1.0 / 3.0; ///< of that, where a byte takes three ways in turn: to the host's memory, between hosts, and out of it
     double tensorOverlap = 0.0; ///< share of tp's communication that hides behind computation, where that suffices
     double dataOverlap = 0.0; ///< of dp's
     double pipelineOverlap = 0.0; ///< of pp's
     double expertOverlap = 0.0; ///< of ep's
+    double expertLayerSeconds
+        = 0.0; ///< lost in each layer with routed experts, both passes: the host waits for counts of tokens, then starts kernels
     double overlapSlowdown = 0.10; ///< of computing while communication runs beside it
     double optimizerBytes = 38.0; ///< read and written for each parameter of the rank's shard
     double stragglerShare = 0.0; ///< a step grows by this share for each doubling of hosts
@@ -46,13 +50,20 @@ struct StackTraits {
     bool fusedNorms = true;
     bool fusedRotary = true;
     bool fusedElementwise = true;
-    bool compilesNarrow = false; ///< all element-wise work is fused where products are of 8 bits or less: the casts need a compiler
+    bool compilesNarrow
+        = false; ///< all element-wise work is fused where products are of 8 bits or less: the casts need a compiler
     bool dropout = false;
     double gradientBytes = 4.0; ///< of each parameter, as they are reduced
     double reducedBytes = 0.0; ///< of each gradient while it is reduced; 0: gradientBytes
+    bool gathersAhead = true; ///< with ZeRO-3 weights arrive, and gradients leave, while a neighbour computes; else between
+    bool gathersSingly = false; ///< with ZeRO-3 every weight, bias and scale has collectives of its own
+    bool parallelBlock = false; ///< attention and feed-forward stand side by side: one norm before both, one sum after
+    bool dispatchesByProduct = false; ///< tokens reach experts of a stated capacity through a product with a mask
     bool reducesWhole = false; ///< all-reduced where states are sharded too (ZeRO-1), in place of a reduce-scatter
-    bool addsGradients = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
-    double stepBytes = 0.0; ///< read and written besides in each step for each parameter that the rank holds: copies, scaling, norm
+    bool addsGradients
+        = false; ///< a kernel of its own adds the gradients of a microbatch to those before it; else the product does
+    double stepBytes
+        = 0.0; ///< read and written besides in each step for each parameter that the rank holds: copies, scaling, norm
     double accumulatorBytes = 0.0; ///< besides, where activations are bf16: 32-bit sums of them
     double logitBytes = 10.0; ///< of each logit while the loss is taken: 16 bits, 32 bits, gradient
     bool parallelLogits = true; ///< the loss is taken on logits split over tp; else they are gathered first
@@ -61,6 +72,7 @@ struct StackTraits {
     double optimizerStateBytes = 12.0;
     bool gradientsOncePerStep = true; ///< reduced after the last microbatch
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool gathersNarrow = false; ///< with one scale a tensor, tp's ranks gather activations cast to 8 bits already
     bool dispatchesOnceAHost = false; ///< of tokens to experts: DeepEP and its like
     bool sequenceParallel = false; ///< with tp, where the source does not say
     int zeroStage = 0; ///< likewise

@@ -137,7 +137,7 @@ double DeviceCurve::fusedAttentionSeconds(double flops, double headDim, double k
     if (!backward && m_attentionForward > 0.0)
         share = m_attentionForward;
     // Heads under 128 leave the matrix units waiting for the softmax; short rows of scores leave the pipeline part full.
-    const double headShare = headDim >= 128.0 ? 1.0 : 0.7 + 0.3 * headDim / 128.0;
+    const double headShare = m_tpu ? headDim / padded(headDim, 128.0) : headDim >= 128.0 ? 1.0 : 0.7 + 0.3 * headDim / 128.0;
     const double keyShare = keys / (keys + 192.0);
     return flops / (peak(MathFormat::Bf16) * share * headShare * keyShare);
 }

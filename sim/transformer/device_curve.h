@@ -38,6 +38,16 @@ public:
     /// Fused attention of `flops` (a multiply-add is two) with heads of this size over so many keys on average.
     double fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const;
 
+    /// Bytes read for each byte wanted, where rows of an array are picked one by one. TPUs keep arrays in tiles of 8 rows by 128 columns.
+    double pickedRowShare() const { return m_tpu ? kTileRows : 1.0; }
+
+    /// Rows that a product over groups of `rows` each computes for every group. TPUs take whole tiles, of which two groups share the one
+    /// that their border lies in, so that both compute it (Megablox).
+    double groupedRows(double groups, double rows) const
+    {
+        return m_tpu && groups > 0.0 ? rows + kGroupTile * (groups - 1.0) / groups : rows;
+    }
+
     double peak(MathFormat format) const { return m_peaks[static_cast<std::size_t>(format)]; }
     double bytesPerSecond() const { return m_bytesPerSecond; }
     double capacityBytes() const { return m_capacityBytes; }
@@ -45,6 +55,9 @@ public:
     double hostKernelSeconds() const { return m_hostKernelSeconds; }
 
 private:
+    static constexpr double kTileRows = 8.0;
+    static constexpr double kGroupTile = 512.0; ///< rows; MaxText's tile_batch_seq
+
     double gpuSeconds(const Product& product, MathFormat format) const;
     double tpuSeconds(const Product& product, MathFormat format) const;
 

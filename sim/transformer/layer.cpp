@@ -18,6 +18,14 @@ double real(std::int64_t count)
     return static_cast<double>(count);
 }
 
+constexpr double kScaleShare = 4.0 / 128.0; ///< a 32-bit scale for 128 values
+
+/// What products' gradients read is kept in 8 bits.
+bool keepsNarrow(const TrainingWork& work)
+{
+    return bytesPerElement(work.format) < 2.0 && (work.recipe == Fp8Recipe::Delayed || work.recipe == Fp8Recipe::Blockwise);
+}
+
 /// Sizes of one rank that the costs of a layer are made of.
 struct Sizes {
     explicit Sizes(const TrainingPlan& plan)
@@ -33,6 +41,7 @@ struct Sizes {
         , queryDim(real(plan.model.headDim + plan.details.ropeHeadDim))
         , valueDim(real(plan.details.valueHeadDim > 0 ? plan.details.valueHeadDim : plan.model.headDim))
         , bytes(bytesPerElement(plan.work.activationFormat))
+        , inputBytes(keepsNarrow(plan.work) ? 1.0 + kScaleShare : bytes)
     {
     }
 
@@ -48,6 +57,7 @@ struct Sizes {
     double queryDim;
     double valueDim;
     double bytes; ///< of an activation
+    double inputBytes; ///< of one that is kept because a product's gradient reads it
 };
 
 /// A gated or plain feed-forward width as the number of its products' columns.
@@ -103,6 +113,7 @@ private:
     void experts(double share);
     void tensorCollectives();
     void narrowCasts(const Product& product);
+    void dispatchByProduct();
 
     const TrainingPlan& m_plan;
     const TrainingWork& m_work;
@@ -113,6 +124,7 @@ private:
     const Sizes m_size;
     LayerCost m_cost;
     double m_share = 1.0; ///< of the layers that have the part in hand
+    double m_agreeing = 0.0; ///< seconds of a pass: scales of 8-bit products that ranks share
 };
 
 /// Forward, the gradient of the input and the gradient of the weight.
@@ -129,15 +141,45 @@ void LayerBuilder::product(const Product& product, double again)
     m_cost.forward.kernels += m_share;
     m_cost.backward.products += backward;
     m_cost.backward.kernels += 2.0 * m_share;
+    m_cost.weights.products += m_share * m_curve.productSeconds({product.batch, product.k, product.n, depth}, format);
+    m_cost.weights.kernels += m_share;
     m_cost.again.products += again * forward;
     m_cost.again.kernels += again * m_share;
     narrowCasts(product);
     // Gradients of weights are added to those of the passes before.
-    if (m_plan.layout.zeroStage < 3 && m_plan.microbatches() > 1.0)
-        m_cost.backward.elementwise += m_share * m_curve.streamSeconds(6.0 * product.batch * product.n * product.k);
+    if (m_plan.layout.zeroStage < 3 && m_plan.microbatches() > 1.0) {
+        const double added = m_share * m_curve.streamSeconds(6.0 * product.batch * product.n * product.k);
+        m_cost.backward.elementwise += added;
+        m_cost.weights.elementwise += added;
+    }
 }
 
-/// Operands in 8 bits and less are made from 16 bits: read 2, write 1 and the transposed 1; the weights once a step only.
+/// What narrowing takes, in bytes read and written for each value.
+struct NarrowCost {
+    double operand = 4.0; ///< of an input or a weight, in the forward pass: 2 read, 1 written, and the transposed 1
+    double again = 0.0; ///< of an input, once more in the backward pass
+    double weightAgain = 0.0; ///< of a weight, once more in the backward pass
+    double gradient = 4.0;
+    double kernels = 2.0; ///< started in each pass
+};
+
+NarrowCost narrowCost(Fp8Recipe recipe)
+{
+    switch (recipe) {
+    case Fp8Recipe::None:
+    case Fp8Recipe::Delayed:
+        return {};
+    case Fp8Recipe::Current: // read once more for the largest value
+        return {6.0, 0.0, 0.0, 6.0, 4.0};
+    case Fp8Recipe::Rowwise: // the backward products, along other dimensions, cast all three operands again
+        return {4.0, 4.0, 4.0, 8.0, 2.0};
+    case Fp8Recipe::Blockwise: // along tokens for the weights' gradients: from the 8 bits kept, and beside those along columns
+        return {3.0 + kScaleShare, 2.0 + 2.0 * kScaleShare, 0.0, 4.0 + 2.0 * kScaleShare, 3.0};
+    }
+    return {};
+}
+
+/// Operands in 8 bits and less are made from 16 bits; the weights once a step only.
 void LayerBuilder::narrowCasts(const Product& product)
 {
     if (bytesPerElement(m_work.format) >= 2.0)
@@ -145,7 +187,12 @@ void LayerBuilder::narrowCasts(const Product& product)
     const double weights = product.batch * product.n * product.k / m_plan.microbatches();
     const double inputs = product.batch * product.m * product.k;
     const double outputs = product.batch * product.m * product.n;
-    stream(m_share * 4.0 * (inputs + weights), m_share * 4.0 * outputs, 2.0 * m_share, m_again.ffnIn);
+    const NarrowCost cost = narrowCost(m_work.recipe);
+    stream(m_share * cost.operand * (inputs + weights),
+        m_share * (cost.gradient * outputs + cost.again * inputs + cost.weightAgain * weights), cost.kernels * m_share, m_again.ffnIn);
+    // Ranks that split a tensor agree on its largest value.
+    if (m_work.recipe == Fp8Recipe::Current && m_plan.layout.tp > 1)
+        m_agreeing += m_share * m_cluster.allReduceSeconds(4.0, m_cluster.group(m_plan.layout.tp, 1));
 }
 
 void LayerBuilder::stream(double forwardBytes, double backwardBytes, double kernels, double again)
@@ -262,17 +309,18 @@ void LayerBuilder::norms()
     const Sizes& size = m_size;
     const double elements = size.spreadTokens * size.hidden;
     // Fused: 2 in, 2 out. Eager: to 32 bits (2 in, 4 out), square (4, 4), mean (4), scale (4, 4), back (4, 2), weight (2, 2).
+    const double count = m_plan.details.parallelBlock ? 1.0 : 2.0;
     const double norms = m_work.fusedNorms ? 4.0 : 36.0;
     const double backward = m_work.fusedNorms ? 6.0 : 54.0;
-    stream(2.0 * norms * elements, 2.0 * backward * elements, m_work.fusedNorms ? 2.0 : 12.0, m_again.elementwise);
+    stream(count * norms * elements, count * backward * elements, count * (m_work.fusedNorms ? 1.0 : 6.0), m_again.elementwise);
     const double residual = m_plan.details.dropout ? (m_work.fusedElementwise ? 7.0 : 15.0) : 6.0;
-    stream(2.0 * residual * elements, 2.0 * (m_plan.details.dropout ? 5.0 : 6.0) * elements, m_work.fusedElementwise ? 2.0 : 6.0,
-        m_again.elementwise);
+    stream(count * residual * elements, count * (m_plan.details.dropout ? 5.0 : 6.0) * elements,
+        count * (m_work.fusedElementwise ? 1.0 : 3.0), m_again.elementwise);
     const double inputs = 2.0 * size.bytes * elements; // of both norms: the residual stream
     m_cost.fullBytes += inputs;
     m_cost.keptBytes += m_again.layerInputOnly ? inputs / 2.0 : inputs;
     // A gradient of a split product reads its whole input again, unless it gathers it anew.
-    keep(2.0 * size.bytes * elements, m_again.elementwise);
+    keep(2.0 * size.inputBytes * elements, m_again.elementwise);
     if (m_plan.details.dropout)
         keep(2.0 * elements, m_again.elementwise);
     if (!m_work.fusedNorms)
@@ -294,7 +342,7 @@ void LayerBuilder::feedForward(double width, double share)
         = size.model.gatedFfn ? (m_work.fusedElementwise ? 10.0 : 18.0) : (m_work.fusedElementwise ? 6.0 : 10.0);
     stream(forward * elements, backward * elements, share * (m_work.fusedElementwise ? 1.0 : 2.0), m_again.elementwise);
     keep(size.bytes * rows * columns, m_again.ffnIn);
-    keep(size.bytes * rows * width / size.tp, m_again.elementwise);
+    keep(size.inputBytes * rows * width / size.tp, m_again.elementwise);
     if (size.model.gatedFfn && !m_work.fusedElementwise)
         keep(size.bytes * rows * width / size.tp, m_again.elementwise);
     m_cost.workingBytes = std::max(m_cost.workingBytes, 2.0 * size.bytes * rows * columns);
@@ -311,30 +359,64 @@ void LayerBuilder::experts(double share)
     // Tokens that this rank sends: tensor-parallel ranks each send their own part.
     const double sent = size.tokens / size.tp * real(model.expertsPerToken);
     const double own = real(model.experts) / real(layout.ep);
-    const double each = sent * layout.expertImbalance * real(layout.ep) / real(model.experts);
+    // Where every rank has all experts none gets more rows than another; a capacity is computed in full, filled or not.
+    const double capacity = m_plan.details.expertCapacity;
+    const double most = capacity > 0.0 ? capacity : layout.ep > 1 ? layout.expertImbalance : 1.0;
+    const double each = sent * most * real(layout.ep) / real(model.experts);
+    const double computed = capacity > 0.0 ? each : m_curve.groupedRows(own, each);
     const double width = real(model.expertFfn);
     product({1.0, size.tokens / size.tp, real(model.experts), size.hidden}, 0.0);
-    product({own, each, inner(model, width), size.hidden}, m_again.ffnIn);
-    product({own, each, size.hidden, width}, m_again.ffnOut);
+    product({own, computed, inner(model, width), size.hidden}, m_again.ffnIn);
+    product({own, computed, size.hidden, width}, m_again.ffnOut);
     const double rows = own * each;
     const double activation = model.gatedFfn ? 6.0 : 4.0;
-    stream(share * rows * (activation * width + 8.0 * size.hidden),
-        share * rows * (1.6 * activation * width + 12.0 * size.hidden), 8.0 * share, m_again.elementwise);
-    keep(size.bytes * rows * (inner(model, width) + size.hidden), m_again.ffnIn);
-    keep(size.bytes * rows * width, m_again.elementwise);
-    const double bytes = size.bytes * sent * size.hidden * layout.expertImbalance;
+    stream(share * rows * activation * width, share * rows * 1.6 * activation * width, 2.0 * share, m_again.elementwise);
+    if (m_plan.details.dispatchesByProduct && capacity > 0.0)
+        dispatchByProduct();
+    else {
+        // Rows are sorted by expert, and put back and added up: of each pass the picked side, then the other.
+        const double pass = size.bytes * (m_curve.pickedRowShare() + 1.0);
+        stream(share * rows * 2.0 * pass * size.hidden, share * rows * (2.0 * pass + 2.0 * size.bytes) * size.hidden, 6.0 * share,
+            m_again.elementwise);
+    }
+    keep(rows * (size.bytes * inner(model, width) + size.inputBytes * size.hidden), m_again.ffnIn);
+    keep(size.inputBytes * rows * width, m_again.elementwise);
+    const double bytes = size.bytes * sent * size.hidden * most;
     const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
     const RankGroup group = m_cluster.group(layout.ep, stride);
     // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
     const double copies = real(model.expertsPerToken);
     const double distinct = group.outer * (1.0 - std::pow(1.0 - 1.0 / group.outer, copies));
-    const double exchange = 2.0 * m_cluster.allToAllSeconds(bytes, group, layout.dispatchesOnceAHost ? distinct / copies : 1.0);
+    const double once = layout.dispatchesOnceAHost ? distinct / copies : 1.0;
+    const double narrowed
+        = m_work.recipe == Fp8Recipe::Blockwise ? size.inputBytes / size.bytes : 1.0; // on the way to the products
+    const double exchange
+        = m_cluster.allToAllSeconds(narrowed * bytes, group, once) + m_cluster.allToAllSeconds(bytes, group, once);
     m_cost.forward.expert += share * exchange;
     m_cost.backward.expert += share * exchange;
     if (m_again.communication)
         m_cost.again.expert += share * exchange;
     m_cost.workingBytes = std::max(m_cost.workingBytes, 2.0 * bytes + 2.0 * size.bytes * rows * inner(model, width));
     m_share = 1.0;
+}
+
+/// A mask of [tokens, experts x capacity] for each sequence takes tokens to experts, a weighted one brings them back: forward both, backward the
+/// gradients of what they were applied to and of the weights.
+void LayerBuilder::dispatchByProduct()
+{
+    const Sizes& size = m_size;
+    const double tokens = size.keys / size.cp;
+    const double slots = tokens * real(size.model.expertsPerToken) * m_plan.details.expertCapacity;
+    const Product there{size.tokens / size.tp / tokens, slots, size.hidden, tokens};
+    const Product back{there.batch, tokens, size.hidden, slots};
+    const MathFormat format = m_work.activationFormat;
+    const double forward = m_share * (m_curve.productSeconds(there, format) + m_curve.productSeconds(back, format));
+    m_cost.forward.products += forward;
+    m_cost.forward.kernels += 2.0 * m_share;
+    m_cost.backward.products += forward + m_share * m_curve.productSeconds({there.batch, tokens, slots, size.hidden}, format);
+    m_cost.backward.kernels += 3.0 * m_share;
+    m_cost.again.products += m_again.elementwise * forward;
+    m_cost.again.kernels += 2.0 * m_again.elementwise * m_share;
 }
 
 void LayerBuilder::tensorCollectives()
@@ -344,18 +426,23 @@ void LayerBuilder::tensorCollectives()
     if (layout.tp > 1) {
         const RankGroup group = m_cluster.group(layout.tp, 1);
         const double bytes = size.bytes * size.tokens * size.hidden;
-        const double twice = layout.sequenceParallel ? 4.0 * m_cluster.allGatherSeconds(bytes, group)
-                                                     : 2.0 * m_cluster.allReduceSeconds(bytes, group);
-        const double regather = layout.sequenceParallel ? 2.0 * m_cluster.allGatherSeconds(bytes, group) : 0.0;
+        const double parts = m_plan.details.parallelBlock ? 1.0 : 2.0;
+        const double width = bytesPerElement(m_work.format);
+        const bool narrow = layout.gathersNarrow && m_work.recipe != Fp8Recipe::Rowwise && width < size.bytes;
+        const double gathered = m_cluster.allGatherSeconds(narrow ? bytes * width / size.bytes : bytes, group);
+        const double sums = parts
+            * (layout.sequenceParallel ? gathered + m_cluster.allGatherSeconds(bytes, group)
+                                       : m_cluster.allReduceSeconds(bytes, group));
+        const double regather = layout.sequenceParallel ? parts * gathered : 0.0;
         const double overlap = layout.asyncTensorParallel ? std::max(0.7, m_constants.tensorOverlap) : m_constants.tensorOverlap;
-        m_cost.forward.tensor = twice * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
+        m_cost.forward.tensor = sums * (layout.asyncTensorParallel ? 1.0 - overlap : 1.0);
         // Beside the gradients of the weights.
-        const double behind = std::min(m_cost.backward.products / 2.0, overlap * (twice + regather));
-        m_cost.backward.tensor = twice + regather - behind;
+        const double behind = std::min(m_cost.backward.products / 2.0, overlap * (sums + regather));
+        m_cost.backward.tensor = sums + regather - behind;
         m_cost.again.tensor = m_again.communication ? m_cost.forward.tensor : 0.0;
-        m_cost.forward.kernels += kCollectiveStarts * 2.0;
-        m_cost.backward.kernels += kCollectiveStarts * 2.0;
-        m_cost.again.kernels += m_again.communication ? kCollectiveStarts * 2.0 : 0.0;
+        m_cost.forward.kernels += kCollectiveStarts * parts;
+        m_cost.backward.kernels += kCollectiveStarts * parts;
+        m_cost.again.kernels += m_again.communication ? kCollectiveStarts * parts : 0.0;
     }
     if (layout.cp > 1) {
         const double keyBytes = size.bytes * size.tokens * size.keyHeads * (size.queryDim + size.valueDim);
@@ -378,10 +465,18 @@ void LayerBuilder::tensorCollectives()
         m_cost.backward.context = backward;
         m_cost.again.context = m_again.communication ? forward : 0.0;
     }
+    m_cost.forward.tensor += m_agreeing;
+    m_cost.backward.tensor += m_agreeing;
     const double shown = 1.0 - m_constants.expertOverlap;
     m_cost.forward.expert *= shown;
     m_cost.backward.expert *= shown;
     m_cost.again.expert *= shown;
+    if (size.model.experts > 0) {
+        // A third forward, as of the kernels.
+        const double waits = m_constants.expertLayerSeconds * (1.0 - real(size.model.denseLayers) / real(size.model.layers));
+        m_cost.forward.expert += waits / 3.0;
+        m_cost.backward.expert += waits * 2.0 / 3.0;
+    }
 }
 
 LayerCost LayerBuilder::build()
@@ -484,8 +579,10 @@ EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluste
     cost.embeddingBackward.kernels = 4.0;
     const MathFormat format = plan.work.activationFormat;
     cost.headForward.products = curve.productSeconds({1.0, size.tokens, columns, size.hidden}, format);
-    cost.headBackward.products = curve.productSeconds({1.0, size.tokens, size.hidden, columns}, format)
-        + curve.productSeconds({1.0, size.hidden, columns, size.tokens}, format);
+    cost.headWeights.products = curve.productSeconds({1.0, size.hidden, columns, size.tokens}, format);
+    cost.headWeights.kernels = 1.0;
+    cost.headBackward.products
+        = curve.productSeconds({1.0, size.tokens, size.hidden, columns}, format) + cost.headWeights.products;
     // To 32 bits (2 in, 4 out), maximum, subtraction, exponential and sum; back: gradient of the loss, to 16 bits.
     const double logits = size.tokens * (traits.parallelLogits ? columns : real(plan.model.vocabulary));
     cost.headForward.elementwise = curve.streamSeconds(26.0 * logits);

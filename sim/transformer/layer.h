@@ -37,6 +37,7 @@ struct LayerCost {
     PassCost forward;
     PassCost again; ///< of the forward pass, what the backward pass computes again
     PassCost backward; ///< without `again`
+    PassCost weights; ///< of `backward`: the gradients of weights
     double keptBytes = 0.0; ///< from forward to backward, on the device
     double fullBytes = 0.0; ///< the same when nothing is computed again: what lives while one layer is
     double workingBytes = 0.0; ///< largest temporaries besides
@@ -51,6 +52,7 @@ struct EndCost {
     PassCost embeddingBackward;
     PassCost headForward;
     PassCost headBackward;
+    PassCost headWeights; ///< of `headBackward`: the gradient of the head
     double logitBytes = 0.0; ///< the logits, their 32-bit copy and their gradient
 };
 EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackTraits& traits);

@@ -7,17 +7,29 @@
 
 namespace meshwright::sim {
 
-/// The task that a stage does as its `index`-th, of 2 * chunks * microbatches.
+void PipelineClock::layOutOrders()
+{
+    m_orders.clear();
+    for (std::int64_t stage = 0; stage < m_stages && splitsBackward(m_schedule); ++stage)
+        m_orders.push_back(zeroBubbleOrder(m_stages, stage, m_microbatches, m_schedule == PipelineSchedule::ZeroBubbleH2));
+}
+
+/// The task that a stage does as its `index`-th, of 2 * chunks * microbatches, or 3 * microbatches where the backward pass is split.
 PipelineClock::Task PipelineClock::taskAt(std::int64_t stage, std::int64_t index) const
 {
+    if (splitsBackward(m_schedule)) {
+        const SplitTask& task = m_orders[static_cast<std::size_t>(stage)][static_cast<std::size_t>(index)];
+        return {static_cast<std::int32_t>(task.microbatch), 0, task.kind != SplitTask::Kind::Forward,
+            task.kind == SplitTask::Kind::Weight};
+    }
     const std::int64_t all = m_chunks * m_microbatches;
     const auto forward = [&](std::int64_t at) -> Task {
         if (m_chunks == 1)
-            return {static_cast<std::int32_t>(at), 0, false};
+            return {static_cast<std::int32_t>(at), 0, false, false};
         const std::int64_t round = at / (m_stages * m_chunks);
         const std::int64_t within = at % (m_stages * m_chunks);
-        return {
-            static_cast<std::int32_t>(round * m_stages + within % m_stages), static_cast<std::int16_t>(within / m_stages), false};
+        return {static_cast<std::int32_t>(round * m_stages + within % m_stages), static_cast<std::int16_t>(within / m_stages),
+            false, false};
     };
     const auto backward = [&](std::int64_t at) -> Task {
         Task task = forward(at);
@@ -57,12 +69,16 @@ double PipelineClock::playSeconds(std::span<const ChunkTime> chunks, std::int64_
     const auto at = [&](std::int64_t chunk, std::int64_t stage, std::int64_t microbatch) {
         return static_cast<std::size_t>((chunk * stages + stage) * m_microbatches + microbatch);
     };
+    m_begin.assign(static_cast<std::size_t>(stages), -1.0);
+    layOutOrders();
+    const bool splits = splitsBackward(schedule);
+    const std::int64_t each = (splits ? 3 : 2) * all; // tasks of a stage
     const std::int64_t last = m_chunks * stages - 1;
-    for (std::int64_t left = 2 * all * stages; left > 0;) {
+    for (std::int64_t left = each * stages; left > 0;) {
         [[maybe_unused]] const std::int64_t before = left;
         for (std::int64_t stage = 0; stage < stages; ++stage) {
             const auto s = static_cast<std::size_t>(stage);
-            for (; m_next[s] < 2 * all; ++m_next[s], --left) {
+            for (; m_next[s] < each; ++m_next[s], --left) {
                 const Task task = taskAt(stage, m_next[s]);
                 const std::int64_t place = task.chunk * stages + stage;
                 double ready = 0.0;
@@ -70,7 +86,7 @@ double PipelineClock::playSeconds(std::span<const ChunkTime> chunks, std::int64_
                 if (!task.backward && place > 0) {
                     ready = m_forwardEnd[static_cast<std::size_t>((place - 1) * m_microbatches + task.microbatch)];
                     comes = stages > 1;
-                } else if (task.backward) {
+                } else if (task.backward && !task.weight) {
                     ready = place == last
                         ? m_forwardEnd[at(task.chunk, stage, task.microbatch)]
                         : m_backwardEnd[static_cast<std::size_t>((place + 1) * m_microbatches + task.microbatch)];
@@ -79,18 +95,29 @@ double PipelineClock::playSeconds(std::span<const ChunkTime> chunks, std::int64_
                 if (ready < 0.0)
                     break;
                 const ChunkTime& time = chunks[static_cast<std::size_t>(place)];
-                const bool goes = stages > 1 && (task.backward ? place > 0 : place < last);
+                const bool goes = stages > 1 && !task.weight && (task.backward ? place > 0 : place < last);
                 const double start = std::max(m_clock[s], ready + (comes ? sendSeconds : 0.0));
-                const double end = start + (task.backward ? time.backward : time.forward);
+                const double takes = task.weight ? time.weight
+                    : task.backward              ? time.backward - (splits ? time.weight : 0.0)
+                                                 : time.forward;
+                const double end = start + takes;
+                if (m_begin[s] < 0.0)
+                    m_begin[s] = start;
                 m_clock[s] = end + (goes ? busySeconds : 0.0) + (comes ? busySeconds : 0.0);
-                (task.backward ? m_backwardEnd : m_forwardEnd)[at(task.chunk, stage, task.microbatch)] = end;
-                m_held[s] += task.backward ? -1 : 1;
+                if (!task.weight)
+                    (task.backward ? m_backwardEnd : m_forwardEnd)[at(task.chunk, stage, task.microbatch)] = end;
+                m_held[s] += !task.backward ? 1 : splits == task.weight ? -1 : 0;
                 m_peaks[s] = std::max(m_peaks[s], m_held[s]);
             }
         }
         assert(left < before && "a schedule's order must not wait for itself");
     }
-    return *std::max_element(m_clock.begin(), m_clock.end());
+    if (!splits)
+        return *std::max_element(m_clock.begin(), m_clock.end());
+    double longest = 0.0;
+    for (std::size_t stage = 0; stage < m_clock.size(); ++stage)
+        longest = std::max(longest, m_clock[stage] - m_begin[stage]);
+    return longest;
 }
 
 double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t stages, double microbatches,
@@ -105,7 +132,7 @@ double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t st
     }
     const std::int64_t step = stages;
     const auto whole = static_cast<std::int64_t>(std::ceil(microbatches - 1e-9));
-    const std::int64_t few = 3 * step;
+    const std::int64_t few = (splitsBackward(schedule) ? 5 : 3) * step;
     if (whole <= few + step && (chunks.size() == static_cast<std::size_t>(stages) || whole % stages == 0)
         && static_cast<double>(whole) - microbatches < 1e-6)
         return playSeconds(chunks, stages, whole, schedule, sendSeconds, busySeconds);
@@ -121,6 +148,8 @@ double heldChunks(PipelineSchedule schedule, double stages, double stage, double
     const double all = microbatches * virtualStages;
     if (schedule == PipelineSchedule::GPipe)
         return all;
+    if (splitsBackward(schedule))
+        return std::min(schedule == PipelineSchedule::ZeroBubbleH1 ? stages : 2.0 * stages - 1.0, all);
     if (virtualStages <= 1.0)
         return std::min(stages - stage, all);
     return std::min(2.0 * (stages - stage - 1.0) + (virtualStages - 1.0) * stages + 1.0, all);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/schedule/zero_bubble.h"
 #include "sim/transformer/plan.h"
 
 #include <cstdint>
@@ -12,11 +13,14 @@ namespace meshwright::sim {
 /// One chunk of a stage's layers, and what a microbatch takes on it, in seconds.
 struct ChunkTime {
     double forward = 0.0;
-    double backward = 0.0; ///< with what is computed again
+    double backward = 0.0; ///< with what is computed again, and with `weight`
+    double weight = 0.0; ///< of backward: the gradients of weights, which nobody waits for
 };
 
 /// Orders of work of pipelines, played task by task: a stage does its tasks in the schedule's order, a forward task waits for the chunk
-/// before (of the stage before, or of the last stage in the round before), a backward task for the chunk after. Memory is kept between calls.
+/// before (of the stage before, or of the last stage in the round before), a backward task for the chunk after. Where the schedule splits the
+/// backward pass, gradients of weights are tasks of their own (see `zeroBubbleOrder`), and a step is the time from a stage's first task to its last,
+/// of the stage where that is longest: stages begin and end one after the other. Memory is kept between calls.
 class PipelineClock {
 public:
     /// The time of a step, in seconds. `chunks[chunk * stages + stage]`; a message between stages takes `sendSeconds`, of which the sender and the
@@ -38,8 +42,10 @@ private:
         std::int32_t microbatch = 0;
         std::int16_t chunk = 0;
         bool backward = false;
+        bool weight = false; ///< the gradients of weights alone
     };
     Task taskAt(std::int64_t stage, std::int64_t index) const;
+    void layOutOrders();
 
     std::int64_t m_stages = 1;
     std::int64_t m_chunks = 1;
@@ -51,10 +57,13 @@ private:
     std::vector<std::int64_t> m_next;
     std::vector<std::int64_t> m_held;
     std::vector<std::int64_t> m_peaks;
+    std::vector<double> m_begin; ///< of a stage's first task; below 0: not yet
+    std::vector<std::vector<SplitTask>> m_orders; ///< by stage, where the backward pass is split
 };
 
 /// Microbatches, each of one chunk (1 / virtualStages of a stage's layers), that a stage (0-based) holds at most.
-/// Source: semantics of Megatron-LM's schedules: GPipe all; 1F1B min(p - i, m); interleaved min(2 (p - i - 1) + (v - 1) p + 1, m v).
+/// Source: semantics of Megatron-LM's schedules: GPipe all; 1F1B min(p - i, m); interleaved min(2 (p - i - 1) + (v - 1) p + 1, m v);
+/// ZB-H1 min(p, m) and ZB-H2 min(2p - 1, m) on all stages, until the gradients of weights are made.
 double heldChunks(PipelineSchedule schedule, double stages, double stage, double virtualStages, double microbatches);
 
 } // namespace meshwright::sim

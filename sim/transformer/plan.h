@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/models/fp8_recipe.h"
 #include "core/models/transformer_config.h"
 #include "core/support/result.h"
 #include "sim/hardware/chip.h"
@@ -40,7 +41,16 @@ struct Recomputation {
 /// `minimal_offloaded`, `custom`. Nothing for a name that is not known.
 std::optional<Recomputation> recomputationOf(std::string_view policy);
 
-enum class PipelineSchedule : std::uint8_t { GPipe, OneFOneB, Interleaved };
+enum class PipelineSchedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2 };
+
+/// True where the gradients of inputs and those of weights are tasks of their own.
+inline bool splitsBackward(PipelineSchedule schedule)
+{
+    return schedule == PipelineSchedule::ZeroBubbleH1 || schedule == PipelineSchedule::ZeroBubbleH2;
+}
+
+const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2"
+std::optional<PipelineSchedule> scheduleNamed(std::string_view name);
 
 /// Parts of a model that TransformerConfig does not say.
 struct ModelDetails {
@@ -52,6 +62,9 @@ struct ModelDetails {
     std::int64_t ropeHeadDim = 0; ///< part of a query's head that carries positions
     std::int64_t valueHeadDim = 0; ///< 0: headDim
     bool dropout = false;
+    bool parallelBlock = false; ///< attention and feed-forward read one norm and add up once
+    double expertCapacity = 0.0; ///< rows of an expert over the mean, filled or not; tokens beyond are dropped; 0: none is
+    bool dispatchesByProduct = false; ///< with a capacity: tokens reach experts through a product with a mask
 };
 
 /// What is trained. Counts are >= 1.
@@ -64,9 +77,13 @@ struct TrainingWork {
     AttentionKernel attention = AttentionKernel::Flash2;
     MathFormat format = MathFormat::Bf16; ///< of the linear layers' products
     MathFormat activationFormat = MathFormat::Bf16; ///< of everything else
+    Fp8Recipe recipe = Fp8Recipe::None; ///< with 8-bit products; None: scales as in Current, all else in 16 bits
     bool fusedNorms = true; ///< a norm is one kernel
     bool fusedRotary = true; ///< so are rotary positions
     bool fusedElementwise = true; ///< bias with activation, bias with dropout and residual
+
+    /// Bytes of a parameter as ZeRO-3 gathers it.
+    double gatheredBytes() const { return recipe == Fp8Recipe::Current && bytesPerElement(format) < 2.0 ? 1.0 : 2.0; }
 };
 
 /// How it is spread. The product dp * tp * pp * cp is the number of devices; expert groups lie inside dp * cp (and tp).
@@ -86,6 +103,7 @@ struct ParallelLayout {
     double expertImbalance = 1.0; ///< tokens of the busiest expert rank over the mean
     bool dispatchesOnceAHost = false; ///< a token that several experts of one host want crosses the network once
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool gathersNarrow = false; ///< with sequence parallelism and one scale a tensor, tp gathers what is cast already
 
     std::int64_t deviceCount() const { return dp * tp * pp * cp; }
 };
@@ -104,6 +122,9 @@ struct TrainingPlan {
     }
     std::int64_t shardGroup() const { return layout.shardDegree > 0 ? layout.shardDegree : layout.dp * layout.cp; }
 };
+
+/// Whether a chip multiplies in the format at a rate of its own. Problems: MW1763 8 bits or fewer gain nothing on it.
+Result<Done> checkFormat(const Chip& chip, MathFormat format);
 
 /// Whether a plan can be run at all.
 /// Problems: MW1760 a size or degree below 1; MW1761 a degree that does not divide what it splits (heads, batch); MW1762 more stages than

@@ -12,7 +12,6 @@ constexpr double kReserveShare = 0.05; ///< fragmentation
 constexpr double kReserveBytes = 1.5 * 1024.0 * 1024.0 * 1024.0; ///< of the runtime
 constexpr double kGroupBufferBytes = 0.5e9; ///< channels of one communicator
 constexpr double kPrefetchedUnits = 2.0;
-constexpr double kGatheredBytes = 2.0; ///< of a parameter
 
 double real(std::int64_t count)
 {
@@ -34,6 +33,13 @@ std::int64_t layersOfChunk(std::int64_t layers, std::int64_t chunks, std::int64_
     if (chunks > 1 && layers % chunks != 0 && (layers + 2) % chunks == 0)
         return (layers + 2) / chunks - (chunk == 0 || chunk == chunks - 1 ? 1 : 0);
     return layers / chunks + (chunk < layers % chunks ? 1 : 0);
+}
+
+double optimizerStateBytes(const TrainingWork& work, const StackTraits& traits)
+{
+    constexpr double kNarrowMoments = 8.0; // the weight in 32 bits, both moments in 16
+    return work.recipe == Fp8Recipe::Blockwise ? std::min(kNarrowMoments, traits.optimizerStateBytes)
+                                               : traits.optimizerStateBytes;
 }
 
 double stepLowerBoundSeconds(const TrainingPlan& plan, const DeviceCurve& curve)
@@ -69,6 +75,19 @@ double StepModel::addedBytes(const TrainingPlan& plan) const
     return 3.0 * m_traits.gradientBytes * (plan.microbatches() - 1.0) / plan.microbatches();
 }
 
+/// Of a layer's weights or gradients of so many bytes each, over the shard group: one collective, or one for each weight, bias and scale.
+double StepModel::shardedSeconds(const TrainingPlan& plan, double parameters, double bytesEach, const RankGroup& group) const
+{
+    if (!m_traits.gathersSingly)
+        return m_cluster.allGatherSeconds(parameters * bytesEach, group);
+    const TransformerConfig& model = plan.model;
+    const double matrices = model.gatedFfn ? 5.0 : 4.0;
+    const double vectors = 2.0 * (model.norm == NormKind::LayerNorm ? 2.0 : 1.0) + (model.attentionBias ? 1.0 : 0.0)
+        + (model.outputBias ? 1.0 : 0.0) + (model.ffnBias ? 2.0 : 0.0);
+    return matrices * m_cluster.allGatherSeconds(parameters / matrices * bytesEach, group)
+        + vectors * m_cluster.allGatherSeconds(real(model.hidden) * bytesEach, group);
+}
+
 StepModel::PassTime StepModel::timeOf(const PassCost& pass) const
 {
     const double busy = pass.computing() + pass.communicating();
@@ -98,6 +117,9 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     backwardPass.elementwise += m_curve.streamSeconds(addedBytes(plan) * (parameters.layer + parameters.experts));
     const PassTime forward = timeOf(layer.forward);
     const PassTime backward = timeOf(backwardPass);
+    PassCost weightsPass = layer.weights;
+    weightsPass.elementwise += m_curve.streamSeconds(addedBytes(plan) * (parameters.layer + parameters.experts));
+    const double layerWeights = timeOf(weightsPass).seconds;
     double layerForward = forward.seconds;
     double layerBackward = backward.seconds;
     double gather = 0.0;
@@ -107,11 +129,13 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
         const double layerBytes = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         // Kept in 32 bits or not, weights travel as they are multiplied.
-        gather = m_cluster.allGatherSeconds(layerBytes * kGatheredBytes, shardGroup);
-        const double reduced = m_cluster.allGatherSeconds(layerBytes * m_traits.gradientBytes, shardGroup);
+        gather = shardedSeconds(plan, layerBytes, plan.work.gatheredBytes(), shardGroup);
+        const double reduced = shardedSeconds(plan, layerBytes, m_traits.gradientBytes, shardGroup);
         scatter = m_traits.gradientsOncePerStep ? reduced / microbatches : reduced;
-        layerForward = beside(forward.seconds, gather, m_constants.overlapSlowdown);
-        layerBackward = beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown);
+        layerForward
+            = m_traits.gathersAhead ? beside(forward.seconds, gather, m_constants.overlapSlowdown) : forward.seconds + gather;
+        layerBackward = m_traits.gathersAhead ? beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown)
+                                              : backward.seconds + gather + scatter;
     }
 
     // Chunks of the stages, embedding and head at the ends.
@@ -131,14 +155,16 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
             const std::int64_t place = turn * layout.pp + stage;
             const double own = real(layersOfChunk(model.layers, chunks, place));
             ChunkTime time{own * layerForward + m_constants.microbatchSeconds / 2.0,
-                own * layerBackward + m_constants.microbatchSeconds / 2.0};
+                own * layerBackward + m_constants.microbatchSeconds / 2.0, own * layerWeights};
             if (place == 0) {
                 time.forward += embeddingForward.seconds;
                 time.backward += embeddingBackward.seconds;
+                time.weight += embeddingBackward.seconds;
             }
             if (place == chunks - 1) {
                 time.forward += headForward.seconds;
                 time.backward += headBackward.seconds;
+                time.weight += timeOf(ends.headWeights).seconds;
             }
             seconds += time.forward + time.backward;
             layers += own;
@@ -179,7 +205,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
             behind = std::min(m_constants.dataOverlap * across, ownLayers * layerBackward);
             reduce += across - behind;
         }
-        step.dataHidden = microbatches * ownLayers * (2.0 * gather + scatter) + behind;
+        step.dataHidden = (m_traits.gathersAhead ? microbatches * ownLayers * (2.0 * gather + scatter) : 0.0) + behind;
     } else if (dataRanks > 1.0) {
         const RankGroup group = m_cluster.group(layout.dp * layout.cp, layout.tp);
         const auto expertGroup = m_cluster.group(static_cast<std::int64_t>(expertRanks), layout.tp * layout.ep);
@@ -292,7 +318,7 @@ StageMemory StepModel::memoryOf(
         memory.weights = m_traits.weightBytes * sharded(dense, experts, layout.zeroStage >= 3);
         const double sums = plan.work.activationFormat == MathFormat::Bf16 ? m_traits.accumulatorBytes : 0.0;
         memory.gradients = (m_traits.gradientBytes + sums) * sharded(dense, experts, layout.zeroStage >= 2);
-        memory.optimizer = m_traits.optimizerStateBytes * sharded(dense, experts, layout.zeroStage >= 1);
+        memory.optimizer = optimizerStateBytes(plan.work, m_traits) * sharded(dense, experts, layout.zeroStage >= 1);
         const double held = heldChunks(layout.schedule, real(layout.pp), real(stage), real(layout.virtualStages),
                                 std::ceil(plan.microbatches()))
             / real(layout.virtualStages);
@@ -302,7 +328,7 @@ StageMemory StepModel::memoryOf(
         if (layout.zeroStage >= 3) {
             const double unit = std::max(parameters.layer + parameters.experts,
                 std::max(first ? parameters.embedding : 0.0, last ? parameters.head : 0.0));
-            memory.gathered = kPrefetchedUnits * unit * kGatheredBytes + unit * m_traits.gradientBytes;
+            memory.gathered = kPrefetchedUnits * unit * plan.work.gatheredBytes() + unit * m_traits.gradientBytes;
         }
         memory.logits = last ? ends.logitBytes : 0.0;
         memory.buffers = communicators * kGroupBufferBytes;

@@ -77,6 +77,7 @@ private:
         double launch = 0.0;
     };
     double addedBytes(const TrainingPlan& plan) const;
+    double shardedSeconds(const TrainingPlan& plan, double parameters, double bytesEach, const RankGroup& group) const;
     PassTime timeOf(const PassCost& pass) const;
     StageMemory memoryOf(
         const TrainingPlan& plan, const LayerCost& layer, const EndCost& ends, const RankParameters& parameters) const;
@@ -93,6 +94,9 @@ private:
 /// Layers of a chunk (0 .. pp * virtualStages - 1, in the order in which a microbatch passes them): as even as possible, more to the first ones;
 /// where two layers are missing to whole shares, the first and the last chunk have one fewer (they hold embedding and head).
 std::int64_t layersOfChunk(std::int64_t layers, std::int64_t chunks, std::int64_t chunk);
+
+/// Bytes of optimizer state for each parameter: a recipe may keep moments in 16 bits.
+double optimizerStateBytes(const TrainingWork& work, const StackTraits& traits);
 
 /// What no schedule of the step on these devices beats: products at peak and, with tensor or data parallelism, the bytes over all links.
 double stepLowerBoundSeconds(const TrainingPlan& plan, const DeviceCurve& curve);

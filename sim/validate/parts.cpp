@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <regex>
 
 namespace meshwright::sim {
 
@@ -63,15 +62,10 @@ Result<std::vector<Comparison>> compareCollective(const Record& record, const Ch
         return lacking("the source gives fewer than two chips");
     HardwareChoice choice{chip.key, {}, 0, 0};
     if (chip.interconnect.kind == InterconnectKind::Torus) {
-        static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
-        std::smatch match;
-        const std::string topology = record.text("topology");
-        if (!std::regex_search(topology, match, kSizes))
+        const auto slices = sizesIn(record.text("topology"));
+        if (slices.empty())
             return lacking("the source gives no topology");
-        for (std::size_t i = 1; i < match.size(); ++i) {
-            if (match[i].matched)
-                choice.topology.push_back(std::stoll(match[i].str()));
-        }
+        choice.topology = slices.front();
     } else {
         const std::int64_t domain = chip.fastDomain.value_or(8);
         choice.hosts = (chips + domain - 1) / domain;

@@ -2,11 +2,13 @@
 #include "sim/validate/record.h"
 
 #include "core/support/file.h"
+#include "core/support/json_reader.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace meshwright::sim {
@@ -35,6 +37,43 @@ void flatten(const Json& json, const std::string& path, Record& record)
         record.numbers["rows"] = rows;
         record.numbers["columns"] = json.back().is_number() ? json.back().get<double>() : 0.0;
     }
+}
+
+constexpr std::size_t kLongestText = 4096;
+constexpr double kLargestSize = 0x1p40;
+constexpr double kLargestNumber = 1e40;
+
+/// Bytes, rates, parameters and what came out may be large; everything else counts things or gives a length.
+bool isSize(std::string_view path)
+{
+    for (const char* prefix : {"measured.", "derived.", "answer.", "inputs."}) {
+        if (path.starts_with(prefix))
+            return false;
+    }
+    for (const char* part : {"params", "bytes", "flops", "tokens", "per_s"}) {
+        if (path.find(part) != std::string_view::npos)
+            return false;
+    }
+    return true;
+}
+
+/// What no prediction may be made of.
+std::string faultOf(const Record& record)
+{
+    for (const auto& [path, text] : record.texts) {
+        if (text.size() > kLongestText)
+            return fmt::format("`{}` has {} letters, more than {}", path, text.size(), kLongestText);
+    }
+    for (const auto& [path, number] : record.numbers) {
+        const double largest = isSize(path) ? kLargestSize : kLargestNumber;
+        if (std::abs(number) > largest)
+            return fmt::format("`{}` is {:g}, more than {:g}", path, number, largest);
+    }
+    for (const Record::Point& point : record.points) {
+        if (point.bytes < 0.0 || point.bytes > kLargestSize)
+            return fmt::format("a message has {:g} bytes: not from 0 to {:g}", point.bytes, kLargestSize);
+    }
+    return {};
 }
 
 double collectiveSeconds(const Json& point, const std::string& operation, double devices)
@@ -70,6 +109,7 @@ Record recordOf(const Json& json, const std::string& file)
                 record.numbers["gather_degree"] = point["gather_degree"].get<double>();
         }
     }
+    record.fault = faultOf(record);
     return record;
 }
 
@@ -171,35 +211,8 @@ std::string sweepOf(const Record& record)
     return key;
 }
 
-} // namespace
-
-std::optional<double> Record::number(std::string_view path) const
+Result<std::vector<Record>> recordsOf(const Json& json, const std::string& file)
 {
-    const auto found = numbers.find(path);
-    return found == numbers.end() ? std::nullopt : std::optional(found->second);
-}
-
-double Record::numberOr(std::string_view path, double otherwise) const
-{
-    return number(path).value_or(otherwise);
-}
-
-std::string Record::text(std::string_view path) const
-{
-    const auto found = texts.find(path);
-    return found == texts.end() ? std::string() : found->second;
-}
-
-bool Record::has(std::string_view path) const
-{
-    return numbers.contains(path) || texts.contains(path);
-}
-
-Result<std::vector<Record>> parseRecords(std::string_view text, const std::string& file)
-{
-    const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded())
-        return Problem{"MW1770", "the file is not JSON", "give a file of records, as JSON", Place{file}};
     const std::string name = fs::path(file).filename().string();
     const bool plans = json.is_object() && json.contains("records") && json["records"].is_array();
     if (!plans && !json.is_array())
@@ -232,17 +245,49 @@ Result<std::vector<Record>> parseRecords(std::string_view text, const std::strin
     return records;
 }
 
+} // namespace
+
+std::optional<double> Record::number(std::string_view path) const
+{
+    const auto found = numbers.find(path);
+    return found == numbers.end() ? std::nullopt : std::optional(found->second);
+}
+
+double Record::numberOr(std::string_view path, double otherwise) const
+{
+    return number(path).value_or(otherwise);
+}
+
+std::string Record::text(std::string_view path) const
+{
+    const auto found = texts.find(path);
+    return found == texts.end() ? std::string() : found->second;
+}
+
+bool Record::has(std::string_view path) const
+{
+    return numbers.contains(path) || texts.contains(path);
+}
+
+Result<std::vector<Record>> parseRecords(std::string_view text, const std::string& file)
+{
+    const Json json = jsonDepth(text) > kDeepestJson ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+    if (json.is_discarded())
+        return Problem{"MW1770", "the file is not JSON", "give a file of records, as JSON", Place{file}};
+    try {
+        return recordsOf(json, file);
+    } catch (const Json::exception& error) {
+        return Problem{"MW1772", fmt::format("a record has a field of another type: {}", error.what()), "see the file's README",
+            Place{file}};
+    }
+}
+
 Result<std::vector<Record>> readRecords(const fs::path& path)
 {
     auto text = readFile(path);
     if (!text)
         return text.error();
-    try {
-        return parseRecords(*text, path.string());
-    } catch (const Json::exception& error) {
-        return Problem{"MW1772", fmt::format("a record has a field of another type: {}", error.what()), "see the file's README",
-            Place{path.string()}};
-    }
+    return parseRecords(*text, path.string());
 }
 
 Result<std::vector<fs::path>> recordFiles(const std::vector<std::string>& arguments)

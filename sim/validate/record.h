@@ -22,6 +22,7 @@ struct Record {
         kind; ///< `training_step`, `collective`, `gemm`, `memory_op`, `layer_time`, `op_times`, `activation_memory`, `worked_problem`
     std::string sweep = {}; ///< candidates of one sweep that may be compared have the same; empty: none
     bool flagged = false;
+    std::string fault = {}; ///< what is wrong with a field, so that the record cannot be predicted; empty: nothing
     std::map<std::string, double, std::less<>> numbers = {}; ///< truth values are 0 and 1
     std::map<std::string, std::string, std::less<>> texts = {};
     struct Point {

@@ -9,6 +9,8 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <regex>
 
 namespace meshwright::sim {
@@ -90,17 +92,8 @@ Result<const Chip*> chipOf(const Record& record, const Catalogue& catalogue)
 
 std::vector<std::int64_t> sliceOf(const std::string& topology, std::int64_t chips)
 {
-    static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
-    for (std::sregex_iterator at(topology.begin(), topology.end(), kSizes), end; at != end; ++at) {
-        std::vector<std::int64_t> sizes;
-        std::int64_t product = 1;
-        for (std::size_t i = 1; i < at->size(); ++i) {
-            if ((*at)[i].matched) {
-                sizes.push_back(std::stoll((*at)[i].str()));
-                product *= sizes.back();
-            }
-        }
-        if (product == chips)
+    for (const std::vector<std::int64_t>& sizes : sizesIn(topology)) {
+        if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()) == chips)
             return sizes;
     }
     return {};
@@ -150,6 +143,8 @@ Result<Done> readModel(const Record& record, const StackTraits& traits, Training
     model.activation = model.gatedFfn ? TransformerActivation::Silu : TransformerActivation::Gelu;
     model.attentionBias = model.outputBias = model.ffnBias = !model.gatedFfn;
     plan.details.dropout = traits.dropout && !model.gatedFfn;
+    plan.details.parallelBlock = traits.parallelBlock;
+    plan.details.dispatchesByProduct = traits.dispatchesByProduct;
     return Done{};
 }
 
@@ -157,6 +152,8 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
 {
     const std::string dtype = lower(record.text("dtype"));
     work.format = formatOf(dtype);
+    if (holds(dtype, "rowwise"))
+        work.recipe = Fp8Recipe::Rowwise;
     work.activationFormat = holds(dtype, "fp16") ? MathFormat::Fp16 : MathFormat::Bf16;
     const auto stated = recomputationInWords(record.text("recompute"));
     work.recompute = stated ? *stated : recomputationOf(traits.recompute).value_or(Recomputation{});
@@ -166,8 +163,7 @@ void readWork(const Record& record, const StackTraits& traits, TrainingWork& wor
     work.fusedElementwise = traits.fusedElementwise;
     const std::string software = lower(record.text("software"));
     if ((traits.compilesNarrow && bytesPerElement(work.format) <= 1.0) || record.numberOr("compile", 0.0) != 0.0
-        || holds(software, "compile")
-        || holds(lower(record.text("notes")), "torch.compile"))
+        || holds(software, "compile") || holds(lower(record.text("notes")), "torch.compile"))
         work.fusedNorms = work.fusedRotary = work.fusedElementwise = true;
     // Software that names its kernels.
     const auto at = software.find("kernel: ");
@@ -221,6 +217,7 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
             != 0.0;
     layout.asyncTensorParallel = record.numberOr("parallel.async_tp", traits.asyncTensorParallel ? 1.0 : 0.0) != 0.0;
     layout.dispatchesOnceAHost = traits.dispatchesOnceAHost;
+    layout.gathersNarrow = traits.gathersNarrow;
     const std::string schedule = lower(record.text("parallel.schedule"));
     layout.virtualStages = degree("virtual_pipeline");
     if (layout.pp == 1)
@@ -236,6 +233,8 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
     const double perHost = record.numberOr("per_node", std::min(8.0, static_cast<double>(chip.fastDomain.value_or(8))));
     if (chip.chipClass == ChipClass::Gpu)
         cluster.networkBytesPerSecond = networkRateOf(record.text("topology"), perHost);
+    // NCCL reads a GPU's memory through InfiniBand's and RoCE's verbs (GPUDirect); Omni-Path has no such path in it.
+    cluster.stagesThroughHost = holds(lower(record.text("topology")), "omni-path");
     if (record.number("per_node"))
         cluster.fastDomain = static_cast<std::int64_t>(perHost);
     return Done{};
@@ -276,6 +275,17 @@ void addPlans(const Record& record, const Chip& chip, const TrainingPlan& plan, 
             stepCase.plans.push_back(std::move(one));
         }
     }
+}
+
+/// Rows of an expert over the mean, where tokens beyond are dropped: a field, or words among the notes.
+double capacityOf(const Record& record)
+{
+    if (const auto stated = record.number("model.capacity_factor"))
+        return *stated;
+    static const std::regex kWords(R"(capacity factor\s+(\d+(?:\.\d+)?))", std::regex::icase);
+    std::smatch match;
+    const std::string notes = record.text("notes");
+    return std::regex_search(notes, match, kWords) ? std::stod(match[1].str()) : 0.0;
 }
 
 void readMeasured(const Record& record, const TrainingPlan& plan, StepCase& stepCase)
@@ -348,14 +358,32 @@ std::optional<double> networkRateOf(const std::string& topology, double devicesP
     static const std::regex kEach(R"((\d+)\s*Gb/s[^,;()]*per GPU)", std::regex::icase);
     static const std::regex kNode(R"((\d+)\s*Gb/s[^,;()]*(?:per node|between nodes))", std::regex::icase);
     std::smatch match;
-    const auto bytes = [](const std::string& gigabits) { return std::stod(gigabits) * 1e9 / 8.0; };
+    const auto figure = [&](std::size_t group) { return static_cast<double>(parseInteger(match[group].str()).value_or(0)); };
+    double gigabits = 0.0;
     if (std::regex_search(topology, match, kSeveral) || std::regex_search(topology, match, kLinks))
-        return std::stod(match[1].str()) * bytes(match[2].str()) / devicesPerHost;
-    if (std::regex_search(topology, match, kEach))
-        return bytes(match[1].str());
-    if (std::regex_search(topology, match, kNode))
-        return bytes(match[1].str()) / devicesPerHost;
-    return std::nullopt;
+        gigabits = figure(1) * figure(2) / devicesPerHost;
+    else if (std::regex_search(topology, match, kEach))
+        gigabits = figure(1);
+    else if (std::regex_search(topology, match, kNode))
+        gigabits = figure(1) / devicesPerHost;
+    return gigabits > 0.0 ? std::optional(gigabits * 1e9 / 8.0) : std::nullopt;
+}
+
+std::vector<std::vector<std::int64_t>> sizesIn(const std::string& topology)
+{
+    static const std::regex kSizes(R"((\d+)x(\d+)(?:x(\d+))?)");
+    constexpr std::int64_t kLongestSide = 1 << 20;
+    std::vector<std::vector<std::int64_t>> found;
+    for (std::sregex_iterator at(topology.begin(), topology.end(), kSizes), end; at != end; ++at) {
+        std::vector<std::int64_t> sizes;
+        for (std::size_t i = 1; i < at->size(); ++i) {
+            if ((*at)[i].matched)
+                sizes.push_back(parseInteger((*at)[i].str()).value_or(0));
+        }
+        if (std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 1 && size <= kLongestSide; }))
+            found.push_back(std::move(sizes));
+    }
+    return found;
 }
 
 Result<StepCase> stepCaseOf(const Record& record, const Catalogue& catalogue, const Calibration& calibration)
@@ -387,9 +415,8 @@ Result<StepCase> stepCaseOf(const Record& record, const Catalogue& catalogue, co
     if (batch < 1.0)
         return lacking("the source gives no batch");
     plan.work.globalBatch = std::llround(batch);
-    plan.layout.expertImbalance = plan.model.experts > 0
-        ? record.numberOr("model.capacity_factor", holds(record.text("notes"), "force-balanced") ? 1.0 : kImbalance)
-        : 1.0;
+    plan.layout.expertImbalance = plan.model.experts > 0 && !holds(record.text("notes"), "force-balanced") ? kImbalance : 1.0;
+    plan.details.expertCapacity = capacityOf(record);
     addPlans(record, **chip, plan, stepCase);
     const auto checked = checkPlan(stepCase.plans.front());
     if (!checked)

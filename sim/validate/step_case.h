@@ -30,6 +30,9 @@ Result<StepCase> stepCaseOf(const Record& record, const Catalogue& catalogue, co
 /// The network's rate for one device, one way, in bytes per second, that a topology in words names (`4x200 Gb/s per node`, `400 Gb/s per GPU`).
 std::optional<double> networkRateOf(const std::string& topology, double devicesPerHost);
 
+/// The slices that a topology in words names (`8x16`, `4x4x8 torus`), sides in their order, each of 1 to 2^20.
+std::vector<std::vector<std::int64_t>> sizesIn(const std::string& topology);
+
 /// A recomputation policy as sources word it; nothing where they say nothing.
 std::optional<Recomputation> recomputationInWords(const std::string& words);
 

@@ -278,7 +278,9 @@ FileValidation FileValidator::run(const std::vector<Record>& records, const std:
     std::set<std::string> kinds;
     for (const Record& record : records) {
         kinds.insert(record.kind);
-        if (record.kind == "training_step")
+        if (!record.fault.empty())
+            skip(record, record.fault);
+        else if (record.kind == "training_step")
             step(record);
         else if (record.kind == "worked_problem")
             worked(record);

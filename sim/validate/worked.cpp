@@ -31,6 +31,7 @@ public:
 private:
     bool asks(const char* answer, std::initializer_list<const char*> inputs) const;
     double in(const char* name) const { return *m_record.number(std::string("inputs.") + name); }
+    std::int64_t whole(const char* name) const { return static_cast<std::int64_t>(std::clamp(in(name), 0.0, 0x1p40)); }
     const Chip* chip() const;
     void collectives();
     void rooflines();
@@ -76,7 +77,7 @@ const Chip* WorkedProblem::chip() const
 
 void WorkedProblem::collectives()
 {
-    const auto shards = [&] { return static_cast<std::int64_t>(in("shards")); };
+    const auto shards = [&] { return whole("shards"); };
     if (asks("time_s", {"hops", "hop_latency_s"}) || asks("time_s", {"bytes", "hops", "hop_latency_s"}))
         put("time_s", in("hops") * in("hop_latency_s"));
     // By the bandwidth alone, as a ring of many would take it; then along a line, with hops of no latency.
@@ -94,8 +95,8 @@ void WorkedProblem::collectives()
         line.size = shards();
         line.link = {net.linkBytesPerSecond->value, net.hopLatencySeconds ? net.hopLatencySeconds->value : kAssumedIciHopSeconds};
         put("time_s",
-            collectiveSeconds({CollectiveKind::AllGather, static_cast<std::int64_t>(in("bytes_gathered")), {line},
-                PermutePattern::Shift, CollectiveAlgorithm::Automatic, net.library.get()}));
+            collectiveSeconds({CollectiveKind::AllGather, whole("bytes_gathered"), {line}, PermutePattern::Shift,
+                CollectiveAlgorithm::Automatic, net.library.get()}));
     }
     if (asks("ratio", {})) {
         constexpr std::int64_t kRing = 4096;
@@ -169,7 +170,7 @@ void WorkedProblem::counts()
 void WorkedProblem::models()
 {
     TransformerConfig config;
-    const auto size = [&](const char* name) { return static_cast<std::int64_t>(in(name)); };
+    const auto size = [&](const char* name) { return whole(name); };
     config.gatedFfn = true;
     if (asks("params", {"D", "F", "L", "V"})) {
         config.layers = size("L");

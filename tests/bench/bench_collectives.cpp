@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Collectives over eight virtual devices, by size of one device's whole buffer. Usage: bench_collectives [repetitions]
+// "all-reduce" keeps its operands, as the peers' benchmarks do; "all-reduce-in-place" takes their place, as reductions in a training step do.
 // Prints a line for each: coll,ours,<op>,<bytes>,median_us,min_us
 // and then, of a barrier of all devices: barrier,ours,<devices>,median_us,median_us for each device
 
@@ -55,13 +56,18 @@ void benchCollectives(int repetitions)
     const Mesh mesh = checked(parseMesh("a=8"));
     const AxisRefs axis{wholeAxis(mesh, 0)};
     const auto devices = checked(VirtualDevices::create(8));
-    constexpr std::array<std::pair<OpKind, const char*>, 5> kOperations
-        = {{{OpKind::AllReduce, "all-reduce"}, {OpKind::AllGather, "all-gather"}, {OpKind::ReduceScatter, "reduce-scatter"},
-            {OpKind::AllToAll, "all-to-all"}, {OpKind::CollectivePermute, "permute"}}};
-    for (const auto& [kind, name] : kOperations) {
+    struct Operation {
+        OpKind kind;
+        const char* name;
+        bool isInPlace = false;
+    };
+    constexpr std::array<Operation, 6> kOperations = {
+        {{OpKind::AllReduce, "all-reduce"}, {OpKind::AllReduce, "all-reduce-in-place", true}, {OpKind::AllGather, "all-gather"},
+            {OpKind::ReduceScatter, "reduce-scatter"}, {OpKind::AllToAll, "all-to-all"}, {OpKind::CollectivePermute, "permute"}}};
+    for (const auto& [kind, name, isInPlace] : kOperations) {
         for (const std::int64_t bytes :
             {std::int64_t{4} << 10, std::int64_t{256} << 10, std::int64_t{4} << 20, std::int64_t{64} << 20}) {
-            const int calls = bytes > (1 << 20) ? 2 : 20;
+            const int calls = isInPlace ? 16 : bytes > (1 << 20) ? 2 : 20;
             const std::int64_t elements = bytes / 4;
             const bool gathers = kind == OpKind::AllGather;
             DeviceFunction device;
@@ -96,14 +102,16 @@ void benchCollectives(int repetitions)
             device.globalShapes.push_back(whole);
             std::vector<ValueId> results;
             for (int i = 0; i < calls; ++i) {
-                results.push_back(builder.add(kind, {x}, attributes));
+                results.push_back(builder.add(kind, {isInPlace && i > 0 ? results.back() : x}, attributes));
                 function[results.back()].sharding = to;
                 device.globalShapes.push_back(whole);
             }
+            if (isInPlace) // each but the first takes the place of its operand
+                results.erase(results.begin(), results.end() - 1);
             builder.setResults(results);
             const auto loaded = checked(LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", mesh}}, *devices));
             HostArray array(TensorType{DType::F32, whole});
-            std::fill(array.as<float>().begin(), array.as<float>().end(), 1.0F);
+            std::fill(array.as<float>().begin(), array.as<float>().end(), isInPlace ? 0.0F : 1.0F);
             checked(loaded->writeArgument(0, array));
             const Times times
                 = timed(bytes > (1 << 22) ? std::max(2, repetitions / 2) : repetitions * 3, [&] { checked(loaded->run()); });

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The training step of the MLP [784, 2048, 2048, 2048, 10], batch 2048, SGD, on one device and on 8 virtual devices in several layouts.
-// usage: bench_mlp [LAYOUT ...]      LAYOUT: unsharded, 8x1, 4x2, 2x4, 1x8 (default: all, in a process of its own each)
+// usage: bench_mlp [LAYOUT ...]      LAYOUT: unsharded, 8x1, 4x2, 2x4, 1x8 (default: all)
+// Each layout is a process of its own, and they take turns, step by step: what else happens on the computer happens to all of them.
 // Prints a line for each: mlp,<label>,median_s,min_s,samples/s,GFLOP/s,rss_MB,pss_MB,loss_first,loss_last
+// and: against,<label>,<median of its steps' times, each divided by that of the first layout's step of the same turn>,<cores used>
+// MLP_STEPS: so many steps are timed instead of 7.
 // Starting numbers are read from the file that MLP_BIN names (f32: W0 b0 W1 b1 .. inputs targets), else drawn from a seed.
 
 #include "core/runtime/executor.h"
@@ -124,7 +127,29 @@ void fillArguments(LoadedFunction& step, const sim::BuiltPhase& built, VirtualDe
     orDie(step.writeArgument(states + 1, HostArray::of({DType::F32, {built.study.batch, data.classes}}, targets)));
 }
 
-void measure(const std::string& layout)
+double cpuSeconds()
+{
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds
+        = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double medianOf(std::vector<double> values)
+{
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// What a layout's process tells of a step.
+struct StepTime {
+    double seconds = 0.0;
+    double cpuSeconds = 0.0;
+};
+
+/// The process of one layout: a step for each byte from `turns`, whose time goes to `answers`; the line when there are no more.
+void measure(const std::string& layout, int turns, int answers)
 {
     int data = 1;
     int model = 1;
@@ -146,14 +171,19 @@ void measure(const std::string& layout)
     std::vector<double> seconds;
     double first = 0.0;
     double last = 0.0;
-    for (int i = 0; i < kWarmSteps + kSteps; ++i) {
+    char turn = 0;
+    for (int i = 0; read(turns, &turn, 1) == 1; ++i) {
+        const double cpu = cpuSeconds();
         const auto start = std::chrono::steady_clock::now();
         orDie(step->run());
+        const StepTime time{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), cpuSeconds() - cpu};
         if (i >= kWarmSteps)
-            seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+            seconds.push_back(time.seconds);
         last = step->readResult(loss).at(0);
         if (i == 0)
             first = last;
+        if (write(answers, &time, sizeof(time)) != static_cast<ssize_t>(sizeof(time)))
+            std::exit(1);
     }
     std::sort(seconds.begin(), seconds.end());
     const double median = seconds[seconds.size() / 2];
@@ -163,28 +193,77 @@ void measure(const std::string& layout)
     std::fflush(stdout);
 }
 
+/// A layout's process, as the parent sees it.
+struct Runner {
+    std::string layout;
+    pid_t process = 0;
+    int turns = -1;
+    int answers = -1;
+    std::vector<StepTime> times;
+};
+
+Runner started(const std::string& layout, const std::vector<Runner>& others)
+{
+    int turns[2];
+    int answers[2];
+    if (pipe(turns) != 0 || pipe(answers) != 0)
+        std::exit(1);
+    const pid_t process = fork();
+    if (process == 0) {
+        close(turns[1]);
+        close(answers[0]);
+        for (const Runner& other : others)
+            close(other.turns); // else it would not see its end
+        measure(layout, turns[0], answers[1]);
+        std::exit(0);
+    }
+    close(turns[0]);
+    close(answers[1]);
+    return {layout, process, turns[1], answers[0], {}};
+}
+
+void takeTurn(Runner& runner)
+{
+    StepTime time;
+    if (write(runner.turns, "s", 1) != 1 || read(runner.answers, &time, sizeof(time)) != static_cast<ssize_t>(sizeof(time)))
+        std::exit(1);
+    runner.times.push_back(time);
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
     orDie(chooseProductsFromEnvironment());
     std::vector<std::string> layouts(argv + 1, argv + argc);
-    if (layouts.size() == 1) {
-        measure(layouts.front());
-        return 0;
-    }
     if (layouts.empty())
         layouts = {"unsharded", "8x1", "4x2", "2x4", "1x8"};
+    std::vector<Runner> runners;
     for (const std::string& layout : layouts) {
-        const pid_t child = fork();
-        if (child == 0) {
-            execl("/proc/self/exe", argv[0], layout.c_str(), static_cast<char*>(nullptr));
-            _exit(127);
-        }
+        runners.push_back(started(layout, runners));
+        takeTurn(runners.back()); // one after the other: until it stands
+    }
+    const char* steps = std::getenv("MLP_STEPS");
+    const int count = steps == nullptr ? kSteps : std::max(1, std::atoi(steps));
+    for (int i = 1; i < kWarmSteps + count; ++i) {
+        for (Runner& runner : runners)
+            takeTurn(runner);
+    }
+    for (Runner& runner : runners) {
+        close(runner.turns);
         int status = 0;
-        waitpid(child, &status, 0);
+        waitpid(runner.process, &status, 0);
         if (status != 0)
             return 1;
+    }
+    for (const Runner& runner : runners) {
+        std::vector<double> ratios;
+        std::vector<double> cores;
+        for (std::size_t i = kWarmSteps; i < runner.times.size(); ++i) {
+            ratios.push_back(runner.times[i].seconds / runners.front().times[i].seconds);
+            cores.push_back(runner.times[i].cpuSeconds / runner.times[i].seconds);
+        }
+        fmt::print("against,ours {},{:.3f},{:.2f}\n", runner.layout, medianOf(ratios), medianOf(cores));
     }
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "sim/calibrate/nccl_log.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/sweep/sweep_file.h"
+#include "sim/validate/validate.h"
 
 #include "tests/fuzz/targets.h"
 
@@ -25,6 +26,21 @@ void feedNcclLog(std::string_view text)
     require(std::isfinite(fit.latencySeconds) && std::isfinite(fit.busBytesPerSecond), "a fit is finite");
     require(nlohmann::json::accept(sim::ncclProfileJson({*log}, "h100")), "a profile is JSON");
     require(!sim::ncclText({*log}).empty(), "a log can be told of");
+}
+
+/// Published records: read, predicted, summed up.
+void feedRecords(std::string_view text)
+{
+    static const auto kCatalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+    static const auto kCalibration = sim::Calibration::load(resourcesDirectory() / "hardware" / "calibration.json");
+    require(kCatalogue.has_value() && kCalibration.has_value(), "the catalogue and its constants are there");
+    const auto records = sim::parseRecords(text, "fuzz.json");
+    if (!records)
+        return;
+    const sim::FileValidation file = sim::validateRecords(*records, "fuzz.json", *kCatalogue, *kCalibration);
+    require(file.records == records->size(), "every record is counted");
+    require(file.scored + file.flagged + file.fitted + file.skipped.size() == file.records,
+        "a record is scored or it is said why not");
 }
 
 /// A sweep that is written down.

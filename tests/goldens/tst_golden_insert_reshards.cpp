@@ -210,6 +210,97 @@ private:
     std::vector<const Json*> m_wanted;
 };
 
+/// What `summary` says of a program of one op: which operands are moved and to where, what is summed, and how the results end up.
+class SummaryMatcher {
+public:
+    SummaryMatcher(const Function& output, const std::vector<NamedMesh>& meshes)
+        : m_output(output)
+        , m_meshes(meshes)
+    {
+    }
+
+    Outcome run(const Json& summary, std::size_t made) const
+    {
+        const Op& op = m_output[OpId(made)];
+        Json operands = Json::object();
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (isReshard(op.operands[i]))
+                operands[std::to_string(i)] = text(op.operands[i]);
+        }
+        Json reduced = Json::array();
+        Json results = Json::object();
+        Json shardings = Json::array();
+        for (std::size_t i = 0; i < op.results.size(); ++i) {
+            shardings.push_back(text(op.results[i]));
+            for (ValueId value = op.results[i]; value.valid(); value = userOf(value)) {
+                const OpId producer = m_output[value].producer;
+                if (m_output[producer].kind == OpKind::AllReduce)
+                    reduced.push_back({{"result", i}, {"axes", axes(m_output[producer])}});
+                else if (isReshard(value))
+                    results[std::to_string(i)] = text(value);
+            }
+        }
+        const auto compare = [&](const char* name, const Json& found) {
+            return !summary.contains(name) || summary.at(name) == found
+                ? std::string()
+                : fmt::format("{}: found {}, expected {}; ", name, found.dump(), summary.at(name).dump());
+        };
+        const std::string wrong = compare("operand_reshards", operands) + compare("all_reduce_axes", reduced)
+            + compare("result_reshards", results) + compare("op_result_shardings", shardings);
+        return wrong.empty() ? passed() : failed(wrong);
+    }
+
+private:
+    bool isReshard(ValueId value) const
+    {
+        const OpId producer = m_output[value].producer;
+        return producer.valid() && m_output[producer].kind == OpKind::Reshard;
+    }
+
+    /// What the next change of a value's layout makes of it; invalid: there is none.
+    ValueId userOf(ValueId value) const
+    {
+        for (const OpId id : m_output.body().ops) {
+            const Op& op = m_output[id];
+            if (isCollective(op.kind) && op.operands.front() == value)
+                return op.results.front();
+        }
+        return {};
+    }
+
+    std::string text(ValueId value) const
+    {
+        const auto& sharding = m_output[value].sharding;
+        return sharding ? shardyText(*sharding, m_meshes[static_cast<std::size_t>(sharding->mesh)].mesh) : "none";
+    }
+
+    std::string axes(const Op& reduce) const
+    {
+        TensorSharding sharding;
+        sharding.dims.push_back({reduce.as<CollectiveAttributes>().axes, false, 0});
+        const auto mesh = static_cast<std::size_t>(m_output[reduce.results.front()].sharding->mesh);
+        const std::string text = shardyText(sharding, m_meshes[mesh].mesh);
+        return text.substr(1, text.size() - 2);
+    }
+
+    const Function& m_output;
+    const std::vector<NamedMesh>& m_meshes;
+};
+
+/// The only op of the output that is neither a constant nor a change of layout; nothing when there are more.
+std::optional<std::size_t> onlyOp(const Function& output)
+{
+    std::optional<std::size_t> only;
+    for (const OpId id : output.body().ops) {
+        if (output[id].kind == OpKind::Constant || isCollective(output[id].kind))
+            continue;
+        if (only)
+            return std::nullopt;
+        only = id.at();
+    }
+    return only;
+}
+
 bool hasScalarBounds(const Json& json, const Json& clamp)
 {
     for (const Json& arg : json.at("program").at("args")) {
@@ -235,7 +326,10 @@ Outcome run(const Json& json)
         reader.function, reader.meshes, json.at("full_version").get<bool>() ? ReshardDepth::Full : ReshardDepth::Light);
     if (const Problems problems = verify(output, reader.meshes); !problems.empty())
         return failed(describe(problems));
-    return Matcher(reader, output, json).run();
+    const Outcome matched = Matcher(reader, output, json).run();
+    const auto only = json.contains("summary") ? onlyOp(output) : std::nullopt;
+    return matched.kind == Outcome::Kind::Passed && only ? SummaryMatcher(output, reader.meshes).run(json.at("summary"), *only)
+                                                         : matched;
 }
 
 } // namespace

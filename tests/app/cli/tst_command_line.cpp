@@ -19,6 +19,7 @@ private Q_SLOTS:
     void usage();
     void showDraws();
     void showJson();
+    void doctorJson();
     void showShardShapes_data();
     void showShardShapes();
     void showSvg();
@@ -75,6 +76,7 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("a scalar") << QStringList{"show", "--mesh", "", "--shape", "scalar", "--spec", "P()"} << 0 << "";
     QTest::newRow("a study") << QStringList{"check", example("digits.yaml")} << 0 << "";
     QTest::newRow("doctor") << QStringList{"doctor"} << 0 << "";
+    QTest::newRow("doctor in no such form") << QStringList{"doctor", "--format", "csv"} << 2 << "one of: text, json";
 
     QTest::newRow("no verb") << QStringList{} << 2 << "MW1904";
     QTest::newRow("unknown verb") << QStringList{"chekc", "x"} << 2 << "did you mean \"check\"?";
@@ -191,6 +193,20 @@ void TestCommandLine::showDraws()
         "│          │          │\n"
         "│          │          │\n"
         "└──────────┴──────────┘\n");
+}
+
+void TestCommandLine::doctorJson()
+{
+    const Outcome outcome = run({"doctor", "--format", "json"});
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(tests::resultErrors(outcome.out), QString());
+    const QJsonObject found = QJsonDocument::fromJson(outcome.out).object();
+    QCOMPARE(found["fit"].toBool(), true);
+    QStringList names;
+    for (const auto& check : found["checks"].toArray())
+        names << check.toObject()["name"].toString();
+    QVERIFY(names.contains("matrix_products"));
+    QVERIFY(names.contains("problem_ids"));
 }
 
 void TestCommandLine::showJson()

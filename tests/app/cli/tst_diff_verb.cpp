@@ -15,6 +15,7 @@ private Q_SLOTS:
     void init();
     void exitCodes_data();
     void exitCodes();
+    void findingsOnce();
     void budget();
     void trainingAgainstStudy();
     void formats_data();
@@ -93,6 +94,15 @@ void TestDiffVerb::exitCodes()
     QFETCH(QStringList, arguments);
     const Outcome outcome = run(QStringList{"diff"} + arguments);
     meshwright::tests::checkExitCode(outcome, outcome.out + outcome.err);
+}
+
+/// Both sides are the same study, with the same finding.
+void TestDiffVerb::findingsOnce()
+{
+    const Outcome outcome
+        = run({"diff", example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}", "--set-b", "train.steps=7"});
+    QVERIFY2(outcome.err.contains("MW1430"), outcome.err);
+    QCOMPARE(outcome.err.count("MW1430"), 1);
 }
 
 void TestDiffVerb::budget()

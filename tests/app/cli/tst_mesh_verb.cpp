@@ -68,6 +68,11 @@ void TestMeshVerb::exitCodes_data()
     QTest::newRow("larger than the slice") << "mesh --hw v3 --topology 2x2 --mesh a=16" << 4 << "MW1720";
     QTest::newRow("larger than a slice") << "mesh --hw v3 --topology 2x2 --ici a=16 --dcn a=2" << 4 << "MW1720";
     QTest::newRow("no such block") << "mesh --hw v5e --topology 4x4 --mesh a=11" << 3 << "MW1722";
+    QTest::newRow("what is left") << "mesh --hw v5e --topology 4x4 --mesh data=-1,model=4" << 0 << "";
+    QTest::newRow("what is left within a slice") << "mesh --hw v4 --topology 2x2x2 --ici data=-1,model=2 --dcn data=2" << 0 << "";
+    QTest::newRow("nothing is left") << "mesh --hw v5e --topology 4x4 --mesh data=-1,model=3" << 2 << "MW1950: 16 devices";
+    QTest::newRow("two that are open") << "mesh --hw v5e --topology 4x4 --mesh data=-1,model=-1" << 2 << "MW1950: only one";
+    QTest::newRow("a negative size") << "mesh --hw v5e --topology 4x4 --mesh data=-2" << 3 << "MW1112";
     QTest::newRow("no folder") << "mesh --hw v3 --topology 2x2 --mesh a=8 -o /no/such/folder/m.txt" << 3 << "MW1005";
 }
 
@@ -86,6 +91,7 @@ void TestMeshVerb::text()
     QVERIFY(text.contains(QRegularExpression("\n  data +16 +y +yes +[0-9.]+ GB/s +1.00 µs\n")));
     QVERIFY(text.contains("\n  device order\n  [[  0   1   2 "));
     QVERIFY(text.contains("mesh = jax.sharding.Mesh(mesh_utils.create_device_mesh((16, 16)), ('data', 'model'))\n"));
+    QCOMPARE(run("mesh --hw v5e --topology 16x16 --mesh data=-1,model=16").out, outcome.out);
     QVERIFY(run("mesh --hw v3 --topology 2x2 --mesh a=8").out.contains("\n  [0 1 2 3 6 7 4 5]\n"));
 }
 

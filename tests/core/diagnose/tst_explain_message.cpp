@@ -44,6 +44,25 @@ namespace {
 
 /// What the issues of JAX, XLA and PyTorch quote, one of each kind and wording.
 const std::vector<std::tuple<const char*, const char*, const char*>> kMessages = {
+    {"removed, JAX's words", "old-name",
+        "AttributeError: jax.sharding.PositionalSharding was deprecated in JAX v0.6.0 and removed in JAX v0.7.0"},
+    {"removed, with a guess", "old-name",
+        "AttributeError: jax.sharding.GSPMDSharding was deprecated in JAX v0.6.0 and removed in JAX v0.7.0. Did you mean: "
+        "'NamedSharding'?"},
+    {"removed, Python's words", "old-name", "AttributeError: module 'jax.sharding' has no attribute 'OpShardingSharding'"},
+    {"removed, import", "old-name",
+        "ImportError: cannot import name 'PositionalSharding' from 'jax.sharding' "
+        "(/usr/lib/python3/dist-packages/jax/sharding.py)"},
+    {"removed, module", "old-name", "ModuleNotFoundError: No module named 'jax.experimental.maps'"},
+    {"moved, warning", "old-name",
+        "train.py:3: DeprecationWarning: jax.experimental.shard_map is deprecated in v0.8.0. Used jax.shard_map instead."},
+    {"moved, linear_util", "old-name", "AttributeError: module 'jax' has no attribute 'linear_util'"},
+    {"renamed, check_rep", "old-argument", "TypeError: shard_map() got an unexpected keyword argument 'check_rep'"},
+    {"renamed, resources", "old-argument", "TypeError: pjit() got an unexpected keyword argument 'in_axis_resources'"},
+    {"axis types", "axis-types-default",
+        "DeprecationWarning: The default axis_types will change in JAX v0.9.0 to jax.sharding.AxisType.Explicit. To maintain the "
+        "old behavior, pass "
+        "`axis_types=(jax.sharding.AxisType.Auto,) * len(axis_names)`."},
     {"rematerialization, 2022", "full-rematerialization",
         "E external/org_tensorflow/tensorflow/compiler/xla/service/spmd/spmd_partitioner.cc:509] [spmd] Involuntary full "
         "rematerialization. The compiled "
@@ -338,6 +357,14 @@ void TestExplainMessage::says_data()
     QTest::newRow("explicit mode") << "indivisible, type" << QStringList{"50432", "P(None, None)"};
     QTest::newRow("shard_map's own words") << "indivisible, shard_map"
                                            << QStringList{"function  f", "mesh      i=4,j=2", "4 equal pieces"};
+    QTest::newRow("a removed name") << "removed, JAX's words"
+                                    << QStringList{
+                                           "name  jax.sharding.PositionalSharding", "jax.NamedSharding(mesh, jax.P('x', None))"};
+    QTest::newRow("a removed module") << "removed, module"
+                                      << QStringList{"name  jax.experimental.maps", "in_specs=jax.P('data')"};
+    QTest::newRow("a moved function") << "moved, warning" << QStringList{"name  jax.experimental.shard_map", "check_vma=False"};
+    QTest::newRow("a renamed argument") << "renamed, check_rep" << QStringList{"argument  check_rep", "check_vma=False"};
+    QTest::newRow("a default that changes") << "axis types" << QStringList{"AxisType.Auto,) * 2", "--mode explicit"};
     QTest::newRow("labels") << "rank" << QStringList{"The spec has 2 entries", "1 dimension.", "NamedSharding(mesh, P('x',))"};
     QTest::newRow("scalar") << "rank, shard_map" << QStringList{"out_specs=P()"};
     QTest::newRow("one place") << "axis twice" << QStringList{"spec = P('data', None)"};
@@ -365,8 +392,7 @@ void TestExplainMessage::says_data()
     QTest::newRow("one for each mesh dimension") << "placements" << QStringList{"placements       1", "mesh dimensions  2"};
     QTest::newRow("both specs") << "operand shardings"
                                 << QStringList{"op         add", "P('model', None)", "reshard(b, P('data', None))"};
-    QTest::newRow("a shard beside a whole") << "operand shapes"
-                                            << QStringList{"8x128", "16x128", "2 times the other", "axis=0"};
+    QTest::newRow("a shard beside a whole") << "operand shapes" << QStringList{"8x128", "16x128", "2 times the other", "axis=0"};
     QTest::newRow("sizes of a reshape") << "reshape of shards" << QStringList{"4x6x8", "24x8", "out_sharding="};
     QTest::newRow("a table's rows") << "gather" << QStringList{"32000@model", ".at[ids].get(out_sharding="};
     QTest::newRow("sizes that divide") << "slice" << QStringList{"3 in 4 pieces", "slicing"};
@@ -533,6 +559,8 @@ void TestExplainMessage::unknown_data()
                              << "";
     QTest::newRow("prose") << "the training went well and the loss is down to 0.1"
                            << "";
+    QTest::newRow("an attribute of something else") << "AttributeError: module 'numpy' has no attribute 'P'"
+                                                    << "JAX";
     QTest::newRow("the words of no message") << "Segmentation fault (core dumped)"
                                              << "";
     QTest::newRow("nearly one") << "Watchdog saw a collective operation time out on this rank: caught collective op timeout"

@@ -109,6 +109,10 @@ void TestTransformerConfig::published_data()
     QTest::newRow("Qwen2 7B") << shipped("qwen2_7b") << qint64{7615616512};
     QTest::newRow("Gemma 7B") << shipped("gemma_7b") << qint64{8537680896};
     QTest::newRow("Mixtral 8x7B") << shipped("mixtral_8x7b") << qint64{46702792704};
+    QTest::newRow("DeepSeek-V2-Lite") << shipped("deepseek_v2_lite") << qint64{15706484224};
+    QTest::newRow("DeepSeek-V2") << shipped("deepseek_v2") << qint64{235741434880};
+    // Without the layers that predict further tokens, and the 256 numbers a layer that balance the experts.
+    QTest::newRow("DeepSeek-V3") << shipped("deepseek_v3") << qint64{671026404352};
     QTest::newRow("Gemma 2 2B") << configOf(R"({"model_type": "gemma2"})") << qint64{2614341888};
     QTest::newRow("Qwen3 8B") << configOf(R"({"model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 4096,
         "intermediate_size": 12288, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936})")
@@ -150,6 +154,12 @@ void TestTransformerConfig::parts()
     QCOMPARE(counts.matrices, std::int64_t{50257 * 768 + 12 * 12 * 768 * 768});
     // 12.9 billion of Mixtral's are active: two of eight experts
     QCOMPARE(parameterCounts(shipped("mixtral_8x7b")).active, std::int64_t{12879925248});
+    // As their papers say: 21 billion of DeepSeek-V2, 37 of V3 (36.6 and the table of tokens), 2.4 of V2-Lite without that table.
+    QCOMPARE(std::round(static_cast<double>(parameterCounts(shipped("deepseek_v2")).active) / 1e9), 21.0);
+    const ParameterCounts v3 = parameterCounts(shipped("deepseek_v3"));
+    QCOMPARE(std::round(static_cast<double>(v3.active - v3.embedding) / 1e9), 37.0);
+    const ParameterCounts lite = parameterCounts(shipped("deepseek_v2_lite"));
+    QVERIFY(std::abs(static_cast<double>(lite.active - lite.embedding) / 1e9 - 2.4) < 0.06);
 }
 
 // FLOPs of a token as records of the open-source projects' runs have them.
@@ -265,6 +275,8 @@ void TestTransformerConfig::defaults_data()
     row("qwen2", {32, 4096, 32, 128, 22016, 151936, 0}, false);
     row("qwen3", {32, 4096, 32, 128, 22016, 151936, 0}, false);
     row("gemma", {28, 3072, 16, 256, 24576, 256000, 0}, true);
+    row("deepseek_v2", {32, 4096, 32, 128, 11008, 102400, 0}, false);
+    row("deepseek_v3", {61, 7168, 128, 128, 18432, 129280, 0}, false);
     row("gemma2", {26, 2304, 4, 256, 9216, 256000, 4096}, true);
 }
 
@@ -293,6 +305,8 @@ void TestTransformerConfig::problems_data()
         QTest::newRow(name) << QByteArray(json) << QString(expected);
     };
     row("empty", "", "config.json:1:1: error MW1350: the text ends in the middle of JSON");
+    row("experts in some layers", R"({"model_type": "deepseek_v3", "moe_layer_freq": 2})", "MW1353: moe_layer_freq must be 1");
+    row("biases of latents", R"({"model_type": "deepseek_v2", "attention_bias": true})", "MW1353: attention_bias must be false");
     row("no JSON", "{\n  model_type: llama}", "config.json:2:3: error MW1350: this is not JSON");
     row("a list", "[1]", "config.json: error MW1350: a model's configuration is a JSON object");
     row("no kind", "{}", "config.json: error MW1352: \"model_type\" is missing");

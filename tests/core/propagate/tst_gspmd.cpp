@@ -116,6 +116,13 @@ void TestGspmd::programs_data()
            "tensor<8x16xf32>\n}"
         << "{devices=[2,2]<=[4]}"
         << "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}";
+    QTest::newRow("an array on a mesh without axes")
+        << "sdy.mesh @empty_mesh = <[]>\nsdy.mesh @mesh = <[\"x\"=2]>\nfunc.func @main(%x: tensor<8xf32> {sdy.sharding = "
+           "#sdy.sharding<@mesh, [{\"x\"}]>}, %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@empty_mesh, [{}]>}) -> "
+           "tensor<8xf32> "
+           "{\n%0 = stablehlo.add %x, %y : tensor<8xf32>\nreturn %0 : tensor<8xf32>\n}"
+        << "{devices=[2]<=[2]}"
+        << "{replicated}";
     QTest::newRow("backward to the operand of a product")
         << "func.func @main(%x: tensor<8x4xf32>, %w: tensor<4x16xf32>) -> tensor<8x16xf32> {\n%0 = stablehlo.dot_general %x, %w, "
            "contracting_dims = [1] x [0] {mhlo.sharding = \"{devices=[2,2]<=[4]}\"} : (tensor<8x4xf32>, tensor<4x16xf32>) -> "

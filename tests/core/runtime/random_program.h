@@ -171,7 +171,8 @@ private:
             &RandomProgram::broadcast, &RandomProgram::reshape, &RandomProgram::transpose, &RandomProgram::reduce, &RandomProgram::reduce,
             &RandomProgram::dot, &RandomProgram::dot, &RandomProgram::dot, &RandomProgram::slice, &RandomProgram::pad,
             &RandomProgram::concatenate, &RandomProgram::reverse, &RandomProgram::dynamicSlice, &RandomProgram::dynamicUpdate,
-            &RandomProgram::sort, &RandomProgram::convolution, &RandomProgram::windows, &RandomProgram::gather, &RandomProgram::scatter, &RandomProgram::iota, &RandomProgram::constrain, &RandomProgram::loop};
+            &RandomProgram::sort, &RandomProgram::convolution, &RandomProgram::windows, &RandomProgram::gather, &RandomProgram::scatter, &RandomProgram::iota, &RandomProgram::constrain, &RandomProgram::loop,
+            &RandomProgram::openLoop, &RandomProgram::branches};
         (this->*kMakes[static_cast<std::size_t>(tests::pick(random, 0, static_cast<std::int64_t>(std::size(kMakes)) - 1))])(random, a);
     }
 
@@ -554,6 +555,71 @@ private:
         m_builder.setResults({next, m_builder.unary(OpKind::Negate, next)});
         for (const ValueId result : m_builder.endRepeat(repeat))
             keep(result);
+    }
+
+    std::vector<TensorType> typesOf(const std::vector<ValueId>& values) const
+    {
+        std::vector<TensorType> types;
+        for (const ValueId value : values)
+            types.push_back(m_builder.type(value));
+        return types;
+    }
+
+    /// A value of this shape that a block can use of the outside: no constant, and not `other`, which are written in other ways.
+    ValueId captured(tests::Random& random, const Shape& shape, ValueId other)
+    {
+        const ValueId value = like(random, shape);
+        const OpId producer = m_function[value].producer;
+        const bool isConstant = producer.valid() && m_function[producer].kind == OpKind::Constant;
+        return isConstant || value == other ? m_builder.unary(OpKind::Negate, value) : value;
+    }
+
+    /// A loop that ends when its counter's square is large enough, while no element of the carry is: nobody counts its rounds beforehand.
+    void openLoop(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        const std::vector<ValueId> operands{index(0), a, captured(random, shape, a)};
+        const std::vector<TensorType> types = typesOf(operands);
+        const OpId made = m_builder.beginOp(OpKind::While, operands, WhileAttributes{2});
+        std::vector<ValueId> inside = m_builder.beginBody(made, types);
+        const ValueId square = m_builder.binary(OpKind::Multiply, inside[0], inside[0]);
+        const ValueId isEarly = m_builder.compare(CompareDirection::Less, square, index(tests::pick(random, 0, 12)));
+        std::vector<std::size_t> dims(shape.size());
+        std::iota(dims.begin(), dims.end(), std::size_t{0});
+        const ValueId least = m_builder.reduce(ReduceKind::Min, inside[1], dims);
+        const ValueId isSmallest = m_builder.compare(CompareDirection::Less, least, m_builder.splat(typeOf({}), 50.0));
+        m_builder.setResults({m_builder.binary(OpKind::And, isEarly, isSmallest)});
+        inside = m_builder.beginBody(made, types);
+        ValueId next = bounded(m_builder.binary(OpKind::Add, inside[1], inside[2]));
+        if (!shape.empty() && tests::chance(random, 50))
+            next = m_builder.add(OpKind::Reverse, {next}, ReverseAttributes{{anyDim(random, shape.size())}});
+        m_builder.setResults({m_builder.binary(OpKind::Add, inside[0], index(1)), next});
+        keep(m_builder.endOp(made, {types[0], types[1]})[1]);
+    }
+
+    /// Two or three ways to go on, by a sum of the elements.
+    void branches(tests::Random& random, ValueId a)
+    {
+        const Shape shape = shapeOf(a);
+        std::vector<std::size_t> dims(shape.size());
+        std::iota(dims.begin(), dims.end(), std::size_t{0});
+        const ValueId sum = m_builder.convert(bounded(m_builder.reduce(ReduceKind::Sum, bounded(a), dims)), DType::S32);
+        const bool isTruth = tests::chance(random, 50);
+        const ValueId which = isTruth ? m_builder.compare(CompareDirection::Less, sum, index(0))
+                                      : m_builder.binary(OpKind::Remainder, sum, index(4));
+        const std::vector<ValueId> used{a, captured(random, shape, a)};
+        const std::vector<TensorType> types = typesOf(used);
+        const OpId made = m_builder.beginOp(OpKind::Case, {which, used[0], used[1]}, {});
+        for (std::int64_t branch = isTruth ? 2 : 3; branch > 0; --branch) {
+            const std::vector<ValueId> inside = m_builder.beginBody(made, types);
+            ValueId result = bounded(m_builder.binary(OpKind::Subtract, inside[0], inside[1]));
+            if (tests::chance(random, 40))
+                result = m_builder.unary(OpKind::Negate, result);
+            else if (!shape.empty() && tests::chance(random, 50))
+                result = m_builder.add(OpKind::Reverse, {result}, ReverseAttributes{{anyDim(random, shape.size())}});
+            m_builder.setResults({result});
+        }
+        keep(m_builder.endOp(made, {types[0]}).front());
     }
 
     const Recipe& m_recipe;

@@ -3,6 +3,7 @@
 #include "core/runtime/executor.h"
 #include "core/runtime/tile_table.h"
 #include "tests/core/runtime/runtime_test.h"
+#include "tests/rank_threads.h"
 
 #include <QtTest>
 
@@ -78,9 +79,9 @@ struct Outcome {
     std::vector<CountedCalls> counts;
 };
 
-Outcome run(const Sketch& sketch, const HostArray& operands, int permits = 0)
+Outcome runOn(const Sketch& sketch, const HostArray& operands, VirtualDevicesOptions options)
 {
-    auto devices = VirtualDevices::create(sketch.mesh.mesh.deviceCount(), {permits});
+    auto devices = VirtualDevices::create(sketch.mesh.mesh.deviceCount(), std::move(options));
     if (!devices)
         qFatal("%s", describe(devices.error()).c_str());
     auto loaded = LoadedFunction::load(schedule(sketch.device, SchedulePolicy::Host), {sketch.mesh}, **devices);
@@ -91,6 +92,34 @@ Outcome run(const Sketch& sketch, const HostArray& operands, int permits = 0)
             qFatal("%s", describe(done.error()).c_str());
     }
     return {(*loaded)->readResult(0), (*loaded)->countedCalls()};
+}
+
+/// What processes that share the devices have: the same bits and counts, on every one of them.
+bool ranksAgree(const Sketch& sketch, const HostArray& operands, const Outcome& expected)
+{
+    for (const int count : {2, 3}) {
+        if (count > sketch.mesh.mesh.deviceCount())
+            continue;
+        const bool agree = tests::onRanks(count, [&](const std::shared_ptr<Ranks>& ranks) {
+            const Outcome outcome = runOn(sketch, operands, {.permits = 1, .ranks = ranks});
+            return outcome.result == expected.result && outcome.counts.size() == expected.counts.size()
+                && std::equal(outcome.counts.begin(), outcome.counts.end(), expected.counts.begin(),
+                    [](const CountedCalls& a, const CountedCalls& b) {
+                        return a.calls == b.calls && a.bytesPerDevice == b.bytesPerDevice;
+                    });
+        });
+        if (!agree)
+            return false;
+    }
+    return true;
+}
+
+Outcome run(const Sketch& sketch, const HostArray& operands, int permits = 0)
+{
+    Outcome outcome = runOn(sketch, operands, {permits});
+    if (permits == 0 && !ranksAgree(sketch, operands, outcome))
+        qFatal("several processes come to another result");
+    return outcome;
 }
 
 Mesh meshOf(const std::string& text, std::vector<DeviceId> order = {})

@@ -6,6 +6,7 @@
 #include "tests/core/runtime/random_program.h"
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/core/text/compare_programs.h"
+#include "tests/rank_threads.h"
 
 #include <QFile>
 #include <QtTest>
@@ -52,7 +53,8 @@ std::string faultOf(const Recipe& recipe)
 
     const auto devices = valueOf(VirtualDevices::create(program.meshes.front().mesh.deviceCount()));
     const ScheduledProgram scheduled = schedule(partitioned->device, SchedulePolicy::Host);
-    const auto loaded = LoadedFunction::load(scheduled.stages.front().functions.front(), scheduled.stages.front().meshes, *devices);
+    const auto loaded
+        = LoadedFunction::load(scheduled.stages.front().functions.front(), scheduled.stages.front().meshes, *devices);
     if (!loaded)
         return "cannot be loaded: " + describe(loaded.error());
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -69,6 +71,34 @@ std::string faultOf(const Recipe& recipe)
             return fmt::format("result {}: {}", i, wrong);
     }
     return {};
+}
+
+/// The results of a recipe's program on devices that one process has, or several share; empty when it cannot be loaded or fails.
+std::vector<HostArray> resultsOf(const Recipe& recipe, const std::shared_ptr<Ranks>& ranks)
+{
+    const Program program = RandomProgram(recipe).program();
+    const auto partitioned = propagateAndPartition(program);
+    const auto devices = VirtualDevices::create(program.meshes.front().mesh.deviceCount(), {.permits = 1, .ranks = ranks});
+    if (!partitioned || !devices)
+        return {};
+    const ScheduledProgram scheduled = schedule(partitioned->device, SchedulePolicy::Host);
+    const auto loaded
+        = LoadedFunction::load(scheduled.stages.front().functions.front(), scheduled.stages.front().meshes, **devices);
+    if (!loaded)
+        return {};
+    const Function& function = program.functions.front();
+    for (std::size_t i = 0; i < function.arguments().size(); ++i) {
+        const TensorType type = function[function.arguments()[i]].type;
+        const std::vector<double> values = randomArray({DType::S32, type.shape}, i + 1).values();
+        if (!(*loaded)->writeArgument(i, HostArray::of(type, values)))
+            return {};
+    }
+    std::vector<HostArray> results;
+    if (!(*loaded)->run())
+        return results;
+    for (std::size_t i = 0; i < function.results().size(); ++i)
+        results.push_back((*loaded)->readResult(i));
+    return results;
 }
 
 /// Leaves out arguments and ops for as long as the rest still has a fault.
@@ -100,6 +130,7 @@ class TestRandomPrograms : public QObject {
 
 private Q_SLOTS:
     void equalTheirUnshardedRun();
+    void equalOverSeveralProcesses();
     void useTheWholeOpSet();
 };
 
@@ -124,6 +155,24 @@ void TestRandomPrograms::equalTheirUnshardedRun()
     QCOMPARE(faults, 0);
 }
 
+void TestRandomPrograms::equalOverSeveralProcesses()
+{
+    int compared = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        const Recipe recipe = randomRecipe(seed);
+        const std::int64_t devices = RandomProgram(recipe).program().meshes.front().mesh.deviceCount();
+        const int count = seed % 2 == 0 ? 2 : 3;
+        if (devices < count)
+            continue;
+        const std::vector<HostArray> alone = resultsOf(recipe, nullptr);
+        QVERIFY2(!alone.empty(), fmt::format("seed {}", seed).c_str());
+        QVERIFY2(tests::onRanks(count, [&](const std::shared_ptr<Ranks>& ranks) { return resultsOf(recipe, ranks) == alone; }),
+            fmt::format("seed {}", seed).c_str());
+        ++compared;
+    }
+    QVERIFY(compared > 30);
+}
+
 void TestRandomPrograms::useTheWholeOpSet()
 {
     std::set<OpKind> seen;
@@ -140,7 +189,7 @@ void TestRandomPrograms::useTheWholeOpSet()
     for (const OpKind kind : {OpKind::Constant, OpKind::Iota, OpKind::Negate, OpKind::Add, OpKind::Select, OpKind::BroadcastInDim,
              OpKind::Reshape, OpKind::Transpose, OpKind::Reduce, OpKind::DotGeneral, OpKind::Slice, OpKind::Pad, OpKind::Concatenate,
              OpKind::Reverse, OpKind::DynamicSlice, OpKind::DynamicUpdateSlice, OpKind::Gather, OpKind::Scatter, OpKind::ShardingConstraint,
-             OpKind::Repeat})
+             OpKind::Repeat, OpKind::While, OpKind::Case})
         QVERIFY2(seen.contains(kind), opName(kind));
     for (const char* name : {"stablehlo.sort", "stablehlo.convolution", "stablehlo.reduce_window"})
         QVERIFY2(seenKept.contains(name), name);

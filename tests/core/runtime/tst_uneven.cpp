@@ -64,6 +64,25 @@ void TestUneven::programs_data()
         "tensor<f32>) -> tensor<12xf32>\n"
         "    return %2 : tensor<12xf32>",
         {"all_reduce x 48"});
+    // Only one device scatters into the sum, the others into zeros: no device may do that for another.
+    row("a sum that is scattered into",
+        "%a: tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"x\"}]>}, %b: tensor<12x3xf32> {sdy.sharding = "
+        "#sdy.sharding<@mesh, [{\"x\"}, {}]>}",
+        "tensor<8x3xf32>",
+        "    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x12xf32>, tensor<12x3xf32>) -> "
+        "tensor<8x3xf32>\n"
+        "    %1 = stablehlo.iota dim = 0 : tensor<12xi32>\n"
+        "    %2 = stablehlo.constant dense<8> : tensor<12xi32>\n"
+        "    %3 = stablehlo.remainder %1, %2 : tensor<12xi32>\n"
+        "    %4 = \"stablehlo.scatter\"(%0, %3, %b) <{indices_are_sorted = false, scatter_dimension_numbers = "
+        "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+        "index_vector_dim = 1>, unique_indices = false}> ({\n"
+        "    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+        "      %s = stablehlo.add %x, %y : tensor<f32>\n"
+        "      stablehlo.return %s : tensor<f32>\n"
+        "    }) : (tensor<8x3xf32>, tensor<12xi32>, tensor<12x3xf32>) -> tensor<8x3xf32>\n"
+        "    return %4 : tensor<8x3xf32>",
+        {"all_reduce x 96", "all_reduce x 96"});
     // Both sides of the contraction end in padding (5 numbers in pieces of 2), which is 1/0 there.
     row("contraction", "%a: tensor<6x5xf32>, %b: tensor<5x8xf32>", "tensor<6x8xf32>",
         "    %o = stablehlo.constant dense<1.0> : tensor<6x5xf32>\n"

@@ -16,7 +16,10 @@ QString orderOf(const PipelineShape& shape, std::size_t stage)
     for (const Task& task : pipelineTasks(shape)) {
         if (task.stage != stage)
             continue;
-        const QString kind = task.kind == TaskKind::Forward ? "F" : task.kind == TaskKind::Backward ? "B" : "U";
+        const QString kind = task.kind == TaskKind::Forward ? "F"
+            : task.passesGradients()                        ? "B"
+            : task.kind == TaskKind::BackwardWeight         ? "W"
+                                                            : "U";
         parts.append(kind == "U"    ? kind
                 : shape.chunks == 1 ? QString("%1%2").arg(kind).arg(task.microbatch)
                                     : QString("%1%2.%3").arg(kind).arg(task.chunk).arg(task.microbatch));
@@ -41,9 +44,11 @@ bool endsWithBlockingReceives(const PipelineShape& shape)
                 if (task.kind == TaskKind::Forward && piece > 0
                     && !done.contains({TaskKind::Forward, piece - 1, task.microbatch}))
                     break;
-                if (task.kind == TaskKind::Backward
+                if (task.passesGradients()
                     && (!done.contains({TaskKind::Forward, piece, task.microbatch})
-                        || (piece + 1 < shape.pieces() && !done.contains({TaskKind::Backward, piece + 1, task.microbatch}))))
+                        || (piece + 1 < shape.pieces() && !done.contains({task.kind, piece + 1, task.microbatch}))))
+                    break;
+                if (task.kind == TaskKind::BackwardWeight && !done.contains({TaskKind::BackwardInput, piece, task.microbatch}))
                     break;
                 done.insert({task.kind, piece, task.microbatch});
                 ++next[stage];
@@ -88,6 +93,14 @@ void TestPipelineTasks::orders_data()
     QTest::newRow("1F1B, few microbatches") << one << 4 << 1 << 2 << 0 << "F0 F1 B0 B1 U";
     // p = 2, v = 2, m = 2: warm-up of stage 0 is 2 + 2 = 4 tasks, of stage 1 it is 2.
     QTest::newRow("interleaved, first") << interleaved << 2 << 2 << 2 << 0 << "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1 U";
+    const int h1 = static_cast<int>(PipelineOrder::ZeroBubbleH1);
+    const int h2 = static_cast<int>(PipelineOrder::ZeroBubbleH2);
+    // Figure 3 of arXiv:2401.10241, with fewer microbatches: as in 1F1B, but weights wait for i later input gradients on stage i.
+    QTest::newRow("ZB-H1, first of 3") << h1 << 3 << 1 << 4 << 0 << "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3 U";
+    QTest::newRow("ZB-H1, last of 3") << h1 << 3 << 1 << 4 << 2 << "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3 U";
+    QTest::newRow("ZB-H1, one stage") << h1 << 1 << 1 << 2 << 0 << "F0 B0 W0 F1 B1 W1 U";
+    QTest::newRow("ZB-H2, first of 2") << h2 << 2 << 1 << 4 << 0 << "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3 U";
+    QTest::newRow("ZB-H2, last of 2") << h2 << 2 << 1 << 4 << 1 << "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3 U";
     QTest::newRow("interleaved, last") << interleaved << 2 << 2 << 2 << 1 << "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1 U";
 }
 
@@ -105,7 +118,8 @@ void TestPipelineTasks::orders()
 
 void TestPipelineTasks::nobodyWaitsInACircle()
 {
-    for (const PipelineOrder order : {PipelineOrder::GPipe, PipelineOrder::OneForwardOneBackward, PipelineOrder::Interleaved}) {
+    for (const PipelineOrder order : {PipelineOrder::GPipe, PipelineOrder::OneForwardOneBackward, PipelineOrder::Interleaved,
+             PipelineOrder::ZeroBubbleH1, PipelineOrder::ZeroBubbleH2}) {
         for (std::int64_t stages = 1; stages <= 6; ++stages) {
             for (std::int64_t chunks = 1; chunks <= (order == PipelineOrder::Interleaved ? 4 : 1); ++chunks) {
                 for (std::int64_t microbatches = 1; microbatches <= 12; ++microbatches) {
@@ -113,7 +127,8 @@ void TestPipelineTasks::nobodyWaitsInACircle()
                         continue;
                     const PipelineShape shape{stages, chunks, microbatches, order};
                     QVERIFY(endsWithBlockingReceives(shape));
-                    QCOMPARE(pipelineTasks(shape).size(), static_cast<std::size_t>(stages * (2 * chunks * microbatches + 1)));
+                    QCOMPARE(pipelineTasks(shape).size(),
+                        static_cast<std::size_t>(stages * ((splitsBackward(order) ? 3 : 2) * chunks * microbatches + 1)));
                 }
             }
         }
@@ -125,16 +140,24 @@ void TestPipelineTasks::slotsAreTakenAnew_data()
     QTest::addColumn<int>("order");
     QTest::newRow("GPipe") << static_cast<int>(PipelineOrder::GPipe);
     QTest::newRow("1F1B") << static_cast<int>(PipelineOrder::OneForwardOneBackward);
+    QTest::newRow("ZB-H1") << static_cast<int>(PipelineOrder::ZeroBubbleH1);
+    QTest::newRow("ZB-H2") << static_cast<int>(PipelineOrder::ZeroBubbleH2);
 }
 
 void TestPipelineTasks::slotsAreTakenAnew()
 {
     QFETCH(int, order);
-    const PipelineShape shape{4, 1, 6, static_cast<PipelineOrder>(order)};
+    const PipelineShape shape{4, 1, 8, static_cast<PipelineOrder>(order)};
     const SlotPlan plan = slotPlan(shape, pipelineTasks(shape));
-    // GPipe holds all microbatches; 1F1B min(p - i, m) on stage i (semantics of both: in-flight microbatches).
-    for (std::size_t stage = 0; stage < 4; ++stage)
-        QCOMPARE(plan.slots[stage], shape.order == PipelineOrder::GPipe ? 6 : 4 - static_cast<std::int64_t>(stage));
+    // GPipe holds all microbatches; 1F1B min(p - i, m) on stage i (semantics of both: in-flight microbatches); ZB-H1 p and ZB-H2 2p - 1 on
+    // all, until the gradients of weights are made.
+    for (std::size_t stage = 0; stage < 4; ++stage) {
+        const std::int64_t held = shape.order == PipelineOrder::GPipe ? 8
+            : shape.order == PipelineOrder::ZeroBubbleH1              ? 4
+            : shape.order == PipelineOrder::ZeroBubbleH2              ? 7
+                                                                      : 4 - static_cast<std::int64_t>(stage);
+        QCOMPARE(plan.slots[stage], held);
+    }
 }
 
 QTEST_APPLESS_MAIN(TestPipelineTasks)

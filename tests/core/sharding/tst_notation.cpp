@@ -64,6 +64,10 @@ void TestNotation::recognising_data()
 
     row("P('x', 'y')", "jax", "[{\"x\"}, {\"y\"}]");
     row("P('x')", "jax", "[{\"x\"}, {}]");
+    row("mhlo.sharding = \"{devices=[4,2]<=[8]}\"", "hlo", "[{\"x\"}, {\"y\"}]");
+    row("{mhlo.sharding = \"{devices=[4,2]<=[8]}\"}", "hlo", "[{\"x\"}, {\"y\"}]");
+    row("sharding={devices=[4,2]<=[8]}", "hlo", "[{\"x\"}, {\"y\"}]");
+    row("{sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>}", "sdy", "[{\"x\"}, {}]");
     row("P()", "jax", "[{}, {}]");
     row("PartitionSpec(('x', \"y\"), None)", "jax", "[{\"x\", \"y\"}, {}]");
     row("jax.sharding.PartitionSpec(None, 'y')", "jax", "[{}, {\"y\"}]");

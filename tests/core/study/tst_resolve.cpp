@@ -19,6 +19,7 @@ private Q_SLOTS:
     void gradients();
     void constraints();
     void otherPrograms();
+    void programsWithAMesh();
     void problems();
 };
 
@@ -159,6 +160,44 @@ void TestResolve::otherPrograms()
     QCOMPARE(resolved.error()[0].place.line, 4);
     QCOMPARE(layoutOf(program, "main", "arg0"), "P('a',) sharding.arg0");
     QCOMPARE(layoutOf(program, "main", "arg1"), "P(None, 'b') sharding.arg*");
+}
+
+/// Axes go by their names, not by their places, and a whole axis stays whole.
+void TestResolve::programsWithAMesh()
+{
+    const auto resolved = [](const std::string& mesh, const AxisRef& axis) -> Result<Program> {
+        const auto study = readStudy("meshwright: 1\nmesh: " + mesh + "\nmodel: {program: p.mlir}\n", "s.yaml");
+        if (!study)
+            return study.error();
+        Program program;
+        program.meshes = {{"mesh", valueOf(parseMesh("x=4,y=2"))}};
+        Function& function = program.functions.emplace_back();
+        function.name = "main";
+        function.blocks.emplace_back();
+        Value value;
+        value.type = {DType::F32, {8}};
+        value.name = "a";
+        value.block = BlockId(0);
+        value.sharding = TensorSharding::replicatedOf(1);
+        value.sharding->dims[0].axes = {axis};
+        function.values.push_back(value);
+        function.body().arguments.push_back(ValueId(0));
+        if (auto done = resolveShardings(*study, program); !done)
+            return done.error();
+        return program;
+    };
+    const AxisRef x{0, 1, 4};
+    const AxisRef halfOfX{0, 1, 2};
+    const auto other = resolved("{data: 3, x: 8}", x);
+    QVERIFY2(other, qPrintable(tests::described(other)));
+    QCOMPARE((*other).functions[0].values[0].sharding->dims[0].axes, (AxisRefs{{1, 1, 8}}));
+    const auto half = resolved("{data: 3, x: 4}", halfOfX);
+    QVERIFY2(half, qPrintable(tests::described(half)));
+    QCOMPARE((*half).functions[0].values[0].sharding->dims[0].axes, (AxisRefs{{1, 1, 2}}));
+    QCOMPARE(tests::idsOf(resolved("{data: 3, x: 8}", halfOfX)), "MW1232");
+    const auto lacking = resolved("{data: 8}", x);
+    QCOMPARE(tests::idsOf(lacking), "MW1232");
+    QCOMPARE(lacking.error()[0].place.line, 2);
 }
 
 void TestResolve::problems()

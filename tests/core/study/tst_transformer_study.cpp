@@ -220,7 +220,11 @@ void TestTransformerStudy::problems_data()
     QTest::newRow("uneven heads") << changed("heads: 4", "heads: 4, kv_heads: 3") << "MW1353 4:66";
     QTest::newRow("experts") << changed("heads: 4", "heads: 4, experts: 2, experts_per_token: 3") << "MW1353 4:87";
     QTest::newRow("capacity") << changed("heads: 4", "heads: 4, capacity_factor: -1") << "MW1352 4:73";
-    QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3") << "MW1354 4:65";
+    QTest::newRow("latent attention") << changed("heads: 4", "heads: 4, kv_rank: 3, latent_rotary_dim: 2") << "";
+    QTest::newRow("8-bit products") << kGood + "dtype: {parameters: f32, matmul: bf16, fp8: blockwise}\n"
+                                    << "";
+    QTest::newRow("unknown recipe") << kGood + "dtype: {parameters: f32, matmul: bf16, fp8: columnwise}\n"
+                                    << "MW1423 11:45";
     QTest::newRow("no sequence") << changed("sequence: 64\n", "") << "MW1421 1:1";
     QTest::newRow("sequence of zero") << changed("sequence: 64", "sequence: 0") << "MW1352 5:11 MW1436 5:11";
     QTest::newRow("sequence and digits") << changed("sequence: 64", "sequence: 32") << "MW1436 5:11";

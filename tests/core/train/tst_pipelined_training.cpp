@@ -160,6 +160,9 @@ void TestPipelinedTraining::equalsTheWhole_data()
     QTest::newRow("1F1B") << Case{"pipe=4", {4, 1, 6, kOneByOne}, {1, 1, 1, 1}, {}};
     QTest::newRow("fewer microbatches than stages") << Case{"pipe=4", {4, 1, 2, kOneByOne}, {1, 1, 1, 1}, {}};
     QTest::newRow("uneven stages") << Case{"pipe=3", {3, 1, 4, kOneByOne}, {3, 1, 2}, {}};
+    QTest::newRow("ZB-H1") << Case{"pipe=4", {4, 1, 6, PipelineOrder::ZeroBubbleH1}, {1, 1, 1, 1}, {}};
+    QTest::newRow("ZB-H2") << Case{"pipe=3", {3, 1, 6, PipelineOrder::ZeroBubbleH2}, {3, 1, 2}, {}};
+    QTest::newRow("ZB-H1, one stage") << Case{"pipe=1", {1, 1, 3, PipelineOrder::ZeroBubbleH1}, {4}, {}};
     QTest::newRow("interleaved") << Case{"pipe=2", {2, 2, 4, PipelineOrder::Interleaved}, {1, 1, 1, 1}, {}};
     QTest::newRow("interleaved, 3 chunks") << Case{"pipe=2", {2, 3, 4, PipelineOrder::Interleaved}, {1, 1, 2, 1, 1, 1}, {}};
     QTest::newRow("data x pipe") << Case{"pipe=2,data=2", {2, 1, 4, kOneByOne}, {2, 2}, kData};
@@ -174,11 +177,15 @@ void TestPipelinedTraining::equalsTheWhole_data()
         fsdp[fmt::format("layers.{}.w", i)] = "P('data')";
     AdamOptimizer clipped;
     clipped.update.clipNorm = 0.05;
+    QTest::newRow("ZB-H1, data x model x pipe, clipped")
+        << Case{"data=2,pipe=2,model=2", {2, 1, 4, PipelineOrder::ZeroBubbleH1}, {2, 2}, both, clipped};
     QTest::newRow("clipped by the norm of all stages")
         << Case{"data=2,pipe=2,model=2", {2, 2, 2, PipelineOrder::Interleaved}, {1, 1, 1, 1}, both, clipped};
     SgdOptimizer plain;
     plain.update.clipNorm = 0.05;
     QTest::newRow("clipped, one stage") << Case{"pipe=1", {1, 1, 3, kOneByOne}, {4}, {}, plain};
+    QTest::newRow("ZB-H2, fsdp x pipe") << Case{
+        "pipe=2,data=2", {2, 1, 4, PipelineOrder::ZeroBubbleH2}, {2, 2}, fsdp, AdamOptimizer{}};
     QTest::newRow("fsdp x pipe") << Case{"pipe=2,data=2", {2, 1, 4, kOneByOne}, {2, 2}, fsdp, AdamOptimizer{}};
 }
 

@@ -73,7 +73,7 @@ void TestPipelineSteps::examples()
 {
     QFETCH(QString, name);
     QFETCH(int, stages);
-    const sim::SimulatedStudy study = simulated(example(name.toStdString()) + "hardware: {chip: v5e, topology: [2, 2]}\n");
+    const sim::SimulatedStudy study = simulated(example(name.toStdString()));
     const sim::Simulation& s = study.simulation;
     QVERIFY(s.bubbleSeconds > 0.0);
     QVERIFY(qAbs(s.stepSeconds - (s.computeSeconds + s.exposedSeconds + s.bubbleSeconds)) < 1e-10);

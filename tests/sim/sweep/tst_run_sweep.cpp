@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/sweep/run_sweep.h"
 
+#include "sim/sweep/rank_sweep.h"
+#include "tests/rank_threads.h"
 #include "tests/values.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <limits>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -20,6 +26,9 @@ class TestRunSweep : public QObject {
 private Q_SLOTS:
     void sameForAnyThreads_data();
     void sameForAnyThreads();
+    void sameForAnyProcesses_data();
+    void sameForAnyProcesses();
+    void outcomesAsText();
     void equalStudiesOnce();
     void goesOn();
     void stops();
@@ -62,6 +71,43 @@ private:
     }
 };
 
+/// Holds the first points until every process has one, so that none finds all the work done before it came.
+class EveryoneBegins {
+public:
+    explicit EveryoneBegins(int processes)
+        : m_missing(processes)
+    {
+    }
+
+    SweepEngine held(const SweepEngine& engine)
+    {
+        const auto first = std::make_shared<std::once_flag>();
+        return {engine.keyOf, [this, first, outcomeOf = engine.outcomeOf](const std::vector<std::string>& settings) {
+                    std::call_once(*first, [this] { oneBegan(); });
+                    waitForAll();
+                    return outcomeOf(settings);
+                }};
+    }
+
+private:
+    void oneBegan()
+    {
+        const std::lock_guard lock(m_mutex);
+        --m_missing;
+        m_changed.notify_all();
+    }
+
+    void waitForAll()
+    {
+        std::unique_lock lock(m_mutex);
+        m_changed.wait_for(lock, std::chrono::seconds(30), [this] { return m_missing == 0; });
+    }
+
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    int m_missing;
+};
+
 SweepPlan plan(const char* vary = "x=1..200")
 {
     SweepPlan plan;
@@ -90,6 +136,58 @@ void TestRunSweep::sameForAnyThreads()
     CountingEngine other;
     auto second = valueOf(SweepDatabase::inMemory());
     QVERIFY(run.result == valueOf(runSweep(plan(), other.engine(), second, 1, {}, {})).result);
+}
+
+void TestRunSweep::sameForAnyProcesses_data()
+{
+    QTest::addColumn<int>("ranks");
+    for (const int ranks : {2, 3})
+        QTest::addRow("%d", ranks) << ranks;
+}
+
+/// The first one has the database; the others do their part. Here processes are threads.
+void TestRunSweep::sameForAnyProcesses()
+{
+    QFETCH(int, ranks);
+    CountingEngine alone;
+    auto database = valueOf(SweepDatabase::inMemory());
+    const auto expected = valueOf(runSweep(plan(), alone.engine(), database, 1, {}, {}));
+    std::vector<CountingEngine> engines(static_cast<std::size_t>(ranks));
+    EveryoneBegins everyone(ranks);
+    QVERIFY(tests::onRanks(ranks, [&](const std::shared_ptr<Ranks>& own) {
+        const SweepEngine engine = everyone.held(engines[static_cast<std::size_t>(own->rank())].engine());
+        const auto shared = RankSweep::start(own, own->rank() + 1);
+        if (!shared)
+            return false;
+        if (!own->isFirst())
+            return shared->serve(engine).has_value();
+        auto kept = valueOf(SweepDatabase::inMemory());
+        const auto run = runSweep(plan(), shared->engineOver(engine), kept, shared->jobs(), {}, {});
+        return shared->end() && run && run->simulated == 200 && run->result == expected.result
+            && valueOf(kept.outcomes()) == valueOf(database.outcomes());
+    }));
+    int simulated = 0;
+    for (const CountingEngine& engine : engines) {
+        QVERIFY(engine.simulated.load() > 0);
+        simulated += engine.simulated.load();
+    }
+    QCOMPARE(simulated, 200);
+}
+
+void TestRunSweep::outcomesAsText()
+{
+    SweepOutcome outcome;
+    outcome.state = SweepState::TooLarge;
+    outcome.mesh = "data=8,model=8";
+    outcome.devices = 64;
+    outcome.stepSeconds = 0.1;
+    outcome.mfu = -0.0;
+    outcome.exposedSeconds = std::numeric_limits<double>::infinity();
+    outcome.message = "words, with \n lines";
+    QVERIFY(readOutcomeLine(outcomeLine(outcome)) == outcome);
+    QVERIFY(readOutcomeLine(outcomeLine({})) == SweepOutcome{});
+    for (const char* text : {"", "9", "0\x1f"})
+        QVERIFY(!readOutcomeLine(text));
 }
 
 void TestRunSweep::equalStudiesOnce()

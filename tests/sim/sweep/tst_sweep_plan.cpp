@@ -179,6 +179,10 @@ void TestSweepPlan::wrong_data()
                                    << "MW1776";
     QTest::newRow("a long range") << "x=1..100000000"
                                   << "MW1777";
+    QTest::newRow("a range beyond all numbers") << "x=1..9223372036854775808"
+                                                << "MW1776";
+    QTest::newRow("powers beyond all numbers") << "x=2^0..2^63"
+                                               << "MW1776";
     QTest::newRow("the longest range") << "x=1..9223372036854775807"
                                        << "MW1777";
 }

@@ -15,6 +15,8 @@ class TestPipeline : public QObject {
 private Q_SLOTS:
     void balanced_data();
     void balanced();
+    void zeroBubble_data();
+    void zeroBubble();
     void inFlight_data();
     void inFlight();
     void shortCutEqualsPlay_data();
@@ -30,7 +32,7 @@ constexpr double kBackward = 2.0;
 
 std::vector<ChunkTime> even(std::int64_t chunks)
 {
-    return std::vector<ChunkTime>(static_cast<std::size_t>(chunks), ChunkTime{kForward, kBackward});
+    return std::vector<ChunkTime>(static_cast<std::size_t>(chunks), ChunkTime{kForward, kBackward, kBackward / 2.0});
 }
 
 } // namespace
@@ -68,6 +70,43 @@ void TestPipeline::balanced()
     QCOMPARE(seconds, busy / (1.0 - share));
 }
 
+void TestPipeline::zeroBubble_data()
+{
+    QTest::addColumn<int>("stages");
+    QTest::addColumn<int>("microbatches");
+    QTest::addColumn<double>("input");
+    QTest::addColumn<double>("weight");
+    for (const int stages : {2, 4, 8}) {
+        for (const int microbatches : {2 * stages, 5 * stages}) {
+            QTest::addRow("equal %d %d", stages, microbatches) << stages << microbatches << 1.0 << 1.0;
+            QTest::addRow("weights quicker %d %d", stages, microbatches) << stages << microbatches << 1.25 << 0.75;
+            QTest::addRow("inputs slow %d %d", stages, microbatches) << stages << microbatches << 2.0 << 1.0;
+        }
+    }
+}
+
+/// Equal stages are idle for (p - 1)(F + B - W) under ZB-H1, and for (p - 1)(F + B - 2 W) under ZB-H2 (arXiv:2401.10241, table 1).
+void TestPipeline::zeroBubble()
+{
+    QFETCH(int, stages);
+    QFETCH(int, microbatches);
+    QFETCH(double, input);
+    QFETCH(double, weight);
+    const std::vector<ChunkTime> chunks(static_cast<std::size_t>(stages), ChunkTime{1.0, input + weight, weight});
+    const double busy = microbatches * (1.0 + input + weight);
+    PipelineClock clock;
+    const double h1 = clock.playSeconds(chunks, stages, microbatches, PipelineSchedule::ZeroBubbleH1, 0.0, 0.0);
+    QCOMPARE(h1, busy + (stages - 1) * (1.0 + input - weight));
+    for (int stage = 0; stage < stages; ++stage)
+        QCOMPARE(clock.inFlight(stage), std::int64_t{stages});
+    const double h2 = clock.playSeconds(chunks, stages, microbatches, PipelineSchedule::ZeroBubbleH2, 0.0, 0.0);
+    QCOMPARE(h2, busy + (stages - 1) * (1.0 + input - 2.0 * weight));
+    for (int stage = 0; stage < stages; ++stage)
+        QCOMPARE(clock.inFlight(stage), std::int64_t{2 * stages - 1});
+    const double plain = clock.playSeconds(chunks, stages, microbatches, PipelineSchedule::OneFOneB, 0.0, 0.0);
+    QVERIFY(h2 < h1 && h1 < plain);
+}
+
 void TestPipeline::inFlight_data()
 {
     QTest::addColumn<int>("schedule");
@@ -76,6 +115,8 @@ void TestPipeline::inFlight_data()
     QTest::newRow("GPipe") << int(PipelineSchedule::GPipe) << 1;
     QTest::newRow("1F1B") << int(PipelineSchedule::OneFOneB) << 1;
     QTest::newRow("interleaved") << int(PipelineSchedule::Interleaved) << 3;
+    QTest::newRow("ZB-H1") << int(PipelineSchedule::ZeroBubbleH1) << 1;
+    QTest::newRow("ZB-H2") << int(PipelineSchedule::ZeroBubbleH2) << 1;
 }
 
 void TestPipeline::inFlight()
@@ -96,9 +137,12 @@ void TestPipeline::shortCutEqualsPlay_data()
 {
     QTest::addColumn<int>("stages");
     QTest::addColumn<int>("virtualStages");
+    QTest::addColumn<int>("order");
 
-    QTest::newRow("1F1B") << 4 << 1;
-    QTest::newRow("interleaved") << 4 << 2;
+    QTest::newRow("1F1B") << 4 << 1 << int(PipelineSchedule::OneFOneB);
+    QTest::newRow("interleaved") << 4 << 2 << int(PipelineSchedule::Interleaved);
+    QTest::newRow("ZB-H1") << 4 << 1 << int(PipelineSchedule::ZeroBubbleH1);
+    QTest::newRow("ZB-H2") << 4 << 1 << int(PipelineSchedule::ZeroBubbleH2);
 }
 
 void TestPipeline::shortCutEqualsPlay()
@@ -108,7 +152,8 @@ void TestPipeline::shortCutEqualsPlay()
     std::vector<ChunkTime> chunks = even(stages * virtualStages);
     chunks.front().forward = 1.25; // uneven ends
     chunks.back().backward = 3.0;
-    const auto schedule = virtualStages > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneFOneB;
+    QFETCH(int, order);
+    const auto schedule = static_cast<PipelineSchedule>(order);
     PipelineClock clock;
     for (const int microbatches : {64, 96}) {
         const double played = clock.playSeconds(chunks, stages, microbatches, schedule, 0.125, 0.0625);

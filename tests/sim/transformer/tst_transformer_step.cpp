@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/transformer/step.h"
 
+#include "core/support/file.h"
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
 #include "sim/transformer/rooflines.h"
@@ -35,6 +36,13 @@ private Q_SLOTS:
     void faults_data();
     void faults();
     void rooflines();
+    void eightBits_data();
+    void eightBits();
+    void chipsWithEightBits_data();
+    void chipsWithEightBits();
+    void deepSeek_data();
+    void deepSeek();
+    void zeroBubblesSaveTime();
 };
 
 namespace {
@@ -331,6 +339,132 @@ void TestTransformerStep::rooflines()
     QCOMPARE(computeBoundTokens(459e12, 180e9), 2550.0);
     QVERIFY(std::abs(bestShardDegree(4194304, 8960, 28672) - 1618) < 5);
     QVERIFY(std::abs(computeBoundRows(394e12, 810e9, 1.0) - 243) < 1);
+}
+
+namespace {
+
+TransformerConfig shipped(const std::string& name)
+{
+    const auto path = resourcesDirectory() / "models" / (name + ".json");
+    return valueOf(readTransformerConfig(valueOf(readFile(path)), path.string()));
+}
+
+TrainingPlan planOf(const std::string& name)
+{
+    TrainingPlan plan;
+    plan.model = shipped(name);
+    plan.details.queryRank = plan.model.queryRank;
+    plan.details.keyValueRank = plan.model.keyValueRank;
+    plan.details.ropeHeadDim = plan.model.latentRotaryDim;
+    plan.details.valueHeadDim = plan.model.valueHeadDim;
+    plan.work.sequence = 4096;
+    plan.work.globalBatch = 256;
+    return plan;
+}
+
+} // namespace
+
+void TestTransformerStep::eightBits_data()
+{
+    QTest::addColumn<int>("recipe");
+    QTest::addColumn<bool>("keepsLess");
+    QTest::addColumn<bool>("gathersLess");
+    QTest::newRow("delayed") << int(Fp8Recipe::Delayed) << true << false;
+    QTest::newRow("current") << int(Fp8Recipe::Current) << false << true;
+    QTest::newRow("rowwise") << int(Fp8Recipe::Rowwise) << false << false;
+    QTest::newRow("blockwise") << int(Fp8Recipe::Blockwise) << true << false;
+}
+
+/// Products are quicker, casts cost, and only what the recipe says is smaller.
+void TestTransformerStep::eightBits()
+{
+    QFETCH(int, recipe);
+    QFETCH(bool, keepsLess);
+    QFETCH(bool, gathersLess);
+    TrainingPlan plan = planOf("llama3_70b");
+    plan.layout.dp = 64;
+    plan.layout.zeroStage = 3;
+    StepModel model = modelOf(plan, "h100");
+    const LayerCost wide = layerCost(plan, model.curve(), model.cluster(), {});
+    const StageMemory wideMemory = model.memory(plan);
+    plan.work.format = MathFormat::Fp8;
+    plan.work.recipe = static_cast<Fp8Recipe>(recipe);
+    const LayerCost narrow = layerCost(plan, model.curve(), model.cluster(), {});
+    const StageMemory narrowMemory = model.memory(plan);
+    QVERIFY(narrow.forward.products < 0.75 * wide.forward.products);
+    QVERIFY(narrow.forward.elementwise > wide.forward.elementwise);
+    QVERIFY(narrow.forward.computing() < wide.forward.computing());
+    QCOMPARE(narrow.keptBytes < wide.keptBytes, keepsLess);
+    QCOMPARE(narrowMemory.gathered < wideMemory.gathered, gathersLess);
+    QCOMPARE(narrowMemory.optimizer < wideMemory.optimizer, plan.work.recipe == Fp8Recipe::Blockwise);
+}
+
+void TestTransformerStep::chipsWithEightBits_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<bool>("has");
+    QTest::newRow("H100") << "h100" << true;
+    QTest::newRow("B200") << "b200" << true;
+    QTest::newRow("MI300X") << "mi300x" << true;
+    QTest::newRow("TPU v7x") << "v7x" << true;
+    QTest::newRow("A100") << "a100" << false;
+    QTest::newRow("V100") << "v100" << false;
+    QTest::newRow("TPU v5p, no quicker in 8 bits") << "v5p" << false;
+}
+
+void TestTransformerStep::chipsWithEightBits()
+{
+    QFETCH(QString, name);
+    QFETCH(bool, has);
+    const Chip& one = chip(name.toStdString().c_str());
+    const auto good = checkFormat(one, MathFormat::Fp8);
+    QCOMPARE(good.has_value(), has);
+    if (!has)
+        QCOMPARE(good.error().front().id, std::string("MW1763"));
+    QVERIFY(checkFormat(one, MathFormat::Bf16).has_value());
+}
+
+void TestTransformerStep::deepSeek_data()
+{
+    QTest::addColumn<QString>("name");
+    QTest::newRow("V2-Lite") << "deepseek_v2_lite";
+    QTest::newRow("V2") << "deepseek_v2";
+    QTest::newRow("V3") << "deepseek_v3";
+}
+
+/// Latent attention: ranks hold what the model has, to the norms; 6 FLOPs for each active parameter and the scores.
+void TestTransformerStep::deepSeek()
+{
+    QFETCH(QString, name);
+    const TrainingPlan plan = planOf(name.toStdString());
+    const RankParameters rank = rankParameters(plan);
+    const auto layers = static_cast<double>(plan.model.layers);
+    const double total = layers * (rank.layer + rank.experts) + rank.embedding + rank.head;
+    const ParameterCounts counts = parameterCounts(plan.model);
+    QVERIFY2(std::abs(total / static_cast<double>(counts.total) - 1.0) < 1e-4,
+        qPrintable(QString("%1 against %2").arg(total).arg(counts.total)));
+    const double scores = 6.0 * layers * 4096.0 * static_cast<double>(plan.model.heads) * (128.0 + 64.0 + 128.0);
+    const double expected = 6.0 * static_cast<double>(counts.activeMatrices - counts.head) + scores;
+    QVERIFY(std::abs(modelFlopsPerToken(plan.model, 4096, AttentionCount::Full) / expected - 1.0) < 1e-12);
+}
+
+/// The same layout with the backward pass in two: less time, under H2 for more memory.
+void TestTransformerStep::zeroBubblesSaveTime()
+{
+    TrainingPlan plan = planOf("llama3_8b");
+    plan.layout.dp = 4;
+    plan.layout.pp = 8;
+    plan.layout.zeroStage = 1;
+    StepModel model = modelOf(plan, "h100");
+    const StepEstimate plain = model.estimate(plan);
+    plan.layout.schedule = PipelineSchedule::ZeroBubbleH1;
+    const StepEstimate h1 = model.estimate(plan);
+    plan.layout.schedule = PipelineSchedule::ZeroBubbleH2;
+    const StepEstimate h2 = model.estimate(plan);
+    QVERIFY2(h1.seconds < plain.seconds && h2.seconds < h1.seconds,
+        qPrintable(QString("%1, %2, %3").arg(plain.seconds).arg(h1.seconds).arg(h2.seconds)));
+    QVERIFY(h1.bubble < 0.75 * plain.bubble);
+    QVERIFY(h2.memory.activations > 1.8 * h1.memory.activations);
 }
 
 QTEST_APPLESS_MAIN(TestTransformerStep)

@@ -24,11 +24,16 @@ private Q_SLOTS:
     void folders();
     void stepRecord();
     void skipsAndFlags();
+    void fieldsThatCannotBe_data();
+    void fieldsThatCannotBe();
+    void slicesInWords();
     void candidatesOfPlans();
     void fittedRecordsAreNotScored();
     void namesDoNotMatter();
     void networkRates_data();
     void networkRates();
+    void wordsOfRecords_data();
+    void wordsOfRecords();
     void policiesInWords_data();
     void policiesInWords();
     void parts_data();
@@ -84,6 +89,10 @@ void TestValidate::faults_data()
     QTest::newRow("a number") << QByteArray("3") << "MW1771";
     QTest::newRow("an object") << QByteArray("{}") << "MW1771";
     QTest::newRow("no id") << QByteArray(R"([{"kind": "gemm"}])") << "MW1772";
+    QTest::newRow("another type") << QByteArray(
+        R"({"records": [{"id": "p", "kind": "sweep", "source": {"name": 1}, "candidates": [{}]}]})")
+                                  << "MW1772";
+    QTest::newRow("nested without end") << ("[{\"a\": " + QByteArray(500'000, '[')) << "MW1770";
     QTest::newRow("no record") << QByteArray("[1]") << "MW1772";
 }
 
@@ -147,6 +156,34 @@ void TestValidate::skipsAndFlags()
     QCOMPARE(unknown.error().front().id, std::string("MW1774"));
 }
 
+void TestValidate::fieldsThatCannotBe_data()
+{
+    QTest::addColumn<QByteArray>("field");
+    QTest::addColumn<QString>("named");
+    QTest::newRow("a long text") << ("\"topology\": \"" + QByteArray(300'000, '9') + "x2\"") << "`topology`";
+    QTest::newRow("a size beyond all") << QByteArray(R"("chips": 1e300)") << "`chips`";
+    QTest::newRow("a negative one") << QByteArray(R"("parallel": {"tp": -1e300})") << "`parallel.tp`";
+    QTest::newRow("a message beyond all") << QByteArray(R"("points": [{"message_bytes": 1e30, "time_s": 1}])") << "a message";
+}
+
+void TestValidate::fieldsThatCannotBe()
+{
+    QFETCH(QByteArray, field);
+    QFETCH(QString, named);
+    const auto file = validated(R"([{"id": "odd", "kind": "training_step", )" + field + "}]");
+    QCOMPARE(file.scored, std::size_t{0});
+    QCOMPARE(file.skipped.size(), std::size_t{1});
+    QVERIFY2(file.skipped.front().why.starts_with(named.toStdString()), file.skipped.front().why.c_str());
+}
+
+void TestValidate::slicesInWords()
+{
+    using Slices = std::vector<std::vector<std::int64_t>>;
+    QCOMPARE(sizesIn("16x16 torus, 2 pods of 4x4x8"), (Slices{{16, 16}, {4, 4, 8}}));
+    QCOMPARE(sizesIn("99999999999999999999x2 or 0x4"), Slices{});
+    QVERIFY(!networkRateOf("99999999999999999999 Gb/s per GPU", 8.0));
+}
+
 void TestValidate::candidatesOfPlans()
 {
     const QByteArray plans = R"({"schema": 1, "records": [{"id": "p", "kind": "sweep", "source": {"name": "Narayanan et al."},
@@ -205,6 +242,41 @@ void TestValidate::networkRates()
     QFETCH(QString, topology);
     QFETCH(double, gigabytes);
     QCOMPARE(networkRateOf(topology.toStdString(), 8.0).value_or(0.0) / 1e9, gigabytes);
+}
+
+void TestValidate::wordsOfRecords_data()
+{
+    QTest::addColumn<QByteArray>("old");
+    QTest::addColumn<QByteArray>("words");
+    QTest::addColumn<double>("capacity");
+    QTest::addColumn<double>("imbalance");
+    QTest::addColumn<bool>("staged");
+
+    const QByteArray measured = R"("measured": {)";
+    QTest::newRow("nothing said") << measured << measured << 0.0 << 1.1 << false;
+    QTest::newRow("capacity in words") << measured << R"("notes": "Token dropping, capacity factor 1.25.", )" + measured << 1.25
+                                       << 1.1 << false;
+    QTest::newRow("capacity as a field") << QByteArray(R"("seq": 2048)") << QByteArray(R"("seq": 2048, "capacity_factor": 1.5)")
+                                         << 1.5 << 1.1 << false;
+    QTest::newRow("even routing") << measured << R"("notes": "Token-dropless, force-balanced experts.", )" + measured << 0.0
+                                  << 1.0 << false;
+    QTest::newRow("Omni-Path") << QByteArray("one node") << QByteArray("4 Omni-Path 100 Gb/s links per node") << 0.0 << 1.1
+                               << true;
+}
+
+void TestValidate::wordsOfRecords()
+{
+    QFETCH(QByteArray, old);
+    QFETCH(QByteArray, words);
+    QFETCH(double, capacity);
+    QFETCH(double, imbalance);
+    QFETCH(bool, staged);
+    QByteArray text = "[" + ::stepRecord("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]";
+    text.replace(R"("layers": 24)", R"("layers": 24, "experts": 8, "experts_per_token": 2)").replace(old, words);
+    const StepCase step = valueOf(stepCaseOf(recordsOf(text).front(), catalogue(), calibration()));
+    QCOMPARE(step.plans.front().details.expertCapacity, capacity);
+    QCOMPARE(step.plans.front().layout.expertImbalance, imbalance);
+    QCOMPARE(step.cluster.stagesThroughHost, staged);
 }
 
 void TestValidate::policiesInWords_data()

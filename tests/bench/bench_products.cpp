@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Products of square matrices in single precision on one thread, beside what the processor's multiply-and-add units can do at most.
+// Usage: bench_products [repetitions]
+// Prints for each: gemm,ours <backend>,t1,square,M,N,K,median GFLOP/s,min,max
+// and: peak-share,ours <backend>,M,N,K,<median of its rates, each divided by the peak measured just before and after>
+
+#include "core/runtime/products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace meshwright;
+
+namespace {
+
+double now()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double medianOf(std::vector<double> values)
+{
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+volatile float s_sink; ///< keeps results from being optimised away
+
+constexpr int kChains = 12; ///< sums that do not wait for each other
+
+#if defined(__x86_64__)
+// FLOPs of so many rounds of multiplications and additions in registers.
+
+[[gnu::target("avx512f")]] double wide(std::int64_t rounds)
+{
+    __m512 sums[kChains];
+    for (__m512& sum : sums)
+        sum = _mm512_set1_ps(1.0F);
+    const __m512 factor = _mm512_set1_ps(0.999999F);
+    const __m512 term = _mm512_set1_ps(1e-7F);
+    for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+        for (__m512& sum : sums)
+            sum = _mm512_fmadd_ps(sum, factor, term);
+    }
+    for (const __m512& sum : sums)
+        s_sink = _mm512_cvtss_f32(sum);
+    return 2.0 * 16.0 * kChains * static_cast<double>(rounds);
+}
+
+[[gnu::target("avx2,fma")]] double narrow(std::int64_t rounds)
+{
+    __m256 sums[kChains];
+    for (__m256& sum : sums)
+        sum = _mm256_set1_ps(1.0F);
+    const __m256 factor = _mm256_set1_ps(0.999999F);
+    const __m256 term = _mm256_set1_ps(1e-7F);
+    for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+        for (__m256& sum : sums)
+            sum = _mm256_fmadd_ps(sum, factor, term);
+    }
+    for (const __m256& sum : sums)
+        s_sink = _mm256_cvtss_f32(sum);
+    return 2.0 * 8.0 * kChains * static_cast<double>(rounds);
+}
+#endif
+
+/// Multiplications and additions a second in about 5 ms; 0 where it is not known how to reach the peak.
+double peak()
+{
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return 0.0;
+    constexpr std::int64_t kRounds = 2000000;
+    const double start = now();
+    const double flops = __builtin_cpu_supports("avx512f") ? wide(kRounds) : narrow(kRounds);
+    return flops / (now() - start);
+#else
+    return 0.0;
+#endif
+}
+
+void measure(std::int64_t size, int repetitions)
+{
+    const auto elements = static_cast<std::size_t>(size * size);
+    std::vector<float> lhs(elements, 1.0F);
+    std::vector<float> rhs(elements, 0.5F);
+    std::vector<float> result(elements);
+    const double flops = 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
+    const int times = std::max(1, static_cast<int>(2e9 / flops)); // a tenth of a second or less
+    std::vector<double> rates;
+    std::vector<double> shares;
+    double before = peak();
+    for (int i = 0; i <= repetitions; ++i) {
+        const double start = now();
+        for (int j = 0; j < times; ++j)
+            multiply(size, size, size, {lhs.data(), size, false}, {rhs.data(), size, false}, {result.data(), size, false});
+        const double rate = flops * times / (now() - start);
+        const double after = peak();
+        if (i > 0) { // the first warms up
+            rates.push_back(rate);
+            shares.push_back(before + after > 0.0 ? rate / (0.5 * (before + after)) : 0.0);
+        }
+        before = after;
+    }
+    s_sink = result[0];
+    const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+    const char* backend = productBackendName(productBackend());
+    fmt::print("gemm,ours {},t1,square,{},{},{},{:.1f},{:.1f},{:.1f}\n", backend, size, size, size, medianOf(rates) / 1e9,
+        *least / 1e9, *most / 1e9);
+    fmt::print("peak-share,ours {},{},{},{},{:.3f}\n", backend, size, size, size, medianOf(shares));
+    std::fflush(stdout);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    const int repetitions = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
+    if (const auto chosen = chooseProductsFromEnvironment(); !chosen) {
+        fmt::print(stderr, "{}\n", describe(chosen.error()));
+        return 1;
+    }
+    for (const std::int64_t size : {256, 512, 1024, 2048, 4096})
+        measure(size, repetitions);
+    return 0;
+}
