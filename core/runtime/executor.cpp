@@ -126,8 +126,10 @@ public:
     Timeline measured() const { return measuredTimeline(allRecords(), m_instructions.descriptions, m_completeStart); }
     Timeline replayed() const { return replayedTimeline(allRecords(), m_instructions.descriptions); }
 
+    /// What disturbs a run only makes it longer: a quarter of the runs were quicker than what is said.
     Timeline typical() const
     {
+        constexpr std::size_t kQuicker = 4;
         if (m_kept.empty())
             return Timeline(Clock::Virtual);
         std::vector<std::vector<Recorded>> records = allRecords();
@@ -139,15 +141,16 @@ public:
                 seconds.clear();
                 for (const KeptSeconds& run : m_kept)
                     seconds.push_back(run[device][i]);
-                const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-                std::ranges::nth_element(seconds, middle);
-                records[device][i].times.cpuSeconds = static_cast<double>(*middle);
+                const auto chosen = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / kQuicker);
+                std::ranges::nth_element(seconds, chosen);
+                records[device][i].times.cpuSeconds = static_cast<double>(*chosen);
             }
         }
         return replayedTimeline(records, m_instructions.descriptions);
     }
 
 private:
+    static constexpr std::size_t kMostKept = std::size_t{1} << 23; ///< times: 32 MiB
     using KeptSeconds = std::vector<std::vector<float>>; ///< of one run, by device and instruction: CPU seconds
 
     void keepSeconds()
@@ -155,7 +158,9 @@ private:
         const auto isOfAnotherLength
             = [&](const KeptSeconds& run) { return run.front().size() != m_logs.front().completeRecords.size(); };
         std::erase_if(m_kept, isOfAnotherLength); // loops that went on for longer have nothing in common with it
-        if (m_kept.size() == kTypicalRuns)
+        if (m_kept.size()
+            == std::min(
+                kTypicalRuns, kMostKept / (m_logs.size() * std::max<std::size_t>(1, m_logs.front().completeRecords.size())) + 1))
             m_kept.erase(m_kept.begin());
         KeptSeconds& seconds = m_kept.emplace_back();
         for (const DeviceLog& log : m_logs) {

@@ -132,10 +132,11 @@ public:
     /// it, and goes on beside the computations up to where the schedule has it done.
     Timeline virtualTimeline() const;
 
-    /// The same of a step that none was, but that the last kept runs have in common: each instruction of each device takes the middle one of the
-    /// times that it took in them (up to kTypicalRuns). What disturbed single runs is not in it. Empty when none was kept.
+    /// The same of a step that none was, but that the last kept runs have in common: each instruction of each device takes the
+    /// quarter point of the times that it took in them (up to kTypicalRuns, fewer of very long ones). What disturbed single runs, which
+    /// only adds to them, is not in it. Empty when none was kept.
     Timeline typicalTimeline() const;
-    static constexpr std::size_t kTypicalRuns = 21;
+    static constexpr std::size_t kTypicalRuns = 64;
 
 private:
     class Implementation;

@@ -50,12 +50,12 @@ void leastSquares(
 
 } // namespace
 
-void fitCosts(std::span<const HostSample> samples, HostCost first, HostCost last, HostCosts& costs)
+void fitCosts(std::span<const HostSample> samples, HostCost first, HostCost last, HostCosts& costs, bool distrusts)
 {
     constexpr int kRounds = 6;
     constexpr double kUsualError = 0.15;
     std::vector<double> trust(samples.size(), 1.0);
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < (distrusts ? kRounds : 1); ++round) {
         leastSquares(samples, trust, static_cast<std::size_t>(first), static_cast<std::size_t>(last), costs);
         for (std::size_t s = 0; s < samples.size(); ++s) {
             const double error = predicted(samples[s], costs) / samples[s].seconds - 1.0;

@@ -16,6 +16,8 @@ struct HostSample {
 
 /// The costs from `first` to `last`, none below 0, for which the weighted sum of squares of the samples' relative errors is least; the other costs stay
 /// as they are. A sample that is far off the others, as one that was disturbed, counts less. Costs of what no sample has become 0.
-void fitCosts(std::span<const HostSample> samples, HostCost first, HostCost last, HostCosts& costs);
+///
+/// Without `distrusts` all count alike, whatever they are off.
+void fitCosts(std::span<const HostSample> samples, HostCost first, HostCost last, HostCosts& costs, bool distrusts = true);
 
 } // namespace meshwright::sim

@@ -45,13 +45,13 @@ public:
     Measurer(const HostMeasurement& measurement, const std::stop_token& stop)
         : m_quick(measurement.quick)
         , m_stop(stop)
-        , m_prober(permitsOf(measurement), stop)
+        , m_prober(permitsOf(measurement))
     {
         m_profile.permits = permitsOf(measurement);
         m_profile.cacheBytes = cacheReach();
         m_profile.devices = std::max(2, measurement.devices);
         // Several for each core: together their operands are more than caches hold, as in a training.
-        m_many = std::max(m_profile.permits, std::min(m_profile.devices, 4 * m_profile.permits));
+        m_many = std::max(m_profile.permits, std::min(m_profile.devices, 2 * m_profile.permits));
         m_profile.name = fmt::format("this computer, {} cores", coreCount());
         m_profile.memoryBytes = availableMemoryBytes().value_or(std::int64_t{1} << 33);
     }
@@ -71,20 +71,23 @@ public:
 private:
     enum class What : std::uint8_t { Compute, Collectives };
 
-    /// Seconds of a device in a typical one of `runs` runs; 1 when something went wrong, which is noted. With `samples` the run
-    /// also says what its instructions cost.
-    double typical(const std::string& text, What what, int runs, bool samples)
+    /// Seconds of a device in a typical one of `runs` runs; 1 when something went wrong, which is noted.
+    double typical(const std::string& text, What what, int runs)
     {
         if (!m_problems.empty())
             return 1.0;
-        const auto run = m_prober.program(text, runs);
-        if (!run) {
-            append(m_problems, run.error());
+        const auto probe = m_prober.program(text);
+        if (!probe) {
+            append(m_problems, probe.error());
             return 1.0;
         }
-        if (samples)
-            add(*run, kSingleOps);
-        return std::max(what == What::Compute ? run->computeSeconds() : run->collectiveSeconds(), 1e-9);
+        if (const auto done = (*probe)->run({runs, runs, 0.0}, m_stop); !done) {
+            append(m_problems, done.error());
+            return 1.0;
+        }
+        const ProbeRun run = (*probe)->result();
+        add(run, kSingleOps);
+        return std::max(what == What::Compute ? run.computeSeconds() : run.collectiveSeconds(), 1e-9);
     }
 
     void add(const ProbeRun& run, double weight)
@@ -108,43 +111,66 @@ private:
         const std::string fully = "  match: [{path: \"*.w\", spec: [data, null]}, {path: \"*.b\", spec: []}]\n";
         const std::string adam = "adam: {learning_rate: 1.0e-3}";
         const std::string sgd = "sgd: {learning_rate: 1.0e-3}";
+        const std::string narrow = "dtype: {parameters: f32, matmul: bf16}\n";
+        const auto square = [](int side) { return fmt::format("[{0}, {0}, {0}, {0}], activation: relu, loss: mse", side); };
         std::vector<std::string> studies = {
             mlp(all, 1, "[48, 96, 96, 12], activation: relu, loss: cross_entropy", even(80, all), same, sgd),
             mlp(half, rest, "[72, 224, 224, 224, 12], activation: relu, loss: cross_entropy", even(112, half), split, adam),
             transformer(half, rest, 2, 48, 4, even(24, half)),
+            mlp(half, rest, "[96, 256, 256, 12], activation: relu, loss: mse", even(160, half), split, sgd, narrow),
         };
         if (!m_quick) {
             const std::string wide = fmt::format("[{0}, {0}, {0}, 24], activation: relu, loss: mse", even(384, all));
+            studies.push_back(mlp(all, 1, square(static_cast<int>(even(80, all))), even(800, all), fully, sgd));
+            studies.push_back(mlp(all, 1, square(static_cast<int>(even(200, all))), all, fully, adam));
+            studies.push_back(mlp(1, all,
+                fmt::format("[96, {0}, {0}, 12], activation: tanh, loss: cross_entropy", even(176, all)), 48, split, sgd));
+            studies.push_back(
+                mlp(half, 1, "[56, 112, 112, 12], activation: tanh, loss: cross_entropy", even(144, half), same, adam));
             studies.push_back(mlp(all, 1, wide, even(448, all), fully, adam));
             studies.push_back(
-                mlp(all, 1, "[600, 900, 900, 12], activation: relu, loss: cross_entropy", even(480, all), same, sgd));
-            studies.push_back(
-                mlp(1, all, fmt::format("[500, {0}, {0}, {0}, 20], activation: tanh, loss: cross_entropy", even(1152, all)), 400,
-                    split, sgd));
+                mlp(all, 1, "[600, 720, 720, 12], activation: relu, loss: cross_entropy", even(400, all), same, sgd));
+            studies.push_back(mlp(1, all,
+                fmt::format("[500, {0}, {0}, {0}, 20], activation: tanh, loss: cross_entropy", even(896, all)), 320, split, sgd));
             studies.push_back(
                 mlp(half, rest, "[400, 640, 640, 640, 16], activation: relu, loss: sum_squared", even(320, half), split, adam));
             studies.push_back(transformer(all, 1, 1, 80, 5, even(32, all)));
+            studies.push_back(
+                mlp(half, rest, "[500, 800, 800, 800, 20], activation: relu, loss: mse", even(400, half), split, sgd, narrow));
         }
-        constexpr double kSecondsEach = 0.4;
+        measureTrainings(studies);
+    }
+
+    /// In turns: what disturbs the computer for a while meets all of them, and none for long.
+    void measureTrainings(const std::vector<std::string>& studies)
+    {
+        std::vector<std::unique_ptr<Probe>> probes;
         for (const std::string& study : studies) {
-            if (!m_problems.empty())
-                return;
-            const auto run = m_prober.training(study, 15, m_quick ? kSecondsEach / 4.0 : kSecondsEach);
-            if (!run)
-                append(m_problems, run.error());
-            else
-                add(*run, 1.0);
+            auto probe = m_prober.training(study);
+            if (!probe)
+                return append(m_problems, probe.error());
+            probes.push_back(*std::move(probe));
         }
+        const int rounds = m_quick ? 1 : 3;
+        const Probe::Round each{2, m_quick ? 10 : 16, 0.06};
+        for (int round = 0; round < rounds; ++round) {
+            for (const auto& probe : probes) {
+                if (const auto done = probe->run(each, m_stop); !done)
+                    return append(m_problems, done.error());
+            }
+        }
+        for (const auto& probe : probes)
+            add(probe->result(), 1.0);
     }
 
     static std::string mlp(int data, int model, const std::string& layers, std::int64_t batch, const std::string& sharding,
-        const std::string& optimizer)
+        const std::string& optimizer, const std::string& more = {})
     {
         return fmt::format(
             "meshwright: 1\nname: calibrate\nmesh: {{data: {}, model: {}}}\nmodel:\n  mlp: {{layers: {}, bias: true}}\n"
             "batch: {}\nsharding:\n  x: P('data', None)\n  y: P('data', None)\n{}optimizer: {{{}}}\n"
-            "train: {{steps: 1, seed: 0, data: random}}\n",
-            data, model, layers, batch, sharding, optimizer);
+            "{}train: {{steps: 1, seed: 0, data: random}}\n",
+            data, model, layers, batch, sharding, optimizer, more);
     }
 
     static std::string transformer(int data, int model, int layers, int hidden, int heads, std::int64_t batch)
@@ -163,10 +189,10 @@ private:
     /// From what all runs took to what each thing costs. Passes come first: updates within all-reduces are of their kind.
     void fit()
     {
-        constexpr std::pair<HostCost, HostCost> kGroups[]
-            = {{HostCost::PassStart, HostCost::PassMemory}, {HostCost::ReduceStart, HostCost::ReduceMemory},
-                {HostCost::ProductStart, HostCost::ProductMemory}, {HostCost::MoveStart, HostCost::MoveMemory},
-                {HostCost::MeetStart, HostCost::MeetMemory}, {HostCost::WaitShare, HostCost::WaitMeeting}};
+        constexpr std::pair<HostCost, HostCost> kGroups[] = {{HostCost::PassStart, HostCost::PassMemory},
+            {HostCost::ReduceStart, HostCost::ReduceMemory}, {HostCost::ProductStart, HostCost::ProductMemory},
+            {HostCost::NarrowStart, HostCost::NarrowMemory}, {HostCost::MoveStart, HostCost::MoveMemory},
+            {HostCost::MeetStart, HostCost::MeetMemory}, {HostCost::WaitShare, HostCost::WaitMeeting}};
         for (const auto& [first, last] : kGroups) {
             std::vector<HostSample> group;
             std::ranges::copy_if(m_samples, std::back_inserter(group), [first = first, last = last](const HostSample& sample) {
@@ -176,7 +202,7 @@ private:
                 const auto isThere = [](double amount) { return amount > 0.0; };
                 return std::any_of(from, to, isThere) && std::none_of(to, sample.amounts.end(), isThere);
             });
-            fitCosts(group, first, last, m_profile.costs);
+            fitCosts(group, first, last, m_profile.costs, first != HostCost::WaitShare);
         }
     }
 
@@ -208,18 +234,18 @@ private:
 
     double productSeconds(int devices, std::int64_t m, std::int64_t n, std::int64_t k, int runs)
     {
-        return typical(productText(devices, m, n, k), What::Compute, runs, false);
+        return typical(productText(devices, m, n, k), What::Compute, runs);
     }
 
     void products()
     {
-        m_profile.sides = m_quick ? std::vector<std::int64_t>{16, 256} : std::vector<std::int64_t>{8, 32, 128, 512, 1024};
+        m_profile.sides = m_quick ? std::vector<std::int64_t>{16, 256} : std::vector<std::int64_t>{8, 48, 256, 768};
         for (const std::int64_t m : m_profile.sides) {
             for (const std::int64_t n : m_profile.sides) {
                 for (const std::int64_t k : m_profile.sides) {
                     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
                     // Short ones are run until caches and threads are warm, as in a training that goes on.
-                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 2.0, m_quick ? 5.0 : 12.0));
+                    const int runs = static_cast<int>(std::clamp(5e7 / flops, 3.0, m_quick ? 5.0 : 12.0));
                     const double seconds = productSeconds(m_many, m, n, k, runs);
                     m_profile.productFlopsPerSecond.push_back(flops / seconds);
                 }
@@ -237,7 +263,7 @@ private:
             = rowsOverDevices("x", type, 1) + (two ? ", " + rowsOverDevices("y", type, 1) : std::string());
         return typical(
             pooled(m_many, arguments, type, fmt::format("    %0 = stablehlo.{} %x{} : {}\n", op, two ? ", %y" : "", type)),
-            What::Compute, elements > (1 << 18) ? 4 : 20, true);
+            What::Compute, elements > (1 << 18) ? 5 : 20);
     }
 
     void passes()
@@ -245,12 +271,13 @@ private:
         constexpr double kBytes = 12.0; // of an addition: two read, one written
         m_profile.kernelSeconds = additionSeconds(8, "add", true);
         for (const std::int64_t elements :
-            {std::int64_t{1} << 12, std::int64_t{1} << 15, std::int64_t{1} << 18, std::int64_t{1} << 21}) {
+            {std::int64_t{1} << 12, std::int64_t{1} << 15, std::int64_t{1} << 18, std::int64_t{1} << 20}) {
             const double seconds = additionSeconds(elements, "add", true);
             m_profile.streams.push_back({kBytes * static_cast<double>(elements), seconds});
         }
         constexpr std::int64_t kInCache = 1 << 14;
         additionSeconds(kInCache, "exponential", false);
+        additionSeconds(kInCache, "log", false);
         additionSeconds(kInCache, "divide", true);
         reductionSeconds(true);
         reductionSeconds(false);
@@ -268,16 +295,16 @@ private:
                             "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [{}] : ({}, "
                             "tensor<f32>) -> {}\n",
                     rows ? 2 : 1, whole, result)),
-            What::Compute, 20, true);
+            What::Compute, 20);
     }
 
     void collectives()
     {
         const int devices = m_profile.devices;
         for (const std::int64_t bytes :
-            {std::int64_t{1} << 12, std::int64_t{1} << 18, std::int64_t{1} << 22, std::int64_t{1} << 24}) {
+            {std::int64_t{1} << 12, std::int64_t{1} << 16, std::int64_t{1} << 19, std::int64_t{1} << 22}) {
             const std::int64_t elements = bytes / 4;
-            const std::string rows = fmt::format("tensor<{}x{}xf32>", devices, elements);
+            const std::string rows = fmt::format("tensor<{}x{}xf32>", 2 * devices, elements);
             const std::string whole = fmt::format("tensor<{}xf32>", elements);
             m_profile.allReduce.push_back({static_cast<double>(bytes),
                 typical(
@@ -286,12 +313,12 @@ private:
                                     "    %0 = stablehlo.reduce(%x init: %cst) applies stablehlo.add across dimensions = [0] : "
                                     "({}, tensor<f32>) -> {}\n",
                             rows, whole)),
-                    What::Collectives, bytes > (1 << 22) ? 5 : 15, true)});
+                    What::Collectives, bytes > (1 << 19) ? 6 : 12)});
             const std::string parts = fmt::format("tensor<{}xf32>", elements / devices * devices);
             m_profile.allGather.push_back({static_cast<double>(bytes),
                 typical(pooled(devices, rowsOverDevices("x", parts, 1), parts,
                             fmt::format("    %0 = sdy.sharding_constraint %x <@mesh, [{{}}]> : {}\n", parts)),
-                    What::Collectives, bytes > (1 << 22) ? 5 : 15, true)});
+                    What::Collectives, bytes > (1 << 19) ? 6 : 12)});
         }
         barrier();
     }
@@ -321,7 +348,7 @@ private:
         m_profile.barrierSeconds = std::max(1e-9, (wallSeconds() - start) / kRounds);
     }
 
-    static constexpr double kSingleOps = 0.3; ///< how much an op on its own counts beside one in a training
+    static constexpr double kSingleOps = 0.1; ///< how much an op on its own counts beside one in a training
 
     bool m_quick;
     int m_many = 2; ///< devices of products and passes

@@ -2,6 +2,7 @@
 #include "sim/calibrate/host_predict.h"
 
 #include "core/schedule/label.h"
+#include "core/schedule/pipeline_tasks.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 
@@ -12,6 +13,9 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace meshwright::sim {
 
@@ -34,6 +38,109 @@ void labels(const Function& function, const std::vector<Instruction>& instructio
     }
 }
 
+constexpr std::string_view kStep = "step";
+
+/// The tasks of a pipeline, each stage's one after the other. All devices of a stage are alike.
+class PipelinePrediction {
+public:
+    PipelinePrediction(const ScheduledProgram& scheduled, const HostProfile& profile)
+        : m_scheduled(scheduled)
+        , m_profile(profile)
+        , m_tasks(scheduled.stages.size())
+        , m_clock(scheduled.stages.size(), 0.0)
+        , m_next(scheduled.stages.size(), 0)
+    {
+        for (const Task& task : scheduled.tasks)
+            m_tasks[task.stage].push_back(&task);
+        for (const ScheduledStage& stage : scheduled.stages)
+            m_devices += static_cast<double>(stage.mesh().deviceCount());
+    }
+
+    HostSeconds run()
+    {
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (std::size_t stage = 0; stage < m_tasks.size(); ++stage) {
+                while (m_next[stage] < m_tasks[stage].size() && play(*m_tasks[stage][m_next[stage]])) {
+                    ++m_next[stage];
+                    moved = true;
+                }
+            }
+        }
+        m_sum.setTotal(*std::ranges::max_element(m_clock));
+        return m_sum;
+    }
+
+private:
+    using Key = std::tuple<bool, std::int64_t, std::size_t>; ///< gradients, piece, microbatch
+
+    /// False when what the task needs has not come.
+    bool play(const Task& task)
+    {
+        const PipelineShape& shape = m_scheduled.pipeline;
+        const std::int64_t piece = shape.pieceOf(task);
+        const bool isBackward = task.passesGradients();
+        double& clock = m_clock[task.stage];
+        if (task.passesOn() && piece != (isBackward ? shape.pieces() - 1 : 0)) {
+            const auto sent = m_sent.find({isBackward, piece, task.microbatch});
+            if (sent == m_sent.end())
+                return false;
+            clock = std::max(clock, sent->second);
+        }
+        if (task.function == kUpdate && !awaitNorms(clock))
+            return false;
+        const HostSeconds& seconds = secondsOf(task);
+        for (std::size_t i = 0; i < kHostClasses; ++i) {
+            if (static_cast<HostClass>(i) != HostClass::Waiting)
+                m_sum.byClass[i]
+                    += seconds.byClass[i] * static_cast<double>(m_scheduled.stages[task.stage].mesh().deviceCount()) / m_devices;
+        }
+        clock += seconds.total;
+        if (task.function == kNormFunction)
+            m_norms.push_back(clock);
+        if (task.passesOn() && piece != (isBackward ? 0 : shape.pieces() - 1))
+            m_sent[{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch}] = clock;
+        return true;
+    }
+
+    /// Where the stages share the norm of their gradients, an update waits for all of them.
+    bool awaitNorms(double& clock) const
+    {
+        const bool isShared
+            = std::ranges::any_of(m_scheduled.tasks, [](const Task& task) { return task.function == kNormFunction; });
+        if (!isShared)
+            return true;
+        if (m_norms.size() < m_scheduled.stages.size())
+            return false;
+        clock = std::max(clock, *std::ranges::max_element(m_norms));
+        return true;
+    }
+
+    const HostSeconds& secondsOf(const Task& task)
+    {
+        const auto [at, isNew] = m_seconds.try_emplace({task.stage, task.function});
+        if (isNew) {
+            const ScheduledStage& stage = m_scheduled.stages[task.stage];
+            if (const ScheduledFunction* function = stage.find(task.function); function != nullptr)
+                at->second = predictHost(*function, stage.mesh(), m_profile, false);
+        }
+        return at->second;
+    }
+
+    static constexpr std::string_view kUpdate = "update";
+
+    const ScheduledProgram& m_scheduled;
+    const HostProfile& m_profile;
+    std::vector<std::vector<const Task*>> m_tasks; ///< by stage
+    std::vector<double> m_clock; ///< likewise
+    std::vector<std::size_t> m_next; ///< likewise: tasks played
+    std::vector<double> m_norms; ///< when the stages that have come so far had theirs
+    std::map<Key, double> m_sent;
+    std::map<std::pair<std::size_t, std::string>, HostSeconds> m_seconds; ///< of a function of a stage
+    HostSeconds m_sum;
+    double m_devices = 0.0;
+};
+
 } // namespace
 
 void HostSeconds::setTotal(double seconds)
@@ -48,49 +155,44 @@ double HostComparison::error() const
     return measured.total > 0.0 ? std::abs(predicted.total / measured.total - 1.0) : 0.0;
 }
 
-HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile)
+HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile, bool overlaps)
 {
     HostSeconds result;
-    double clock = 0.0;
-    double streamFree = 0.0; // of the collectives, of which a device has one under way
-    double computing = 0.0;
-    double meetings = 0.0;
-    std::map<OpId, double> ends;
+    DeviceClock clock(overlaps);
     forEachWork(scheduled, mesh, profile, [&](const HostWork& work) {
-        if (work.isWait) {
-            clock = std::max(clock, ends[work.instruction->ops.front()]);
-            return;
-        }
-        const double seconds = work.seconds(profile.costs);
+        const double seconds = work.isWait ? 0.0 : work.seconds(profile.costs);
         result.byClass[static_cast<std::size_t>(work.hostClass)] += seconds;
-        if (!work.meets) {
-            clock += seconds;
-            computing += seconds;
-            return;
-        }
-        meetings += 1.0;
-        streamFree = std::max(clock, streamFree) + seconds;
-        ends[work.instruction->ops.front()] = streamFree;
-        if (!work.isAsynchronous)
-            clock = streamFree;
+        clock.add(work, seconds);
     });
+    double total = clock.seconds();
     const auto cost = [&](HostCost which) { return profile.costs[static_cast<std::size_t>(which)]; };
-    if (meetings > 0.0) // who meets others waits for the slowest of them
-        clock += cost(HostCost::WaitShare) * computing + cost(HostCost::WaitMeeting) * meetings;
-    result.setTotal(clock);
+    if (clock.meetings() > 0.0) // who meets others waits for the slowest of them
+        total += cost(HostCost::WaitShare) * clock.computing() + cost(HostCost::WaitMeeting) * clock.meetings();
+    result.setTotal(total);
     return result;
 }
 
-HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& virtualTime)
+HostSeconds predictHost(const ScheduledProgram& scheduled, const HostProfile& profile)
+{
+    if (scheduled.stages.size() == 1 && scheduled.stages.front().find(kStep) != nullptr)
+        return predictHost(*scheduled.stages.front().find(kStep), scheduled.stages.front().mesh(), profile);
+    return PipelinePrediction(scheduled, profile).run();
+}
+
+HostSeconds measuredHost(const ScheduledProgram& scheduled, const Timeline& virtualTime)
 {
     std::map<std::string, HostClass> classes;
-    labels(scheduled.device.function, scheduled.instructions, classes);
+    for (const ScheduledStage& stage : scheduled.stages) {
+        for (const ScheduledFunction& function : stage.functions)
+            labels(function.device.function, function.instructions, classes);
+    }
     HostSeconds result;
     std::int64_t devices = 1;
     for (const TimelineRow& row : virtualTime.rows())
         devices = std::max(devices, row.device + 1);
     for (const Slice& slice : virtualTime.slices()) {
-        if (slice.category == SliceCategory::Wait || slice.category == SliceCategory::WaitForCore)
+        if (slice.category == SliceCategory::Wait || slice.category == SliceCategory::WaitForCore
+            || slice.category == SliceCategory::Transfer)
             continue;
         HostClass kind = HostClass::Elementwise;
         if (const auto found = classes.find(virtualTime.text(slice.name)); found != classes.end())

@@ -37,10 +37,17 @@ struct HostComparison {
 /// What a scheduled step (SchedulePolicy::Host) takes in virtual time on the computer of the profile: every instruction by what it does
 /// (`forEachWork`) times what that costs there, collectives beside the computing where the schedule has them so, and waiting for the slowest of
 /// equal devices.
-HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile);
+///
+/// Without `overlaps` collectives are done before what comes after them, as in the replay of a pipeline's tasks.
+HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile, bool overlaps = true);
 
-/// A step's virtual timeline (of a typical one, see LoadedFunction::typicalTimeline), sorted by the same classes: its slices carry the labels of the schedule's instructions.
-HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& virtualTime);
+/// The same of a whole training step: of the function "step", or of a pipeline's tasks in their order, each when its message has come. Messages take no
+/// time. Precondition: the program has a function "step", or tasks.
+HostSeconds predictHost(const ScheduledProgram& scheduled, const HostProfile& profile);
+
+/// A step's virtual timeline (of a typical one, see LoadedFunction::typicalTimeline), sorted by the same classes: its slices carry the labels of the
+/// instructions of the schedule.
+HostSeconds measuredHost(const ScheduledProgram& scheduled, const Timeline& virtualTime);
 
 /// As people read it, and as JSON: `{"classes": [{"class", "predicted_s", "measured_s"}], "predicted_s", "measured_s", "error"}`.
 std::string hostComparisonText(const HostComparison& comparison);

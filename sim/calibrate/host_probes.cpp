@@ -68,27 +68,57 @@ Result<VirtualDevices*> Prober::devices(std::int64_t count)
     return made.get();
 }
 
-Result<ProbeRun> Prober::program(const std::string& text, int runs)
+Probe::Probe(ScheduledFunction scheduled, Mesh mesh, const Function& whole, bool isTraining)
+    : m_scheduled(std::move(scheduled))
+    , m_mesh(std::move(mesh))
+{
+    for (const ValueId argument : whole.arguments()) {
+        m_values.push_back(HostArray::filled(whole[argument].type, isTraining ? 0.01 : 0.5));
+        m_isBatch.push_back(isTraining && (whole[argument].name == "x" || whole[argument].name == "y"));
+    }
+}
+
+Result<Done> Probe::run(const Round& round, const std::stop_token& stop)
+{
+    const double start = wallSeconds();
+    const int first = m_isWarm ? 1 : 0;
+    for (int i = first; i <= round.most && (i <= round.least || wallSeconds() - start < round.seconds); ++i) {
+        for (std::size_t argument = 0; argument < m_values.size(); ++argument) {
+            if (m_isWarm && !m_isBatch[argument])
+                continue;
+            if (const auto written = m_loaded->writeArgument(argument, m_values[argument]); !written)
+                return written.error();
+        }
+        if (const auto done = m_loaded->run({.record = m_isWarm, .keep = m_isWarm, .stop = stop}); !done)
+            return done.error();
+        m_isWarm = true;
+    }
+    return Done{};
+}
+
+ProbeRun Probe::result() const
+{
+    return {m_scheduled, m_mesh, m_loaded->typicalTimeline()};
+}
+
+Result<std::unique_ptr<Probe>> Prober::program(const std::string& text)
 {
     auto program = readProgram(text, "calibrate");
     if (!program)
         return program.error();
-    constexpr double kAnyTime = 60.0;
-    return run(*std::move(program), 0.5, runs, kAnyTime);
+    return load(*std::move(program), false);
 }
 
-Result<ProbeRun> Prober::training(const std::string& study, int runs, double seconds)
+Result<std::unique_ptr<Probe>> Prober::training(const std::string& study)
 {
     auto program = trainingStep(study);
     if (!program)
         return program.error();
-    return run(*std::move(program), 0.01, runs, seconds);
+    return load(*std::move(program), true);
 }
 
-Result<ProbeRun> Prober::run(Program program, double value, int runs, double seconds)
+Result<std::unique_ptr<Probe>> Prober::load(Program program, bool isTraining)
 {
-    constexpr int kLeast = 5;
-    const double start = wallSeconds();
     auto partitioned = propagateAndPartition(std::move(program));
     if (!partitioned)
         return partitioned.error();
@@ -96,65 +126,67 @@ Result<ProbeRun> Prober::run(Program program, double value, int runs, double sec
     const auto on = devices(stage.mesh().deviceCount());
     if (!on)
         return on.error();
-    ProbeRun result{schedule(stage.functions.front(), SchedulePolicy::Host), stage.mesh()};
-    const auto loaded = LoadedFunction::load(result.scheduled, stage.meshes, **on);
+    auto probe = std::make_unique<Probe>(schedule(stage.functions.front(), SchedulePolicy::Host), stage.mesh(),
+        partitioned->propagated.functions.front(), isTraining);
+    auto loaded = LoadedFunction::load(probe->m_scheduled, stage.meshes, **on);
     if (!loaded)
         return loaded.error();
-    const Function& whole = partitioned->propagated.functions.front();
-    std::vector<HostArray> values;
-    for (const ValueId argument : whole.arguments())
-        values.push_back(HostArray::filled(whole[argument].type, value));
-    for (int i = 0; i <= runs && (i <= kLeast || wallSeconds() - start < seconds); ++i) {
-        for (std::size_t argument = 0; argument < values.size(); ++argument) {
-            const std::string& name = whole[whole.arguments()[argument]].name;
-            if (i > 0 && name != "x" && name != "y")
-                continue;
-            if (const auto written = (*loaded)->writeArgument(argument, values[argument]); !written)
-                return written.error();
-        }
-        if (const auto done = (*loaded)->run({.record = i > 0, .keep = i > 0, .stop = m_stop}); !done)
-            return done.error();
-    }
-    result.typical = (*loaded)->typicalTimeline();
-    return result;
+    probe->m_loaded = *std::move(loaded);
+    return probe;
 }
+
+namespace {
+
+/// What a device does for the instructions of one name, in all their occurrences.
+struct Named {
+    HostSample sample;
+    double times = 0.0;
+};
+
+} // namespace
 
 std::vector<HostSample> samplesOf(const ProbeRun& run, const HostProfile& profile)
 {
     const Function& function = run.scheduled.device.function;
-    std::map<std::string, HostSample> byName;
-    HostSample waiting;
-    double& share = waiting.amounts[static_cast<std::size_t>(HostCost::WaitShare)];
-    double& meetings = waiting.amounts[static_cast<std::size_t>(HostCost::WaitMeeting)];
+    std::vector<HostWork> works;
+    std::map<std::string, Named> byName;
+    const auto nameOf = [&](const HostWork& work) { return instructionLabel(function, *work.instruction); };
     forEachWork(run.scheduled, run.mesh, profile, [&](const HostWork& work) {
+        works.push_back(work);
         if (work.isWait)
             return;
-        meetings += work.meets ? 1.0 : 0.0;
-        HostSample& sample = byName[instructionLabel(function, *work.instruction)];
-        std::ranges::transform(sample.amounts, work.amounts, sample.amounts.begin(), std::plus{});
+        Named& named = byName[nameOf(work)];
+        std::ranges::transform(named.sample.amounts, work.amounts, named.sample.amounts.begin(), std::plus{});
+        named.times += 1.0;
     });
-    const double total = run.typical.endSeconds();
-    double busy = 0.0;
     for (const Slice& slice : run.typical.slices()) {
         if (slice.category == SliceCategory::Wait)
             continue;
-        const double seconds = slice.durationSeconds / static_cast<double>(run.mesh.deviceCount());
-        busy += seconds;
-        share += slice.category == SliceCategory::Compute ? seconds : 0.0;
-        if (const auto sample = byName.find(run.typical.text(slice.name)); sample != byName.end())
-            sample->second.seconds += seconds;
+        if (const auto named = byName.find(run.typical.text(slice.name)); named != byName.end())
+            named->second.sample.seconds += slice.durationSeconds / static_cast<double>(run.mesh.deviceCount());
     }
+    const double total = run.typical.endSeconds();
     std::vector<HostSample> samples;
-    for (auto& [name, sample] : byName) {
-        if (sample.seconds <= 0.0)
+    for (const auto& [name, named] : byName) {
+        if (named.sample.seconds <= 0.0)
             continue;
-        sample.weight = std::sqrt(sample.seconds / total);
-        samples.push_back(sample);
+        samples.push_back(named.sample);
+        samples.back().weight = std::sqrt(named.sample.seconds / total);
     }
-    waiting.seconds = total - busy;
-    waiting.weight = waiting.seconds * waiting.seconds / (total * total); // its error is of the step
-    if (meetings > 0.0 && waiting.seconds > 0.0)
+    // What is left when every device takes the same time for everything is waiting for the slowest.
+    DeviceClock clock;
+    for (const HostWork& work : works) {
+        const auto named = work.isWait ? byName.end() : byName.find(nameOf(work));
+        clock.add(work, named == byName.end() ? 0.0 : named->second.sample.seconds / named->second.times);
+    }
+    if (clock.meetings() > 0.0) {
+        HostSample waiting;
+        waiting.amounts[static_cast<std::size_t>(HostCost::WaitShare)] = clock.computing();
+        waiting.amounts[static_cast<std::size_t>(HostCost::WaitMeeting)] = clock.meetings();
+        waiting.seconds = std::max(1e-3 * total, total - clock.seconds());
+        waiting.weight = waiting.seconds * waiting.seconds / (total * total); // its error is of the step
         samples.push_back(waiting);
+    }
     return samples;
 }
 

@@ -23,29 +23,53 @@ struct ProbeRun {
     double collectiveSeconds() const;
 };
 
-/// Runs small programs as trainings run: on virtual devices that share the permits, through the executor, recorded.
+/// A program that has been loaded, to be run in several rounds.
+class Probe {
+public:
+    Probe(ScheduledFunction scheduled, Mesh mesh, const Function& whole, bool isTraining);
+
+    /// How often a round runs it: at least `least` times, then until `most` runs or `seconds` are over.
+    struct Round {
+        int least = 5;
+        int most = 5;
+        double seconds = 0.0;
+    };
+
+    /// Of a training a batch is written before each run. The very first run is not measured: it touches the memory.
+    /// Problems: those of the runtime.
+    Result<Done> run(const Round& round, const std::stop_token& stop);
+
+    ProbeRun result() const;
+
+private:
+    friend class Prober;
+    ScheduledFunction m_scheduled;
+    Mesh m_mesh;
+    std::vector<HostArray> m_values; ///< of the arguments
+    std::vector<bool> m_isBatch; ///< likewise
+    bool m_isWarm = false;
+    std::unique_ptr<LoadedFunction> m_loaded;
+};
+
+/// Loads small programs as trainings are loaded: on virtual devices that share the permits.
 class Prober {
 public:
-    Prober(int permits, std::stop_token stop)
+    explicit Prober(int permits)
         : m_permits(permits)
-        , m_stop(std::move(stop))
     {
     }
 
-    /// `main` of a StableHLO program, every argument one half. The first run is left out, it touches the memory.
-    /// Problems: those of the reader and the runtime.
-    Result<ProbeRun> program(const std::string& text, int runs);
+    /// `main` of a StableHLO program, every argument one half. Problems: those of the reader and the runtime.
+    Result<std::unique_ptr<Probe>> program(const std::string& text);
 
-    /// The training step of a study: parameters small, a batch written before each step as in a training. It ends after `runs` steps, or
-    /// after `seconds` and five. Problems: those of the study and the runtime.
-    Result<ProbeRun> training(const std::string& study, int runs, double seconds);
+    /// The training step of a study, parameters small. Problems: those of the study and the runtime.
+    Result<std::unique_ptr<Probe>> training(const std::string& study);
 
 private:
-    Result<ProbeRun> run(Program program, double value, int runs, double seconds);
+    Result<std::unique_ptr<Probe>> load(Program program, bool isTraining);
     Result<VirtualDevices*> devices(std::int64_t count);
 
     int m_permits;
-    std::stop_token m_stop;
     std::map<std::int64_t, std::unique_ptr<VirtualDevices>> m_devices; ///< by their number, made once
 };
 

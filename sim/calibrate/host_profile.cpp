@@ -44,15 +44,17 @@ Json listOf(const std::vector<SizedTime>& times)
     return list;
 }
 
-constexpr std::array<const char*, kHostCosts> kCostNames
-    = {"pass_start", "pass_op", "pass_simple", "pass_divide", "pass_math", "pass_spread", "pass_byte", "pass_far", "pass_memory",
-        "reduce_start", "reduce_row", "reduce_row_element", "reduce_column_call", "reduce_column_element", "reduce_byte",
-        "reduce_far", "reduce_memory", "product_start", "product_part", "product_grid", "product_turned", "product_byte",
-        "product_far", "product_memory", "move_start", "move_row", "move_element", "move_byte", "move_far", "move_memory",
-        "meet_start", "meet_tile", "meet_row", "meet_byte", "meet_far", "meet_memory", "wait_share", "wait_meeting"};
+constexpr std::array<const char*, kHostCosts> kCostNames = {"pass_start", "pass_op", "pass_simple", "pass_divide", "pass_exp",
+    "pass_math", "pass_spread", "pass_byte", "pass_far", "pass_memory", "reduce_start", "reduce_row", "reduce_row_element",
+    "reduce_row_other", "reduce_row_tail", "reduce_column_call", "reduce_column_element", "reduce_turned", "reduce_byte",
+    "reduce_far", "reduce_memory", "product_start", "product_part", "product_flop", "product_copied", "product_turned",
+    "product_result", "product_edge", "product_far", "product_memory", "narrow_start", "narrow_part", "narrow_flop",
+    "narrow_element", "narrow_result", "narrow_far", "narrow_memory", "move_start", "move_row", "move_element", "move_found",
+    "move_added", "move_byte", "move_far", "move_memory", "meet_start", "meet_member", "meet_combine", "meet_update", "meet_tile",
+    "meet_row", "meet_byte", "meet_far", "meet_memory", "wait_share", "wait_meeting"};
 
 /// Of the figures under `host`; the first version had other constants.
-constexpr int kHostVersion = 2;
+constexpr int kHostVersion = 3;
 
 Json costsJson(const HostCosts& costs)
 {

@@ -25,33 +25,51 @@ enum class HostCost : std::uint8_t {
     PassOp, ///< an op on a tile of 1024 elements
     PassSimple, ///< an element of an addition and its like
     PassDivide, ///< of a division or a root
-    PassMath, ///< of an exponential and its like
+    PassExp, ///< of an exponential or a tanh
+    PassMath, ///< of a logarithm and its like
     PassSpread, ///< of a broadcast
     PassByte,
     PassFar,
     PassMemory,
     ReduceStart,
-    ReduceRow, ///< a result of elements that lie one after the other
-    ReduceRowElement,
+    ReduceRow, ///< up to 256 elements, one after the other, that make one
+    ReduceRowElement, ///< of a sum
+    ReduceRowOther, ///< of a maximum and its like
+    ReduceRowTail, ///< of the last, incomplete vector of a row
     ReduceColumnCall, ///< a row of up to 512 columns that is added to the others
     ReduceColumnElement,
+    ReduceTurned, ///< an element that is brought to another place before
     ReduceByte,
     ReduceFar,
     ReduceMemory,
     ProductStart,
     ProductPart, ///< each further product of a batch
-    ProductGrid, ///< a second of the grid of products, whose operands are near
-    ProductTurned, ///< an element of an operand that is read across its rows
-    ProductByte,
+    ProductFlop, ///< those of whole register tiles
+    ProductCopied, ///< an element of an operand that is packed as it lies
+    ProductTurned, ///< one that is packed across its rows
+    ProductResult, ///< an element of the result, for each stretch of terms
+    ProductEdge, ///< one in an incomplete register tile
     ProductFar,
     ProductMemory,
+    NarrowStart, ///< a product of operands that are rounded to 16 bits
+    NarrowPart,
+    NarrowFlop,
+    NarrowElement, ///< of an operand
+    NarrowResult,
+    NarrowFar,
+    NarrowMemory,
     MoveStart, ///< a transposition, a slice, a gather: to begin it
     MoveRow, ///< elements that stay neighbours
     MoveElement, ///< one that changes its neighbours
+    MoveFound, ///< a row that an index names
+    MoveAdded, ///< an element that is added where an index says
     MoveByte,
     MoveFar,
     MoveMemory,
     MeetStart, ///< a collective, once its devices have met
+    MeetMember, ///< a device of the group whose memory is read or written
+    MeetCombine, ///< one that adds up, to begin it
+    MeetUpdate, ///< one that goes on with the sum, likewise
     MeetTile, ///< up to 256 elements of one device that are added to the others'
     MeetRow, ///< elements that are taken over together
     MeetByte,
@@ -60,10 +78,10 @@ enum class HostCost : std::uint8_t {
     WaitShare, ///< a second of computing: how much longer the slowest device takes
     WaitMeeting, ///< a collective
 };
-inline constexpr std::size_t kHostCosts = 38;
+inline constexpr std::size_t kHostCosts = 56;
 using HostCosts = std::array<double, kHostCosts>; ///< seconds, or amounts, of each
 
-/// "pass_start", "product_grid" ..: as a profile calls them.
+/// "pass_start", "product_flop" ..: as a profile calls them.
 const char* hostCostName(HostCost cost);
 
 /// What this computer does, as its virtual devices see it: CPU time of one device while as many as there are permits compute. A profile file is a

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace meshwright::sim {
 
@@ -66,10 +67,11 @@ HostCost elementCost(OpKind kind)
 {
     switch (kind) {
     case OpKind::Exp:
-    case OpKind::Log:
-    case OpKind::Log1p:
     case OpKind::Tanh:
     case OpKind::Logistic:
+        return HostCost::PassExp;
+    case OpKind::Log:
+    case OpKind::Log1p:
     case OpKind::Sine:
     case OpKind::Cosine:
     case OpKind::ErfInv:
@@ -201,8 +203,7 @@ private:
         const Bytes bytes = touched(instruction);
         const bool isPass = isTileOp(op.kind);
         if (op.kind == OpKind::DotGeneral) {
-            product(work, op);
-            add(work, HostCost::ProductByte, bytes);
+            product(work, op, bytes);
         } else if (op.kind == OpKind::Reduce) {
             reduction(work, op);
             add(work, HostCost::ReduceByte, bytes);
@@ -237,27 +238,57 @@ private:
         }
     }
 
+    /// Of [kept, reduced, kept] elements, as the runtime sees them: neighbours that are both kept or both reduced count as one, and dimensions of size 1
+    /// not at all.
     void reduction(HostWork& work, const Op& op) const
     {
         constexpr double kColumns = 512.0;
+        constexpr double kBlock = 256.0;
+        constexpr double kVector = 16.0;
         const TensorType& type = typeOf(op.operands.front());
         const auto& dims = op.as<ReduceAttributes>().dims;
         const auto elements = static_cast<double>(type.elements());
-        double inner = 1.0; // elements behind the last reduced dimension
-        for (std::size_t dim = type.shape.size(); dim-- > 0 && std::ranges::find(dims, dim) == dims.end();)
-            inner *= static_cast<double>(type.shape[dim]);
+        double outer = 1.0;
+        double count = 1.0;
+        double inner = 1.0;
+        int stretches = 0;
+        bool within = false;
+        for (std::size_t dim = 0; dim < type.shape.size(); ++dim) {
+            if (type.shape[dim] == 1)
+                continue;
+            const bool isReduced = std::ranges::find(dims, dim) != dims.end();
+            stretches += isReduced && !within ? 1 : 0;
+            within = isReduced;
+            (isReduced ? count : stretches == 0 ? outer : inner) *= static_cast<double>(type.shape[dim]);
+        }
         add(work, HostCost::ReduceStart, 1.0);
+        if (stretches > 1) { // brought into the order of rows first
+            add(work, HostCost::ReduceTurned, elements);
+            outer *= std::exchange(inner, 1.0);
+        }
         if (inner == 1.0) {
-            add(work, HostCost::ReduceRow, static_cast<double>(typeOf(op.results.front()).elements()));
-            add(work, HostCost::ReduceRowElement, elements);
+            const bool isSum = op.as<ReduceAttributes>().kind == ReduceKind::Sum;
+            add(work, HostCost::ReduceRow, outer * std::max(1.0, std::ceil(count / kBlock)));
+            add(work, isSum ? HostCost::ReduceRowElement : HostCost::ReduceRowOther, elements);
+            add(work, HostCost::ReduceRowTail, outer * std::fmod(count, kVector));
         } else {
-            add(work, HostCost::ReduceColumnCall, elements / inner * std::ceil(inner / kColumns));
+            add(work, HostCost::ReduceColumnCall, outer * count * std::ceil(inner / kColumns));
             add(work, HostCost::ReduceColumnElement, elements);
         }
     }
 
-    void product(HostWork& work, const Op& op) const
+    /// `lines` in tiles of `tile`, the last of which may be a small one.
+    static double inTiles(double lines, double tile, double small)
     {
+        const double rest = std::fmod(lines, tile);
+        return lines - rest + (rest == 0.0 ? 0.0 : rest <= small ? small : tile);
+    }
+
+    /// As the products of the runtime go about it (core/runtime/panel_product.cpp); others differ in what each thing costs.
+    void product(HostWork& work, const Op& op, const Bytes& bytes)
+    {
+        constexpr double kDepth = 512.0;
+        constexpr double kWhole = 1536.0;
         const auto& attributes = op.as<DotAttributes>();
         const TensorType& lhs = typeOf(op.operands[0]);
         const TensorType& rhs = typeOf(op.operands[1]);
@@ -265,31 +296,56 @@ private:
         if (dims.flops() <= 0.0)
             return;
         const auto batch = static_cast<double>(dims.batch);
-        const double rate
-            = m_profile.productRate(static_cast<double>(dims.m), static_cast<double>(dims.n), static_cast<double>(dims.k));
-        add(work, HostCost::ProductStart, 1.0);
-        add(work, HostCost::ProductPart, batch - 1.0);
-        add(work, HostCost::ProductGrid, dims.flops() / rate);
-        if (!attributes.lhsContracting.empty() && attributes.lhsContracting.back() + 1 != lhs.shape.size())
-            add(work, HostCost::ProductTurned, static_cast<double>(lhs.elements()));
-        if (!attributes.rhsContracting.empty() && attributes.rhsContracting.back() + 1 == rhs.shape.size())
-            add(work, HostCost::ProductTurned, static_cast<double>(rhs.elements()));
+        const auto m = static_cast<double>(dims.m);
+        const auto n = static_cast<double>(dims.n);
+        const auto k = static_cast<double>(dims.k);
+        const double results = batch * m * n * std::ceil(k / kDepth);
+        const bool isNarrow = attributes.operandType == DType::BF16 || attributes.operandType == DType::F16;
+        if (isNarrow) {
+            add(work, HostCost::NarrowStart, 1.0);
+            add(work, HostCost::NarrowPart, batch - 1.0);
+            add(work, HostCost::NarrowFlop, 2.0 * batch * inTiles(m, 16.0, 4.0) * inTiles(n, 32.0, 16.0) * k);
+            add(work, HostCost::NarrowElement, batch * (m + n) * k);
+            add(work, HostCost::NarrowResult, results);
+        } else {
+            add(work, HostCost::ProductStart, 1.0);
+            add(work, HostCost::ProductPart, batch - 1.0);
+            add(work, HostCost::ProductFlop, 2.0 * batch * inTiles(m, 12.0, 4.0) * inTiles(n, 32.0, 16.0) * k);
+            // The side with fewer lines is packed as a whole, in pieces, and for each of them the other one once more.
+            const double again = std::ceil(std::min(m, n) / kWhole);
+            const auto cost = [](const std::vector<std::size_t>& contracting, const TensorType& type) {
+                return !contracting.empty() && contracting.back() + 1 == type.shape.size() ? HostCost::ProductTurned
+                                                                                           : HostCost::ProductCopied;
+            };
+            add(work, cost(attributes.lhsContracting, lhs), batch * m * k * (m > n ? again : 1.0));
+            add(work, cost(attributes.rhsContracting, rhs), batch * n * k * (m > n ? 1.0 : again));
+            add(work, HostCost::ProductResult, results);
+            add(work, HostCost::ProductEdge,
+                results - results / (m * n) * std::floor(m / 12.0) * 12.0 * std::floor(n / 32.0) * 32.0);
+        }
+        const HostCost far = isNarrow ? HostCost::NarrowFar : HostCost::ProductFar;
+        add(work, far, bytes[1] + bytes[2]);
+        add(work, isNarrow ? HostCost::NarrowMemory : HostCost::ProductMemory, bytes[2]);
     }
 
     /// What brings elements to other places.
     void movement(HostWork& work, const Op& op) const
     {
         add(work, HostCost::MoveStart, 1.0);
-        if (op.results.empty())
+        if (op.results.empty() || op.kind == OpKind::Reshape)
             return;
         const TensorType& type = typeOf(op.results.front());
-        const auto elements = static_cast<double>(type.elements());
-        if (op.kind == OpKind::Reshape)
-            return;
-        if (op.kind == OpKind::Transpose)
-            add(work, HostCost::MoveElement, elements);
-        else
-            add(work, HostCost::MoveRow, elements / lastSize(type));
+        if (op.kind == OpKind::Transpose) {
+            add(work, HostCost::MoveElement, static_cast<double>(type.elements()));
+        } else if (op.kind == OpKind::Gather) {
+            add(work, HostCost::MoveFound, static_cast<double>(type.elements()) / lastSize(type));
+        } else if (op.kind == OpKind::Scatter && op.operands.size() > 2) {
+            const TensorType& updates = typeOf(op.operands[2]);
+            add(work, HostCost::MoveFound, static_cast<double>(updates.elements()) / lastSize(updates));
+            add(work, HostCost::MoveAdded, static_cast<double>(updates.elements()));
+        } else {
+            add(work, HostCost::MoveRow, static_cast<double>(type.elements()) / lastSize(type));
+        }
     }
 
     HostWork collective(const Instruction& instruction)
@@ -305,6 +361,10 @@ private:
         const double members = work.meets ? static_cast<double>(use->second.groupSize) : 1.0;
         const auto width = static_cast<double>(byteSize(in.dtype));
         add(work, HostCost::MeetStart, work.meets ? 1.0 : 0.0);
+        add(work, HostCost::MeetMember, work.meets ? members : 0.0);
+        const bool combines = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
+        add(work, HostCost::MeetCombine, work.meets && combines ? 1.0 : 0.0);
+        add(work, HostCost::MeetUpdate, instruction.update.empty() ? 0.0 : 1.0);
         add(work, HostCost::MoveStart, work.meets ? 0.0 : 1.0);
         double moved = 0.0; // by one device
         if (op.kind == OpKind::AllReduce) {
@@ -401,6 +461,24 @@ HostClass hostClassOf(const Function& function, const Instruction& instruction)
 double HostWork::seconds(const HostCosts& costs) const
 {
     return std::inner_product(amounts.begin(), amounts.end(), costs.begin(), 0.0);
+}
+
+void DeviceClock::add(const HostWork& work, double seconds)
+{
+    if (work.isWait) {
+        m_clock = std::max(m_clock, m_ends[work.instruction->ops.front()]);
+        return;
+    }
+    if (!work.meets) {
+        m_clock += seconds;
+        m_computing += seconds;
+        return;
+    }
+    m_meetings += 1.0;
+    m_streamFree = std::max(m_clock, m_streamFree) + seconds;
+    m_ends[work.instruction->ops.front()] = m_streamFree;
+    if (!work.isAsynchronous || !m_overlaps)
+        m_clock = m_streamFree;
 }
 
 void forEachWork(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How far off `train --predict` is: trainings of varied width, depth, batch, mesh and optimizer, none of which `calibrate` runs.
+// How far off `train --predict` is: the examples that this computer can run, and trainings of varied width, depth, batch, mesh and optimizer, none of
+// which `calibrate` runs.
 // usage: bench_predict [--profile HOST.json] [--write HOST.json] [--rows] [STUDY.yaml ...]      (default: the studies below)
 // Prints a line for each study: its name, predicted and measured virtual time of a step, the error in total and by class; then the median and the worst.
 // --rows: also a line for each instruction: row,<study>,<class>,<name>,predicted_s,measured_s of a device in a step.
@@ -38,12 +39,13 @@ struct NamedText {
     std::exit(1);
 }
 
-std::string mlp(const char* mesh, const char* layers, int batch, const char* sharding, const char* optimizer)
+std::string mlp(
+    const char* mesh, const char* layers, int batch, const char* sharding, const char* optimizer, const char* more = "")
 {
     return fmt::format(
         "meshwright: 1\nname: bench\nmesh: {}\nmodel: {{mlp: {{layers: {}, loss: cross_entropy}}}}\nbatch: {}\nsharding:\n"
-        "  x: P('data', None)\n  y: P('data', None)\n{}optimizer: {{{}}}\ntrain: {{steps: 25, seed: 0, data: random}}\n",
-        mesh, layers, batch, sharding, optimizer);
+        "  x: P('data', None)\n  y: P('data', None)\n{}optimizer: {{{}}}\n{}train: {{steps: 25, seed: 0, data: random}}\n",
+        mesh, layers, batch, sharding, optimizer, more);
 }
 
 std::string transformer(const char* mesh, int layers, int hidden, int heads, int batch)
@@ -61,14 +63,24 @@ std::string transformer(const char* mesh, int layers, int hidden, int heads, int
 
 std::vector<NamedText> builtIn()
 {
+    std::vector<NamedText> studies;
+    for (const char* name : {"digits", "data_parallel", "fsdp", "fsdp_small_batch", "hybrid_fsdp", "phases", "pipeline_1f1b",
+             "pipeline_gpipe", "pipeline_transformer", "replicated", "sequence_parallel", "sequence_parallel_transformer",
+             "tensor_parallel", "three_d", "transformer_digits", "two_d", "zero1", "zero2"}) {
+        const auto text = readFile(std::string(MESHWRIGHT_EXAMPLES) + "/" + name + ".yaml");
+        if (!text)
+            die(text.error());
+        studies.push_back({name, *text});
+    }
     constexpr const char* kSame = "  match: [{path: \"*\", spec: []}]\n";
     constexpr const char* kFully = "  match: [{path: \"*.w\", spec: [data, null]}, {path: \"*.b\", spec: []}]\n";
     constexpr const char* kSplit
         = "  layers.1: {w: \"P(None, 'model')\", b: \"P('model')\"}\n  layers.2: {w: \"P('model', None)\"}\n"
           "  match: [{path: \"*\", spec: []}]\n";
+    constexpr const char* kNarrow = "dtype: {parameters: f32, matmul: bf16}\n";
     constexpr const char* kSgd = "sgd: {learning_rate: 1.0e-4}";
     constexpr const char* kAdam = "adam: {learning_rate: 1.0e-4}";
-    return {
+    const std::vector<NamedText> variations = {
         {"1 device, width 512", mlp("{data: 1}", "[784, 512, 512, 10]", 256, kSame, kAdam)},
         {"data 2, width 256", mlp("{data: 2}", "[64, 256, 256, 256, 10]", 256, kSame, kAdam)},
         {"data 4, width 64", mlp("{data: 4}", "[64, 64, 64, 10]", 64, kSame, kSgd)},
@@ -84,7 +96,11 @@ std::vector<NamedText> builtIn()
         {"transformer 2 x 2, hidden 64", transformer("{data: 2, model: 2}", 2, 64, 4, 32)},
         {"transformer 4 x 1, hidden 96", transformer("{data: 4, model: 1}", 3, 96, 6, 32)},
         {"transformer 2 x 4, hidden 128", transformer("{data: 2, model: 4}", 2, 128, 8, 16)},
+        {"bf16 products, 4 x 2, width 640", mlp("{data: 4, model: 2}", "[256, 640, 640, 16]", 256, kSplit, kSgd, kNarrow)},
+        {"bf16 products, data 8, width 320", mlp("{data: 8}", "[128, 320, 320, 16]", 512, kSame, kAdam, kNarrow)},
     };
+    studies.insert(studies.end(), variations.begin(), variations.end());
+    return studies;
 }
 
 /// Predicted and measured of each instruction, by name.
@@ -133,10 +149,9 @@ double compare(const NamedText& named, const HostProfile& profile, bool withRows
     const auto phases = trainingPhases(*study);
     if (!phases)
         die(phases.error());
-    const ScheduledStage& stage = phases->back().scheduled.stages.front();
-    const ScheduledFunction& step = *stage.find("step");
-    const HostSeconds predicted = predictHost(step, stage.mesh(), profile);
-    const HostSeconds measured = measuredHost(step, result->typicalTime);
+    const ScheduledProgram& scheduled = phases->back().scheduled;
+    const HostSeconds predicted = predictHost(scheduled, profile);
+    const HostSeconds measured = measuredHost(scheduled, result->typicalTime);
     const double error = predicted.total / measured.total - 1.0;
     fmt::print(
         "{:34} {:9.3f} ms {:9.3f} ms {:+6.1f} %  ", named.name, predicted.total * 1e3, measured.total * 1e3, error * 100.0);
@@ -146,8 +161,9 @@ double compare(const NamedText& named, const HostProfile& profile, bool withRows
                 100.0 * (predicted.byClass[i] / measured.byClass[i] - 1.0), 100.0 * measured.byClass[i] / measured.total);
     }
     fmt::print("\n");
-    if (withRows)
-        printRows(named.name, step, stage.mesh(), profile, result->typicalTime);
+    const ScheduledStage& stage = scheduled.stages.front();
+    if (const ScheduledFunction* step = stage.find("step"); withRows && step != nullptr)
+        printRows(named.name, *step, stage.mesh(), profile, result->typicalTime);
     std::fflush(stdout);
     return error;
 }
