@@ -8,6 +8,7 @@
 
 #include "core/support/file.h"
 #include "core/support/text.h"
+#include "core/train/training_function.h"
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/host_predict.h"
 #include "sim/report/results.h"
@@ -26,7 +27,7 @@ namespace {
 sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
 {
     sim::TrainChoices choices{
-        .verify = options.verify, .record = options.predict || !options.trace.empty(), .permits = options.permits};
+        .verify = options.verify, .record = !options.trace.empty(), .typical = options.predict, .permits = options.permits};
     choices.faults = std::move(faults);
     choices.stallSeconds = options.faults.stallTimeout;
     if (!options.checkpoint.empty())
@@ -37,19 +38,18 @@ sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
     return choices;
 }
 
-/// The last recorded step, predicted from a profile of this computer; nothing for steps that pass through several stages.
+/// A typical one of the last steps, predicted from a profile of this computer; nothing when none was measured.
 Result<std::optional<sim::HostComparison>> compare(
     const Study& study, const TrainingResult& result, const sim::HostProfile& profile)
 {
     const auto phases = sim::trainingPhases(study);
     if (!phases)
         return phases.error();
-    const ScheduledStage& stage = phases->back().scheduled.stages.front();
-    const ScheduledFunction* step = stage.find("step");
-    if (phases->back().scheduled.stages.size() != 1 || step == nullptr)
+    if (result.typicalTime.slices().empty())
         return std::optional<sim::HostComparison>();
-    return std::optional(sim::HostComparison{
-        stage.mesh().text(), sim::predictHost(*step, stage.mesh(), profile), sim::measuredHost(*step, result.virtualTime)});
+    const ScheduledProgram& scheduled = phases->back().scheduled;
+    return std::optional(sim::HostComparison{wholeMesh(phases->back()).text(), sim::predictHost(scheduled, profile),
+        sim::measuredHost(scheduled, result.typicalTime)});
 }
 
 Result<sim::HostProfile> profileOf(const TrainOptions& options, Output& output, const std::stop_token& stop)
@@ -147,7 +147,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         if (!comparison)
             return fail(comparison.error(), output);
         if (!*comparison)
-            output.narrate("a step through several pipeline stages is not predicted");
+            output.narrate("no whole step was measured to set a prediction beside");
         else {
             json = withPrediction(json, **comparison);
             text += sim::hostComparisonText(**comparison);

@@ -104,6 +104,8 @@ public:
         m_lastRecords = std::max(m_lastRecords, m_logs[m_firstHere].records.size());
         for (DeviceLog& log : m_logs)
             std::swap(log.records, log.completeRecords);
+        if (m_site.options.keep)
+            keepSeconds();
     }
 
     std::size_t recordCount(std::int64_t device) const { return m_logs[static_cast<std::size_t>(device)].records.size(); }
@@ -124,7 +126,50 @@ public:
     Timeline measured() const { return measuredTimeline(allRecords(), m_instructions.descriptions, m_completeStart); }
     Timeline replayed() const { return replayedTimeline(allRecords(), m_instructions.descriptions); }
 
+    /// What disturbs a run only makes it longer: a quarter of the runs were quicker than what is said.
+    Timeline typical() const
+    {
+        constexpr std::size_t kQuicker = 4;
+        if (m_kept.empty())
+            return Timeline(Clock::Virtual);
+        std::vector<std::vector<Recorded>> records = allRecords();
+        if (m_virtual.ranks() != nullptr) // of other processes' devices only the last run is known
+            return replayedTimeline(records, m_instructions.descriptions);
+        std::vector<float> seconds;
+        for (std::size_t device = 0; device < records.size(); ++device) {
+            for (std::size_t i = 0; i < records[device].size(); ++i) {
+                seconds.clear();
+                for (const KeptSeconds& run : m_kept)
+                    seconds.push_back(run[device][i]);
+                const auto chosen = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / kQuicker);
+                std::ranges::nth_element(seconds, chosen);
+                records[device][i].times.cpuSeconds = static_cast<double>(*chosen);
+            }
+        }
+        return replayedTimeline(records, m_instructions.descriptions);
+    }
+
 private:
+    static constexpr std::size_t kMostKept = std::size_t{1} << 23; ///< times: 32 MiB
+    using KeptSeconds = std::vector<std::vector<float>>; ///< of one run, by device and instruction: CPU seconds
+
+    void keepSeconds()
+    {
+        const auto isOfAnotherLength
+            = [&](const KeptSeconds& run) { return run.front().size() != m_logs.front().completeRecords.size(); };
+        std::erase_if(m_kept, isOfAnotherLength); // loops that went on for longer have nothing in common with it
+        if (m_kept.size()
+            == std::min(
+                kTypicalRuns, kMostKept / (m_logs.size() * std::max<std::size_t>(1, m_logs.front().completeRecords.size())) + 1))
+            m_kept.erase(m_kept.begin());
+        KeptSeconds& seconds = m_kept.emplace_back();
+        for (const DeviceLog& log : m_logs) {
+            seconds.emplace_back();
+            for (const Recorded& recorded : log.completeRecords)
+                seconds.back().push_back(static_cast<float>(recorded.times.cpuSeconds));
+        }
+    }
+
     static DeviceRanks ranksOf(const RendezvousTable& meeting, std::int64_t devices)
     {
         DeviceRanks places{meeting.devices().ranks()};
@@ -189,6 +234,7 @@ private:
     double m_recordStart = 0.0; ///< of the run that is being recorded
     double m_completeStart = 0.0; ///< of the last complete one
     std::size_t m_lastRecords = 256;
+    std::vector<KeptSeconds> m_kept; ///< the last runs that were to be kept, oldest first
 };
 
 LoadedFunction::LoadedFunction(std::unique_ptr<Implementation> implementation)
@@ -345,6 +391,11 @@ Timeline LoadedFunction::measured() const
 Timeline LoadedFunction::virtualTimeline() const
 {
     return m_implementation->replayed();
+}
+
+Timeline LoadedFunction::typicalTimeline() const
+{
+    return m_implementation->typical();
 }
 
 } // namespace meshwright

@@ -98,6 +98,7 @@ public:
 
     struct RunOptions {
         bool record = false; ///< keep times, for the timelines
+        bool keep = false; ///< of what is recorded, for `typicalTimeline` too
         std::stop_token stop = {};
         const FaultOptions* faults = nullptr; ///< what to look out for and what is to go wrong; null: nothing
         std::int64_t step = -1; ///< of the training, for faults and what is said of them; negative: none
@@ -130,6 +131,12 @@ public:
     /// when the last member of its group has started it and its stream is free on all of them, lasts as long as its slowest member worked on
     /// it, and goes on beside the computations up to where the schedule has it done.
     Timeline virtualTimeline() const;
+
+    /// The same of a step that none was, but that the last kept runs have in common: each instruction of each device takes the
+    /// quarter point of the times that it took in them (up to kTypicalRuns, fewer of very long ones). What disturbed single runs, which
+    /// only adds to them, is not in it. Empty when none was kept.
+    Timeline typicalTimeline() const;
+    static constexpr std::size_t kTypicalRuns = 64;
 
 private:
     class Implementation;

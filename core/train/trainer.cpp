@@ -214,6 +214,10 @@ public:
         }
         if (m_function != nullptr)
             closePhase();
+        if (m_options.typical && !m_interrupted && m_function != nullptr && m_phaseSteps > m_phaseFirst) {
+            if (auto repeated = repeatLastStep(stop); !repeated && !stop.stop_requested())
+                return repeated.error();
+        }
         if (auto sound = heardOfAll(); !sound)
             return withCheckpoint(sound.error());
         m_result.interrupted = m_interrupted;
@@ -416,6 +420,26 @@ private:
             m_result.wall = m_function->measured();
             m_result.virtualTime = m_function->virtualTimeline();
         }
+        if (m_options.typical && m_phaseSteps > m_phaseFirst)
+            m_result.typicalTime = m_function->typicalTimeline();
+    }
+
+    /// A few steps say little of a typical one. What the repeated ones do to the state is seen by nobody.
+    Result<Done> repeatLastStep(const std::stop_token& stop)
+    {
+        constexpr double kMostSeconds = 1.0;
+        if (m_options.ranks != nullptr || m_options.faults.any()) // ranks would have to agree on how often
+            return Done{};
+        const auto start = SteadyClock::now();
+        const std::size_t x = indexOf(stepOf(m_phase), "x");
+        for (std::size_t i = 0; i < LoadedFunction::kTypicalRuns && secondsSince(start) < kMostSeconds; ++i) {
+            if (auto written = writeBatch(*m_function, x, m_inputs, m_targets); !written)
+                return written;
+            if (auto done = m_function->run({.record = true, .keep = true, .stop = stop}); !done)
+                return done;
+        }
+        m_result.typicalTime = m_function->typicalTimeline();
+        return Done{};
     }
 
     Result<Done> takeBatch(std::int64_t step) { return takeRows(m_data, m_plan.rowsOf(step), m_inputs, m_targets); }
@@ -447,7 +471,15 @@ private:
     bool isRecorded() const
     {
         const auto next = static_cast<std::uint64_t>(m_phaseSteps + 1);
-        return m_options.record && (std::has_single_bit(next) || m_phaseSteps + 1 == m_phases[m_phase].steps);
+        return isKept() || (m_options.record && (std::has_single_bit(next) || m_phaseSteps + 1 == m_phases[m_phase].steps));
+    }
+
+    /// One of the last steps of its phase: memory and caches are as they stay by then.
+    bool isKept() const
+    {
+        const std::int64_t steps = m_phases[m_phase].steps;
+        const std::int64_t kept = std::min<std::int64_t>(LoadedFunction::kTypicalRuns, (steps + 1) / 2);
+        return m_options.typical && m_phaseSteps + kept >= steps;
     }
 
     Result<Done> runStep(const std::stop_token& stop)
@@ -474,7 +506,8 @@ private:
         // A step that stops in its middle leaves nothing to keep: where a checkpoint is to be written, it ends first.
         const std::stop_token within = m_options.checkpoints ? std::stop_token() : stop;
         m_stateIsLost = true;
-        if (auto done = m_function->run({.record = isRecorded(), .stop = within, .faults = &m_options.faults, .step = m_step});
+        if (auto done = m_function->run(
+                {.record = isRecorded(), .keep = isKept(), .stop = within, .faults = &m_options.faults, .step = m_step});
             !done)
             return done.error();
         m_stateIsLost = false;

@@ -42,6 +42,8 @@ struct TrainerOptions {
     bool verify = false;
     bool record
         = false; ///< keep timelines. Recording slows small steps down, so only steps 1, 2, 4, 8 .. and each phase's last are recorded
+    bool typical
+        = false; ///< record each phase's last steps too, at most half of them, for a typical one. Where these are few, the last step is repeated when all is done, for a second at most, and what comes of that is left aside
     bool keepParameters = false; ///< read the parameters back at the end
     int permits = 0; ///< devices that compute at once; 0: one for each core
     std::optional<CheckpointPlan> checkpoints = {};
@@ -118,6 +120,8 @@ struct TrainingResult {
     std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments; empty unless asked for
     Timeline wall{Clock::Wall}; ///< of the last recorded step; empty unless asked for
     Timeline virtualTime{Clock::Virtual};
+    Timeline typicalTime{
+        Clock::Virtual}; ///< of the last phase's steps, see LoadedFunction::typicalTimeline; empty unless asked for
     bool interrupted = false;
 };
 

@@ -2,9 +2,9 @@
 #include "sim/calibrate/host_predict.h"
 
 #include "core/schedule/label.h"
+#include "core/schedule/pipeline_tasks.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
-#include "sim/simulate/instruction_work.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace meshwright::sim {
 
@@ -22,165 +26,6 @@ using Json = nlohmann::ordered_json;
 constexpr HostClass kClasses[] = {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer,
     HostClass::Collectives, HostClass::Waiting};
 
-/// Of arithmetic in cache, where a pass of several ops keeps its data.
-double secondsPerElement(OpKind kind, const HostProfile& profile)
-{
-    switch (kind) {
-    case OpKind::Exp:
-    case OpKind::Log:
-    case OpKind::Log1p:
-    case OpKind::Tanh:
-    case OpKind::Logistic:
-    case OpKind::Sine:
-    case OpKind::Cosine:
-    case OpKind::ErfInv:
-    case OpKind::Power:
-        return profile.mathSecondsPerElement;
-    case OpKind::Sqrt:
-    case OpKind::Rsqrt:
-    case OpKind::Divide:
-        return profile.divideSecondsPerElement;
-    default:
-        return isElementwise(kind) ? profile.simpleSecondsPerElement : 0.0;
-    }
-}
-
-HostClass classOf(const Function& function, const Instruction& instruction)
-{
-    bool reduces = false;
-    for (const OpId id : instruction.ops) {
-        const Op& op = function[id];
-        if (isCollective(op.kind))
-            return HostClass::Collectives;
-        if (op.kind == OpKind::DotGeneral)
-            return HostClass::Products;
-        reduces = reduces || op.kind == OpKind::Reduce;
-    }
-    if (function[instruction.ops.back()].phase == Phase::Update)
-        return HostClass::Optimizer;
-    return reduces ? HostClass::Reductions : HostClass::Elementwise;
-}
-
-class Predictor {
-public:
-    Predictor(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile)
-        : m_function(scheduled.device.function)
-        , m_profile(profile)
-    {
-        for (const CollectiveUse& use : collectivesOf(scheduled.device, mesh))
-            m_uses.emplace(use.op, use);
-    }
-
-    HostSeconds run(const std::vector<Instruction>& instructions)
-    {
-        add(instructions, 1.0);
-        // Who meets others waits for the slowest of them.
-        double computing = 0.0;
-        for (const HostClass kind : {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer})
-            computing += m_result.of(kind);
-        if (!m_uses.empty())
-            m_result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = m_profile.spread * computing;
-        for (const double seconds : m_result.byClass)
-            m_result.total += seconds;
-        return m_result;
-    }
-
-private:
-    void add(const std::vector<Instruction>& instructions, double times)
-    {
-        for (const Instruction& instruction : instructions) {
-            if (instruction.kind == InstructionKind::Loop) {
-                const auto& repeat = m_function[instruction.ops.front()].as<RepeatAttributes>();
-                add(instruction.body, times * static_cast<double>(repeat.count));
-            } else if (instruction.kind == InstructionKind::Blocks) {
-                for (const auto& block : instruction.blocks)
-                    add(block, times);
-            } else if (instruction.kind == InstructionKind::CollectiveDone) {
-                m_result.byClass[static_cast<std::size_t>(HostClass::Collectives)] += times * update(instruction);
-            } else {
-                const HostClass kind = classOf(m_function, instruction);
-                m_result.byClass[static_cast<std::size_t>(kind)]
-                    += times * (kind == HostClass::Collectives ? collective(instruction) : compute(instruction));
-            }
-        }
-    }
-
-    double collective(const Instruction& instruction) const
-    {
-        const auto use = m_uses.find(instruction.ops.back());
-        if (use == m_uses.end())
-            return m_profile.kernelSeconds; // a slice of what the device has
-        const auto bytes = static_cast<double>(use->second.bytesPerDevice);
-        switch (use->second.kind) {
-        case OpKind::AllReduce:
-            return secondsFor(m_profile.allReduce, bytes);
-        case OpKind::ReduceScatter:
-            // The adding of an all-reduce, without the gathering of the sums.
-            return std::max(secondsFor(m_profile.allReduce, bytes) - secondsFor(m_profile.allGather, bytes),
-                0.5 * secondsFor(m_profile.allReduce, bytes));
-        default:
-            return secondsFor(m_profile.allGather, bytes);
-        }
-    }
-
-    double compute(const Instruction& instruction) const
-    {
-        const OpWork work = workOf(m_function, instruction);
-        const double bytes = static_cast<double>(work.bytesRead + work.bytesWritten);
-        if (work.matmul) {
-            const MatmulDims& dims = *work.matmul;
-            const auto count = static_cast<double>(dims.batch);
-            const double rate
-                = m_profile.productRate(static_cast<double>(dims.m), static_cast<double>(dims.n), static_cast<double>(dims.k));
-            return dims.flops() <= 0.0 ? 0.0 : dims.flops() / count / rate * count;
-        }
-        double arithmetic = 0.0;
-        for (const OpId id : instruction.ops) {
-            const Op& op = m_function[id];
-            if (op.results.empty())
-                continue;
-            const auto made = static_cast<double>(m_function[op.results.front()].type.elements());
-            if (op.kind == OpKind::Reduce)
-                arithmetic += reduction(op);
-            else
-                arithmetic += secondsPerElement(op.kind, m_profile) * made;
-        }
-        const double moving = bytes > 0.0 ? secondsFor(m_profile.streams, bytes) : 0.0;
-        return m_profile.kernelSeconds + std::max(moving - m_profile.kernelSeconds, arithmetic);
-    }
-
-    double reduction(const Op& op) const
-    {
-        const TensorType& operand = m_function[op.operands.front()].type;
-        const auto& dims = op.as<ReduceAttributes>().dims;
-        const bool rows = !dims.empty() && dims.back() + 1 == operand.shape.size();
-        return (rows ? m_profile.reduceSecondsPerElement : m_profile.reduceColumnsSecondsPerElement)
-            * static_cast<double>(operand.elements());
-    }
-
-    /// What an all-reduce goes on to do with the sum: one device of the group does a part for all.
-    double update(const Instruction& instruction) const
-    {
-        const auto use = m_uses.find(instruction.ops.back());
-        if (instruction.update.empty() || use == m_uses.end())
-            return 0.0;
-        double bytes = 0.0;
-        for (const ValueId value : instruction.reads)
-            bytes += static_cast<double>(m_function[value].type.bytes());
-        for (const ValueId value : instruction.writes)
-            bytes += static_cast<double>(m_function[value].type.bytes());
-        // Sums are counted with the all-reduce, and every device's copy of the result is written by who made it.
-        bytes -= 2.0 * static_cast<double>(use->second.bytesPerDevice);
-        return std::max(0.0, bytes) / static_cast<double>(use->second.groupSize) * m_profile.streams.back().seconds
-            / m_profile.streams.back().bytes;
-    }
-
-    const Function& m_function;
-    const HostProfile& m_profile;
-    std::map<OpId, CollectiveUse> m_uses;
-    HostSeconds m_result;
-};
-
 void labels(const Function& function, const std::vector<Instruction>& instructions, std::map<std::string, HostClass>& classes)
 {
     for (const Instruction& instruction : instructions) {
@@ -189,29 +34,120 @@ void labels(const Function& function, const std::vector<Instruction>& instructio
         for (const auto& block : instruction.blocks)
             labels(function, block, classes);
         if (instruction.kind != InstructionKind::Loop && instruction.kind != InstructionKind::Blocks)
-            classes.emplace(instructionLabel(function, instruction), classOf(function, instruction));
+            classes.emplace(instructionLabel(function, instruction), hostClassOf(function, instruction));
     }
 }
 
+constexpr std::string_view kStep = "step";
+
+/// The tasks of a pipeline, each stage's one after the other. All devices of a stage are alike.
+class PipelinePrediction {
+public:
+    PipelinePrediction(const ScheduledProgram& scheduled, const HostProfile& profile)
+        : m_scheduled(scheduled)
+        , m_profile(profile)
+        , m_tasks(scheduled.stages.size())
+        , m_clock(scheduled.stages.size(), 0.0)
+        , m_next(scheduled.stages.size(), 0)
+    {
+        for (const Task& task : scheduled.tasks)
+            m_tasks[task.stage].push_back(&task);
+        for (const ScheduledStage& stage : scheduled.stages)
+            m_devices += static_cast<double>(stage.mesh().deviceCount());
+    }
+
+    HostSeconds run()
+    {
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (std::size_t stage = 0; stage < m_tasks.size(); ++stage) {
+                while (m_next[stage] < m_tasks[stage].size() && play(*m_tasks[stage][m_next[stage]])) {
+                    ++m_next[stage];
+                    moved = true;
+                }
+            }
+        }
+        m_sum.setTotal(*std::ranges::max_element(m_clock));
+        return m_sum;
+    }
+
+private:
+    using Key = std::tuple<bool, std::int64_t, std::size_t>; ///< gradients, piece, microbatch
+
+    /// False when what the task needs has not come.
+    bool play(const Task& task)
+    {
+        const PipelineShape& shape = m_scheduled.pipeline;
+        const std::int64_t piece = shape.pieceOf(task);
+        const bool isBackward = task.passesGradients();
+        double& clock = m_clock[task.stage];
+        if (task.passesOn() && piece != (isBackward ? shape.pieces() - 1 : 0)) {
+            const auto sent = m_sent.find({isBackward, piece, task.microbatch});
+            if (sent == m_sent.end())
+                return false;
+            clock = std::max(clock, sent->second);
+        }
+        if (task.function == kUpdate && !awaitNorms(clock))
+            return false;
+        const HostSeconds& seconds = secondsOf(task);
+        for (std::size_t i = 0; i < kHostClasses; ++i) {
+            if (static_cast<HostClass>(i) != HostClass::Waiting)
+                m_sum.byClass[i]
+                    += seconds.byClass[i] * static_cast<double>(m_scheduled.stages[task.stage].mesh().deviceCount()) / m_devices;
+        }
+        clock += seconds.total;
+        if (task.function == kNormFunction)
+            m_norms.push_back(clock);
+        if (task.passesOn() && piece != (isBackward ? 0 : shape.pieces() - 1))
+            m_sent[{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch}] = clock;
+        return true;
+    }
+
+    /// Where the stages share the norm of their gradients, an update waits for all of them.
+    bool awaitNorms(double& clock) const
+    {
+        const bool isShared
+            = std::ranges::any_of(m_scheduled.tasks, [](const Task& task) { return task.function == kNormFunction; });
+        if (!isShared)
+            return true;
+        if (m_norms.size() < m_scheduled.stages.size())
+            return false;
+        clock = std::max(clock, *std::ranges::max_element(m_norms));
+        return true;
+    }
+
+    const HostSeconds& secondsOf(const Task& task)
+    {
+        const auto [at, isNew] = m_seconds.try_emplace({task.stage, task.function});
+        if (isNew) {
+            const ScheduledStage& stage = m_scheduled.stages[task.stage];
+            if (const ScheduledFunction* function = stage.find(task.function); function != nullptr)
+                at->second = predictHost(*function, stage.mesh(), m_profile, false);
+        }
+        return at->second;
+    }
+
+    static constexpr std::string_view kUpdate = "update";
+
+    const ScheduledProgram& m_scheduled;
+    const HostProfile& m_profile;
+    std::vector<std::vector<const Task*>> m_tasks; ///< by stage
+    std::vector<double> m_clock; ///< likewise
+    std::vector<std::size_t> m_next; ///< likewise: tasks played
+    std::vector<double> m_norms; ///< when the stages that have come so far had theirs
+    std::map<Key, double> m_sent;
+    std::map<std::pair<std::size_t, std::string>, HostSeconds> m_seconds; ///< of a function of a stage
+    HostSeconds m_sum;
+    double m_devices = 0.0;
+};
+
 } // namespace
 
-const char* hostClassName(HostClass hostClass)
+void HostSeconds::setTotal(double seconds)
 {
-    switch (hostClass) {
-    case HostClass::Products:
-        return "products";
-    case HostClass::Elementwise:
-        return "element-wise";
-    case HostClass::Reductions:
-        return "reductions";
-    case HostClass::Optimizer:
-        return "optimizer";
-    case HostClass::Collectives:
-        return "collectives";
-    case HostClass::Waiting:
-        return "waiting";
-    }
-    return "";
+    total = seconds;
+    byClass[static_cast<std::size_t>(HostClass::Waiting)]
+        = std::max(0.0, total - std::accumulate(byClass.begin(), byClass.end(), 0.0));
 }
 
 double HostComparison::error() const
@@ -219,33 +155,51 @@ double HostComparison::error() const
     return measured.total > 0.0 ? std::abs(predicted.total / measured.total - 1.0) : 0.0;
 }
 
-HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile)
+HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile, bool overlaps)
 {
-    return Predictor(scheduled, mesh, profile).run(scheduled.instructions);
+    HostSeconds result;
+    DeviceClock clock(overlaps);
+    forEachWork(scheduled, mesh, profile, [&](const HostWork& work) {
+        const double seconds = work.isWait ? 0.0 : work.seconds(profile.costs);
+        result.byClass[static_cast<std::size_t>(work.hostClass)] += seconds;
+        clock.add(work, seconds);
+    });
+    double total = clock.seconds();
+    const auto cost = [&](HostCost which) { return profile.costs[static_cast<std::size_t>(which)]; };
+    if (clock.meetings() > 0.0) // who meets others waits for the slowest of them
+        total += cost(HostCost::WaitShare) * clock.computing() + cost(HostCost::WaitMeeting) * clock.meetings();
+    result.setTotal(total);
+    return result;
 }
 
-HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& virtualTime)
+HostSeconds predictHost(const ScheduledProgram& scheduled, const HostProfile& profile)
+{
+    if (scheduled.stages.size() == 1 && scheduled.stages.front().find(kStep) != nullptr)
+        return predictHost(*scheduled.stages.front().find(kStep), scheduled.stages.front().mesh(), profile);
+    return PipelinePrediction(scheduled, profile).run();
+}
+
+HostSeconds measuredHost(const ScheduledProgram& scheduled, const Timeline& virtualTime)
 {
     std::map<std::string, HostClass> classes;
-    labels(scheduled.device.function, scheduled.instructions, classes);
+    for (const ScheduledStage& stage : scheduled.stages) {
+        for (const ScheduledFunction& function : stage.functions)
+            labels(function.device.function, function.instructions, classes);
+    }
     HostSeconds result;
     std::int64_t devices = 1;
     for (const TimelineRow& row : virtualTime.rows())
         devices = std::max(devices, row.device + 1);
     for (const Slice& slice : virtualTime.slices()) {
-        if (slice.category == SliceCategory::Wait || slice.category == SliceCategory::WaitForCore)
+        if (slice.category == SliceCategory::Wait || slice.category == SliceCategory::WaitForCore
+            || slice.category == SliceCategory::Transfer)
             continue;
         HostClass kind = HostClass::Elementwise;
         if (const auto found = classes.find(virtualTime.text(slice.name)); found != classes.end())
             kind = found->second;
         result.byClass[static_cast<std::size_t>(kind)] += slice.durationSeconds / static_cast<double>(devices);
     }
-    result.total = virtualTime.endSeconds();
-    // Waits of a collective that goes on beside the computing are no loss: what counts is the time in which a device does nothing else.
-    double busy = 0.0;
-    for (const double seconds : result.byClass)
-        busy += seconds;
-    result.byClass[static_cast<std::size_t>(HostClass::Waiting)] = std::max(0.0, result.total - busy);
+    result.setTotal(virtualTime.endSeconds());
     return result;
 }
 

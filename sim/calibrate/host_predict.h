@@ -3,7 +3,7 @@
 
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
-#include "sim/calibrate/host_profile.h"
+#include "sim/calibrate/host_work.h"
 
 #include <array>
 #include <cstdint>
@@ -12,17 +12,14 @@
 
 namespace meshwright::sim {
 
-/// What the instructions of a step are sorted by.
-enum class HostClass : std::uint8_t { Products, Elementwise, Reductions, Optimizer, Collectives, Waiting };
-inline constexpr std::size_t kHostClasses = 6;
-
-/// "products", "element-wise", "reductions", "optimizer", "collectives" or "waiting".
-const char* hostClassName(HostClass hostClass);
-
 /// Seconds in virtual time of one step, by class; of a device, the mean over the devices.
 struct HostSeconds {
     std::array<double, kHostClasses> byClass{};
     double total = 0.0; ///< of the step: the sum, in virtual time the end of the last device
+
+    /// What the classes so far leave of it is waiting: the time in which a device does nothing else. (A collective that goes on beside the
+    /// computing is no loss.)
+    void setTotal(double seconds);
 
     double of(HostClass hostClass) const { return byClass[static_cast<std::size_t>(hostClass)]; }
 };
@@ -37,14 +34,20 @@ struct HostComparison {
     double error() const;
 };
 
-/// What a scheduled step (SchedulePolicy::Host) takes in virtual time on the computer of the profile: products by their rate on the grid,
-/// everything else by the larger of its bytes and its elements' arithmetic, each kernel with its start; collectives by their payload, of
-/// which a gather or an exchange moves what an all-gather does and the others add up as an all-reduce. Devices do the same, and wait for the slowest of them by its spread.
-/// Bytes and calls of the collectives are the program's own.
-HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile);
+/// What a scheduled step (SchedulePolicy::Host) takes in virtual time on the computer of the profile: every instruction by what it does
+/// (`forEachWork`) times what that costs there, collectives beside the computing where the schedule has them so, and waiting for the slowest of
+/// equal devices.
+///
+/// Without `overlaps` collectives are done before what comes after them, as in the replay of a pipeline's tasks.
+HostSeconds predictHost(const ScheduledFunction& scheduled, const Mesh& mesh, const HostProfile& profile, bool overlaps = true);
 
-/// A recorded step's virtual timeline, sorted by the same classes: its slices carry the labels of the schedule's instructions.
-HostSeconds measuredHost(const ScheduledFunction& scheduled, const Timeline& virtualTime);
+/// The same of a whole training step: of the function "step", or of a pipeline's tasks in their order, each when its message has come. Messages take no
+/// time. Precondition: the program has a function "step", or tasks.
+HostSeconds predictHost(const ScheduledProgram& scheduled, const HostProfile& profile);
+
+/// A step's virtual timeline (of a typical one, see LoadedFunction::typicalTimeline), sorted by the same classes: its slices carry the labels of the
+/// instructions of the schedule.
+HostSeconds measuredHost(const ScheduledProgram& scheduled, const Timeline& virtualTime);
 
 /// As people read it, and as JSON: `{"classes": [{"class", "predicted_s", "measured_s"}], "predicted_s", "measured_s", "error"}`.
 std::string hostComparisonText(const HostComparison& comparison);

@@ -3,6 +3,7 @@
 
 #include "core/support/file.h"
 #include "core/support/json_reader.h"
+#include "core/support/version.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,6 +42,26 @@ Json listOf(const std::vector<SizedTime>& times)
     for (const SizedTime& time : times)
         list.push_back({{"bytes", time.bytes}, {"s", time.seconds}});
     return list;
+}
+
+constexpr std::array<const char*, kHostCosts> kCostNames = {"pass_start", "pass_op", "pass_simple", "pass_divide", "pass_exp",
+    "pass_math", "pass_spread", "pass_byte", "pass_far", "pass_memory", "reduce_start", "reduce_row", "reduce_row_element",
+    "reduce_row_other", "reduce_row_tail", "reduce_column_call", "reduce_column_element", "reduce_turned", "reduce_byte",
+    "reduce_far", "reduce_memory", "product_start", "product_part", "product_flop", "product_copied", "product_turned",
+    "product_result", "product_edge", "product_far", "product_memory", "narrow_start", "narrow_part", "narrow_flop",
+    "narrow_element", "narrow_result", "narrow_far", "narrow_memory", "move_start", "move_row", "move_element", "move_found",
+    "move_added", "move_byte", "move_far", "move_memory", "meet_start", "meet_member", "meet_combine", "meet_update", "meet_tile",
+    "meet_row", "meet_byte", "meet_far", "meet_memory", "wait_share", "wait_meeting"};
+
+/// Of the figures under `host`; the first version had other constants.
+constexpr int kHostVersion = 3;
+
+Json costsJson(const HostCosts& costs)
+{
+    Json json = Json::object();
+    for (std::size_t i = 0; i < kHostCosts; ++i)
+        json[kCostNames[i]] = costs[i];
+    return json;
 }
 
 /// Takes figures out of the `host` object and notes what is wrong with them.
@@ -97,6 +118,20 @@ public:
         return result;
     }
 
+    /// Some things take no time that can be told from others: 0 is all right.
+    HostCosts costs()
+    {
+        HostCosts result{};
+        const Json list = m_json.value("costs_s", Json::object());
+        for (std::size_t i = 0; i < kHostCosts; ++i) {
+            const Json cost = list.is_object() ? list.value(kCostNames[i], Json()) : Json();
+            result[i] = cost.is_number() ? cost.template get<double>() : -1.0;
+            if (result[i] < 0.0 || !std::isfinite(result[i]))
+                complain(fmt::format("costs_s.{}", kCostNames[i]), fmt::format("{} must be a number, 0 or above", kCostNames[i]));
+        }
+        return result;
+    }
+
     void complain(const std::string& path, const std::string& what)
     {
         m_problems.push_back({"MW1711", what, "make the profile again with `meshwright calibrate -o host.json`",
@@ -112,6 +147,11 @@ private:
 };
 
 } // namespace
+
+const char* hostCostName(HostCost cost)
+{
+    return kCostNames[static_cast<std::size_t>(cost)];
+}
 
 double HostProfile::productRate(double m, double n, double k) const
 {
@@ -150,6 +190,8 @@ std::string hostProfileJson(const HostProfile& profile)
     const SizedTime& largest = profile.streams.back();
     const SizedTime& moved = profile.allGather.back();
     Json json;
+    json["schema"] = "meshwright.hardware/1";
+    json["meshwright"] = kVersion;
     json["meshwright_hardware"] = 1;
     json["chip"]
         = {{"name", profile.name}, {"class", "cpu"}, {"memory_bytes", static_cast<double>(profile.memoryBytes) / profile.devices},
@@ -157,14 +199,12 @@ std::string hostProfileJson(const HostProfile& profile)
     json["topology"] = Json::array({{{"name", "device"}, {"kind", "switch"}, {"length", profile.devices},
         {"bytes_per_s", moved.bytes * (profile.devices - 1) / profile.devices / moved.seconds},
         {"latency_s", profile.allGather.front().seconds / std::max(1, profile.devices - 1)}}});
-    json["host"] = {{"permits", profile.permits}, {"devices", profile.devices}, {"sides", profile.sides},
-        {"product_flops_per_s", profile.productFlopsPerSecond}, {"alone_flops_per_s", profile.aloneFlopsPerSecond},
-        {"kernel_s", profile.kernelSeconds}, {"streams", listOf(profile.streams)},
-        {"simple_s_per_element", profile.simpleSecondsPerElement}, {"math_s_per_element", profile.mathSecondsPerElement},
-        {"divide_s_per_element", profile.divideSecondsPerElement}, {"reduce_s_per_element", profile.reduceSecondsPerElement},
-        {"reduce_columns_s_per_element", profile.reduceColumnsSecondsPerElement}, {"spread", profile.spread},
-        {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
-        {"all_gather", listOf(profile.allGather)}, {"memory_bytes", profile.memoryBytes}};
+    json["host"]
+        = {{"version", kHostVersion}, {"permits", profile.permits}, {"devices", profile.devices}, {"sides", profile.sides},
+            {"product_flops_per_s", profile.productFlopsPerSecond}, {"alone_flops_per_s", profile.aloneFlopsPerSecond},
+            {"kernel_s", profile.kernelSeconds}, {"streams", listOf(profile.streams)}, {"costs_s", costsJson(profile.costs)},
+            {"cache_bytes", profile.cacheBytes}, {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
+            {"all_gather", listOf(profile.allGather)}, {"memory_bytes", profile.memoryBytes}};
     return json.dump(2) + "\n";
 }
 
@@ -174,6 +214,9 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
     if (!json.is_object() || !json.contains("host") || !json["host"].is_object())
         return Problem{"MW1711", "the file is no profile of a computer: it is not JSON, or has no \"host\"",
             "make one with `meshwright calibrate -o host.json`", {.file = file}};
+    if (json["host"].value("version", Json(1)) != Json(kHostVersion))
+        return Problem{"MW1711", "the profile is of another version of this program, which measured other figures",
+            "make it again with `meshwright calibrate -o host.json`", {.file = file, .path = "host.version"}};
     ProfileReader reader(json["host"], file);
     HostProfile profile;
     if (json.contains("chip") && json["chip"].is_object() && json["chip"].contains("name") && json["chip"]["name"].is_string())
@@ -186,12 +229,11 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
     profile.aloneFlopsPerSecond = reader.number("alone_flops_per_s");
     profile.kernelSeconds = reader.number("kernel_s");
     profile.streams = reader.times("streams");
-    profile.simpleSecondsPerElement = reader.number("simple_s_per_element");
-    profile.mathSecondsPerElement = reader.number("math_s_per_element");
-    profile.divideSecondsPerElement = reader.number("divide_s_per_element");
-    profile.reduceSecondsPerElement = reader.number("reduce_s_per_element");
-    profile.reduceColumnsSecondsPerElement = reader.number("reduce_columns_s_per_element");
-    profile.spread = reader.number("spread");
+    profile.costs = reader.costs();
+    if (const auto levels = reader.numbers("cache_bytes"); levels.size() == profile.cacheBytes.size())
+        std::ranges::copy(levels, profile.cacheBytes.begin());
+    else
+        reader.complain("cache_bytes", "cache_bytes must be two sizes");
     profile.barrierSeconds = reader.number("barrier_s");
     profile.allReduce = reader.times("all_reduce");
     profile.allGather = reader.times("all_gather");

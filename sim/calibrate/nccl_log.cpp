@@ -5,6 +5,7 @@
 #include "core/support/json_reader.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
+#include "core/support/version.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -363,8 +364,9 @@ std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string&
             {"latency_s", fit.latencySeconds}, {"bus_bytes_per_s", fit.busBytesPerSecond}, {"knee_bytes", fit.kneeBytes},
             {"worst_error", fit.worstError}, {"slower_than_larger", fit.slower}, {"points", std::move(points)}});
     }
-    const Json json = {{"meshwright_hardware", 1}, {"chip", {{"base", base.empty() ? chipNamed(main.device) : base}}},
-        {"topology", std::move(topology)}, {"links", std::move(links)}};
+    const Json json = {{"schema", "meshwright.hardware/1"}, {"meshwright", kVersion}, {"meshwright_hardware", 1},
+        {"chip", {{"base", base.empty() ? chipNamed(main.device) : base}}}, {"topology", std::move(topology)},
+        {"links", std::move(links)}};
     return json.dump(2) + "\n";
 }
 

@@ -353,7 +353,7 @@ Result<Machine> Reader::read(std::string_view text)
     if (!document.readable || !isMap(document.root, ""))
         return m_problems;
     const DocNode& root = document.root;
-    checkKeys(root, "", {"meshwright_hardware", "chip", "topology", "faults", "host", "links"});
+    checkKeys(root, "", {"schema", "meshwright", "meshwright_hardware", "chip", "topology", "faults", "host", "links"});
     if (const DocNode* version = need(root, "", "meshwright_hardware"); version != nullptr && version->text != "1")
         report("MW1744", *version, "meshwright_hardware", fmt::format("this program reads version 1, got: {}", version->text));
     if (const DocNode* chip = need(root, "", "chip"))

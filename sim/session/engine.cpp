@@ -615,6 +615,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.seed = static_cast<std::uint64_t>(study.train.seed);
     trainer.verify = choices.verify;
     trainer.record = choices.record;
+    trainer.typical = choices.typical;
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
     const RandomKey key = keyOfSeed(trainer.seed);

@@ -74,6 +74,7 @@ Result<Catalogue> defaultCatalogue();
 struct TrainChoices {
     bool verify = false;
     bool record = false;
+    bool typical = false; ///< result.typicalTime
     bool keepParameters = false;
     int permits = 0;
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free

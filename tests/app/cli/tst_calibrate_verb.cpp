@@ -72,6 +72,7 @@ void TestCalibrateVerb::thisComputer()
     QVERIFY2(measured.code == 0, measured.err.constData());
     QVERIFY(measured.out.contains("products of side 256"));
     QCOMPARE(hardwareErrors(objectIn(profile)), QStringList());
+    QCOMPARE(objectIn(profile).value("schema").toString(), QString("meshwright.hardware/1"));
 
     const QString study = written(folder, "study.yaml", kStudy);
     const tests::Outcome simulated = run({"simulate", study});
@@ -104,6 +105,7 @@ void TestCalibrateVerb::links()
     QCOMPARE(objectIn(profile).value("chip").toObject().value("base").toString(), QString("h100"));
     const tests::Outcome json = run({"calibrate", "--nccl", log, "--format", "json"});
     QCOMPARE(hardwareErrors(QJsonDocument::fromJson(json.out).object()), QStringList());
+    QCOMPARE(QJsonDocument::fromJson(json.out).object().value("schema").toString(), QString("meshwright.hardware/1"));
 }
 
 void TestCalibrateVerb::brokenLog()

@@ -145,6 +145,7 @@ private Q_SLOTS:
     void loops();
     void changesLayout();
     void countsAndTimelines();
+    void aTypicalRunOfSeveral();
     void manyDevices();
     void deadOpsDoNothing();
     void argumentsAmongResults();
@@ -420,7 +421,7 @@ void TestExecutor::countsAndTimelines()
     QCOMPARE(loaded->measured().slices().size(), std::size_t{0});
     constexpr std::int64_t kRuns = 3;
     for (std::int64_t i = 0; i < kRuns; ++i)
-        QVERIFY(loaded->run({true, {}}));
+        QVERIFY(loaded->run({.record = true}));
 
     // What was counted is what was predicted.
     const std::vector<CollectiveUse> predicted = collectivesOf(loaded->scheduled().device, study.scheduled.stages[0].mesh());
@@ -528,6 +529,29 @@ void TestExecutor::reductionsOverlapInVirtualTime()
     QVERIFY(overlaps > 0);
 }
 
+/// Of the runs that are kept, one that took much longer does not show; of runs that are not kept there is none.
+void TestExecutor::aTypicalRunOfSeveral()
+{
+    const auto devices = devicesOf(4);
+    const Study study = studyOf(meshOf("data=4"), kData, false);
+    const auto loaded = load(study, "step", *devices);
+    writeAll(*loaded, argumentsOf(*study.program.find("step"), 5));
+    QVERIFY(loaded->run({.record = true}));
+    QVERIFY(loaded->typicalTimeline().slices().empty());
+    for (int i = 0; i < 5; ++i)
+        QVERIFY(loaded->run({.record = true, .keep = true}));
+    const auto work = [](const Timeline& timeline) {
+        return std::ranges::count_if(timeline.slices(), [](const Slice& slice) { return slice.category != SliceCategory::Wait; });
+    };
+    const Timeline typical = loaded->typicalTimeline();
+    QCOMPARE(typical.clock(), Clock::Virtual);
+    QCOMPARE(work(typical), work(loaded->virtualTimeline()));
+    QVERIFY(typical.endSeconds() > 0.0);
+    for (std::size_t i = 0; i < LoadedFunction::kTypicalRuns + 3; ++i) // more than are kept
+        QVERIFY(loaded->run({.record = true, .keep = true}));
+    QCOMPARE(work(loaded->typicalTimeline()), work(typical));
+}
+
 void TestExecutor::manyDevices()
 {
     // 256 devices, one row of the batch each.
@@ -631,7 +655,7 @@ void TestExecutor::arguments()
     std::stop_source stopped;
     stopped.request_stop();
     writeAll(*loaded, argumentsOf(*study.program.find("loss"), 91));
-    const auto interrupted = loaded->run({false, stopped.get_token()});
+    const auto interrupted = loaded->run({.record = false, .stop = stopped.get_token()});
     QVERIFY(!interrupted);
     QCOMPARE(interrupted.error().front().id, std::string("MW1507"));
     QVERIFY(loaded->run());

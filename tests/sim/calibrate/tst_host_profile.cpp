@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/calibrate/host_fit.h"
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/host_predict.h"
 #include "sim/calibrate/host_profile.h"
 
+#include "core/schedule/label.h"
 #include "core/study/study.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/engine.h"
@@ -30,12 +32,9 @@ HostProfile easyProfile()
     profile.aloneFlopsPerSecond = 1e9;
     profile.kernelSeconds = 1e-6;
     profile.streams = {{1000.0, 2e-6}, {1e6, 1e-3}};
-    profile.simpleSecondsPerElement = 1e-9;
-    profile.mathSecondsPerElement = 1e-8;
-    profile.divideSecondsPerElement = 2e-9;
-    profile.reduceSecondsPerElement = 1e-9;
-    profile.reduceColumnsSecondsPerElement = 2e-9;
-    profile.spread = 0.1;
+    profile.costs.fill(1e-9);
+    profile.costs[static_cast<std::size_t>(HostCost::PassStart)] = 1e-6;
+    profile.costs[static_cast<std::size_t>(HostCost::WaitShare)] = 0.1;
     profile.barrierSeconds = 1e-5;
     profile.allReduce = {{1000.0, 1e-5}, {1e6, 1e-3}};
     profile.allGather = {{1000.0, 5e-6}, {1e6, 4e-4}};
@@ -64,6 +63,14 @@ private Q_SLOTS:
     void badProfiles_data();
     void badProfiles();
     void measuredQuickly();
+    void fitsCosts();
+    void leavesOutWhatIsDisturbed();
+    void farAndNearBytes();
+    void workOfAProduct();
+    void narrowProducts();
+    void predictsPipelines();
+    void measuringChangesNothing();
+    void collectivesGoOnBesideComputing();
     void predictsClassesOfAStep();
     void collectivesExactly_data();
     void collectivesExactly();
@@ -94,6 +101,8 @@ void TestHostProfile::writtenAndRead()
     QCOMPARE(hostProfileJson(again), hostProfileJson(profile));
     QCOMPARE(again.permits, 2);
     QCOMPARE(again.allGather.size(), std::size_t(2));
+    QCOMPARE(again.costs, profile.costs);
+    QCOMPARE(again.cacheBytes, profile.cacheBytes);
 }
 
 void TestHostProfile::isAHardwareFile()
@@ -117,6 +126,14 @@ void TestHostProfile::badProfiles_data()
                             << "\"permits\": \"two\"";
     QTest::newRow("nought") << "\"kernel_s\": 1e-06"
                             << "\"kernel_s\": 0";
+    QTest::newRow("another version") << "\"version\": 3"
+                                     << "\"version\": 1";
+    QTest::newRow("a cost below nought") << "\"pass_start\": 1e-06"
+                                         << "\"pass_start\": -1e-06";
+    QTest::newRow("a cost less") << "\"wait_share\""
+                                 << "\"share\"";
+    QTest::newRow("one cache") << "\"cache_bytes\": [\n      500000.0,"
+                               << "\"cache_bytes\": [";
     QTest::newRow("absent") << "\"barrier_s\""
                             << "\"barrier\"";
     QTest::newRow("sides that fall") << "      10,\n"
@@ -144,9 +161,184 @@ void TestHostProfile::measuredQuickly()
     QCOMPARE(profile.productFlopsPerSecond.size(), std::size_t(8));
     QVERIFY(profile.productFlopsPerSecond.back() > profile.productFlopsPerSecond.front());
     QVERIFY(profile.streams.back().seconds > profile.streams.front().seconds);
-    QVERIFY(profile.mathSecondsPerElement > 0.0 && profile.barrierSeconds > 0.0 && profile.memoryBytes > 0);
+    QVERIFY(profile.barrierSeconds > 0.0 && profile.memoryBytes > 0);
+    double products = 0.0;
+    for (const HostCost cost : {HostCost::ProductStart, HostCost::ProductFlop, HostCost::ProductCopied})
+        products += profile.costs[static_cast<std::size_t>(cost)];
+    QVERIFY(products > 0.0);
     QCOMPARE(profile.allReduce.size(), std::size_t(4));
     QVERIFY(parseHostProfile(hostProfileJson(profile), "host.json"));
+}
+
+/// Costs come back from samples that they make, and what does not matter is 0 and never below.
+void TestHostProfile::fitsCosts()
+{
+    const auto at = [](HostCost cost) { return static_cast<std::size_t>(cost); };
+    std::vector<HostSample> samples;
+    for (int i = 1; i <= 12; ++i) {
+        HostSample sample;
+        sample.amounts[at(HostCost::ReduceStart)] = 1.0;
+        sample.amounts[at(HostCost::ReduceRowElement)] = 1000.0 * i * i;
+        sample.amounts[at(HostCost::ReduceByte)] = 4000.0 * i;
+        sample.amounts[at(HostCost::PassStart)] = 1.0; // a cost that is not fitted
+        sample.seconds = 5e-7 + 2e-6 + 1000.0 * i * i * 1e-9;
+        samples.push_back(sample);
+    }
+    HostCosts costs{};
+    costs[at(HostCost::PassStart)] = 5e-7;
+    fitCosts(samples, HostCost::ReduceStart, HostCost::ReduceMemory, costs);
+    QVERIFY(qAbs(costs[at(HostCost::ReduceStart)] / 2e-6 - 1.0) < 1e-3);
+    QVERIFY(qAbs(costs[at(HostCost::ReduceRowElement)] / 1e-9 - 1.0) < 1e-3);
+    QVERIFY(costs[at(HostCost::ReduceByte)] >= 0.0 && costs[at(HostCost::ReduceByte)] < 1e-13);
+    QCOMPARE(costs[at(HostCost::ReduceColumnCall)], 0.0);
+    QCOMPARE(costs[at(HostCost::PassStart)], 5e-7);
+}
+
+void TestHostProfile::leavesOutWhatIsDisturbed()
+{
+    std::vector<HostSample> samples(9);
+    for (HostSample& sample : samples) {
+        sample.amounts[static_cast<std::size_t>(HostCost::MoveStart)] = 1.0;
+        sample.seconds = 1e-6;
+    }
+    samples[4].seconds = 1e-4;
+    HostCosts costs{};
+    fitCosts(samples, HostCost::MoveStart, HostCost::MoveMemory, costs);
+    QVERIFY2(qAbs(costs[static_cast<std::size_t>(HostCost::MoveStart)] / 1e-6 - 1.0) < 0.1,
+        qPrintable(QString::number(costs[static_cast<std::size_t>(HostCost::MoveStart)])));
+}
+
+/// A small step finds its operands near; where caches hold nothing, most bytes come from memory.
+void TestHostProfile::farAndNearBytes()
+{
+    const Study study = studyOf("{data: 2}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}");
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledStage& stage = phases.back().scheduled.stages.front();
+    const auto bytes = [&](double cache) {
+        HostProfile profile = easyProfile();
+        profile.cacheBytes = {cache, cache};
+        HostCosts sum{};
+        forEachWork(*stage.find("step"), stage.mesh(), profile,
+            [&](const HostWork& work) { std::ranges::transform(sum, work.amounts, sum.begin(), std::plus{}); });
+        return std::array{sum[static_cast<std::size_t>(HostCost::ProductFar)],
+            sum[static_cast<std::size_t>(HostCost::ProductMemory)], sum[static_cast<std::size_t>(HostCost::PassByte)]};
+    };
+    const auto near = bytes(1e9);
+    const auto far = bytes(0.0);
+    QCOMPARE(near[0], 0.0);
+    QCOMPARE(near[1], 0.0);
+    QVERIFY(far[1] > 0.0);
+    QCOMPARE(far[0], far[1]); // there is nothing between
+    QVERIFY(near[2] > 0.0);
+    QCOMPARE(far[2], near[2]);
+}
+
+/// What a product of 32 x 32 results over 16 terms does: whole register tiles, operands packed as they lie or across, an edge.
+void TestHostProfile::workOfAProduct()
+{
+    const Study study = studyOf("{data: 1}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}");
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledStage& stage = phases.back().scheduled.stages.front();
+    const ScheduledFunction& step = *stage.find("step");
+    HostCosts found{};
+    forEachWork(step, stage.mesh(), easyProfile(), [&](const HostWork& work) {
+        if (instructionLabel(step.device.function, *work.instruction) == "dot_general act.layers.0.product")
+            found = work.amounts;
+    });
+    const auto at = [&](HostCost cost) { return found[static_cast<std::size_t>(cost)]; };
+    QCOMPARE(at(HostCost::ProductStart), 1.0);
+    QCOMPARE(at(HostCost::ProductPart), 0.0);
+    QCOMPARE(at(HostCost::ProductFlop), 2.0 * 36.0 * 32.0 * 16.0);
+    QCOMPARE(at(HostCost::ProductTurned), 32.0 * 16.0); // the left side
+    QCOMPARE(at(HostCost::ProductCopied), 32.0 * 16.0);
+    QCOMPARE(at(HostCost::ProductResult), 32.0 * 32.0);
+    QCOMPARE(at(HostCost::ProductEdge), 8.0 * 32.0);
+    QCOMPARE(at(HostCost::NarrowStart), 0.0);
+}
+
+/// Products of rounded operands are costs of their own.
+void TestHostProfile::narrowProducts()
+{
+    const Study study = studyOf(
+        "{data: 1}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}\ndtype: {parameters: f32, matmul: bf16}");
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledStage& stage = phases.back().scheduled.stages.front();
+    HostCosts sum{};
+    forEachWork(*stage.find("step"), stage.mesh(), easyProfile(),
+        [&](const HostWork& work) { std::ranges::transform(sum, work.amounts, sum.begin(), std::plus{}); });
+    QCOMPARE(sum[static_cast<std::size_t>(HostCost::ProductFlop)], 0.0);
+    QVERIFY(sum[static_cast<std::size_t>(HostCost::NarrowStart)] >= 3.0);
+    QVERIFY(sum[static_cast<std::size_t>(HostCost::NarrowFlop)] > 0.0);
+}
+
+/// A pipeline's step is longer than what a device does in it, by the time in which stages wait for each other, and in proportion to all costs.
+void TestHostProfile::predictsPipelines()
+{
+    const Study study = valueOf(readStudy(
+        "meshwright: 1\nname: t\nmesh: {pipe: 2, data: 2}\nmodel:\n  mlp: {layers: [16, 32, 32, 10], activation: relu, loss: "
+        "cross_entropy}\nbatch: 32\nsharding: {x: \"P('data', None)\", y: \"P('data', None)\"}\noptimizer: {adam: "
+        "{learning_rate: 1.0e-3, clip_norm: 1.0}}\ntrain: {steps: 4, seed: 0, data: random}\n"
+        "pipeline: {axis: pipe, stages: 2, microbatches: 4, schedule: 1f1b, layers: [1, 2]}\n",
+        "t.yaml"));
+    const auto result = valueOf(trainStudy(study, {.typical = true}, {}, {}));
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledProgram& scheduled = phases.back().scheduled;
+    HostProfile profile = easyProfile();
+    const HostSeconds once = predictHost(scheduled, profile);
+    for (double& cost : profile.costs)
+        cost *= 2.0;
+    profile.costs[static_cast<std::size_t>(HostCost::WaitShare)] /= 2.0; // of seconds
+    const HostSeconds twice = predictHost(scheduled, profile);
+    QVERIFY(qAbs(twice.total / once.total - 2.0) < 1e-9);
+    QVERIFY(once.of(HostClass::Waiting) > 0.05 * once.total);
+    const HostSeconds measured = measuredHost(scheduled, result.typicalTime);
+    for (const HostSeconds& seconds : {once, measured}) {
+        double sum = 0.0;
+        for (const double part : seconds.byClass)
+            sum += part;
+        QVERIFY(qAbs(sum / seconds.total - 1.0) < 1e-6);
+        QVERIFY(seconds.of(HostClass::Products) > 0.0 && seconds.of(HostClass::Optimizer) > 0.0);
+    }
+}
+
+/// The steps that are repeated to be measured leave what was trained and counted as it is.
+void TestHostProfile::measuringChangesNothing()
+{
+    const Study study = studyOf("{data: 4}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}");
+    const auto plain = valueOf(trainStudy(study, {.keepParameters = true}, {}, {}));
+    const auto measured = valueOf(trainStudy(study, {.typical = true, .keepParameters = true}, {}, {}));
+    QVERIFY(!measured.typicalTime.slices().empty());
+    QVERIFY(plain.typicalTime.slices().empty());
+    QVERIFY(plain.losses == measured.losses);
+    QVERIFY(plain.parameters == measured.parameters);
+    const auto calls = [](const TrainingResult& result) {
+        std::vector<std::pair<std::int64_t, std::int64_t>> list;
+        for (const CountedCollective& collective : result.phases.back().collectives)
+            list.emplace_back(collective.calls, collective.bytesPerDevice);
+        return list;
+    };
+    QVERIFY(!calls(plain).empty());
+    QVERIFY(calls(plain) == calls(measured));
+}
+
+/// The total is no more than the sum of all classes, and less where a collective lies beside other work.
+void TestHostProfile::collectivesGoOnBesideComputing()
+{
+    const Study study = studyOf("{data: 2}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}");
+    const auto phases = valueOf(trainingPhases(study));
+    const ScheduledStage& stage = phases.back().scheduled.stages.front();
+    HostProfile profile = easyProfile();
+    profile.costs[static_cast<std::size_t>(HostCost::WaitShare)] = 0.0;
+    profile.costs[static_cast<std::size_t>(HostCost::WaitMeeting)] = 0.0;
+    bool anyBeside = false;
+    forEachWork(
+        *stage.find("step"), stage.mesh(), profile, [&](const HostWork& work) { anyBeside = anyBeside || work.isAsynchronous; });
+    const HostSeconds predicted = predictHost(*stage.find("step"), stage.mesh(), profile);
+    double sum = 0.0;
+    for (const double seconds : predicted.byClass)
+        sum += seconds;
+    QVERIFY(predicted.total <= sum * (1.0 + 1e-9));
+    QCOMPARE(predicted.total < sum * (1.0 - 1e-9), anyBeside);
 }
 
 /// Every class that the measured step has is predicted, and the parts make up the totals.
@@ -154,12 +346,14 @@ void TestHostProfile::predictsClassesOfAStep()
 {
     const Study study = studyOf("{data: 2, model: 2}",
         "sharding: {x: \"P('data', None)\", y: \"P('data', None)\", layers.0: {w: \"P(None, 'model')\", b: \"P('model')\"}}");
-    const auto result = valueOf(trainStudy(study, {.record = true}, {}, {}));
+    const auto result = valueOf(trainStudy(study, {.typical = true}, {}, {}));
     const auto phases = valueOf(trainingPhases(study));
     const ScheduledStage& stage = phases.back().scheduled.stages.front();
-    const ScheduledFunction& step = *stage.find("step");
+    const ScheduledProgram& scheduled = phases.back().scheduled;
+    HostProfile profile = easyProfile();
+    profile.costs[static_cast<std::size_t>(HostCost::WaitMeeting)] = 1e-3; // more than goes on beside
     const HostComparison comparison{
-        stage.mesh().text(), predictHost(step, stage.mesh(), easyProfile()), measuredHost(step, result.virtualTime)};
+        stage.mesh().text(), predictHost(scheduled, profile), measuredHost(scheduled, result.typicalTime)};
     for (const HostClass kind : {HostClass::Products, HostClass::Elementwise, HostClass::Reductions, HostClass::Optimizer,
              HostClass::Collectives, HostClass::Waiting}) {
         QVERIFY2(comparison.predicted.of(kind) > 0.0, hostClassName(kind));
