@@ -69,7 +69,7 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
-/// head size], "..k", "..v" (before they are normalised or turned), "act.layers.attention", "act.layers.ffn.input",
+/// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits".
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
@@ -81,9 +81,6 @@ std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 /// capacityFactor out of range.
 Problems sizeProblems(const TransformerModel& model);
 
-/// What stands in the way of a program: those, and MW1354 latent attention is counted and simulated, not built.
-Problems buildProblems(const TransformerModel& model);
-
 /// The training of a transformer: the functions of buildMlpTraining, where x is i32[batch, sequence] and y i32[batch, sequence] or
 /// i32[batch], all of them tokens. "predictions" of "evaluate" are the logits behind the last token, [batch, vocabulary].
 ///
@@ -93,7 +90,7 @@ Problems buildProblems(const TransformerModel& model);
 /// arXiv:2006.16668, section 3.2). Windows that not all layers have are spread evenly, the first layer having one (Gemma 2). Gelu is
 /// computed by tanh. Softmax and cross entropy as in training_program.h.
 ///
-/// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no buildProblems,
+/// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no sizeProblems,
 /// batch >= 1, floating types.
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
 

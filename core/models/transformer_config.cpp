@@ -161,8 +161,14 @@ void addFitProblems(const TransformerConfig& c, Problems& problems)
     if (c.heads % c.keyValueHeads != 0)
         add("keyValueHeads",
             fmt::format("{} query heads cannot be shared evenly by {} key and value heads", c.heads, c.keyValueHeads));
-    if (c.position == PositionKind::Rotary && c.keyValueRank == 0 && rotaryDims(c) % 2 != 0)
-        add("headDim", fmt::format("rotary positions turn pairs, but {} dims of a head are rotated", rotaryDims(c)));
+    if (c.position == PositionKind::Rotary && rotaryDims(c) % 2 != 0)
+        add(c.keyValueRank > 0 ? "latentRotaryDim" : "headDim",
+            fmt::format("rotary positions turn pairs, but {} dims of a head are rotated", rotaryDims(c)));
+    if (c.keyValueRank > 0 && c.keyValueHeads != c.heads)
+        add("keyValueHeads",
+            fmt::format("latent attention has a key and a value for each of its {} heads, got: {}", c.heads, c.keyValueHeads));
+    if (c.keyValueRank > 0 && c.queryKeyNorm)
+        add("queryKeyNorm", "latent attention normalises its latents, not each head's queries and keys");
     if (c.expertsPerToken > c.experts)
         add("expertsPerToken", fmt::format("a token cannot pass {} of {} experts", c.expertsPerToken, c.experts));
     if (c.denseLayers > c.layers)
@@ -179,6 +185,8 @@ void addFitProblems(const TransformerConfig& c, Problems& problems)
 
 std::int64_t rotaryDims(const TransformerConfig& config)
 {
+    if (config.keyValueRank > 0)
+        return config.latentRotaryDim;
     return static_cast<std::int64_t>(static_cast<double>(config.headDim) * config.rotaryFraction);
 }
 

@@ -91,7 +91,7 @@ struct ParameterCounts {
 /// that do not go together.
 Problems transformerProblems(const TransformerConfig& config);
 
-/// How many dims of a head rotary positions turn. Precondition: headDim and rotaryFraction are in range.
+/// How many dims of a head rotary positions turn: of latent attention, latentRotaryDim. Precondition: headDim and rotaryFraction are in range.
 std::int64_t rotaryDims(const TransformerConfig& config);
 
 /// Precondition of this and of modelFlopsPerToken: no transformerProblems.

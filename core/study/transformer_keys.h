@@ -36,7 +36,7 @@ std::string wordOf(const Words<T>& words, T value)
     return found->first;
 }
 
-/// Where the study writes what a problem of `buildProblems` is about ("keyValueHeads" -> "model.transformer.kv_heads"), and the problem in
+/// Where the study writes what a problem of `sizeProblems` is about ("keyValueHeads" -> "model.transformer.kv_heads"), and the problem in
 /// the study's words.
 Problem inStudyWords(Problem problem);
 

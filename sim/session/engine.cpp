@@ -48,11 +48,8 @@ Result<Program> programOf(const Study& study, Problems& warnings)
         const auto options = trainingOptions(study);
         if (!options)
             return options.error();
-        if (const TransformerModel* transformer = study.transformer()) {
-            if (Problems problems = buildProblems(*transformer); !problems.empty())
-                return problems;
+        if (const TransformerModel* transformer = study.transformer())
             return buildTransformerTraining(*transformer, *options);
-        }
         return buildMlpTraining(*study.mlp(), *options);
     }
     const auto& file = std::get<ProgramFile>(study.model);
@@ -97,9 +94,6 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
 
 Problem onlySimulated(const Study& study)
 {
-    if (study.transformer()->config.keyValueRank > 0)
-        return {"MW1465", "a transformer with latent attention is simulated, not run: its layers have no program yet",
-            "simulate it, or search layouts for it", study.placeOf("model")};
     if (study.fp8 != Fp8Recipe::None)
         return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
             "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
@@ -131,7 +125,7 @@ bool isOnlySimulated(const Study& study)
     const TransformerModel* model = study.transformer();
     if (model == nullptr)
         return false;
-    if (model->config.keyValueRank > 0 || study.fp8 != Fp8Recipe::None)
+    if (study.fp8 != Fp8Recipe::None)
         return true;
     const bool isPieced = study.pipeline.stages > 1 || study.pipeline.microbatches > 1;
     return isPieced && (!model->unrolled || model->recompute != Recompute::None);

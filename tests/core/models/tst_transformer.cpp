@@ -70,6 +70,19 @@ const std::vector<Case>& cases()
                 m.config.queryKeyNorm = true;
                 m.lookup = TokenLookup::Product;
             }},
+        {"deepseek",
+            [](TransformerModel& m) {
+                m.config.gatedFfn = true;
+                m.config.queryRank = 6;
+                m.config.keyValueRank = 5;
+                m.config.latentRotaryDim = 2;
+                m.config.valueHeadDim = 3;
+            }},
+        {"latents without positions",
+            [](TransformerModel& m) {
+                m.config.position = PositionKind::None;
+                m.config.keyValueRank = 4;
+            }},
         {"last token", [](TransformerModel& m) { m.predict = Prediction::LastToken; }},
         {"experts",
             [](TransformerModel& m) {
@@ -211,6 +224,7 @@ private Q_SLOTS:
     void groupedQueriesShareKeys();
     void expertsWithRoom();
     void rotaryIsRelative();
+    void latentsAsPlainAttention();
     void mixedPrecision();
     void untrainedLoss();
     void learns();
@@ -508,6 +522,79 @@ void TestTransformer::rotaryIsRelative()
         QVERIFY(std::abs(logits.at(i) - logits.at(4 * 7 + i)) < 1e-12);
 }
 
+/// Latents as wide as the residual, made by the identity, are what plain attention reads: the normalised residual. Then keys and queries are those of
+/// plain attention with the turned dims in front, where all heads' keys have the same.
+void TestTransformer::latentsAsPlainAttention()
+{
+    constexpr std::int64_t kTurned = 2;
+    TransformerModel latent = modelOf("llama");
+    latent.config.normEpsilon = 0.0;
+    latent.config.valueHeadDim = 3;
+    TransformerModel plain = latent;
+    latent.config.keyValueRank = latent.config.hidden;
+    latent.config.latentRotaryDim = kTurned;
+    plain.config.headDim += kTurned;
+    plain.config.rotaryFraction = static_cast<double>(kTurned) / static_cast<double>(plain.config.headDim);
+
+    const Program latentProgram = programOf(latent);
+    const Function& latentLoss = *latentProgram.find("loss");
+    std::vector<HostArray> latentArguments = argumentsOf(latentLoss, latent.config.vocabulary);
+    const auto set = [](std::vector<HostArray>& arguments, const Function& f, const std::string& name, const auto& value) {
+        const std::size_t at = static_cast<std::size_t>(
+            std::find(f.arguments().begin(), f.arguments().end(), *f.findValue(name)) - f.arguments().begin());
+        const Shape shape = arguments[at].type().shape;
+        std::vector<double> values(static_cast<std::size_t>(arguments[at].type().elements()));
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = value(static_cast<std::int64_t>(i), shape);
+        arguments[at] = HostArray::of(arguments[at].type(), values);
+    };
+    const auto of = [&](const std::string& name) -> const HostArray& {
+        const auto& ids = latentLoss.arguments();
+        return latentArguments[static_cast<std::size_t>(
+            std::find(ids.begin(), ids.end(), *latentLoss.findValue(name)) - ids.begin())];
+    };
+    const std::int64_t hidden = latent.config.hidden;
+    const std::int64_t dims = latent.config.headDim;
+    for (const char* name : {"layers.attention.norm.scale", "layers.attention.kv_norm.scale"})
+        set(latentArguments, latentLoss, name, [](std::int64_t, const Shape&) { return 1.0; });
+    const HostArray drawn = of("layers.attention.kv_down.w");
+    set(latentArguments, latentLoss, "layers.attention.kv_down.w", [&](std::int64_t i, const Shape& shape) {
+        const std::int64_t column = i % shape[2];
+        const std::int64_t row = i / shape[2] % shape[1];
+        return column < hidden ? (row == column ? 1.0 : 0.0) : drawn.at(i);
+    });
+
+    const Program plainProgram = programOf(plain);
+    const Function& plainLoss = *plainProgram.find("loss");
+    std::vector<HostArray> plainArguments = argumentsOf(plainLoss, plain.config.vocabulary);
+    for (std::size_t i = 0; i < plainLoss.arguments().size(); ++i) {
+        const std::string& name = plainLoss[plainLoss.arguments()[i]].name;
+        if (name == "layers.attention.q.w") { // [layers, hidden, heads, dims]: the turned ones last, and first
+            const HostArray q = of(name);
+            set(plainArguments, plainLoss, name, [&](std::int64_t at, const Shape& shape) {
+                const std::int64_t dim = at % shape[3];
+                return q.at(at - dim + (dim + dims) % shape[3]);
+            });
+        } else if (name == "layers.attention.k.w") {
+            const HostArray k = of(name);
+            const HostArray down = of("layers.attention.kv_down.w");
+            set(plainArguments, plainLoss, name, [&](std::int64_t at, const Shape& shape) {
+                const std::int64_t dim = at % shape[3];
+                const std::int64_t row = at / (shape[2] * shape[3]); // of layers and hidden
+                return dim < kTurned ? down.at(row * (hidden + kTurned) + hidden + dim)
+                                     : k.at(at / shape[3] * dims + dim - kTurned);
+            });
+        } else {
+            plainArguments[i] = of(name);
+        }
+    }
+    const auto expected = evaluated(plainLoss, plainArguments);
+    const auto found = evaluated(latentLoss, latentArguments);
+    QVERIFY2(difference(found[0], expected[0]) < 1e-12, qPrintable(QString::number(difference(found[0], expected[0]))));
+    QVERIFY(difference(found[1], expected[1]) < 1e-11);
+    QVERIFY(difference(found[1], evaluated(latentLoss, argumentsOf(latentLoss, latent.config.vocabulary))[1]) > 1e-3);
+}
+
 void TestTransformer::mixedPrecision()
 {
     TrainingOptions options = optionsOf(AdamOptimizer{});
@@ -600,8 +687,27 @@ void TestTransformer::problems_data()
     row(
         "capacity", [](TransformerModel& m) { m.capacityFactor = -1.0; }, "MW1352: capacityFactor must be at least 0");
     row(
-        "latent", [](TransformerModel& m) { m.config.keyValueRank = 4; },
-        "MW1354: attention over latent keys and values has no program yet");
+        "latents of shared keys",
+        [](TransformerModel& m) {
+            m.config.keyValueRank = 4;
+            m.config.keyValueHeads = 1;
+        },
+        "MW1353: latent attention has a key and a value for each of its 2 heads, got: 1");
+    row(
+        "latents with norms of heads",
+        [](TransformerModel& m) {
+            m.config.keyValueRank = 4;
+            m.config.queryKeyNorm = true;
+        },
+        "MW1353: latent attention normalises its latents");
+    row(
+        "latents turned by half a pair",
+        [](TransformerModel& m) {
+            m.config.position = PositionKind::Rotary;
+            m.config.keyValueRank = 4;
+            m.config.latentRotaryDim = 3;
+        },
+        "MW1353: rotary positions turn pairs, but 3 dims of a head are rotated");
     row(
         "sizes", [](TransformerModel& m) { m.config.heads = 0; }, "MW1352: heads must be 1 to 2^40, got: 0");
 }
@@ -610,7 +716,7 @@ void TestTransformer::problems()
 {
     QFETCH(TransformerModel, model);
     QFETCH(QString, expected);
-    const Problems found = buildProblems(model);
+    const Problems found = sizeProblems(model);
     const QString words = found.empty() ? QString() : text(describe(found));
     QVERIFY2(expected.isEmpty() ? words.isEmpty() : words.contains(expected), qPrintable(words));
 }

@@ -202,6 +202,14 @@ void TestExamples::transformerTrainsAsOneDevice_data()
         "predict: last_token};"
         "sharding={x: [data], y: [data], layers.*.attention.q.w: [null, model], layers.*.attention.k.w: [null, "
         "model]};recompute=selective");
+    const QString latent
+        = QStringLiteral("model.transformer={layers: 2, hidden: 16, heads: 4, ffn: 32, gated: true, vocabulary: 32, "
+                         "query_rank: 8, kv_rank: 6, latent_rotary_dim: 2, value_head_dim: 3, predict: last_token};");
+    row("latent attention, tensor parallel", qPrintable(latent + "mesh={data: 1, model: 4}"));
+    row("latent attention, fully sharded, recomputed",
+        qPrintable(latent
+            + "mesh={data: 4};recompute=full;sharding={x: [data], y: [data], match: [{path: '*', min_elements: 65, divisible: "
+              "largest_dim, spec: [data]}]}"));
     const auto pipeline = [&](const char* name, const char* axes, const char* shape, const char* settings = "") {
         QTest::addRow("pipeline, %s", name) << QString(small)
                 + QStringLiteral(

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/transformer_blocks.h"
+
+#include "core/models/training_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+namespace meshwright {
+
+TransformerBlocks::TransformerBlocks(Builder& builder, const TransformerModel& model, const TrainingOptions& options)
+    : m_builder(builder)
+    , m_model(model)
+    , m_c(model.config)
+    , m_options(options)
+    , m_activation(options.activationType)
+    , m_wide(byteSize(options.parameterType) < byteSize(DType::F32) ? DType::F32 : options.parameterType)
+{
+}
+
+void TransformerBlocks::enter(Region region)
+{
+    m_regions.emplace_back(m_builder.function().ops.size(), region);
+}
+
+TransformerBlocks::Region TransformerBlocks::regionOf(OpId op) const
+{
+    const auto after = std::upper_bound(
+        m_regions.begin(), m_regions.end(), op.at(), [](std::size_t at, const auto& entry) { return at < entry.first; });
+    return after == m_regions.begin() ? Region::Outside : std::prev(after)->second;
+}
+
+ValueId TransformerBlocks::scaled(ValueId value, double factor)
+{
+    return times(value, m_builder.splat(TensorType(m_builder.type(value)), factor));
+}
+
+ValueId TransformerBlocks::along(ValueId value, ValueId like, Dims dims)
+{
+    return m_builder.broadcast(value, Shape(shape(like)), std::move(dims));
+}
+
+ValueId TransformerBlocks::biased(ValueId value, const Parameters& parameters, const std::string& name)
+{
+    const auto bias = parameters.find(name);
+    if (bias == parameters.end())
+        return value;
+    Dims dims(shape(bias->second).size());
+    std::iota(dims.begin(), dims.end(), shape(value).size() - dims.size());
+    return plus(value, along(m_builder.convert(bias->second, m_builder.type(value).dtype), value, std::move(dims)));
+}
+
+ValueId TransformerBlocks::named(ValueId value, const std::string& name)
+{
+    if (const auto found = m_options.constraints.find(name); found != m_options.constraints.end())
+        value = m_builder.constrain(value, found->second.sharding, found->second.origin);
+    return m_builder.named(value, name);
+}
+
+ValueId TransformerBlocks::wideDot(
+    ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch)
+{
+    DotAttributes attributes;
+    attributes.lhsBatch = std::move(lhsBatch);
+    attributes.rhsBatch = std::move(rhsBatch);
+    attributes.lhsContracting = std::move(lhsContracting);
+    attributes.rhsContracting = std::move(rhsContracting);
+    attributes.resultType = m_wide;
+    attributes.operandType = byteSize(m_activation) < byteSize(m_options.matmulType) ? m_activation : m_options.matmulType;
+    return m_builder.dot(m_builder.convert(lhs, m_activation), m_builder.convert(rhs, m_activation), std::move(attributes));
+}
+
+ValueId TransformerBlocks::dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch, Dims rhsBatch)
+{
+    return m_builder.convert(
+        wideDot(lhs, rhs, std::move(lhsContracting), std::move(rhsContracting), std::move(lhsBatch), std::move(rhsBatch)),
+        m_activation);
+}
+
+ValueId TransformerBlocks::norm(ValueId value, NormKind kind, ValueId scale, ValueId bias)
+{
+    ValueId x = m_builder.convert(value, m_wide);
+    const std::size_t last = shape(x).size() - 1;
+    Dims rows(last);
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    const auto mean = [&](ValueId of) {
+        return scaled(m_builder.reduce(ReduceKind::Sum, of, {last}), 1.0 / static_cast<double>(shape(of)[last]));
+    };
+    if (kind == NormKind::LayerNorm)
+        x = m_builder.binary(OpKind::Subtract, x, along(mean(x), x, rows));
+    const ValueId square = mean(times(x, x));
+    const ValueId root
+        = m_builder.unary(OpKind::Rsqrt, plus(square, m_builder.splat(TensorType(m_builder.type(square)), m_c.normEpsilon)));
+    ValueId result = times(times(x, along(root, x, rows)), along(m_builder.convert(scale, m_wide), x, {last}));
+    if (bias.valid())
+        result = plus(result, along(m_builder.convert(bias, m_wide), x, {last}));
+    return m_builder.convert(result, m_activation);
+}
+
+ValueId TransformerBlocks::blockNorm(ValueId value, const Parameters& parameters, const std::string& name)
+{
+    const auto bias = parameters.find(name + ".bias");
+    return norm(value, m_c.norm, parameters.at(name + ".scale"), bias == parameters.end() ? ValueId{} : bias->second);
+}
+
+ValueId TransformerBlocks::activated(ValueId x)
+{
+    switch (m_c.activation) {
+    case TransformerActivation::Relu: {
+        const ValueId zero = m_builder.splat(TensorType(m_builder.type(x)), 0.0);
+        return m_builder.select(m_builder.compare(CompareDirection::Greater, x, zero), x, zero);
+    }
+    case TransformerActivation::Silu:
+        return times(x, m_builder.unary(OpKind::Logistic, x));
+    case TransformerActivation::Gelu:
+    case TransformerActivation::GeluTanh:
+        break;
+    }
+    // x / 2 (1 + tanh(z)) = x / (1 + exp(-2 z)) with z = sqrt(2 / pi) (x + 0.044715 x^3)
+    const ValueId cube = times(times(x, x), x);
+    const ValueId z = scaled(plus(x, scaled(cube, 0.044715)), 2.0 * std::sqrt(2.0 / std::numbers::pi));
+    return times(x, m_builder.unary(OpKind::Logistic, z));
+}
+
+ValueId TransformerBlocks::softcapped(ValueId value, double cap)
+{
+    return cap > 0.0 ? scaled(m_builder.unary(OpKind::Tanh, scaled(value, 1.0 / cap)), cap) : value;
+}
+
+ValueId TransformerBlocks::sliced(Builder& builder, ValueId value, std::size_t dim, std::int64_t start, std::int64_t limit)
+{
+    const Shape whole = builder.type(value).shape;
+    SliceAttributes attributes{Shape(whole.size(), 0), whole, Shape(whole.size(), 1)};
+    attributes.starts[dim] = start;
+    attributes.limits[dim] = limit;
+    return builder.add(OpKind::Slice, {value}, std::move(attributes));
+}
+
+ValueId TransformerBlocks::lastPosition(Builder& builder, ValueId value)
+{
+    const Shape whole = builder.type(value).shape;
+    return builder.reshape(sliced(builder, value, 1, whole[1] - 1, whole[1]), {whole[0], whole[2]});
+}
+
+TransformerBlocks::Shared TransformerBlocks::sharedParts()
+{
+    Shared shared;
+    if (m_c.position != PositionKind::Rotary || rotaryDims(m_c) == 0)
+        return shared;
+    const std::int64_t rotated = rotaryDims(m_c);
+    const TensorType type{m_wide, {m_model.sequence, rotated / 2}};
+    const double step = -2.0 * std::log(m_c.rotaryBase) / static_cast<double>(rotated);
+    const ValueId frequency = m_builder.unary(OpKind::Exp, scaled(m_builder.iota(type, 1), step));
+    const ValueId angle = times(m_builder.iota(type, 0), frequency);
+    shared.cosine = m_builder.unary(OpKind::Cosine, angle);
+    shared.sine = m_builder.unary(OpKind::Sine, angle);
+    return shared;
+}
+
+ValueId TransformerBlocks::rotated(ValueId value, const Shared& shared)
+{
+    if (!shared.cosine.valid())
+        return value;
+    const ValueId x = m_builder.convert(value, m_wide);
+    const std::int64_t all = rotaryDims(m_c);
+    const ValueId first = sliced(m_builder, x, 3, 0, all / 2);
+    const ValueId second = sliced(m_builder, x, 3, all / 2, all);
+    const ValueId cosine = along(shared.cosine, first, {1, 3});
+    const ValueId sine = along(shared.sine, first, {1, 3});
+    std::vector<ValueId> parts = {m_builder.binary(OpKind::Subtract, times(first, cosine), times(second, sine)),
+        plus(times(second, cosine), times(first, sine))};
+    if (all < shape(x)[3])
+        parts.push_back(sliced(m_builder, x, 3, all, shape(x)[3]));
+    return m_builder.convert(m_builder.add(OpKind::Concatenate, parts, ConcatenateAttributes{3}), m_activation);
+}
+
+ValueId TransformerBlocks::visible(ValueId window)
+{
+    const TensorType type{DType::S32, {m_model.sequence, m_model.sequence}};
+    const ValueId query = m_builder.iota(type, 0);
+    const ValueId key = m_builder.iota(type, 1);
+    const ValueId before = m_builder.compare(CompareDirection::GreaterEqual, query, key);
+    if (!window.valid())
+        return before;
+    const ValueId distance = m_builder.binary(OpKind::Subtract, query, key);
+    const ValueId near = m_builder.compare(CompareDirection::Less, distance, m_builder.broadcastScalar(window, type.shape));
+    return m_builder.binary(OpKind::And, before, near);
+}
+
+TransformerBlocks::Heads TransformerBlocks::heads(ValueId x, const Parameters& p, const Shared& shared, const std::string& act)
+{
+    const auto projected = [&](const std::string& name) {
+        return named(biased(dot(x, p.at(name + ".w"), {2}, {0}), p, name + ".b"), act + "." + name);
+    };
+    ValueId q = projected("attention.q");
+    ValueId k = projected("attention.k");
+    const ValueId v = projected("attention.v");
+    if (m_c.queryKeyNorm) {
+        q = norm(q, NormKind::RmsNorm, p.at("attention.q_norm.scale"), {});
+        k = norm(k, NormKind::RmsNorm, p.at("attention.k_norm.scale"), {});
+    }
+    return {rotated(q, shared), rotated(k, shared), v};
+}
+
+TransformerBlocks::Heads TransformerBlocks::latentHeads(
+    ValueId x, const Parameters& p, const Shared& shared, const std::string& act)
+{
+    const std::int64_t dims = m_c.headDim;
+    const std::int64_t turned = m_c.latentRotaryDim;
+    const auto product = [&](ValueId value, const char* name) { return dot(value, p.at(name), {2}, {0}); };
+    const auto latent = [&](ValueId value, const char* scale) { return norm(value, NormKind::RmsNorm, p.at(scale), {}); };
+    const auto behind = [&](ValueId first, ValueId second) {
+        return m_builder.add(OpKind::Concatenate, {first, second}, ConcatenateAttributes{3});
+    };
+    const ValueId source = m_c.queryRank > 0 ? latent(product(x, "attention.q_down.w"), "attention.q_norm.scale") : x;
+    const ValueId q = named(product(source, "attention.q.w"), act + ".attention.q");
+    const ValueId down = product(x, "attention.kv_down.w");
+    const ValueId both = latent(sliced(m_builder, down, 2, 0, m_c.keyValueRank), "attention.kv_norm.scale");
+    const ValueId keys = product(both, "attention.k.w");
+    const ValueId values = named(product(both, "attention.v.w"), act + ".attention.v");
+    if (turned == 0)
+        return {q, named(keys, act + ".attention.k"), values};
+    const Shape one = {m_options.batch, m_model.sequence, 1, turned};
+    const ValueId place = sliced(m_builder, down, 2, m_c.keyValueRank, m_c.keyValueRank + turned);
+    const ValueId placed = m_builder.reshape(rotated(m_builder.reshape(place, one), shared), Shape(shape(place)));
+    const ValueId ofAll = m_builder.broadcast(placed, {one[0], one[1], m_c.heads, turned}, {0, 1, 3});
+    const ValueId turnedQueries = rotated(sliced(m_builder, q, 3, dims, dims + turned), shared);
+    return {behind(sliced(m_builder, q, 3, 0, dims), turnedQueries), named(behind(keys, ofAll), act + ".attention.k"), values};
+}
+
+ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const std::string& act)
+{
+    const Heads made = m_c.keyValueRank > 0 ? latentHeads(x, p, shared, act) : heads(x, p, shared, act);
+    const std::int64_t groups = shape(made.keys)[2];
+    const std::int64_t shares = m_c.heads / groups;
+    const std::int64_t dims = shape(made.queries)[3];
+    const double scale = m_c.queryScale > 0.0 ? m_c.queryScale : static_cast<double>(dims);
+    const ValueId q = m_builder.reshape(
+        scaled(made.queries, 1.0 / std::sqrt(scale)), {m_options.batch, m_model.sequence, groups, shares, dims});
+
+    enter(Region::AttentionCore);
+    ValueId scores
+        = softcapped(wideDot(q, made.keys, {4}, {3}, {0, 2}, {0, 2}), m_c.attentionSoftcap); // [b, groups, s, shares, t]
+    const ValueId hidden = m_builder.splat(TensorType(m_builder.type(scores)), -std::numeric_limits<double>::infinity());
+    scores = m_builder.select(along(visible(window), scores, {2, 4}), scores, hidden);
+    const ValueId shift = m_builder.unary(OpKind::Floor, m_builder.reduce(ReduceKind::Max, scores, {4}));
+    const ValueId weights
+        = m_builder.unary(OpKind::Exp, m_builder.binary(OpKind::Subtract, scores, along(shift, scores, {0, 1, 2, 3})));
+    const ValueId sum = m_builder.reduce(ReduceKind::Sum, weights, {4});
+    const ValueId probabilities
+        = m_builder.convert(m_builder.binary(OpKind::Divide, weights, along(sum, weights, {0, 1, 2, 3})), m_activation);
+    enter(Region::Layer);
+
+    const ValueId mixed = dot(probabilities, made.values, {4}, {1}, {0, 1}, {0, 2}); // [b, groups, s, shares, d]
+    const std::int64_t valueDim = shape(mixed)[4];
+    const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, valueDim, m_c.hidden});
+    return biased(dot(mixed, out, {1, 3, 4}, {0, 1, 2}), p, "attention.o.b");
+}
+
+ValueId TransformerBlocks::ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName)
+{
+    ValueId hidden = biased(dot(x, p.at(block + ".up.w"), {2}, {0}), p, block + ".up.b");
+    if (m_c.gatedFfn)
+        hidden = times(activated(biased(dot(x, p.at(block + ".gate.w"), {2}, {0}), p, block + ".gate.b")), hidden);
+    else
+        hidden = activated(hidden);
+    if (!hiddenName.empty())
+        hidden = named(hidden, hiddenName);
+    return biased(dot(hidden, p.at(block + ".down.w"), {2}, {0}), p, block + ".down.b");
+}
+
+ValueId TransformerBlocks::gates(ValueId x, const Parameters& p, ValueId& chosen)
+{
+    const ValueId logits = wideDot(x, p.at("experts.router.w"), {2}, {0});
+    const ValueId probabilities = m_builder.unary(OpKind::Exp, logSoftmax(m_builder, logits));
+    const TensorType type = m_builder.type(probabilities);
+    const ValueId none = m_builder.splat(TensorType(type), -1.0);
+    ValueId left = probabilities;
+    for (std::int64_t i = 0; i < m_c.expertsPerToken; ++i) {
+        const ValueId best = along(m_builder.reduce(ReduceKind::Max, left, {2}), left, {0, 1});
+        left = m_builder.select(m_builder.compare(CompareDirection::Equal, left, best), none, left);
+    }
+    chosen = m_builder.compare(CompareDirection::Less, left, m_builder.splat(TensorType(type), 0.0));
+    const ValueId kept = m_builder.select(chosen, probabilities, m_builder.splat(TensorType(type), 0.0));
+    return m_builder.binary(OpKind::Divide, kept, along(m_builder.reduce(ReduceKind::Sum, kept, {2}), kept, {0, 1}));
+}
+
+ValueId TransformerBlocks::experts(ValueId x, const Parameters& p, const std::string& hiddenName)
+{
+    ValueId chosen;
+    const ValueId gate = gates(x, p, chosen);
+    ValueId result
+        = m_model.capacityFactor > 0.0 ? dispatched(x, p, gate, chosen, hiddenName) : everyExpert(x, p, gate, hiddenName);
+    if (m_c.sharedExperts > 0)
+        result = plus(result, ffn(x, p, "experts.shared", {}));
+    return result;
+}
+
+ValueId TransformerBlocks::everyExpert(ValueId x, const Parameters& p, ValueId gate, const std::string& hiddenName)
+{
+    const auto into = [&](const std::string& name) { // [b, s, experts, width]
+        return biased(dot(x, p.at(name + ".w"), {2}, {1}), p, name + ".b");
+    };
+    ValueId hidden = into("experts.up");
+    hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
+    hidden = named(hidden, hiddenName);
+    const ValueId weighted = times(hidden, along(m_builder.convert(gate, m_activation), hidden, {0, 1, 2}));
+    const ValueId result = dot(weighted, p.at("experts.down.w"), {2, 3}, {0, 1});
+    if (!m_c.ffnBias)
+        return result;
+    return plus(result, dot(gate, p.at("experts.down.b"), {2}, {0}));
+}
+
+ValueId TransformerBlocks::dispatched(ValueId x, const Parameters& p, ValueId gate, ValueId chosen, const std::string& hiddenName)
+{
+    const auto share = static_cast<double>(m_model.sequence * m_c.expertsPerToken) / static_cast<double>(m_c.experts);
+    const std::int64_t capacity
+        = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(share * m_model.capacityFactor)), 1, m_model.sequence);
+    // Which of its expert's tokens each one is, counted along the row: a product with a triangle of ones.
+    const TensorType square{DType::S32, {m_model.sequence, m_model.sequence}};
+    const ValueId upTo = m_builder.convert(
+        m_builder.compare(CompareDirection::LessEqual, m_builder.iota(square, 0), m_builder.iota(square, 1)), m_wide);
+    DotAttributes counting;
+    counting.lhsContracting = {1};
+    counting.rhsContracting = {0};
+    counting.resultType = counting.operandType = m_wide;
+    const ValueId count = m_builder.dot(m_builder.convert(chosen, m_wide), upTo, std::move(counting)); // [b, experts, s], from 1
+    const Shape slots = {m_options.batch, m_c.experts, m_model.sequence, capacity};
+    const ValueId slot = m_builder.convert(count, DType::S32);
+    const ValueId isSlot = m_builder.compare(CompareDirection::Equal, m_builder.broadcast(slot, slots, {0, 1, 2}),
+        plus(m_builder.iota({DType::S32, slots}, 3), m_builder.splat({DType::S32, slots}, 1.0)));
+    const ValueId taken = m_builder.binary(OpKind::And, isSlot, m_builder.broadcast(chosen, slots, {0, 2, 1}));
+
+    const ValueId send = m_builder.convert(taken, m_activation); // [b, experts, s, capacity]
+    const ValueId received = dot(send, x, {2}, {1}, {0}, {0}); // [b, experts, capacity, hidden]
+    const auto into = [&](const std::string& name) { // [experts, b, capacity, width]
+        return expertBiased(dot(received, p.at(name + ".w"), {3}, {1}, {1}, {0}), p, name + ".b");
+    };
+    ValueId hidden = into("experts.up");
+    hidden = m_c.gatedFfn ? times(activated(into("experts.gate")), hidden) : activated(hidden);
+    hidden = named(hidden, hiddenName);
+    const ValueId made = expertBiased(dot(hidden, p.at("experts.down.w"), {3}, {1}, {0}, {0}), p, "experts.down.b");
+    const ValueId back = times(m_builder.convert(taken, m_wide), m_builder.broadcast(gate, slots, {0, 2, 1}));
+    return dot(back, made, {1, 3}, {0, 2}, {0}, {1});
+}
+
+ValueId TransformerBlocks::expertBiased(ValueId value, const Parameters& p, const std::string& name)
+{
+    const auto bias = p.find(name);
+    return bias == p.end() ? value : plus(value, along(m_builder.convert(bias->second, m_activation), value, {0, 3}));
+}
+
+ValueId TransformerBlocks::layer(
+    ValueId x, const Parameters& p, const Shared& shared, ValueId window, ValueId keys, bool hasExperts, const std::string& name)
+{
+    const std::string act = "act." + name;
+    enter(Region::Layer);
+    ValueId attended = attention(named(blockNorm(x, p, "attention.norm"), act + ".attention.input"), p, shared, window, act);
+    if (m_c.postNorms)
+        attended = blockNorm(attended, p, "attention.post_norm");
+    attended = named(passedOn(attended, keys, 0), act + ".attention");
+    const ValueId between = m_c.parallelBlock ? x : plus(x, attended);
+    const ValueId input = named(blockNorm(between, p, "ffn.norm"), act + ".ffn.input");
+    const std::string hiddenName = act + ".ffn.hidden";
+    ValueId made = hasExperts ? experts(input, p, hiddenName) : ffn(input, p, "ffn", hiddenName);
+    if (m_c.postNorms)
+        made = blockNorm(made, p, "ffn.post_norm");
+    made = named(passedOn(made, keys, 1), act + ".ffn");
+    const ValueId sum = m_c.parallelBlock ? plus(between, attended) : between;
+    enter(Region::Outside); // the residual stream between layers is always kept
+    return named(plus(sum, made), act);
+}
+
+ValueId TransformerBlocks::passedOn(ValueId made, ValueId keys, std::int64_t block)
+{
+    return keys.valid() ? dropped(m_builder, made, maskKey(m_builder, keys, block), m_options) : made;
+}
+} // namespace meshwright

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/models/training.h"
+#include "core/models/transformer.h"
+#include "core/program/builder.h"
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+
+/// Adds the ops of a transformer's layers to a function, and the small parts that the rest of the model is made of as well.
+/// Activations are [batch, sequence, ..] of the activation type; norms, softmax and sums of products are of `wide`.
+class TransformerBlocks {
+public:
+    using Dims = std::vector<std::size_t>;
+    using Parameters = std::unordered_map<std::string, ValueId>; ///< of one layer, by name without its prefix
+
+    /// Where an op stands, for recomputation.
+    enum class Region : std::uint8_t { Outside, Layer, AttentionCore };
+
+    /// What all layers read.
+    struct Shared {
+        ValueId cosine; ///< [sequence, half of the rotated dims]; invalid without rotary positions
+        ValueId sine;
+        ValueId
+            masks; ///< keys of dropout's masks [masks, 2]: of the embedding, then of each layer's attention and of its other block
+    };
+
+    /// All of them outlive it.
+    TransformerBlocks(Builder& builder, const TransformerModel& model, const TrainingOptions& options);
+
+    DType wide() const { return m_wide; }
+    DType activation() const { return m_activation; }
+
+    ValueId times(ValueId a, ValueId b) { return m_builder.binary(OpKind::Multiply, a, b); }
+    ValueId plus(ValueId a, ValueId b) { return m_builder.binary(OpKind::Add, a, b); }
+    const Shape& shape(ValueId value) const { return m_builder.type(value).shape; }
+    ValueId scaled(ValueId value, double factor);
+    /// `value` along the dimensions `dims` of something of the shape of `like`.
+    ValueId along(ValueId value, ValueId like, Dims dims);
+    ValueId named(ValueId value, const std::string& name);
+    /// A product of activations or of an activation and a weight, in the wide type.
+    ValueId wideDot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
+    ValueId dot(ValueId lhs, ValueId rhs, Dims lhsContracting, Dims rhsContracting, Dims lhsBatch = {}, Dims rhsBatch = {});
+    /// Over the last dimension, with a scale and perhaps a bias.
+    ValueId norm(ValueId value, NormKind kind, ValueId scale, ValueId bias);
+    ValueId softcapped(ValueId value, double cap);
+    static ValueId sliced(Builder& builder, ValueId value, std::size_t dim, std::int64_t start, std::int64_t limit);
+    /// [batch, sequence, n] -> [batch, n].
+    static ValueId lastPosition(Builder& builder, ValueId value);
+    Shared sharedParts();
+    /// `keys` [2, 2]: of the masks of its two blocks; invalid: none.
+    ValueId layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, ValueId keys, bool hasExperts,
+        const std::string& name);
+
+    Region regionOf(OpId op) const;
+
+private:
+    /// Queries [batch, sequence, heads, dims], ready for the product with keys [.., key and value heads, dims], and values.
+    struct Heads {
+        ValueId queries;
+        ValueId keys;
+        ValueId values;
+    };
+
+    void enter(Region region);
+    Heads heads(ValueId x, const Parameters& p, const Shared& shared, const std::string& act);
+    /// Made from latents (DeepSeek-V2, arXiv:2405.04434, sections 2.1.2 and 2.1.3): a part of each head's query and key, and behind it one that
+    /// carries positions, which is the same of all heads' keys.
+    Heads latentHeads(ValueId x, const Parameters& p, const Shared& shared, const std::string& act);
+    /// Adds a bias along the last dimensions.
+    ValueId biased(ValueId value, const Parameters& parameters, const std::string& name);
+    ValueId blockNorm(ValueId value, const Parameters& parameters, const std::string& name);
+    ValueId activated(ValueId x);
+    /// Turns pairs of dims of [batch, sequence, heads, head size]: dim i with dim i + half (as the Hugging Face library does).
+    ValueId rotated(ValueId value, const Shared& shared);
+    /// Which keys each query sees: [sequence, sequence].
+    ValueId visible(ValueId window);
+    ValueId attention(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const std::string& act);
+    ValueId ffn(ValueId x, const Parameters& p, const std::string& block, const std::string& hiddenName);
+    /// What part of each token's result comes from each expert: [batch, sequence, experts], zero for those that it does not pass.
+    ValueId gates(ValueId x, const Parameters& p, ValueId& chosen);
+    ValueId experts(ValueId x, const Parameters& p, const std::string& hiddenName);
+    /// Every expert computes every token.
+    ValueId everyExpert(ValueId x, const Parameters& p, ValueId gate, const std::string& hiddenName);
+    /// Each expert computes the tokens that are sent to it, up to its capacity.
+    ValueId dispatched(ValueId x, const Parameters& p, ValueId gate, ValueId chosen, const std::string& hiddenName);
+    /// Adds a bias [experts, width] to [experts, batch, capacity, width].
+    ValueId expertBiased(ValueId value, const Parameters& p, const std::string& name);
+    /// What a block passes on.
+    ValueId passedOn(ValueId made, ValueId keys, std::int64_t block);
+
+    Builder& m_builder;
+    const TransformerModel& m_model;
+    const TransformerConfig& m_c;
+    const TrainingOptions& m_options;
+    DType m_activation;
+    DType m_wide; ///< of products, norms, softmax and loss
+    std::vector<std::pair<std::size_t, Region>> m_regions; ///< the first op of each
+};
+
+} // namespace meshwright

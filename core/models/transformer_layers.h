@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/models/transformer.h"
+
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// Layers that are alike.
+struct LayerRun {
+    std::string prefix; ///< "layers", "dense_layers"
+    std::int64_t first = 0; ///< of the model's layers
+    std::int64_t count = 0;
+    bool hasExperts = false;
+};
+
+/// In the model's order: those without experts, then those with.
+std::vector<LayerRun> layerRuns(const TransformerConfig& config);
+
+/// The arrays of one layer, without the dimension of layers, named as behind `layerName` and a dot.
+std::vector<ModelArray> layerArrays(const TransformerConfig& config, bool hasExperts);
+
+/// "layers" and 3 -> "layers.3"; of a loop, "layers".
+std::string layerName(const TransformerModel& model, const LayerRun& run, std::int64_t index);
+
+} // namespace meshwright

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/models/training_program.h"
+#include "core/models/transformer_blocks.h"
+#include "core/models/transformer_layers.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace meshwright {
+
+namespace {
+
+using Kind = ModelArray::Kind;
+
+/// True for the layers with a window: `windowed` of `layers`, spread evenly, the first among them.
+bool isWindowed(std::int64_t layer, std::int64_t windowed, std::int64_t layers)
+{
+    return ((layer + 1) * windowed + layers - 1) / layers > (layer * windowed + layers - 1) / layers;
+}
+
+class TransformerTraining {
+public:
+    TransformerTraining(const TransformerModel& model, const TrainingOptions& options)
+        : m_model(model)
+        , m_c(model.config)
+        , m_options(options)
+        , m_builder(m_loss)
+        , m_blocks(m_builder, model, options)
+    {
+    }
+
+    Result<Program> build()
+    {
+        if (Problems problems = constraintProblems(); !problems.empty())
+            return problems;
+        TrainedModel trained;
+        for (const ModelArray& array : transformerParameters(m_model))
+            trained.parameters.push_back({array.name, {m_options.parameterType, array.shape}, array.fanIn, initializerOf(array)});
+        trained.x = {DType::S32, {m_options.batch, m_model.sequence}};
+        trained.y = everyToken() ? trained.x : TensorType{DType::S32, {m_options.batch}};
+        trained.lossType = m_blocks.wide();
+        if (m_options.dropout > 0.0)
+            trained.masks = 1 + 2 * m_c.layers;
+        m_drops = trained.masks > 0;
+        addLoss(trained);
+        trained.loss = std::move(m_loss);
+        if (m_drops)
+            trained.evaluated = TransformerTraining(m_model, m_options).plainLoss(trained);
+        trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) { return accuracy(builder, logits, y); };
+        if (everyToken())
+            trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
+        if (m_model.recompute != Recompute::None)
+            trained.again = [this, &trained](OpId op) { return isAgain(trained.loss, op); };
+        return trainingProgram(trained, m_options);
+    }
+
+private:
+    using Dims = TransformerBlocks::Dims;
+    using Shared = TransformerBlocks::Shared;
+    using Parameters = TransformerBlocks::Parameters;
+
+    bool everyToken() const { return m_model.predict == Prediction::EveryToken; }
+
+    /// "loss" without dropout.
+    Function plainLoss(const TrainedModel& trained)
+    {
+        addLoss(trained);
+        return std::move(m_loss);
+    }
+
+    Initializer initializerOf(const ModelArray& array) const
+    {
+        if (array.kind == Kind::Scale)
+            return Initializer::Ones;
+        return array.kind == Kind::Bias ? m_options.biasInit : m_options.weightInit;
+    }
+
+    Problems constraintProblems() const
+    {
+        const std::vector<ModelArray> activations = transformerActivations(m_model, m_options.batch);
+        std::vector<std::string> names;
+        for (const ModelArray& array : activations)
+            names.push_back(array.name);
+        Problems problems;
+        for (const auto& [name, constraint] : m_options.constraints) {
+            const auto found = std::find(names.begin(), names.end(), name);
+            const Place place{.path = constraint.origin};
+            if (found == names.end()) {
+                problems.push_back(
+                    {"MW1312", fmt::format("there is no activation \"{}\" in the model", name), suggestion(name, names), place});
+                continue;
+            }
+            const std::size_t rank = activations[static_cast<std::size_t>(found - names.begin())].shape.size();
+            if (constraint.sharding.dims.size() != rank)
+                problems.push_back({"MW1308",
+                    fmt::format(
+                        "the sharding of {}: {} dimensions for a value of rank {}", name, constraint.sharding.dims.size(), rank),
+                    {}, place});
+        }
+        return problems;
+    }
+
+    bool isAgain(const Function& loss, OpId id) const
+    {
+        const Op& op = loss[id];
+        const TransformerBlocks::Region region = m_blocks.regionOf(id);
+        if (region == TransformerBlocks::Region::Outside)
+            return false;
+        switch (m_model.recompute) {
+        case Recompute::None:
+            return false;
+        case Recompute::Selective:
+            return region == TransformerBlocks::Region::AttentionCore;
+        case Recompute::Full:
+            return true;
+        case Recompute::Dots:
+            return op.kind != OpKind::DotGeneral;
+        case Recompute::DotsWithoutBatch:
+            return op.kind != OpKind::DotGeneral || !op.as<DotAttributes>().lhsBatch.empty();
+        }
+        return false;
+    }
+
+    ValueId embedded(ValueId tokens, ValueId table)
+    {
+        const ValueId rows = m_builder.convert(table, m_blocks.activation());
+        if (m_model.lookup == TokenLookup::Product) {
+            const Shape spread = {m_options.batch, m_model.sequence, m_c.vocabulary};
+            const ValueId isToken = m_builder.compare(
+                CompareDirection::Equal, m_builder.broadcast(tokens, spread, {0, 1}), m_builder.iota({DType::S32, spread}, 2));
+            return m_blocks.dot(m_builder.convert(isToken, m_blocks.activation()), rows, {2}, {0});
+        }
+        GatherAttributes attributes;
+        attributes.dims.window = {2};
+        attributes.dims.collapsed = {0};
+        attributes.dims.indexMap = {0};
+        attributes.dims.indexVectorDim = 2;
+        attributes.sliceSizes = {1, m_c.hidden};
+        return m_builder.add(OpKind::Gather, {rows, tokens}, std::move(attributes));
+    }
+
+    /// The keys of the masks of some layers: [2 count, 2].
+    ValueId keysOf(const Shared& shared, std::int64_t layer, std::int64_t count)
+    {
+        return m_drops ? m_blocks.sliced(m_builder, shared.masks, 0, 1 + 2 * layer, 1 + 2 * (layer + count)) : ValueId{};
+    }
+
+    /// The window of each layer of a run as i32[count], where layers differ; a whole row where a layer has none.
+    std::vector<std::int64_t> windowsOf(const LayerRun& run) const
+    {
+        std::vector<std::int64_t> windows;
+        if (m_c.slidingWindow == 0)
+            return windows;
+        const std::int64_t windowed = m_c.slidingWindowLayers > 0 ? m_c.slidingWindowLayers : m_c.layers;
+        for (std::int64_t i = 0; i < run.count; ++i)
+            windows.push_back(isWindowed(run.first + i, windowed, m_c.layers) ? std::min(m_c.slidingWindow, m_model.sequence)
+                                                                              : m_model.sequence);
+        if (*std::min_element(windows.begin(), windows.end()) == m_model.sequence)
+            windows.clear();
+        return windows;
+    }
+
+    ValueId windowConstant(const std::vector<std::int64_t>& windows)
+    {
+        std::string bytes(windows.size() * sizeof(std::int32_t), '\0');
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+            const auto window = static_cast<std::int32_t>(windows[i]);
+            std::memcpy(bytes.data() + i * sizeof window, &window, sizeof window);
+        }
+        return m_builder.add(OpKind::Constant, {},
+            ConstantAttributes{{DType::S32, {static_cast<std::int64_t>(windows.size())}},
+                {std::make_shared<const std::string>(std::move(bytes))}});
+    }
+
+    ValueId unrolledRun(
+        ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
+    {
+        const std::vector<ModelArray> arrays = layerArrays(m_c, run.hasExperts);
+        const std::vector<std::int64_t> windows = windowsOf(run);
+        for (std::int64_t i = 0; i < run.count; ++i) {
+            Parameters p;
+            for (const ModelArray& array : arrays)
+                p.emplace(array.name, parameters[next++]);
+            ValueId window;
+            if (!windows.empty())
+                window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
+            x = m_blocks.layer(
+                x, p, shared, window, keysOf(shared, run.first + i, 1), run.hasExperts, layerName(m_model, run, i));
+        }
+        return x;
+    }
+
+    /// A loop over the stacked parameters, which carries the residual stream.
+    ValueId loopedRun(
+        ValueId x, const LayerRun& run, const std::vector<ValueId>& parameters, std::size_t& next, const Shared& shared)
+    {
+        const std::vector<ModelArray> arrays = layerArrays(m_c, run.hasExperts);
+        const std::vector<std::int64_t> windows = windowsOf(run);
+        std::vector<ValueId> operands = {x};
+        for (std::size_t i = 0; i < arrays.size(); ++i)
+            operands.push_back(parameters[next++]);
+        if (!windows.empty())
+            operands.push_back(windowConstant(windows));
+        if (m_drops)
+            operands.push_back(m_builder.reshape(keysOf(shared, run.first, run.count), {run.count, 2, 2}));
+        const RepeatAttributes attributes{run.count, 1, operands.size() - 1, false};
+        if (shared.cosine.valid())
+            operands.insert(operands.end(), {shared.cosine, shared.sine});
+
+        const OpId repeat = m_builder.beginRepeat(attributes, std::move(operands));
+        const std::vector<ValueId> arguments = m_loss[m_builder.block()].arguments;
+        Parameters p;
+        for (std::size_t i = 0; i < arrays.size(); ++i)
+            p.emplace(arrays[i].name, arguments[1 + i]);
+        const ValueId keys = m_drops ? arguments[attributes.stacked] : ValueId{};
+        const ValueId window = windows.empty() ? ValueId{} : arguments[attributes.stacked - (m_drops ? 1 : 0)];
+        Shared inside;
+        if (shared.cosine.valid())
+            inside = {arguments[arguments.size() - 2], arguments.back(), {}};
+        m_builder.setResults(
+            {m_blocks.layer(arguments.front(), p, inside, window, keys, run.hasExperts, layerName(m_model, run, 0))});
+        return m_builder.endRepeat(repeat).front();
+    }
+
+    void addLoss(const TrainedModel& trained)
+    {
+        m_loss.name = "loss";
+        const std::vector<ValueId> parameters = parameterArguments(m_builder, trained.parameters);
+        const auto [tokens, y] = batchArguments(m_builder, trained.x, trained.y);
+        std::size_t next = 0;
+        const ValueId table = parameters[next++];
+        ValueId x = embedded(tokens, table);
+        if (m_c.embeddingScale)
+            x = m_blocks.scaled(x, std::sqrt(static_cast<double>(m_c.hidden)));
+        if (m_c.position == PositionKind::Learned) {
+            ValueId positions = m_builder.convert(parameters[next++], m_blocks.activation());
+            if (m_c.maxPositions > m_model.sequence)
+                positions = m_blocks.sliced(m_builder, positions, 0, 0, m_model.sequence);
+            x = m_blocks.plus(x, m_blocks.along(positions, x, {1, 2}));
+        }
+        Shared shared = m_blocks.sharedParts();
+        if (m_drops)
+            shared.masks = maskKeys(m_builder, trained.masks);
+        if (m_drops)
+            x = dropped(m_builder, x, maskKey(m_builder, shared.masks, 0), m_options);
+        x = m_blocks.named(x, "act.embedding");
+
+        for (const LayerRun& run : layerRuns(m_c))
+            x = m_model.unrolled ? unrolledRun(x, run, parameters, next, shared) : loopedRun(x, run, parameters, next, shared);
+
+        const ValueId scale = parameters[next++];
+        x = m_blocks.norm(x, m_c.norm, scale, m_c.norm == NormKind::LayerNorm ? parameters[next++] : ValueId{});
+        if (!everyToken())
+            x = m_blocks.lastPosition(m_builder, x);
+        const std::size_t hidden = m_blocks.shape(x).size() - 1;
+        ValueId logits = m_c.tiedEmbeddings ? m_blocks.wideDot(x, table, {hidden}, {1})
+                                            : m_blocks.wideDot(x, parameters[next++], {hidden}, {0});
+        logits = m_blocks.named(m_blocks.softcapped(logits, m_c.logitSoftcap), "act.logits");
+        const ValueId loss = crossEntropy(logits, y);
+        m_builder.named(loss, "loss");
+        m_loss[loss].role = Role::Metric;
+        m_builder.setResults({loss, logits}, {"loss", "predictions"});
+    }
+
+    /// True at the token that is right: as large as the logits.
+    static ValueId atLabel(Builder& builder, ValueId logits, ValueId y)
+    {
+        const Shape whole = builder.type(logits).shape;
+        Dims dims(whole.size() - 1);
+        std::iota(dims.begin(), dims.end(), std::size_t{0});
+        return builder.compare(
+            CompareDirection::Equal, builder.broadcast(y, whole, dims), builder.iota({DType::S32, whole}, whole.size() - 1));
+    }
+
+    double predictedTokens() const
+    {
+        return static_cast<double>(m_options.batch) * (everyToken() ? static_cast<double>(m_model.sequence) : 1.0);
+    }
+
+    ValueId crossEntropy(ValueId logits, ValueId y)
+    {
+        const ValueId likelihood = logSoftmax(m_builder, logits);
+        const ValueId none = m_builder.splat(TensorType(m_builder.type(likelihood)), 0.0);
+        const ValueId terms = m_builder.select(atLabel(m_builder, logits, y), likelihood, none);
+        Dims all(m_blocks.shape(terms).size());
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        const ValueId total = m_builder.named(m_builder.reduce(ReduceKind::Sum, terms, all), "loss.sum");
+        return m_builder.binary(OpKind::Divide, total, m_builder.splat({m_blocks.wide(), {}}, -predictedTokens()));
+    }
+
+    /// The part of predicted tokens whose logit is the largest of its row; a tie for the largest counts as right.
+    ValueId accuracy(Builder& builder, ValueId logits, ValueId y) const
+    {
+        const TensorType type = builder.type(logits);
+        const std::size_t last = type.shape.size() - 1;
+        const ValueId lowest = builder.splat(TensorType(type), -std::numeric_limits<double>::infinity());
+        const ValueId right
+            = builder.reduce(ReduceKind::Max, builder.select(atLabel(builder, logits, y), logits, lowest), {last});
+        const ValueId isRight = builder.compare(CompareDirection::Equal, right, builder.reduce(ReduceKind::Max, logits, {last}));
+        Dims all(last);
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        const ValueId count
+            = builder.named(builder.reduce(ReduceKind::Sum, builder.convert(isRight, m_blocks.wide()), all), "accuracy.count");
+        const ValueId fraction = builder.binary(OpKind::Divide, count, builder.splat({m_blocks.wide(), {}}, predictedTokens()));
+        builder.function()[fraction].role = Role::Metric;
+        return builder.named(fraction, "accuracy");
+    }
+
+    const TransformerModel& m_model;
+    const TransformerConfig& m_c;
+    const TrainingOptions& m_options;
+    bool m_drops = false; ///< the loss has dropout
+    Function m_loss;
+    Builder m_builder;
+    TransformerBlocks m_blocks;
+};
+
+} // namespace
+
+Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options)
+{
+    assert(sizeProblems(model).empty() && options.batch >= 1 && isFloating(options.parameterType)
+        && isFloating(options.activationType));
+    const TrainingOptions ofMicrobatch = microbatchOptions(options);
+    return TransformerTraining(model, ofMicrobatch).build();
+}
+
+} // namespace meshwright
