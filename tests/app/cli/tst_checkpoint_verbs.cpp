@@ -12,6 +12,8 @@ namespace {
 
 using meshwright::tests::errorsAgainst;
 using meshwright::tests::example;
+using meshwright::tests::hasLines;
+using meshwright::tests::interruptWhen;
 using meshwright::tests::Outcome;
 
 Outcome run(const QStringList& arguments)

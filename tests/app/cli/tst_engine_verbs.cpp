@@ -11,6 +11,8 @@ namespace {
 
 using tests::errorsAgainst;
 using tests::example;
+using tests::hasLines;
+using tests::interruptWhen;
 using tests::Outcome;
 
 Outcome run(const QStringList& arguments, const QByteArray& input = {})
