@@ -100,7 +100,7 @@ function(meshwright_add_test name)
     add_test(NAME ${test} COMMAND ${name})
     set_tests_properties(${test} PROPERTIES
       ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QT_SCALE_FACTOR=${scale};LC_ALL=C.UTF-8;OPENBLAS_NUM_THREADS=1"
-      TIMEOUT 300
+      TIMEOUT 900
       LABELS "${ARG_LABELS}")
   endforeach()
 endfunction()
