@@ -165,9 +165,16 @@ constexpr TileConfiguration kConfiguration;
 
 enum class Store { Set, Add, Stream };
 
+/// What is fetched into the second-level cache meanwhile: some of the bytes for each step of a tile.
+struct Ahead {
+    const std::byte* at;
+    std::int64_t step; ///< 0: the same again and again
+};
+constexpr int kAheadLines = 4; ///< cache lines for each step
+
 /// The 32 x 32 sums of a panel of each side. `IsWide`, `IsHigh`: not only the first 16 columns, rows.
 template <bool IsHigh, bool IsWide>
-void sumTile(std::int64_t depth, const Word* a, const Word* b, float* sums)
+void sumTile(std::int64_t depth, const Word* a, const Word* b, float* sums, Ahead ahead)
 {
     std::atomic_signal_fence(std::memory_order_seq_cst); // GCC 12 does not know that these instructions read memory
     _tile_zero(0);
@@ -175,6 +182,9 @@ void sumTile(std::int64_t depth, const Word* a, const Word* b, float* sums)
     _tile_zero(2);
     _tile_zero(3);
     for (std::int64_t d = 0; d < depth; d += kTileDepth, a += 2 * kTileElements, b += 2 * kTileElements) {
+        for (int line = 0; line < kAheadLines; ++line)
+            __builtin_prefetch(ahead.at + line * 64, 0, 2);
+        ahead.at += ahead.step;
         _tile_loadd(4, a, 64);
         _tile_loadd(6, b, 64);
         _tile_dpbf16ps(0, 4, 6);
@@ -198,7 +208,7 @@ void sumTile(std::int64_t depth, const Word* a, const Word* b, float* sums)
 
 /// The rows and columns of such a tile that the result has, at most 32 of each.
 void tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Word* a, const Word* b, Store store, float* c,
-    std::int64_t stride)
+    std::int64_t stride, Ahead ahead)
 {
     alignas(64) float sums[kWidth * kWidth];
     if (store == Store::Add) {
@@ -208,9 +218,9 @@ void tile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const Wor
         }
     }
     if (rows > kTileLines)
-        columns > kTileLines ? sumTile<true, true>(depth, a, b, sums) : sumTile<true, false>(depth, a, b, sums);
+        columns > kTileLines ? sumTile<true, true>(depth, a, b, sums, ahead) : sumTile<true, false>(depth, a, b, sums, ahead);
     else
-        columns > kTileLines ? sumTile<false, true>(depth, a, b, sums) : sumTile<false, false>(depth, a, b, sums);
+        columns > kTileLines ? sumTile<false, true>(depth, a, b, sums, ahead) : sumTile<false, false>(depth, a, b, sums, ahead);
     const auto lowMask = maskOf<__mmask16>(columns);
     const auto highMask = maskOf<__mmask16>(columns - kTileLines);
     const bool streams = store == Store::Stream && columns == kWidth;
@@ -264,7 +274,15 @@ void multiplyPanels(const Product& product, Range whole, const Word* wholePanels
     std::int64_t depth, Store store)
 {
     const std::int64_t padded = ceilOf(depth, kTileDepth) * kTileDepth;
+    const std::int64_t panelBytes = padded * kWidth * static_cast<std::int64_t>(sizeof(Word));
+    const std::int64_t aheadBytes = padded / kTileDepth * kAheadLines * 64; // that a tile fetches of the next panel
     for (std::int64_t i = 0; i < whole.size; i += kWidth) {
+        const bool hasNext = i + kWidth < whole.size;
+        const auto* next = reinterpret_cast<const std::byte*>(wholePanels + (hasNext ? i + kWidth : i) * padded);
+        const auto aheadOf = [&](std::int64_t j) {
+            const std::int64_t done = j / kWidth * aheadBytes;
+            return hasNext && done < panelBytes ? Ahead{next + done, kAheadLines * 64} : Ahead{next, 0};
+        };
         for (std::int64_t j = 0; j < block.size; j += kWidth) {
             const std::int64_t row = RowsWhole ? whole.first + i : block.first + j;
             const std::int64_t column = RowsWhole ? block.first + j : whole.first + i;
@@ -273,7 +291,7 @@ void multiplyPanels(const Product& product, Range whole, const Word* wholePanels
             const std::int64_t wholeLines = std::min<std::int64_t>(kWidth, whole.size - i);
             const std::int64_t blockLines = std::min<std::int64_t>(kWidth, block.size - j);
             tile(RowsWhole ? wholeLines : blockLines, RowsWhole ? blockLines : wholeLines, depth, RowsWhole ? x : y,
-                RowsWhole ? y : x, store, product.result + row * product.stride + column, product.stride);
+                RowsWhole ? y : x, store, product.result + row * product.stride + column, product.stride, aheadOf(j));
         }
     }
 }

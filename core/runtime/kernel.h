@@ -75,6 +75,12 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
 std::unique_ptr<const StretchKernel> makeStretchKernel(const KernelSite& site, std::span<const OpId> ops,
     std::span<const ValueId> writes, const std::function<bool(ValueId)>& isInMemory, ValueId windowed);
 
+/// The reduction to a scalar of what one element-wise op makes, a stretch at a time, so that this never is in memory as a whole: sums of squares.
+/// The bits are those of the two kernels one after the other. Nullptr when the ops are others, or small enough to be left alone. Precondition:
+/// only `reduce` reads what `pass` makes.
+std::unique_ptr<const Kernel> makeReducedPassKernel(
+    const KernelSite& site, OpId pass, OpId reduce, const std::function<bool(ValueId)>& isInMemory);
+
 /// Nothing, or why the runtime cannot run a function.
 /// Problems: MW1501 an op between pipeline stages, one that a pass should have replaced, one that is analysed only, elements of a type
 /// that is not computed with, a constant whose elements are not known; MW1502 legacy random bits for 2^32 or more elements. All are

@@ -19,7 +19,13 @@ public:
         : m_scheduled(scheduled)
         , m_positions(positions)
         , m_meeting(meeting)
+        , m_readers(function().values.size(), 0)
     {
+        countReaders(scheduled.instructions);
+        for (const Block& block : function().blocks) {
+            for (const ValueId result : block.results)
+                ++m_readers[result.at()];
+        }
     }
 
     Result<LoadedInstructions> run()
@@ -32,6 +38,17 @@ public:
 
 private:
     const Function& function() const { return m_scheduled.device.function; }
+
+    void countReaders(const std::vector<Instruction>& instructions)
+    {
+        for (const Instruction& instruction : instructions) {
+            for (const ValueId value : instruction.reads)
+                ++m_readers[value.at()];
+            countReaders(instruction.body);
+            for (const std::vector<Instruction>& block : instruction.blocks)
+                countReaders(block);
+        }
+    }
 
     IndexBox boxOf(ValueId value, std::int64_t device) const
     {
@@ -66,6 +83,10 @@ private:
                     list.push_back(waitFor(*at, started->second));
                 continue;
             }
+            if (at + 1 != instructions.end() && addReducedPass(*at, *(at + 1), list)) {
+                ++at;
+                continue;
+            }
             const auto done = at->kind == InstructionKind::CollectiveStart ? doneOf(at, instructions.end()) : at;
             list.push_back(readyOf(*at, *done));
             list.back().uses = usesOf(*at, *done);
@@ -77,6 +98,29 @@ private:
             }
         }
         return list;
+    }
+
+    /// Adds a pass and the reduction that alone reads what it makes as one; false when they are no such pair.
+    bool addReducedPass(const Instruction& pass, const Instruction& reduction, std::vector<Ready>& list)
+    {
+        if (pass.kind != InstructionKind::Compute || reduction.kind != InstructionKind::Compute || pass.ops.size() != 1
+            || reduction.ops.size() != 1 || pass.writes.size() != 1 || m_readers[pass.writes.front().at()] != 1)
+            return false;
+        const KernelSite site{function(), [](ValueId) { return PieceOfWhole{}; }}; // element-wise: nothing knows its place
+        std::shared_ptr<const Kernel> kernel = makeReducedPassKernel(
+            site, pass.ops.front(), reduction.ops.front(), [this](ValueId value) { return isInMemory(value); });
+        if (kernel == nullptr)
+            return false;
+        Ready ready;
+        ready.kind = reduction.kind;
+        ready.instruction = &reduction;
+        ready.description = describe(reduction);
+        ready.kernels.push_back(std::move(kernel));
+        ready.uses = usesOf(pass, pass);
+        const auto uses = usesOf(reduction, reduction);
+        ready.uses.insert(ready.uses.end(), uses.begin(), uses.end());
+        list.push_back(std::move(ready));
+        return true;
     }
 
     /// The end of the collective that starts here.
@@ -270,6 +314,7 @@ private:
     const ScheduledFunction& m_scheduled;
     const DevicePositions& m_positions;
     RendezvousTable& m_meeting;
+    std::vector<int> m_readers; ///< instructions that read a value, and blocks whose result it is
     LoadedInstructions m_loaded;
     Problems m_problems;
 };

@@ -6,6 +6,7 @@
 
 #include <QtTest>
 
+#include <numeric>
 #include <thread>
 
 using namespace meshwright;
@@ -149,6 +150,8 @@ private Q_SLOTS:
     void manyDevices();
     void deadOpsDoNothing();
     void argumentsAmongResults();
+    void reductionsOfPasses_data();
+    void reductionsOfPasses();
     void arguments();
     void stopsInTheMiddle();
     void stoppedRunCountsForNothing();
@@ -639,6 +642,55 @@ void TestExecutor::argumentsAmongResults()
         QVERIFY((*loaded)->readArgument(0) == HostArray::filled(type, 3.0));
         QVERIFY((*loaded)->readArgument(1) == HostArray::filled(type, 4.0));
         QVERIFY((*loaded)->readArgument(2) == HostArray::filled(type, 2.0));
+    }
+}
+
+void TestExecutor::reductionsOfPasses_data()
+{
+    QTest::addColumn<Shape>("shape");
+    QTest::addColumn<DType>("dtype");
+    QTest::addColumn<ReduceKind>("kind");
+    // A stretch has 65536 elements. One, one and one element, four whole ones, many and a rest.
+    QTest::newRow("a stretch: left alone") << Shape{256, 256} << DType::F32 << ReduceKind::Sum;
+    QTest::newRow("one more") << Shape{65537} << DType::F32 << ReduceKind::Sum;
+    QTest::newRow("four") << Shape{512, 512} << DType::F32 << ReduceKind::Sum;
+    QTest::newRow("seven and a rest") << Shape{700, 701} << DType::F32 << ReduceKind::Sum;
+    QTest::newRow("in double") << Shape{300, 701} << DType::F64 << ReduceKind::Sum;
+    QTest::newRow("largest") << Shape{300, 701} << DType::F32 << ReduceKind::Max;
+    QTest::newRow("integers") << Shape{300, 701} << DType::S32 << ReduceKind::Sum;
+    QTest::newRow("narrow: left alone") << Shape{300, 701} << DType::BF16 << ReduceKind::Sum;
+}
+
+/// What a pass makes for a reduction alone is reduced stretch by stretch, to the bits of the two after each other.
+void TestExecutor::reductionsOfPasses()
+{
+    QFETCH(Shape, shape);
+    QFETCH(DType, dtype);
+    QFETCH(ReduceKind, kind);
+    std::vector<std::size_t> all(shape.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    DeviceFunction device;
+    Builder b(device.function);
+    const ValueId x = b.argument({dtype, shape}, "x");
+    const ValueId y = b.argument({dtype, shape}, "y");
+    const ValueId alone = b.reduce(kind, b.binary(OpKind::Multiply, x, x), all);
+    const ValueId kept = b.binary(OpKind::Subtract, x, y); // read by others too
+    b.setResults({alone, b.reduce(kind, b.binary(OpKind::Multiply, x, y), all), b.reduce(kind, kept, all), kept});
+    for (Value& value : device.function.values) {
+        value.sharding = TensorSharding::replicatedOf(value.type.shape.size());
+        device.globalShapes.push_back(value.type.shape);
+    }
+    const std::vector<HostArray> arguments = {randomArray({dtype, shape}, 1), randomArray({dtype, shape}, 2)};
+    const auto expected = evaluate(device.function, arguments);
+    QVERIFY2(expected, expected ? "" : describe(expected.error()).c_str());
+    const auto devices = devicesOf(2);
+    const auto loaded = LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", meshOf("a=2")}}, *devices);
+    QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+    for (int round = 0; round < 2; ++round) {
+        writeAll(**loaded, arguments);
+        QVERIFY((*loaded)->run());
+        for (std::size_t i = 0; i < expected->size(); ++i)
+            QVERIFY2((*loaded)->readResult(i) == (*expected)[i], qPrintable(QString("result %1").arg(i)));
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
+#include "core/runtime/products.h"
 #include "core/support/resources.h"
 
 #include <QTemporaryDir>
@@ -156,7 +157,9 @@ class TestNotebook : public QObject {
 
 private Q_SLOTS:
     void isTheNotebooks();
+    void lossesAreAModels_data();
     void lossesAreAModels();
+    void workersChangeNoBit();
     void layoutKeepsTheLoss();
     void goesOnFromACheckpoint();
 };
@@ -176,10 +179,22 @@ void TestNotebook::isTheNotebooks()
         QVERIFY(phase.scheduled.stages.front().find("step")->buffers.arenaBytes < std::int64_t{16} << 30);
 }
 
+void TestNotebook::lossesAreAModels_data()
+{
+    QTest::addColumn<QByteArray>("products");
+    for (const char* name : {"", "amx", "panels", "eigen"}) // the fastest first; only one of them multiplies bf16 itself
+        QTest::addRow("%s", *name == 0 ? "the fastest" : name) << QByteArray(name);
+}
+
 /// Products of bf16 operands and sums in f32 give, over ten steps and two layouts, what double precision with the same rounding gives; without the
 /// rounding the losses are others.
 void TestNotebook::lossesAreAModels()
 {
+    QFETCH(QByteArray, products);
+    if (!chooseProducts(products.toStdString()))
+        QSKIP("this computer cannot");
+    qputenv(kProductsVariable, products);
+    const auto restore = qScopeGuard([] { qunsetenv(kProductsVariable); });
     const Study study = notebook();
     TrainChoices verifying;
     verifying.verify = true;
@@ -203,6 +218,12 @@ void TestNotebook::lossesAreAModels()
     }
     QVERIFY2(largest > 1e-4, qPrintable(QString::number(largest)));
     QVERIFY(result.losses.back() < 0.8 * result.losses.front());
+}
+
+void TestNotebook::workersChangeNoBit()
+{
+    const TrainingResult alone = trained(notebook(), {.permits = 1});
+    QCOMPARE(trained(notebook(), {.permits = 8}).losses, alone.losses);
 }
 
 void TestNotebook::layoutKeepsTheLoss()
