@@ -3,9 +3,12 @@
 
 #include "core/support/file.h"
 #include "core/support/text.h"
+#include "sim/chakra/folder.h"
+#include "sim/chakra/step_traces.h"
 #include "sim/report/results.h"
 #include "sim/report/trace.h"
 #include "sim/session/engine.h"
+#include "sim/simulate/step_graph.h"
 
 #include <fmt/format.h>
 
@@ -41,6 +44,44 @@ Problems applyNetwork(const SimulateOptions& options, Study& study)
     return problems;
 }
 
+/// Problems: MW1904, MW1903, MW1764.
+Problems whatToSimulate(const SimulateOptions& options)
+{
+    Problems problems;
+    const auto missing = [&](const char* what, const char* fix) {
+        problems.push_back({"MW1904", fmt::format("{} is missing", what), fix});
+    };
+    const bool replays = !options.chakraIn.empty();
+    if (!replays && options.studies.empty())
+        missing("STUDY", "`meshwright simulate --help` shows examples");
+    if (replays && options.hardware.empty())
+        missing("--hw", "say what the traces are replayed on: --hw h100x8");
+    if (replays && (!options.studies.empty() || !options.settings.empty() || !options.chakra.empty()))
+        problems.push_back({"MW1903", "--chakra-in takes no study, nor what is of one",
+            "replay traces, or simulate a study, one after the other"});
+    if (!options.chakra.empty() && options.studies.size() > 1)
+        problems.push_back(
+            {"MW1764", fmt::format("--chakra writes the traces of one step, and there are {} studies", options.studies.size()),
+                "simulate one study at a time, each with a folder of its own"});
+    return problems;
+}
+
+/// Problems: MW1764 formulas predicted the step; those of `StepTraces::create` and `writeChakraFolder`.
+Result<Done> writeTraces(const sim::StepGraph& graph, const sim::SimulatedStudy& study, const std::string& folder, Output& output)
+{
+    if (graph.devices.empty())
+        return Problem{"MW1764", fmt::format("\"{}\" has no traces to write: its step is predicted by formulas", study.name),
+            "leave --chakra out; a study in one stage and one microbatch has traces", Place{study.file}};
+    const auto traces = sim::StepTraces::create(graph);
+    if (!traces)
+        return inFile(traces.error(), study.file);
+    auto written = sim::writeChakraFolder(*traces, folder);
+    if (written)
+        output.narrate(
+            fmt::format("wrote the traces of {} ranks, {} nodes in all, to {}", traces->ranks(), traces->nodes(), folder));
+    return written;
+}
+
 } // namespace
 
 int runSimulate(const SimulateOptions& options, Output& output)
@@ -50,10 +91,15 @@ int runSimulate(const SimulateOptions& options, Output& output)
         return fail(catalogue.error(), output);
 
     Study none;
-    if (Problems flags = applyNetwork(options, none); !flags.empty())
+    Problems flags = applyNetwork(options, none);
+    append(flags, whatToSimulate(options));
+    if (!flags.empty())
         return fail(flags, output);
+    if (!options.chakraIn.empty())
+        return runReplay(options, *catalogue, sim::networkOf(none), output);
 
     std::vector<sim::SimulatedStudy> studies;
+    sim::StepGraph graph;
     Problems problems;
     for (const std::string& path : options.studies) {
         auto study = loadStudy(path, options.settings);
@@ -62,7 +108,7 @@ int runSimulate(const SimulateOptions& options, Output& output)
             continue;
         }
         applyNetwork(options, *study);
-        auto simulated = sim::simulateStudy(*study, *catalogue);
+        auto simulated = sim::simulateStudy(*study, *catalogue, options.chakra.empty() ? nullptr : &graph);
         if (!simulated)
             append(problems, simulated.error());
         else
@@ -71,6 +117,10 @@ int runSimulate(const SimulateOptions& options, Output& output)
     if (!problems.empty())
         return fail(problems, output);
 
+    if (!options.chakra.empty()) {
+        if (const auto written = writeTraces(graph, studies.front(), options.chakra, output); !written)
+            return fail(written.error(), output);
+    }
     if (!options.trace.empty()) {
         std::vector<sim::NamedTimeline> timelines;
         for (const sim::SimulatedStudy& study : studies) {

@@ -24,7 +24,9 @@ constexpr const char* kSimulateExamples = R"help(  meshwright simulate study.yam
   meshwright simulate study.yaml --set mesh.data=8 --set mesh.model=1 --format json
   meshwright simulate resources/examples/*.yaml --format csv
   meshwright simulate study.yaml --trace trace.json
-  meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring)help";
+  meshwright simulate study.yaml --fidelity message --algorithm all_reduce=ring
+  meshwright simulate study.yaml --chakra traces
+  meshwright simulate --chakra-in traces --hw h100x8)help";
 
 constexpr const char* kSearchExamples = R"help(  meshwright search --model llama3_8b --hw v5e-64 --tokens 1M --seq 4096 --top 3
   meshwright search --model config.json --hw h100x64 --global-batch 512 --seq 8k --format json
@@ -99,9 +101,19 @@ void addSimulate(VerbTable& table)
     Verb& verb
         = table.add("simulate", "Say how long a step takes on hardware, what bounds it, and whether it fits.", kSimulateExamples,
             {Format::Text, Format::Json, Format::Csv}, [options](Output& output) { return runSimulate(*options, output); });
-    verb.needed.push_back(verb.app->add_option("STUDY", options->studies, "Study files; - is standard input")->type_name(""));
+    verb.app->add_option("STUDY", options->studies, "Study files; - is standard input")->type_name("");
     addSettings(*verb.app, options->settings);
     verb.addFile("--trace", options->trace, "File for the timeline, for Perfetto", WrittenFile::Kind::Beside);
+    verb.addFile("--chakra", options->chakra,
+        "Folder for the step as Chakra execution traces, a file for each rank, for ASTRA-sim", WrittenFile::Kind::Folder,
+        "FOLDER");
+    const CLI::Option* traces
+        = verb.app->add_option("--chakra-in", options->chakraIn, "Replay the Chakra traces of a step in place of a study")
+              ->type_name("FOLDER");
+    const CLI::Option* hardware
+        = verb.app->add_option("--hw", options->hardware, "Chips and how many to replay traces on: v5e-64, h100x64")
+              ->type_name("NAME");
+    verb.followers = {{hardware, traces}};
     verb.app->add_option("--fidelity", options->fidelity, "The network by formulas, as flows that share links, or every message")
         ->type_name("closed|fluid|message");
     verb.app->add_option("--algorithm", options->algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")

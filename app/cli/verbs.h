@@ -9,6 +9,10 @@
 #include <vector>
 
 /// The verbs: each has its options as a plain value, and a function that does the work and gives the exit code.
+namespace meshwright::sim {
+struct NetworkOptions;
+}
+
 namespace meshwright::cli {
 
 struct ShowOptions {
@@ -123,12 +127,20 @@ struct SimulateOptions {
     std::vector<std::string> studies;
     std::vector<std::string> settings;
     std::string trace; ///< file for the timelines; empty: none
+    std::string chakra; ///< folder for the step as Chakra traces; empty: none
+    std::string chakraIn; ///< folder with the traces of a step, in place of studies
+    std::string hardware; ///< for `chakraIn`: a chip and how many, "h100x64"
     std::string fidelity; ///< closed, fluid or message; empty: fluid
     std::string algorithm; ///< as `parseAlgorithms` takes it; empty: none is forced
 };
 /// Step time, breakdown, collectives and memory on hardware; a row each for several studies. Infeasible when one does not fit.
-/// Problems: MW1913 a trace of a step that formulas predict; those of studies and `simulateStudy`; MW1005.
+/// With `chakraIn` the traces are replayed (`meshwright.replay/1`).
+/// Problems: MW1913 a trace of a step that formulas predict, MW1764 traces of one or of several studies; MW1904, MW1903 neither studies nor `chakraIn` with hardware, or
+/// both; those of studies and `simulateStudy`, of `StepTraces`, `writeChakraFolder`, `replayFolder`; MW1005.
 int runSimulate(const SimulateOptions& options, Output& output);
+/// The part of it that replays `options.chakraIn` on `options.hardware`.
+int runReplay(
+    const SimulateOptions& options, const sim::Catalogue& catalogue, const sim::NetworkOptions& network, Output& output);
 
 /// What `train` and `run` look out for, and what is to go wrong on purpose.
 struct FaultFlags {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/network_cost.h"
 
+#include <utility>
+
 namespace meshwright::sim {
 
 namespace {
@@ -33,7 +35,13 @@ CollectiveAlgorithm usualAlgorithm(CollectiveKind kind, const CollectiveLibrary*
 CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice,
     const ForcedAlgorithms& algorithms)
 {
-    CollectiveRequest request{networkKind(kind), bytesPerDevice, placement.groupAxes(axes), PermutePattern::Any};
+    return requestFor(placement, networkKind(kind), placement.groupAxes(axes), bytesPerDevice, algorithms);
+}
+
+CollectiveRequest requestFor(const MeshPlacement& placement, CollectiveKind kind, std::vector<GroupAxis> groups,
+    std::int64_t bytesPerDevice, const ForcedAlgorithms& algorithms)
+{
+    CollectiveRequest request{kind, bytesPerDevice, std::move(groups), PermutePattern::Any};
     request.library = placement.library();
     request.algorithm = usualAlgorithm(request.kind, request.library);
     if (const auto forced = algorithms.find(request.kind); forced != algorithms.end())

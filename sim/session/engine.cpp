@@ -396,7 +396,8 @@ Problems placedInNetwork(const Study& study, Problems problems)
 
 } // namespace
 
-Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine)
+Result<SimulatedStudy> simulateStep(
+    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, StepGraph* graph)
 {
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     const Function& unsharded = *built.program.find(built.mainFunction);
@@ -410,14 +411,14 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
         const auto phase = pipelinedPhase(built.study);
         if (!phase)
             return phase.error();
-        auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, network);
+        auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, network, graph);
         if (!simulation)
             return placedInNetwork(built.study, simulation.error());
         result.simulation = *std::move(simulation);
         result.liveAtPeak = liveAtPeak(phase->scheduled);
         return result;
     }
-    auto simulation = simulate(scheduled, mesh, unsharded, machine, network, unstatedPrecision(built.study));
+    auto simulation = simulate(scheduled, mesh, unsharded, machine, network, unstatedPrecision(built.study), graph);
     if (!simulation)
         return placedInNetwork(built.study, simulation.error());
     result.simulation = *std::move(simulation);
@@ -425,7 +426,7 @@ Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunc
     return result;
 }
 
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue)
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph)
 {
     const auto start = std::chrono::steady_clock::now();
     const auto machine = machineOf(study, catalogue);
@@ -442,7 +443,7 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     const auto built = buildPhase(study);
     if (!built)
         return built.error();
-    auto simulated = simulateStep(*built, scheduleStep(*built), *machine);
+    auto simulated = simulateStep(*built, scheduleStep(*built), *machine, graph);
     if (simulated) {
         const BuiltPhase& phase = *built;
         simulated->arrays = comparedArrays(

@@ -62,11 +62,14 @@ ScheduledFunction scheduleStep(const BuiltPhase& built);
 NetworkOptions networkOf(const Study& study);
 
 /// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate` and `pipelineOf`.
-Result<SimulatedStudy> simulateStep(const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine);
+/// `graph`, if any, gets the step written out.
+Result<SimulatedStudy> simulateStep(
+    const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, StepGraph* graph = nullptr);
 
 /// Simulates one step of a study (of its first phase).
 /// Problems: those of `buildPhase`, `machineOf` and `simulate`.
-Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue);
+/// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step.
+Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr);
 
 /// The catalogue in the resources. Problems: MW1702.
 Result<Catalogue> defaultCatalogue();

@@ -96,15 +96,33 @@ std::uint32_t NetworkSites::add(OpKind kind, const AxisRefs& axes, std::int64_t 
     Site site;
     site.kind = kind;
     site.axes = axes;
-    if (kind == OpKind::AllSlice) {
-        site.estimate = estimateOn(m_placement, kind, axes, bytesPerDevice);
-    } else {
+    if (kind != OpKind::AllSlice)
         site.request = requestOn(m_placement, kind, axes, bytesPerDevice, m_options.algorithms);
+    return addCollective(std::move(site));
+}
+
+std::uint32_t NetworkSites::add(CollectiveKind kind, std::shared_ptr<const DeviceGroups> groups, std::int64_t bytesPerDevice)
+{
+    std::vector<std::vector<DeviceId>> devices;
+    for (auto member = groups->members.begin(); member != groups->members.end(); member += groups->size)
+        devices.emplace_back(member, member + groups->size);
+    Site site;
+    site.own = std::move(groups);
+    site.request = requestFor(m_placement, kind, m_placement.groupAxesOfDevices(devices), bytesPerDevice, m_options.algorithms);
+    return addCollective(std::move(site));
+}
+
+/// `site` has all but its estimate and its stream.
+std::uint32_t NetworkSites::addCollective(Site site)
+{
+    if (site.kind == OpKind::AllSlice && site.own == nullptr) {
+        site.estimate = estimateOn(m_placement, site.kind, site.axes, 0);
+    } else {
         if (m_options.algorithms.contains(site.request.kind))
             m_heeded[site.request.kind] |= std::ranges::count(algorithmsFor(site.request), site.request.algorithm) > 0;
         site.estimate = estimateCollective(site.request);
     }
-    Stream stream{axes, {}, false, 0};
+    Stream stream{site.axes, {}, false, 0, site.own};
     for (const GroupAxis& axis : site.request.axes)
         stream.physical |= axis.kind == GroupKind::Scattered ? ~std::uint64_t{0} : std::uint64_t{1} << axis.physicalAxis;
     site.stream = streamFor(std::move(stream));
@@ -119,10 +137,23 @@ std::uint32_t NetworkSites::add(const StageTransfer& transfer)
     if (!isNew)
         return known->second;
     Site site;
-    site.isTransfer = true;
     site.transfer = transfer;
-    site.estimate = transferEstimate(transfer);
-    Stream stream{{}, transfer, true, 0};
+    return addTransfer(std::move(site));
+}
+
+std::uint32_t NetworkSites::addMessages(std::shared_ptr<const DeviceGroups> pairs, std::int64_t bytesPerDevice)
+{
+    Site site;
+    site.own = std::move(pairs);
+    site.transfer.bytesPerDevice = bytesPerDevice;
+    return addTransfer(std::move(site));
+}
+
+std::uint32_t NetworkSites::addTransfer(Site site)
+{
+    site.isTransfer = true;
+    site.estimate = transferEstimate(site);
+    Stream stream{{}, site.transfer, true, 0, site.own};
     stream.transfer.bytesPerDevice = 0;
     const DeviceGroups pairs = groupsOf(site);
     const Topology& topology = m_placement.topology();
@@ -140,6 +171,8 @@ std::uint32_t NetworkSites::add(const StageTransfer& transfer)
 /// Of a transfer, pairs: the sender, then the receiver.
 DeviceGroups NetworkSites::groupsOf(const Site& site) const
 {
+    if (site.own != nullptr)
+        return *site.own;
     DeviceGroups result;
     if (!site.isTransfer) {
         for (const std::vector<DeviceId>& group : deviceGroups(site.axes, m_placement.mesh())) {
@@ -218,23 +251,20 @@ Result<RoutedCollective> NetworkSites::transferRoute(const Site& site) const
 }
 
 /// As if the links were whole and each pair had them for itself.
-CollectiveEstimate NetworkSites::transferEstimate(const StageTransfer& transfer) const
+CollectiveEstimate NetworkSites::transferEstimate(const Site& site) const
 {
-    Site site;
-    site.isTransfer = true;
-    site.transfer = transfer;
+    const std::int64_t bytes = site.transfer.bytesPerDevice;
     const MachineLinks whole(m_placement.topology());
     DeviceGroups pairs = groupsOf(site);
     pairs.members.resize(2); // stages lie alike
-    const RoutedLane lane = transferLane(pairs, transfer.bytesPerDevice, whole);
+    const RoutedLane lane = transferLane(pairs, bytes, whole);
     CollectiveEstimate estimate;
-    estimate.seconds = lane.plan.latencySeconds + static_cast<double>(transfer.bytesPerDevice) / lane.linkBytesPerSecond;
+    estimate.seconds = lane.plan.latencySeconds + static_cast<double>(bytes) / lane.linkBytesPerSecond;
     estimate.lowerBoundSeconds = estimate.seconds;
-    estimate.wireBytesPerDevice = transfer.bytesPerDevice;
+    estimate.wireBytesPerDevice = bytes;
     estimate.algorithm = "send and receive";
     estimate.formula = fmt::format("latency of the way + bytes / bandwidth of its slowest link = {} + {} / {}/s",
-        formatSeconds(lane.plan.latencySeconds), formatBytes(static_cast<double>(transfer.bytesPerDevice)),
-        formatBytes(lane.linkBytesPerSecond));
+        formatSeconds(lane.plan.latencySeconds), formatBytes(static_cast<double>(bytes)), formatBytes(lane.linkBytesPerSecond));
     return estimate;
 }
 
@@ -301,28 +331,48 @@ StepWork NetworkSites::wholeMachine() const
     StepWork work;
     work.links = &m_links;
     work.kindOf.assign(static_cast<std::size_t>(m_placement.topology().deviceCount()), kNothing);
-    for (std::size_t position = 0; position < m_devices.size(); ++position)
-        work.kindOf[static_cast<std::size_t>(m_devices[position])]
-            = static_cast<std::uint32_t>(stageOf(static_cast<std::int64_t>(position)));
-    if (!m_faults.devices.empty()) {
-        work.speed.assign(work.kindOf.size(), 1.0);
-        for (const SlowDevice& slow : m_faults.devices)
-            work.speed[static_cast<std::size_t>(slow.device)] = slow.speed;
-    }
+    for (const auto& [device, stage] : stagesOfDevices())
+        work.kindOf[device] = stage;
+    if (!m_kindOfDevice.empty())
+        work.kindOf = m_kindOfDevice;
+    work.speed = speeds();
     return work;
+}
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> NetworkSites::stagesOfDevices() const
+{
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> stages;
+    for (std::size_t position = 0; position < m_devices.size(); ++position)
+        stages.emplace_back(static_cast<std::uint32_t>(m_devices[position]),
+            static_cast<std::uint32_t>(stageOf(static_cast<std::int64_t>(position))));
+    std::ranges::sort(stages);
+    return stages;
+}
+
+std::vector<double> NetworkSites::speeds() const
+{
+    std::vector<double> speeds;
+    if (m_faults.devices.empty())
+        return speeds;
+    speeds.assign(static_cast<std::size_t>(m_placement.topology().deviceCount()), 1.0);
+    for (const SlowDevice& slow : m_faults.devices)
+        speeds[static_cast<std::size_t>(slow.device)] = slow.speed;
+    return speeds;
 }
 
 bool NetworkSites::isRouted(const Site& site) const
 {
     if (site.estimate.seconds <= 0.0 || m_fidelity == Fidelity::Closed)
         return false;
-    return m_fidelity == Fidelity::Message || !m_faults.links.empty() || contends(site);
+    const bool isMessages = site.isTransfer && site.own != nullptr;
+    return m_fidelity == Fidelity::Message || !m_faults.links.empty() || isMessages || contends(site);
 }
 
 /// At `m_fidelity`; nothing when there would be too many messages.
 Result<std::optional<StepWork>> NetworkSites::workAs(const std::vector<std::int64_t>& calls)
 {
-    m_represented = m_faults.devices.empty() && std::ranges::none_of(m_sites, [&](const Site& site) { return isRouted(site); });
+    m_represented = m_faults.devices.empty() && m_kindOfDevice.empty()
+        && std::ranges::none_of(m_sites, [&](const Site& site) { return isRouted(site); });
     if (m_represented)
         return std::optional(representatives());
     StepWork work = wholeMachine();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace meshwright::sim {
@@ -55,6 +56,15 @@ public:
     std::uint32_t add(OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice);
     std::uint32_t add(const StageTransfer& transfer);
 
+    /// A collective of groups of the machine's devices that need not lie along mesh axes, and messages between devices (pairs: the sender,
+    /// then the receiver; all equally far apart). Those of the same `groups` share a stream. Messages are always flows, but with
+    /// Fidelity::Closed. Each call makes a site. Precondition: `setKinds` is called before `work`.
+    std::uint32_t add(CollectiveKind kind, std::shared_ptr<const DeviceGroups> groups, std::int64_t bytesPerDevice);
+    std::uint32_t addMessages(std::shared_ptr<const DeviceGroups> pairs, std::int64_t bytesPerDevice);
+
+    /// Which program each device of the machine runs, where that does not follow from stages; kNothing: none. No device stands for others then.
+    void setKinds(std::vector<std::uint32_t> kindOfDevice) { m_kindOfDevice = std::move(kindOfDevice); }
+
     const CollectiveEstimate& estimate(std::uint32_t site) const { return m_sites[site].estimate; }
 
     /// Collectives of one stream are done in the order in which devices start them. Streams count from 0.
@@ -66,11 +76,20 @@ public:
     /// True when devices stand still while a collective of theirs is under way.
     bool isSynchronous() const;
 
-    /// Null for a collective.
+    /// Null for what is none between stages.
     const StageTransfer* transferOf(std::uint32_t site) const
     {
-        return m_sites[site].isTransfer ? &m_sites[site].transfer : nullptr;
+        return m_sites[site].isTransfer && m_sites[site].own == nullptr ? &m_sites[site].transfer : nullptr;
     }
+
+    /// Who takes part: devices of the machine; of a transfer pairs, the sender, then the receiver.
+    DeviceGroups groupsAt(std::uint32_t site) const { return groupsOf(m_sites[site]); }
+
+    /// The mesh's devices of the machine, each with its stage; ascending.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> stagesOfDevices() const;
+
+    /// How fast each device of the machine is; empty: all alike.
+    std::vector<double> speeds() const;
 
     /// Everything of the step but its loops; to be called when all collectives were added. `calls`: of each site, in a step and on one
     /// device; `opsPerDevice` of the longest program.
@@ -89,6 +108,7 @@ private:
         AxisRefs axes;
         StageTransfer transfer;
         bool isTransfer = false;
+        std::shared_ptr<const DeviceGroups> own = {}; ///< where axes and stages do not say it
         CollectiveRequest request;
         CollectiveEstimate estimate;
         std::uint32_t stream = 0;
@@ -98,17 +118,20 @@ private:
         StageTransfer transfer; ///< without bytes
         bool isTransfer = false;
         std::uint64_t physical = 0; ///< a bit for each axis of the machine that it uses
+        std::shared_ptr<const DeviceGroups> own = {};
 
         friend bool operator==(const Stream&, const Stream&) = default;
     };
 
     std::uint32_t streamFor(Stream stream);
+    std::uint32_t addCollective(Site site);
+    std::uint32_t addTransfer(Site site);
     bool contends(const Site& site) const;
     std::int64_t stageOf(std::int64_t position) const;
     DeviceGroups groupsOf(const Site& site) const;
     Result<StepSite> routed(const Site& site, double& messagesPerCall) const;
     Result<RoutedCollective> transferRoute(const Site& site) const;
-    CollectiveEstimate transferEstimate(const StageTransfer& transfer) const;
+    CollectiveEstimate transferEstimate(const Site& site) const;
     Problems unheeded() const;
     bool isRouted(const Site& site) const;
     StepWork representatives();
@@ -121,6 +144,7 @@ private:
     std::optional<std::size_t> m_stageAxis;
     MachineLinks m_links;
     std::vector<DeviceId> m_devices; ///< of the machine, by position in the mesh
+    std::vector<std::uint32_t> m_kindOfDevice; ///< see `setKinds`; empty: by stage
     std::vector<Site> m_sites;
     std::vector<Stream> m_streams;
     std::map<std::tuple<OpKind, AxisRefs, std::int64_t>, std::uint32_t> m_known;

@@ -51,7 +51,7 @@ std::vector<WrittenStage> PipelineWriter::write()
         add(task);
     std::vector<WrittenStage> stages;
     for (const auto& writer : m_writers)
-        stages.push_back({writer->finish(), writer.get()});
+        stages.push_back(finishedStage(*writer));
     return stages;
 }
 

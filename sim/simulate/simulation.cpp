@@ -5,6 +5,7 @@
 #include "sim/simulate/instruction_work.h"
 #include "sim/simulate/pipeline_memory.h"
 #include "sim/simulate/pipeline_writer.h"
+#include "sim/simulate/step_graph.h"
 #include "sim/simulate/step_teller.h"
 
 #include <fmt/format.h>
@@ -125,7 +126,7 @@ double productFlops(const Function& function)
 }
 
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network, MatmulPrecision unstated)
+    const Machine& machine, const NetworkOptions& network, MatmulPrecision unstated, StepGraph* graph)
 {
     const auto ground = groundOf(mesh, unsharded, machine, unstated);
     if (!ground)
@@ -136,7 +137,9 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     StepWriter writer(sites, ground->cost, unstated, true);
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
-    std::vector<WrittenStage> stages{{writer.finish(), &writer}};
+    std::vector<WrittenStage> stages{finishedStage(writer)};
+    if (graph != nullptr)
+        *graph = graphOf(stages, uses, siteOfUse, sites);
     StepTeller teller(sites, std::move(stages), std::move(uses), std::move(siteOfUse), false);
     if (auto run = teller.run(); !run)
         return run.error();
@@ -155,7 +158,7 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
 }
 
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
-    const Function& unsharded, const Machine& machine, const NetworkOptions& network)
+    const Function& unsharded, const Machine& machine, const NetworkOptions& network, StepGraph* graph)
 {
     const auto ground = groundOf(mesh, unsharded, machine, MatmulPrecision::Highest);
     if (!ground)
@@ -163,6 +166,8 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
     PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost);
     std::vector<WrittenStage> stages = writer.write();
+    if (graph != nullptr)
+        *graph = graphOf(stages, writer.uses, writer.siteOfUse, sites);
     const bool rolls = splitsBackward(pipeline.pipeline.order);
     StepTeller teller(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse), true, rolls);
     if (auto run = teller.run(); !run)

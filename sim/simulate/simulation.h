@@ -12,6 +12,8 @@
 
 namespace meshwright::sim {
 
+struct StepGraph;
+
 /// One collective of a simulated step.
 struct SimulatedCollective {
     CollectiveUse use; ///< its op is not valid in a pipeline, whose stages have functions of their own
@@ -79,12 +81,13 @@ double productFlops(const Function& function);
 /// Devices that are slow compute so much longer; the others wait for them in every collective.
 ///
 /// `unstated`: how precisely f32 operands are multiplied where the program says nothing, or DEFAULT: on TPUs Default is one pass of bf16 and
-/// Highest six.
+/// Highest six. `graph`, if any, gets the step written out.
 ///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
 /// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices.
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network = {}, MatmulPrecision unstated = MatmulPrecision::Highest);
+    const Machine& machine, const NetworkOptions& network = {}, MatmulPrecision unstated = MatmulPrecision::Highest,
+    StepGraph* graph = nullptr);
 
 /// Runs the tasks of a pipeline: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
 /// soon as it is made and every device's to its partner in the other stage, forward and backward on streams of their own.
@@ -93,7 +96,7 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
 /// way keep, and the largest of its functions' working memory.
 /// Problems: as above.
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
-    const Function& unsharded, const Machine& machine, const NetworkOptions& network = {});
+    const Function& unsharded, const Machine& machine, const NetworkOptions& network = {}, StepGraph* graph = nullptr);
 
 /// One row of a table of memory in use at the peak: the values that are live there, largest first.
 struct LiveValue {

@@ -51,7 +51,7 @@ Result<Done> StepTeller::run()
         }
         for (std::size_t site = 0; site < own.size(); ++site)
             calls[site] = std::max(calls[site], own[site]);
-        most = std::max(most, stage.writer->opsWritten());
+        most = std::max(most, stage.opsWritten);
     }
     auto made = m_sites.work(calls, most);
     if (!made)
@@ -98,7 +98,7 @@ std::vector<std::uint32_t> StepTeller::devicesToTell(const StepWork& work, const
         const double speed = work.speed.empty() ? 1.0 : work.speed[device];
         if (!seen.insert({work.kindOf[device], speed}).second)
             continue;
-        const double ticks = static_cast<double>(m_stages[work.kindOf[device]].writer->computeTicks()) / speed;
+        const double ticks = static_cast<double>(m_stages[work.kindOf[device]].computeTicks) / speed;
         if (ticks > longest) {
             longest = ticks;
             m_stage = work.kindOf[device];
@@ -140,6 +140,12 @@ const StepTeller::Shown& StepTeller::shown(std::uint32_t use)
     shown.detail = m_result.timeline.intern(collective.algorithm + ": " + collective.formula);
     shown.waiting = m_result.timeline.intern(fmt::format("wait for {}", collective.use.cause.value));
     return shown;
+}
+
+/// What the device at hand waits for: a collective, or with kNothing its host.
+std::uint32_t StepTeller::waitingText(std::uint32_t use)
+{
+    return use == kNothing ? m_result.timeline.intern("wait for the host") : shown(use).waiting;
 }
 
 /// Takes a device at hand: which of the run's nodes are its ops.
@@ -210,7 +216,7 @@ void StepTeller::tellCollectives()
 /// Returns when the device has computed all.
 Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
 {
-    const StepWriter& writer = *m_stages[m_device.stage].writer;
+    const std::vector<WrittenWork>& works = *m_stages[m_device.stage].works;
     std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> texts; // of works: label and formula
     Ticks free = 0;
     for (const StepSpan& span : m_run.spans) {
@@ -223,7 +229,7 @@ Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
             continue;
         if (span.begin > free) {
             assert(note->kind == StepOpNote::Kind::Wait); // computing waits for nothing else
-            addSlice(row, free, span.begin, shown(note->index).waiting, 0, SliceCategory::Wait, 0);
+            addSlice(row, free, span.begin, waitingText(note->index), 0, SliceCategory::Wait, 0);
             if (isChosen && !(m_rolls && m_device.begin < 0))
                 expose(free, span.begin);
         }
@@ -232,7 +238,7 @@ Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
             continue;
         if (m_device.begin < 0)
             m_device.begin = span.begin;
-        const WrittenWork& done = writer.works()[note->index];
+        const WrittenWork& done = works[note->index];
         const auto [text, isNew] = texts.try_emplace(note->index, 0, 0);
         if (isNew)
             text->second = {m_result.timeline.intern(done.label), m_result.timeline.intern(done.formula)};

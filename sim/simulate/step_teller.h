@@ -21,11 +21,22 @@ struct Interval {
     std::uint32_t use = 0;
 };
 
-/// What one stage runs: its program as it was written, and which collectives its numbers mean.
+/// What one stage runs: its program as it was written.
 struct WrittenStage {
     std::vector<WrittenLoop> loops;
-    const StepWriter* writer = nullptr;
+    const std::vector<WrittenWork>* works = nullptr; ///< that notes of computing number
+    Ticks computeTicks = 0; ///< of one device at full speed, loops as often as they run
+    std::int64_t opsWritten = 0; ///< each loop once
 };
+
+/// Ends a writer's program.
+inline WrittenStage finishedStage(StepWriter& writer)
+{
+    WrittenStage stage{writer.finish(), &writer.works(), 0, 0};
+    stage.computeTicks = writer.computeTicks();
+    stage.opsWritten = writer.opsWritten();
+    return stage;
+}
 
 /// Runs a written step and tells what it was like for some of its devices.
 class StepTeller {
@@ -78,6 +89,7 @@ private:
     void finishRolling();
     std::uint32_t rowOf(const std::string& name);
     const Shown& shown(std::uint32_t use);
+    std::uint32_t waitingText(std::uint32_t use);
     const StepOpNote* noteOf(const StepSpan& span) const;
     void tellCompute(const WrittenWork& work, const StepSpan& span);
     void expose(Ticks from, Ticks to);

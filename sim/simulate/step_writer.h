@@ -18,7 +18,7 @@ namespace meshwright::sim {
 struct StepOpNote {
     enum class Kind : std::uint8_t {
         Compute, ///< `index` is a work of the writer's
-        Wait, ///< computing goes on when the collective `index` (of the caller's numbers) is over; takes no time
+        Wait, ///< computing goes on when the collective `index` (of the caller's numbers; kNothing: the host) is over; takes no time
         Collective, ///< `index` is the caller's number
         Relay, ///< hands on what an earlier part of the program did
     };

@@ -31,6 +31,7 @@ void feedNcclLog(std::string_view text);
 void feedSweep(std::string_view text);
 void feedHardware(std::string_view text);
 void feedRecords(std::string_view text);
+void feedChakra(std::string_view bytes);
 
 /// Ends the program, after saying what does not hold, unless `holds`.
 void require(bool holds, std::string_view what);

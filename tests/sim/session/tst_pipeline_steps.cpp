@@ -25,6 +25,8 @@ private Q_SLOTS:
     void bubbleIsTheFormulas();
     void unevenStages();
     void memoryHoldsMicrobatchesUnderWay();
+    void zeroBubbles_data();
+    void zeroBubbles();
     void fidelitiesAgree();
     void slowStage();
     void sessionHasThem();
@@ -142,6 +144,37 @@ void TestPipelineSteps::memoryHoldsMicrobatchesUnderWay()
     const std::int64_t each = (peak("gpipe", 16) - peak("gpipe", 8)) / 8;
     QVERIFY(each > 0);
     QVERIFY(peak("gpipe", 8) > peak("1f1b", 8) + 2 * each);
+}
+
+void TestPipelineSteps::zeroBubbles_data()
+{
+    QTest::addColumn<int>("microbatches");
+    QTest::newRow("few") << 8;
+    QTest::newRow("many") << 16;
+}
+
+/// Stages are idle for (p - 1)(F + B + W) with 1F1B, (p - 1)(F + B - W) with ZB-H1 and (p - 1)(F + B - 2 W) with ZB-H2; the last keeps 2 p - 1
+/// microbatches, the others p. Here F, B and W are a product each.
+/// Source: Qi et al., arXiv:2401.10241, table 1.
+void TestPipelineSteps::zeroBubbles()
+{
+    QFETCH(int, microbatches);
+    const sim::Simulation plain = simulated(deep(4, microbatches, "1f1b")).simulation;
+    const sim::Simulation h1 = simulated(deep(4, microbatches, "zb_h1")).simulation;
+    const sim::Simulation h2 = simulated(deep(4, microbatches, "zb_h2")).simulation;
+    const auto idle = [](const sim::Simulation& s) { return s.stepSeconds - s.computeSeconds; };
+    QVERIFY(qAbs(h1.computeSeconds - plain.computeSeconds) < 1e-3 * plain.computeSeconds); // the same work
+    QVERIFY(qAbs(h2.computeSeconds - plain.computeSeconds) < 1e-3 * plain.computeSeconds);
+    QVERIFY2(
+        qAbs(idle(h1) - idle(plain) / 3.0) < 0.1 * idle(plain), qPrintable(QString("%1 of %2").arg(idle(h1)).arg(idle(plain))));
+    QVERIFY2(idle(h2) >= 0.0 && idle(h2) < 0.05 * idle(plain), qPrintable(QString("%1 of %2").arg(idle(h2)).arg(idle(plain))));
+    // H1 keeps as many microbatches as 1F1B, and what its weights' gradients are made of; H2 keeps p - 1 = 3 more.
+    const auto kept = [](int number) { return simulated(deep(4, number, "gpipe")).simulation.peakBytes; };
+    const std::int64_t each = (kept(16) - kept(8)) / 8;
+    const std::int64_t more = h1.peakBytes - plain.peakBytes;
+    QVERIFY2(more >= 0 && more < 2 * each, qPrintable(QString("%1, a microbatch has %2").arg(more).arg(each)));
+    const std::int64_t most = h2.peakBytes - h1.peakBytes;
+    QVERIFY2(most > 2 * each && most < 4 * each, qPrintable(QString("%1, a microbatch has %2").arg(most).arg(each)));
 }
 
 /// One stage after the other on links that nobody else uses: all the same, to a tick for each message.
