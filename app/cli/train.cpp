@@ -11,6 +11,7 @@
 #include "core/train/training_function.h"
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/host_predict.h"
+#include "sim/calibrate/host_reference.h"
 #include "sim/report/results.h"
 #include "sim/report/trace.h"
 #include "sim/session/engine.h"
@@ -110,6 +111,14 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     ProgressLine line(output.quiet || output.silent);
     sim::TrainChoices choices = choicesOf(options, *std::move(faults));
     choices.ranks = ranks;
+    std::unique_ptr<sim::HostReference> reference;
+    if (profile) {
+        auto made = sim::HostReference::create(profile->permits);
+        if (!made)
+            return fail(made.error(), output);
+        reference = *std::move(made);
+        choices.besides = [&reference, &interrupt] { static_cast<void>(reference->run(interrupt.token())); };
+    }
     const auto result = sim::trainStudy(
         *study, choices,
         [&](const TrainingProgress& progress) {
@@ -143,7 +152,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     std::string json = sim::trainingJson(*result);
     std::string text = sim::trainingText(*result);
     if (profile) {
-        const auto comparison = compare(*study, *result, *profile);
+        const auto comparison = compare(*study, *result, sim::atSpeed(*profile, reference->speed()));
         if (!comparison)
             return fail(comparison.error(), output);
         if (!*comparison)

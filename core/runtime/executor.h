@@ -136,7 +136,7 @@ public:
     /// quarter point of the times that it took in them (up to kTypicalRuns, fewer of very long ones). What disturbed single runs, which
     /// only adds to them, is not in it. Empty when none was kept.
     Timeline typicalTimeline() const;
-    static constexpr std::size_t kTypicalRuns = 64;
+    static constexpr std::size_t kTypicalRuns = 256;
 
 private:
     class Implementation;

@@ -428,11 +428,14 @@ private:
     Result<Done> repeatLastStep(const std::stop_token& stop)
     {
         constexpr double kMostSeconds = 1.0;
+        constexpr std::size_t kBesides = 8;
         if (m_options.ranks != nullptr || m_options.faults.any()) // ranks would have to agree on how often
             return Done{};
         const auto start = SteadyClock::now();
         const std::size_t x = indexOf(stepOf(m_phase), "x");
         for (std::size_t i = 0; i < LoadedFunction::kTypicalRuns && secondsSince(start) < kMostSeconds; ++i) {
+            if (m_options.besides && i % kBesides == 0)
+                m_options.besides();
             if (auto written = writeBatch(*m_function, x, m_inputs, m_targets); !written)
                 return written;
             if (auto done = m_function->run({.record = true, .keep = true, .stop = stop}); !done)

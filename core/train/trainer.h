@@ -44,6 +44,7 @@ struct TrainerOptions {
         = false; ///< keep timelines. Recording slows small steps down, so only steps 1, 2, 4, 8 .. and each phase's last are recorded
     bool typical
         = false; ///< record each phase's last steps too, at most half of them, for a typical one. Where these are few, the last step is repeated when all is done, for a second at most, and what comes of that is left aside
+    std::function<void()> besides; ///< called now and then between the repeated steps
     bool keepParameters = false; ///< read the parameters back at the end
     int permits = 0; ///< devices that compute at once; 0: one for each core
     std::optional<CheckpointPlan> checkpoints = {};

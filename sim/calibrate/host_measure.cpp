@@ -4,7 +4,7 @@
 #include "core/runtime/clocks.h"
 #include "core/support/checked.h"
 #include "core/support/host_memory.h"
-#include "sim/calibrate/host_probes.h"
+#include "sim/calibrate/host_reference.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -116,7 +116,7 @@ private:
         std::vector<std::string> studies = {
             mlp(all, 1, "[48, 96, 96, 12], activation: relu, loss: cross_entropy", even(80, all), same, sgd),
             mlp(half, rest, "[72, 224, 224, 224, 12], activation: relu, loss: cross_entropy", even(112, half), split, adam),
-            transformer(half, rest, 2, 48, 4, even(24, half)),
+            transformer(half, rest, 2, 48, 4, even(24, half), "learned"),
             mlp(half, rest, "[96, 256, 256, 12], activation: relu, loss: mse", even(160, half), split, sgd, narrow),
         };
         if (!m_quick) {
@@ -134,7 +134,7 @@ private:
                 fmt::format("[500, {0}, {0}, {0}, 20], activation: tanh, loss: cross_entropy", even(896, all)), 320, split, sgd));
             studies.push_back(
                 mlp(half, rest, "[400, 640, 640, 640, 16], activation: relu, loss: sum_squared", even(320, half), split, adam));
-            studies.push_back(transformer(all, 1, 1, 80, 5, even(32, all)));
+            studies.push_back(transformer(all, 1, 1, 80, 5, even(32, all), "rotary"));
             studies.push_back(
                 mlp(half, rest, "[500, 800, 800, 800, 20], activation: relu, loss: mse", even(400, half), split, sgd, narrow));
         }
@@ -151,14 +151,20 @@ private:
                 return append(m_problems, probe.error());
             probes.push_back(*std::move(probe));
         }
+        const auto reference = HostReference::create(m_profile.permits);
+        if (!reference)
+            return append(m_problems, reference.error());
         const int rounds = m_quick ? 1 : 3;
         const Probe::Round each{2, m_quick ? 10 : 16, 0.06};
         for (int round = 0; round < rounds; ++round) {
             for (const auto& probe : probes) {
                 if (const auto done = probe->run(each, m_stop); !done)
                     return append(m_problems, done.error());
+                if (const auto done = (*reference)->run(m_stop); !done)
+                    return append(m_problems, done.error());
             }
         }
+        m_profile.reference = (*reference)->speed();
         for (const auto& probe : probes)
             add(probe->result(), 1.0);
     }
@@ -173,17 +179,18 @@ private:
             data, model, layers, batch, sharding, optimizer, more);
     }
 
-    static std::string transformer(int data, int model, int layers, int hidden, int heads, std::int64_t batch)
+    static std::string transformer(
+        int data, int model, int layers, int hidden, int heads, std::int64_t batch, const char* position)
     {
         return fmt::format("meshwright: 1\nname: calibrate\nmesh: {{data: {}, model: {}}}\nmodel:\n"
-                           "  transformer: {{layers: {}, hidden: {}, heads: {}, ffn: {}, vocabulary: 32, position: learned, "
+                           "  transformer: {{layers: {}, hidden: {}, heads: {}, ffn: {}, vocabulary: 32, position: {}, "
                            "activation: gelu_tanh, predict: last_token}}\nsequence: 64\nbatch: {}\nsharding:\n"
                            "  x: P('data', None)\n  y: P('data')\n"
                            "  layers.attention: {{q.w: \"P(None, None, 'model', None)\", k.w: \"P(None, None, 'model', None)\", "
                            "v.w: \"P(None, None, 'model', None)\", o.w: \"P(None, 'model', None, None)\"}}\n"
                            "  layers.ffn: {{up.w: \"P(None, None, 'model')\", down.w: \"P(None, 'model', None)\"}}\n"
                            "optimizer: {{adam: {{learning_rate: 1.0e-3}}}}\ntrain: {{steps: 1, seed: 0, data: digits}}\n",
-            data, model, layers, hidden, heads, 3 * hidden, batch);
+            data, model, layers, hidden, heads, 3 * hidden, position, batch);
     }
 
     /// From what all runs took to what each thing costs. Passes come first: updates within all-reduces are of their kind.

@@ -49,9 +49,9 @@ constexpr std::array<const char*, kHostCosts> kCostNames = {"pass_start", "pass_
     "reduce_row_other", "reduce_row_tail", "reduce_column_call", "reduce_column_element", "reduce_turned", "reduce_byte",
     "reduce_far", "reduce_memory", "product_start", "product_part", "product_flop", "product_copied", "product_turned",
     "product_result", "product_edge", "product_far", "product_memory", "narrow_start", "narrow_part", "narrow_flop",
-    "narrow_element", "narrow_result", "narrow_far", "narrow_memory", "move_start", "move_row", "move_element", "move_found",
-    "move_added", "move_byte", "move_far", "move_memory", "meet_start", "meet_member", "meet_combine", "meet_update", "meet_tile",
-    "meet_row", "meet_byte", "meet_far", "meet_memory", "wait_share", "wait_meeting"};
+    "narrow_element", "narrow_result", "narrow_far", "narrow_memory", "move_start", "move_row", "move_fill", "move_element",
+    "move_found", "move_added", "move_byte", "move_far", "move_memory", "meet_start", "meet_member", "meet_combine",
+    "meet_update", "meet_tile", "meet_row", "meet_byte", "meet_far", "meet_memory", "wait_share", "wait_meeting"};
 
 /// Of the figures under `host`; the first version had other constants.
 constexpr int kHostVersion = 3;
@@ -203,6 +203,7 @@ std::string hostProfileJson(const HostProfile& profile)
         = {{"version", kHostVersion}, {"permits", profile.permits}, {"devices", profile.devices}, {"sides", profile.sides},
             {"product_flops_per_s", profile.productFlopsPerSecond}, {"alone_flops_per_s", profile.aloneFlopsPerSecond},
             {"kernel_s", profile.kernelSeconds}, {"streams", listOf(profile.streams)}, {"costs_s", costsJson(profile.costs)},
+            {"reference_s", {{"products", profile.reference.productSeconds}, {"others", profile.reference.otherSeconds}}},
             {"cache_bytes", profile.cacheBytes}, {"barrier_s", profile.barrierSeconds}, {"all_reduce", listOf(profile.allReduce)},
             {"all_gather", listOf(profile.allGather)}, {"memory_bytes", profile.memoryBytes}};
     return json.dump(2) + "\n";
@@ -230,6 +231,8 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
     profile.kernelSeconds = reader.number("kernel_s");
     profile.streams = reader.times("streams");
     profile.costs = reader.costs();
+    const Json reference = json["host"].value("reference_s", Json::object());
+    profile.reference = {reader.number(reference, "products"), reader.number(reference, "others")};
     if (const auto levels = reader.numbers("cache_bytes"); levels.size() == profile.cacheBytes.size())
         std::ranges::copy(levels, profile.cacheBytes.begin());
     else

@@ -60,6 +60,7 @@ enum class HostCost : std::uint8_t {
     NarrowMemory,
     MoveStart, ///< a transposition, a slice, a gather: to begin it
     MoveRow, ///< elements that stay neighbours
+    MoveFill, ///< an element of padding, or under it
     MoveElement, ///< one that changes its neighbours
     MoveFound, ///< a row that an index names
     MoveAdded, ///< an element that is added where an index says
@@ -78,11 +79,17 @@ enum class HostCost : std::uint8_t {
     WaitShare, ///< a second of computing: how much longer the slowest device takes
     WaitMeeting, ///< a collective
 };
-inline constexpr std::size_t kHostCosts = 56;
+inline constexpr std::size_t kHostCosts = 57;
 using HostCosts = std::array<double, kHostCosts>; ///< seconds, or amounts, of each
 
 /// "pass_start", "product_flop" ..: as a profile calls them.
 const char* hostCostName(HostCost cost);
+
+/// What a small training that is always the same takes (see HostReference): seconds of a device in a step. 0: not known.
+struct HostSpeed {
+    double productSeconds = 0.0;
+    double otherSeconds = 0.0;
+};
 
 /// What this computer does, as its virtual devices see it: CPU time of one device while as many as there are permits compute. A profile file is a
 /// hardware file (`meshwright_hardware: 1`, as JSON, so that a study may name it as `hardware: {profile: host.json}`) with these figures
@@ -96,6 +103,7 @@ struct HostProfile {
     double kernelSeconds = 0.0; ///< to start one
     std::vector<SizedTime> streams; ///< element-wise additions: bytes read and written; rising
     HostCosts costs{}; ///< of one each
+    HostSpeed reference; ///< while the costs were measured; both > 0
     std::array<double, 2> cacheBytes{
         5e5, 1.6e7}; ///< what else may go through a core before a byte is far, and before it is in memory
     double barrierSeconds = 0.0; ///< wall, `devices` devices meeting once

@@ -343,8 +343,17 @@ private:
             const TensorType& updates = typeOf(op.operands[2]);
             add(work, HostCost::MoveFound, static_cast<double>(updates.elements()) / lastSize(updates));
             add(work, HostCost::MoveAdded, static_cast<double>(updates.elements()));
+        } else if (op.kind == OpKind::Pad) { // all of it is filled first
+            const TensorType& from = typeOf(op.operands[0]);
+            add(work, HostCost::MoveFill, static_cast<double>(type.elements()));
+            add(work, HostCost::MoveRow, static_cast<double>(from.elements()) / lastSize(from));
+        } else if (op.kind == OpKind::Concatenate) {
+            for (const ValueId operand : op.operands)
+                add(work, HostCost::MoveRow, static_cast<double>(typeOf(operand).elements()) / lastSize(typeOf(operand)));
         } else {
-            add(work, HostCost::MoveRow, static_cast<double>(type.elements()) / lastSize(type));
+            const bool isSpread = op.kind == OpKind::Slice && !type.shape.empty() && op.as<SliceAttributes>().strides.back() != 1;
+            add(work, isSpread ? HostCost::MoveElement : HostCost::MoveRow,
+                static_cast<double>(type.elements()) / (isSpread ? 1.0 : lastSize(type)));
         }
     }
 

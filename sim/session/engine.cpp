@@ -611,6 +611,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.verify = choices.verify;
     trainer.record = choices.record;
     trainer.typical = choices.typical;
+    trainer.besides = choices.besides;
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
     const RandomKey key = keyOfSeed(trainer.seed);

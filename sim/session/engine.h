@@ -78,6 +78,7 @@ struct TrainChoices {
     bool verify = false;
     bool record = false;
     bool typical = false; ///< result.typicalTime
+    std::function<void()> besides = {}; ///< called now and then between the steps that are repeated for it
     bool keepParameters = false;
     int permits = 0;
     std::optional<std::int64_t> memoryBytes = {}; ///< that there are for the devices; nothing: what this computer has free

@@ -12,6 +12,7 @@
 #include "core/support/file.h"
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/host_predict.h"
+#include "sim/calibrate/host_reference.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>
@@ -138,23 +139,32 @@ void printRows(const std::string& study, const ScheduledFunction& step, const Me
 }
 
 /// The error in total.
-double compare(const NamedText& named, const HostProfile& profile, bool withRows)
+double compare(const NamedText& named, const HostProfile& measuredProfile, bool withRows)
 {
     const auto study = readStudy(named.text, named.name);
     if (!study)
         die(study.error());
-    const auto result = trainStudy(*study, {.typical = true}, {}, {});
+    const auto reference = HostReference::create(measuredProfile.permits);
+    if (!reference)
+        die(reference.error());
+    const auto result
+        = trainStudy(*study, {.typical = true, .besides = [&] { static_cast<void>((*reference)->run({})); }}, {}, {});
     if (!result)
         die(result.error());
     const auto phases = trainingPhases(*study);
     if (!phases)
         die(phases.error());
     const ScheduledProgram& scheduled = phases->back().scheduled;
+    const HostSpeed now = (*reference)->speed();
+    const HostProfile profile = atSpeed(measuredProfile, now);
     const HostSeconds predicted = predictHost(scheduled, profile);
     const HostSeconds measured = measuredHost(scheduled, result->typicalTime);
     const double error = predicted.total / measured.total - 1.0;
-    fmt::print(
-        "{:34} {:9.3f} ms {:9.3f} ms {:+6.1f} %  ", named.name, predicted.total * 1e3, measured.total * 1e3, error * 100.0);
+    fmt::print("{:34} {:9.3f} ms {:9.3f} ms {:+6.1f} %  (as quick as when measured: {:+6.1f} %; products now {:.2f} x, others "
+               "{:.2f} x) ",
+        named.name, predicted.total * 1e3, measured.total * 1e3, error * 100.0,
+        100.0 * (predictHost(scheduled, measuredProfile).total / measured.total - 1.0),
+        now.productSeconds / measuredProfile.reference.productSeconds, now.otherSeconds / measuredProfile.reference.otherSeconds);
     for (std::size_t i = 0; i < kHostClasses; ++i) {
         if (measured.byClass[i] > 0.02 * measured.total)
             fmt::print(" {} {:+.0f} % of {:.0f} %", hostClassName(static_cast<HostClass>(i)),

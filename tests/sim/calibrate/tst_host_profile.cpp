@@ -3,6 +3,7 @@
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/host_predict.h"
 #include "sim/calibrate/host_profile.h"
+#include "sim/calibrate/host_reference.h"
 
 #include "core/schedule/label.h"
 #include "core/study/study.h"
@@ -35,6 +36,7 @@ HostProfile easyProfile()
     profile.costs.fill(1e-9);
     profile.costs[static_cast<std::size_t>(HostCost::PassStart)] = 1e-6;
     profile.costs[static_cast<std::size_t>(HostCost::WaitShare)] = 0.1;
+    profile.reference = {1e-4, 2e-4};
     profile.barrierSeconds = 1e-5;
     profile.allReduce = {{1000.0, 1e-5}, {1e6, 1e-3}};
     profile.allGather = {{1000.0, 5e-6}, {1e6, 4e-4}};
@@ -69,6 +71,7 @@ private Q_SLOTS:
     void workOfAProduct();
     void narrowProducts();
     void predictsPipelines();
+    void asQuickAsNow();
     void measuringChangesNothing();
     void collectivesGoOnBesideComputing();
     void predictsClassesOfAStep();
@@ -102,6 +105,7 @@ void TestHostProfile::writtenAndRead()
     QCOMPARE(again.permits, 2);
     QCOMPARE(again.allGather.size(), std::size_t(2));
     QCOMPARE(again.costs, profile.costs);
+    QCOMPARE(again.reference.otherSeconds, profile.reference.otherSeconds);
     QCOMPARE(again.cacheBytes, profile.cacheBytes);
 }
 
@@ -132,6 +136,8 @@ void TestHostProfile::badProfiles_data()
                                          << "\"pass_start\": -1e-06";
     QTest::newRow("a cost less") << "\"wait_share\""
                                  << "\"share\"";
+    QTest::newRow("no reference") << "\"others\""
+                                  << "\"other\"";
     QTest::newRow("one cache") << "\"cache_bytes\": [\n      500000.0,"
                                << "\"cache_bytes\": [";
     QTest::newRow("absent") << "\"barrier_s\""
@@ -301,14 +307,35 @@ void TestHostProfile::predictsPipelines()
     }
 }
 
+/// Products and the rest are as much slower as they are in the reference; shares of time stay.
+void TestHostProfile::asQuickAsNow()
+{
+    const HostProfile profile = easyProfile();
+    const HostProfile now = atSpeed(profile, {2e-4, 1e-4});
+    const auto cost = [](const HostProfile& of, HostCost which) { return of.costs[static_cast<std::size_t>(which)]; };
+    for (const HostCost which : {HostCost::ProductStart, HostCost::ProductMemory, HostCost::NarrowFlop, HostCost::NarrowMemory})
+        QCOMPARE(cost(now, which), 2.0 * cost(profile, which));
+    for (const HostCost which : {HostCost::PassStart, HostCost::ReduceMemory, HostCost::MoveStart, HostCost::WaitMeeting})
+        QCOMPARE(cost(now, which), 0.5 * cost(profile, which));
+    QCOMPARE(cost(now, HostCost::WaitShare), cost(profile, HostCost::WaitShare));
+    QCOMPARE(atSpeed(profile, HostSpeed()).costs, profile.costs); // nothing is known
+    const auto reference = valueOf(HostReference::create(1));
+    QCOMPARE(reference->speed().otherSeconds, 0.0);
+    QVERIFY(reference->run({}));
+    QVERIFY(reference->speed().otherSeconds > 0.0 && reference->speed().productSeconds > 0.0);
+}
+
 /// The steps that are repeated to be measured leave what was trained and counted as it is.
 void TestHostProfile::measuringChangesNothing()
 {
     const Study study = studyOf("{data: 4}", "sharding: {x: \"P('data', None)\", y: \"P('data', None)\"}");
+    int times = 0;
     const auto plain = valueOf(trainStudy(study, {.keepParameters = true}, {}, {}));
-    const auto measured = valueOf(trainStudy(study, {.typical = true, .keepParameters = true}, {}, {}));
+    const auto measured
+        = valueOf(trainStudy(study, {.typical = true, .besides = [&] { ++times; }, .keepParameters = true}, {}, {}));
     QVERIFY(!measured.typicalTime.slices().empty());
     QVERIFY(plain.typicalTime.slices().empty());
+    QVERIFY(times > 0);
     QVERIFY(plain.losses == measured.losses);
     QVERIFY(plain.parameters == measured.parameters);
     const auto calls = [](const TrainingResult& result) {
