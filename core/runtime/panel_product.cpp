@@ -321,8 +321,11 @@ void tile(std::int64_t depth, const float* a, const float* b, Store store, float
         addTerm<Vectors, kStep>(sums, a, b, kRows);
     for (std::size_t row = 0; row < Rows; ++row) {
         for (int v = 0; v < Vectors; ++v) {
-            auto* to = reinterpret_cast<LooseVector*>(c + static_cast<std::int64_t>(row) * stride + v * kLanes);
-            *to = store == Store::Add ? *to + sums[row][v] : sums[row][v];
+            float* to = c + static_cast<std::int64_t>(row) * stride + v * kLanes;
+            if (store == Store::Add)
+                *reinterpret_cast<LooseVector*>(to) += sums[row][v];
+            else
+                *reinterpret_cast<LooseVector*>(to) = sums[row][v];
         }
     }
 }
