@@ -33,8 +33,9 @@ using LooseVector [[gnu::vector_size(kLanes * sizeof(float)), gnu::aligned(sizeo
 
 constexpr std::int64_t kMostDepth = 512; ///< terms that are summed in registers
 constexpr std::int64_t kBlockLines
-    = 256; ///< a packed block is 512 KiB: with what the next one is packed from, half of a large second-level cache
+    = 256; ///< a packed block is 512 KiB: with the one that is packed meanwhile, half of a large second-level cache
 constexpr std::int64_t kWholeLines = 1536; ///< of the other operand, 3 MiB
+constexpr std::int64_t kRowStep = kMostDepth + 16; ///< between packed rows: they share no place of the first-level cache
 constexpr std::int64_t kStepsAhead = 8; ///< terms for each line that is fetched ahead
 
 // ---- packing
@@ -62,135 +63,225 @@ void packTurned(const Lines<float>& from, std::int64_t valid, std::int64_t depth
     }
 }
 
-/// The same from lines that lie side by side.
-template <int Width>
-void packCopied(const Lines<float>& from, std::int64_t valid, std::int64_t depth, float* to)
+/// How a side lies packed.
+enum class Form {
+    Rows, ///< of the left side: panels of `kHeight` rows, `kRowStep` apart
+    Columns, ///< panels that have the elements of one term side by side, from lines that lie side by side
+    Turned, ///< the same from lines that lie one after the other
+};
+
+template <bool IsLeft>
+Form formOf(const Lines<float>& from)
 {
-    for (std::int64_t d = 0; d < depth; ++d) {
-        if (valid >= Width) {
-            std::memcpy(to + d * Width, from.at(0, d), Width * sizeof(float));
-        } else {
-            for (std::int64_t line = 0; line < Width; ++line)
-                to[d * Width + line] = line < valid ? *from.at(line, d) : 0.0F;
-        }
-    }
+    return from.lineStep == 1 ? Form::Columns : IsLeft ? Form::Rows : Form::Turned;
 }
 
-/// Lines first .. first + lines - 1, depths begin .. begin + depth - 1, as panels of `Width` lines one after the other.
-template <int Width>
-void pack(const Lines<float>& from, std::int64_t first, std::int64_t lines, std::int64_t begin, std::int64_t depth, float* to)
+template <bool IsLeft>
+std::int64_t panelSize(Form form, std::int64_t depth)
 {
-    for (std::int64_t line = 0; line < lines; line += Width) {
-        const Lines<float> panel = from.from(first + line, begin);
-        if (from.lineStep == 1)
-            packCopied<Width>(panel, lines - line, depth, to + line * depth);
-        else
-            packTurned<Width>(panel, lines - line, depth, to + line * depth);
-    }
+    return form == Form::Rows ? kHeight * kRowStep : (IsLeft ? kHeight : kWidth) * depth;
 }
 
-// ---- fetching ahead
+/// Memory that a tile asks for, one line for each `kStepsAhead` terms: so far from the first.
+struct Offsets {
+    std::int64_t at[kMostDepth / kStepsAhead] = {};
+};
+constexpr Offsets kNoOffsets;
 
-/// Memory that is wanted soon, column of cache lines by column.
-class Ahead {
+struct Ahead {
+    const float* first = nullptr;
+    const Offsets* offsets = &kNoOffsets;
+};
+
+/// A block of one side that is packed bit by bit between tiles of the block before it, which ask for its memory, or at once. That memory is looked
+/// at as rows, a few of them, the stretch, for each tile: so few pages are looked up, and rows a power of two apart, which share few places
+/// of the caches, are still there when they are packed.
+template <bool IsLeft>
+class Packing {
 public:
-    static constexpr std::int64_t kLine = 64;
+    static constexpr int kGrain = IsLeft ? kHeight : kWidth;
 
-    Ahead() = default;
-    Ahead(const Lines<float>& from, std::int64_t first, std::int64_t lines, std::int64_t begin, std::int64_t depth)
-        : m_base(reinterpret_cast<std::uintptr_t>(from.at(first, begin)))
-        , m_step(static_cast<std::uintptr_t>(std::max(from.lineStep, from.depthStep)) * sizeof(float))
-        , m_rows(from.lineStep == 1 ? depth : lines)
-        , m_columns(ceilOf((from.lineStep == 1 ? lines : depth) * static_cast<std::int64_t>(sizeof(float)), kLine))
+    Packing() = default;
+
+    /// A tile asks for so many lines; 0: packs everything at once.
+    Packing(const Lines<float>& from, std::int64_t lines, std::int64_t depth, float* to, std::int64_t asks)
+        : m_from(from)
+        , m_form(formOf<IsLeft>(from))
+        , m_lines(lines)
+        , m_depth(depth)
+        , m_to(to)
+        , m_rows(m_form == Form::Columns ? depth : lines)
+        , m_columnWidth(m_form == Form::Columns ? std::min(kGrain, kLanes) : kLanes)
+        , m_columns(m_form == Form::Columns ? lines / kGrain * kGrain / m_columnWidth : ceilOf(depth, m_columnWidth))
     {
+        const std::int64_t rowLines = ceilOf((m_form == Form::Columns ? lines : depth), kLine);
+        m_stretch = asks / rowLines;
+        for (std::int64_t i = 0; i < m_stretch * rowLines; ++i)
+            m_offsets.at[i] = i / rowLines * rowStep() + i % rowLines * kLine;
     }
 
-    struct Part {
-        std::uintptr_t at = 0;
-        std::uintptr_t step = 0;
-    };
-
-    /// The next `rows` rows of a column; the same place again and again once there are no more.
-    Part take(std::int64_t rows)
+    /// What the next tile is to ask for.
+    Ahead ask()
     {
-        if (m_column == m_columns)
-            return {m_base, 0};
-        const Part part{
-            m_base + static_cast<std::uintptr_t>(m_column * kLine) + static_cast<std::uintptr_t>(m_row) * m_step, m_step};
-        m_row += rows;
-        if (m_row >= m_rows) {
-            m_row = 0;
-            ++m_column;
-        }
-        return part;
+        if (m_stretch == 0 || m_asked >= m_rows)
+            return {m_from.data, &kNoOffsets};
+        const Ahead ahead{m_from.data + m_asked * rowStep(), &m_offsets};
+        m_asked += m_stretch;
+        return ahead;
+    }
+
+    /// After each tile: packs what was asked for some tiles ago.
+    void packAsked()
+    {
+        if (m_stretch == 0 || ++m_tiles <= kLag)
+            return;
+        packTo(std::min(m_rows, (m_tiles - kLag) * m_stretch));
+    }
+
+    /// Packs what is missing.
+    void finish()
+    {
+        packTo(m_rows);
+        if (m_form != Form::Turned)
+            padPanel();
     }
 
 private:
-    std::uintptr_t m_base = 0;
-    std::uintptr_t m_step = 0;
+    static constexpr std::int64_t kLag = 2; ///< tiles between asking and packing
+    static constexpr std::int64_t kGroup = 8; ///< rows that are copied together, so that cache lines are read once
+    static constexpr std::int64_t kLine = 64 / sizeof(float);
+
+    std::int64_t rowStep() const { return m_form == Form::Columns ? m_from.depthStep : m_from.lineStep; }
+
+    void packTo(std::int64_t end)
+    {
+        if (m_form == Form::Turned) {
+            for (; m_packed < m_rows && (m_packed + kGrain <= end || end == m_rows); m_packed += kGrain)
+                packTurned<kGrain>({m_from.at(m_packed, 0), m_from.lineStep, m_from.depthStep}, m_lines - m_packed, m_depth,
+                    m_to + m_packed * m_depth);
+            return;
+        }
+        for (; m_packed < end; m_packed += kGroup)
+            copy(m_packed, std::min(end, m_packed + kGroup));
+        m_packed = end;
+    }
+
+    const float* source(std::int64_t row, std::int64_t column) const
+    {
+        return m_form == Form::Columns ? m_from.at(column * m_columnWidth, row) : m_from.at(row, column * m_columnWidth);
+    }
+
+    float* target(std::int64_t row, std::int64_t column) const
+    {
+        const std::int64_t first = column * m_columnWidth;
+        return m_form == Form::Rows ? m_to + row * kRowStep + first
+                                    : m_to + first / kGrain * kGrain * m_depth + row * kGrain + first % kGrain;
+    }
+
+    void copy(std::int64_t first, std::int64_t end) const
+    {
+        for (std::int64_t column = 0; column < m_columns; ++column) {
+            const std::int64_t width = m_form == Form::Rows ? m_depth - column * kLanes : m_columnWidth;
+            if (width >= kLanes)
+                copyColumn(first, end, column, std::integral_constant<int, kLanes>());
+            else if (width == kHeight)
+                copyColumn(first, end, column, std::integral_constant<int, kHeight>());
+            else
+                copyColumn(first, end, column, width);
+        }
+    }
+
+    template <typename Width>
+    [[gnu::always_inline]] void copyColumn(std::int64_t first, std::int64_t end, std::int64_t column, Width width) const
+    {
+        const float* from = source(first, column);
+        float* to = target(first, column);
+        const std::int64_t fromStep = rowStep();
+        const std::int64_t toStep = m_form == Form::Rows ? kRowStep : kGrain;
+        for (std::int64_t row = first; row < end; ++row, from += fromStep, to += toStep)
+            std::memcpy(to, from, static_cast<std::size_t>(width) * sizeof(float));
+    }
+
+    /// The rest of lines that are no whole panel, and zeros.
+    void padPanel() const
+    {
+        const std::int64_t valid = m_lines % kGrain;
+        const std::int64_t first = m_lines - valid;
+        if (valid == 0)
+            return;
+        if (m_form == Form::Rows) {
+            for (std::int64_t row = m_lines; row < first + kGrain; ++row)
+                std::fill_n(m_to + row * kRowStep, m_depth, 0.0F);
+            return;
+        }
+        for (std::int64_t d = 0; d < m_depth; ++d) {
+            for (std::int64_t line = 0; line < kGrain; ++line)
+                m_to[first * m_depth + d * kGrain + line] = line < valid ? *m_from.at(first + line, d) : 0.0F;
+        }
+    }
+
+    Lines<float> m_from{};
+    Form m_form = Form::Columns;
+    std::int64_t m_lines = 0;
+    std::int64_t m_depth = 0;
+    float* m_to = nullptr;
     std::int64_t m_rows = 0;
-    std::int64_t m_columns = 0;
-    std::int64_t m_row = 0;
-    std::int64_t m_column = 0;
+    int m_columnWidth = 1;
+    std::int64_t m_columns = 0; ///< of whole panels
+    std::int64_t m_stretch = 0; ///< rows; 0: asks for nothing
+    std::int64_t m_asked = 0; ///< rows
+    std::int64_t m_packed = 0;
+    std::int64_t m_tiles = 0;
+    Offsets m_offsets;
 };
 
 // ---- tiles
 
-enum class Store { Set, Add, Stream };
+enum class Store { Set, Add };
 
-[[gnu::always_inline]] inline void stream(float* to, Vector value)
-{
-#if defined(__AVX512F__)
-    _mm512_stream_ps(to, value);
-#else
-    _mm256_stream_ps(to, value);
-#endif
-}
-
-template <int Vectors, std::size_t... Row>
+/// One term of a tile's sums; elements of the left side are `Step` apart.
+template <int Vectors, std::int64_t Step, std::size_t... Row>
 [[gnu::always_inline]] inline void addTerm(Vector (*sums)[kVectors], const float* a, const float* b, std::index_sequence<Row...>)
 {
     const Vector first = *reinterpret_cast<const Vector*>(b);
     if constexpr (Vectors == 2) {
         const Vector second = *reinterpret_cast<const Vector*>(b + kLanes);
-        ((sums[Row][0] += a[Row] * first, sums[Row][1] += a[Row] * second), ...);
+        ((sums[Row][0] += a[Row * Step] * first, sums[Row][1] += a[Row * Step] * second), ...);
     } else {
-        ((sums[Row][0] += a[Row] * first), ...);
+        ((sums[Row][0] += a[Row * Step] * first), ...);
     }
 }
 
 /// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms.
-template <std::size_t Rows, int Vectors>
-void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, Ahead::Part ahead)
+template <std::size_t Rows, int Vectors, bool IsLeftRows>
+void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, Ahead ahead)
 {
     constexpr auto kRows = std::make_index_sequence<Rows>();
+    constexpr std::int64_t kStep = IsLeftRows ? kRowStep : 1; // between the left side's elements of a term
+    constexpr std::int64_t kTerm = IsLeftRows ? 1 : kHeight; // between its terms
     Vector sums[Rows][kVectors] = {};
-    if (store == Store::Add) {
-        for (std::size_t row = 0; row < Rows; ++row) {
-            for (int v = 0; v < Vectors; ++v)
-                __builtin_prefetch(c + static_cast<std::int64_t>(row) * stride + v * kLanes, 1, 3);
-        }
+    for (std::size_t row = 0; row < Rows; ++row) {
+        for (int v = 0; v < Vectors; ++v)
+            __builtin_prefetch(c + static_cast<std::int64_t>(row) * stride + v * kLanes, 1, 3);
     }
+    const std::int64_t* offset = ahead.offsets->at;
     std::int64_t d = 0;
     for (; d + kStepsAhead <= depth; d += kStepsAhead) {
-        __builtin_prefetch(reinterpret_cast<const void*>(ahead.at), 0, 2);
-        ahead.at += ahead.step;
-        [&]<std::size_t... Step>(std::index_sequence<Step...>) __attribute__((always_inline))
+        __builtin_prefetch(ahead.first + *offset++, 0, 2);
+        [&]<std::size_t... Term>(std::index_sequence<Term...>) __attribute__((always_inline))
         {
-            (addTerm<Vectors>(sums, a + Step * kHeight, b + Step * kWidth, kRows), ...);
+            (addTerm<Vectors, kStep>(sums, a + Term * kTerm, b + Term * kWidth, kRows), ...);
         }
         (std::make_index_sequence<kStepsAhead>());
-        a += kStepsAhead * kHeight;
+        a += kStepsAhead * kTerm;
         b += kStepsAhead * kWidth;
     }
-    for (; d < depth; ++d, a += kHeight, b += kWidth)
-        addTerm<Vectors>(sums, a, b, kRows);
+    for (; d < depth; ++d, a += kTerm, b += kWidth)
+        addTerm<Vectors, kStep>(sums, a, b, kRows);
     for (std::size_t row = 0; row < Rows; ++row) {
         for (int v = 0; v < Vectors; ++v) {
             float* to = c + static_cast<std::int64_t>(row) * stride + v * kLanes;
-            if (store == Store::Stream)
-                stream(to, sums[row][v]);
-            else if (store == Store::Add)
+            if (store == Store::Add)
                 *reinterpret_cast<LooseVector*>(to) += sums[row][v];
             else
                 *reinterpret_cast<LooseVector*>(to) = sums[row][v];
@@ -199,12 +290,12 @@ void tile(std::int64_t depth, const float* a, const float* b, Store store, float
 }
 
 /// The same for a tile at the result's edge.
-template <std::size_t Rows, int Vectors>
+template <std::size_t Rows, int Vectors, bool IsLeftRows>
 void edgeTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a, const float* b, Store store, float* c,
-    std::int64_t stride, Ahead::Part ahead)
+    std::int64_t stride)
 {
     alignas(64) float sums[Rows * kWidth];
-    tile<Rows, Vectors>(depth, a, b, Store::Set, sums, kWidth, ahead);
+    tile<Rows, Vectors, IsLeftRows>(depth, a, b, Store::Set, sums, kWidth, {a});
     for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t column = 0; column < columns; ++column) {
             float& to = c[row * stride + column];
@@ -213,22 +304,21 @@ void edgeTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const
     }
 }
 
-void anyTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a, const float* b, Store store, float* c,
-    std::int64_t stride, Ahead::Part ahead)
+template <bool IsLeftRows>
+void anyEdgeTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const float* a, const float* b, Store store,
+    float* c, std::int64_t stride)
 {
     constexpr int kThird = kHeight / 3;
-    if (rows >= kHeight && columns >= kWidth)
-        return tile<kHeight, 2>(depth, a, b, store, c, stride, ahead);
+    rows = std::min<std::int64_t>(rows, kHeight);
+    columns = std::min<std::int64_t>(columns, kWidth);
     if (columns > kLanes) {
         if (rows <= kThird)
-            return edgeTile<kThird, 2>(std::min<std::int64_t>(rows, kThird), std::min<std::int64_t>(columns, kWidth), depth, a, b,
-                store, c, stride, ahead);
-        return edgeTile<kHeight, 2>(
-            std::min<std::int64_t>(rows, kHeight), std::min<std::int64_t>(columns, kWidth), depth, a, b, store, c, stride, ahead);
+            return edgeTile<kThird, 2, IsLeftRows>(rows, columns, depth, a, b, store, c, stride);
+        return edgeTile<kHeight, 2, IsLeftRows>(rows, columns, depth, a, b, store, c, stride);
     }
     if (rows <= kThird)
-        return edgeTile<kThird, 1>(rows, columns, depth, a, b, store, c, stride, ahead);
-    edgeTile<kHeight, 1>(std::min<std::int64_t>(rows, kHeight), columns, depth, a, b, store, c, stride, ahead);
+        return edgeTile<kThird, 1, IsLeftRows>(rows, columns, depth, a, b, store, c, stride);
+    edgeTile<kHeight, 1, IsLeftRows>(rows, columns, depth, a, b, store, c, stride);
 }
 
 // ---- blocks
@@ -241,15 +331,19 @@ struct Product {
     Lines<float> rhs;
     float* result;
     std::int64_t stride;
-    bool streams;
 };
 
-/// One side is packed as a whole, or nearly, the other block by block. `RowsWhole`: the left one is.
+constexpr std::int64_t kWholeElements = (kWholeLines + kWidth) * kRowStep;
+constexpr std::int64_t kBlockElements = (kBlockLines + kWidth) * kRowStep;
+
+/// One side is packed as a whole, or nearly, the other block by block; there is room for two blocks. `RowsWhole`: the left side is the whole one.
 template <bool RowsWhole>
 void multiplyBlocks(const Product& product, float* wholePanels, float* blockPanels)
 {
-    constexpr int kWholeGrain = RowsWhole ? kHeight : kWidth;
-    constexpr int kBlockGrain = RowsWhole ? kWidth : kHeight;
+    using WholePacking = Packing<RowsWhole>;
+    using BlockPacking = Packing<!RowsWhole>;
+    constexpr int kWholeGrain = WholePacking::kGrain;
+    constexpr int kBlockGrain = BlockPacking::kGrain;
     const Lines<float>& whole = RowsWhole ? product.lhs : product.rhs;
     const Lines<float>& block = RowsWhole ? product.rhs : product.lhs;
     const std::int64_t wholeLines = RowsWhole ? product.rows : product.columns;
@@ -257,62 +351,76 @@ void multiplyBlocks(const Product& product, float* wholePanels, float* blockPane
     const std::int64_t depthPiece = pieceOf(product.depth, kMostDepth, 1);
     const std::int64_t wholePiece = pieceOf(wholeLines, kWholeLines, kWholeGrain);
     const std::int64_t blockPiece = pieceOf(blockLines, kBlockLines / kBlockGrain * kBlockGrain, kBlockGrain);
+    const bool isLeftRows = formOf<true>(product.lhs) == Form::Rows;
+    float* panels = blockPanels;
+    float* nextPanels = blockPanels + kBlockElements;
+    const auto packingOf = [&](std::int64_t d, std::int64_t b, float* to, std::int64_t asks) {
+        return BlockPacking({block.at(b, d), block.lineStep, block.depthStep}, std::min(blockPiece, blockLines - b),
+            std::min(depthPiece, product.depth - d), to, asks);
+    };
+    packingOf(0, 0, panels, 0).finish();
     for (std::int64_t w = 0; w < wholeLines; w += wholePiece) {
         const std::int64_t wide = std::min(wholePiece, wholeLines - w);
         for (std::int64_t d = 0; d < product.depth; d += depthPiece) {
             const std::int64_t depth = std::min(depthPiece, product.depth - d);
-            const Store store = d > 0 ? Store::Add : product.streams ? Store::Stream : Store::Set;
-            pack<kWholeGrain>(whole, w, wide, d, depth, wholePanels);
+            const Store store = d > 0 ? Store::Add : Store::Set;
+            const std::int64_t wholeSize = panelSize<RowsWhole>(formOf<RowsWhole>(whole), depth);
+            const std::int64_t blockSize = panelSize<!RowsWhole>(formOf<!RowsWhole>(block), depth);
+            WholePacking({whole.at(w, d), whole.lineStep, whole.depthStep}, wide, depth, wholePanels, 0).finish();
             for (std::int64_t b = 0; b < blockLines; b += blockPiece) {
                 const std::int64_t lines = std::min(blockPiece, blockLines - b);
-                pack<kBlockGrain>(block, b, lines, d, depth, blockPanels);
-                Ahead ahead;
+                BlockPacking next;
+                const std::int64_t asks = depth / kStepsAhead;
                 if (b + blockPiece < blockLines)
-                    ahead = Ahead(block, b + blockPiece, std::min(blockPiece, blockLines - b - blockPiece), d, depth);
+                    next = packingOf(d, b + blockPiece, nextPanels, asks);
                 else if (d + depthPiece < product.depth)
-                    ahead = Ahead(block, 0, std::min(blockPiece, blockLines), d + depthPiece,
-                        std::min(depthPiece, product.depth - d - depthPiece));
+                    next = packingOf(d + depthPiece, 0, nextPanels, asks);
+                else if (w + wholePiece < wholeLines)
+                    next = packingOf(0, 0, nextPanels, asks);
                 for (std::int64_t i = 0; i < wide; i += kWholeGrain) {
                     for (std::int64_t j = 0; j < lines; j += kBlockGrain) {
-                        const std::int64_t row = RowsWhole ? w + i : b + j;
-                        const std::int64_t column = RowsWhole ? b + j : w + i;
-                        const float* x = wholePanels + i * depth;
-                        const float* y = blockPanels + j * depth;
-                        anyTile(RowsWhole ? wide - i : lines - j, RowsWhole ? lines - j : wide - i, depth, RowsWhole ? x : y,
-                            RowsWhole ? y : x, store, product.result + row * product.stride + column, product.stride,
-                            ahead.take(depth / kStepsAhead));
+                        const std::int64_t rows = RowsWhole ? wide - i : lines - j;
+                        const std::int64_t columns = RowsWhole ? lines - j : wide - i;
+                        const float* x = wholePanels + i / kWholeGrain * wholeSize;
+                        const float* y = panels + j / kBlockGrain * blockSize;
+                        const float* left = RowsWhole ? x : y;
+                        const float* right = RowsWhole ? y : x;
+                        float* to = product.result + (RowsWhole ? w + i : b + j) * product.stride + (RowsWhole ? b + j : w + i);
+                        if (rows < kHeight || columns < kWidth)
+                            isLeftRows ? anyEdgeTile<true>(rows, columns, depth, left, right, store, to, product.stride)
+                                       : anyEdgeTile<false>(rows, columns, depth, left, right, store, to, product.stride);
+                        else
+                            isLeftRows
+                                ? tile<kHeight, kVectors, true>(depth, left, right, store, to, product.stride, next.ask())
+                                : tile<kHeight, kVectors, false>(depth, left, right, store, to, product.stride, next.ask());
+                        next.packAsked();
                     }
                 }
+                next.finish();
+                std::swap(panels, nextPanels);
             }
         }
     }
 }
 
-constexpr std::int64_t kWholeBytes = (kWholeLines + kWidth) * kMostDepth * static_cast<std::int64_t>(sizeof(float));
-constexpr std::int64_t kBlockBytes = (kBlockLines + kWidth) * kMostDepth * static_cast<std::int64_t>(sizeof(float));
-
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, MatrixView<const float> lhs, MatrixView<const float> rhs,
     MatrixView<float> result, std::byte* workspace)
 {
-    Product product{m, n, k, {lhs.data, lhs.stride, 1}, {rhs.data, 1, rhs.stride}, result.data, result.stride, false};
+    Product product{m, n, k, {lhs.data, lhs.stride, 1}, {rhs.data, 1, rhs.stride}, result.data, result.stride};
     if (lhs.transposed)
         std::swap(product.lhs.lineStep, product.lhs.depthStep);
     if (rhs.transposed)
         std::swap(product.rhs.lineStep, product.rhs.depthStep);
-    const std::int64_t bytes = m * n * static_cast<std::int64_t>(sizeof(float));
-    product.streams = k <= kMostDepth && bytes >= kStreamedBytes && result.stride % kLanes == 0
-        && reinterpret_cast<std::uintptr_t>(result.data) % (kLanes * sizeof(float)) == 0;
     auto* wholePanels = reinterpret_cast<float*>(workspace);
-    auto* blockPanels = reinterpret_cast<float*>(workspace + kWholeBytes);
+    float* blockPanels = wholePanels + kWholeElements;
     if (m <= n)
         multiplyBlocks<true>(product, wholePanels, blockPanels);
     else
         multiplyBlocks<false>(product, wholePanels, blockPanels);
-    if (product.streams)
-        _mm_sfence(); // whoever is told that the result is there sees it
 }
 
-constexpr PanelProduct kTable{MESHWRIGHT_PANEL_NAME, multiply, kWholeBytes + kBlockBytes};
+constexpr PanelProduct kTable{
+    MESHWRIGHT_PANEL_NAME, multiply, (kWholeElements + 2 * kBlockElements) * static_cast<std::int64_t>(sizeof(float))};
 
 } // namespace
 

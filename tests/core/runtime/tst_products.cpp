@@ -207,14 +207,14 @@ std::vector<float> floats(std::int64_t count, std::uint64_t seed)
 
 } // namespace
 
-/// Sizes beside those of the register tiles, packed blocks and blocks of terms, and a result that is stored past the caches.
+/// Sizes beside those of the register tiles, packed blocks and blocks of terms, and longer sides that are packed while blocks are multiplied.
 void TestProducts::panels_data()
 {
     QTest::addColumn<std::int64_t>("m");
     QTest::addColumn<std::int64_t>("n");
     QTest::addColumn<std::int64_t>("k");
     for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {5, 64, 8}, {37, 45, 1030}, {256, 10, 77},
-             {300, 700, 17}, {700, 33, 600}, {12, 32, 512}, {13, 1600, 513}, {1600, 31, 3}, {1056, 1024, 5}})
+             {300, 700, 17}, {700, 33, 600}, {12, 32, 512}, {13, 1600, 513}, {1600, 31, 3}, {600, 40, 300}, {1550, 1560, 130}})
         QTest::addRow("%dx%dx%d", static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)) << m << n << k;
 }
 
