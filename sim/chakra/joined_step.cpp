@@ -13,7 +13,7 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr std::size_t kFamiliesTried = 64; ///< the latest; where so many overlap, groups are no axes of a mesh
+constexpr std::size_t kFamiliesTried = 64; ///< the latest of one shape; where so many overlap, groups are no axes of a mesh
 
 CollectiveKind networkKind(ChakraCollective collective)
 {
@@ -67,7 +67,8 @@ Result<Done> JoinedStep::join()
             event = newEvent();
     }
     joinMembers();
-    makeFamilies();
+    if (auto made = makeFamilies(); !made)
+        return made.error();
     if (auto made = makeSites(); !made)
         return made.error();
     return play();
@@ -179,29 +180,32 @@ void JoinedStep::joinMembers()
 }
 
 /// The first of the families that it fits in; a new one otherwise.
-std::uint32_t JoinedStep::familyOf(std::vector<Family>& families, Family alone)
+std::uint32_t JoinedStep::familyOf(Families& families, Family alone)
 {
     const std::vector<std::uint32_t>& members = alone.groups->members;
-    const std::size_t from = families.size() - std::min(families.size(), kFamiliesTried);
-    for (std::size_t i = from; i < families.size(); ++i) {
-        Family& family = families[i];
-        const bool fits = family.groups->size == alone.groups->size && family.way == alone.way && alike(family.axes, alone.axes)
+    std::vector<std::int64_t> shape = alone.way;
+    shape.push_back(alone.groups->size);
+    std::vector<std::uint32_t>& known = families.alike[shape];
+    for (std::size_t i = known.size() - std::min(known.size(), kFamiliesTried); i < known.size(); ++i) {
+        Family& family = families.all[known[i]];
+        const bool fits = alike(family.axes, alone.axes)
             && std::ranges::none_of(members, [&](std::uint32_t device) { return family.taken[device]; });
         if (!fits)
             continue;
         for (const std::uint32_t device : members)
             family.taken[device] = true;
         family.groups->members.insert(family.groups->members.end(), members.begin(), members.end());
-        return static_cast<std::uint32_t>(i);
+        return known[i];
     }
     alone.taken.assign(m_traces.ranks(), false);
     for (const std::uint32_t device : members)
         alone.taken[device] = true;
-    families.push_back(std::move(alone));
-    return static_cast<std::uint32_t>(families.size() - 1);
+    known.push_back(static_cast<std::uint32_t>(families.all.size()));
+    families.all.push_back(std::move(alone));
+    return known.back();
 }
 
-void JoinedStep::makeFamilies()
+Result<Done> JoinedStep::makeFamilies()
 {
     for (std::size_t number = 0; number < m_traces.groups().size(); ++number) {
         m_familyOfGroup.push_back(kNothing);
@@ -215,6 +219,9 @@ void JoinedStep::makeFamilies()
             alone.groups->members.push_back(static_cast<std::uint32_t>(rank));
         alone.axes = m_placement.groupAxesOfDevices({ranks});
         m_familyOfGroup.back() = familyOf(m_groupFamilies, std::move(alone));
+        if (m_groupFamilies.all.size() > kMostFamilies)
+            return Problem{"MW1767", fmt::format("more than {} groups overlap each other", kMostFamilies),
+                "give ranks that do the same collectives one group"};
     }
     const Topology& topology = m_placement.topology();
     std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> familyOfPair; // whatever the tag
@@ -236,6 +243,7 @@ void JoinedStep::makeFamilies()
         }
         m_familyOfChannel.push_back(known->second);
     }
+    return Done{};
 }
 
 std::string JoinedStep::textOf(const DeviceGroups& groups) const
@@ -265,7 +273,7 @@ Result<Done> JoinedStep::makeSites()
         const std::uint32_t family = isMessage ? m_familyOfChannel[node.channel] : m_familyOfGroup[node.channel];
         const auto [site, isNew] = known.try_emplace({isMessage, family, node.collective, node.bytes}, 0);
         if (isNew) {
-            const std::shared_ptr<const DeviceGroups> groups = (isMessage ? m_pairFamilies : m_groupFamilies)[family].groups;
+            const std::shared_ptr<const DeviceGroups> groups = (isMessage ? m_pairFamilies : m_groupFamilies).all[family].groups;
             members += static_cast<double>(groups->members.size());
             if (known.size() > kMostSites || members > kMostMembers)
                 return Problem{"MW1767", fmt::format("the step has more than {} different collectives", known.size() - 1),

@@ -23,6 +23,7 @@ namespace meshwright::sim {
 class JoinedStep {
 public:
     static constexpr std::size_t kMostSites = 16'384; ///< different collectives and messages
+    static constexpr std::size_t kMostFamilies = 1024; ///< groups of which no two could be along one axis of a mesh
     static constexpr double kMostMembers = 50e6; ///< of their groups, all together
 
     /// Rank r is device r of the placement's machine. Adds to `sites`. All must outlive this.
@@ -33,7 +34,7 @@ public:
     {
     }
 
-    /// Problems: MW1767 more different collectives than kMostSites; MW1768 ranks that do not agree on a collective, a send without a receive; MW1769 ranks that
+    /// Problems: MW1767 more different collectives than kMostSites, or groups than kMostFamilies; MW1768 ranks that do not agree on a collective, a send without a receive; MW1769 ranks that
     /// wait for each other; MW1784 more time than can be told.
     Result<Done> join();
 
@@ -73,12 +74,17 @@ private:
         std::vector<std::int64_t> way; ///< of messages: how far apart along each axis of the machine
     };
 
+    struct Families {
+        std::vector<Family> all;
+        std::map<std::vector<std::int64_t>, std::vector<std::uint32_t>> alike; ///< by size and way
+    };
+
     Result<Done> joinCollectives();
     Result<Done> joinMessages();
     void joinMembers();
     Result<Done> makeSites();
-    void makeFamilies();
-    std::uint32_t familyOf(std::vector<Family>& families, Family alone);
+    Result<Done> makeFamilies();
+    std::uint32_t familyOf(Families& families, Family alone);
     Result<Done> play();
     std::uint32_t newEvent();
     void take(std::uint32_t event, std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>& meetings);
@@ -95,8 +101,8 @@ private:
     std::vector<std::uint32_t> m_members; ///< nodes, event by event
     std::vector<std::vector<std::uint32_t>> m_eventsOfGroup; ///< in order
     std::vector<std::vector<std::uint32_t>> m_eventsOfChannel; ///< in order
-    std::vector<Family> m_groupFamilies;
-    std::vector<Family> m_pairFamilies;
+    Families m_groupFamilies;
+    Families m_pairFamilies;
     std::vector<std::uint32_t> m_familyOfGroup;
     std::vector<std::uint32_t> m_familyOfChannel;
     std::vector<std::string> m_textOfSite;

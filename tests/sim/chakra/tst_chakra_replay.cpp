@@ -34,6 +34,7 @@ private Q_SLOTS:
     void messagesGoWhenTheSenderIsReady();
     void hostsRunBesideDevices();
     void whoIsReadyGoesFirst();
+    void tooManyGroups();
     void wrong_data();
     void wrong();
 };
@@ -388,6 +389,20 @@ void TestChakraReplay::whoIsReadyGoesFirst()
     const auto step = replayed(ranks, groups);
     QVERIFY2(step.has_value(), step ? "" : describe(step.error()).c_str());
     QVERIFY(step->simulation.stepSeconds > 40e-6);
+}
+
+/// Groups under so many names would be flows that all share two links: said at once, not after hours.
+void TestChakraReplay::tooManyGroups()
+{
+    ProcessGroups groups;
+    Rank rank;
+    for (int group = 1; group <= 1025; ++group) {
+        groups[std::to_string(group)] = {0, 1};
+        rank.collective(0, 8, {}, std::to_string(group));
+    }
+    const auto step = replayed({rank, rank}, groups);
+    QVERIFY(!step);
+    QCOMPARE(step.error().front().id, "MW1767"s);
 }
 
 void TestChakraReplay::wrong_data()
