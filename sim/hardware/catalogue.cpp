@@ -347,6 +347,7 @@ Chip EntryReader::readChip(const std::string& key, const std::vector<VendorLibra
     chip.chipsPerHost = count("chips_per_host");
     chip.fastDomain = count("gpus_per_fast_domain");
     chip.dcnBytesPerSecond = figure(m_json, "dcn_bytes_per_s_per_chip", m_path);
+    chip.hostLinkBytesPerSecond = figure(m_json, "host_link_bytes_per_s_per_chip", m_path);
     chip.nicBytesPerSecond = figure(m_json, "nic_oneway_bytes_per_s_per_gpu", m_path);
     chip.networkLatencySeconds = figure(m_json, "network_latency_s", m_path);
     chip.tdpWatts = figure(m_json, "tdp_w", m_path);

@@ -95,6 +95,7 @@ struct Chip {
     std::optional<std::int64_t> chipsPerHost;
     std::optional<std::int64_t> fastDomain; ///< GPUs that share the fast links
     OptionalFigure dcnBytesPerSecond; ///< network between slices, one way, per chip
+    OptionalFigure hostLinkBytesPerSecond; ///< to the host's memory, one way, per chip
     OptionalFigure nicBytesPerSecond; ///< network between hosts, one way, per GPU
     OptionalFigure networkLatencySeconds; ///< one step of a ring over that network
     OptionalFigure tdpWatts;

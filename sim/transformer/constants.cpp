@@ -119,6 +119,8 @@ struct Reader {
                 flag(traits.sequenceParallel);
             else if (name == "async_tensor_parallel")
                 flag(traits.asyncTensorParallel);
+            else if (name == "gathers_context")
+                flag(traits.gathersContext);
             else if (name == "gathers_narrow")
                 flag(traits.gathersNarrow);
             else if (name == "dispatches_once_a_host")

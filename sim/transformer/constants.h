@@ -76,6 +76,7 @@ struct StackTraits {
     double optimizerStateBytes = 12.0;
     bool gradientsOncePerStep = true; ///< reduced after the last microbatch
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool gathersContext = false; ///< context parallel by one gather of keys and values of all query heads, not by a ring
     bool gathersNarrow = false; ///< with one scale a tensor, tp's ranks gather activations cast to 8 bits already
     bool dispatchesOnceAHost = false; ///< of tokens to experts: DeepEP and its like
     bool sequenceParallel = false; ///< with tp, where the source does not say

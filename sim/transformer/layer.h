@@ -39,6 +39,7 @@ struct LayerCost {
     PassCost backward; ///< without `again`
     PassCost weights; ///< of `backward`: the gradients of weights
     double keptBytes = 0.0; ///< from forward to backward, on the device
+    double hostBytes = 0.0; ///< sent to the host's memory meanwhile, and fetched again
     double fullBytes = 0.0; ///< the same when nothing is computed again: what lives while one layer is
     double workingBytes = 0.0; ///< largest temporaries besides
 };

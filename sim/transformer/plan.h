@@ -103,6 +103,8 @@ struct ParallelLayout {
     double expertImbalance = 1.0; ///< tokens of the busiest expert rank over the mean
     bool dispatchesOnceAHost = false; ///< a token that several experts of one host want crosses the network once
     bool asyncTensorParallel = false; ///< products decomposed so that tp's collectives hide behind them
+    bool gathersContext
+        = false; ///< cp's ranks gather keys and values, repeated for every query head, behind the first of cp parts of attention
     bool gathersNarrow = false; ///< with sequence parallelism and one scale a tensor, tp gathers what is cast already
 
     std::int64_t deviceCount() const { return dp * tp * pp * cp; }

@@ -62,6 +62,8 @@ StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const Stack
                            : fallback != chip.peakFlopsPerSecond.end() ? fallback->second.value
                                                                        : 1.0)
         / devices;
+    if (chip.hostLinkBytesPerSecond)
+        m_hostLink = chip.hostLinkBytesPerSecond->value / devices;
 }
 
 /// Read and written for each parameter of a layer and each microbatch to add up gradients: in place (two read, one written), of which the
@@ -154,6 +156,13 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         layerBackward = m_traits.gathersAhead ? beside(backward.seconds, gather + scatter, m_constants.overlapSlowdown)
                                               : backward.seconds + again * gather + scatter;
     }
+
+    // What the host's memory keeps leaves and comes back beside all that.
+    const double hostSeconds = m_hostLink > 0.0 ? layer.hostBytes / m_hostLink : 0.0;
+    const double leaves = beside(layerForward, hostSeconds, m_constants.overlapSlowdown) - layerForward;
+    const double returns = beside(layerBackward, hostSeconds, m_constants.overlapSlowdown) - layerBackward;
+    layerForward += leaves;
+    layerBackward += returns;
 
     // Chunks of the stages, embedding and head at the ends.
     const std::int64_t chunks = layout.pp * layout.virtualStages;
@@ -271,11 +280,12 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         * (slowestLayers * (forward.launch + backward.launch) + (first ? embeddingForward.launch + embeddingBackward.launch : 0.0)
             + (last ? headForward.launch + headBackward.launch : 0.0));
     const double exposedGather
-        = microbatches * slowestLayers * (layerForward - forward.seconds + layerBackward - backward.seconds);
+        = microbatches * slowestLayers * (layerForward - forward.seconds + layerBackward - backward.seconds - leaves - returns);
     step.data = exposedGather + reduce;
     if (layout.pp > 1)
         step.send = microbatches * real(layout.virtualStages) * 2.0 * busy * (first || last ? 1.0 : 2.0);
-    const double passOverhead = microbatches * real(layout.virtualStages) * m_constants.microbatchSeconds;
+    const double passOverhead
+        = microbatches * (real(layout.virtualStages) * m_constants.microbatchSeconds + slowestLayers * (leaves + returns));
     step.bubble = std::max(0.0,
         pipeline
             - (step.products + step.attention + step.elementwise + step.tensor + step.context + step.expert + step.launch

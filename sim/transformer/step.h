@@ -46,7 +46,7 @@ struct StepEstimate {
     double dataHidden = 0.0; ///< over dp, behind computation: no part of the sum
     double bubble = 0.0;
     double optimizer = 0.0;
-    double overhead = 0.0; ///< of each step and pass, on the host; slow hosts
+    double overhead = 0.0; ///< of each step and pass, on the host; slow hosts; waiting for what the host's memory keeps
     double flops = 0.0; ///< model FLOPs of the step, attention in full
     double mfu = 0.0; ///< `flops` over what the devices' bf16 peak allows in that time
     double mfuCausal = 0.0; ///< the same with attention counted half
@@ -89,6 +89,7 @@ private:
     DeviceCurve m_curve;
     Cluster m_cluster;
     double m_devicePeak = 0.0;
+    double m_hostLink = 0.0; ///< bytes/s of a device to its host's memory, one way; 0: not known
     PipelineClock m_clock;
     std::vector<ChunkTime> m_chunks;
 };

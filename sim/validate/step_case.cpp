@@ -217,6 +217,7 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
             != 0.0;
     layout.asyncTensorParallel = record.numberOr("parallel.async_tp", traits.asyncTensorParallel ? 1.0 : 0.0) != 0.0;
     layout.dispatchesOnceAHost = traits.dispatchesOnceAHost;
+    layout.gathersContext = traits.gathersContext;
     layout.gathersNarrow = traits.gathersNarrow;
     const std::string schedule = lower(record.text("parallel.schedule"));
     layout.virtualStages = degree("virtual_pipeline");

@@ -33,6 +33,10 @@ private Q_SLOTS:
     void noRankIsBusierWhereAllHaveAllExperts();
     void waitsOfExpertLayers();
     void scalesOfNarrowProducts();
+    void gatheredContext_data();
+    void gatheredContext();
+    void hostKeepsActivations_data();
+    void hostKeepsActivations();
 };
 
 namespace {
@@ -322,6 +326,69 @@ void TestStepTerms::scalesOfNarrowProducts()
     const StepEstimate rows = estimate(plan, "h100");
     QCOMPARE(rows.tensor, wide.tensor);
     QVERIFY(rows.elementwise > 1.1 * wide.elementwise);
+    QVERIFY(rows.products > 1.1 * wide.products);
+}
+
+void TestStepTerms::gatheredContext_data()
+{
+    QTest::addColumn<int>("tp");
+    QTest::addColumn<int>("keyHeads");
+    QTest::addColumn<bool>("shows");
+
+    QTest::newRow("inside a host") << 1 << 8 << false;
+    QTest::newRow("between hosts, eight repeated for 32") << 8 << 8 << true;
+    QTest::newRow("between hosts, none is repeated") << 8 << 32 << true;
+}
+
+/// One gather hides behind one part of attention, a ring's step behind each; and repeated heads are four times the bytes.
+void TestStepTerms::gatheredContext()
+{
+    QFETCH(int, tp);
+    QFETCH(int, keyHeads);
+    QFETCH(bool, shows);
+    TrainingPlan plan = dense();
+    plan.model.keyValueHeads = keyHeads;
+    plan.work.sequence = 524288;
+    plan.layout.tp = tp;
+    plan.layout.cp = 8;
+    const double ring = estimate(plan, "h100").context;
+    plan.layout.gathersContext = true;
+    const double gathered = estimate(plan, "h100").context;
+    QCOMPARE(gathered > ring, shows);
+    plan.model.keyValueHeads = 32;
+    QVERIFY(!shows || std::abs(estimate(plan, "h100").context / gathered - 1.0) < 1e-9); // whatever is repeated
+}
+
+void TestStepTerms::hostKeepsActivations_data()
+{
+    QTest::addColumn<double>("link");
+    QTest::addColumn<bool>("waits");
+
+    QTest::newRow("not known") << 0.0 << false;
+    QTest::newRow("as quick as memory") << 1e12 << false;
+    QTest::newRow("slow") << 1e8 << true;
+}
+
+/// What the host's memory keeps leaves beside the forward pass and comes back beside the backward one; past these the link rules.
+void TestStepTerms::hostKeepsActivations()
+{
+    QFETCH(double, link);
+    QFETCH(bool, waits);
+    TrainingPlan plan = dense();
+    plan.work.recompute = *recomputationOf("full");
+    Chip kept = chip("v5e");
+    kept.hostLinkBytesPerSecond.reset();
+    StackConstants constants;
+    constants.overlapSlowdown = 0.0;
+    const double before = StepModel(kept, {}, constants, {}).estimate(plan).seconds;
+    plan.work.recompute.offloaded = 1.0;
+    if (link > 0.0)
+        kept.hostLinkBytesPerSecond = Figure{link, {}};
+    const double after = StepModel(kept, {}, constants, {}).estimate(plan).seconds;
+    QCOMPARE(after > before, waits);
+    // Then nothing else matters: 64 microbatches and 24 layers send and fetch their input, 2 bytes of 2,048 x 4,096 each.
+    const double moving = 64.0 * 24.0 * 2.0 * (2.0 * 2048.0 * 4096.0) / 1e8;
+    QVERIFY(!waits || (after > moving && after < 1.02 * moving));
 }
 
 QTEST_APPLESS_MAIN(TestStepTerms)
