@@ -126,27 +126,37 @@ public:
     Timeline measured() const { return measuredTimeline(allRecords(), m_instructions.descriptions, m_completeStart); }
     Timeline replayed() const { return replayedTimeline(allRecords(), m_instructions.descriptions); }
 
-    /// What disturbs a run only makes it longer: a quarter of the runs were quicker than what is said.
     Timeline typical() const
     {
-        constexpr std::size_t kQuicker = 4;
         if (m_kept.empty())
             return Timeline(Clock::Virtual);
-        std::vector<std::vector<Recorded>> records = allRecords();
         if (m_virtual.ranks() != nullptr) // of other processes' devices only the last run is known
-            return replayedTimeline(records, m_instructions.descriptions);
+            return replayed();
+        return replayedTimeline(typicalRecords(), m_instructions.descriptions);
+    }
+
+    /// What disturbs a run only makes it longer: a quarter of the runs were quicker than what is said.
+    std::vector<std::vector<Recorded>> typicalRecords() const
+    {
+        constexpr std::size_t kQuicker = 4;
+        std::vector<std::vector<Recorded>> records;
         std::vector<float> seconds;
-        for (std::size_t device = 0; device < records.size(); ++device) {
+        for (std::size_t device = 0; device < m_logs.size(); ++device) {
+            records.push_back(m_logs[device].completeRecords);
             for (std::size_t i = 0; i < records[device].size(); ++i) {
                 seconds.clear();
-                for (const KeptSeconds& run : m_kept)
-                    seconds.push_back(run[device][i]);
+                for (const KeptSeconds& run : m_kept) {
+                    if (run[device].size() == records[device].size())
+                        seconds.push_back(run[device][i]);
+                }
+                if (seconds.empty())
+                    continue;
                 const auto chosen = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / kQuicker);
                 std::ranges::nth_element(seconds, chosen);
                 records[device][i].times.cpuSeconds = static_cast<double>(*chosen);
             }
         }
-        return replayedTimeline(records, m_instructions.descriptions);
+        return records;
     }
 
 private:
@@ -155,12 +165,8 @@ private:
 
     void keepSeconds()
     {
-        const auto isOfAnotherLength
-            = [&](const KeptSeconds& run) { return run.front().size() != m_logs.front().completeRecords.size(); };
-        std::erase_if(m_kept, isOfAnotherLength); // loops that went on for longer have nothing in common with it
-        if (m_kept.size()
-            == std::min(
-                kTypicalRuns, kMostKept / (m_logs.size() * std::max<std::size_t>(1, m_logs.front().completeRecords.size())) + 1))
+        const std::size_t times = m_logs.size() * std::max<std::size_t>(1, m_logs[m_firstHere].completeRecords.size());
+        while (!m_kept.empty() && m_kept.size() >= std::min(kTypicalRuns, kMostKept / times + 1))
             m_kept.erase(m_kept.begin());
         KeptSeconds& seconds = m_kept.emplace_back();
         for (const DeviceLog& log : m_logs) {
@@ -391,6 +397,11 @@ Timeline LoadedFunction::measured() const
 Timeline LoadedFunction::virtualTimeline() const
 {
     return m_implementation->replayed();
+}
+
+std::vector<std::vector<Recorded>> LoadedFunction::typicalRecords() const
+{
+    return m_implementation->typicalRecords();
 }
 
 Timeline LoadedFunction::typicalTimeline() const

@@ -138,6 +138,9 @@ public:
     Timeline typicalTimeline() const;
     static constexpr std::size_t kTypicalRuns = 256;
 
+    /// By device: the records of the last complete recorded run, with the times of a typical one where runs were kept.
+    std::vector<std::vector<Recorded>> typicalRecords() const;
+
 private:
     class Implementation;
     explicit LoadedFunction(std::unique_ptr<Implementation> implementation);

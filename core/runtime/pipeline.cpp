@@ -796,6 +796,11 @@ Timeline LoadedPipeline::virtualTimeline(const TaskSeconds& taskSeconds) const
     return replayedTimeline(m_implementation->records(), taskSeconds);
 }
 
+Timeline LoadedPipeline::typicalTimeline() const
+{
+    return typicalTimelineOf(m_implementation->records());
+}
+
 std::int64_t LoadedPipeline::bytesPerDevice() const
 {
     return m_implementation->bytesPerDevice();

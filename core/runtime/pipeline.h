@@ -89,6 +89,9 @@ public:
     using TaskSeconds = std::function<double(const Task&)>;
     Timeline virtualTimeline(const TaskSeconds& taskSeconds = {}) const;
 
+    /// The same of a typical step, see LoadedFunction::typicalTimeline; empty when none was recorded.
+    Timeline typicalTimeline() const;
+
     /// Of the device that needs the most: its arrays, and the largest arena of its functions.
     std::int64_t bytesPerDevice() const;
 

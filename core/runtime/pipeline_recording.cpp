@@ -125,7 +125,7 @@ void addMeasured(PipelineWriter& writer, const PipelineRecords& records, const L
 /// Plays the tasks of all stages with a core for every device.
 class Replay {
 public:
-    Replay(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds)
+    Replay(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds, bool isTypical = false)
         : m_records(records)
         , m_taskSeconds(taskSeconds)
         , m_writer(records, Clock::Virtual)
@@ -133,6 +133,12 @@ public:
         , m_next(records.stages.size(), 0)
         , m_normAt(records.stages.size())
     {
+        for (const PipelineRecords::StageFunctions& stage : records.stages) {
+            for (const auto& [name, function] : stage.byName) {
+                if (isTypical)
+                    m_typical.emplace(function, function->typicalRecords());
+            }
+        }
     }
 
     Timeline run()
@@ -244,9 +250,13 @@ private:
         const auto& devices = m_records.stages[stage].devices;
         const LoadedFunction& function = *m_records.stages[stage].byName.at(task.function);
         const TaskRecord& first = recordsOf(stage, 0)[m_next[stage]];
+        const auto typical = m_typical.find(&function);
         for (std::size_t i = 0; i < first.last - first.first; ++i) {
             const auto recorded = [&](std::size_t position) -> const Recorded& {
-                return function.records(static_cast<std::int64_t>(position))[recordsOf(stage, position)[m_next[stage]].first + i];
+                const std::vector<Recorded>& records = typical != m_typical.end()
+                    ? typical->second[position]
+                    : function.records(static_cast<std::int64_t>(position));
+                return records[recordsOf(stage, position)[m_next[stage]].first + i];
             };
             const RecordedInstruction& what = function.recordedInstructions()[recorded(0).instruction];
             const std::size_t groups = what.collective == nullptr ? devices.size() : what.collective->groupCount();
@@ -280,6 +290,7 @@ private:
     std::vector<std::size_t> m_next; ///< by stage: tasks played
     std::vector<std::vector<double>> m_normAt; ///< by stage: when its devices had their part of the norm; empty before
     std::map<Key, double> m_sent;
+    std::map<const LoadedFunction*, std::vector<std::vector<Recorded>>> m_typical; ///< by position; empty: what was recorded
 };
 
 bool isRecorded(const PipelineRecords& records)
@@ -319,6 +330,11 @@ Timeline measuredTimeline(const PipelineRecords& records)
 Timeline replayedTimeline(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds)
 {
     return isRecorded(records) ? Replay(records, taskSeconds).run() : Timeline(Clock::Virtual);
+}
+
+Timeline typicalTimelineOf(const PipelineRecords& records)
+{
+    return isRecorded(records) ? Replay(records, {}, true).run() : Timeline(Clock::Virtual);
 }
 
 } // namespace meshwright

@@ -40,4 +40,7 @@ Timeline measuredTimeline(const PipelineRecords& records);
 /// The same run with a core for every device (see `LoadedPipeline::virtualTimeline`).
 Timeline replayedTimeline(const PipelineRecords& records, const LoadedPipeline::TaskSeconds& taskSeconds);
 
+/// The same, with the times of the functions' typical runs.
+Timeline typicalTimelineOf(const PipelineRecords& records);
+
 } // namespace meshwright

@@ -7,7 +7,6 @@
 #include "core/train/pipeline_program.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace meshwright {
 
@@ -147,8 +146,6 @@ public:
             return m_pipeline->runForward(options);
         Result<Done> done = m_pipeline->run(options);
         m_runs += done ? 1 : 0;
-        if (done && options.keep)
-            keepRun();
         return done;
     }
     std::int64_t arenaBytes() const override { return m_pipeline->bytesPerDevice(); }
@@ -185,27 +182,9 @@ public:
     }
     Timeline measured() const override { return m_pipeline->measured(); }
     Timeline virtualTimeline() const override { return m_pipeline->virtualTimeline(); }
-    Timeline typicalTimeline() const override
-    {
-        if (m_kept.empty())
-            return Timeline(Clock::Virtual);
-        std::vector<const Timeline*> runs;
-        for (const Timeline& run : m_kept)
-            runs.push_back(&run);
-        const auto chosen = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 4);
-        std::ranges::nth_element(runs, chosen, {}, [](const Timeline* run) { return run->endSeconds(); });
-        return **chosen;
-    }
+    Timeline typicalTimeline() const override { return m_pipeline->typicalTimeline(); }
 
 private:
-    void keepRun()
-    {
-        constexpr std::size_t kMostRuns = 32;
-        if (m_kept.size() == kMostRuns)
-            m_kept.pop_front();
-        m_kept.push_back(m_pipeline->virtualTimeline());
-    }
-
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
 
     /// The stages' parts of the gradients' norm, which they add up once a step.
@@ -247,7 +226,6 @@ private:
     const Function& m_function;
     std::map<std::string, HostArray> m_written; ///< keys, or x and y
     std::int64_t m_runs = 0;
-    std::deque<Timeline> m_kept; ///< in virtual time
 };
 
 IndexBox within(const IndexBox& part, const IndexBox& holder)

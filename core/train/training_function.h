@@ -41,7 +41,7 @@ public:
     virtual std::vector<CountedCollective> collectives() const = 0; ///< as predicted, and as counted
     virtual Timeline measured() const = 0;
     virtual Timeline virtualTimeline() const = 0;
-    virtual Timeline typicalTimeline() const = 0; ///< of a pipeline: of the kept runs the one at a quarter of their lengths
+    virtual Timeline typicalTimeline() const = 0;
 };
 
 /// The stage that holds an argument of a phase's "step", and how it lies there.

@@ -154,9 +154,10 @@ private:
         const auto reference = HostReference::create(m_profile.permits);
         if (!reference)
             return append(m_problems, reference.error());
-        const int rounds = m_quick ? 1 : 3;
-        const Probe::Round each{2, m_quick ? 10 : 16, 0.06};
-        for (int round = 0; round < rounds; ++round) {
+        const int rounds = m_quick ? 1 : 6;
+        constexpr int kLeastRounds = 2;
+        const Probe::Round each{2, m_quick ? 10 : 12, 0.04};
+        for (int round = 0; round < rounds && (round < kLeastRounds || wallSeconds() - m_start < kMostSeconds); ++round) {
             for (const auto& probe : probes) {
                 if (const auto done = probe->run(each, m_stop); !done)
                     return append(m_problems, done.error());
@@ -355,10 +356,12 @@ private:
         m_profile.barrierSeconds = std::max(1e-9, (wallSeconds() - start) / kRounds);
     }
 
+    static constexpr double kMostSeconds = 8.0; ///< after which no further round is begun
     static constexpr double kSingleOps = 0.1; ///< how much an op on its own counts beside one in a training
 
     bool m_quick;
     int m_many = 2; ///< devices of products and passes
+    double m_start = wallSeconds();
     std::stop_token m_stop;
     Prober m_prober;
     HostProfile m_profile;

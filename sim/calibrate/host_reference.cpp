@@ -35,7 +35,7 @@ Result<std::unique_ptr<HostReference>> HostReference::create(int permits)
 
 Result<Done> HostReference::run(const std::stop_token& stop)
 {
-    constexpr int kSteps = 3;
+    constexpr int kSteps = 2;
     auto done = m_probe->run({kSteps, kSteps, 0.0}, stop);
     m_hasRun = m_hasRun || done;
     return done;
