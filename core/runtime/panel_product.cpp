@@ -36,6 +36,7 @@ constexpr std::int64_t kBlockLines
     = 256; ///< a packed block is 512 KiB: with the one that is packed meanwhile, half of a large second-level cache
 constexpr std::int64_t kWholeLines = 1536; ///< of the other operand, 3 MiB
 constexpr std::int64_t kRowStep = kMostDepth + 16; ///< between packed rows: they share no place of the first-level cache
+constexpr std::int64_t kCacheLine = 16; ///< elements
 constexpr std::int64_t kStepsAhead = 8; ///< terms for each line that is fetched ahead
 
 // ---- packing
@@ -65,7 +66,7 @@ void packTurned(const Lines<float>& from, std::int64_t valid, std::int64_t depth
 
 /// How a side lies packed.
 enum class Form {
-    Rows, ///< of the left side: panels of `kHeight` rows, `kRowStep` apart
+    Rows, ///< of the left side: panels of `kHeight` rows, `kRowStep` apart; they need not be turned, since a term's elements are taken one by one
     Columns, ///< panels that have the elements of one term side by side, from lines that lie side by side
     Turned, ///< the same from lines that lie one after the other
 };
@@ -76,10 +77,11 @@ Form formOf(const Lines<float>& from)
     return from.lineStep == 1 ? Form::Columns : IsLeft ? Form::Rows : Form::Turned;
 }
 
+/// Elements from one panel to the next: a little more than a panel, since panels a power of two apart share few places of the caches.
 template <bool IsLeft>
 std::int64_t panelSize(Form form, std::int64_t depth)
 {
-    return form == Form::Rows ? kHeight * kRowStep : (IsLeft ? kHeight : kWidth) * depth;
+    return form == Form::Rows ? kHeight * kRowStep : (IsLeft ? kHeight : kWidth) * depth + kCacheLine;
 }
 
 /// Memory that a tile asks for, one line for each `kStepsAhead` terms: so far from the first.
@@ -111,13 +113,14 @@ public:
         , m_depth(depth)
         , m_to(to)
         , m_rows(m_form == Form::Columns ? depth : lines)
+        , m_panelSize(panelSize<IsLeft>(m_form, depth))
         , m_columnWidth(m_form == Form::Columns ? std::min(kGrain, kLanes) : kLanes)
         , m_columns(m_form == Form::Columns ? lines / kGrain * kGrain / m_columnWidth : ceilOf(depth, m_columnWidth))
     {
-        const std::int64_t rowLines = ceilOf((m_form == Form::Columns ? lines : depth), kLine);
+        const std::int64_t rowLines = ceilOf((m_form == Form::Columns ? lines : depth), kCacheLine);
         m_stretch = asks / rowLines;
         for (std::int64_t i = 0; i < m_stretch * rowLines; ++i)
-            m_offsets.at[i] = i / rowLines * rowStep() + i % rowLines * kLine;
+            m_offsets.at[i] = i / rowLines * rowStep() + i % rowLines * kCacheLine;
     }
 
     /// What the next tile is to ask for.
@@ -149,7 +152,6 @@ public:
 private:
     static constexpr std::int64_t kLag = 2; ///< tiles between asking and packing
     static constexpr std::int64_t kGroup = 8; ///< rows that are copied together, so that cache lines are read once
-    static constexpr std::int64_t kLine = 64 / sizeof(float);
 
     std::int64_t rowStep() const { return m_form == Form::Columns ? m_from.depthStep : m_from.lineStep; }
 
@@ -158,7 +160,7 @@ private:
         if (m_form == Form::Turned) {
             for (; m_packed < m_rows && (m_packed + kGrain <= end || end == m_rows); m_packed += kGrain)
                 packTurned<kGrain>({m_from.at(m_packed, 0), m_from.lineStep, m_from.depthStep}, m_lines - m_packed, m_depth,
-                    m_to + m_packed * m_depth);
+                    m_to + m_packed / kGrain * m_panelSize);
             return;
         }
         for (; m_packed < end; m_packed += kGroup)
@@ -175,7 +177,7 @@ private:
     {
         const std::int64_t first = column * m_columnWidth;
         return m_form == Form::Rows ? m_to + row * kRowStep + first
-                                    : m_to + first / kGrain * kGrain * m_depth + row * kGrain + first % kGrain;
+                                    : m_to + first / kGrain * m_panelSize + row * kGrain + first % kGrain;
     }
 
     void copy(std::int64_t first, std::int64_t end) const
@@ -216,7 +218,7 @@ private:
         }
         for (std::int64_t d = 0; d < m_depth; ++d) {
             for (std::int64_t line = 0; line < kGrain; ++line)
-                m_to[first * m_depth + d * kGrain + line] = line < valid ? *m_from.at(first + line, d) : 0.0F;
+                m_to[first / kGrain * m_panelSize + d * kGrain + line] = line < valid ? *m_from.at(first + line, d) : 0.0F;
         }
     }
 
@@ -226,6 +228,7 @@ private:
     std::int64_t m_depth = 0;
     float* m_to = nullptr;
     std::int64_t m_rows = 0;
+    std::int64_t m_panelSize = 0;
     int m_columnWidth = 1;
     std::int64_t m_columns = 0; ///< of whole panels
     std::int64_t m_stretch = 0; ///< rows; 0: asks for nothing

@@ -4,7 +4,8 @@
 // usage: bench_mlp [LAYOUT ...]      LAYOUT: unsharded, 8x1, 4x2, 2x4, 1x8 (default: all)
 // Each layout is a process of its own, and they take turns, step by step: what else happens on the computer happens to all of them.
 // Prints a line for each: mlp,<label>,median_s,min_s,samples/s,GFLOP/s,rss_MB,pss_MB,loss_first,loss_last
-// and: against,<label>,<median of its steps' times, each divided by that of the first layout's step of the same turn>,<cores used>
+// and: against,<label>,<median of its steps' times, each divided by that of the first layout's step of the same turn>,<cores used>,
+// <the same median for the CPU time that it used, which waits for no other load>
 // MLP_STEPS: so many steps are timed instead of 7.
 // Starting numbers are read from the file that MLP_BIN names (f32: W0 b0 W1 b1 .. inputs targets), else drawn from a seed.
 
@@ -259,11 +260,14 @@ int main(int argc, char** argv)
     for (const Runner& runner : runners) {
         std::vector<double> ratios;
         std::vector<double> cores;
+        std::vector<double> cpuRatios;
         for (std::size_t i = kWarmSteps; i < runner.times.size(); ++i) {
             ratios.push_back(runner.times[i].seconds / runners.front().times[i].seconds);
             cores.push_back(runner.times[i].cpuSeconds / runner.times[i].seconds);
+            cpuRatios.push_back(runner.times[i].cpuSeconds / runners.front().times[i].cpuSeconds);
         }
-        fmt::print("against,ours {},{:.3f},{:.2f}\n", runner.layout, medianOf(ratios), medianOf(cores));
+        fmt::print(
+            "against,ours {},{:.3f},{:.2f},{:.3f}\n", runner.layout, medianOf(ratios), medianOf(cores), medianOf(cpuRatios));
     }
     return 0;
 }
