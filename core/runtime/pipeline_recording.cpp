@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/pipeline_recording.h"
 
+#include "core/schedule/label.h"
 #include "core/schedule/pipeline_tasks.h"
 
 #include <fmt/format.h>
@@ -12,19 +13,6 @@
 namespace meshwright {
 
 namespace {
-
-/// "forward, microbatch 3" or "backward, chunk 1, microbatch 3".
-std::string taskText(const Task& task, const PipelineShape& shape)
-{
-    if (task.kind == TaskKind::Update)
-        return task.function;
-    const char* what = task.kind == TaskKind::Forward ? "forward"
-        : task.kind == TaskKind::BackwardInput        ? "input gradient"
-        : task.kind == TaskKind::BackwardWeight       ? "weight gradients"
-                                                      : "backward";
-    return fmt::format(
-        "{}{}, microbatch {}", what, shape.chunks > 1 ? fmt::format(", chunk {}", task.chunk) : "", task.microbatch);
-}
 
 class PipelineWriter {
 public:
@@ -66,7 +54,7 @@ public:
         slice.bytes = piece.bytes;
         slice.row = m_rows[static_cast<std::size_t>(piece.device)][piece.row];
         slice.name = m_timeline.intern(piece.name);
-        slice.detail = m_timeline.intern(taskText(task, m_records.shape));
+        slice.detail = m_timeline.intern(taskLabel(task, m_records.shape));
         slice.category = piece.category;
         m_timeline.add(slice);
     }

@@ -25,6 +25,18 @@ std::string instructionLabel(const Function& function, const Instruction& instru
     return fmt::format("fused {} ({} ops)", valueText(function, made), instruction.ops.size());
 }
 
+std::string taskLabel(const Task& task, const PipelineShape& shape)
+{
+    if (task.kind == TaskKind::Update)
+        return task.function;
+    const char* what = task.kind == TaskKind::Forward ? "forward"
+        : task.kind == TaskKind::BackwardInput        ? "input gradient"
+        : task.kind == TaskKind::BackwardWeight       ? "weight gradients"
+                                                      : "backward";
+    return fmt::format(
+        "{}{}, microbatch {}", what, shape.chunks > 1 ? fmt::format(", chunk {}", task.chunk) : "", task.microbatch);
+}
+
 SliceCategory categoryOf(OpKind kind)
 {
     switch (kind) {

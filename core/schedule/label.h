@@ -12,6 +12,9 @@ namespace meshwright {
 /// "all_reduce grad.layers.0.w".
 std::string instructionLabel(const Function& function, const Instruction& instruction);
 
+/// What a task of a pipeline is called: "forward, microbatch 3", "weight gradients, chunk 1, microbatch 3"; an update by its function.
+std::string taskLabel(const Task& task, const PipelineShape& shape);
+
 /// The category of an op's slices; Compute for everything that is no collective.
 SliceCategory categoryOf(OpKind kind);
 

@@ -288,7 +288,7 @@ private:
                 works.push_back(workOf(op, names[op.index]));
                 stage.computeTicks += op.ticks;
             }
-            loop.notes.push_back({op.kind, index});
+            loop.notes.push_back({op.kind, index, kNothing});
         }
         stage.opsWritten = static_cast<std::int64_t>(program.ops.size());
         stage.loops.push_back(std::move(loop));

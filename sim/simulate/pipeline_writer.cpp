@@ -47,18 +47,24 @@ PipelineWriter::PipelineWriter(
 std::vector<WrittenStage> PipelineWriter::write()
 {
     moments.resize(m_pipeline.stages.size());
-    for (const Task& task : m_pipeline.tasks)
-        add(task);
+    std::vector<std::string> names;
+    for (const Task& task : m_pipeline.tasks) {
+        add(task, static_cast<std::uint32_t>(names.size()));
+        names.push_back(taskLabel(task, m_pipeline.pipeline));
+    }
     std::vector<WrittenStage> stages;
-    for (const auto& writer : m_writers)
+    for (const auto& writer : m_writers) {
         stages.push_back(finishedStage(*writer));
+        stages.back().tasks = names;
+    }
     return stages;
 }
 
 /// What a piece passes on is received and waited for, then the function runs, then its result is sent.
-void PipelineWriter::add(const Task& task)
+void PipelineWriter::add(const Task& task, std::uint32_t number)
 {
     StepWriter& writer = *m_writers[task.stage];
+    writer.beginTask(number);
     const std::int64_t piece = m_pipeline.pipeline.pieceOf(task);
     const bool backward = task.passesGradients();
     const auto neighbour = [&](bool before) { return before == backward ? piece + 1 : piece - 1; };

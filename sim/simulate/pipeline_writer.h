@@ -33,7 +33,7 @@ public:
     std::vector<StepWriter::Moments> moments; ///< for each stage: before its first task, and after each
 
 private:
-    void add(const Task& task);
+    void add(const Task& task, std::uint32_t number);
     std::int64_t stageOf(std::int64_t piece) const { return piece % m_pipeline.pipeline.stages; }
     std::int64_t bytesFrom(std::int64_t piece, bool backward) const;
     std::uint32_t useOf(const StageTransfer& transfer, std::uint32_t site);

@@ -217,7 +217,9 @@ void StepTeller::tellCollectives()
 Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
 {
     const std::vector<WrittenWork>& works = *m_stages[m_device.stage].works;
-    std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> texts; // of works: label and formula
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::uint32_t, std::uint32_t>>
+        texts; // of works in tasks: label and detail
+    const std::vector<std::string>& tasks = m_stages[m_device.stage].tasks;
     Ticks free = 0;
     for (const StepSpan& span : m_run.spans) {
         const StepOpNote* note = noteOf(span);
@@ -239,9 +241,10 @@ Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
         if (m_device.begin < 0)
             m_device.begin = span.begin;
         const WrittenWork& done = works[note->index];
-        const auto [text, isNew] = texts.try_emplace(note->index, 0, 0);
+        const auto [text, isNew] = texts.try_emplace({note->index, note->task}, 0, 0);
         if (isNew)
-            text->second = {m_result.timeline.intern(done.label), m_result.timeline.intern(done.formula)};
+            text->second = {m_result.timeline.intern(done.label),
+                m_result.timeline.intern(note->task < tasks.size() ? tasks[note->task] + ": " + done.formula : done.formula)};
         addSlice(row, span.begin, span.end, text->second.first, text->second.second, SliceCategory::Compute, done.bytes);
         if (isChosen)
             tellCompute(done, span);

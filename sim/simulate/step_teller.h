@@ -27,12 +27,13 @@ struct WrittenStage {
     const std::vector<WrittenWork>* works = nullptr; ///< that notes of computing number
     Ticks computeTicks = 0; ///< of one device at full speed, loops as often as they run
     std::int64_t opsWritten = 0; ///< each loop once
+    std::vector<std::string> tasks = {}; ///< that notes of computing number
 };
 
 /// Ends a writer's program.
 inline WrittenStage finishedStage(StepWriter& writer)
 {
-    WrittenStage stage{writer.finish(), &writer.works(), 0, 0};
+    WrittenStage stage{writer.finish(), &writer.works()};
     stage.computeTicks = writer.computeTicks();
     stage.opsWritten = writer.opsWritten();
     return stage;

@@ -86,14 +86,14 @@ void StepWriter::compute(const Function& function, const Instruction& instructio
     const std::uint32_t work = workOfInstruction(function, instruction);
     Draft draft;
     draft.ticks = ticksOf(m_works[work].time.seconds);
-    draft.note = {StepOpNote::Kind::Compute, work};
+    draft.note = {StepOpNote::Kind::Compute, work, m_task};
     add(std::move(draft), {kComputing}, {kComputing});
 }
 
 void StepWriter::waitFor(const Announced& collective)
 {
     Draft draft;
-    draft.note = {StepOpNote::Kind::Wait, collective.use};
+    draft.note = {StepOpNote::Kind::Wait, collective.use, kNothing};
     add(std::move(draft), {kComputing, collective.resource}, {kComputing});
 }
 
@@ -111,7 +111,7 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         Draft draft;
         draft.site = collective.site;
         draft.meeting = m_meetings[collective.site]++;
-        draft.note = {StepOpNote::Kind::Collective, collective.use};
+        draft.note = {StepOpNote::Kind::Collective, collective.use, kNothing};
         add(std::move(draft), {kComputing, stream}, {stream, collective.resource});
         if (m_sites.isSynchronous())
             waitFor(collective);
@@ -179,7 +179,7 @@ void StepWriter::send(std::uint32_t site, std::uint32_t meeting, std::uint32_t u
     Draft draft;
     draft.site = site;
     draft.meeting = meeting;
-    draft.note = {StepOpNote::Kind::Collective, use};
+    draft.note = {StepOpNote::Kind::Collective, use, kNothing};
     add(std::move(draft), {kComputing, stream}, {stream});
 }
 
@@ -192,14 +192,14 @@ void StepWriter::receive(std::uint32_t site, std::uint32_t meeting, std::uint32_
     Draft draft;
     draft.site = site;
     draft.meeting = meeting;
-    draft.note = {StepOpNote::Kind::Collective, use};
+    draft.note = {StepOpNote::Kind::Collective, use, kNothing};
     add(std::move(draft), {stream}, {stream, received->second});
 }
 
 void StepWriter::waitForReceived(std::uint32_t use)
 {
     Draft draft;
-    draft.note = {StepOpNote::Kind::Wait, use};
+    draft.note = {StepOpNote::Kind::Wait, use, kNothing};
     add(std::move(draft), {kComputing, m_received.at(use)}, {kComputing});
 }
 

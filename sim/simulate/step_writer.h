@@ -24,6 +24,7 @@ struct StepOpNote {
     };
     Kind kind = Kind::Relay;
     std::uint32_t index = 0;
+    std::uint32_t task = kNothing; ///< of Compute: the caller's number of what it is part of
 };
 
 /// A computing instruction, as often as it comes.
@@ -60,6 +61,9 @@ public:
 
     /// All instructions of an announced function. The moments have one entry more than there are instructions.
     Moments execute(const ScheduledFunction& function);
+
+    /// What is written from here on is part of the caller's task of this number.
+    void beginTask(std::uint32_t task) { m_task = task; }
 
     /// Part of a transfer between stages; `use` is the caller's number. A sender has computed what it sends; a receiver takes it as soon as
     /// it comes.
@@ -124,6 +128,7 @@ private:
     std::vector<Draft> m_drafts;
     std::map<std::uint32_t, std::uint32_t> m_meetings; ///< of the loop at hand, by site
     std::int64_t m_repeat = 1;
+    std::uint32_t m_task = kNothing;
     std::int64_t m_opsWritten = 0;
     Ticks m_computeTicks = 0;
 };
