@@ -103,6 +103,13 @@ void TestCheckpointVerbs::metricsGoOn()
     for (int i = 0; i < 4; ++i)
         QCOMPARE(longer[i], lines[i]);
     QCOMPARE(QJsonDocument::fromJson(longer[4])["loss"], QJsonDocument::fromJson(lines[4])["loss"]);
+    QCOMPARE(run(training(2, {"--metrics", file, "--set", "optimizer={sgd: {loss_scale: dynamic}}"})).code, 0);
+    for (const QByteArray& line : linesOf()) {
+        QCOMPARE(errorsAgainst("metrics-1.json", line), QStringList());
+        const QJsonObject scaled = QJsonDocument::fromJson(line).object();
+        QCOMPARE(scaled["loss_scale"].toDouble(), 65536.0);
+        QVERIFY(scaled.contains("skipped") && !scaled["skipped"].toBool());
+    }
     QCOMPARE(run(training(1, {"--metrics", "/nonexistent/metrics.jsonl"})).code, 3);
 }
 
