@@ -85,15 +85,15 @@ inline bool hasLines(const QString& path, qsizetype lines)
     return file.open(QIODevice::ReadOnly) && file.readAll().count('\n') >= lines;
 }
 
-/// True once the process has said what is to happen at Ctrl-C: Linux lists the signals that it catches, as bits.
-inline bool catchesInterrupts(const QProcess& process)
+/// True once the process waits for Ctrl-C in a thread of its own: Linux lists the signals that the others block, as bits.
+inline bool waitsForInterrupts(const QProcess& process)
 {
     QFile status(QString("/proc/%1/status").arg(process.processId()));
     if (!status.open(QIODevice::ReadOnly))
         return false;
     const QByteArray text = status.readAll();
-    const QByteArray caught = text.mid(text.indexOf("SigCgt:") + 7, 20).simplified();
-    return ((caught.left(16).toULongLong(nullptr, 16) >> (SIGINT - 1)) & 1U) != 0;
+    const QByteArray blocked = text.mid(text.indexOf("SigBlk:") + 7, 20).simplified();
+    return ((blocked.left(16).toULongLong(nullptr, 16) >> (SIGINT - 1)) & 1U) != 0;
 }
 
 /// Ctrl-C as soon as `ready`. False if the process ended before, or half a minute passed.
