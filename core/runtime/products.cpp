@@ -213,6 +213,12 @@ ProductBackend productBackend()
     return ProductBackend::Eigen;
 }
 
+ProductBackend singlePrecisionBackend()
+{
+    const ProductBackend backend = productBackend();
+    return backend == ProductBackend::Amx ? ProductBackend::Panels : backend;
+}
+
 bool setProductBackend(ProductBackend backend)
 {
     if (!isThere(backend))

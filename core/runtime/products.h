@@ -23,6 +23,8 @@ const char* productBackendName(ProductBackend backend);
 
 /// The backend in use: the fastest that there is, until `setProductBackend`. Trained values are equal bit for bit for one backend only.
 ProductBackend productBackend();
+/// The same for operands of single precision, which tiles do not take: Panels for Amx.
+ProductBackend singlePrecisionBackend();
 
 /// False when it is not there. Not while products are being computed.
 bool setProductBackend(ProductBackend backend);

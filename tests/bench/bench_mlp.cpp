@@ -189,7 +189,7 @@ void measure(const std::string& layout, int turns, int answers)
     std::sort(seconds.begin(), seconds.end());
     const double median = seconds[seconds.size() / 2];
     fmt::print("mlp,ours {} ({}),{:.4f},{:.4f},{:.0f},{:.1f},{:.0f},{:.0f},{:.5f},{:.5f}\n", layout,
-        productBackendName(productBackend()), median, seconds.front(), static_cast<double>(study.batch) / median,
+        productBackendName(singlePrecisionBackend()), median, seconds.front(), static_cast<double>(study.batch) / median,
         stepFlops(*study.mlp(), study.batch) / median / 1e9, rssMegabytes(), pssMegabytes(), first, last);
     std::fflush(stdout);
 }

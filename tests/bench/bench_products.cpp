@@ -119,7 +119,7 @@ void measure(std::int64_t size, int repetitions)
     }
     s_sink = result[0];
     const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
-    const char* backend = productBackendName(productBackend());
+    const char* backend = productBackendName(singlePrecisionBackend());
     fmt::print("gemm,ours {},t1,square,{},{},{},{:.1f},{:.1f},{:.1f}\n", backend, size, size, size, medianOf(rates) / 1e9,
         *least / 1e9, *most / 1e9);
     fmt::print("peak-share,ours {},{},{},{},{:.3f}\n", backend, size, size, size, medianOf(shares));
