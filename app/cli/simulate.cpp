@@ -44,7 +44,7 @@ Problems applyNetwork(const SimulateOptions& options, Study& study)
     return problems;
 }
 
-/// Problems: MW1904, MW1903, MW1764.
+/// Problems: MW1904, MW1903.
 Problems whatToSimulate(const SimulateOptions& options)
 {
     Problems problems;
@@ -61,7 +61,7 @@ Problems whatToSimulate(const SimulateOptions& options)
             "replay traces, or simulate a study, one after the other"});
     if (!options.chakra.empty() && options.studies.size() > 1)
         problems.push_back(
-            {"MW1764", fmt::format("--chakra writes the traces of one step, and there are {} studies", options.studies.size()),
+            {"MW1903", fmt::format("--chakra writes the traces of one step, and there are {} studies", options.studies.size()),
                 "simulate one study at a time, each with a folder of its own"});
     return problems;
 }

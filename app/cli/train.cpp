@@ -46,7 +46,7 @@ Result<std::optional<sim::HostComparison>> compare(
     const auto phases = sim::trainingPhases(study);
     if (!phases)
         return phases.error();
-    if (result.typicalTime.slices().empty())
+    if (result.typicalTime.slices().empty() || result.interrupted)
         return std::optional<sim::HostComparison>();
     const ScheduledProgram& scheduled = phases->back().scheduled;
     return std::optional(sim::HostComparison{wholeMesh(phases->back()).text(), sim::predictHost(scheduled, profile),

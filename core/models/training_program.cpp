@@ -126,7 +126,7 @@ public:
     {
         m_type = m_b.type(parameter);
         if (m_factor.valid())
-            gradient = times(gradient, spread(m_factor));
+            gradient = scaled(gradient);
         if (std::holds_alternative<SgdOptimizer>(m_optimizer)) {
             if (first.valid())
                 gradient = first = plus(times(splat(std::get<SgdOptimizer>(m_optimizer).momentum), first), gradient);
@@ -155,6 +155,13 @@ private:
         if (m_choices.weightDecay == 0.0)
             return parameter;
         return times(m_kept.valid() ? spread(m_kept) : splat(1.0 - m_peak * m_choices.weightDecay), parameter);
+    }
+    /// In f32 at least: what is taken out of 16-bit gradients may be larger than all of their numbers.
+    ValueId scaled(ValueId gradient)
+    {
+        const DType wide = byteSize(m_type.dtype) < byteSize(DType::F32) ? DType::F32 : m_type.dtype;
+        const ValueId factor = m_b.broadcastScalar(m_b.convert(m_factor, wide), m_type.shape);
+        return m_b.convert(times(m_b.convert(gradient, wide), factor), m_type.dtype);
     }
     ValueId spreadRate() { return m_rate.valid() ? spread(m_rate) : splat(m_peak); }
     ValueId splat(double value) { return m_b.splat(m_type, value); }

@@ -167,6 +167,10 @@ void addFitProblems(const TransformerConfig& c, Problems& problems)
     if (c.keyValueRank > 0 && c.keyValueHeads != c.heads)
         add("keyValueHeads",
             fmt::format("latent attention has a key and a value for each of its {} heads, got: {}", c.heads, c.keyValueHeads));
+    if (c.keyValueRank > 0 && c.attentionBias)
+        add("attentionBias", "biases of latent attention are not known");
+    if (c.keyValueRank == 0 && c.queryRank > 0)
+        add("queryRank", "queries come from latents only where keys and values do");
     if (c.keyValueRank > 0 && c.queryKeyNorm)
         add("queryKeyNorm", "latent attention normalises its latents, not each head's queries and keys");
     if (c.expertsPerToken > c.experts)

@@ -111,11 +111,13 @@ private:
     {
         const bool isBody = &list == &m_site.instructions.list;
         for (std::size_t i = 0; i < list.size(); ++i) {
-            const Ready& ready = list[i];
             if (m_stop.isSet())
                 return VirtualDevices::interrupted();
-            for (const auto& [value, bytes] : ready.uses)
-                m_memory.touch(m_memory.addresses[value.at()], bytes);
+            touch(list[i]);
+            const Kernel* merged = m_numerics ? nullptr : list[i].withNext.get(); // whoever looks at numbers looks at all
+            if (merged != nullptr)
+                touch(list[++i]);
+            const Ready& ready = list[i];
             if (ready.kind == InstructionKind::CollectiveDone) {
                 if (ready.waitsFor == nullptr) // nothing to do
                     continue;
@@ -137,7 +139,7 @@ private:
                 if (Result<Done> done = runCollective(ready); !done)
                     return done;
             } else {
-                compute(ready);
+                compute(ready, merged);
             }
             if (Result<Done> done = leave(ready); !done)
                 return done;
@@ -145,7 +147,14 @@ private:
         return Done{};
     }
 
-    void compute(const Ready& ready)
+    void touch(const Ready& ready)
+    {
+        for (const auto& [value, bytes] : ready.uses)
+            m_memory.touch(m_memory.addresses[value.at()], bytes);
+    }
+
+    /// By the instruction's own kernel where there is no `merged` one.
+    void compute(const Ready& ready, const Kernel* merged)
     {
         const bool records = m_site.options.record;
         Recorded recorded;
@@ -159,7 +168,8 @@ private:
             recorded.times.started = hadCore ? recorded.askedCore : wallSeconds();
             cpu = threadCpuSeconds();
         }
-        const Kernel& kernel = *ready.kernels[ready.kernels.size() == 1 ? 0 : static_cast<std::size_t>(m_id)];
+        const std::size_t own = ready.kernels.size() == 1 ? 0 : static_cast<std::size_t>(m_id);
+        const Kernel& kernel = merged != nullptr ? *merged : *ready.kernels[own];
         const double lagFrom = m_faults && m_faults->lags() ? threadCpuSeconds() : 0.0;
         kernel.run(m_memory.addresses, *m_scratch, m_stop);
         if (m_faults && m_faults->lags())

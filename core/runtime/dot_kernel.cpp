@@ -189,8 +189,13 @@ public:
     }
 
 private:
-    /// True when an operand of this type has bfloat16's values, or is rounded to them.
-    bool isBfloat16(DType dtype) const { return dtype == DType::BF16 || (dtype == DType::F32 && m_operandType == DType::BF16); }
+    /// True when an operand of this type has bfloat16's values, or is rounded to them, and to no others.
+    bool isBfloat16(DType dtype) const
+    {
+        if (m_operandType == DType::BF16)
+            return dtype == DType::BF16 || dtype == DType::F32;
+        return dtype == DType::BF16 && !isNarrow(m_operandType);
+    }
 
     /// One step over all elements, which may be many, in stretches between which it can be stopped.
     static void pass(TileStep step, std::byte* out, std::int64_t outBytes, const std::byte* in, std::int64_t inBytes,

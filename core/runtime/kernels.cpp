@@ -325,6 +325,10 @@ std::string obstacle(const Function& function, OpId id, bool hasDevices)
         if (op.as<ConstantAttributes>().data.isElided())
             return "a constant whose elements the program's text left out";
         break;
+    case OpKind::DotGeneral:
+        if (const DType type = op.as<DotAttributes>().operandType; !isComputable(type))
+            return fmt::format("products of operands rounded to {}", dtypeName(type));
+        break;
     default:
         break;
     }

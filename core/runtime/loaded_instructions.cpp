@@ -83,13 +83,11 @@ private:
                     list.push_back(waitFor(*at, started->second));
                 continue;
             }
-            if (at + 1 != instructions.end() && addReducedPass(*at, *(at + 1), list)) {
-                ++at;
-                continue;
-            }
             const auto done = at->kind == InstructionKind::CollectiveStart ? doneOf(at, instructions.end()) : at;
             list.push_back(readyOf(*at, *done));
             list.back().uses = usesOf(*at, *done);
+            if (at + 1 != instructions.end())
+                list.back().withNext = reducedPass(*at, *(at + 1));
             const Ready& made = list.back();
             if (made.counter != kNoCounter && done - at > 1) {
                 m_loaded.descriptions[made.description].isAsynchronous = true;
@@ -100,27 +98,15 @@ private:
         return list;
     }
 
-    /// Adds a pass and the reduction that alone reads what it makes as one; false when they are no such pair.
-    bool addReducedPass(const Instruction& pass, const Instruction& reduction, std::vector<Ready>& list)
+    /// A pass and the reduction that alone reads what it makes as one; null when they are no such pair.
+    std::shared_ptr<const Kernel> reducedPass(const Instruction& pass, const Instruction& reduction) const
     {
         if (pass.kind != InstructionKind::Compute || reduction.kind != InstructionKind::Compute || pass.ops.size() != 1
             || reduction.ops.size() != 1 || pass.writes.size() != 1 || m_readers[pass.writes.front().at()] != 1)
-            return false;
+            return nullptr;
         const KernelSite site{function(), [](ValueId) { return PieceOfWhole{}; }}; // element-wise: nothing knows its place
-        std::shared_ptr<const Kernel> kernel = makeReducedPassKernel(
+        return makeReducedPassKernel(
             site, pass.ops.front(), reduction.ops.front(), [this](ValueId value) { return isInMemory(value); });
-        if (kernel == nullptr)
-            return false;
-        Ready ready;
-        ready.kind = reduction.kind;
-        ready.instruction = &reduction;
-        ready.description = describe(reduction);
-        ready.kernels.push_back(std::move(kernel));
-        ready.uses = usesOf(pass, pass);
-        const auto uses = usesOf(reduction, reduction);
-        ready.uses.insert(ready.uses.end(), uses.begin(), uses.end());
-        list.push_back(std::move(ready));
-        return true;
     }
 
     /// The end of the collective that starts here.

@@ -47,6 +47,8 @@ struct Ready {
     const Instruction* instruction = nullptr; ///< of the schedule
     std::uint32_t description = 0;
     std::vector<std::shared_ptr<const Kernel>> kernels; ///< one for all devices, or one for each
+    std::shared_ptr<const Kernel> withNext
+        = {}; ///< does the next instruction's work too, and leaves out what only that one reads; null: none
     std::unique_ptr<Collective> collective;
     std::size_t counter = kNoCounter; ///< of a collective that moves data
     bool goesOn = false; ///< a collective that is finished by a later instruction

@@ -75,7 +75,7 @@ std::unique_ptr<const Kernel> makeReducedPassKernel(
     const Op& made = function[pass];
     const Op& sum = function[reduce];
     if (!isElementwise(made.kind) || made.results.size() != 1 || sum.kind != OpKind::Reduce
-        || sum.operands != std::vector<ValueId>{made.results.front()})
+        || sum.operands != std::vector<ValueId>{made.results.front()} || !isInMemory(sum.results.front()))
         return nullptr;
     const ValueId value = made.results.front();
     const TensorType& type = function[value].type;

@@ -300,9 +300,11 @@ void Checker::checkOptimizer()
     checkRange(update->weightDecay >= 0, update->weightDecay, "at least 0", path + "weight_decay", 0.0);
     checkRange(update->clipNorm >= 0, update->clipNorm, "at least 0, where 0 is never to clip", path + "clip_norm", 0.0);
     const LossScale& loss = update->lossScale;
-    const bool hasFirst = m_study.places.at.contains(path + "loss_scale.first");
-    checkRange(loss.scale > 0 && loss.scale <= 0x1p127, loss.scale, "above 0, and at most 2^127",
-        path + (hasFirst ? "loss_scale.first" : "loss_scale"), hasFirst ? LossScale::kUsualFirst : 1.0);
+    if (loss.isDynamic())
+        checkRange(loss.scale >= 0x1p-126 && loss.scale <= 0x1p127, loss.scale, "2^-126 to 2^127", path + "loss_scale.first",
+            LossScale::kUsualFirst);
+    else // squares of scaled gradients stay within f32
+        checkRange(loss.scale >= 0x1p-32 && loss.scale <= 0x1p32, loss.scale, "2^-32 to 2^32", path + "loss_scale", 1.0);
     if (m_study.places.at.contains(path + "loss_scale.growth_steps"))
         checkSize(loss.growthSteps, 1, "the good steps after which the scale doubles", path + "loss_scale.growth_steps");
     checkSchedule(update->schedule, path);

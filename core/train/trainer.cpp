@@ -216,7 +216,7 @@ public:
             closePhase();
         if (m_options.typical && !m_interrupted && m_function != nullptr && m_phaseSteps > m_phaseFirst) {
             if (auto repeated = repeatLastStep(stop); !repeated && !stop.stop_requested())
-                return repeated.error();
+                return withCheckpoint(repeated.error());
         }
         if (auto sound = heardOfAll(); !sound)
             return withCheckpoint(sound.error());

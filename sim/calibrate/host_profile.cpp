@@ -73,11 +73,16 @@ public:
     {
     }
 
+    /// Beyond these nothing was measured.
+    static constexpr double kLeastNumber = 1e-15;
+    static constexpr double kMostNumber = 1e18;
+    static constexpr double kMostSeconds = 1e3;
+
     double number(const Json& parent, const std::string& name)
     {
         const auto found = parent.is_object() ? parent.find(name) : parent.end();
         if (found == parent.end() || !found->is_number() || !std::isfinite(found->template get<double>())
-            || found->template get<double>() <= 0.0) {
+            || found->template get<double>() < kLeastNumber || found->template get<double>() > kMostNumber) {
             complain(name, fmt::format("{} must be a number above 0", name));
             return 1.0;
         }
@@ -126,8 +131,9 @@ public:
         for (std::size_t i = 0; i < kHostCosts; ++i) {
             const Json cost = list.is_object() ? list.value(kCostNames[i], Json()) : Json();
             result[i] = cost.is_number() ? cost.template get<double>() : -1.0;
-            if (result[i] < 0.0 || !std::isfinite(result[i]))
-                complain(fmt::format("costs_s.{}", kCostNames[i]), fmt::format("{} must be a number, 0 or above", kCostNames[i]));
+            if (result[i] < 0.0 || !(result[i] <= kMostSeconds))
+                complain(fmt::format("costs_s.{}", kCostNames[i]),
+                    fmt::format("{} must be a number from 0 to {} s", kCostNames[i], kMostSeconds));
         }
         return result;
     }

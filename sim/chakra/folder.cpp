@@ -51,6 +51,21 @@ std::map<std::string, std::map<std::int64_t, fs::path>> tracesIn(const fs::path&
     return traces;
 }
 
+/// The groups' file, then one of each rank, into a new folder.
+Result<Done> writeAll(const StepTraces& traces, const std::vector<std::string>& names, const fs::path& folder)
+{
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+        return Problem{"MW1005", fmt::format("the folder cannot be made: {}", error.message()), "give another folder",
+            Place{folder.string()}};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (auto done = writeFileAtomically(folder / names[i], i == 0 ? traces.groupsJson() : traces.bytesOf(i - 1)); !done)
+            return done;
+    }
+    return Done{};
+}
+
 } // namespace
 
 Result<Done> writeChakraFolder(const StepTraces& traces, const fs::path& folder)
@@ -66,11 +81,28 @@ Result<Done> writeChakraFolder(const StepTraces& traces, const fs::path& folder)
             fmt::format("the folder has {} of a step of more ranks; this one has {}", old.rbegin()->second.filename().string(),
                 traces.ranks()),
             "give a new folder", Place{folder.string()}};
-    for (std::size_t rank = 0; rank < traces.ranks(); ++rank) {
-        if (auto written = writeFileAtomically(folder / fmt::format("step.{}.et", rank), traces.bytesOf(rank)); !written)
-            return written.error();
+    there.erase("step");
+    if (!there.empty())
+        return Problem{"MW1783",
+            fmt::format("the folder has traces of another step, {}, whose groups would be replaced", there.begin()->first),
+            "give a new folder", Place{folder.string()}};
+    std::vector<std::string> names = {kGroupsFile};
+    for (std::size_t rank = 0; rank < traces.ranks(); ++rank)
+        names.push_back(fmt::format("step.{}.et", rank));
+    for (const std::string& name : names) {
+        if (fs::is_directory(folder / name, error))
+            return Problem{"MW1005", "a folder stands where a trace is to be", "move it away, or give another folder",
+                Place{(folder / name).string()}};
     }
-    return writeFileAtomically(folder / kGroupsFile, traces.groupsJson());
+    const fs::path made = folder / ".unfinished"; // all files are there before any is put in its place
+    auto written = writeAll(traces, names, made);
+    for (const std::string& name : names) {
+        if (written && (fs::rename(made / name, folder / name, error), error))
+            written = Problem{"MW1005", fmt::format("the trace cannot be put in its place: {}", error.message()),
+                "give another folder", Place{(folder / name).string()}};
+    }
+    fs::remove_all(made, error);
+    return written;
 }
 
 Result<ChakraFolder> findChakraFolder(const fs::path& path)

@@ -276,7 +276,7 @@ Result<Done> JoinedStep::makeSites()
             const std::shared_ptr<const DeviceGroups> groups = (isMessage ? m_pairFamilies : m_groupFamilies).all[family].groups;
             members += static_cast<double>(groups->members.size());
             if (known.size() > kMostSites || members > kMostMembers)
-                return Problem{"MW1767", fmt::format("the step has more than {} different collectives", known.size() - 1),
+                return Problem{"MW1767", fmt::format("the step has more than {} different collectives and pairs of messages", known.size() - 1),
                     "give the traces of fewer steps", Place{m_traces.file(node.rank)}};
             const std::int64_t parts = node.collective == ChakraCollective::AllGather ? groups->size : 1;
             site->second = isMessage ? m_sites.addMessages(groups, node.bytes)

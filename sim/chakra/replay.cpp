@@ -125,6 +125,7 @@ public:
         m_arrival.assign(m_opOf.size(), kNothing);
         m_useOf.clear();
         m_last.clear();
+        m_lastAtSite.clear();
         for (const JoinedStep::Turn& turn : m_step.turns(rank))
             add(turn);
         return std::move(m_program);
@@ -149,12 +150,16 @@ private:
         const auto [before, isFirst] = m_last.try_emplace(std::uint64_t{own.channel} << 1U | (isMessage ? 1U : 0U), 0);
         if (!isFirst)
             waits.push_back(before->second);
+        const auto [atSite, isFirstThere]
+            = m_lastAtSite.try_emplace(event.site, 0); // a site has one meeting at a time, whatever their tags
+        if (!isFirstThere)
+            waits.push_back(atSite->second);
         RankOp made;
         made.site = event.site;
         made.meeting = event.meeting;
         made.kind = StepOpNote::Kind::Collective;
         made.index = use;
-        return before->second = op(made, waits, use);
+        return before->second = atSite->second = op(made, waits, use);
     }
 
     void add(const JoinedStep::Turn& turn)
@@ -233,6 +238,7 @@ private:
     std::vector<std::uint32_t> m_opOf; ///< of the rank's nodes: when they are done
     std::vector<std::uint32_t> m_arrival; ///< likewise
     std::unordered_map<std::uint64_t, std::uint32_t> m_last; ///< of groups and channels: the latest op
+    std::unordered_map<std::uint32_t, std::uint32_t> m_lastAtSite; ///< likewise
     std::vector<std::uint32_t> m_useOf; ///< of ops: what who waits for them waits for; kNothing: the host
     std::uint32_t m_first = 0;
     std::uint32_t m_device = kNothing; ///< the last op of the stream

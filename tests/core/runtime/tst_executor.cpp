@@ -152,6 +152,7 @@ private Q_SLOTS:
     void argumentsAmongResults();
     void reductionsOfPasses_data();
     void reductionsOfPasses();
+    void numbersInReducedPasses();
     void arguments();
     void stopsInTheMiddle();
     void stoppedRunCountsForNothing();
@@ -691,6 +692,36 @@ void TestExecutor::reductionsOfPasses()
         QVERIFY((*loaded)->run());
         for (std::size_t i = 0; i < expected->size(); ++i)
             QVERIFY2((*loaded)->readResult(i) == (*expected)[i], qPrintable(QString("result %1").arg(i)));
+    }
+}
+
+/// What only a reduction reads is looked at like everything else, and is named.
+void TestExecutor::numbersInReducedPasses()
+{
+    const TensorType type{DType::F32, {512, 512}};
+    DeviceFunction device;
+    Builder b(device.function);
+    const ValueId x = b.argument(type, "x");
+    b.setResults({b.reduce(ReduceKind::Min, b.binary(OpKind::Multiply, x, x), {0, 1})});
+    for (Value& value : device.function.values) {
+        value.sharding = TensorSharding::replicatedOf(value.type.shape.size());
+        device.globalShapes.push_back(value.type.shape);
+    }
+    const auto devices = devicesOf(2);
+    const auto loaded = LoadedFunction::load(schedule(device, SchedulePolicy::Host), {{"mesh", meshOf("a=2")}}, *devices);
+    QVERIFY2(loaded, loaded ? "" : describe(loaded.error()).c_str());
+    FaultOptions faults;
+    faults.checkNumerics = true;
+    std::vector<double> values(512 * 512, 1.0);
+    for (const double large : {1.0, 1e30}) {
+        values[700] = large;
+        writeAll(**loaded, {HostArray::of(type, values)});
+        const auto done = (*loaded)->run({.faults = &faults});
+        QCOMPARE(done.has_value(), large != 1e30);
+        if (!done) {
+            QCOMPARE(done.error().front().id, std::string("MW1523"));
+            QVERIFY2(done.error().front().message.find("multiply") != std::string::npos, done.error().front().message.c_str());
+        }
     }
 }
 

@@ -141,7 +141,7 @@ void TestBadStudies::problems_data()
                            << "MW1423 7:21 MW1423 7:34";
     QTest::newRow("optimizer") << broken("{adam: {learning_rate: 0.001}}", "adamx") << "MW1423 10:12";
     QTest::newRow("decay of Adam") << broken("learning_rate: 0.001", "weight_decay: 0.1") << "MW1420 10:20";
-    QTest::newRow("loss scaled by nothing") << broken("learning_rate: 0.001", "loss_scale: 0") << "MW1425 10:32";
+    QTest::newRow("loss scaled by nothing") << broken("learning_rate: 0.001", "loss_scale: 1.0e-50") << "MW1425 10:32";
     QTest::newRow("loss scale of a word") << broken("learning_rate: 0.001", "loss_scale: much") << "MW1422 10:32";
     QTest::newRow("loss scale that never grows")
         << broken("learning_rate: 0.001", "loss_scale: {growth_steps: 0}") << "MW1401 10:47";

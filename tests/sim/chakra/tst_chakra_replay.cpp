@@ -113,13 +113,14 @@ struct Rank {
     }
 };
 
-Result<ReplayedStep> replayed(const std::vector<Rank>& ranks, const ProcessGroups& groups = {}, const Machine* machine = nullptr)
+Result<ReplayedStep> replayed(const std::vector<Rank>& ranks, const ProcessGroups& groups = {}, const Machine* machine = nullptr,
+    const NetworkOptions& network = {})
 {
     static const Machine kEight = machineFor("h100", {}, 8);
     std::vector<ChakraTrace> traces;
     for (const Rank& rank : ranks)
         traces.push_back(rank.trace);
-    return replayTraces(traces, groups, machine == nullptr ? kEight : *machine, {});
+    return replayTraces(traces, groups, machine == nullptr ? kEight : *machine, network);
 }
 
 double secondsOf(const std::vector<Rank>& ranks, const ProcessGroups& groups = {}, const Machine* machine = nullptr)
@@ -248,6 +249,16 @@ void TestChakraReplay::throughFolders()
     const Written fewer = written("two_d", {"mesh={data: 2, model: 2}", "hardware.topology=[2, 2]"});
     const auto mixed = writeChakraFolder(valueOf(StepTraces::create(fewer.graph)), folder);
     QVERIFY(!mixed && mixed.error().front().id == "MW1783");
+    const std::filesystem::path other = folder.parent_path() / "other";
+    QVERIFY(writeChakraFolder(made, other).has_value());
+    std::filesystem::rename(other / "step.0.et", other / "mine.0.et");
+    const auto another = writeChakraFolder(made, other);
+    QVERIFY(!another && another.error().front().id == "MW1783");
+    const std::filesystem::path blocked = folder.parent_path() / "blocked";
+    std::filesystem::create_directories(blocked / "step.2.et");
+    const auto half = writeChakraFolder(made, blocked);
+    QVERIFY(!half && half.error().front().id == "MW1005");
+    QVERIFY(!std::filesystem::exists(blocked / "step.0.et") && !std::filesystem::exists(blocked / "comm_groups.json"));
     QVERIFY(std::filesystem::remove(folder / "step.3.et"));
     const auto missing = replayFolder(folder, step.machine, {});
     QVERIFY(!missing && missing.error().front().id == "MW1783");
@@ -368,6 +379,13 @@ void TestChakraReplay::messagesGoWhenTheSenderIsReady()
     const std::vector<Rank> tags{Rank().send(1, 8, {}, 5).send(1, 16, {}, 6).send(1, 24, {}, 5),
         Rank().receive(0, 16, {}, 6).receive(0, 8, {}, 5).receive(0, 24, {}, 5)};
     QVERIFY(replayed(tags).has_value());
+    // Equal ones of two tags, which may come at once, are two messages at every fidelity.
+    const std::vector<Rank> equal{Rank().receive(1, 1, {}, 2).receive(1, 1, {}, 0), Rank().send(0, 1, {}, 2).send(0, 1, {}, 0)};
+    for (const Fidelity fidelity : {Fidelity::Closed, Fidelity::Fluid, Fidelity::Message}) {
+        const ReplayedStep two = valueOf(replayed(equal, {}, nullptr, {.fidelity = fidelity}));
+        QCOMPARE(two.messages, std::int64_t(2));
+        QVERIFY(two.simulation.stepSeconds > 0.0);
+    }
     QCOMPARE(secondsOf({Rank().send(0, kBytes).receive(0, kBytes)}), 0.0); // to oneself
 }
 
