@@ -17,6 +17,14 @@ namespace {
 
 using Kind = ModelArray::Kind;
 
+/// What attention makes of its input: name, heads, size of a head.
+std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 3> projectionsOf(const TransformerConfig& c)
+{
+    const std::int64_t values = c.valueHeadDim > 0 ? c.valueHeadDim : c.headDim;
+    const std::int64_t rotary = c.keyValueRank > 0 ? c.latentRotaryDim : 0; // beside the others
+    return {{{"q", c.heads, c.headDim + rotary}, {"k", c.keyValueHeads, c.headDim + rotary}, {"v", c.keyValueHeads, values}}};
+}
+
 } // namespace
 
 std::vector<ModelArray> transformerParameters(const TransformerModel& model)
@@ -46,18 +54,6 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model)
         arrays.push_back({"head.w", {c.hidden, c.vocabulary}, {"hidden", "vocabulary"}, c.hidden, Kind::Weight});
     return arrays;
 }
-
-namespace {
-
-/// What attention makes of its input: name, heads, size of a head.
-std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 3> projectionsOf(const TransformerConfig& c)
-{
-    const std::int64_t values = c.valueHeadDim > 0 ? c.valueHeadDim : c.headDim;
-    const std::int64_t rotary = c.keyValueRank > 0 ? c.latentRotaryDim : 0; // beside the others
-    return {{{"q", c.heads, c.headDim + rotary}, {"k", c.keyValueHeads, c.headDim + rotary}, {"v", c.keyValueHeads, values}}};
-}
-
-} // namespace
 
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch)
 {

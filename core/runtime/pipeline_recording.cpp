@@ -4,8 +4,6 @@
 #include "core/schedule/label.h"
 #include "core/schedule/pipeline_tasks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <tuple>
