@@ -13,6 +13,7 @@
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "core/train/pipeline_program.h"
+#include "core/train/training_memory.h"
 #include "sim/hardware/fitting_choice.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/closed_form.h"
