@@ -62,8 +62,9 @@ Problem stuckProblem(std::span<const DeviceState> states)
     }
     return {"MW1506",
         fmt::format("no device can move: {}{}", waitingText(waiting),
-            finished.empty() ? ""
-                             : fmt::format(", {} of {} have finished ({})", finished.size(), states.size(), deviceList(finished))),
+            finished.empty()
+                ? ""
+                : fmt::format(", {} of {} have finished ({})", finished.size(), states.size(), deviceList(finished))),
         "the devices disagree on the order of their collectives, or on who takes part"};
 }
 
@@ -109,8 +110,8 @@ std::string writtenStates(std::span<const DeviceState> states)
 {
     std::string text;
     for (const DeviceState& state : states)
-        text += fmt::format("{}{}{:d}{}{:d}{}{}{}{}{}{}{}", state.device, kFieldEnd, state.isWaiting, kFieldEnd, state.hasFinished,
-            kFieldEnd, state.waits, kFieldEnd, state.place, kFieldEnd, state.doing, kStateEnd);
+        text += fmt::format("{}{}{:d}{}{:d}{}{}{}{}{}{}{}", state.device, kFieldEnd, state.isWaiting, kFieldEnd,
+            state.hasFinished, kFieldEnd, state.waits, kFieldEnd, state.place, kFieldEnd, state.doing, kStateEnd);
     return text;
 }
 

@@ -382,8 +382,8 @@ public:
     /// All devices have the same.
     double gradientNorm() const
     {
-        const auto here = std::find_if(
-            m_devices.begin(), m_devices.end(), [this](const PipelineDevice& device) { return isStaged(device) && isHere(device); });
+        const auto here = std::find_if(m_devices.begin(), m_devices.end(),
+            [this](const PipelineDevice& device) { return isStaged(device) && isHere(device); });
         return here == m_devices.end() ? 0.0 : std::sqrt(here->normSquared);
     }
 

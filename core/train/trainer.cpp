@@ -4,7 +4,6 @@
 #include "core/runtime/pipeline.h"
 #include "core/runtime/virtual_devices.h"
 #include "core/train/held_out.h"
-#include "core/train/pipeline_program.h"
 #include "core/train/training_batches.h"
 #include "core/train/training_checkpoint.h"
 #include "core/train/training_function.h"
@@ -289,10 +288,7 @@ private:
             return moved;
         }
         if (m_options.resumed != nullptr) {
-            if (auto restored = restoreState(
-                    *m_options.resumed, stepOf(phase), step, [this](std::int64_t device) { return m_devices->isHere(device); },
-                    stop);
-                !restored)
+            if (auto restored = restoreState(*m_options.resumed, stepOf(phase), step, stop); !restored)
                 return restored.error();
             return std::int64_t{0};
         }
@@ -569,10 +565,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();
     if (Problems problems = options.faults.problems(count); !problems.empty())
         return problems;
-    if (options.ranks != nullptr
-        && std::any_of(phases.begin(), phases.end(), [](const TrainingPhase& phase) { return isPipelined(phase.scheduled); }))
-        return Problem{"MW1552", fmt::format("{} processes cannot share the stages of a pipeline", options.ranks->size()),
-            "start one process, or set pipeline.stages to 1"};
     auto devices = VirtualDevices::create(
         count, {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks});
     if (!devices)
