@@ -213,6 +213,8 @@ int connectTo(const Meeting& meeting)
     return descriptor;
 }
 
+} // namespace
+
 Result<std::unique_ptr<RankWatch>> RankWatch::start(Ranks& ranks)
 {
     const std::string host = hostName();
