@@ -2,6 +2,7 @@
 #include "app/cli/fault_flags.h"
 #include "app/cli/files.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/rank_job.h"
 #include "app/cli/verbs.h"
 
 #include "core/runtime/npy.h"
@@ -103,10 +104,10 @@ std::vector<std::string> fileNames(const Function& function, std::size_t count)
     return names;
 }
 
-} // namespace
-
-int runRun(const RunOptions& options, Output& output)
+/// As one of several processes, or alone. All read the same program and arrays; the first one writes the results.
+int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output& output)
 {
+    const bool isFirst = ranks == nullptr || ranks->isFirst();
     const auto program = readProgramFile(options.file, output);
     if (!program)
         return fail(program.error(), output);
@@ -125,6 +126,7 @@ int runRun(const RunOptions& options, Output& output)
     sim::RunChoices choices{
         .seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits};
     choices.gradient = options.gradient;
+    choices.ranks = ranks;
     auto faults = faultOptions(options.faults);
     if (!faults)
         return fail(faults.error(), output);
@@ -149,8 +151,15 @@ int runRun(const RunOptions& options, Output& output)
 
     InterruptWatcher interrupt;
     const auto run = sim::runProgram(*program, name, choices, interrupt.token());
+    if (!run && interrupt.exitCode() != 0) {
+        if (output.onFailure) // other processes may not have been asked to stop
+            output.onFailure(run.error());
+        return interrupt.exitCode();
+    }
     if (!run)
-        return interrupt.exitCode() != 0 ? interrupt.exitCode() : fail(inFile(run.error(), options.file), output);
+        return fail(inFile(run.error(), options.file), output);
+    if (!isFirst)
+        return kExitOk;
     if (!run->warnings.empty())
         printProblems(inFile(run->warnings, options.file), output);
     if (!options.folder.empty()) {
@@ -160,6 +169,14 @@ int runRun(const RunOptions& options, Output& output)
     }
     output.result(runText(*run));
     return run->verification && !run->verification->passed ? kExitMismatch : kExitOk;
+}
+
+} // namespace
+
+int runRun(const RunOptions& options, Output& output)
+{
+    return runTogether(
+        output, options.file, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return runAs(ranks, options, own); });
 }
 
 } // namespace meshwright::cli

@@ -264,7 +264,8 @@ int sweepAs(const std::shared_ptr<Ranks>& ranks, const SweepOptions& options, Ou
 
 int runSweepVerb(const SweepOptions& options, Output& output)
 {
-    return runTogether(output, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return sweepAs(ranks, options, own); });
+    return runTogether(
+        output, options.file, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return sweepAs(ranks, options, own); });
 }
 
 } // namespace meshwright::cli

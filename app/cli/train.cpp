@@ -179,7 +179,8 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
 
 int runTrain(const TrainOptions& options, Output& output)
 {
-    return runTogether(output, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return trainAs(ranks, options, own); });
+    return runTogether(
+        output, options.study, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return trainAs(ranks, options, own); });
 }
 
 } // namespace meshwright::cli

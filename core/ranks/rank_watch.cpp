@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <random>
 
@@ -117,7 +121,7 @@ constexpr std::size_t kSecretBytes = 16;
 
 /// What the first rank tells the others, as text.
 struct Meeting {
-    std::string host;
+    std::string hosts; ///< names and addresses, with commas between them
     std::string port;
     std::string secret; ///< so that nobody else is taken for a rank
 };
@@ -150,24 +154,62 @@ int listenFor(int others, bool onThisHostOnly, std::string& port)
     return descriptor;
 }
 
+/// This computer's name, and the addresses of its networks: other machines may not know the name.
+std::string hostsOfThis(const std::string& name)
+{
+    std::string hosts = name;
+    ifaddrs* found = nullptr;
+    if (::getifaddrs(&found) != 0)
+        return hosts;
+    for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
+        const bool isOther = at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_LOOPBACK) == 0
+            && (at->ifa_flags & IFF_UP) != 0;
+        std::array<char, NI_MAXHOST> text{};
+        if (isOther
+            && ::getnameinfo(at->ifa_addr, sizeof(sockaddr_in), text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
+            hosts += std::string(hosts.empty() ? "" : ",") + text.data();
+    }
+    ::freeifaddrs(found);
+    return hosts;
+}
+
+/// A connection to an address, begun at most so long ago; -1 when there is none.
+int connectTo(const addrinfo& address)
+{
+    constexpr int kPatienceMilliseconds = 2000;
+    const int descriptor = ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol);
+    if (descriptor < 0)
+        return -1;
+    int error = ::connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+        socklen_t size = sizeof error;
+        if (!waitFor(descriptor, POLLOUT, kPatienceMilliseconds)
+            || ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+            error = ETIMEDOUT;
+    }
+    if (error == 0 && ::fcntl(descriptor, F_SETFL, 0) == 0)
+        return descriptor;
+    ::close(descriptor);
+    return -1;
+}
+
 /// A connection to the first rank; -1 when it cannot be reached.
 int connectTo(const Meeting& meeting)
 {
-    addrinfo wanted{};
-    wanted.ai_family = AF_INET;
-    wanted.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(meeting.host.c_str(), meeting.port.c_str(), &wanted, &found) != 0)
-        return -1;
     int descriptor = -1;
-    for (const addrinfo* at = found; at != nullptr && descriptor < 0; at = at->ai_next) {
-        descriptor = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-        if (descriptor >= 0 && ::connect(descriptor, at->ai_addr, at->ai_addrlen) != 0) {
-            ::close(descriptor);
-            descriptor = -1;
-        }
+    for (const std::string& host : split(meeting.hosts, ',')) {
+        addrinfo wanted{};
+        wanted.ai_family = AF_INET;
+        wanted.ai_socktype = SOCK_STREAM;
+        addrinfo* found = nullptr;
+        if (::getaddrinfo(host.c_str(), meeting.port.c_str(), &wanted, &found) != 0)
+            continue;
+        for (const addrinfo* at = found; at != nullptr && descriptor < 0; at = at->ai_next)
+            descriptor = connectTo(*at);
+        ::freeaddrinfo(found);
+        if (descriptor >= 0)
+            break;
     }
-    ::freeaddrinfo(found);
     return descriptor;
 }
 
@@ -185,12 +227,12 @@ Result<std::unique_ptr<RankWatch>> RankWatch::start(Ranks& ranks)
     Meeting meeting;
     int listening = -1;
     if (ranks.isFirst()) {
-        meeting = {isOneHost ? "127.0.0.1" : host, "", newSecret()};
+        meeting = {isOneHost ? "127.0.0.1" : hostsOfThis(host), "", newSecret()};
         listening = listenFor(ranks.size(), isOneHost, meeting.port);
     }
     const Socket listener(listening);
     const auto told
-        = ranks.all(listening >= 0 ? fmt::format("{} {} {}", meeting.host, meeting.port, meeting.secret) : std::string());
+        = ranks.all(listening >= 0 ? fmt::format("{} {} {}", meeting.hosts, meeting.port, meeting.secret) : std::string());
     if (!told)
         return told.error();
     const std::vector<std::string> words = split(told->front(), ' ');

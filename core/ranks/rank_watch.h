@@ -16,7 +16,7 @@ namespace meshwright {
 class RankWatch {
 public:
     /// Together on all ranks, once; also finds out how many ranks share a computer. Where the ranks cannot reach the first one's machine by
-    /// name, nobody is watched.
+    /// name or by one of its addresses (IPv4), nobody is watched.
     /// `ranks` must outlive it. Problems: as `Ranks::exchange`.
     static Result<std::unique_ptr<RankWatch>> start(Ranks& ranks);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/ranks/ranks.h"
 
+#include "core/ranks/patience.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace meshwright {
 
@@ -39,64 +39,71 @@ Ranks::~Ranks()
 
 namespace {
 
-/// Gives the core away, at first for as little as it can be: with more devices than cores, whoever the message is waited for needs one.
-class Patience {
-public:
-    void wait()
-    {
-        constexpr int kYields = 64;
-        constexpr std::chrono::microseconds kMost(200);
-        if (m_yields < kYields) {
-            ++m_yields;
-            std::this_thread::yield();
-            return;
-        }
-        std::this_thread::sleep_for(m_sleep);
-        m_sleep = std::min(2 * m_sleep, kMost);
-    }
-
-private:
-    int m_yields = 0;
-    std::chrono::microseconds m_sleep{10};
-};
+/// Calls `part(first, bytes)` for the pieces of a message that are small enough for the library.
+template <typename Part>
+void inParts(std::size_t size, const Part& part)
+{
+    const auto bytes = static_cast<std::int64_t>(size);
+    for (std::int64_t first = 0; first < bytes; first += kMostMessageBytes)
+        part(first, std::min(kMostMessageBytes, bytes - first));
+}
 
 } // namespace
+
+Ranks::UnderWay Ranks::begin(int tag, const Outgoing& message)
+{
+    UnderWay begun;
+    inParts(message.bytes.size(), [&](std::int64_t first, std::int64_t bytes) {
+        begun.parts.push_back(m_port->send(message.to, tag, message.bytes.data() + first, bytes));
+    });
+    return begun;
+}
+
+Ranks::UnderWay Ranks::begin(int tag, const Incoming& message)
+{
+    UnderWay begun;
+    inParts(message.bytes.size(), [&](std::int64_t first, std::int64_t bytes) {
+        begun.parts.push_back(m_port->receive(message.from, tag, message.bytes.data() + first, bytes));
+    });
+    return begun;
+}
+
+Result<bool> Ranks::isDone(UnderWay& message)
+{
+    bool failed = false;
+    std::erase_if(message.parts, [&](std::size_t part) {
+        const RankPort::State state = m_port->stateOf(part);
+        failed = failed || state == RankPort::State::Failed;
+        return state != RankPort::State::UnderWay;
+    });
+    if (!failed)
+        return message.parts.empty();
+    const Problem problem{"MW1555", fmt::format("{} could not exchange data with the others", nameOf(m_rank)),
+        "look at what MPI says, and start the job again"};
+    raise(problem);
+    return problem;
+}
 
 Result<Done> Ranks::exchange(
     int tag, std::span<const Outgoing> outgoing, std::span<const Incoming> incoming, const StopFlag* stop)
 {
     if (const auto why = failure())
         return *why;
-    std::vector<std::size_t> underWay;
-    const auto inParts = [](std::int64_t bytes, const auto& part) {
-        for (std::int64_t first = 0; first < bytes; first += kMostMessageBytes)
-            part(first, std::min(kMostMessageBytes, bytes - first));
-    };
-    for (const Incoming& message : incoming) {
-        inParts(static_cast<std::int64_t>(message.bytes.size()), [&](std::int64_t first, std::int64_t bytes) {
-            underWay.push_back(m_port->receive(message.from, tag, message.bytes.data() + first, bytes));
-        });
-    }
-    for (const Outgoing& message : outgoing) {
-        inParts(static_cast<std::int64_t>(message.bytes.size()), [&](std::int64_t first, std::int64_t bytes) {
-            underWay.push_back(m_port->send(message.to, tag, message.bytes.data() + first, bytes));
-        });
-    }
+    std::vector<UnderWay> underWay;
+    for (const Incoming& message : incoming)
+        underWay.push_back(begin(tag, message));
+    for (const Outgoing& message : outgoing)
+        underWay.push_back(begin(tag, message));
     Patience patience;
-    bool failed = false;
     for (;;) {
-        std::erase_if(underWay, [&](std::size_t message) {
-            const RankPort::State state = m_port->stateOf(message);
-            failed = failed || state == RankPort::State::Failed;
-            return state != RankPort::State::UnderWay;
+        std::erase_if(underWay, [&](UnderWay& message) {
+            const auto done = isDone(message);
+            return !done || *done;
         });
-        if (failed)
-            raise({"MW1555", fmt::format("{} could not exchange data with the others", nameOf(m_rank)),
-                "look at what MPI says, and start the job again"});
         const auto why = failure();
         const bool isStopped = stop != nullptr && stop->isSet() && !underWay.empty();
         if (why || isStopped) {
-            m_isBroken.store(true);
+            giveUp();
             return why ? *why : Problem{"MW1507", "the run was stopped"};
         }
         if (underWay.empty())
@@ -153,6 +160,22 @@ Result<std::vector<std::string>> Ranks::all(const std::string& mine)
         !done)
         return done.error();
     return said;
+}
+
+Result<Done> Ranks::share(std::span<const Shared> pieces, Readers readers)
+{
+    std::vector<Outgoing> outgoing;
+    std::vector<Incoming> incoming;
+    const int end = readers == Readers::First ? 1 : m_size;
+    for (const Shared& piece : pieces) {
+        if (piece.giver != m_rank && m_rank < end)
+            incoming.push_back({piece.giver, piece.bytes});
+        for (int reader = 0; piece.giver == m_rank && reader < end; ++reader) {
+            if (reader != m_rank)
+                outgoing.push_back({reader, piece.bytes});
+        }
+    }
+    return exchange(kHostTag, outgoing, incoming);
 }
 
 std::optional<Problem> Ranks::failure() const

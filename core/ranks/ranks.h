@@ -60,6 +60,19 @@ public:
     Result<Done> exchange(
         int tag, std::span<const Outgoing> outgoing, std::span<const Incoming> incoming, const StopFlag* stop = nullptr);
 
+    /// A message that has been begun and that nobody waits for; its memory stays as it is until it is done.
+    struct UnderWay {
+        std::vector<std::size_t> parts;
+    };
+    UnderWay begin(int tag, const Outgoing& message);
+    UnderWay begin(int tag, const Incoming& message);
+
+    /// False: it is still under way. Problems: MW1555, which is raised too.
+    Result<bool> isDone(UnderWay& message);
+
+    /// Messages that are under way are left to themselves: as after a problem, the job cannot go on.
+    void giveUp() { m_isBroken.store(true); }
+
     /// A tag for whoever exchanges between two calls that all ranks make in the same order; never kHostTag.
     int newTag();
     static constexpr int kHostTag = 0; ///< of what the ranks' main threads exchange
@@ -71,6 +84,16 @@ public:
 
     /// What every rank says, by rank. At most 4096 bytes each. Problems: as `exchange`.
     Result<std::vector<std::string>> all(const std::string& mine);
+
+    /// Memory that one rank has filled and others are to have.
+    struct Shared {
+        int giver = 0;
+        std::span<std::byte> bytes; ///< as many on the giver and the readers; on all others anything
+    };
+    enum class Readers : std::uint8_t { First, All };
+
+    /// Brings what ranks have to the first one, or to all. Problems: as `exchange`.
+    Result<Done> share(std::span<const Shared> pieces, Readers readers);
 
     // ---- when it goes wrong
 

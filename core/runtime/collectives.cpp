@@ -198,8 +198,10 @@ Result<Collective::Started> Collective::start(std::int64_t device, Addresses add
     Result<Done> agreed = Done{};
     const Barrier::Arrival arrival = group.posted->arrive([&] {
         agreed = checkMembers(group);
-        if (group.elsewhere != nullptr && agreed)
+        if (group.elsewhere != nullptr && agreed) {
+            const VirtualDevices::WaitElsewhere waits(m_devices, m_table.numberOf(device), m_place);
             agreed = getOperands(group);
+        }
         group.isDone = false;
         group.begun = isTimed ? wallSeconds() : 0.0;
         group.nextShare.store(agreed ? 0 : group.here.size(), std::memory_order_relaxed);

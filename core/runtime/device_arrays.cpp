@@ -2,12 +2,12 @@
 #include "core/runtime/device_arrays.h"
 
 #include "core/support/checked.h"
+#include "core/support/sha256.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <set>
 #include <span>
 
@@ -175,26 +175,23 @@ void DeviceArrays::writePiece(ValueId value, std::int64_t device, const HostArra
     writeBox(value, device, piece, Shape(piece.type().shape.size(), 0));
 }
 
-HostArray DeviceArrays::readPiece(ValueId value, std::int64_t device) const
+HostArray DeviceArrays::heldPiece(ValueId value, std::int64_t device) const
 {
     const TensorType& local = function()[value].type;
-    const Shape extents = extentsOf(boxOf(value, device));
-    const auto held = [&] {
-        const std::span bytes(addressOf(value, device), static_cast<std::size_t>(local.bytes()));
-        return HostArray::fromBytes(local, bytes).slice(wholeBox(extents));
-    };
-    HostArray piece = m_ranks.isHere(device) ? held() : HostArray(TensorType{local.dtype, extents});
-    const int giver = m_ranks.ranks == nullptr ? 0 : m_ranks.rankOf[static_cast<std::size_t>(device)];
-    if (giver == 0)
+    const std::span bytes(addressOf(value, device), static_cast<std::size_t>(local.bytes()));
+    return HostArray::fromBytes(local, bytes).slice(wholeBox(extentsOf(boxOf(value, device))));
+}
+
+HostArray DeviceArrays::readPiece(ValueId value, std::int64_t device, Ranks::Readers readers) const
+{
+    HostArray piece = m_ranks.isHere(device)
+        ? heldPiece(value, device)
+        : HostArray(TensorType{function()[value].type.dtype, extentsOf(boxOf(value, device))});
+    if (m_ranks.ranks == nullptr)
         return piece;
-    std::vector<Ranks::Outgoing> outgoing;
-    std::vector<Ranks::Incoming> incoming;
-    const auto bytes = static_cast<std::size_t>(piece.bytes());
-    if (m_ranks.isHere(device))
-        outgoing.push_back({0, {piece.data(), bytes}});
-    else if (m_ranks.ranks->isFirst())
-        incoming.push_back({giver, {piece.data(), bytes}});
-    static_cast<void>(m_ranks.ranks->exchange(Ranks::kHostTag, outgoing, incoming));
+    const Ranks::Shared shared{
+        m_ranks.rankOf[static_cast<std::size_t>(device)], {piece.data(), static_cast<std::size_t>(piece.bytes())}};
+    static_cast<void>(m_ranks.ranks->share({&shared, 1}, readers));
     return piece;
 }
 
@@ -253,18 +250,32 @@ void DeviceArrays::bringPiece(
 
 bool DeviceArrays::replicasAgree(ValueId value) const
 {
-    for (const auto& [box, holders] : holdersOf(value)) {
-        std::optional<HostArray> first;
-        for (const std::int64_t holder : holders) {
-            if (!m_ranks.isHere(holder))
-                continue;
-            HostArray piece = readPiece(value, holder);
-            if (first && !(piece == *first))
-                return false;
-            first = std::move(piece);
+    const auto holders = holdersOf(value);
+    const auto areEqual = [&](const auto& contentOf) {
+        return std::all_of(holders.begin(), holders.end(), [&](const auto& piece) {
+            const std::vector<std::int64_t>& devices = piece.second;
+            const auto first = contentOf(devices.front());
+            return std::all_of(
+                devices.begin() + 1, devices.end(), [&](std::int64_t device) { return contentOf(device) == first; });
+        });
+    };
+    if (m_ranks.ranks == nullptr)
+        return areEqual([&](std::int64_t device) { return heldPiece(value, device); });
+    // Processes exchange digests of the pieces.
+    constexpr std::size_t kDigestBytes = 64;
+    std::vector<std::string> digests(static_cast<std::size_t>(count()), std::string(kDigestBytes, ' '));
+    std::vector<Ranks::Shared> shared;
+    for (std::int64_t device = 0; device < count(); ++device) {
+        std::string& digest = digests[static_cast<std::size_t>(device)];
+        if (m_ranks.isHere(device)) {
+            const HostArray piece = heldPiece(value, device);
+            digest = sha256Text({reinterpret_cast<const char*>(piece.data()), static_cast<std::size_t>(piece.bytes())});
         }
+        assert(digest.size() == kDigestBytes);
+        shared.push_back({m_ranks.rankOf[static_cast<std::size_t>(device)], std::as_writable_bytes(std::span(digest))});
     }
-    return true;
+    static_cast<void>(m_ranks.ranks->share(shared, Ranks::Readers::All));
+    return areEqual([&](std::int64_t device) { return digests[static_cast<std::size_t>(device)]; });
 }
 
 Result<std::int64_t> DeviceArrays::copyFrom(

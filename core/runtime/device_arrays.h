@@ -52,13 +52,13 @@ public:
     /// Cuts a whole array. Problems: MW1503 not of the argument's type and whole shape.
     Result<Done> write(std::size_t argument, const HostArray& whole);
 
-    /// One device's piece, without padding. Of a device that is elsewhere the first process gets it.
+    /// One device's piece, without padding. Of a device that is elsewhere the readers get it.
     void writePiece(ValueId value, std::int64_t device, const HostArray& piece);
-    HostArray readPiece(ValueId value, std::int64_t device) const;
+    HostArray readPiece(ValueId value, std::int64_t device, Ranks::Readers readers = Ranks::Readers::First) const;
 
     /// The whole, of equal pieces the first device's; all processes get it.
     HostArray read(ValueId value) const;
-    bool replicasAgree(ValueId value) const; ///< those that are here
+    bool replicasAgree(ValueId value) const; ///< on all processes, which get the same answer
 
     /// Brings a value of `from` into the layout of an argument. Returns the bytes that changed their device. Problems: MW1503, MW1507.
     Result<std::int64_t> copyFrom(std::size_t argument, const DeviceArrays& from, ValueId source, const std::stop_token& stop);
@@ -86,6 +86,7 @@ private:
     {
         return m_devices[static_cast<std::size_t>(device)].addresses[value.at()];
     }
+    HostArray heldPiece(ValueId value, std::int64_t device) const; ///< of a device that is here
     void writeBox(ValueId value, std::int64_t device, const HostArray& source, const Shape& start);
 
     std::int64_t bytesOf(ValueId value, const IndexBox& box) const;

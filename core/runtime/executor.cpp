@@ -198,19 +198,12 @@ private:
     bool gatherRecords(Ranks& ranks, std::vector<std::vector<Recorded>>& records) const
     {
         static_assert(std::is_trivially_copyable_v<Recorded>);
-        const auto shift = [](std::vector<Recorded>& some, double seconds) {
-            for (Recorded& record : some) {
-                record.askedCore += seconds;
-                for (double* time : {&record.times.arrived, &record.times.started, &record.times.moved, &record.times.finished})
-                    *time += seconds;
-            }
-        };
         std::vector<Ranks::Outgoing> outgoing;
         std::vector<Ranks::Incoming> incoming;
         for (std::size_t device = 0; device < records.size(); ++device) {
             const auto number = static_cast<std::int64_t>(device);
             if (!ranks.isFirst() && m_meeting->isHere(number)) {
-                shift(records[device], -m_completeStart);
+                shiftTimes(records[device], -m_completeStart);
                 outgoing.push_back({0, std::as_bytes(std::span(records[device]))});
             } else if (ranks.isFirst() && !m_meeting->isHere(number)) {
                 records[device].resize(records[m_firstHere].size()); // all devices do the same
@@ -221,7 +214,7 @@ private:
             return false;
         for (std::size_t device = 0; device < records.size(); ++device) {
             if (!m_meeting->isHere(static_cast<std::int64_t>(device)))
-                shift(records[device], m_completeStart);
+                shiftTimes(records[device], m_completeStart);
         }
         return true;
     }
@@ -310,9 +303,9 @@ IndexBox LoadedFunction::boxOfArgument(std::size_t argument, std::int64_t device
     return m_implementation->arrays().boxOf(function().arguments()[argument], device);
 }
 
-HostArray LoadedFunction::readArgumentPiece(std::size_t argument, std::int64_t device) const
+HostArray LoadedFunction::readArgumentPiece(std::size_t argument, std::int64_t device, Ranks::Readers readers) const
 {
-    return m_implementation->arrays().readPiece(function().arguments()[argument], device);
+    return m_implementation->arrays().readPiece(function().arguments()[argument], device, readers);
 }
 
 void LoadedFunction::writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece)

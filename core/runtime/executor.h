@@ -75,7 +75,8 @@ public:
     /// The piece of an argument that a device is to hold; `writeArgumentPiece` puts it there.
     /// Preconditions: the device is below deviceCount(), the piece has the box's shape and the argument's element type.
     IndexBox boxOfArgument(std::size_t argument, std::int64_t device) const;
-    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const; ///< only the first process gets it
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device,
+        Ranks::Readers readers = Ranks::Readers::First) const; ///< of several processes the readers get it
     void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece);
 
     /// Lets an argument or a result of one device, with all that is made in its place, lie elsewhere than in the arena: 64-byte aligned memory of

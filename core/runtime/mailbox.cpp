@@ -7,6 +7,10 @@ namespace meshwright {
 
 void Mailbox::send(const MessageTag& tag, AlignedBytes message)
 {
+    if (m_forward) {
+        m_forward(tag, std::move(message));
+        return;
+    }
     const std::lock_guard lock(m_mutex);
     [[maybe_unused]] const bool isNew = m_messages.emplace(tag, std::move(message)).second;
     assert(isNew);

@@ -7,6 +7,7 @@
 #include <compare>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -31,6 +32,13 @@ public:
     {
     }
 
+    /// Of a device elsewhere: what is sent goes on to `forward`, from any thread.
+    using Forward = std::function<void(const MessageTag& tag, AlignedBytes message)>;
+    explicit Mailbox(Forward forward)
+        : m_forward(std::move(forward))
+    {
+    }
+
     /// Precondition: no message of this tag is waiting.
     void send(const MessageTag& tag, AlignedBytes message);
 
@@ -43,7 +51,8 @@ public:
     void reset();
 
 private:
-    Movement* m_movement;
+    Movement* m_movement = nullptr;
+    Forward m_forward;
     std::mutex m_mutex;
     std::condition_variable m_arrived;
     std::map<MessageTag, AlignedBytes> m_messages;

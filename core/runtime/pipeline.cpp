@@ -212,48 +212,106 @@ public:
         return pieces;
     }
 
-    HostArray readSlot(std::size_t array, std::int64_t device, std::size_t slot) const
+    /// An array of one device, in one of its slots.
+    struct Spot {
+        std::size_t array = 0;
+        std::int64_t device = 0;
+        std::size_t slot = 0;
+    };
+
+    /// Their pieces, without padding.
+    std::vector<HostArray> readSpots(const std::vector<Spot>& spots, Ranks::Readers readers) const
     {
-        const PipelineDevice& from = m_devices[static_cast<std::size_t>(device)];
-        const Stage& stage = m_stages[from.stage];
-        const Array& what = stage.arrays[array];
-        const AlignedBytes& bytes = from.memory[array][slot];
-        return HostArray::fromBytes(what.local, std::span(bytes.data(), static_cast<std::size_t>(bytes.size())))
-            .slice(wholeBox(extentsOf(stage.boxOf(what, from.position))));
+        std::vector<HostArray> pieces;
+        std::vector<Ranks::Shared> shared;
+        for (const Spot& spot : spots) {
+            const PipelineDevice& from = m_devices[static_cast<std::size_t>(spot.device)];
+            const Stage& stage = m_stages[from.stage];
+            const Array& what = stage.arrays[spot.array];
+            const Shape extents = extentsOf(stage.boxOf(what, from.position));
+            if (!m_virtual.isHere(spot.device)) {
+                pieces.emplace_back(TensorType{what.local.dtype, extents});
+                continue;
+            }
+            const AlignedBytes& bytes = from.memory[spot.array][spot.slot];
+            pieces.push_back(HostArray::fromBytes(what.local, std::span(bytes.data(), static_cast<std::size_t>(bytes.size())))
+                                 .slice(wholeBox(extents)));
+        }
+        if (m_virtual.ranks() == nullptr)
+            return pieces;
+        for (std::size_t i = 0; i < spots.size(); ++i)
+            shared.push_back(
+                {m_virtual.rankOf(spots[i].device), {pieces[i].data(), static_cast<std::size_t>(pieces[i].bytes())}});
+        static_cast<void>(m_virtual.ranks()->share(shared, readers));
+        return pieces;
+    }
+
+    HostArray readPiece(const std::string& name, std::int64_t device, Ranks::Readers readers) const
+    {
+        return std::move(readSpots({{where(name)->array, device, 0}}, readers).front());
     }
 
     void writeSlot(std::size_t array, std::int64_t device, std::size_t slot, const HostArray& piece)
     {
+        if (!m_virtual.isHere(device))
+            return;
         PipelineDevice& to = m_devices[static_cast<std::size_t>(device)];
         HostArray local = HostArray::filled(m_stages[to.stage].arrays[array].local, 0.0);
         local.assign(wholeBox(piece.type().shape), piece);
         std::memcpy(to.memory[array][slot].data(), local.data(), static_cast<std::size_t>(local.bytes()));
     }
 
-    void writePiece(const std::string& name, std::int64_t device, const HostArray& piece)
+    /// The devices that hold what a device of one stage holds of an array: of all stages that have it, so that shared states stay the same.
+    std::vector<Spot> spotsOf(const std::string& name, std::int64_t device) const
     {
-        const PipelineDevice& to = m_devices[static_cast<std::size_t>(device)];
-        for (const Stage& stage : m_stages) { // all that have it, so that shared states stay the same
+        const auto position = static_cast<std::size_t>(m_devices[static_cast<std::size_t>(device)].position);
+        std::vector<Spot> spots;
+        for (const Stage& stage : m_stages) {
             const std::size_t array = stage.find(name, 0);
             if (array != kNone)
-                writeSlot(array, stage.devices[static_cast<std::size_t>(to.position)], 0, piece);
+                spots.push_back({array, stage.devices[position], 0});
         }
+        return spots;
     }
 
-    /// The whole of an array, of `slot`, from a stage's devices.
-    HostArray readWhole(const Stage& stage, std::size_t array, std::size_t slot) const
+    void writePiece(const std::string& name, std::int64_t device, const HostArray& piece)
     {
-        HostArray whole({stage.arrays[array].local.dtype, stage.arrays[array].whole});
+        for (const Spot& spot : spotsOf(name, device))
+            writeSlot(spot.array, spot.device, 0, piece);
+    }
+
+    bool writesHere(const std::string& name, std::int64_t device) const
+    {
+        const std::vector<Spot> spots = spotsOf(name, device);
+        return std::any_of(spots.begin(), spots.end(), [this](const Spot& spot) { return m_virtual.isHere(spot.device); });
+    }
+
+    /// The whole of an array, of some slots, from a stage's devices; of equal pieces the first device's.
+    std::vector<HostArray> readWholes(const Stage& stage, std::size_t array, std::size_t slots) const
+    {
+        std::map<IndexBox, std::int64_t> holders;
         for (std::size_t position = 0; position < stage.devices.size(); ++position)
-            whole.assign(stage.boxOf(stage.arrays[array], static_cast<std::int64_t>(position)),
-                readSlot(array, stage.devices[position], slot));
-        return whole;
+            holders.emplace(stage.boxOf(stage.arrays[array], static_cast<std::int64_t>(position)), stage.devices[position]);
+        std::vector<Spot> spots;
+        for (std::size_t slot = 0; slot < slots; ++slot) {
+            for (const auto& [box, device] : holders)
+                spots.push_back({array, device, slot});
+        }
+        const std::vector<HostArray> pieces = readSpots(spots, Ranks::Readers::All);
+        std::vector<HostArray> wholes;
+        auto piece = pieces.begin();
+        for (std::size_t slot = 0; slot < slots; ++slot) {
+            wholes.emplace_back(TensorType{stage.arrays[array].local.dtype, stage.arrays[array].whole});
+            for (const auto& [box, device] : holders)
+                wholes.back().assign(box, *piece++);
+        }
+        return wholes;
     }
 
     HostArray read(const std::string& name) const
     {
         const Where at = *where(name);
-        return readWhole(m_stages[at.stage], at.array, 0);
+        return std::move(readWholes(m_stages[at.stage], at.array, 1).front());
     }
 
     void writeBatch(const HostArray& x, const HostArray& y)
@@ -312,13 +370,22 @@ public:
     {
         const Stage& last = m_stages.back();
         const std::size_t array = last.find(name, lastPiece());
-        double sum = 0.0;
+        std::vector<Spot> spots;
         for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch)
-            sum += readSlot(array, last.devices.front(), static_cast<std::size_t>(microbatch)).at(0);
+            spots.push_back({array, last.devices.front(), static_cast<std::size_t>(microbatch)});
+        double sum = 0.0;
+        for (const HostArray& value : readSpots(spots, Ranks::Readers::All))
+            sum += value.at(0);
         return sum / static_cast<double>(m_shape.microbatches);
     }
 
-    double gradientNorm() const { return std::sqrt(m_devices.front().normSquared); }
+    /// All devices have the same.
+    double gradientNorm() const
+    {
+        const auto here = std::find_if(m_devices.begin(), m_devices.end(),
+            [this](const PipelineDevice& device) { return isStaged(device) && isHere(device); });
+        return here == m_devices.end() ? 0.0 : std::sqrt(here->normSquared);
+    }
 
     HostArray predictions() const
     {
@@ -328,10 +395,12 @@ public:
         const std::int64_t rows = shape.front();
         shape.front() *= m_shape.microbatches;
         HostArray all({last.arrays[array].local.dtype, shape});
-        for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch) {
+        std::int64_t first = 0;
+        for (const HostArray& part : readWholes(last, array, static_cast<std::size_t>(m_shape.microbatches))) {
             IndexBox box = wholeBox(last.arrays[array].whole);
-            box.front() = {microbatch * rows, (microbatch + 1) * rows};
-            all.assign(box, readWhole(last, array, static_cast<std::size_t>(microbatch)));
+            box.front() = {first, first + rows};
+            all.assign(box, part);
+            first += rows;
         }
         return all;
     }
@@ -339,10 +408,26 @@ public:
     std::vector<Counted> countedCalls() const
     {
         std::vector<Counted> counted;
+        std::vector<std::vector<std::int64_t>> numbers; ///< calls and bytes, as a stage's first device has them
+        std::vector<Ranks::Shared> shared;
         for (std::size_t s = 0; s < m_stages.size(); ++s) {
             for (const StageFunction& function : m_stages[s].functions) {
-                if (function.name != "init")
-                    counted.push_back({s, function.name, function.loaded->countedCalls()});
+                if (function.name == "init")
+                    continue;
+                counted.push_back({s, function.name, function.loaded->countedCalls()});
+                std::vector<std::int64_t>& own = numbers.emplace_back();
+                for (const CountedCalls& calls : counted.back().calls)
+                    own.insert(own.end(), {calls.calls, calls.bytesPerDevice});
+                shared.push_back({m_virtual.rankOf(m_stages[s].devices.front()), std::as_writable_bytes(std::span(own))});
+            }
+        }
+        if (m_virtual.ranks() == nullptr || !m_virtual.ranks()->share(shared, Ranks::Readers::All))
+            return counted;
+        for (std::size_t i = 0; i < counted.size(); ++i) {
+            auto number = numbers[i].begin();
+            for (CountedCalls& calls : counted[i].calls) {
+                calls.calls = *number++;
+                calls.bytesPerDevice = *number++;
             }
         }
         return counted;
@@ -350,25 +435,38 @@ public:
 
     Transfers transfers() const
     {
+        std::vector<Transfers> all;
+        std::vector<Ranks::Shared> shared;
+        for (const PipelineDevice& device : m_devices)
+            all.push_back(device.sentInAll);
+        for (std::size_t device = 0; device < all.size(); ++device)
+            shared.push_back(
+                {m_virtual.rankOf(static_cast<std::int64_t>(device)), std::as_writable_bytes(std::span(&all[device], 1))});
+        if (m_virtual.ranks() != nullptr)
+            static_cast<void>(m_virtual.ranks()->share(shared, Ranks::Readers::All));
         Transfers most;
-        for (const PipelineDevice& device : m_devices) {
-            if (device.sentInAll.bytes > most.bytes || device.sentInAll.norms > most.norms)
-                most = device.sentInAll;
+        for (const Transfers& sent : all) {
+            if (sent.bytes > most.bytes || sent.norms > most.norms)
+                most = sent;
         }
         return most;
     }
 
+    /// Nothing on all but the first of several processes.
     PipelineRecords records() const
     {
         PipelineRecords records{m_shape, m_recordStart, {}, {}};
         for (const Stage& stage : m_stages) {
             PipelineRecords::StageFunctions& functions = records.stages.emplace_back();
             functions.devices = stage.devices;
+            functions.tasks = &stage.tasks;
             for (const StageFunction& function : stage.functions)
                 functions.byName[function.name] = function.loaded.get();
         }
         for (const PipelineDevice& device : m_devices)
             records.tasks.push_back(&device.completeRecords);
+        if (m_virtual.ranks() != nullptr && !gatherRecords(m_virtual, records))
+            return {m_shape, m_recordStart, {}, {}};
         return records;
     }
 
@@ -387,7 +485,12 @@ public:
         return most;
     }
 
+    bool isShared() const { return m_virtual.ranks() != nullptr; }
+
 private:
+    bool isHere(const PipelineDevice& device) const { return m_virtual.isHere(numberOf(device)); }
+    static bool isStaged(const PipelineDevice& device) { return device.mailbox != nullptr; }
+
     std::size_t lastPiece() const { return static_cast<std::size_t>(m_shape.pieces() - 1); }
 
     std::size_t slotsOf(const Array& array) const
@@ -449,10 +552,10 @@ private:
                 PipelineDevice& device = m_devices[static_cast<std::size_t>(stage.devices[position])];
                 device.stage = s;
                 device.position = static_cast<std::int64_t>(position);
-                device.mailbox = m_virtual.makeMailbox();
+                device.mailbox = m_virtual.makeMailbox(stage.devices[position]);
                 for (const Array& array : stage.arrays) {
                     device.memory.emplace_back();
-                    for (std::size_t slot = 0; slot < slotsOf(array); ++slot)
+                    for (std::size_t slot = 0; slot < slotsOf(array) && isHere(device); ++slot)
                         device.memory.back().emplace_back(array.local.bytes());
                 }
             }
@@ -532,7 +635,7 @@ private:
         Result<Done> done = m_virtual.run(
             [&](std::int64_t number) -> Result<Done> {
                 PipelineDevice& device = m_devices[static_cast<std::size_t>(number)];
-                if (device.mailbox == nullptr)
+                if (!isStaged(device))
                     return Done{};
                 device.records.clear();
                 device.sent = {};
@@ -721,9 +824,14 @@ std::map<IndexBox, std::vector<std::int64_t>> LoadedPipeline::piecesOf(const std
     return m_implementation->piecesOf(array);
 }
 
-HostArray LoadedPipeline::readPiece(const std::string& array, std::int64_t device) const
+HostArray LoadedPipeline::readPiece(const std::string& array, std::int64_t device, Ranks::Readers readers) const
 {
-    return m_implementation->readSlot(m_implementation->where(array)->array, device, 0);
+    return m_implementation->readPiece(array, device, readers);
+}
+
+bool LoadedPipeline::writesHere(const std::string& array, std::int64_t device) const
+{
+    return m_implementation->writesHere(array, device);
 }
 
 void LoadedPipeline::writePiece(const std::string& array, std::int64_t device, const HostArray& piece)
@@ -798,7 +906,9 @@ Timeline LoadedPipeline::virtualTimeline(const TaskSeconds& taskSeconds) const
 
 Timeline LoadedPipeline::typicalTimeline() const
 {
-    return typicalTimelineOf(m_implementation->records());
+    // Of other processes' devices only the last run is known.
+    return m_implementation->isShared() ? replayedTimeline(m_implementation->records(), {})
+                                        : typicalTimelineOf(m_implementation->records());
 }
 
 std::int64_t LoadedPipeline::bytesPerDevice() const

@@ -28,6 +28,10 @@ namespace meshwright {
 /// Parameters, states, sums: one each. "x", "y", "loss", "accuracy", "predictions": one for each microbatch. All others: one for each microbatch
 /// that is between its forward and its backward task. "out" goes to "in" of the next piece, "ct.in" to "ct.out" of the one before, from
 /// position k of a stage to position k of the other, so they have the same layout.
+///
+/// In a job of several processes (`VirtualDevicesOptions::ranks`) each of them loads the same pipeline, has the memory of its own devices, and
+/// calls what follows together with the others; what ends the job shows in `Ranks::failure`, and what was read is undefined then. All get what
+/// is read, but where it says otherwise.
 class LoadedPipeline {
 public:
     /// `mesh` is that of all stages together; position k of it is virtual device k. Copies what it needs; `devices` must outlive it.
@@ -41,8 +45,12 @@ public:
     bool has(const std::string& array) const;
     std::map<IndexBox, std::vector<std::int64_t>> piecesOf(
         const std::string& array) const; ///< and the virtual devices that hold each
-    HostArray readPiece(const std::string& array, std::int64_t device) const;
-    void writePiece(const std::string& array, std::int64_t device, const HostArray& piece);
+    HostArray readPiece(
+        const std::string& array, std::int64_t device, Ranks::Readers readers = Ranks::Readers::First) const; ///< for the readers
+    void writePiece(const std::string& array, std::int64_t device, const HostArray& piece); ///< those that are not here: nothing
+
+    /// True when `writePiece` has something to write in this process: the device is here, or one of another stage that shares the array.
+    bool writesHere(const std::string& array, std::int64_t device) const;
     HostArray read(const std::string& array) const; ///< the whole
     const TensorSharding& layoutOf(const std::string& array) const;
 
@@ -81,7 +89,8 @@ public:
     };
     Transfers transfers() const;
 
-    /// The last complete recorded step. Rows of every device: "compute", "collectives", "transfers".
+    /// The last complete recorded step. Rows of every device: "compute", "collectives", "transfers". The timelines are the first process's:
+    /// empty on the others.
     Timeline measured() const;
 
     /// The same with a core for every device: a task begins when its device is free and its message has come, which takes no time. With
@@ -89,7 +98,7 @@ public:
     using TaskSeconds = std::function<double(const Task&)>;
     Timeline virtualTimeline(const TaskSeconds& taskSeconds = {}) const;
 
-    /// The same of a typical step, see LoadedFunction::typicalTimeline; empty when none was recorded.
+    /// The same of a typical step, see LoadedFunction::typicalTimeline; empty when none was recorded. Of several processes the last step's.
     Timeline typicalTimeline() const;
 
     /// Of the device that needs the most: its arrays, and the largest arena of its functions.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <tuple>
+#include <type_traits>
 
 namespace meshwright {
 
@@ -90,7 +92,7 @@ void addMeasured(PipelineWriter& writer, const PipelineRecords& records, const L
 {
     const double zero = records.startSeconds;
     for (std::size_t i = task.first; i < task.last; ++i) {
-        const Recorded& recorded = function.records(position)[i];
+        const Recorded& recorded = records.instructionsOf(function, static_cast<std::size_t>(position))[i];
         const RecordedInstruction& what = function.recordedInstructions()[recorded.instruction];
         const CollectiveTimes& times = recorded.times;
         const bool meets = what.collective != nullptr;
@@ -239,9 +241,8 @@ private:
         const auto typical = m_typical.find(&function);
         for (std::size_t i = 0; i < first.last - first.first; ++i) {
             const auto recorded = [&](std::size_t position) -> const Recorded& {
-                const std::vector<Recorded>& records = typical != m_typical.end()
-                    ? typical->second[position]
-                    : function.records(static_cast<std::int64_t>(position));
+                const std::vector<Recorded>& records
+                    = typical != m_typical.end() ? typical->second[position] : m_records.instructionsOf(function, position);
                 return records[recordsOf(stage, position)[m_next[stage]].first + i];
             };
             const RecordedInstruction& what = function.recordedInstructions()[recorded(0).instruction];
@@ -279,12 +280,114 @@ private:
     std::map<const LoadedFunction*, std::vector<std::vector<Recorded>>> m_typical; ///< by position; empty: what was recorded
 };
 
+/// A task's record on its way to another process, which knows the task.
+struct TaskTimes {
+    std::array<double, 4> times{};
+    std::int64_t bytes = 0;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+};
+
+TaskTimes timesOf(const TaskRecord& record, double zero)
+{
+    return {{record.began - zero, record.received - zero, record.computed - zero, record.sent - zero}, record.bytes, record.first,
+        record.last};
+}
+
+TaskRecord recordOf(const Task& task, const TaskTimes& times, double zero)
+{
+    return {task, times.times[0] + zero, times.times[1] + zero, times.times[2] + zero, times.times[3] + zero, times.bytes,
+        times.first, times.last};
+}
+
+/// What one device of a stage has recorded.
+struct DeviceRecords {
+    std::size_t stage = 0;
+    std::size_t position = 0;
+    std::int64_t device = 0;
+    bool isHere = false;
+    int rank = 0;
+    std::vector<std::int64_t> sizes; ///< of `tasks`, then of each of `instructions`
+    std::vector<TaskTimes> tasks;
+    std::vector<std::vector<Recorded>> instructions; ///< by function, in the order of their names
+};
+
+template <typename T>
+std::span<std::byte> bytesOf(std::vector<T>& values)
+{
+    static_assert(std::is_trivially_copyable_v<T>);
+    return std::as_writable_bytes(std::span(values));
+}
+
+std::vector<DeviceRecords> recordsToShare(const VirtualDevices& devices, const PipelineRecords& records)
+{
+    std::vector<DeviceRecords> all;
+    for (std::size_t s = 0; s < records.stages.size(); ++s) {
+        const PipelineRecords::StageFunctions& stage = records.stages[s];
+        for (std::size_t position = 0; position < stage.devices.size(); ++position) {
+            const std::int64_t device = stage.devices[position];
+            DeviceRecords& own = all.emplace_back();
+            own = {s, position, device, devices.isHere(device), devices.rankOf(device), {}, {}, {}};
+            for (const TaskRecord& task : *records.tasks[static_cast<std::size_t>(device)])
+                own.tasks.push_back(timesOf(task, records.startSeconds));
+            own.sizes.push_back(static_cast<std::int64_t>(own.tasks.size()));
+            for (const auto& [name, function] : stage.byName) {
+                own.instructions.push_back(function->records(static_cast<std::int64_t>(position)));
+                shiftTimes(own.instructions.back(), -records.startSeconds);
+                own.sizes.push_back(static_cast<std::int64_t>(own.instructions.back().size()));
+            }
+        }
+    }
+    return all;
+}
+
 bool isRecorded(const PipelineRecords& records)
 {
     return std::any_of(records.tasks.begin(), records.tasks.end(), [](const auto* tasks) { return !tasks->empty(); });
 }
 
 } // namespace
+
+bool gatherRecords(const VirtualDevices& devices, PipelineRecords& records)
+{
+    Ranks& ranks = *devices.ranks();
+    std::vector<DeviceRecords> all = recordsToShare(devices, records);
+    std::vector<Ranks::Shared> shared;
+    for (DeviceRecords& one : all)
+        shared.push_back({one.rank, bytesOf(one.sizes)});
+    if (!ranks.share(shared, Ranks::Readers::First))
+        return false;
+    shared.clear();
+    for (DeviceRecords& one : all) {
+        if (ranks.isFirst())
+            one.tasks.resize(static_cast<std::size_t>(one.sizes.front()));
+        shared.push_back({one.rank, bytesOf(one.tasks)});
+        for (std::size_t f = 0; f < one.instructions.size(); ++f) {
+            if (ranks.isFirst())
+                one.instructions[f].resize(static_cast<std::size_t>(one.sizes[f + 1]));
+            shared.push_back({one.rank, bytesOf(one.instructions[f])});
+        }
+    }
+    if (!ranks.share(shared, Ranks::Readers::First) || !ranks.isFirst())
+        return false;
+    records.tasksElsewhere.resize(records.tasks.size());
+    for (DeviceRecords& one : all) {
+        const PipelineRecords::StageFunctions& stage = records.stages[one.stage];
+        const auto number = static_cast<std::size_t>(one.device);
+        for (std::size_t task = 0; !one.isHere && task < one.tasks.size(); ++task)
+            records.tasksElsewhere[number].push_back(recordOf(stage.tasks->at(task), one.tasks[task], records.startSeconds));
+        if (!one.isHere)
+            records.tasks[number] = &records.tasksElsewhere[number];
+        std::size_t f = 0;
+        for (const auto& [name, function] : stage.byName) {
+            auto& instructions = records.instructions[function];
+            instructions.resize(stage.devices.size());
+            shiftTimes(one.instructions[f], records.startSeconds);
+            instructions[one.position] = std::move(one.instructions[f++]);
+        }
+    }
+    return true;
+}
 
 Timeline measuredTimeline(const PipelineRecords& records)
 {

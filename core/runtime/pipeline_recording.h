@@ -27,12 +27,28 @@ struct PipelineRecords {
     struct StageFunctions {
         std::vector<std::int64_t> devices; ///< virtual ones, by position
         std::map<std::string, const LoadedFunction*> byName;
+        const std::vector<Task>* tasks = nullptr; ///< in the order in which its devices take them
     };
     PipelineShape shape;
     double startSeconds = 0.0;
     std::vector<StageFunctions> stages;
     std::vector<const std::vector<TaskRecord>*> tasks; ///< by virtual device
+
+    // Of several processes, after `gatherRecords`.
+    std::vector<std::vector<TaskRecord>> tasksElsewhere = {}; ///< by virtual device
+    std::map<const LoadedFunction*, std::vector<std::vector<Recorded>>> instructions = {}; ///< by position
+
+    const std::vector<Recorded>& instructionsOf(const LoadedFunction& function, std::size_t position) const
+    {
+        const auto gathered = instructions.find(&function);
+        return gathered != instructions.end() ? gathered->second[position]
+                                              : function.records(static_cast<std::int64_t>(position));
+    }
 };
+
+/// Brings what the devices of all processes have recorded to the first one. Clocks of processes begin where they will: each run begins at 0 on
+/// the way. False on all but the first one, and where the job has ended.
+bool gatherRecords(const VirtualDevices& devices, PipelineRecords& records);
 
 /// Slices as they happened, from the start of the run.
 Timeline measuredTimeline(const PipelineRecords& records);

@@ -87,6 +87,15 @@ private:
 
 } // namespace
 
+void shiftTimes(std::vector<Recorded>& records, double seconds)
+{
+    for (Recorded& record : records) {
+        record.askedCore += seconds;
+        for (double* time : {&record.times.arrived, &record.times.started, &record.times.moved, &record.times.finished})
+            *time += seconds;
+    }
+}
+
 Timeline measuredTimeline(
     const std::vector<std::vector<Recorded>>& devices, const std::vector<RecordedInstruction>& instructions, double startSeconds)
 {

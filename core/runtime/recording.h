@@ -16,6 +16,9 @@ struct Recorded {
     CollectiveTimes times; ///< compute: from `started` to `finished`
 };
 
+/// Makes all times so much later.
+void shiftTimes(std::vector<Recorded>& records, double seconds);
+
 /// What the timelines say of an instruction.
 struct RecordedInstruction {
     std::string name;

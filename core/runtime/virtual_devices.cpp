@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/virtual_devices.h"
 
-#include "core/support/text.h"
+#include "core/runtime/rank_run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <map>
-#include <numeric>
 #include <thread>
 
 namespace meshwright {
@@ -20,18 +17,6 @@ namespace {
 
 /// Enough for the products' libraries, which keep small panels on the stack.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
-
-/// "device 1", "devices 0, 1 and 5"; of many the first.
-std::string deviceList(const std::vector<std::int64_t>& devices)
-{
-    constexpr std::size_t kMost = 8;
-    if (devices.size() == 1)
-        return fmt::format("device {}", devices.front());
-    if (devices.size() > kMost)
-        return fmt::format("devices {} and {} more",
-            fmt::join(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(kMost), ", "), devices.size() - kMost);
-    return fmt::format("devices {} and {}", fmt::join(devices.begin(), devices.end() - 1, ", "), devices.back());
-}
 
 int coreCount()
 {
@@ -92,6 +77,7 @@ VirtualDevices::VirtualDevices(std::int64_t count, VirtualDevicesOptions options
     m_firstHere = firstDeviceOf(m_ranks->rank(), m_ranks->size(), count);
     m_here = firstDeviceOf(m_ranks->rank() + 1, m_ranks->size(), count) - m_firstHere;
     m_ranks->setDeviceCount(count);
+    m_post = std::make_unique<RankPost>(*m_ranks);
 }
 
 Result<std::unique_ptr<VirtualDevices>> VirtualDevices::create(std::int64_t count, VirtualDevicesOptions options)
@@ -175,6 +161,8 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
 {
     {
         const std::lock_guard lock(m_mutex);
+        if (m_ranks != nullptr && m_failed)
+            return m_failure;
         m_failure.clear();
         m_failed = false;
         m_stopFlag.clear();
@@ -183,8 +171,8 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
             if (const auto alive = barrier.lock())
                 alive->reset();
         }
-        std::erase_if(m_mailboxes, [](const std::weak_ptr<Mailbox>& mailbox) { return mailbox.expired(); });
-        for (const auto& mailbox : m_mailboxes) {
+        std::erase_if(m_mailboxes, [](const auto& mailbox) { return mailbox.second.expired(); });
+        for (const auto& [number, mailbox] : m_mailboxes) {
             if (const auto alive = mailbox.lock())
                 alive->reset();
         }
@@ -194,10 +182,13 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
         seat.doing.store(nullptr);
         seat.finished.store(false);
     }
-    m_movement.moving.store(m_here);
+    // Of several processes others may send something: somebody can always move, for all that is known here.
+    m_movement.moving.store(m_here + (m_ranks != nullptr ? 1 : 0));
     m_finished.store(0);
     m_running.store(m_here);
     const std::uint32_t done = m_doneEpoch.load();
+    if (m_post != nullptr)
+        m_post->beginRound();
     {
         const std::stop_callback onStop(stop, [this] { fail({Problem{"MW1507", "the run was stopped"}}); });
         std::optional<Ranks::Alarm> onEnd;
@@ -205,7 +196,10 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
             onEnd.emplace(*m_ranks, [this](const Problem& problem) { fail({problem}); });
         m_epoch.fetch_add(1, std::memory_order_release);
         m_epoch.notify_all();
-        awaitEnd(done);
+        if (m_post != nullptr)
+            awaitEndTogether(done);
+        else
+            awaitEnd(done);
     }
     const std::lock_guard lock(m_mutex);
     if (m_failed)
@@ -216,31 +210,45 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
 /// Until the epoch of ended runs is another one. Meanwhile it looks, a few times in `stallSeconds`, who has waited since it looked before.
 void VirtualDevices::awaitEnd(std::uint32_t epoch)
 {
-    using Clock = std::chrono::steady_clock;
     constexpr int kLooks = 8;
     if (m_stallSeconds > 0.0) {
-        const std::chrono::duration<double> limit(m_stallSeconds);
         const auto isOver = [&] { return m_doneEpoch.load() != epoch; };
-        std::vector<std::uint32_t> waits(m_seats.size(), 0);
-        std::vector<Clock::time_point> since(m_seats.size(), Clock::now());
+        StallWatch watch(m_stallSeconds);
         bool reported = false;
         std::unique_lock lock(m_endMutex);
-        while (!reported && !m_ended.wait_for(lock, limit / kLooks, isOver)) {
-            const auto now = Clock::now();
-            bool tooLong = false;
-            for (std::size_t device = 0; device < m_seats.size(); ++device) {
-                const Seat& seat = m_seats[device];
-                const std::uint32_t begun = seat.waits.load(std::memory_order_acquire);
-                const bool isWaiting = seat.place.load(std::memory_order_acquire) != nullptr;
-                if (!isWaiting || begun != waits[device])
-                    since[device] = now;
-                waits[device] = begun;
-                tooLong = tooLong || (isWaiting && now - since[device] >= limit);
-            }
-            if (tooLong)
-                reported = reportStall(waits);
+        while (!reported && !m_ended.wait_for(lock, std::chrono::duration<double>(m_stallSeconds) / kLooks, isOver)) {
+            const std::lock_guard own(m_mutex);
+            const std::vector<DeviceState> states = statesHere();
+            const auto problem = watch.look(states) ? watch.problem(states) : std::nullopt;
+            reported = problem.has_value();
+            if (problem)
+                failLocked({*problem});
         }
     }
+    while (m_doneEpoch.load() == epoch)
+        m_doneEpoch.wait(epoch);
+}
+
+/// The same for devices that several processes share.
+void VirtualDevices::awaitEndTogether(std::uint32_t epoch)
+{
+    const auto locked = [this](const auto& ask) {
+        const std::lock_guard lock(m_mutex);
+        return ask();
+    };
+    RankRun run(*m_ranks, *m_post,
+        {m_count, [&] { return locked([this] { return statesHere(); }); }, [this] { return m_movement.moving.load() == 1; },
+            [&] { return m_doneEpoch.load() != epoch; }, [&] { return locked([this] { return m_failed; }); },
+            [this](Problem problem) { fail({std::move(problem)}); },
+            [this](std::int64_t number, const MessageTag& tag, AlignedBytes message) {
+                std::unique_lock lock(m_mutex);
+                const auto mailbox = m_mailboxes.at(number).lock();
+                lock.unlock();
+                if (mailbox != nullptr)
+                    mailbox->send(tag, std::move(message));
+            }},
+        m_stallSeconds);
+    run.untilEnd();
     while (m_doneEpoch.load() == epoch)
         m_doneEpoch.wait(epoch);
 }
@@ -272,12 +280,33 @@ bool VirtualDevices::waitAt(std::int64_t device, const Place& place, const Waiti
     return false;
 }
 
-std::shared_ptr<Mailbox> VirtualDevices::makeMailbox()
+std::shared_ptr<Mailbox> VirtualDevices::makeMailbox(std::int64_t device)
 {
-    auto mailbox = std::make_shared<Mailbox>(&m_movement);
     const std::lock_guard lock(m_mutex);
-    m_mailboxes.push_back(mailbox);
+    const std::int64_t number = m_nextMailbox++;
+    if (!isHere(device)) {
+        return std::make_shared<Mailbox>([this, number, rank = rankOf(device)](const MessageTag& tag, AlignedBytes message) {
+            RankRun::send(*m_post, rank, number, tag, std::move(message));
+        });
+    }
+    auto mailbox = std::make_shared<Mailbox>(&m_movement);
+    m_mailboxes[number] = mailbox;
     return mailbox;
+}
+
+VirtualDevices::WaitElsewhere::WaitElsewhere(VirtualDevices& devices, std::int64_t device, const Place& place)
+    : m_devices(devices)
+    , m_device(device)
+{
+    Seat& seat = devices.m_seats[static_cast<std::size_t>(device)];
+    seat.waits.fetch_add(1, std::memory_order_relaxed);
+    seat.place.store(&place, std::memory_order_release);
+}
+
+VirtualDevices::WaitElsewhere::~WaitElsewhere()
+{
+    const std::lock_guard lock(m_devices.m_mutex);
+    m_devices.m_seats[static_cast<std::size_t>(m_device)].place.store(nullptr, std::memory_order_release);
 }
 
 bool VirtualDevices::wait(std::int64_t device, Barrier& barrier, const Place& place, const std::function<void()>& atLast)
@@ -296,77 +325,25 @@ bool VirtualDevices::receive(
     return waitAt(device, place, [&] { return mailbox.receive(tag, message); });
 }
 
-/// "devices 0, 2 and 3 wait in all_reduce of loss, device 1 waits in all_gather of layers.0.w".
-std::string VirtualDevices::waitingText(const std::vector<std::size_t>& devices) const
+/// How the devices that are here are. Under the mutex: then an abort does not take places away meanwhile.
+std::vector<DeviceState> VirtualDevices::statesHere() const
 {
-    constexpr std::size_t kMostPlaces = 8;
-    std::map<std::string, std::vector<std::int64_t>> byPlace;
-    std::vector<std::string> order;
-    for (const std::size_t device : devices) {
-        const Place* place = m_seats[device].place.load(std::memory_order_acquire);
-        if (place == nullptr)
-            continue;
-        auto& there = byPlace[(*place)()];
-        if (there.empty())
-            order.push_back((*place)());
-        there.push_back(static_cast<std::int64_t>(device));
+    std::vector<DeviceState> states;
+    for (std::int64_t device = m_firstHere; device < m_firstHere + m_here; ++device) {
+        const Seat& seat = m_seats[static_cast<std::size_t>(device)];
+        const Place* place = seat.place.load(std::memory_order_acquire);
+        const std::string* doing = seat.doing.load(std::memory_order_acquire);
+        states.push_back({device, place != nullptr, seat.finished.load(std::memory_order_acquire),
+            seat.waits.load(std::memory_order_acquire), place != nullptr ? (*place)() : "", doing != nullptr ? *doing : ""});
     }
-    std::vector<std::string> parts;
-    for (const std::string& place : order) {
-        if (parts.size() == kMostPlaces)
-            break;
-        const auto& there = byPlace[place];
-        parts.push_back(fmt::format("{} {} in {}", deviceList(there), there.size() == 1 ? "waits" : "wait", place));
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return states;
 }
 
 /// Everybody waits or has finished, so the places stay what they are; an abort from outside takes them away only after we are done.
 void VirtualDevices::reportStuck()
 {
     const std::lock_guard lock(m_mutex);
-    std::vector<std::size_t> all(static_cast<std::size_t>(m_here));
-    std::iota(all.begin(), all.end(), static_cast<std::size_t>(m_firstHere));
-    std::vector<std::int64_t> finished;
-    for (const std::size_t device : all) {
-        if (m_seats[device].finished.load(std::memory_order_acquire))
-            finished.push_back(static_cast<std::int64_t>(device));
-    }
-    failLocked({Problem{"MW1506",
-        fmt::format("no device can move: {}{}", waitingText(all),
-            finished.empty() ? "" : fmt::format(", {} of {} have finished ({})", finished.size(), m_here, deviceList(finished))),
-        "the devices disagree on the order of their collectives, or on who takes part"}});
-}
-
-/// False when meanwhile everybody has gone on. `waits` are the devices' counts of waits when somebody had waited for too long.
-bool VirtualDevices::reportStall(const std::vector<std::uint32_t>& waits)
-{
-    const std::lock_guard lock(m_mutex);
-    std::vector<std::size_t> waiting;
-    std::vector<std::int64_t> absent;
-    std::vector<std::string> doing;
-    for (std::size_t device = 0; device < m_seats.size(); ++device) {
-        if (!isHere(static_cast<std::int64_t>(device)))
-            continue;
-        const Seat& seat = m_seats[device];
-        if (seat.place.load(std::memory_order_acquire) != nullptr
-            && seat.waits.load(std::memory_order_acquire) == waits[device]) {
-            waiting.push_back(device);
-        } else if (!seat.finished.load(std::memory_order_acquire)) {
-            absent.push_back(static_cast<std::int64_t>(device));
-            if (const std::string* at = seat.doing.load(std::memory_order_acquire); at != nullptr)
-                doing.push_back(fmt::format("device {} is at {}", device, *at));
-        }
-    }
-    if (waiting.empty() || absent.empty())
-        return false;
-    constexpr std::size_t kMostNamed = 4;
-    doing.resize(std::min(doing.size(), kMostNamed));
-    failLocked({Problem{"MW1522",
-        fmt::format("{} {} not arrived for {}: {}{}{}", deviceList(absent), absent.size() == 1 ? "has" : "have",
-            formatSeconds(m_stallSeconds), waitingText(waiting), doing.empty() ? "" : "; ", fmt::join(doing, ", ")),
-        "a device that is only slow needs a larger --stall-timeout"}});
-    return true;
+    failLocked({stuckProblem(statesHere())});
 }
 
 void VirtualDevices::fail(Problems problems)
@@ -386,7 +363,7 @@ void VirtualDevices::failLocked(Problems problems)
         if (const auto alive = barrier.lock())
             alive->abort();
     }
-    for (const auto& mailbox : m_mailboxes) {
+    for (const auto& [number, mailbox] : m_mailboxes) {
         if (const auto alive = mailbox.lock())
             alive->abort();
     }

@@ -3,13 +3,16 @@
 
 #include "core/ranks/ranks.h"
 #include "core/runtime/barrier.h"
+#include "core/runtime/device_states.h"
 #include "core/runtime/mailbox.h"
+#include "core/runtime/rank_post.h"
 #include "core/runtime/scratch.h"
 #include "core/support/result.h"
 #include "core/support/stop_flag.h"
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -71,6 +74,9 @@ public:
     /// Problems: what the first failing device returned; MW1506 no device can move any more although not all have finished,
     /// MW1507 `stop` was asked for, MW1508 something was thrown on a device, MW1522 devices waited for longer than `stallSeconds` for one that
     /// does not arrive; what ended the job of several processes. Afterwards the devices' data is undefined, but the devices are ready for the next run.
+    ///
+    /// Of several processes all make the same runs, which end together. The first one sees when no device of the whole job can move, and who does
+    /// not arrive. After a failure none of them can run anything again.
     Result<Done> run(const Work& work, std::stop_token stop = {});
 
     /// Set from the first failure of a run, or from the moment when its stop was asked for, until the next run. Devices look at it between
@@ -80,8 +86,9 @@ public:
     /// A barrier for some of the devices, aborted with every run that fails.
     std::shared_ptr<Barrier> makeBarrier(std::int64_t members);
 
-    /// A mailbox for one of the devices, likewise; emptied when a run begins.
-    std::shared_ptr<Mailbox> makeMailbox();
+    /// A mailbox for one of the devices, likewise; emptied when a run begins. Of several processes all make the same ones in the same order:
+    /// what one of them sends comes to the mailbox where the device is.
+    std::shared_ptr<Mailbox> makeMailbox(std::int64_t device);
 
     /// Says what a device waits for: "all_reduce of grad.layers.0.w".
     using Place = std::function<std::string()>;
@@ -95,6 +102,19 @@ public:
 
     /// Waits for a message, likewise.
     bool receive(std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place);
+
+    /// As long as it lives, a device waits for something from other processes; `place` as in `wait`.
+    class WaitElsewhere {
+    public:
+        WaitElsewhere(VirtualDevices& devices, std::int64_t device, const Place& place);
+        ~WaitElsewhere();
+        WaitElsewhere(const WaitElsewhere&) = delete;
+        WaitElsewhere& operator=(const WaitElsewhere&) = delete;
+
+    private:
+        VirtualDevices& m_devices;
+        std::int64_t m_device;
+    };
 
     /// What a device is about to do, for the report on one that does not arrive; the text must live until the run ends.
     void announce(std::int64_t device, const std::string& doing)
@@ -115,8 +135,8 @@ private:
     template <typename Waiting>
     bool waitAt(std::int64_t device, const Place& place, const Waiting& waiting);
     void awaitEnd(std::uint32_t epoch);
-    bool reportStall(const std::vector<std::uint32_t>& waits);
-    std::string waitingText(const std::vector<std::size_t>& devices) const;
+    void awaitEndTogether(std::uint32_t epoch);
+    std::vector<DeviceState> statesHere() const;
 
     /// What is known of one device during a run.
     struct alignas(64) Seat {
@@ -146,11 +166,14 @@ private:
     std::mutex m_endMutex; ///< for `m_ended`, when a stall is looked out for
     std::condition_variable m_ended;
 
+    std::unique_ptr<RankPost> m_post; ///< null: all devices are here
+
     std::mutex m_mutex; ///< of what follows
     Problems m_failure;
     bool m_failed = false;
     std::vector<std::weak_ptr<Barrier>> m_barriers;
-    std::vector<std::weak_ptr<Mailbox>> m_mailboxes;
+    std::map<std::int64_t, std::weak_ptr<Mailbox>> m_mailboxes; ///< by number
+    std::int64_t m_nextMailbox = 0;
 };
 
 } // namespace meshwright

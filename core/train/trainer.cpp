@@ -289,10 +289,7 @@ private:
             return moved;
         }
         if (m_options.resumed != nullptr) {
-            if (auto restored = restoreState(
-                    *m_options.resumed, stepOf(phase), step, [this](std::int64_t device) { return m_devices->isHere(device); },
-                    stop);
-                !restored)
+            if (auto restored = restoreState(*m_options.resumed, stepOf(phase), step, stop); !restored)
                 return restored.error();
             return std::int64_t{0};
         }
@@ -571,10 +568,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();
     if (Problems problems = options.faults.problems(count); !problems.empty())
         return problems;
-    if (options.ranks != nullptr
-        && std::any_of(phases.begin(), phases.end(), [](const TrainingPhase& phase) { return isPipelined(phase.scheduled); }))
-        return Problem{"MW1552", fmt::format("{} processes cannot share the stages of a pipeline", options.ranks->size()),
-            "start one process, or set pipeline.stages to 1"};
     auto devices = VirtualDevices::create(
         count, {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks});
     if (!devices)

@@ -120,7 +120,7 @@ struct TrainingResult {
 class Trainer {
 public:
     /// `phases` and `data` must outlive the trainer. Preconditions: at least one phase; all on as many devices.
-    /// Problems: those of `BatchPlan`, `VirtualDevices::create` and `FaultOptions`; MW1552 several processes for a pipeline; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
+    /// Problems: those of `BatchPlan`, `VirtualDevices::create` and `FaultOptions`; of a resumed run those of `restorePlan`, MW1647 the checkpoint has another
     /// seed or more steps than the training.
     static Result<std::unique_ptr<Trainer>> create(
         const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options);

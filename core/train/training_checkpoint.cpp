@@ -111,8 +111,8 @@ Problems resumeProblems(const std::vector<TrainingPhase>& phases, const Checkpoi
     return problems;
 }
 
-Result<Done> restoreState(CheckpointReader& checkpoint, const Function& function, TrainingFunction& step,
-    const std::function<bool(std::int64_t device)>& isHere, const std::stop_token& stop)
+Result<Done> restoreState(
+    CheckpointReader& checkpoint, const Function& function, TrainingFunction& step, const std::stop_token& stop)
 {
     for (std::size_t i = 0; i < stateCount(function); ++i) {
         const auto array = checkpoint.find(function[function.arguments()[i]].name);
@@ -120,7 +120,7 @@ Result<Done> restoreState(CheckpointReader& checkpoint, const Function& function
         for (const auto& [box, holders] : step.piecesOfArgument(i)) {
             if (stop.stop_requested())
                 return VirtualDevices::interrupted();
-            if (std::none_of(holders.begin(), holders.end(), isHere))
+            if (std::none_of(holders.begin(), holders.end(), [&](std::int64_t holder) { return step.writesHere(i, holder); }))
                 continue;
             const auto piece = checkpoint.read(*array, box);
             if (!piece)

@@ -33,10 +33,10 @@ Result<std::filesystem::path> convertCheckpoint(
 /// Problems: those of `restorePlan`, MW1647 the checkpoint has another seed or more steps than the training.
 Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed);
 
-/// Gives every device for which `isHere` says yes its pieces of a checkpoint's arrays. Precondition: `restorePlan` finds no problem.
+/// Gives every device that is in this process its pieces of a checkpoint's arrays. Precondition: `restorePlan` finds no problem.
 /// Problems: those of `CheckpointReader::read`; VirtualDevices::interrupted() when `stop` was asked for.
-Result<Done> restoreState(CheckpointReader& checkpoint, const Function& function, TrainingFunction& step,
-    const std::function<bool(std::int64_t device)>& isHere, const std::stop_token& stop);
+Result<Done> restoreState(
+    CheckpointReader& checkpoint, const Function& function, TrainingFunction& step, const std::stop_token& stop);
 
 /// The state of a phase's loaded "step", to be written; `isSound` is asked after each piece that was read. Both must outlive the arrays.
 std::vector<ArrayToSave> arraysToSave(

@@ -15,9 +15,10 @@ namespace {
 /// One function that every device runs.
 class WholeFunction : public TrainingFunction {
 public:
-    WholeFunction(std::unique_ptr<LoadedFunction> loaded, const ScheduledStage& stage)
+    WholeFunction(std::unique_ptr<LoadedFunction> loaded, const ScheduledStage& stage, const VirtualDevices& devices)
         : m_loaded(std::move(loaded))
         , m_stage(stage)
+        , m_devices(devices)
     {
     }
 
@@ -31,10 +32,11 @@ public:
     {
         return m_loaded->piecesOfArgument(argument);
     }
-    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const override
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device, Ranks::Readers readers) const override
     {
-        return m_loaded->readArgumentPiece(argument, device);
+        return m_loaded->readArgumentPiece(argument, device, readers);
     }
+    bool writesHere(std::size_t, std::int64_t device) const override { return m_devices.isHere(device); }
     void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece) override
     {
         m_loaded->writeArgumentPiece(argument, device, piece);
@@ -77,6 +79,7 @@ public:
 private:
     std::unique_ptr<LoadedFunction> m_loaded;
     const ScheduledStage& m_stage;
+    const VirtualDevices& m_devices;
 };
 
 /// What a pipeline shows of itself as one of the whole functions.
@@ -112,9 +115,13 @@ public:
     {
         return m_pipeline->piecesOf(argumentName(argument));
     }
-    HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const override
+    HostArray readArgumentPiece(std::size_t argument, std::int64_t device, Ranks::Readers readers) const override
     {
-        return m_pipeline->readPiece(argumentName(argument), device);
+        return m_pipeline->readPiece(argumentName(argument), device, readers);
+    }
+    bool writesHere(std::size_t argument, std::int64_t device) const override
+    {
+        return m_pipeline->writesHere(argumentName(argument), device);
     }
     void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece) override
     {
@@ -246,7 +253,7 @@ Result<std::unique_ptr<TrainingFunction>> TrainingFunction::load(
         auto loaded = LoadedFunction::load(*stage.find(name), stage.meshes, devices);
         if (!loaded)
             return loaded.error();
-        return std::unique_ptr<TrainingFunction>(std::make_unique<WholeFunction>(*std::move(loaded), stage));
+        return std::unique_ptr<TrainingFunction>(std::make_unique<WholeFunction>(*std::move(loaded), stage, devices));
     }
     if (pipeline == nullptr) {
         auto loaded = LoadedPipeline::load(phase.scheduled, wholeMesh(phase), devices);
@@ -257,7 +264,7 @@ Result<std::unique_ptr<TrainingFunction>> TrainingFunction::load(
     return std::unique_ptr<TrainingFunction>(std::make_unique<PipelinedFunction>(pipeline, phase, name));
 }
 
-/// Piece by piece, whatever holds them.
+/// Piece by piece, whatever holds them. All processes get each: any of them may have to write it.
 Result<std::int64_t> TrainingFunction::copyFromArgument(
     std::size_t argument, const TrainingFunction& from, std::size_t sourceArgument, const std::stop_token& stop)
 {
@@ -274,7 +281,8 @@ Result<std::int64_t> TrainingFunction::copyFromArgument(
                     continue;
                 const bool isOwn = std::find(givers.begin(), givers.end(), holder) != givers.end();
                 const HostArray given
-                    = from.readArgumentPiece(sourceArgument, isOwn ? holder : givers.front()).slice(within(common, held));
+                    = from.readArgumentPiece(sourceArgument, isOwn ? holder : givers.front(), Ranks::Readers::All)
+                          .slice(within(common, held));
                 moved += isOwn ? 0 : given.bytes();
                 if (!piece) {
                     Shape shape;

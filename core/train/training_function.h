@@ -28,8 +28,11 @@ public:
     virtual HostArray readArgument(std::size_t argument) const = 0;
     virtual HostArray readResult(std::size_t result) const = 0;
     virtual std::map<IndexBox, std::vector<std::int64_t>> piecesOfArgument(std::size_t argument) const = 0;
-    virtual HostArray readArgumentPiece(std::size_t argument, std::int64_t device) const = 0;
+    virtual HostArray readArgumentPiece(
+        std::size_t argument, std::int64_t device, Ranks::Readers readers = Ranks::Readers::First) const = 0;
     virtual void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece) = 0;
+    virtual bool writesHere(
+        std::size_t argument, std::int64_t device) const = 0; ///< whether writing a piece has something to do in this process
     virtual std::string layoutText(std::size_t argument) const = 0; ///< as Shardy writes it
     virtual Result<std::int64_t> copyFromArgument(
         std::size_t argument, const TrainingFunction& from, std::size_t sourceArgument, const std::stop_token& stop);

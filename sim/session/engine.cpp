@@ -8,7 +8,6 @@
 #include "core/study/resolve.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
-#include "core/support/sha256.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "core/train/pipeline_program.h"
@@ -16,6 +15,7 @@
 #include "sim/session/closed_form.h"
 #include "sim/session/comparable_of.h"
 #include "sim/session/device_memory.h"
+#include "sim/session/same_input.h"
 
 #include <fmt/format.h>
 
@@ -414,18 +414,14 @@ Study unshardedStudy(Study study)
 
 namespace {
 
-/// Problems: MW1554 processes that are to train together read different studies.
-Result<Done> checkSameStudy(const Study& study, Ranks& ranks)
+/// What of the choices decides what processes do together.
+std::string sharedChoices(const TrainChoices& choices)
 {
-    const auto studies = ranks.all(sha256Text(writeStudy(study)));
-    if (!studies)
-        return studies.error();
-    for (std::size_t rank = 1; rank < studies->size(); ++rank) {
-        if ((*studies)[rank] != studies->front())
-            return Problem{"MW1554", fmt::format("rank {} read another study than rank 0", rank),
-                "give all machines the same files and the same command"};
-    }
-    return Done{};
+    std::string text = fmt::format("{:d} {:d} {:d} {:d} {} {}", choices.verify, choices.record, choices.typical,
+        choices.keepParameters, choices.checkpoints ? choices.checkpoints->every : -1, choices.resume.string());
+    for (const InjectedFault& fault : choices.faults.injected)
+        text += fmt::format(" {} {} {} {}", static_cast<int>(fault.kind), fault.device, fault.step, fault.factor);
+    return text;
 }
 
 } // namespace
@@ -436,7 +432,7 @@ Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choice
     if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
         return chosen.error();
     if (choices.ranks != nullptr) {
-        if (const auto same = checkSameStudy(study, *choices.ranks); !same)
+        if (const auto same = checkSameInput(*choices.ranks, "study", writeStudy(study), sharedChoices(choices)); !same)
             return same.error();
     }
     const auto phases = trainingPhases(study);

@@ -116,6 +116,7 @@ struct RunChoices {
     TimingChoices timing = {};
     FaultOptions faults = {}; ///< of the first run, whose step is 0
     double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
+    std::shared_ptr<Ranks> ranks = {}; ///< processes that run it together; null: this one alone
 };
 
 /// Wall times of one run, in seconds.
@@ -141,9 +142,10 @@ struct RunResult {
     Problems warnings; ///< MW1270 a mesh axis that nothing uses, MW1536 devices differ in what should be equal
 };
 
-/// Partitions one function of a program and runs it, sharded over the program's mesh.
+/// Partitions one function of a program and runs it, sharded over the program's mesh. Of several processes all call it and get the results; the
+/// first one alone verifies and has times.
 /// Problems: those of `withGradients`, `propagateAndPartition`, `checkDeviceMemory`, the runtime and `evaluate`; MW1534 another number of arguments than the
-/// function takes, MW1535 an argument of another type.
+/// function takes, MW1535 an argument of another type, MW1554 the processes of a job have different programs, arguments or choices.
 Result<RunResult> runProgram(
     const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
 

@@ -9,9 +9,12 @@
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
 #include "core/runtime/products.h"
+#include "core/support/sha256.h"
 #include "core/support/threefry.h"
+#include "core/text/program_text.h"
 #include "sim/session/device_memory.h"
 #include "sim/session/engine.h"
+#include "sim/session/same_input.h"
 
 #include <fmt/format.h>
 
@@ -211,6 +214,8 @@ Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& a
     for (const double mean : *onDevices)
         times.mean += mean / static_cast<double>(onDevices->size());
 
+    if (choices.ranks != nullptr && !choices.ranks->isFirst()) // which compares it with one device
+        return times;
     const Function& function = program.functions.front();
     Result<std::vector<double>> unsharded = std::vector<double>();
     if (hasManualComputation(function)) {
@@ -272,12 +277,31 @@ void readResults(
     }
 }
 
+/// What of the choices decides what processes do together, and the arrays that they were given.
+std::string sharedChoices(const std::string& name, const RunChoices& choices)
+{
+    std::string text = fmt::format("{} {} {:d} {:d} {} {} {}", name, choices.seed, choices.verify, choices.gradient,
+        choices.timing.repetitions, choices.timing.runs, choices.deviceMemoryBytes.value_or(0));
+    for (const InjectedFault& fault : choices.faults.injected)
+        text += fmt::format(" {} {}", static_cast<int>(fault.kind), fault.device);
+    for (const HostArray& array : choices.arguments.value_or(std::vector<HostArray>()))
+        text += " " + typeText(array.type())
+            + sha256Text({reinterpret_cast<const char*>(array.data()), static_cast<std::size_t>(array.bytes())});
+    return text;
+}
+
 } // namespace
 
 Result<RunResult> runProgram(const Program& program, const std::string& name, const RunChoices& choices, std::stop_token stop)
 {
     if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
         return chosen.error();
+    if (choices.ranks != nullptr) {
+        const auto same = checkSameInput(*choices.ranks, "program", writeProgram(program), sharedChoices(name, choices));
+        if (!same)
+            return same.error();
+    }
+    const bool isFirst = choices.ranks == nullptr || choices.ranks->isFirst();
     auto one = alone(program, name, choices.gradient);
     if (!one)
         return one.error();
@@ -292,8 +316,8 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     const auto arguments = argumentsOf(onComplex ? *onComplex : whole, whole, choices);
     if (!arguments)
         return arguments.error();
-    const auto on
-        = load(*one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds}, choices.deviceMemoryBytes);
+    const auto on = load(*one, *arguments,
+        {.permits = choices.permits, .stallSeconds = choices.stallSeconds, .ranks = choices.ranks}, choices.deviceMemoryBytes);
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();
@@ -315,7 +339,9 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
         if (calls != counted.end())
             result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
     }
-    if (choices.verify) {
+    if (const auto lost = choices.ranks != nullptr ? choices.ranks->failure() : std::nullopt) // what was read is nothing, then
+        return *lost;
+    if (choices.verify && isFirst) {
         const auto outcome = verifyStep(whole, *arguments, result.results, stage.mesh().deviceCount(), stop, one->meshes);
         if (!outcome)
             return outcome.error();
@@ -325,7 +351,12 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
         auto times = timesOf(*one, *arguments, *on->loaded, choices, stop);
         if (!times)
             return times.error();
-        result.times = *std::move(times);
+        if (isFirst)
+            result.times = *std::move(times);
+    }
+    if (choices.ranks != nullptr) { // the others wait for the first one, as long as it compares
+        if (const auto all = choices.ranks->any(false); !all)
+            return all.error();
     }
     if (onComplex)
         joinParts(*onComplex, result);

@@ -24,6 +24,9 @@ private Q_SLOTS:
     void lostRank();
     void failingDevice();
     void differentStudies();
+    void standardInput();
+    void programs_data();
+    void programs();
     void sweep();
     void withoutMpi();
 
@@ -54,6 +57,16 @@ private:
             "0.01}}\ntrain: {steps: %1, data: digits}\n")
                          .arg(steps));
     }
+    QString pipelined(int steps) const
+    {
+        return study(
+            QString("meshwright: 1\nname: pipelined\nmesh: {pipe: 2, model: 2}\npipeline: {axis: pipe, stages: 2, microbatches: "
+                    "4, schedule: 1f1b}\nmodel: {mlp: {layers: [64, 32, 32, 32, 10], activation: relu, loss: "
+                    "cross_entropy}}\nbatch: 32\nsharding:\n  layers.0: {w: \"P(None, 'model')\"}\n  layers.1: {w: "
+                    "\"P('model', None)\"}\noptimizer: {adam: {learning_rate: 0.01, clip_norm: 1.0}}\ntrain: {steps: %1, "
+                    "data: digits}\n")
+                .arg(steps));
+    }
     static QByteArray lossesOf(const QByteArray& json)
     {
         const QJsonObject result = QJsonDocument::fromJson(json).object();
@@ -77,24 +90,29 @@ void TestRankVerbs::initTestCase()
 
 void TestRankVerbs::sameBits_data()
 {
+    QTest::addColumn<bool>("isPipelined");
     QTest::addColumn<int>("ranks");
-    QTest::newRow("two") << 2;
-    QTest::newRow("three: uneven shares") << 3;
-    QTest::newRow("four") << 4;
+    QTest::newRow("two") << false << 2;
+    QTest::newRow("three: uneven shares") << false << 3;
+    QTest::newRow("four") << false << 4;
+    QTest::newRow("a pipeline, three: a stage is cut") << true << 3;
 }
 
 void TestRankVerbs::sameBits()
 {
     SKIP_WITHOUT_MPI;
+    QFETCH(bool, isPipelined);
     QFETCH(int, ranks);
-    const QString file = small(6);
+    const QString file = isPipelined ? pipelined(6) : small(6);
     const auto train = [&](const QString& folder) {
         return QStringList{"train", file, "--format", "json", "--checkpoint", m_folder.filePath(folder), "--verify", "--metrics",
             m_folder.filePath(folder + ".jsonl")};
     };
+    QDir(m_folder.filePath("alone")).removeRecursively();
     const Outcome alone = runProgram(MESHWRIGHT_PROGRAM, train("alone"));
     QVERIFY2(alone.code == 0, alone.err);
     const QString folder = QString("together%1").arg(ranks);
+    QDir(m_folder.filePath(folder)).removeRecursively();
     const Outcome together = runProgram(m_mpirun, launch(ranks, train(folder)));
     QVERIFY2(together.code == 0, together.err);
     QCOMPARE(lossesOf(together.out), lossesOf(alone.out));
@@ -119,8 +137,6 @@ void TestRankVerbs::whatCannotBeShared_data()
 {
     addExitCodeColumns();
     QTest::newRow("more processes than devices") << QStringList{"train", small(2)} << 6 << "MW1553";
-    QTest::newRow("a pipeline") << QStringList{"train", example("pipeline_gpipe.yaml"), "--set", "train.steps=1"} << 6
-                                << "MW1552";
     QTest::newRow("a study that is none") << QStringList{"train", m_folder.filePath("none.yaml")} << 3 << "MW1001";
 }
 
@@ -136,19 +152,22 @@ void TestRankVerbs::whatCannotBeShared()
 
 void TestRankVerbs::lostRank_data()
 {
+    QTest::addColumn<bool>("isPipelined");
     QTest::addColumn<int>("killed");
     QTest::addColumn<QString>("said");
-    QTest::newRow("the last") << 3 << "rank 3 of 4 (device 3) was lost";
-    QTest::newRow("the first") << 0 << "rank 0 of 4 (device 0) was lost";
+    QTest::newRow("the last") << false << 3 << "rank 3 of 4 (device 3) was lost";
+    QTest::newRow("the first") << false << 0 << "rank 0 of 4 (device 0) was lost";
+    QTest::newRow("of a pipeline") << true << 2 << "rank 2 of 4 (device 2) was lost";
 }
 
 /// Killed in the middle of a long training, whenever that is.
 void TestRankVerbs::lostRank()
 {
     SKIP_WITHOUT_MPI;
+    QFETCH(bool, isPipelined);
     QFETCH(int, killed);
     QFETCH(QString, said);
-    const QString file = small(1'000'000);
+    const QString file = isPipelined ? pipelined(1'000'000) : small(1'000'000);
     const QString folder = m_folder.filePath(QString("lost%1").arg(killed));
     QProcess job;
     job.setProcessEnvironment(plainEnvironment());
@@ -194,6 +213,51 @@ void TestRankVerbs::differentStudies()
         launch(1, {"train", file}) + QStringList{":", "-n", "1", MESHWRIGHT_PROGRAM, "train", file, "--set", "train.steps=3"});
     QVERIFY2(outcome.code == 6, outcome.err);
     QVERIFY2(outcome.err.contains("MW1554") && outcome.err.contains("rank 1 read another study"), outcome.err);
+}
+
+/// Launchers give it to the first process alone.
+void TestRankVerbs::standardInput()
+{
+    SKIP_WITHOUT_MPI;
+    QFile file(pipelined(2));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QByteArray text = file.readAll();
+    const Outcome alone = runProgram(MESHWRIGHT_PROGRAM, {"train", "-", "--format", "json"}, text);
+    const Outcome together = runProgram(m_mpirun, launch(2, {"train", "-", "--format", "json"}), text);
+    QVERIFY2(alone.code == 0 && together.code == 0, together.err);
+    QCOMPARE(lossesOf(together.out), lossesOf(alone.out));
+}
+
+void TestRankVerbs::programs_data()
+{
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<QStringList>("options");
+    QTest::newRow("sharded") << "spmd_step.mlir" << QStringList{"--verify"};
+    QTest::newRow("a manual computation, timed") << "pmap_step.mlir" << QStringList{"--time", "2x2"};
+}
+
+/// `run`: the first process alone says something and writes the results.
+void TestRankVerbs::programs()
+{
+    SKIP_WITHOUT_MPI;
+    QFETCH(QString, file);
+    QFETCH(QStringList, options);
+    const auto run = [&](const QString& folder) {
+        return QStringList{"run", example(file), "--out", m_folder.filePath(folder)} + options;
+    };
+    const Outcome alone = runProgram(MESHWRIGHT_PROGRAM, run("one"));
+    const Outcome together = runProgram(m_mpirun, launch(2, run("two")));
+    QVERIFY2(alone.code == 0 && together.code == 0, together.err);
+    QCOMPARE(together.out.count("ran on 8 devices"), 1);
+    QCOMPARE(together.out.count(options.contains("--verify") ? "verified against one device: equal" : "so sharding is"), 1);
+    const QStringList results = QDir(m_folder.filePath("one")).entryList(QDir::Files);
+    QVERIFY(!results.isEmpty());
+    for (const QString& name : results) {
+        QFile one(m_folder.filePath("one/" + name));
+        QFile two(m_folder.filePath("two/" + name));
+        QVERIFY(one.open(QIODevice::ReadOnly) && two.open(QIODevice::ReadOnly));
+        QVERIFY2(one.readAll() == two.readAll(), qPrintable(name));
+    }
 }
 
 void TestRankVerbs::sweep()

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace meshwright {
+
+/// Gives the core away, at first for as little as it can be: with more devices than cores, whoever is waited for needs one.
+class Patience {
+public:
+    void wait()
+    {
+        constexpr int kYields = 64;
+        constexpr std::chrono::microseconds kMost(200);
+        if (m_yields < kYields) {
+            ++m_yields;
+            std::this_thread::yield();
+            return;
+        }
+        std::this_thread::sleep_for(m_sleep);
+        m_sleep = std::min(2 * m_sleep, kMost);
+    }
+
+private:
+    int m_yields = 0;
+    std::chrono::microseconds m_sleep{10};
+};
+
+} // namespace meshwright

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/rank_run.h"
+
+#include "core/ranks/patience.h"
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace meshwright {
+
+namespace {
+
+// The first word of a letter.
+constexpr std::int64_t kMessage = 0; ///< then: mailbox, sender, piece, microbatch, backward
+constexpr std::int64_t kReport = 1;
+
+constexpr char kPartEnd = '\x1d';
+
+AlignedBytes bytesOf(const std::string& text)
+{
+    AlignedBytes bytes(static_cast<std::int64_t>(text.size()));
+    if (!text.empty())
+        std::memcpy(bytes.data(), text.data(), text.size());
+    return bytes;
+}
+
+std::vector<std::int64_t> numbersIn(const std::string& text)
+{
+    std::vector<std::int64_t> numbers;
+    for (const std::string& word : split(text, ' '))
+        numbers.push_back(parseInteger(word).value_or(0));
+    return numbers;
+}
+
+} // namespace
+
+RankRun::RankRun(Ranks& ranks, RankPost& post, Devices devices, double stallSeconds)
+    : m_ranks(ranks)
+    , m_post(post)
+    , m_devices(std::move(devices))
+    , m_watch(stallSeconds)
+    , m_interval(stallSeconds / 8)
+    , m_reports(static_cast<std::size_t>(ranks.size()))
+{
+}
+
+void RankRun::send(RankPost& post, int to, std::int64_t mailbox, const MessageTag& tag, AlignedBytes message)
+{
+    post.send(to, {{kMessage, mailbox, tag.sender, tag.piece, tag.microbatch, tag.backward ? 1 : 0}, std::move(message)});
+}
+
+void RankRun::untilEnd()
+{
+    Patience patience;
+    bool hasEnded = false;
+    for (;;) {
+        const auto moved = m_post.poll([this](int from, RankPost::Letter letter) {
+            const auto& words = letter.words;
+            if (words[0] == kMessage)
+                m_devices.deliver(words[1], {words[2], words[3], words[4], words[5] != 0}, std::move(letter.body));
+            else
+                take(from, letter);
+        });
+        if (!moved)
+            m_devices.fail(moved.error().front());
+        if (m_devices.hasEnded()) {
+            if (m_devices.hasFailed())
+                return;
+            if (!hasEnded) {
+                if (!m_ranks.isFirst())
+                    report(own());
+                m_post.endRound();
+            }
+            hasEnded = true;
+            if (m_post.isOver())
+                return;
+        }
+        if (!hasEnded || m_ranks.isFirst())
+            look();
+        if (moved && *moved)
+            patience = Patience();
+        else
+            patience.wait();
+    }
+}
+
+void RankRun::take(int from, const RankPost::Letter& letter)
+{
+    const std::string text(reinterpret_cast<const char*>(letter.body.data()), static_cast<std::size_t>(letter.body.size()));
+    const std::vector<std::string> parts = split(text, kPartEnd);
+    m_reports[static_cast<std::size_t>(from)]
+        = {letter.words[1] != 0, numbersIn(parts.at(0)), numbersIn(parts.at(1)), readStates(parts.at(2))};
+    m_hasNews = true;
+}
+
+RankRun::Report RankRun::own() const
+{
+    const bool isIdle = m_devices.isIdle(); // before all else: then nothing that follows changes but by what is delivered here
+    return {isIdle, m_post.sent(), m_post.received(), m_devices.states()};
+}
+
+void RankRun::report(const Report& report)
+{
+    const std::string text = fmt::format("{}{}{}{}{}", fmt::join(report.sent, " "), kPartEnd, fmt::join(report.received, " "),
+        kPartEnd, writtenStates(report.states));
+    m_post.send(0, {{kReport, report.isIdle ? 1 : 0}, bytesOf(text), false});
+}
+
+void RankRun::look()
+{
+    const auto now = StallWatch::Clock::now();
+    const bool isTime = m_interval.count() > 0.0 && now - m_looked >= m_interval;
+    if (isTime)
+        m_looked = now;
+    if (m_ranks.isFirst()) {
+        lookAtAll(isTime);
+        return;
+    }
+    if (!isTime && (!m_devices.isIdle() || m_post.received() == m_reportedReceived))
+        return;
+    const Report mine = own();
+    if (mine.isIdle)
+        m_reportedReceived = mine.received;
+    report(mine);
+}
+
+void RankRun::lookAtAll(bool isTime)
+{
+    const bool isIdle = m_devices.isIdle();
+    m_hasNews = m_hasNews || !isIdle;
+    if (isIdle && std::exchange(m_hasNews, false)) {
+        const Report mine = own();
+        if (isStuck(mine)) {
+            m_devices.fail(stuckProblem(statesOfAll(mine)));
+            return;
+        }
+    }
+    if (!isTime)
+        return;
+    const std::vector<DeviceState> states = statesOfAll(own());
+    if (!m_watch.look(states))
+        return;
+    if (auto problem = m_watch.problem(states))
+        m_devices.fail(*std::move(problem));
+}
+
+/// Who is idle moves again only when a message comes, and none is under way where each had got from every other what that one had sent. It does not
+/// matter that the processes report at different times: the first to move after its report would have got a message that another one had sent
+/// before its own report, and that would be missing in the counts.
+bool RankRun::isStuck(const Report& mine) const
+{
+    const auto size = static_cast<std::size_t>(m_ranks.size());
+    const auto reportOf = [&](std::size_t rank) -> const Report& { return rank == 0 ? mine : m_reports[rank]; };
+    for (std::size_t rank = 0; rank < size; ++rank) {
+        if (!reportOf(rank).isIdle)
+            return false;
+    }
+    for (std::size_t from = 0; from < size; ++from) {
+        for (std::size_t to = 0; to < size; ++to) {
+            if (from != to && reportOf(from).sent.at(to) != reportOf(to).received.at(from))
+                return false;
+        }
+    }
+    const std::vector<DeviceState> states = statesOfAll(mine);
+    return std::any_of(states.begin(), states.end(), [](const DeviceState& state) { return !state.hasFinished; });
+}
+
+/// Of a device whose process has said nothing yet nothing is known: it has not arrived.
+std::vector<DeviceState> RankRun::statesOfAll(const Report& mine) const
+{
+    std::vector<DeviceState> states(static_cast<std::size_t>(m_devices.count));
+    for (std::size_t device = 0; device < states.size(); ++device)
+        states[device].device = static_cast<std::int64_t>(device);
+    for (std::size_t rank = 0; rank < m_reports.size(); ++rank) {
+        for (const DeviceState& state : rank == 0 ? mine.states : m_reports[rank].states)
+            states.at(static_cast<std::size_t>(state.device)) = state;
+    }
+    return states;
+}
+
+} // namespace meshwright

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/runtime/device_states.h"
+#include "core/runtime/mailbox.h"
+#include "core/runtime/rank_post.h"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+/// One run of devices that several processes share, seen from the main thread of one of them: it brings messages to the mailboxes of the
+/// devices that are here, and tells the first process how they are. That one finds out when no device of the whole job can move any more, or
+/// when some do not arrive.
+class RankRun {
+public:
+    /// What it asks of the devices that are here, and does to them.
+    struct Devices {
+        std::int64_t count = 0; ///< of all processes
+        std::function<std::vector<DeviceState>()> states;
+        std::function<bool()> isIdle; ///< all wait or have finished; nothing but a message changes that
+        std::function<bool()> hasEnded; ///< nothing changes it any more
+        std::function<bool()> hasFailed;
+        std::function<void(Problem)> fail;
+        std::function<void(std::int64_t mailbox, const MessageTag&, AlignedBytes)> deliver;
+    };
+
+    /// `post`, in a round that has begun, and what `devices` refers to must outlive it. `stallSeconds`: see VirtualDevicesOptions.
+    RankRun(Ranks& ranks, RankPost& post, Devices devices, double stallSeconds);
+
+    /// Returns when the run has ended on all processes, or has failed on this one.
+    void untilEnd();
+
+    /// From any device, to a mailbox of one on another rank.
+    static void send(RankPost& post, int to, std::int64_t mailbox, const MessageTag& tag, AlignedBytes message);
+
+private:
+    /// What a process says of itself. Two of them fit together when each has got all that the other had sent by then.
+    struct Report {
+        bool isIdle = false;
+        std::vector<std::int64_t> sent; ///< messages, by rank
+        std::vector<std::int64_t> received;
+        std::vector<DeviceState> states;
+    };
+
+    void take(int from, const RankPost::Letter& letter);
+    Report own() const;
+    void report(const Report& report);
+    void look();
+    void lookAtAll(bool isTime);
+    bool isStuck(const Report& mine) const;
+    std::vector<DeviceState> statesOfAll(const Report& mine) const;
+
+    Ranks& m_ranks;
+    RankPost& m_post;
+    Devices m_devices;
+    StallWatch m_watch;
+    std::chrono::duration<double> m_interval; ///< between two looks; 0: none
+    StallWatch::Clock::time_point m_looked = StallWatch::Clock::now();
+    std::vector<std::int64_t> m_reportedReceived; ///< when all here were idle, the last time that it was told; empty: never
+    std::vector<Report> m_reports; ///< on the first process, by rank: the last ones
+    bool m_hasNews = false; ///< since it was last looked whether all are stuck
+};
+
+} // namespace meshwright
