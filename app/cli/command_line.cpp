@@ -2,6 +2,7 @@
 #include "app/cli/command_line.h"
 
 #include "app/cli/verb_table.h"
+#include "core/ranks/launch.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -186,12 +187,15 @@ Problems CommandLine::leaderless(const Verb& verb)
 /// The files that could not be written. What goes to standard output as a file pushes the verb's own words off it.
 Problems CommandLine::unwritable(const Verb& verb, Output& output)
 {
+    const auto launch = launched();
+    const bool writes = !launch || launch->rank == 0; // of several processes
     Problems problems;
     std::vector<std::string> onStandardOutput;
     for (const WrittenFile& file : verb.files) {
-        if (const auto good
-            = file.kind == WrittenFile::Kind::Folder ? checkFolderWritable(*file.path) : checkWritable(*file.path);
-            !good)
+        const auto good = !writes                    ? Result<Done>(Done{})
+            : file.kind == WrittenFile::Kind::Folder ? checkFolderWritable(*file.path)
+                                                     : checkWritable(*file.path);
+        if (!good)
             append(problems, good.error());
         if (file.kind == WrittenFile::Kind::Beside && *file.path == "-")
             onStandardOutput.push_back(file.flag);

@@ -32,13 +32,16 @@ RankPost::RankPost(Ranks& ranks)
     m_messages->incoming.resize(m_sent.size());
 }
 
-/// Where a round was given up the library still knows the memory of what is under way: it is never freed.
+/// Where a round was given up the library still knows the memory of what is under way: it stays as long as the process does.
 RankPost::~RankPost()
 {
     if (isOver())
         return;
     m_ranks.giveUp();
-    static_cast<void>(m_messages.release());
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<std::unique_ptr<Messages>>;
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::move(m_messages));
 }
 
 void RankPost::beginRound()
