@@ -187,12 +187,10 @@ Problems CommandLine::leaderless(const Verb& verb)
 /// The files that could not be written. What goes to standard output as a file pushes the verb's own words off it.
 Problems CommandLine::unwritable(const Verb& verb, Output& output)
 {
-    const auto launch = launched();
-    const bool writes = !launch || launch->rank == 0; // of several processes
     Problems problems;
     std::vector<std::string> onStandardOutput;
     for (const WrittenFile& file : verb.files) {
-        const auto good = !writes                    ? Result<Done>(Done{})
+        const auto good = output.silent              ? Result<Done>(Done{}) // another process writes
             : file.kind == WrittenFile::Kind::Folder ? checkFolderWritable(*file.path)
                                                      : checkWritable(*file.path);
         if (!good)
@@ -211,6 +209,8 @@ int CommandLine::run(std::span<const std::string> arguments)
 {
     std::vector<std::string> words(arguments.begin(), arguments.end());
     Output output;
+    const auto launch = launched();
+    output.silent = launch && launch->rank != 0; // of several processes one says what is wrong with the command
     if (!words.empty() && words.front() == "help") { // `help show` is `show --help`
         words.erase(words.begin());
         words.emplace_back("--help");
@@ -243,6 +243,7 @@ int CommandLine::run(std::span<const std::string> arguments)
         return fail(problems, output);
     if (Problems files = unwritable(*verb, output); !files.empty())
         return fail(files, output);
+    output.silent = false;
     const int code = verb->run(output);
     if (const auto written = output.finish(); !written) {
         output.format = Format::Text;
