@@ -4,6 +4,7 @@
 #include "core/runtime/pipeline.h"
 #include "core/runtime/virtual_devices.h"
 #include "core/train/held_out.h"
+#include "core/train/pipeline_program.h"
 #include "core/train/training_batches.h"
 #include "core/train/training_checkpoint.h"
 #include "core/train/training_function.h"
@@ -302,8 +303,10 @@ private:
             if (auto written = (*init)->writeArgument(i, HostArray::of({DType::U32, {2}}, words)); !written)
                 return written.error();
         }
-        if (auto done = (*init)->run({.stop = stop}); !done)
+        if (auto done = (*init)->run({.record = m_options.record, .stop = stop}); !done)
             return done.error();
+        if (m_options.record && !isPipelined(m_phases[phase].scheduled))
+            m_result.initialisation = (*init)->measured();
         for (std::size_t i = 0; i < count; ++i) {
             if (const auto bytes = step.copyFromResult(i, **init, i, stop); !bytes)
                 return bytes.error();

@@ -98,6 +98,8 @@ struct TrainingResult {
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
     Problems warnings; ///< checkpoints that a resumed run passed over
     std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments; empty unless asked for
+    Timeline initialisation{
+        Clock::Wall}; ///< how the initial values were drawn; empty unless asked for, and of resumed runs and pipelines
     Timeline wall{Clock::Wall}; ///< of the last recorded step; empty unless asked for
     Timeline virtualTime{Clock::Virtual};
     Timeline typicalTime{
