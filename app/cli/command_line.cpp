@@ -2,6 +2,7 @@
 #include "app/cli/command_line.h"
 
 #include "app/cli/verb_table.h"
+#include "core/ranks/launch.h"
 #include "core/support/file.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -189,9 +190,10 @@ Problems CommandLine::unwritable(const Verb& verb, Output& output)
     Problems problems;
     std::vector<std::string> onStandardOutput;
     for (const WrittenFile& file : verb.files) {
-        if (const auto good
-            = file.kind == WrittenFile::Kind::Folder ? checkFolderWritable(*file.path) : checkWritable(*file.path);
-            !good)
+        const auto good = output.silent              ? Result<Done>(Done{}) // another process writes
+            : file.kind == WrittenFile::Kind::Folder ? checkFolderWritable(*file.path)
+                                                     : checkWritable(*file.path);
+        if (!good)
             append(problems, good.error());
         if (file.kind == WrittenFile::Kind::Beside && *file.path == "-")
             onStandardOutput.push_back(file.flag);
@@ -207,6 +209,8 @@ int CommandLine::run(std::span<const std::string> arguments)
 {
     std::vector<std::string> words(arguments.begin(), arguments.end());
     Output output;
+    const auto launch = launched();
+    output.silent = launch && launch->rank != 0; // of several processes one says what is wrong with the command
     if (!words.empty() && words.front() == "help") { // `help show` is `show --help`
         words.erase(words.begin());
         words.emplace_back("--help");
@@ -239,6 +243,7 @@ int CommandLine::run(std::span<const std::string> arguments)
         return fail(problems, output);
     if (Problems files = unwritable(*verb, output); !files.empty())
         return fail(files, output);
+    output.silent = false;
     const int code = verb->run(output);
     if (const auto written = output.finish(); !written) {
         output.format = Format::Text;

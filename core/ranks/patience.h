@@ -12,6 +12,13 @@ class Patience {
 public:
     void wait()
     {
+        wait([](std::chrono::microseconds time) { std::this_thread::sleep_for(time); });
+    }
+
+    /// The same with another way to sleep, which may end sooner.
+    template <typename Sleep>
+    void wait(const Sleep& sleep)
+    {
         constexpr int kYields = 64;
         constexpr std::chrono::microseconds kMost(200);
         if (m_yields < kYields) {
@@ -19,7 +26,7 @@ public:
             std::this_thread::yield();
             return;
         }
-        std::this_thread::sleep_for(m_sleep);
+        sleep(m_sleep);
         m_sleep = std::min(2 * m_sleep, kMost);
     }
 

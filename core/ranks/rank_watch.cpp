@@ -154,20 +154,24 @@ int listenFor(int others, bool onThisHostOnly, std::string& port)
     return descriptor;
 }
 
-/// This computer's name, and the addresses of its networks: other machines may not know the name.
+/// This computer's name, and addresses of its networks: other machines may not know the name.
 std::string hostsOfThis(const std::string& name)
 {
+    constexpr int kMostAddresses = 16;
     std::string hosts = name;
+    int addresses = 0;
     ifaddrs* found = nullptr;
     if (::getifaddrs(&found) != 0)
         return hosts;
-    for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
+    for (const ifaddrs* at = found; at != nullptr && addresses < kMostAddresses; at = at->ifa_next) {
         const bool isOther = at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_LOOPBACK) == 0
             && (at->ifa_flags & IFF_UP) != 0;
         std::array<char, NI_MAXHOST> text{};
-        if (isOther
-            && ::getnameinfo(at->ifa_addr, sizeof(sockaddr_in), text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
-            hosts += std::string(hosts.empty() ? "" : ",") + text.data();
+        if (!isOther
+            || ::getnameinfo(at->ifa_addr, sizeof(sockaddr_in), text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+            continue;
+        hosts += std::string(hosts.empty() ? "" : ",") + text.data();
+        ++addresses;
     }
     ::freeifaddrs(found);
     return hosts;

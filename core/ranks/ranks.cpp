@@ -116,7 +116,7 @@ int Ranks::newTag()
 {
     // All ranks count alike; when the numbers are used up, those of long ago have gone.
     const int number = m_nextTag.fetch_add(1);
-    return 1 + (number - 1) % std::min(m_port->largestTag(), 1 << 20);
+    return kPostTag + 1 + (number - 1) % (std::min(m_port->largestTag(), 1 << 20) - kPostTag);
 }
 
 Result<bool> Ranks::any(bool mine)

@@ -73,9 +73,10 @@ public:
     /// Messages that are under way are left to themselves: as after a problem, the job cannot go on.
     void giveUp() { m_isBroken.store(true); }
 
-    /// A tag for whoever exchanges between two calls that all ranks make in the same order; never kHostTag.
+    /// A tag for whoever exchanges between two calls that all ranks make in the same order; none of the two below.
     int newTag();
     static constexpr int kHostTag = 0; ///< of what the ranks' main threads exchange
+    static constexpr int kPostTag = 1; ///< of what goes to and fro while devices work
 
     // ---- together: all ranks call these in the same order, from their main threads
 

@@ -24,7 +24,6 @@ std::span<std::byte> bytesOf(AlignedBytes& memory)
 
 RankPost::RankPost(Ranks& ranks)
     : m_ranks(ranks)
-    , m_tag(ranks.newTag())
     , m_messages(std::make_unique<Messages>())
     , m_sent(static_cast<std::size_t>(ranks.size()), 0)
     , m_received(m_sent)
@@ -32,13 +31,16 @@ RankPost::RankPost(Ranks& ranks)
     m_messages->incoming.resize(m_sent.size());
 }
 
-/// Where a round was given up the library still knows the memory of what is under way: it is never freed.
+/// Where a round was given up the library still knows the memory of what is under way: it stays as long as the process does.
 RankPost::~RankPost()
 {
     if (isOver())
         return;
     m_ranks.giveUp();
-    static_cast<void>(m_messages.release());
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<std::unique_ptr<Messages>>;
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::move(m_messages));
 }
 
 void RankPost::beginRound()
@@ -80,8 +82,8 @@ void RankPost::send(int to, Letter letter)
 void RankPost::sendLocked(int to, const Head& head, AlignedBytes body)
 {
     Outgoing& letter = m_messages->outgoing.emplace_back(Outgoing{head, std::move(body), {}});
-    letter.messages[0] = m_ranks.begin(m_tag, Ranks::Outgoing{to, bytesOf(letter.head)});
-    letter.messages[1] = m_ranks.begin(m_tag, Ranks::Outgoing{to, bytesOf(letter.body)});
+    letter.messages[0] = m_ranks.begin(Ranks::kPostTag, Ranks::Outgoing{to, bytesOf(letter.head)});
+    letter.messages[1] = m_ranks.begin(Ranks::kPostTag, Ranks::Outgoing{to, bytesOf(letter.body)});
 }
 
 void RankPost::awaitHead(int from)
@@ -89,7 +91,7 @@ void RankPost::awaitHead(int from)
     Incoming& next = m_messages->incoming[static_cast<std::size_t>(from)];
     next.isBody = false;
     next.hasEnded = false;
-    next.message = m_ranks.begin(m_tag, Ranks::Incoming{from, bytesOf(next.head)});
+    next.message = m_ranks.begin(Ranks::kPostTag, Ranks::Incoming{from, bytesOf(next.head)});
 }
 
 Result<bool> RankPost::poll(const Deliver& deliver)
@@ -138,7 +140,7 @@ Result<bool> RankPost::receiveFrom(int from, const Deliver& deliver)
         if (!next.isBody && next.head.bytes > 0) {
             next.isBody = true;
             next.body = AlignedBytes(next.head.bytes);
-            next.message = m_ranks.begin(m_tag, Ranks::Incoming{from, bytesOf(next.body)});
+            next.message = m_ranks.begin(Ranks::kPostTag, Ranks::Incoming{from, bytesOf(next.body)});
             continue;
         }
         Letter letter{next.head.words, next.isBody ? std::move(next.body) : AlignedBytes(), next.head.counted != 0};

@@ -20,7 +20,7 @@ namespace meshwright {
 /// over for it when all others have done so too and everything has arrived: then nothing is under way any more.
 class RankPost {
 public:
-    /// On all ranks, in the same order as whatever else takes tags.
+    /// `ranks` must outlive it. Of several posts one at a time has a round.
     explicit RankPost(Ranks& ranks);
     ~RankPost();
     RankPost(const RankPost&) = delete;
@@ -77,7 +77,6 @@ private:
     Result<bool> receiveFrom(int from, const Deliver& deliver);
 
     Ranks& m_ranks;
-    int m_tag;
     mutable std::mutex m_mutex; ///< of `outgoing` and m_sent
     std::unique_ptr<Messages> m_messages;
     std::vector<std::int64_t> m_sent;

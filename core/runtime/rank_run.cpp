@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/rank_run.h"
 
-#include "core/ranks/patience.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -84,8 +83,20 @@ void RankRun::untilEnd()
         if (moved && *moved)
             patience = Patience();
         else
-            patience.wait();
+            pause(patience, hasEnded);
     }
+}
+
+/// Where no device waits for messages, there is nothing to be quick for but the end.
+void RankRun::pause(Patience& patience, bool hasEnded) const
+{
+    constexpr std::chrono::milliseconds kBetweenReports(20);
+    if (hasEnded)
+        patience.wait();
+    else if (m_devices.haveMailboxes)
+        patience.wait(m_devices.awaitEnd);
+    else
+        m_devices.awaitEnd(kBetweenReports);
 }
 
 void RankRun::take(int from, const RankPost::Letter& letter)

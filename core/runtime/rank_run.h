@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/ranks/patience.h"
 #include "core/runtime/device_states.h"
 #include "core/runtime/mailbox.h"
 #include "core/runtime/rank_post.h"
@@ -20,9 +21,11 @@ public:
     /// What it asks of the devices that are here, and does to them.
     struct Devices {
         std::int64_t count = 0; ///< of all processes
+        bool haveMailboxes = false; ///< messages may come for them
         std::function<std::vector<DeviceState>()> states;
         std::function<bool()> isIdle; ///< all wait or have finished; nothing but a message changes that
         std::function<bool()> hasEnded; ///< nothing changes it any more
+        std::function<void(std::chrono::microseconds)> awaitEnd; ///< for so long at most
         std::function<bool()> hasFailed;
         std::function<void(Problem)> fail;
         std::function<void(std::int64_t mailbox, const MessageTag&, AlignedBytes)> deliver;
@@ -49,6 +52,7 @@ private:
     void take(int from, const RankPost::Letter& letter);
     Report own() const;
     void report(const Report& report);
+    void pause(Patience& patience, bool hasEnded) const;
     void look();
     void lookAtAll(bool isTime);
     bool isStuck(const Report& mine) const;

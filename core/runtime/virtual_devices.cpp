@@ -149,7 +149,7 @@ void VirtualDevices::serve(std::int64_t device)
         if (m_running.fetch_sub(1) == 1) {
             m_doneEpoch.fetch_add(1);
             m_doneEpoch.notify_all();
-            if (m_stallSeconds > 0.0) {
+            if (m_stallSeconds > 0.0 || m_post != nullptr) {
                 const std::lock_guard lock(m_endMutex); // nobody is between looking at the epoch and sleeping
                 m_ended.notify_all();
             }
@@ -236,18 +236,25 @@ void VirtualDevices::awaitEndTogether(std::uint32_t epoch)
         const std::lock_guard lock(m_mutex);
         return ask();
     };
-    RankRun run(*m_ranks, *m_post,
-        {m_count, [&] { return locked([this] { return statesHere(); }); }, [this] { return m_movement.moving.load() == 1; },
-            [&] { return m_doneEpoch.load() != epoch; }, [&] { return locked([this] { return m_failed; }); },
-            [this](Problem problem) { fail({std::move(problem)}); },
-            [this](std::int64_t number, const MessageTag& tag, AlignedBytes message) {
-                std::unique_lock lock(m_mutex);
-                const auto mailbox = m_mailboxes.at(number).lock();
-                lock.unlock();
-                if (mailbox != nullptr)
-                    mailbox->send(tag, std::move(message));
-            }},
-        m_stallSeconds);
+    const auto isOver = [this, epoch] { return m_doneEpoch.load() != epoch; };
+    RankRun::Devices devices;
+    devices.count = m_count;
+    devices.haveMailboxes = !m_mailboxes.empty();
+    devices.states = [&] { return locked([this] { return statesHere(); }); };
+    devices.isIdle = [this] { return m_movement.moving.load() == 1; };
+    devices.hasEnded = isOver;
+    devices.awaitEnd = [&](std::chrono::microseconds time) {
+        std::unique_lock lock(m_endMutex);
+        m_ended.wait_for(lock, time, isOver);
+    };
+    devices.hasFailed = [&] { return locked([this] { return m_failed; }); };
+    devices.fail = [this](Problem problem) { fail({std::move(problem)}); };
+    devices.deliver = [this, &locked](std::int64_t number, const MessageTag& tag, AlignedBytes message) {
+        const auto mailbox = locked([&] { return m_mailboxes.at(number).lock(); });
+        if (mailbox != nullptr)
+            mailbox->send(tag, std::move(message));
+    };
+    RankRun run(*m_ranks, *m_post, std::move(devices), m_stallSeconds);
     run.untilEnd();
     while (m_doneEpoch.load() == epoch)
         m_doneEpoch.wait(epoch);
