@@ -69,7 +69,8 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
-/// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "act.layers.attention", "act.layers.ffn.input",
+/// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "..mixed" (what heads make of the values;
+/// [batch, key and value heads, sequence, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits".
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 

@@ -255,7 +255,8 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
         = m_builder.convert(m_builder.binary(OpKind::Divide, weights, along(sum, weights, {0, 1, 2, 3})), m_activation);
     enter(Region::Layer);
 
-    const ValueId mixed = dot(probabilities, made.values, {4}, {1}, {0, 1}, {0, 2}); // [b, groups, s, shares, d]
+    const ValueId mixed = named(dot(probabilities, made.values, {4}, {1}, {0, 1}, {0, 2}),
+        act + ".attention.mixed"); // [b, groups, s, shares, d]
     const std::int64_t valueDim = shape(mixed)[4];
     const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, valueDim, m_c.hidden});
     return biased(dot(mixed, out, {1, 3, 4}, {0, 1, 2}), p, "attention.o.b");
