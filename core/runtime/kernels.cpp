@@ -306,9 +306,15 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
 
 namespace {
 
-/// Why an op cannot be run; empty when it can.
-std::string obstacle(const Function& function, OpId id, bool hasDevices)
+/// Why an op cannot be run, and what to do about it; empty when it can.
+struct Obstacle {
+    std::string what;
+    const char* fix = "simulate the program instead, or write that part with other ops";
+};
+
+Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
 {
+    constexpr const char* kOtherType = "use elements of another type there, such as f32, or simulate the program instead";
     const Op& op = function[id];
     const bool isOfDevices = op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op);
     switch (hasDevices && isOfDevices ? OpKind::Reshape : op.kind) {
@@ -316,18 +322,19 @@ std::string obstacle(const Function& function, OpId id, bool hasDevices)
     case OpKind::Receive:
     case OpKind::Reshard:
     case OpKind::Computation:
-        return std::string(opName(op));
+        return {std::string(opName(op))};
     case OpKind::Other:
         if (makeOtherKernel(function, id) == nullptr)
-            return std::string(opName(op));
+            return {std::string(opName(op))};
         break;
     case OpKind::Constant:
         if (op.as<ConstantAttributes>().data.isElided())
-            return "a constant whose elements the program's text left out";
+            return {"a constant whose elements the program's text left out",
+                "write the program's text again with all elements of its constants, or simulate it instead"};
         break;
     case OpKind::DotGeneral:
         if (const DType type = op.as<DotAttributes>().operandType; !isComputable(type))
-            return fmt::format("products of operands rounded to {}", dtypeName(type));
+            return {fmt::format("products of operands rounded to {}", dtypeName(type)), kOtherType};
         break;
     default:
         break;
@@ -335,7 +342,7 @@ std::string obstacle(const Function& function, OpId id, bool hasDevices)
     for (const auto* values : {&op.operands, &op.results}) {
         for (const ValueId value : *values) {
             if (!isComputable(function[value].type.dtype))
-                return fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype));
+                return {fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype)), kOtherType};
         }
     }
     return {};
@@ -358,8 +365,8 @@ Problems checkRunnable(const Function& function, bool hasDevices)
         const Op& op = function[id];
         if (within.contains(id))
             return;
-        if (const std::string what = obstacle(function, id, hasDevices); !what.empty() && reported.insert(what).second)
-            problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name)});
+        if (const auto [what, fix] = obstacle(function, id, hasDevices); !what.empty() && reported.insert(what).second)
+            problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name), fix});
         if (op.kind != OpKind::RandomBits)
             return;
         const auto& attributes = op.as<RandomBitsAttributes>();
