@@ -37,6 +37,8 @@ struct TransformerModel {
     TokenLookup lookup = TokenLookup::Gather;
     Recompute recompute = Recompute::None;
     bool unrolled = false; ///< a copy of the ops for each layer in place of one loop
+    bool beginsAsLoop
+        = false; ///< unrolled: parameters begin with the numbers and from the keys that they have in a loop's stacked arrays
     /// Experts take at most this times sequence * expertsPerToken / experts tokens of a row, in the order of the row; the others pass by.
     double capacityFactor = 1.0; ///< 0: each expert computes every token
 
@@ -94,6 +96,10 @@ Problems sizeProblems(const TransformerModel& model);
 /// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no sizeProblems,
 /// batch >= 1, floating types.
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
+
+/// For each op of the loss, in the order in which "evaluate" (with dropout "microbatch") has them: whether the backward run carries it out
+/// again. Empty: none. Precondition: as above.
+std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options);
 
 /// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.
 std::vector<std::pair<std::string, RandomKey>> initKeys(
