@@ -119,7 +119,7 @@ namespace {
 /// True for what is wrong with an array's file, with the arrays for a program, or with a study's pipeline.
 bool isOfAFile(const std::string& id)
 {
-    return (id >= "MW1530" && id <= "MW1535") || (id >= "MW1543" && id <= "MW1545");
+    return (id >= "MW1530" && id <= "MW1535") || (id >= "MW1543" && id <= "MW1546");
 }
 
 } // namespace

@@ -47,12 +47,14 @@ public:
         if (Problems problems = constraintProblems(); !problems.empty())
             return problems;
         TrainedModel trained{m_parameters, {m_options.parameterType, {m_options.batch, m_model.layers.front()}},
-            {m_options.parameterType, {m_options.batch, m_model.layers.back()}}, {}, m_lossType, {}, {}, {}, {}, 0};
+            {m_options.parameterType, {m_options.batch, m_model.layers.back()}}, {}, m_lossType, {}, {}, {}, {}, {}, 0};
         if (m_options.dropout > 0.0)
             trained.masks = static_cast<std::int64_t>(layerCount(m_model)) - 1;
-        trained.loss = lossFunction(trained, trained.masks > 0);
+        trained.loss = lossFunction(trained, trained.masks > 0 ? MaskRows::All : MaskRows::None);
         if (trained.masks > 0)
-            trained.evaluated = lossFunction(trained, false);
+            trained.evaluated = lossFunction(trained, MaskRows::None);
+        if (trained.masks > 0 && m_options.pipelineMicrobatches > 0)
+            trained.part = lossFunction(trained, MaskRows::Part);
         trained.accuracy = [this](Builder& builder, ValueId predictions, ValueId y) {
             return accuracy(builder, builder.convert(predictions, m_lossType), builder.convert(y, m_lossType));
         };
@@ -81,7 +83,7 @@ private:
         return problems;
     }
 
-    Function lossFunction(const TrainedModel& trained, bool drops) const;
+    Function lossFunction(const TrainedModel& trained, MaskRows rows) const;
     ValueId layer(Builder& builder, ValueId input, std::size_t index, std::span<const ValueId> parameters) const;
     ValueId constrained(Builder& builder, ValueId value, const std::string& name) const;
     ValueId lossOf(Builder& builder, ValueId predictions, ValueId y) const;
@@ -135,14 +137,14 @@ ValueId MlpTraining::lossOf(Builder& builder, ValueId predictions, ValueId y) co
     return builder.binary(OpKind::Divide, total, builder.splat({m_lossType, {}}, divisor));
 }
 
-Function MlpTraining::lossFunction(const TrainedModel& trained, bool drops) const
+Function MlpTraining::lossFunction(const TrainedModel& trained, MaskRows rows) const
 {
     Function loss;
     loss.name = "loss";
     Builder builder(loss);
     const std::vector<ValueId> parameters = parameterArguments(builder, m_parameters);
     const auto [x, y] = batchArguments(builder, trained.x, trained.y);
-    const ValueId keys = drops ? maskKeys(builder, trained.masks) : ValueId{};
+    const Masks masks = maskArguments(builder, rows, trained.masks);
     ValueId value = x;
     for (std::size_t i = 0; i < layerCount(m_model); ++i) {
         value = layer(builder, value, i, parameters);
@@ -154,8 +156,8 @@ Function MlpTraining::lossFunction(const TrainedModel& trained, bool drops) cons
             const ValueId zero = builder.splat(TensorType(builder.type(value)), 0.0);
             value = builder.select(builder.compare(CompareDirection::Greater, value, zero), value, zero);
         }
-        if (drops)
-            value = dropped(builder, value, maskKey(builder, keys, static_cast<std::int64_t>(i)), m_options);
+        if (masks.keys.valid())
+            value = dropped(builder, value, masks, static_cast<std::int64_t>(i), m_options);
         value = constrained(builder, value, fmt::format("act.layers.{}.activated", i));
     }
     const ValueId result = lossOf(builder, builder.convert(value, m_lossType), builder.convert(y, m_lossType));

@@ -136,6 +136,9 @@ struct TrainingOptions {
     /// layouts leave out the same. 0 <= dropout < 1; the optimizer counts steps where it is not 0.
     double dropout = 0.0;
     std::uint64_t dropoutSeed = 0;
+    /// > 0: the batch is one of so many equal stretches of a step's rows, which a pipeline takes one after the other; with dropout there is then
+    /// the function "microbatch".
+    std::int64_t pipelineMicrobatches = 0;
     bool gradientNorm = false; ///< "step" also gives "grad_norm", the gradients' norm before clipping
     DType parameterType = DType::F32;
     DType matmulType = DType::F32; ///< operands of products are rounded to this
@@ -154,6 +157,8 @@ struct TrainingOptions {
 /// - "step": (parameters.., optimiser states.., x, y) -> new parameters.., new optimiser states.., loss, accuracy
 ///   (phases Forward, Backward, Update, Metrics), each new parameter and state donated into its old one
 /// - "evaluate": (parameters.., x, y) -> loss, accuracy, predictions
+/// - "microbatch", see pipelineMicrobatches: (parameters.., opt.step, x, y, dropout.part s32[], dropout.on ui32[]) -> the same, where masks are
+///   those of stretch `dropout.part` in the mask of all the step's rows; where `dropout.on` is 0 nothing is left out
 /// With microbatches a step is a loop over them: microbatch i of m has the rows i, i + m, i + 2 m, .. (so that a batch split over devices
 /// stays where it is), and gradients, in f32 at least, are added up as partial sums: they are reduced once, behind the loop, unless a
 /// spec on `grad.*` or on the parameter splits the accumulated gradient. "loss" and its derivatives are then of one microbatch; "evaluate"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/models/training_program.h"
 
+#include "core/models/optimizer_update.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 
@@ -10,7 +11,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <numbers>
+#include <map>
 #include <numeric>
 
 namespace meshwright {
@@ -23,32 +24,6 @@ std::vector<std::string> namesOf(std::span<const ModelParameter> parameters)
     for (const ModelParameter& parameter : parameters)
         names.push_back(parameter.name);
     return names;
-}
-
-/// The learning rate of a schedule that is not plain, at step `step` (f32), as learningRateAt has it.
-ValueId scheduledRate(Builder& builder, const Optimizer& optimizer, double peak, ValueId step)
-{
-    const LearningRateSchedule& schedule = updateChoices(optimizer)->schedule;
-    const auto scalar = [&](double value) { return builder.splat({DType::F32, {}}, value); };
-    const auto plus = [&](ValueId a, ValueId b) { return builder.binary(OpKind::Add, a, b); };
-    const auto times = [&](ValueId a, ValueId b) { return builder.binary(OpKind::Multiply, a, b); };
-    const auto warmup = static_cast<double>(schedule.warmupSteps);
-    ValueId rate = scalar(peak);
-    if (schedule.kind != LearningRateSchedule::Kind::Constant) {
-        const auto span = static_cast<double>(std::max<std::int64_t>(1, schedule.decaySteps - schedule.warmupSteps));
-        const ValueId passed = builder.binary(OpKind::Subtract, step, scalar(warmup));
-        const ValueId done = builder.binary(OpKind::Minimum, builder.binary(OpKind::Divide, passed, scalar(span)), scalar(1.0));
-        if (schedule.kind == LearningRateSchedule::Kind::Linear) {
-            rate = plus(rate, times(scalar(schedule.finalRate - peak), done));
-        } else {
-            const ValueId cosine = builder.unary(OpKind::Cosine, times(scalar(std::numbers::pi), done));
-            rate = plus(scalar(schedule.finalRate), times(scalar(0.5 * (peak - schedule.finalRate)), plus(scalar(1.0), cosine)));
-        }
-    }
-    if (schedule.warmupSteps > 0)
-        rate = builder.select(
-            builder.compare(CompareDirection::Less, step, scalar(warmup)), times(scalar(peak / warmup), step), rate);
-    return builder.named(rate, "learning_rate");
 }
 
 /// The norm of all gradients together, a scalar of this type. The gradients are `scale` (f32; invalid: 1) times too large.
@@ -85,102 +60,6 @@ std::pair<ValueId, ValueId> nextLossScale(
         builder.select(builder.binary(OpKind::And, good, stays), counted, scalar(0.0))};
 }
 
-/// Adds the update of one optimiser to a step function, tensor by tensor.
-class Update {
-public:
-    /// `oldStep` and `norm` are read where the optimiser counts steps and clips. The gradients are `scale` (f32; invalid: 1) times too large.
-    Update(Builder& builder, const Optimizer& optimizer, ValueId oldStep, ValueId norm, ValueId scale)
-        : m_b(builder)
-        , m_optimizer(optimizer)
-        , m_choices(*updateChoices(optimizer))
-    {
-        const auto* adam = std::get_if<AdamOptimizer>(&optimizer);
-        m_peak = adam != nullptr ? adam->learningRate : std::get<SgdOptimizer>(optimizer).learningRate;
-        if (countsSteps(optimizer))
-            newStep = m_b.binary(OpKind::Add, oldStep, scalar(1.0));
-        if (!m_choices.schedule.isPlain())
-            m_rate = scheduledRate(m_b, optimizer, m_peak, oldStep);
-        if (adam != nullptr) {
-            // p - rate m^ / (sqrt(v^) + eps) with m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t): the scalars once for all tensors.
-            m_firstRate = m_b.binary(OpKind::Divide, m_rate.valid() ? m_rate : scalar(m_peak), bias(adam->beta1));
-            m_secondBias = m_b.binary(OpKind::Divide, scalar(1.0), bias(adam->beta2));
-        }
-        if (m_choices.weightDecay != 0.0 && m_rate.valid())
-            m_kept
-                = m_b.binary(OpKind::Subtract, scalar(1.0), m_b.binary(OpKind::Multiply, m_rate, scalar(m_choices.weightDecay)));
-        if (m_choices.clipNorm > 0.0) {
-            const ValueId most = m_b.splat(TensorType(m_b.type(norm)), m_choices.clipNorm);
-            m_factor = m_b.select(m_b.compare(CompareDirection::Less, norm, most), m_b.splat(TensorType(m_b.type(norm)), 1.0),
-                m_b.binary(OpKind::Divide, most, norm));
-        }
-        if (scale.valid()) {
-            const ValueId unscaled = m_b.binary(OpKind::Divide, scalar(1.0), scale);
-            m_factor = m_factor.valid()
-                ? m_b.binary(OpKind::Multiply, m_factor, m_b.convert(unscaled, TensorType(m_b.type(m_factor)).dtype))
-                : unscaled;
-        }
-    }
-
-    /// The new parameter; `first` and `second` are replaced by the new moments where the optimiser has them.
-    ValueId operator()(ValueId parameter, ValueId gradient, ValueId& first, ValueId& second)
-    {
-        m_type = m_b.type(parameter);
-        if (m_factor.valid())
-            gradient = scaled(gradient);
-        if (std::holds_alternative<SgdOptimizer>(m_optimizer)) {
-            if (first.valid())
-                gradient = first = plus(times(splat(std::get<SgdOptimizer>(m_optimizer).momentum), first), gradient);
-            return m_b.binary(OpKind::Subtract, kept(parameter), times(spreadRate(), gradient));
-        }
-        const AdamOptimizer& adam = std::get<AdamOptimizer>(m_optimizer);
-        first = plus(times(splat(adam.beta1), first), times(splat(1.0 - adam.beta1), gradient));
-        second = plus(times(splat(adam.beta2), second), times(splat(1.0 - adam.beta2), times(gradient, gradient)));
-        const ValueId root = m_b.unary(OpKind::Sqrt, times(second, spread(m_secondBias)));
-        const ValueId direction = m_b.binary(OpKind::Divide, first, plus(root, splat(adam.epsilon)));
-        return m_b.binary(OpKind::Subtract, kept(parameter), times(spread(m_firstRate), direction));
-    }
-
-    ValueId newStep; ///< the count of steps; invalid where there is none
-    ValueId rate() const { return m_rate; } ///< the learning rate; invalid where it is always the same
-
-private:
-    ValueId scalar(double value) { return m_b.splat({DType::F32, {}}, value); }
-    ValueId bias(double beta)
-    {
-        return m_b.binary(OpKind::Subtract, scalar(1.0), m_b.binary(OpKind::Power, scalar(beta), newStep));
-    }
-    /// What weight decay leaves of a parameter.
-    ValueId kept(ValueId parameter)
-    {
-        if (m_choices.weightDecay == 0.0)
-            return parameter;
-        return times(m_kept.valid() ? spread(m_kept) : splat(1.0 - m_peak * m_choices.weightDecay), parameter);
-    }
-    /// In f32 at least: what is taken out of 16-bit gradients may be larger than all of their numbers.
-    ValueId scaled(ValueId gradient)
-    {
-        const DType wide = byteSize(m_type.dtype) < byteSize(DType::F32) ? DType::F32 : m_type.dtype;
-        const ValueId factor = m_b.broadcastScalar(m_b.convert(m_factor, wide), m_type.shape);
-        return m_b.convert(times(m_b.convert(gradient, wide), factor), m_type.dtype);
-    }
-    ValueId spreadRate() { return m_rate.valid() ? spread(m_rate) : splat(m_peak); }
-    ValueId splat(double value) { return m_b.splat(m_type, value); }
-    ValueId spread(ValueId value) { return m_b.broadcastScalar(m_b.convert(value, m_type.dtype), m_type.shape); }
-    ValueId plus(ValueId a, ValueId b) { return m_b.binary(OpKind::Add, a, b); }
-    ValueId times(ValueId a, ValueId b) { return m_b.binary(OpKind::Multiply, a, b); }
-
-    Builder& m_b;
-    const Optimizer& m_optimizer;
-    const UpdateChoices& m_choices;
-    double m_peak = 0.0; ///< the learning rate as it is written
-    TensorType m_type;
-    ValueId m_rate; ///< of a rate that changes
-    ValueId m_firstRate; ///< Adam's, for its first moment
-    ValueId m_secondBias;
-    ValueId m_kept; ///< of weight decay under a rate that changes
-    ValueId m_factor; ///< for all gradients
-};
-
 class TrainingFunctions {
 public:
     TrainingFunctions(const TrainedModel& model, const TrainingOptions& options)
@@ -206,6 +85,8 @@ public:
         program.functions.push_back(derivative->backward);
         program.functions.push_back(stepFunction(*derivative));
         program.functions.push_back(evaluateFunction());
+        if (m_model.masks > 0 && m_options.pipelineMicrobatches > 0)
+            program.functions.push_back(microbatchFunction());
         return program;
     }
 
@@ -244,7 +125,7 @@ private:
     Function stepFunction(const Differentiated& derivative) const;
     Outcome derived(
         Builder& builder, const Differentiated& derivative, const std::vector<ValueId>& parameters, const Rows& rows) const;
-    Outcome evaluated(Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows) const;
+    Outcome evaluated(Builder& builder, const Function& loss, const std::vector<ValueId>& operands, ValueId y) const;
     Outcome overMicrobatches(Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows, bool withGradients,
         const OfMicrobatch& once) const;
     ValueId drawnKeys(Builder& builder, ValueId step) const;
@@ -253,6 +134,7 @@ private:
     struct NewValues;
     NewValues updated(Builder& builder, const OldValues& old, const std::vector<ValueId>& gradients, ValueId norm) const;
     Function evaluateFunction() const;
+    Function microbatchFunction() const;
 
     const TrainedModel& m_model;
     const TrainingOptions& m_options;
@@ -268,15 +150,23 @@ Function TrainingFunctions::initFunction() const
     Builder builder(init);
     builder.setPhase(Phase::Init);
     std::vector<ValueId> keys;
-    for (const ModelParameter& parameter : m_model.parameters)
-        keys.push_back(isRandom(parameter.initializer) ? builder.argument({DType::U32, {2}}, "key." + parameter.name, Role::Input)
-                                                       : ValueId{});
+    std::map<std::string, ValueId> known;
+    for (const ModelParameter& parameter : m_model.parameters) {
+        ValueId& key = known[parameter.rowOf.empty() ? parameter.name : parameter.rowOf];
+        if (!key.valid() && isRandom(parameter.initializer))
+            key = builder.argument(
+                {DType::U32, {2}}, "key." + (parameter.rowOf.empty() ? parameter.name : parameter.rowOf), Role::Input);
+        keys.push_back(key);
+    }
 
     std::vector<ValueId> results;
     for (std::size_t i = 0; i < m_model.parameters.size(); ++i) {
         const ModelParameter& parameter = m_model.parameters[i];
-        results.push_back(builder.named(
-            initialized(builder, parameter.initializer, keys[i], parameter.type, parameter.fanIn, m_options.partitionableRandom),
+        Stretch row{parameter.rows, {}};
+        if (parameter.rows > 0 && keys[i].valid())
+            row.number = builder.splat({DType::S32, {}}, static_cast<double>(parameter.row));
+        results.push_back(builder.named(initialized(builder, parameter.initializer, keys[i], parameter.type, parameter.fanIn,
+                                            m_options.partitionableRandom, row),
             parameter.name));
         init[results.back()].role = Role::Parameter;
     }
@@ -317,16 +207,15 @@ TrainingFunctions::Outcome TrainingFunctions::derived(
     return outcome;
 }
 
+/// What the loss alone gives of its arguments, without gradients.
 TrainingFunctions::Outcome TrainingFunctions::evaluated(
-    Builder& builder, const std::vector<ValueId>& parameters, const Rows& rows) const
+    Builder& builder, const Function& loss, const std::vector<ValueId>& operands, ValueId y) const
 {
-    std::vector<ValueId> operands = parameters;
-    operands.insert(operands.end(), {rows.x, rows.y});
-    const std::vector<ValueId> forward = inlineCall(builder, m_model.masks > 0 ? m_model.evaluated : m_model.loss, operands);
+    const std::vector<ValueId> forward = inlineCall(builder, loss, operands);
     builder.setPhase(Phase::Metrics);
     Outcome outcome;
     outcome.loss = forward[0];
-    outcome.accuracy = m_model.accuracy(builder, forward[1], rows.y);
+    outcome.accuracy = m_model.accuracy(builder, forward[1], y);
     outcome.shown = m_model.shown ? m_model.shown(builder, forward[1]) : forward[1];
     return outcome;
 }
@@ -525,7 +414,7 @@ TrainingFunctions::NewValues TrainingFunctions::updated(
             return replaced;
         return builder.select(builder.broadcastScalar(good, TensorType(builder.type(kept)).shape), replaced, kept);
     };
-    Update update(builder, m_optimizer, old.step, norm, old.lossScale);
+    OptimizerUpdate update(builder, m_optimizer, old.step, norm, old.lossScale);
     NewValues replaced;
     replaced.states = old.states;
     const std::size_t parameters = old.parameters.size();
@@ -547,7 +436,7 @@ TrainingFunctions::NewValues TrainingFunctions::updated(
         step.shardingGroups.push_back(std::move(group));
     }
     if (old.step.valid())
-        replaced.states[moments * parameters] = whereGood(update.newStep, old.step);
+        replaced.states[moments * parameters] = whereGood(update.newStep(), old.step);
     if (scaling.isDynamic()) {
         const auto [scale, goodSteps] = nextLossScale(builder, scaling, old.lossScale, old.scalars.back(), good);
         std::copy_n(std::array{scale, goodSteps}.begin(), 2, replaced.states.end() - 2);
@@ -571,10 +460,31 @@ Function TrainingFunctions::evaluateFunction() const
     Builder builder(evaluate);
     const std::vector<ValueId> parameters = parameterArguments(builder, m_model.parameters);
     const auto [x, y] = batchArguments(builder, batchType(m_model.x), batchType(m_model.y));
-    const Outcome outcome = overMicrobatches(builder, parameters, {x, y}, false,
-        [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) { return evaluated(b, own, rows); });
+    const Outcome outcome = overMicrobatches(
+        builder, parameters, {x, y}, false, [&](Builder& b, const std::vector<ValueId>& own, const Rows& rows) {
+            std::vector<ValueId> operands = own;
+            operands.insert(operands.end(), {rows.x, rows.y});
+            return evaluated(b, m_model.masks > 0 ? m_model.evaluated : m_model.loss, operands, rows.y);
+        });
     builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});
     return evaluate;
+}
+
+Function TrainingFunctions::microbatchFunction() const
+{
+    Function microbatch;
+    microbatch.name = "microbatch";
+    Builder builder(microbatch);
+    std::vector<ValueId> operands = parameterArguments(builder, m_model.parameters);
+    const ValueId step = builder.argument({DType::F32, {}}, "opt.step", Role::OptimizerState);
+    const auto [x, y] = batchArguments(builder, m_model.x, m_model.y);
+    const ValueId part = builder.argument({DType::S32, {}}, "dropout.part", Role::Input);
+    const ValueId isOn = builder.argument({DType::U32, {}}, "dropout.on", Role::Input);
+    const ValueId keys = builder.reshape(drawnKeys(builder, step), {m_model.masks, 2});
+    operands.insert(operands.end(), {x, y, keys, part, isOn});
+    const Outcome outcome = evaluated(builder, m_model.part, operands, y);
+    builder.setResults({outcome.loss, outcome.accuracy, outcome.shown}, {"loss", "accuracy", "predictions"});
+    return microbatch;
 }
 
 } // namespace
@@ -593,29 +503,44 @@ std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x
     return {first, builder.argument(y, "y", Role::Input)};
 }
 
-ValueId maskKeys(Builder& builder, std::int64_t masks)
+Masks maskArguments(Builder& builder, MaskRows rows, std::int64_t masks)
 {
-    return builder.argument({DType::U32, {masks, 2}}, "dropout.keys", Role::Input);
+    if (rows == MaskRows::None)
+        return {};
+    Masks made;
+    made.keys = builder.argument({DType::U32, {masks, 2}}, "dropout.keys", Role::Input);
+    if (rows == MaskRows::Part) {
+        made.part = builder.argument({DType::S32, {}}, "dropout.part", Role::Input);
+        made.isOn = builder.argument({DType::U32, {}}, "dropout.on", Role::Input);
+    }
+    return made;
 }
 
-ValueId maskKey(Builder& builder, ValueId keys, std::int64_t mask)
-{
-    const SliceAttributes row{{mask, 0}, {mask + 1, 2}, {1, 1}};
-    return builder.reshape(builder.add(OpKind::Slice, {keys}, row), {2});
-}
-
-ValueId dropped(Builder& builder, ValueId value, ValueId key, const TrainingOptions& options)
+ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_t mask, const TrainingOptions& options)
 {
     constexpr double kFractions = 8388608.0; // numbers that jax.random.uniform draws: multiples of 2^-23 below 1
     constexpr double kShift = 32 - 23;
     const TensorType type = builder.type(value);
     const TensorType words{DType::U32, type.shape};
     const double kept = 1.0 - options.dropout;
-    const ValueId bits = builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{words, options.partitionableRandom});
+    const SliceAttributes row{{mask, 0}, {mask + 1, 2}, {1, 1}};
+    const ValueId key = builder.reshape(builder.add(OpKind::Slice, {masks.keys}, row), {2});
+    const Stretch stretch{masks.part.valid() ? options.pipelineMicrobatches : 0, masks.part};
+    const ValueId bits = randomWords(builder, key, type.shape, options.partitionableRandom, stretch);
     const ValueId drawn = builder.binary(OpKind::ShiftRightLogical, bits, builder.splat(words, kShift));
+    const ValueId isOn = masks.isOn.valid()
+        ? builder.compare(CompareDirection::NotEqual, masks.isOn, builder.splat({DType::U32, {}}, 0.0))
+        : ValueId{};
+    /// A number where something is left out, another one where it is not.
+    const auto chosen = [&](const TensorType& like, double on, double off) {
+        if (!isOn.valid())
+            return builder.splat(like, on);
+        const TensorType scalar{like.dtype, {}};
+        return builder.broadcastScalar(builder.select(isOn, builder.splat(scalar, on), builder.splat(scalar, off)), like.shape);
+    };
     const double below = std::ceil(static_cast<double>(static_cast<float>(kept)) * kFractions);
-    const ValueId stays = builder.compare(CompareDirection::Less, drawn, builder.splat(words, below));
-    const ValueId scaled = builder.binary(OpKind::Multiply, value, builder.splat(type, 1.0 / kept));
+    const ValueId stays = builder.compare(CompareDirection::Less, drawn, chosen(words, below, kFractions));
+    const ValueId scaled = builder.binary(OpKind::Multiply, value, chosen(type, 1.0 / kept, 1.0));
     return builder.select(stays, scaled, builder.splat(type, 0.0));
 }
 

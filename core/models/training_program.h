@@ -17,6 +17,9 @@ struct ModelParameter {
     TensorType type;
     std::int64_t fanIn = 1;
     Initializer initializer = Initializer::Zeros;
+    std::string rowOf = {}; ///< the array [rows, ..] whose row it begins as, and whose key it is drawn with; empty: none
+    std::int64_t row = 0;
+    std::int64_t rows = 0;
 };
 
 /// What a model adds to the functions that all trainings have.
@@ -30,6 +33,7 @@ struct TrainedModel {
     std::function<ValueId(Builder&, ValueId predictions)> shown; ///< what "evaluate" gives of the predictions; none: all
     std::function<bool(OpId)> again; ///< ops of "loss" that the backward run carries out again; none: no op
     Function evaluated; ///< with masks: "loss" without them
+    Function part; ///< with masks, of a pipeline's microbatch: "loss" with masks of MaskRows::Part
     std::int64_t masks = 0; ///< of dropout, whose keys are the last argument of "loss"
 };
 
@@ -39,13 +43,22 @@ std::vector<ValueId> parameterArguments(Builder& builder, std::span<const ModelP
 /// The arguments x and y.
 std::pair<ValueId, ValueId> batchArguments(Builder& builder, const TensorType& x, const TensorType& y);
 
-/// The argument with the keys of dropout's masks, ui32[masks, 2]; and the key of one of them, ui32[2].
-ValueId maskKeys(Builder& builder, std::int64_t masks);
-ValueId maskKey(Builder& builder, ValueId keys, std::int64_t mask);
+/// Which rows the masks of a loss are for: it has no masks, those of its own rows, or of one stretch of a step's rows.
+enum class MaskRows : std::uint8_t { None, All, Part };
 
-/// `value` where the key's mask keeps an element, over the probability of that; 0 elsewhere.
+/// What dropout's masks are made of.
+struct Masks {
+    ValueId keys; ///< ui32[masks, 2]; invalid: nothing is left out
+    ValueId part; ///< s32: the stretch; invalid: masks are of the value's own rows
+    ValueId isOn; ///< ui32, with `part`: 0 where nothing is left out
+};
+
+/// The arguments "dropout.keys" and, of a part, "dropout.part" and "dropout.on".
+Masks maskArguments(Builder& builder, MaskRows rows, std::int64_t masks);
+
+/// `value` where mask number `mask` keeps an element, over the probability of that; 0 elsewhere.
 /// The mask is jax.random.bernoulli(key, 1 - dropout, shape): jax/_src/random.py (uniform numbers below the probability).
-ValueId dropped(Builder& builder, ValueId value, ValueId key, const TrainingOptions& options);
+ValueId dropped(Builder& builder, ValueId value, const Masks& masks, std::int64_t mask, const TrainingOptions& options);
 
 /// The names of optimiser states for parameters of these names, in the order of the functions' arguments.
 std::vector<std::string> optimizerStateNames(std::span<const std::string> parameters, const Optimizer& optimizer);

@@ -72,6 +72,9 @@ std::vector<ModelArray> transformerActivations(const TransformerModel& model, st
             for (const auto& [name, heads, size] : projectionsOf(c))
                 add(act + ".attention." + name, {batch, model.sequence, heads, size},
                     {"batch", "sequence", heads == c.heads ? "heads" : "key and value heads", "head size"});
+            add(act + ".attention.mixed",
+                {batch, c.keyValueHeads, model.sequence, c.heads / c.keyValueHeads, std::get<2>(projectionsOf(c).back())},
+                {"batch", "key and value heads", "sequence", "heads of each", "head size"});
             add(act + ".attention", stream, words);
             add(act + ".ffn.input", stream, words);
             if (!run.hasExperts)

@@ -37,6 +37,8 @@ struct TransformerModel {
     TokenLookup lookup = TokenLookup::Gather;
     Recompute recompute = Recompute::None;
     bool unrolled = false; ///< a copy of the ops for each layer in place of one loop
+    bool beginsAsLoop
+        = false; ///< unrolled: parameters begin with the numbers and from the keys that they have in a loop's stacked arrays
     /// Experts take at most this times sequence * expertsPerToken / experts tokens of a row, in the order of the row; the others pass by.
     double capacityFactor = 1.0; ///< 0: each expert computes every token
 
@@ -69,7 +71,8 @@ std::vector<ModelArray> transformerParameters(const TransformerModel& model);
 
 /// The values inside the program that a constraint may name, of one layer where layers are a loop: "act.embedding" [batch, sequence,
 /// hidden], "act.layers" (a layer's output), "act.layers.attention.input" (normalised), "act.layers.attention.q" [batch, sequence, heads,
-/// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "act.layers.attention", "act.layers.ffn.input",
+/// head size], "..k", "..v" (before they are normalised or turned; keys made from latents, whole), "..mixed" (what heads make of the values;
+/// [batch, key and value heads, sequence, heads of each, head size]), "act.layers.attention", "act.layers.ffn.input",
 /// "act.layers.ffn.hidden", "act.layers.ffn" (a block's output), "act.logits".
 std::vector<ModelArray> transformerActivations(const TransformerModel& model, std::int64_t batch);
 
@@ -93,6 +96,10 @@ Problems sizeProblems(const TransformerModel& model);
 /// Problems: MW1312 a constraint names no activation of the model, MW1308 one of another rank. Preconditions: no sizeProblems,
 /// batch >= 1, floating types.
 Result<Program> buildTransformerTraining(const TransformerModel& model, const TrainingOptions& options);
+
+/// For each op of the loss, in the order in which "evaluate" (with dropout "microbatch") has them: whether the backward run carries it out
+/// again. Empty: none. Precondition: as above.
+std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options);
 
 /// As of the MLP (training.h): one key for each random parameter, `_, *keys = split(key, parameters + 1)`.
 std::vector<std::pair<std::string, RandomKey>> initKeys(

@@ -255,7 +255,8 @@ ValueId TransformerBlocks::attention(ValueId x, const Parameters& p, const Share
         = m_builder.convert(m_builder.binary(OpKind::Divide, weights, along(sum, weights, {0, 1, 2, 3})), m_activation);
     enter(Region::Layer);
 
-    const ValueId mixed = dot(probabilities, made.values, {4}, {1}, {0, 1}, {0, 2}); // [b, groups, s, shares, d]
+    const ValueId mixed = named(dot(probabilities, made.values, {4}, {1}, {0, 1}, {0, 2}),
+        act + ".attention.mixed"); // [b, groups, s, shares, d]
     const std::int64_t valueDim = shape(mixed)[4];
     const ValueId out = m_builder.reshape(p.at("attention.o.w"), {groups, shares, valueDim, m_c.hidden});
     return biased(dot(mixed, out, {1, 3, 4}, {0, 1, 2}), p, "attention.o.b");
@@ -354,29 +355,30 @@ ValueId TransformerBlocks::expertBiased(ValueId value, const Parameters& p, cons
     return bias == p.end() ? value : plus(value, along(m_builder.convert(bias->second, m_activation), value, {0, 3}));
 }
 
-ValueId TransformerBlocks::layer(
-    ValueId x, const Parameters& p, const Shared& shared, ValueId window, ValueId keys, bool hasExperts, const std::string& name)
+ValueId TransformerBlocks::layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const Masks& masks,
+    bool hasExperts, const std::string& name)
 {
     const std::string act = "act." + name;
     enter(Region::Layer);
     ValueId attended = attention(named(blockNorm(x, p, "attention.norm"), act + ".attention.input"), p, shared, window, act);
     if (m_c.postNorms)
         attended = blockNorm(attended, p, "attention.post_norm");
-    attended = named(passedOn(attended, keys, 0), act + ".attention");
+    attended = named(passedOn(attended, masks, 0), act + ".attention");
     const ValueId between = m_c.parallelBlock ? x : plus(x, attended);
     const ValueId input = named(blockNorm(between, p, "ffn.norm"), act + ".ffn.input");
     const std::string hiddenName = act + ".ffn.hidden";
     ValueId made = hasExperts ? experts(input, p, hiddenName) : ffn(input, p, "ffn", hiddenName);
     if (m_c.postNorms)
         made = blockNorm(made, p, "ffn.post_norm");
-    made = named(passedOn(made, keys, 1), act + ".ffn");
+    made = named(passedOn(made, masks, 1), act + ".ffn");
     const ValueId sum = m_c.parallelBlock ? plus(between, attended) : between;
     enter(Region::Outside); // the residual stream between layers is always kept
     return named(plus(sum, made), act);
 }
 
-ValueId TransformerBlocks::passedOn(ValueId made, ValueId keys, std::int64_t block)
+ValueId TransformerBlocks::passedOn(ValueId made, const Masks& masks, std::int64_t block)
 {
-    return keys.valid() ? dropped(m_builder, made, maskKey(m_builder, keys, block), m_options) : made;
+    return masks.keys.valid() ? dropped(m_builder, made, masks, block, m_options) : made;
 }
+
 } // namespace meshwright

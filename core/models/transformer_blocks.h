@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/models/training.h"
+#include "core/models/training_program.h"
 #include "core/models/transformer.h"
 #include "core/program/builder.h"
 
@@ -27,8 +27,7 @@ public:
     struct Shared {
         ValueId cosine; ///< [sequence, half of the rotated dims]; invalid without rotary positions
         ValueId sine;
-        ValueId
-            masks; ///< keys of dropout's masks [masks, 2]: of the embedding, then of each layer's attention and of its other block
+        Masks masks; ///< of dropout: of the embedding, then of each layer's attention and of its other block
     };
 
     /// All of them outlive it.
@@ -54,8 +53,8 @@ public:
     /// [batch, sequence, n] -> [batch, n].
     static ValueId lastPosition(Builder& builder, ValueId value);
     Shared sharedParts();
-    /// `keys` [2, 2]: of the masks of its two blocks; invalid: none.
-    ValueId layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, ValueId keys, bool hasExperts,
+    /// `masks`: of its two blocks.
+    ValueId layer(ValueId x, const Parameters& p, const Shared& shared, ValueId window, const Masks& masks, bool hasExperts,
         const std::string& name);
 
     Region regionOf(OpId op) const;
@@ -93,7 +92,7 @@ private:
     /// Adds a bias [experts, width] to [experts, batch, capacity, width].
     ValueId expertBiased(ValueId value, const Parameters& p, const std::string& name);
     /// What a block passes on.
-    ValueId passedOn(ValueId made, ValueId keys, std::int64_t block);
+    ValueId passedOn(ValueId made, const Masks& masks, std::int64_t block);
 
     Builder& m_builder;
     const TransformerModel& m_model;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 
 namespace meshwright {
@@ -40,25 +41,30 @@ public:
     {
         if (Problems problems = constraintProblems(); !problems.empty())
             return problems;
-        TrainedModel trained;
-        for (const ModelArray& array : transformerParameters(m_model))
-            trained.parameters.push_back({array.name, {m_options.parameterType, array.shape}, array.fanIn, initializerOf(array)});
-        trained.x = {DType::S32, {m_options.batch, m_model.sequence}};
-        trained.y = everyToken() ? trained.x : TensorType{DType::S32, {m_options.batch}};
-        trained.lossType = m_blocks.wide();
-        if (m_options.dropout > 0.0)
-            trained.masks = 1 + 2 * m_c.layers;
-        m_drops = trained.masks > 0;
-        addLoss(trained);
+        TrainedModel trained = described();
+        addLoss(trained, trained.masks > 0 ? MaskRows::All : MaskRows::None);
         trained.loss = std::move(m_loss);
-        if (m_drops)
-            trained.evaluated = TransformerTraining(m_model, m_options).plainLoss(trained);
+        if (trained.masks > 0)
+            trained.evaluated = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::None);
+        if (trained.masks > 0 && m_options.pipelineMicrobatches > 0)
+            trained.part = TransformerTraining(m_model, m_options).lossWith(trained, MaskRows::Part);
         trained.accuracy = [this](Builder& builder, ValueId logits, ValueId y) { return accuracy(builder, logits, y); };
         if (everyToken())
             trained.shown = [this](Builder& builder, ValueId logits) { return m_blocks.lastPosition(builder, logits); };
         if (m_model.recompute != Recompute::None)
             trained.again = [this, &trained](OpId op) { return isAgain(trained.loss, op); };
         return trainingProgram(trained, m_options);
+    }
+
+    /// See recomputedOps.
+    std::vector<bool> recomputed()
+    {
+        const TrainedModel trained = described();
+        addLoss(trained, trained.masks > 0 ? MaskRows::Part : MaskRows::None);
+        std::vector<bool> again;
+        for (const OpId op : m_loss.body().ops)
+            again.push_back(isAgain(m_loss, op));
+        return again;
     }
 
 private:
@@ -68,10 +74,43 @@ private:
 
     bool everyToken() const { return m_model.predict == Prediction::EveryToken; }
 
-    /// "loss" without dropout.
-    Function plainLoss(const TrainedModel& trained)
+    /// Its parameters and batch.
+    TrainedModel described() const
     {
-        addLoss(trained);
+        TrainedModel trained;
+        for (const ModelArray& array : transformerParameters(m_model))
+            trained.parameters.push_back({array.name, {m_options.parameterType, array.shape}, array.fanIn, initializerOf(array)});
+        if (m_model.unrolled && m_model.beginsAsLoop)
+            tellRows(trained.parameters);
+        trained.x = {DType::S32, {m_options.batch, m_model.sequence}};
+        trained.y = everyToken() ? trained.x : TensorType{DType::S32, {m_options.batch}};
+        trained.lossType = m_blocks.wide();
+        if (m_options.dropout > 0.0)
+            trained.masks = 1 + 2 * m_c.layers;
+        return trained;
+    }
+
+    /// Says of which stacked arrays layers' parameters are rows.
+    void tellRows(std::vector<ModelParameter>& parameters) const
+    {
+        std::map<std::string, ModelParameter*> byName;
+        for (ModelParameter& parameter : parameters)
+            byName[parameter.name] = &parameter;
+        for (const LayerRun& run : layerRuns(m_c)) {
+            for (const ModelArray& array : layerArrays(m_c, run.hasExperts)) {
+                for (std::int64_t i = 0; i < run.count; ++i) {
+                    ModelParameter& parameter = *byName.at(fmt::format("{}.{}", layerName(m_model, run, i), array.name));
+                    parameter.rowOf = fmt::format("{}.{}", run.prefix, array.name);
+                    parameter.row = i;
+                    parameter.rows = run.count;
+                }
+            }
+        }
+    }
+
+    Function lossWith(const TrainedModel& trained, MaskRows rows)
+    {
+        addLoss(trained, rows);
         return std::move(m_loss);
     }
 
@@ -146,10 +185,13 @@ private:
         return m_builder.add(OpKind::Gather, {rows, tokens}, std::move(attributes));
     }
 
-    /// The keys of the masks of some layers: [2 count, 2].
-    ValueId keysOf(const Shared& shared, std::int64_t layer, std::int64_t count)
+    /// The masks of some layers, two each.
+    Masks masksOf(const Shared& shared, std::int64_t layer, std::int64_t count)
     {
-        return m_drops ? m_blocks.sliced(m_builder, shared.masks, 0, 1 + 2 * layer, 1 + 2 * (layer + count)) : ValueId{};
+        Masks masks = shared.masks;
+        if (masks.keys.valid())
+            masks.keys = m_blocks.sliced(m_builder, masks.keys, 0, 1 + 2 * layer, 1 + 2 * (layer + count));
+        return masks;
     }
 
     /// The window of each layer of a run as i32[count], where layers differ; a whole row where a layer has none.
@@ -192,7 +234,7 @@ private:
             if (!windows.empty())
                 window = m_builder.splat({DType::S32, {}}, static_cast<double>(windows[static_cast<std::size_t>(i)]));
             x = m_blocks.layer(
-                x, p, shared, window, keysOf(shared, run.first + i, 1), run.hasExperts, layerName(m_model, run, i));
+                x, p, shared, window, masksOf(shared, run.first + i, 1), run.hasExperts, layerName(m_model, run, i));
         }
         return x;
     }
@@ -208,8 +250,9 @@ private:
             operands.push_back(parameters[next++]);
         if (!windows.empty())
             operands.push_back(windowConstant(windows));
-        if (m_drops)
-            operands.push_back(m_builder.reshape(keysOf(shared, run.first, run.count), {run.count, 2, 2}));
+        const bool drops = shared.masks.keys.valid();
+        if (drops)
+            operands.push_back(m_builder.reshape(masksOf(shared, run.first, run.count).keys, {run.count, 2, 2}));
         const RepeatAttributes attributes{run.count, 1, operands.size() - 1, false};
         if (shared.cosine.valid())
             operands.insert(operands.end(), {shared.cosine, shared.sine});
@@ -219,17 +262,17 @@ private:
         Parameters p;
         for (std::size_t i = 0; i < arrays.size(); ++i)
             p.emplace(arrays[i].name, arguments[1 + i]);
-        const ValueId keys = m_drops ? arguments[attributes.stacked] : ValueId{};
-        const ValueId window = windows.empty() ? ValueId{} : arguments[attributes.stacked - (m_drops ? 1 : 0)];
+        const Masks masks{drops ? arguments[attributes.stacked] : ValueId{}, {}, {}};
+        const ValueId window = windows.empty() ? ValueId{} : arguments[attributes.stacked - (drops ? 1 : 0)];
         Shared inside;
         if (shared.cosine.valid())
             inside = {arguments[arguments.size() - 2], arguments.back(), {}};
         m_builder.setResults(
-            {m_blocks.layer(arguments.front(), p, inside, window, keys, run.hasExperts, layerName(m_model, run, 0))});
+            {m_blocks.layer(arguments.front(), p, inside, window, masks, run.hasExperts, layerName(m_model, run, 0))});
         return m_builder.endRepeat(repeat).front();
     }
 
-    void addLoss(const TrainedModel& trained)
+    void addLoss(const TrainedModel& trained, MaskRows rows)
     {
         m_loss.name = "loss";
         const std::vector<ValueId> parameters = parameterArguments(m_builder, trained.parameters);
@@ -246,10 +289,9 @@ private:
             x = m_blocks.plus(x, m_blocks.along(positions, x, {1, 2}));
         }
         Shared shared = m_blocks.sharedParts();
-        if (m_drops)
-            shared.masks = maskKeys(m_builder, trained.masks);
-        if (m_drops)
-            x = dropped(m_builder, x, maskKey(m_builder, shared.masks, 0), m_options);
+        shared.masks = maskArguments(m_builder, rows, trained.masks);
+        if (shared.masks.keys.valid())
+            x = dropped(m_builder, x, shared.masks, 0, m_options);
         x = m_blocks.named(x, "act.embedding");
 
         for (const LayerRun& run : layerRuns(m_c))
@@ -316,7 +358,6 @@ private:
     const TransformerModel& m_model;
     const TransformerConfig& m_c;
     const TrainingOptions& m_options;
-    bool m_drops = false; ///< the loss has dropout
     Function m_loss;
     Builder m_builder;
     TransformerBlocks m_blocks;
@@ -330,6 +371,14 @@ Result<Program> buildTransformerTraining(const TransformerModel& model, const Tr
         && isFloating(options.activationType));
     const TrainingOptions ofMicrobatch = microbatchOptions(options);
     return TransformerTraining(model, ofMicrobatch).build();
+}
+
+std::vector<bool> recomputedOps(const TransformerModel& model, const TrainingOptions& options)
+{
+    if (model.recompute == Recompute::None)
+        return {};
+    const TrainingOptions ofMicrobatch = microbatchOptions(options);
+    return TransformerTraining(model, ofMicrobatch).recomputed();
 }
 
 } // namespace meshwright

@@ -63,10 +63,10 @@ PieceOfWhole wholePiece(const Shape& shape);
 /// True for the ops that a tile-by-tile pass can compute: element-wise ones, constants, iotas and broadcasts.
 bool isTileOp(OpKind kind);
 
-/// The kernel of one op, or of several tile ops in one pass over memory. `writes` are the values that the pass stores; all others
+/// The kernel of one op, of several tile ops in one pass over memory, or of random bits and the slice that alone is taken of them. `writes` are the values that the pass stores; all others
 /// that it makes never reach memory. Operands made outside are read from memory, unless they are constants, iotas or broadcasts of
 /// such and `isInMemory` says no: then the pass makes them itself.
-/// Preconditions: the ops are verified; several ops are all tile ops, in program order; no collective, transfer or Repeat.
+/// Preconditions: the ops are verified; several tile ops are in program order; no collective, transfer or Repeat.
 std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
     const std::function<bool(ValueId)>& isInMemory);
 
@@ -95,7 +95,7 @@ std::unique_ptr<const Kernel> makeDotKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId op);
 std::unique_ptr<const Kernel> makePartsKernel(const Function& function, OpId op); ///< Slice .. Scatter, OptimizationBarrier
-std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, OpId op);
+std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, std::span<const OpId> ops);
 std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId op); ///< of a kept op; null when it cannot be run
 
 } // namespace meshwright

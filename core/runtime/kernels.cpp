@@ -59,16 +59,20 @@ private:
     std::vector<std::size_t> m_permutation;
 };
 
-/// Bits as JAX draws them; the same element of the whole array gets the same bits on whichever device it lies.
+/// Bits as JAX draws them; the same element of the whole array gets the same bits on whichever device it lies. Of what a dynamic slice takes of
+/// them, `part`, only that is drawn.
 class RandomBitsKernel final : public Kernel {
 public:
-    RandomBitsKernel(const KernelSite& site, const Op& op)
+    RandomBitsKernel(const KernelSite& site, const Op& op, const Op* part)
         : m_key(op.operands[0])
-        , m_result(op.results[0])
+        , m_result(part != nullptr ? part->results[0] : op.results[0])
         , m_shape(site.function[m_result].type.shape)
-        , m_piece(site.pieceOf(m_result))
+        , m_all(site.function[op.results[0]].type.shape)
+        , m_piece(site.pieceOf(op.results[0]))
         , m_partitionable(op.as<RandomBitsAttributes>().partitionable)
     {
+        if (part != nullptr)
+            m_starts.assign(part->operands.begin() + 1, part->operands.end());
     }
 
     void run(Addresses addresses, Scratch&, const StopFlag& stop) const override
@@ -81,8 +85,9 @@ public:
         if (total == 0)
             return;
         const auto wholeCount = static_cast<std::uint64_t>(elementCount(m_piece.whole));
+        const std::uint64_t begin = beginOf(addresses);
         for (std::int64_t first = 0; first < total && !stop.isSet(); first += row) {
-            const std::uint64_t flat = flatIndex(first);
+            const std::uint64_t flat = begin + flatIndex(first);
             for (std::int64_t i = 0; i < row; ++i) {
                 // A padded shard reaches beyond the whole; what is there does not matter.
                 const std::uint64_t index = std::min(flat + static_cast<std::uint64_t>(i), wholeCount - 1);
@@ -92,6 +97,19 @@ public:
     }
 
 private:
+    /// How far a slice's first element is behind that of the piece, moved so that the slice lies within it.
+    std::uint64_t beginOf(Addresses addresses) const
+    {
+        std::int64_t flat = 0;
+        std::int64_t step = 1;
+        for (std::size_t dim = m_starts.size(); dim-- > 0;) {
+            const auto start = std::int64_t{*reinterpret_cast<const std::int32_t*>(addresses[m_starts[dim].at()])};
+            flat += std::clamp<std::int64_t>(start, 0, m_all[dim] - m_shape[dim]) * step;
+            step *= m_piece.whole[dim];
+        }
+        return static_cast<std::uint64_t>(flat);
+    }
+
     /// In the whole array, of an element of the piece.
     std::uint64_t flatIndex(std::int64_t local) const
     {
@@ -107,8 +125,10 @@ private:
 
     ValueId m_key;
     ValueId m_result;
-    Shape m_shape;
+    Shape m_shape; ///< of the result
+    Shape m_all; ///< of all bits on a device
     PieceOfWhole m_piece;
+    std::vector<ValueId> m_starts; ///< of a slice
     bool m_partitionable;
 };
 
@@ -262,9 +282,10 @@ std::unique_ptr<const Kernel> makeTransposeKernel(const Function& function, OpId
     return std::make_unique<TransposeKernel>(function, function[op]);
 }
 
-std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, OpId op)
+std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, std::span<const OpId> ops)
 {
-    return std::make_unique<RandomBitsKernel>(site, site.function[op]);
+    return std::make_unique<RandomBitsKernel>(
+        site, site.function[ops.front()], ops.size() > 1 ? &site.function[ops[1]] : nullptr);
 }
 
 std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
@@ -274,6 +295,8 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
     const Op& op = site.function[ops.front()];
     if (isTileOp(op.kind))
         return makeTileKernel(site, ops, writes, isInMemory);
+    if (op.kind == OpKind::RandomBits)
+        return makeRandomBitsKernel(site, ops);
     assert(ops.size() == 1);
     switch (op.kind) {
     case OpKind::DotGeneral:
@@ -282,8 +305,6 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
         return makeReduceKernel(site.function, ops.front());
     case OpKind::Transpose:
         return makeTransposeKernel(site.function, ops.front());
-    case OpKind::RandomBits:
-        return makeRandomBitsKernel(site, ops.front());
     case OpKind::Slice:
     case OpKind::Pad:
     case OpKind::Concatenate:
@@ -306,9 +327,15 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
 
 namespace {
 
-/// Why an op cannot be run; empty when it can.
-std::string obstacle(const Function& function, OpId id, bool hasDevices)
+/// Why an op cannot be run, and what to do about it; empty when it can.
+struct Obstacle {
+    std::string what;
+    const char* fix = "simulate the program instead, or write that part with other ops";
+};
+
+Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
 {
+    constexpr const char* kOtherType = "use elements of another type there, such as f32, or simulate the program instead";
     const Op& op = function[id];
     const bool isOfDevices = op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op);
     switch (hasDevices && isOfDevices ? OpKind::Reshape : op.kind) {
@@ -316,18 +343,19 @@ std::string obstacle(const Function& function, OpId id, bool hasDevices)
     case OpKind::Receive:
     case OpKind::Reshard:
     case OpKind::Computation:
-        return std::string(opName(op));
+        return {std::string(opName(op))};
     case OpKind::Other:
         if (makeOtherKernel(function, id) == nullptr)
-            return std::string(opName(op));
+            return {std::string(opName(op))};
         break;
     case OpKind::Constant:
         if (op.as<ConstantAttributes>().data.isElided())
-            return "a constant whose elements the program's text left out";
+            return {"a constant whose elements the program's text left out",
+                "write the program's text again with all elements of its constants, or simulate it instead"};
         break;
     case OpKind::DotGeneral:
         if (const DType type = op.as<DotAttributes>().operandType; !isComputable(type))
-            return fmt::format("products of operands rounded to {}", dtypeName(type));
+            return {fmt::format("products of operands rounded to {}", dtypeName(type)), kOtherType};
         break;
     default:
         break;
@@ -335,7 +363,7 @@ std::string obstacle(const Function& function, OpId id, bool hasDevices)
     for (const auto* values : {&op.operands, &op.results}) {
         for (const ValueId value : *values) {
             if (!isComputable(function[value].type.dtype))
-                return fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype));
+                return {fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype)), kOtherType};
         }
     }
     return {};
@@ -358,8 +386,8 @@ Problems checkRunnable(const Function& function, bool hasDevices)
         const Op& op = function[id];
         if (within.contains(id))
             return;
-        if (const std::string what = obstacle(function, id, hasDevices); !what.empty() && reported.insert(what).second)
-            problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name)});
+        if (const auto [what, fix] = obstacle(function, id, hasDevices); !what.empty() && reported.insert(what).second)
+            problems.push_back({"MW1501", fmt::format("the runtime cannot run {} in function \"{}\"", what, function.name), fix});
         if (op.kind != OpKind::RandomBits)
             return;
         const auto& attributes = op.as<RandomBitsAttributes>();

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
+#include <set>
 
 namespace meshwright {
 
@@ -24,7 +24,7 @@ enum class Kept : std::uint8_t { Always, Step, Passing };
 
 Kept keptOf(const std::string& name)
 {
-    constexpr std::array kStep = {"x", "y", "loss", "accuracy", "predictions"};
+    constexpr std::array kStep = {"x", "y", "loss", "accuracy", "predictions", "dropout.part"};
     constexpr std::array kPassing = {"in", "out", "ct.in", "ct.out"};
     if (std::find(kStep.begin(), kStep.end(), name) != kStep.end())
         return Kept::Step;
@@ -105,7 +105,6 @@ struct alignas(64) PipelineDevice {
     std::vector<TaskRecord> completeRecords; ///< of the last recorded run that was not stopped
     LoadedPipeline::Transfers sent; ///< in this run
     LoadedPipeline::Transfers sentInAll; ///< in complete training steps
-    double normSquared = 0.0; ///< of all gradients of the last step
 };
 
 Shape extentsOf(const IndexBox& box)
@@ -342,6 +341,7 @@ public:
             Stage& stage = m_stages[device.stage];
             if (trains)
                 clearSums(device);
+            sayWhatIsDropped(device, trains);
             for (const Task& task : trains ? stage.tasks : stage.forwardTasks) {
                 if (m_virtual.stopFlag().isSet())
                     return VirtualDevices::interrupted();
@@ -357,6 +357,8 @@ public:
                 device.sentInAll.messages += device.sent.messages;
                 device.sentInAll.bytes += device.sent.bytes;
                 device.sentInAll.norms += device.sent.norms;
+                device.sentInAll.shared += device.sent.shared;
+                device.sentInAll.sharedBytes += device.sent.sharedBytes;
             }
             if (options.record && trains)
                 std::swap(device.records, device.completeRecords);
@@ -377,14 +379,6 @@ public:
         for (const HostArray& value : readSpots(spots, Ranks::Readers::All))
             sum += value.at(0);
         return sum / static_cast<double>(m_shape.microbatches);
-    }
-
-    /// All devices have the same.
-    double gradientNorm() const
-    {
-        const auto here = std::find_if(m_devices.begin(), m_devices.end(),
-            [this](const PipelineDevice& device) { return isStaged(device) && isHere(device); });
-        return here == m_devices.end() ? 0.0 : std::sqrt(here->normSquared);
     }
 
     HostArray predictions() const
@@ -448,6 +442,10 @@ public:
         for (const Transfers& sent : all) {
             if (sent.bytes > most.bytes || sent.norms > most.norms)
                 most = sent;
+        }
+        for (const PipelineDevice& device : m_devices) {
+            most.shared = std::max(most.shared, device.sentInAll.shared);
+            most.sharedBytes = std::max(most.sharedBytes, device.sentInAll.sharedBytes);
         }
         return most;
     }
@@ -566,8 +564,10 @@ private:
     void namePlaces()
     {
         for (const Stage& stage : m_stages) {
-            for (const std::int64_t number : stage.devices)
+            for (const std::int64_t number : stage.devices) {
                 nameNorms(m_devices[static_cast<std::size_t>(number)]);
+                nameShared(m_devices[static_cast<std::size_t>(number)]);
+            }
             for (const Task& task : stage.tasks) {
                 const auto piece = static_cast<std::size_t>(m_shape.pieceOf(task));
                 const bool isBackward = task.passesGradients();
@@ -592,6 +592,70 @@ private:
                           return text;
                       };
         }
+    }
+
+    void nameShared(PipelineDevice& device)
+    {
+        forEachShared(device, [&](std::size_t other, std::size_t, std::size_t, std::int64_t number) {
+            device.places[sharedTag(device.position, other, number)]
+                = [text = fmt::format("receiving gradients of shared parameters from stage {} for stage {}", other,
+                       device.stage)] { return text; };
+        });
+    }
+
+    /// Calls `visit` with another stage, the array that a device's stage gives it of a parameter that both have, the one that takes what that stage
+    /// gives, and the parameter's number among all that are shared.
+    template <typename Visit>
+    void forEachShared(const PipelineDevice& device, const Visit& visit) const
+    {
+        const Stage& stage = m_stages[device.stage];
+        std::set<std::string> all;
+        for (const Stage& one : m_stages) {
+            for (const Array& array : one.arrays)
+                all.emplace(sharedParameter(array.name));
+        }
+        all.erase("");
+        std::int64_t number = 0;
+        for (const std::string& parameter : all) {
+            for (std::size_t other = 0; other < m_stages.size(); ++other) {
+                const std::size_t given = stage.find(sharedArray(parameter), 0);
+                const std::size_t taken = stage.find(sharedArray(parameter, other), 0);
+                if (given != kNone && taken != kNone)
+                    visit(other, given, taken, number);
+            }
+            ++number;
+        }
+    }
+
+    MessageTag sharedTag(std::int64_t position, std::size_t from, std::int64_t number) const
+    {
+        return {m_stages[from].devices[static_cast<std::size_t>(position)], m_shape.pieces() + 1, number, false};
+    }
+
+    /// Gives the other stages what this one knows of the gradients of parameters that they share. Returns the bytes sent.
+    Result<std::int64_t> shareGradients(PipelineDevice& device)
+    {
+        std::int64_t bytes = 0;
+        forEachShared(device, [&](std::size_t other, std::size_t given, std::size_t, std::int64_t number) {
+            AlignedBytes message = device.memory[given].front();
+            bytes += message.size();
+            ++device.sent.shared;
+            const std::int64_t to = m_stages[other].devices[static_cast<std::size_t>(device.position)];
+            m_devices[static_cast<std::size_t>(to)].mailbox->send(
+                sharedTag(device.position, device.stage, number), std::move(message));
+        });
+        bool isStopped = false;
+        forEachShared(device, [&](std::size_t other, std::size_t, std::size_t taken, std::int64_t number) {
+            const MessageTag tag = sharedTag(device.position, other, number);
+            AlignedBytes message;
+            isStopped = isStopped || !m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.places.at(tag));
+            if (!isStopped)
+                copyBytes(device.memory[taken].front(), message);
+        });
+        if (isStopped)
+            return VirtualDevices::interrupted();
+        device.sent.sharedBytes += bytes;
+        return bytes;
     }
 
     /// The part of the gradients' norm that comes from another stage.
@@ -659,6 +723,24 @@ private:
         }
     }
 
+    /// Fills in what masks of dropout depend on besides the step.
+    void sayWhatIsDropped(PipelineDevice& device, bool trains) const
+    {
+        const Stage& stage = m_stages[device.stage];
+        for (std::size_t array = 0; array < stage.arrays.size(); ++array) {
+            std::vector<AlignedBytes>& slots = device.memory[array];
+            if (stage.arrays[array].name == "dropout.on") {
+                const std::uint32_t isOn = trains ? 1 : 0;
+                std::memcpy(slots.front().data(), &isOn, sizeof isOn);
+            } else if (stage.arrays[array].name == "dropout.part") {
+                for (std::size_t microbatch = 0; microbatch < slots.size(); ++microbatch) {
+                    const auto part = static_cast<std::int32_t>(microbatch);
+                    std::memcpy(slots[microbatch].data(), &part, sizeof part);
+                }
+            }
+        }
+    }
+
     /// Runs a function on a device, with its arguments and results where the microbatch has them.
     Result<Done> call(PipelineDevice& device, StageFunction& function, std::size_t microbatch)
     {
@@ -701,8 +783,8 @@ private:
             return done;
         record.last = function.loaded->recordCount(device.position);
         record.computed = wallSeconds();
-        if (task.function == kNormFunction) {
-            const Result<std::int64_t> sent = addNorms(device);
+        if (task.function == kNormFunction || task.function == kSharedFunction) {
+            const Result<std::int64_t> sent = task.function == kNormFunction ? addNorms(device) : shareGradients(device);
             if (!sent)
                 return sent.error();
             record.bytes = *sent;
@@ -767,7 +849,6 @@ private:
         const HostArray squared = HostArray::filled(stage.arrays[part].local, sum);
         if (const std::size_t array = stage.find("norm.squared", 0); array != kNone)
             std::memcpy(device.memory[array].front().data(), squared.data(), static_cast<std::size_t>(squared.bytes()));
-        device.normSquared = sum;
         ++device.sent.norms;
         return static_cast<std::int64_t>(m_stages.size() - 1) * own.size();
     }
@@ -872,11 +953,6 @@ Result<Done> LoadedPipeline::runForward(const LoadedFunction::RunOptions& option
 double LoadedPipeline::mean(const std::string& result) const
 {
     return m_implementation->mean(result);
-}
-
-double LoadedPipeline::gradientNorm() const
-{
-    return m_implementation->gradientNorm();
 }
 
 HostArray LoadedPipeline::predictions() const

@@ -22,9 +22,12 @@ namespace meshwright {
 /// - "backward.C": (what it reads of these, "ct.out" but on the last piece, "acc.NAME" sums of gradients) -> the sums, each donated, and "ct.in"
 /// - where the order splits the backward pass, "backward.C" gives "ct.in" and "residual.w.N" in place of the sums, and
 ///   "weights.C": (what it reads of all these, "acc.NAME") -> the sums, each donated
+/// - "shared" and "total", on stages that have parameters which other stages have too: ("acc.NAME") -> what it knows of their gradients, and
+///   (this, what the others know) -> "grad.NAME". Between the two the stages give each other theirs, see sharedArray
 /// - "norm", where the update or the metrics need the norm of all gradients: ("acc.NAME") -> gradients "grad.NAME", "norm.part", the sum of
 ///   their squares. The stages add up their parts, in the order of the stages, to "norm.squared" on all of them
-/// - "update": (parameters.., states.., "acc.NAME", or "grad.NAME" and "norm.squared") -> new ones, each donated
+/// - "update": (parameters.., states.., "acc.NAME", or "grad.NAME" and "norm.squared") -> new ones, each donated; metrics
+/// "dropout.part" is which microbatch it is, "dropout.on" 1 in training steps and 0 in runForward.
 /// Parameters, states, sums: one each. "x", "y", "loss", "accuracy", "predictions": one for each microbatch. All others: one for each microbatch
 /// that is between its forward and its backward task. "out" goes to "in" of the next piece, "ct.in" to "ct.out" of the one before, from
 /// position k of a stage to position k of the other, so they have the same layout.
@@ -69,7 +72,6 @@ public:
     /// Of the last run: the mean over microbatches of "loss" or "accuracy"; all rows of "predictions".
     double mean(const std::string& result) const;
     HostArray predictions() const;
-    double gradientNorm() const; ///< of the last training step; precondition: the stages have "norm"
 
     // ---- what happened
 
@@ -86,6 +88,8 @@ public:
         std::int64_t messages = 0; ///< of the device that sends the most
         std::int64_t bytes = 0;
         std::int64_t norms = 0; ///< sums of "norm.part" over the stages; their messages are not among those above
+        std::int64_t shared = 0; ///< messages with gradients of parameters that several stages have; neither are these
+        std::int64_t sharedBytes = 0;
     };
     Transfers transfers() const;
 

@@ -82,6 +82,8 @@ std::string sentText(const Task& task)
 {
     if (task.function == kNormFunction)
         return "share norm";
+    if (task.function == kSharedFunction)
+        return "share gradients";
     return task.kind == TaskKind::Forward ? "send activation" : "send gradient";
 }
 
@@ -119,9 +121,13 @@ public:
         , m_writer(records, Clock::Virtual)
         , m_clock(records.tasks.size(), 0.0)
         , m_next(records.stages.size(), 0)
-        , m_normAt(records.stages.size())
     {
-        for (const PipelineRecords::StageFunctions& stage : records.stages) {
+        for (std::size_t at = 0; at < records.stages.size(); ++at) {
+            const PipelineRecords::StageFunctions& stage = records.stages[at];
+            if (stage.byName.contains(std::string(kNormFunction)))
+                m_normAt[at];
+            if (stage.byName.contains(std::string(kSharedFunction)))
+                m_sharedAt[at];
             for (const auto& [name, function] : stage.byName) {
                 if (isTypical)
                     m_typical.emplace(function, function->typicalRecords());
@@ -177,15 +183,18 @@ private:
                 clock = std::max(clock, arrival);
             }
         }
-        if (task.function == kUpdate && !awaitNorms(stage, task))
+        if (task.function == kUpdate && !await(stage, task, m_normAt, "receive norms"))
+            return false;
+        if (task.function == kTotalFunction && !await(stage, task, m_sharedAt, "receive gradients"))
             return false;
         if (m_taskSeconds)
             playInjected(stage, task);
         else
             playMeasured(stage, task);
-        if (task.function == kNormFunction) {
+        if (task.function == kNormFunction || task.function == kSharedFunction) {
+            std::vector<double>& at = (task.function == kNormFunction ? m_normAt : m_sharedAt).at(stage);
             for (std::size_t position = 0; position < members; ++position)
-                m_normAt[stage].push_back(clockOf(stage, position));
+                at.push_back(clockOf(stage, position));
         }
         if (task.passesOn() && piece != (isBackward ? 0 : m_records.shape.pieces() - 1)) {
             for (std::size_t position = 0; position < members; ++position) {
@@ -199,21 +208,23 @@ private:
         return true;
     }
 
-    /// Where the stages share the norm of their gradients, an update waits for all of them; false when one has not come that far.
-    bool awaitNorms(std::size_t stage, const Task& task)
+    using Given = std::map<std::size_t, std::vector<double>>; ///< by stage: when its devices had given their part; empty before
+
+    /// Where stages share the norm of their gradients, or gradients, what follows waits for all of them; false when one has not come that far.
+    bool await(std::size_t stage, const Task& task, const Given& given, const char* name)
     {
-        if (m_normAt[stage].empty())
+        if (given.empty() || given.at(stage).empty())
             return true;
-        for (std::size_t position = 0; position < m_normAt[stage].size(); ++position) {
+        for (std::size_t position = 0; position < given.at(stage).size(); ++position) {
             double last = 0.0;
-            for (const std::vector<double>& times : m_normAt) {
+            for (const auto& [other, times] : given) {
                 if (times.empty())
                     return false;
                 last = std::max(last, times[position]);
             }
             double& clock = clockOf(stage, position);
-            m_writer.add({m_records.stages[stage].devices[position], Row::Transfers, clock, last, 0.0, "receive norms",
-                             SliceCategory::Wait, 0},
+            m_writer.add(
+                {m_records.stages[stage].devices[position], Row::Transfers, clock, last, 0.0, name, SliceCategory::Wait, 0},
                 task);
             clock = std::max(clock, last);
         }
@@ -275,7 +286,8 @@ private:
     PipelineWriter m_writer;
     std::vector<double> m_clock; ///< by virtual device
     std::vector<std::size_t> m_next; ///< by stage: tasks played
-    std::vector<std::vector<double>> m_normAt; ///< by stage: when its devices had their part of the norm; empty before
+    Given m_normAt; ///< parts of the norm
+    Given m_sharedAt; ///< of the stages that share gradients
     std::map<Key, double> m_sent;
     std::map<const LoadedFunction*, std::vector<std::vector<Recorded>>> m_typical; ///< by position; empty: what was recorded
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/fusion.h"
 
+#include "core/program/transform.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,6 +21,7 @@ public:
         , m_fuse(fuse)
         , m_positionOf(function.ops.size(), kNone)
         , m_groupOf(m_block.ops.size())
+        , m_uses(useCounts(function))
     {
         for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
             m_positionOf[m_block.ops[i].at()] = i;
@@ -33,6 +36,8 @@ public:
             for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
                 if (isFusable(i))
                     joinProducers(i);
+                else
+                    joinRandomBits(i);
             }
         }
         return nodes();
@@ -89,6 +94,19 @@ private:
             if (from != into && canJoin(from, into))
                 join(from, into);
         }
+    }
+
+    /// A part of random bits that nobody else wants is drawn alone.
+    void joinRandomBits(std::size_t position)
+    {
+        const Op& part = opAt(position);
+        if (part.kind != OpKind::DynamicSlice || m_function[part.operands.back()].type.dtype != DType::S32)
+            return;
+        const std::size_t producer = producerOf(part.operands.front());
+        if (producer == kNone || opAt(producer).kind != OpKind::RandomBits || m_uses[part.operands.front().at()] != 1)
+            return;
+        if (canJoin(m_groupOf[producer], m_groupOf[position]))
+            join(m_groupOf[producer], m_groupOf[position]);
     }
 
     /// False when some other group needs a member of the joined group and is needed by one. Groups that end before the joined one begins
@@ -225,6 +243,7 @@ private:
     bool m_fuse;
     std::vector<std::size_t> m_positionOf; ///< by op
     std::vector<std::size_t> m_groupOf; ///< by position
+    std::vector<std::size_t> m_uses; ///< of each value
     std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
 };
 

@@ -20,7 +20,7 @@ struct FusionNode {
 };
 
 /// Splits a block into nodes. With `fuse`, element-wise ops on one shape that feed each other are one node, as long as no other node lies
-/// on a way between them; without it every op is a node of its own.
+/// on a way between them, and so are random bits and a dynamic slice that alone is taken of them; without it every op is a node of its own.
 std::vector<FusionNode> fusionNodes(const Function& function, BlockId block, bool fuse);
 
 /// True when this read is only used element by element in the node: element i of what the node writes needs only element i of it.

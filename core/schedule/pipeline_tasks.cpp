@@ -12,6 +12,8 @@ namespace meshwright {
 
 namespace {
 
+constexpr std::string_view kGiven = "shared."; // before the parameter that a stage gives its part of
+
 class StageOrder {
 public:
     StageOrder(const PipelineShape& shape, std::int64_t stage)
@@ -97,17 +99,39 @@ void addTasks(const PipelineShape& shape, std::int64_t stage, std::vector<Task>&
 
 } // namespace
 
-std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm)
+std::string sharedArray(const std::string& parameter)
+{
+    return std::string(kGiven) + parameter;
+}
+
+std::string sharedArray(const std::string& parameter, std::size_t from)
+{
+    return fmt::format("stage.{}.{}{}", from, kGiven, parameter);
+}
+
+std::string_view sharedParameter(std::string_view array)
+{
+    return array.starts_with(kGiven) ? array.substr(kGiven.size()) : std::string_view();
+}
+
+std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm, const std::vector<std::size_t>& sharing)
 {
     std::vector<Task> tasks;
+    const auto update = [&](std::int64_t stage, std::string_view function) {
+        tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, std::string(function)});
+    };
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
         if (splitsBackward(shape.order))
             addSplitTasks(shape, stage, tasks);
         else
             addTasks(shape, stage, tasks);
+        if (std::find(sharing.begin(), sharing.end(), static_cast<std::size_t>(stage)) != sharing.end()) {
+            update(stage, kSharedFunction);
+            update(stage, kTotalFunction);
+        }
         if (sharesNorm)
-            tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, std::string(kNormFunction)});
-        tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, "update"});
+            update(stage, kNormFunction);
+        update(stage, "update");
     }
     return tasks;
 }

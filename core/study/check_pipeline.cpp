@@ -78,14 +78,6 @@ private:
 
     void checkMicrobatches()
     {
-        if (m_study.dropout > 0)
-            report("MW1648", "a pipeline's pieces leave nothing out in this version: no dropout",
-                "leave dropout out, or use one stage and train.accumulate", "dropout", {"dropout="});
-        if (const UpdateChoices* update = updateChoices(m_study.optimizer); update != nullptr && !update->lossScale.isPlain()) {
-            const std::string path = fmt::format("optimizer.{}.loss_scale", optimizerName(m_study.optimizer));
-            report("MW1648", "a pipeline's stages would have to agree on the scale of the loss: they do not in this version",
-                "leave loss_scale out, or use one stage and train.accumulate", path, {path + "="});
-        }
         if (m_study.train.accumulate > 1)
             report("MW1466", "train.accumulate cuts the batch that the pipeline cuts already",
                 "leave it out: gradients of the pipeline's microbatches are added up as well", "train.accumulate",

@@ -60,6 +60,7 @@ FunctionSlice sliced(const Function& source, const std::vector<ValueId>& from, c
     }
     for (auto op = taken.rbegin(); op != taken.rend(); ++op)
         copyOp(builder, source, *op, mapping);
+    made.ops.assign(taken.rbegin(), taken.rend());
     std::vector<ValueId> results;
     for (const ValueId value : to)
         results.push_back(mapping[value.at()]);

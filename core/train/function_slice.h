@@ -10,6 +10,7 @@ namespace meshwright {
 struct FunctionSlice {
     Function function;
     std::vector<ValueId> arguments; ///< of the source, for each argument of the function
+    std::vector<OpId> ops; ///< of the source, for each op of the function's body
 };
 
 /// The part of a function's body between some values, which become its first arguments (those that are needed), and others, which become its

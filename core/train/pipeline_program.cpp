@@ -250,10 +250,11 @@ public:
     PipelineBuilder(const Program& program, const PipelineCut& cut)
         : m_program(program)
         , m_cut(cut)
-        , m_evaluate(*program.find("evaluate"))
+        , m_model(program.find("microbatch") != nullptr ? *program.find("microbatch") : *program.find("evaluate"))
         , m_step(*program.find("step"))
         , m_layouts(static_cast<std::size_t>(cut.shape.stages))
     {
+        markAgain();
     }
 
     Result<ScheduledProgram> build()
@@ -277,7 +278,12 @@ public:
             return m_problems;
         ScheduledProgram scheduled = schedule(m_device, SchedulePolicy::Host);
         scheduled.pipeline = m_cut.shape;
-        scheduled.tasks = pipelineTasks(m_cut.shape, squaredNorm().has_value());
+        std::vector<std::size_t> sharing;
+        for (std::size_t stage = 0; stage < m_device.stages.size(); ++stage) {
+            if (std::ranges::any_of(m_shared, [&](const auto& entry) { return isOn(entry.first, stage); }))
+                sharing.push_back(stage);
+        }
+        scheduled.tasks = pipelineTasks(m_cut.shape, squaredNorm().has_value(), sharing);
         return scheduled;
     }
 
@@ -320,12 +326,28 @@ private:
     Result<ValueId> cutValue(std::size_t piece) const
     {
         const std::string& name = m_cut.after[piece];
-        if (const auto value = m_evaluate.findValue(name))
+        if (const auto value = m_model.findValue(name))
             return *value;
         return Problem{"MW1543", fmt::format("the model has no value \"{}\" to be cut at", name), "report it with the study"};
     }
 
-    /// Cuts a piece out of "evaluate" and differentiates it.
+    /// Finds the ops of the model's loss among those of the function that is cut: they end with the op that makes "loss".
+    void markAgain()
+    {
+        if (m_cut.again.empty())
+            return;
+        const std::vector<OpId>& ops = m_model.body().ops;
+        const OpId last = m_model[m_model.results()[resultIndex(m_model, "loss")]].producer;
+        const auto end = std::find(ops.begin(), ops.end(), last) + 1;
+        assert(end - ops.begin() >= static_cast<std::ptrdiff_t>(m_cut.again.size()));
+        const auto begin = end - static_cast<std::ptrdiff_t>(m_cut.again.size());
+        for (std::size_t i = 0; i < m_cut.again.size(); ++i) {
+            if (m_cut.again[i])
+                m_again.insert(*(begin + static_cast<std::ptrdiff_t>(i)));
+        }
+    }
+
+    /// Cuts a piece out of the model and differentiates it.
     Result<Piece> pieceOf(std::size_t piece) const
     {
         std::vector<ValueId> from;
@@ -340,7 +362,7 @@ private:
         if (isLast(piece)) {
             names = {"loss", "accuracy", "predictions"};
             for (const std::string& name : names)
-                to.push_back(m_evaluate.results()[resultIndex(m_evaluate, name)]);
+                to.push_back(m_model.results()[resultIndex(m_model, name)]);
         } else {
             const auto value = cutValue(piece);
             if (!value)
@@ -348,7 +370,8 @@ private:
             to.push_back(*value);
             names = {"out"};
         }
-        Function whole = sliced(m_evaluate, from, to).function;
+        FunctionSlice slice = sliced(m_model, from, to);
+        Function& whole = slice.function;
         whole.name = fmt::format("forward.{}", piece / m_device.stages.size());
         whole.resultNames = names;
         Piece made;
@@ -362,7 +385,8 @@ private:
             } else if (argument.role == Role::Parameter) {
                 made.parameters.push_back(argument.name);
             } else {
-                const bool isInput = (argument.name == "x" && piece == 0) || (argument.name == "y" && isLast(piece));
+                const bool isInput = (argument.name == "x" && piece == 0) || (argument.name == "y" && isLast(piece))
+                    || argument.name == "opt.step" || argument.name.starts_with("dropout.");
                 if (!isInput)
                     return Problem{"MW1544",
                         fmt::format("piece {} of the pipeline needs {}, which only the {} piece has", piece, argument.name,
@@ -372,7 +396,13 @@ private:
             }
             wrt.push_back(i);
         }
-        auto derivative = differentiate(whole, wrt, {0});
+        const std::vector<OpId> ops = whole.body().ops;
+        std::set<OpId> again;
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            if (m_again.contains(slice.ops[i]))
+                again.insert(ops[i]);
+        }
+        auto derivative = differentiate(whole, wrt, {0}, [&again](OpId op) { return again.contains(op); });
         if (!derivative)
             return derivative.error();
         finishPiece(*derivative, made, names, piece);
@@ -420,12 +450,23 @@ private:
             operands.push_back(builder.argument(old.type, residuals[i], old.role));
         }
         const TensorType seed = backward[backward.arguments().back()].type;
-        operands.push_back(isLast(piece) ? builder.splat(seed, 1.0 / static_cast<double>(m_cut.shape.microbatches))
-                                         : builder.argument(seed, "ct.out", Role::Activation));
+        operands.push_back(isLast(piece) ? seedOfLoss(builder, seed) : builder.argument(seed, "ct.out", Role::Activation));
         std::vector<ValueId> results = inlineCall(builder, backward, operands);
         std::vector<std::string> resultNames = backward.resultNames;
         std::replace(resultNames.begin(), resultNames.end(), std::string("grad.in"), std::string("ct.in"));
         builder.setResults(std::move(results), std::move(resultNames));
+    }
+
+    /// What the last piece's backward run begins with: a microbatch's share of the mean, times the loss scale.
+    ValueId seedOfLoss(Builder& builder, const TensorType& type) const
+    {
+        const ValueId share = builder.splat(type, 1.0 / static_cast<double>(m_cut.shape.microbatches));
+        if (m_cut.lossScale.isPlain())
+            return share;
+        const ValueId scale = m_cut.lossScale.isDynamic()
+            ? builder.argument({DType::F32, {}}, "opt.loss_scale", Role::OptimizerState)
+            : builder.splat({DType::F32, {}}, m_cut.lossScale.scale);
+        return builder.binary(OpKind::Multiply, share, builder.convert(scale, type.dtype));
     }
 
     std::size_t derivativeResults(std::size_t piece) const { return isLast(piece) ? 3 : 1; }
@@ -439,6 +480,10 @@ private:
         Layouts layouts;
         if (piece > 0)
             layouts["in"] = m_between;
+        for (const std::string& parameter : made->parameters) { // alike on all stages that have it
+            if (const auto owner = m_owner.find(parameter); owner != m_owner.end())
+                layouts[parameter] = m_layouts[owner->second].at(parameter);
+        }
         pin(made->forward, layouts);
         auto forward = onDevices(stage, std::move(made->forward));
         if (!forward)
@@ -449,9 +494,11 @@ private:
         if (piece > 0)
             layouts["ct.in"] = layouts.at("in");
         for (const std::string& parameter : made->parameters) {
-            if (!m_owner.emplace(parameter, stage).second)
-                m_problems.push_back({"MW1544", fmt::format("two pieces of the pipeline use {}", parameter),
-                    "give each a parameter of its own (a transformer: tied: false), or use one stage"});
+            const auto [owner, isNew] = m_owner.emplace(parameter, stage);
+            if (!isNew && (owner->second == stage || !m_shared[parameter].insert(stage).second))
+                m_problems.push_back({"MW1544", fmt::format("two pieces on stage {} use {}", stage, parameter),
+                    "let each stage have one of them (chunks: 1), or give each a parameter of its own (a transformer: tied: "
+                    "false)"});
             m_layouts[stage][parameter] = layouts.at(parameter);
             layouts["grad." + parameter] = gradientLayout(parameter).value_or(layouts.at(parameter));
             m_layouts[stage]["grad." + parameter] = layouts.at("grad." + parameter);
@@ -514,7 +561,69 @@ private:
     std::optional<ValueId> squaredNorm() const
     {
         const auto norm = m_step.findValue("grad_norm");
-        return norm ? std::optional(m_step[m_step[*norm].producer].operands.front()) : std::nullopt;
+        if (!norm)
+            return std::nullopt;
+        OpId root = m_step[*norm].producer;
+        if (m_step[root].kind == OpKind::Divide) // by the loss scale
+            root = m_step[m_step[root].operands.front()].producer;
+        return m_step[root].operands.front();
+    }
+
+    bool isOn(const std::string& parameter, std::size_t stage) const
+    {
+        const auto others = m_shared.find(parameter);
+        return m_owner.at(parameter) == stage || (others != m_shared.end() && others->second.contains(stage));
+    }
+
+    TensorType gradientType(const std::string& parameter) const { return m_step[*m_step.findValue("grad." + parameter)].type; }
+
+    /// Reduces the stage's gradients of parameters that other stages have too, and adds up what all of these made.
+    Result<Done> addShared(std::size_t stage)
+    {
+        Function shared;
+        Function total;
+        shared.name = kSharedFunction;
+        total.name = kTotalFunction;
+        Builder sharing(shared);
+        Builder adding(total);
+        std::vector<ValueId> parts;
+        std::vector<ValueId> sums;
+        Layouts layouts = m_layouts[stage];
+        for (const auto& [parameter, others] : m_shared) {
+            if (!isOn(parameter, stage))
+                continue;
+            const TensorType type = gradientType(parameter);
+            const TensorSharding& layout = layouts.at("grad." + parameter);
+            parts.push_back(sharing.argument(type, "grad." + parameter, Role::Gradient));
+            shared.resultNames.push_back(sharedArray(parameter));
+            ValueId sum;
+            for (std::size_t other = 0; other < m_device.stages.size(); ++other) {
+                if (!isOn(parameter, other))
+                    continue;
+                const std::string name = other == stage ? sharedArray(parameter) : sharedArray(parameter, other);
+                layouts.insert_or_assign(name, layout);
+                const ValueId part = adding.argument(type, name, Role::Gradient);
+                sum = sum.valid() ? adding.binary(OpKind::Add, sum, part) : part;
+            }
+            total[sum].role = Role::Gradient;
+            sums.push_back(sum);
+            total.resultNames.push_back("grad." + parameter);
+        }
+        if (parts.empty())
+            return Done{};
+        for (auto [builder, results] : {std::pair(&sharing, &parts), std::pair(&adding, &sums)}) {
+            Function& function = builder->function();
+            builder->setResults(*results, std::vector<std::string>(function.resultNames));
+            pin(function, layouts);
+            auto device = onDevices(stage, std::move(function));
+            if (!device)
+                return device.error();
+            auto made = results == &parts ? withReductions(*device, stage, true) : Result<DeviceFunction>(*std::move(device));
+            if (!made)
+                return made.error();
+            m_device.stages[stage].functions.push_back(*std::move(made));
+        }
+        return Done{};
     }
 
     /// Reduces the stage's gradients, and adds up their squares: its part of the norm of all.
@@ -525,14 +634,17 @@ private:
         Builder builder(norm);
         builder.setPhase(Phase::Update);
         std::vector<ValueId> gradients;
+        std::vector<ValueId> results;
         std::vector<std::string> names;
         for (const auto& [parameter, owner] : m_owner) {
             if (owner != stage)
                 continue;
+            gradients.push_back(builder.argument(gradientType(parameter), "grad." + parameter, Role::Gradient));
+            if (m_shared.contains(parameter))
+                continue; // is reduced already
+            results.push_back(gradients.back());
             names.push_back("grad." + parameter);
-            gradients.push_back(builder.argument(m_step[*m_step.findValue(names.back())].type, names.back(), Role::Gradient));
         }
-        std::vector<ValueId> results = gradients;
         results.push_back(sumOfSquares(builder, gradients, m_step[*squaredNorm()].type.dtype));
         names.emplace_back("norm.part");
         builder.setResults(std::move(results), std::move(names));
@@ -547,13 +659,16 @@ private:
         return Done{};
     }
 
-    /// A function of the stage that takes sums of gradients' parts in place of gradients.
-    Result<DeviceFunction> withReductions(const DeviceFunction& function, std::size_t stage) const
+    /// A function of the stage that takes sums of gradients' parts in place of gradients; of parameters that several stages have, or of the others.
+    Result<DeviceFunction> withReductions(const DeviceFunction& function, std::size_t stage, bool ofShared = false) const
     {
         std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>> pieces;
         for (const auto& [piece, backward] : m_backward) {
-            if (stageOf(piece) == stage)
-                pieces.emplace_back(backward.first.get(), backward.second);
+            if (stageOf(piece) != stage)
+                continue;
+            pieces.emplace_back(backward.first.get(), backward.second);
+            std::erase_if(
+                pieces.back().second, [&](const Reduction& reduction) { return m_shared.contains(reduction.name) != ofShared; });
         }
         auto reduced = reducing(function, pieces);
         if (!reduced)
@@ -565,6 +680,8 @@ private:
 
     Result<Done> addUpdate(std::size_t stage)
     {
+        if (auto added = addShared(stage); !added)
+            return added;
         const auto squared = squaredNorm();
         if (squared) {
             if (auto added = addNorm(stage); !added)
@@ -582,7 +699,7 @@ private:
         for (const Donation& donation : m_step.donations) {
             const std::string& array = m_step[m_step.arguments()[donation.argument]].name;
             const std::string parameter = parameterOf(array);
-            if (!parameter.empty() && m_owner.at(parameter) != stage)
+            if (!parameter.empty() && !isOn(parameter, stage))
                 continue;
             results.push_back(m_step.results()[donation.result]);
             names.push_back("new." + array);
@@ -591,6 +708,14 @@ private:
         }
         if (squared)
             gradients.push_back(*squared);
+        for (std::size_t i = 0; squared && i < m_step.results().size(); ++i) { // metrics made of the norm
+            const std::string& name = m_step.resultNames[i];
+            if (name.starts_with("new.") || name == "loss" || name == "accuracy")
+                continue;
+            results.push_back(m_step.results()[i]);
+            names.push_back(name);
+            shardings.emplace_back();
+        }
         FunctionSlice slice = sliced(m_step, gradients, results);
         Function update = std::move(slice.function);
         for (std::size_t i = 0; i < slice.arguments.size(); ++i) {
@@ -602,7 +727,7 @@ private:
         for (const std::string& argument : argumentNames(update)) {
             const bool isGradient = argument.starts_with("grad.");
             const std::string parameter = isGradient ? argument.substr(5) : parameterOf(argument);
-            if (!parameter.empty() && m_owner.at(parameter) != stage)
+            if (!parameter.empty() && !isOn(parameter, stage))
                 return Problem{"MW1544",
                     fmt::format("the update of stage {} needs {}, which is on stage {}", stage, argument, m_owner.at(parameter)),
                     "leave out what needs arrays of all stages at once"};
@@ -652,11 +777,13 @@ private:
 
     const Program& m_program;
     const PipelineCut& m_cut;
-    const Function& m_evaluate;
+    const Function& m_model; ///< what is cut
+    std::set<OpId> m_again; ///< ops of it that backward pieces carry out again
     const Function& m_step;
     DeviceProgram m_device;
     std::vector<Layouts> m_layouts; ///< by stage: of parameters and gradients
-    std::map<std::string, std::size_t> m_owner; ///< the stage of each parameter
+    std::map<std::string, std::size_t> m_owner; ///< the stage of each parameter: of several the first
+    std::map<std::string, std::set<std::size_t>> m_shared; ///< the other stages of those that several have
     std::map<std::size_t, std::pair<std::unique_ptr<DeviceFunction>, std::vector<Reduction>>>
         m_backward; ///< by piece, before sums
     TensorSharding m_between; ///< of the last piece's result

@@ -105,8 +105,6 @@ public:
             return m_pipeline->predictions();
         if (name == "loss" || name == "accuracy")
             return HostArray::filled(m_function[m_function.results()[result]].type, m_pipeline->mean(name));
-        if (name == "grad_norm")
-            return HostArray::filled(m_function[m_function.results()[result]].type, m_pipeline->gradientNorm());
         const auto donation = std::find_if(m_function.donations.begin(), m_function.donations.end(),
             [result](const Donation& other) { return other.result == result; });
         return m_pipeline->read(donation != m_function.donations.end() ? argumentName(donation->argument) : name);
@@ -166,7 +164,7 @@ public:
                     counted.calls.begin(), counted.calls.end(), [&](const CountedCalls& c) { return c.op == use.op; });
                 if (calls == counted.calls.end())
                     continue;
-                if (counted.function != "update" && counted.function != kNormFunction)
+                if (!isOncePerStep(counted.function))
                     use.count *= m_phase.scheduled.pipeline.microbatches;
                 collectives.push_back({use, calls->calls, calls->bytesPerDevice});
             }
@@ -174,6 +172,8 @@ public:
         const LoadedPipeline::Transfers sent = m_pipeline->transfers();
         if (sent.norms > 0 && m_phase.scheduled.pipeline.stages > 1)
             collectives.push_back(sharedNorm(sent.norms));
+        if (sent.shared > 0)
+            collectives.push_back(sharedGradients(sent));
         if (sent.messages > 0) {
             CollectiveUse use;
             use.kind = OpKind::Send;
@@ -193,6 +193,26 @@ public:
 
 private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
+
+    static bool isOncePerStep(const std::string& function)
+    {
+        return function == "update" || function == kNormFunction || function == kSharedFunction || function == kTotalFunction;
+    }
+
+    /// Gradients of parameters that several stages have, which each of these gives the others.
+    CountedCollective sharedGradients(const LoadedPipeline::Transfers& sent) const
+    {
+        CollectiveUse use;
+        use.kind = OpKind::Send;
+        use.axes = stageAxis();
+        use.count = m_runs > 0 ? sent.shared / m_runs : 0;
+        use.groupSize = 2;
+        use.bytesPerDevice = sent.sharedBytes / sent.shared;
+        use.phase = Phase::Update;
+        use.cause.value = "gradients of shared parameters";
+        use.cause.reason = "two stages have the parameter, and each a part of its gradient";
+        return {use, sent.shared, sent.sharedBytes};
+    }
 
     /// The stages' parts of the gradients' norm, which they add up once a step.
     CountedCollective sharedNorm(std::int64_t calls) const

@@ -4,8 +4,10 @@
 #include "core/diagnose/lints.h"
 #include "core/runtime/products.h"
 #include "core/study/arrays.h"
+#include "core/study/check_pipeline.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
+#include "core/study/unrolled_layers.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"
 #include "core/support/text.h"
@@ -40,12 +42,14 @@ Problems placedIn(const Study& study, Problems problems)
     return problems;
 }
 
-Result<Program> programOf(const Study& study, Problems& warnings)
+/// With `pipelineMicrobatches`, see TrainingOptions, the study's batch is that of a microbatch.
+Result<Program> programOf(const Study& study, Problems& warnings, std::int64_t pipelineMicrobatches = 0)
 {
     if (study.trains()) {
-        const auto options = trainingOptions(study);
+        auto options = trainingOptions(study);
         if (!options)
             return options.error();
+        options->pipelineMicrobatches = pipelineMicrobatches;
         if (const TransformerModel* transformer = study.transformer())
             return buildTransformerTraining(*transformer, *options);
         return buildMlpTraining(*study.mlp(), *options);
@@ -59,9 +63,9 @@ Result<Program> programOf(const Study& study, Problems& warnings)
 }
 
 /// The program with the study's shardings.
-Result<Program> annotatedProgram(const Study& study, Problems& warnings)
+Result<Program> annotatedProgram(const Study& study, Problems& warnings, std::int64_t pipelineMicrobatches = 0)
 {
-    auto program = programOf(study, warnings);
+    auto program = programOf(study, warnings, pipelineMicrobatches);
     if (!program)
         return placedIn(study, program.error());
     if (auto resolved = resolveShardings(study, *program); !resolved)
@@ -95,12 +99,11 @@ Problem onlySimulated(const Study& study)
     if (study.fp8 != Fp8Recipe::None)
         return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
             "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
-    const bool again = study.transformer()->unrolled;
     return {"MW1465",
-        fmt::format("a transformer in {} pipeline stages and {} microbatches, {}, is simulated, not run", study.pipeline.stages,
-            study.pipeline.microbatches, again ? "parts of which the backward run makes again" : "whose layers are a loop"),
-        again ? "leave recompute out to run it" : "write unroll: true under model.transformer to run it",
-        study.placeOf("pipeline")};
+        fmt::format("a transformer in {} pipeline stages and {} microbatches, whose layers are a loop, is simulated by a closed form; "
+                    "meshwright train runs it with a copy of each layer",
+            study.pipeline.stages, study.pipeline.microbatches),
+        "write unroll: true under model.transformer to see its layout", study.placeOf("pipeline")};
 }
 
 std::int64_t layerCount(const Study& study)
@@ -126,7 +129,7 @@ bool isOnlySimulated(const Study& study)
     if (study.fp8 != Fp8Recipe::None)
         return true;
     const bool isPieced = study.pipeline.stages > 1 || study.pipeline.microbatches > 1;
-    return isPieced && (!model->unrolled || model->recompute != Recompute::None);
+    return isPieced && !model->unrolled;
 }
 
 namespace {
@@ -222,7 +225,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
         return whole.error();
     Study part = study;
     part.batch /= study.pipeline.microbatches;
-    const auto microbatch = annotatedProgram(part, warnings);
+    const auto microbatch = annotatedProgram(part, warnings, study.pipeline.microbatches);
     if (!microbatch)
         return microbatch.error();
     PipelineCut cut;
@@ -234,6 +237,10 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
         layers += pieces[piece];
         cut.after.push_back(cutBehind(study, layers - 1));
     }
+    if (const UpdateChoices* update = updateChoices(study.optimizer))
+        cut.lossScale = update->lossScale;
+    if (const TransformerModel* transformer = study.transformer())
+        cut.again = recomputedOps(*transformer, *trainingOptions(part));
     auto scheduled = pipelineOf(*microbatch, cut);
     if (!scheduled)
         return placedIn(study, scheduled.error());
@@ -328,17 +335,38 @@ Problems lintsOfPhase(const Study& study, const BuiltPhase& phase)
     return lintStudy(study, {*propagated, *device, stage.meshes});
 }
 
+namespace {
+
+/// A study whose layers can be cut apart.
+Result<Study> pipelinedStudy(Study study)
+{
+    const TransformerModel* transformer = study.transformer();
+    if (transformer == nullptr || transformer->unrolled)
+        return study;
+    auto unrolled = withUnrolledLayers(study);
+    if (!unrolled)
+        return unrolled;
+    if (Problems problems = checkPipelineFits(*unrolled); hasErrors(problems))
+        return problems;
+    return unrolled;
+}
+
+} // namespace
+
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
 {
     if (!study.trains())
         return Problem{"MW1733", "the study's model is a program file, which has no training", "use `meshwright run` for it",
             study.placeOf("model")};
-    if (isOnlySimulated(study))
+    if (study.fp8 != Fp8Recipe::None)
         return onlySimulated(study);
     std::vector<TrainingPhase> phases;
     for (std::size_t i = 0; i < std::max<std::size_t>(1, study.phases.size()); ++i) {
         if (isPipelined(study.pipeline)) {
-            auto phase = pipelinedPhase(phaseStudy(study, i));
+            const auto own = pipelinedStudy(phaseStudy(study, i));
+            if (!own)
+                return own.error();
+            auto phase = pipelinedPhase(*own);
             if (!phase)
                 return phase.error();
             phases.push_back(*std::move(phase));

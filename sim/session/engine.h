@@ -25,8 +25,7 @@ struct BuiltPhase {
     Problems warnings; ///< about a program file
 };
 
-/// True for transformers in several stages or microbatches that cannot be cut: their layers are a loop, or parts are made again by the backward
-/// run. Their step is told by a closed form (closed_form.h); nothing is laid out and nothing runs.
+/// True for transformers in several stages or microbatches whose layers are a loop, and for products in 8 bits. Their step is told by a closed form (closed_form.h); nothing is laid out and nothing runs.
 bool isOnlySimulated(const Study& study);
 
 /// A study's program with none of the study's shardings: as it was written or built.

@@ -2,6 +2,7 @@
 #include "sim/simulate/pipeline_writer.h"
 
 #include "core/schedule/label.h"
+#include "core/schedule/pipeline_tasks.h"
 
 #include <fmt/format.h>
 
@@ -71,12 +72,48 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
     const auto exists = [&](std::int64_t other) { return task.passesOn() && other >= 0 && other < m_pipeline.pipeline.pieces(); };
     if (exists(neighbour(true)))
         pass(neighbour(true), piece, backward, task.microbatch, true);
+    if (task.function == kTotalFunction)
+        shareGradients(static_cast<std::int64_t>(task.stage), true);
     const StepWriter::Moments own = writer.execute(m_functions[task.stage].at(task.function));
     if (moments[task.stage].empty())
         moments[task.stage].push_back(own.front());
     moments[task.stage].push_back(own.back());
     if (exists(neighbour(false)))
         pass(piece, neighbour(false), backward, task.microbatch, false);
+    if (task.function == kSharedFunction)
+        shareGradients(static_cast<std::int64_t>(task.stage), false);
+}
+
+/// What a stage knows of the gradients of parameters that others have too, to each of these, or what it gets of theirs.
+void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
+{
+    const auto sharedOf = [this](std::int64_t at) -> const Function* {
+        const auto& functions = m_functions[static_cast<std::size_t>(at)];
+        const auto found = functions.find(std::string(kSharedFunction));
+        return found == functions.end() ? nullptr : &found->second.device.function;
+    };
+    const auto meeting = static_cast<std::uint32_t>(m_pipeline.pipeline.pieces() * m_pipeline.pipeline.microbatches);
+    const Function& own = *sharedOf(stage);
+    for (std::int64_t other = 0; other < m_pipeline.pipeline.stages; ++other) {
+        const Function* others = other == stage ? nullptr : sharedOf(other);
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; others != nullptr && i < own.results().size(); ++i) {
+            if (std::ranges::find(others->resultNames, own.resultNames[i]) != others->resultNames.end())
+                bytes += own[own.results()[i]].type.bytes();
+        }
+        if (bytes == 0)
+            continue;
+        const StageTransfer transfer{receives ? other : stage, receives ? stage : other, true, bytes};
+        const std::uint32_t site = m_sites.add(transfer);
+        const std::uint32_t use = useOf(transfer, site);
+        StepWriter& writer = *m_writers[static_cast<std::size_t>(stage)];
+        if (receives) {
+            writer.receive(site, meeting, use);
+            writer.waitForReceived(use);
+        } else {
+            writer.send(site, meeting, use);
+        }
+    }
 }
 
 /// Bytes that one device of a piece's stage passes on.

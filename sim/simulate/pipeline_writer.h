@@ -37,6 +37,7 @@ private:
     std::int64_t stageOf(std::int64_t piece) const { return piece % m_pipeline.pipeline.stages; }
     std::int64_t bytesFrom(std::int64_t piece, bool backward) const;
     std::uint32_t useOf(const StageTransfer& transfer, std::uint32_t site);
+    void shareGradients(std::int64_t stage, bool receives);
     void pass(std::int64_t from, std::int64_t to, bool backward, std::size_t microbatch, bool receives);
 
     const ScheduledProgram& m_pipeline;

@@ -42,6 +42,10 @@ void TestPipelineVerbs::trains_data()
     for (const char* name : {"pipeline_gpipe.yaml", "pipeline_1f1b.yaml", "pipeline_interleaved.yaml"})
         QTest::newRow(name) << name << QStringList{};
     QTest::newRow("transformer") << "pipeline_transformer.yaml" << QStringList{"--set", "batch=8"};
+    QTest::newRow("transformer, tied, made again, dropout and loss scale")
+        << "pipeline_transformer.yaml"
+        << QStringList{"--set", "batch=8", "--set", "model.transformer.tied=true", "--set", "recompute=full", "--set",
+               "dropout=0.1", "--set", "optimizer.adam.loss_scale=dynamic"};
     QTest::newRow("microbatches without stages")
         << "pipeline_gpipe.yaml" << QStringList{"--set", "pipeline={microbatches: 4}", "--set", "mesh={data: 1}"};
 }
@@ -124,18 +128,17 @@ void TestPipelineVerbs::exitCodes_data()
     row("rounds", {"pipeline.chunks=2", "pipeline.schedule=interleaved", "pipeline.microbatches=6"}, 3, "MW1463");
     row("a spec over the stages", {"sharding.x=P('pipe')"}, 3, "MW1464");
     row("no optimizer", {"optimizer=none"}, 3, "MW1545");
-    QTest::newRow("transformer") << QStringList{"train", example("transformer_digits.yaml"), "--set",
-        "pipeline={microbatches: 2}"}
-                                 << 3 << "write unroll: true";
     const auto transformer = [](const char* name, const QStringList& settings, const char* said) {
         QStringList arguments{"train", example("pipeline_transformer.yaml")};
         for (const QString& setting : settings)
             arguments += QStringList{"--set", setting};
         QTest::newRow(name) << arguments << 3 << QString(said);
     };
-    transformer("layers in a loop", {"model.transformer.unroll=false", "sharding={}"}, "write unroll: true");
-    transformer("made again", {"recompute=full"}, "leave recompute out");
-    transformer("tied embeddings", {"model.transformer.tied=true"}, "MW1544");
+    transformer("layers in a loop, split over devices", {"model.transformer.unroll=false", "sharding={layers.ffn.up.w: [model]}"},
+        "MW1546");
+    transformer("tied embeddings, both on one stage",
+        {"model.transformer.tied=true", "mesh={model: 2}", "pipeline={microbatches: 2, chunks: 2, schedule: interleaved}"},
+        "MW1544");
     transformer("five layers", {"model.transformer.layers=5"}, "pipeline.layers=[3, 2]");
     QTest::newRow("memory") << QStringList{"train", study, "--set", "train.steps=1", "--device-memory", "10KiB"} << 4
                             << "each of 4 devices needs ";

@@ -217,6 +217,7 @@ void TestOtherKernels::notRun()
     const Problems problems = checkRunnable(program->functions.front());
     QCOMPARE(problems.size(), std::size_t{1});
     QCOMPARE(QString::fromStdString(problems.front().id), QString("MW1501"));
+    QVERIFY(problems.front().fix.starts_with("simulate the program instead"));
 }
 
 QTEST_APPLESS_MAIN(TestOtherKernels)

@@ -3,6 +3,7 @@
 
 #include <QtTest>
 
+#include <array>
 #include <set>
 
 using namespace meshwright;
@@ -71,6 +72,7 @@ private Q_SLOTS:
     void orders_data();
     void orders();
     void nobodyWaitsInACircle();
+    void whatComesBeforeTheUpdate();
     void slotsAreTakenAnew_data();
     void slotsAreTakenAnew();
 };
@@ -133,6 +135,21 @@ void TestPipelineTasks::nobodyWaitsInACircle()
             }
         }
     }
+}
+
+/// Stages that share gradients add these up before the norm, which all have.
+void TestPipelineTasks::whatComesBeforeTheUpdate()
+{
+    std::array<QStringList, 3> functions;
+    for (const Task& task : pipelineTasks({3, 1, 2, PipelineOrder::OneForwardOneBackward}, true, {0, 2})) {
+        if (task.kind == TaskKind::Update)
+            functions[task.stage].append(QString::fromStdString(task.function));
+    }
+    QCOMPARE(functions[0], (QStringList{"shared", "total", "norm", "update"}));
+    QCOMPARE(functions[1], (QStringList{"norm", "update"}));
+    QCOMPARE(functions[2], functions[0]);
+    QCOMPARE(sharedParameter(sharedArray("embedding.w")), std::string_view("embedding.w"));
+    QVERIFY(sharedParameter(sharedArray("embedding.w", 2)).empty() && sharedParameter("grad.embedding.w").empty());
 }
 
 void TestPipelineTasks::slotsAreTakenAnew_data()

@@ -86,6 +86,8 @@ private Q_SLOTS:
     void eagerRunsOpByOp();
     void doesNotFuseAroundAnotherOp();
     void materialisesConstantsForOthers();
+    void drawsOnlyTheBitsThatAreWanted_data();
+    void drawsOnlyTheBitsThatAreWanted();
     void overlapDelaysDone();
     void reductionsFollowTheirOperand();
     void gathersArePrefetchedByOne();
@@ -144,6 +146,33 @@ void TestSchedule::materialisesConstantsForOthers()
     s.builder.setResults({s.builder.matmul(x, s.zeros(), DType::F32)});
     QCOMPARE(describe(schedule(onOneDevice(s.function), SchedulePolicy::Host)),
         (QStringList{"constant broadcast_in_dim", "dot_general"}));
+}
+
+void TestSchedule::drawsOnlyTheBitsThatAreWanted_data()
+{
+    QTest::addColumn<bool>("usedOnce");
+    QTest::addColumn<QStringList>("expected");
+    QTest::newRow("one slice") << true << QStringList{"constant", "random_bits dynamic_slice"};
+    QTest::newRow("all of them too") << false << QStringList{"random_bits", "constant", "dynamic_slice"};
+}
+
+void TestSchedule::drawsOnlyTheBitsThatAreWanted()
+{
+    QFETCH(bool, usedOnce);
+    QFETCH(QStringList, expected);
+    Sketch s;
+    const ValueId key = s.builder.argument({DType::U32, {2}}, "key");
+    const ValueId part = s.builder.argument({DType::S32, {}}, "part");
+    const ValueId bits = s.builder.add(OpKind::RandomBits, {key}, RandomBitsAttributes{{DType::U32, {8, 64}}, true});
+    const ValueId start = s.builder.splat({DType::S32, {}}, 0.0);
+    const ValueId slice = s.builder.add(OpKind::DynamicSlice, {bits, part, start}, DynamicSliceAttributes{{1, 64}});
+    s.builder.setResults(usedOnce ? std::vector<ValueId>{slice} : std::vector<ValueId>{slice, bits});
+    const auto scheduled = schedule(onOneDevice(s.function), SchedulePolicy::Host);
+    QStringList ops = describe(scheduled);
+    ops.sort();
+    expected.sort();
+    QCOMPARE(ops, expected);
+    QCOMPARE(scheduled.buffers.bufferOf[bits.at()] == -1, usedOnce);
 }
 
 void TestSchedule::overlapDelaysDone()

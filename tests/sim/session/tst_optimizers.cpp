@@ -86,7 +86,6 @@ private Q_SLOTS:
     void dynamicLossScale_data();
     void dynamicLossScale();
     void smallGradientsKeepTheirBits();
-    void lossScaleNeedsOneStage();
 };
 
 void TestOptimizers::asOneDevice_data()
@@ -258,9 +257,6 @@ void TestOptimizers::dropoutNeedsSteps()
     const QString text = QStringLiteral("meshwright: 1\nmesh: {data: 2}\nmodel: {mlp: {layers: [8, 8, 8], loss: mse}}\nbatch: 8\n"
                                         "dropout: %1\ntrain: {steps: 1, data: random}\n%2\n");
     QCOMPARE(idOf(text.arg("0.5", "optimizer: none")), std::string("MW1648"));
-    QCOMPARE(idOf(text.arg("0.5", "mesh: {pipe: 2}\npipeline: {axis: pipe, stages: 2, microbatches: 2}")
-                      .replace("mesh: {data: 2}\n", "")),
-        std::string("MW1648"));
     QVERIFY(!idOf(text.arg("1.0", "optimizer: sgd")).empty());
     QCOMPARE(idOf(text.arg("0.5", "optimizer: sgd")), std::string());
 }
@@ -368,16 +364,6 @@ void TestOptimizers::smallGradientsKeepTheirBits()
     const double vanished = errorOf(", loss_scale: 6.103515625e-05");
     QVERIFY2(scaled < 1.01 * plain && plain < 0.1 * vanished,
         qPrintable(QString("%1, %2 and %3").arg(scaled).arg(plain).arg(vanished)));
-}
-
-void TestOptimizers::lossScaleNeedsOneStage()
-{
-    const auto study = readStudy("meshwright: 1\nmesh: {pipe: 2}\nmodel: {mlp: {layers: [8, 8, 8], loss: mse}}\nbatch: 8\n"
-                                 "optimizer: {sgd: {loss_scale: dynamic}}\ntrain: {steps: 1, data: random}\n"
-                                 "pipeline: {axis: pipe, stages: 2, microbatches: 2}\n",
-        "study");
-    QVERIFY(!study);
-    QCOMPARE(study.error().front().id, std::string("MW1648"));
 }
 
 QTEST_APPLESS_MAIN(TestOptimizers)
