@@ -54,6 +54,8 @@ void TestFaultFlags::endsCleanly_data()
                              << QStringList{};
     QTest::newRow("no such device") << training({"--inject", "fail:device=64,step=4"}) << 2 << QStringList{"MW1520", "device 64"};
     QTest::newRow("no such fault") << training({"--inject", "explode:device=1"}) << 2 << QStringList{"MW1520"};
+    QTest::newRow("nothing of it") << training({"--inject", "fail"}) << 2 << QStringList{"MW1520", "it names no device"};
+    QTest::newRow("no clock counts it") << training({"--stall-timeout", "1e300"}) << 2 << QStringList{"--stall-timeout"};
     QTest::newRow("no number") << training({"--stall-timeout", "-1"}) << 2 << QStringList{"--stall-timeout"};
 }
 
