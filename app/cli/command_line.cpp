@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <unordered_map>
@@ -137,6 +138,12 @@ Problems CommandLine::unexpected(const Verb* verb) const
     return problems;
 }
 
+bool isOfAFile(const CLI::Option& option)
+{
+    constexpr std::array<std::string_view, 6> kTypes = {"FILE", "FOLDER", "PATH", "RESULT.json", "RUNS.sqlite", "A.npy,B.npy"};
+    return std::ranges::find(kTypes, option.get_type_name()) != kTypes.end();
+}
+
 /// What the flags that all verbs share say, put into `output`.
 Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
 {
@@ -164,6 +171,12 @@ Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
         : common.colour == "never"            ? ColourChoice::Never
                                               : ColourChoice::Auto;
     output.quiet = common.quiet;
+    for (const CLI::Option* option : verb.app->get_options()) {
+        // An empty name, as of a variable that is not set, would be taken for a flag that was not given.
+        if (isOfAFile(*option) && std::ranges::count(option->results(), std::string()) > 0)
+            problems.push_back({"MW1903", fmt::format("{}: \"\" names no file or folder", option->get_name()),
+                fmt::format("name one, or leave {} out", option->get_name())});
+    }
     for (const CLI::Option* option : verb.needed) {
         if (option->count() == 0)
             problems.push_back({"MW1904", fmt::format("{} is missing", option->get_name()), helpOf(verb)});

@@ -14,10 +14,14 @@ namespace meshwright::cli {
 
 namespace {
 
+/// Clocks count nanoseconds in 63 bits: what they cannot count is no time to wait.
 std::string secondsOrZero(const std::string& text)
 {
+    constexpr double kMostSeconds = 1e9;
     const auto number = parseNumber(text);
-    return number && *number >= 0.0 ? std::string() : fmt::format("\"{}\" is no number of seconds, 0 or more", text);
+    return number && *number >= 0.0 && *number <= kMostSeconds
+        ? std::string()
+        : fmt::format("\"{}\" is no number of seconds from 0 to {:.0f}", text, kMostSeconds);
 }
 
 /// Bytes with a unit, "512MiB", as their number.

@@ -184,7 +184,9 @@ private:
             m_checkpoint.arrays[a].pieces.push_back(
                 {piece.box, m_checkpoint.files.size(), entries[i].offset, checksumsOf(*content)});
         }
-        m_checkpoint.files.push_back({name, static_cast<std::int64_t>(header.size()) + share.bytes});
+        const auto headerSum = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
+        m_checkpoint.files.push_back({name, static_cast<std::int64_t>(header.size()) + share.bytes,
+            static_cast<std::int64_t>(header.size()), static_cast<std::uint32_t>(headerSum)});
         return file.close();
     }
 

@@ -116,6 +116,31 @@ struct Block {
     std::vector<std::byte> bytes;
 };
 
+std::uint32_t checksumOf(const std::vector<std::byte>& bytes)
+{
+    return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+/// The headers are for other readers: this one goes by the manifest.
+Problems headerProblems(const fs::path& path, const std::vector<CheckpointFile>& files)
+{
+    Problems problems;
+    for (const CheckpointFile& file : files) {
+        if (file.headerBytes == 0)
+            continue;
+        const fs::path name = path / file.name;
+        std::vector<std::byte> header(static_cast<std::size_t>(file.headerBytes));
+        if (auto done = OpenFile(name).read(header.data(), 0, file.headerBytes); !done)
+            append(problems, done.error());
+        else if (const std::uint32_t sum = checksumOf(header); sum != file.headerChecksum)
+            problems.push_back({"MW1642",
+                fmt::format("\"{}\" is damaged: the checksum of its header, bytes 0 to {}, is {:08x}, it should be {:08x}",
+                    name.string(), file.headerBytes, sum, file.headerChecksum),
+                kFix, Place{name.string()}});
+    }
+    return problems;
+}
+
 Result<Checkpoint> readCheckpoint(const fs::path& path)
 {
     const fs::path manifest = path / kManifestName;
@@ -135,6 +160,8 @@ Result<Checkpoint> readCheckpoint(const fs::path& path)
                       : fmt::format("\"{}\" has {} bytes, it should have {}", file.name, size, file.bytes),
                 kFix, Place{(path / file.name).string()}});
     }
+    if (problems.empty())
+        problems = headerProblems(path, checkpoint->files);
     if (!problems.empty())
         return problems;
     return checkpoint;
@@ -144,10 +171,9 @@ Result<Checkpoint> readCheckpoint(const fs::path& path)
 
 class CheckpointReader::Implementation {
 public:
-    Implementation(fs::path path, Checkpoint checkpoint, Problems passedOver)
+    Implementation(fs::path path, Checkpoint checkpoint)
         : m_path(std::move(path))
         , m_checkpoint(std::move(checkpoint))
-        , m_passedOver(std::move(passedOver))
     {
         for (const CheckpointFile& file : m_checkpoint.files)
             m_files.emplace_back(m_path / file.name);
@@ -198,6 +224,20 @@ public:
         return needed;
     }
 
+    /// Reads every block. Problems: as `read`; the first.
+    Result<Done> checkContent()
+    {
+        Result<Done> sound = Done{};
+        for (const CheckpointArray& array : m_checkpoint.arrays) {
+            for (const CheckpointPiece& piece : array.pieces) {
+                for (std::size_t block = 0; sound && block < piece.checksums.size(); ++block)
+                    sound = load(array, piece, static_cast<std::int64_t>(block));
+            }
+        }
+        m_bytesRead = 0; // for nobody yet
+        return sound;
+    }
+
     fs::path m_path;
     Checkpoint m_checkpoint;
     Problems m_passedOver;
@@ -234,8 +274,7 @@ private:
         if (auto done = m_files[piece.file].read(m_block.bytes.data(), piece.offset + start, count); !done)
             return done;
         m_bytesRead += count;
-        const auto sum
-            = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(m_block.bytes.data()), m_block.bytes.size()));
+        const std::uint32_t sum = checksumOf(m_block.bytes);
         if (sum != piece.checksums[static_cast<std::size_t>(index)]) {
             const std::string file = (m_path / m_checkpoint.files[piece.file].name).string();
             return Problem{"MW1642",
@@ -260,31 +299,50 @@ CheckpointReader::CheckpointReader(std::unique_ptr<Implementation> implementatio
 
 CheckpointReader::~CheckpointReader() = default;
 
-Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const fs::path& path)
+Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const fs::path& path, CheckpointCheck check)
 {
     std::error_code error;
     if (!fs::exists(path, error))
         return Problem{
             "MW1001", fmt::format("there is no checkpoint \"{}\"", path.string()), "check the path", Place{path.string()}};
-    const bool isOne = fs::exists(path / kManifestName, error);
-    const std::vector<fs::path> candidates = isOne ? std::vector<fs::path>{path} : checkpointsIn(path);
-    Problems passedOver;
-    for (const fs::path& candidate : candidates) {
+    const auto opened = [](const fs::path& candidate) -> Result<std::unique_ptr<Implementation>> {
         auto checkpoint = readCheckpoint(candidate);
-        if (checkpoint)
-            return std::unique_ptr<CheckpointReader>(
-                new CheckpointReader(std::make_unique<Implementation>(candidate, *std::move(checkpoint), std::move(passedOver))));
-        if (isOne)
+        if (!checkpoint)
             return checkpoint.error();
-        for (Problem problem : checkpoint.error()) {
+        return std::make_unique<Implementation>(candidate, *std::move(checkpoint));
+    };
+    const auto readerOf = [](std::unique_ptr<Implementation> implementation) {
+        return std::unique_ptr<CheckpointReader>(new CheckpointReader(std::move(implementation)));
+    };
+    if (fs::exists(path / kManifestName, error)) {
+        auto one = opened(path);
+        if (!one)
+            return one.error();
+        return readerOf(*std::move(one));
+    }
+    Problems passedOver;
+    for (const fs::path& candidate : checkpointsIn(path)) {
+        auto found = opened(candidate);
+        Problems problems;
+        if (!found)
+            problems = found.error();
+        else if (check == CheckpointCheck::Content) {
+            if (const auto sound = (*found)->checkContent(); !sound)
+                problems = sound.error();
+        }
+        if (problems.empty()) {
+            (*found)->m_passedOver = std::move(passedOver);
+            return readerOf(*std::move(found));
+        }
+        for (Problem& problem : problems) {
             problem.severity = Severity::Warning;
             problem.message = fmt::format("{} is passed over: {}", candidate.filename().string(), problem.message);
-            passedOver.push_back(std::move(problem));
         }
+        append(passedOver, problems);
     }
-    Problem none{"MW1644", fmt::format("\"{}\" holds no complete checkpoint", path.string()),
-        "name a folder that `train --checkpoint` wrote, or one of its step- folders", Place{path.string()}};
-    append(passedOver, {none});
+    append(passedOver,
+        {{"MW1644", fmt::format("\"{}\" holds no complete checkpoint", path.string()),
+            "name a folder that `train --checkpoint` wrote, or one of its step- folders", Place{path.string()}}});
     return passedOver;
 }
 

@@ -20,14 +20,22 @@ struct ReadFromFile {
     friend bool operator==(const ReadFromFile&, const ReadFromFile&) = default;
 };
 
+/// What is looked at before a checkpoint of a folder of them is taken.
+enum class CheckpointCheck : std::uint8_t {
+    Sizes, ///< the manifest, the files' sizes and their headers
+    Content, ///< every byte: all of the checkpoint is read once more
+};
+
 /// A checkpoint being read: boxes of its arrays, wherever their bytes lie. Reads whole checksum blocks and checks each.
 class CheckpointReader {
 public:
     /// `path` is a checkpoint, or a folder of checkpoints: then the newest complete one is opened, `passedOver()` says which newer ones are not.
+    /// `check` is for those of a folder; a checkpoint that is named is read in any case, and what is wrong in it is said then.
     ///
     /// Problems: MW1001 there is nothing, MW1644 the folder holds no complete checkpoint; of the checkpoint itself those of `readManifest`,
-    /// and MW1645 a file is missing or has another size than the manifest says.
-    static Result<std::unique_ptr<CheckpointReader>> open(const std::filesystem::path& path);
+    /// MW1645 a file is missing or has another size than the manifest says, and MW1642 a header is damaged.
+    static Result<std::unique_ptr<CheckpointReader>> open(
+        const std::filesystem::path& path, CheckpointCheck check = CheckpointCheck::Sizes);
     ~CheckpointReader();
     CheckpointReader(const CheckpointReader&) = delete;
     CheckpointReader& operator=(const CheckpointReader&) = delete;

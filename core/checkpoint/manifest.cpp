@@ -44,7 +44,8 @@ Json bodyOf(const Checkpoint& checkpoint)
         {"mesh", state.mesh}, {"optimizer", state.optimizer}, {"losses", state.losses}, {"accuracies", state.accuracies}};
     body["files"] = Json::array();
     for (const CheckpointFile& file : checkpoint.files)
-        body["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
+        body["files"].push_back({{"name", file.name}, {"bytes", file.bytes},
+            {"header", {{"bytes", file.headerBytes}, {"crc32", file.headerChecksum}}}});
     body["arrays"] = Json::array();
     for (const CheckpointArray& array : checkpoint.arrays) {
         Json pieces = Json::array();
@@ -74,6 +75,8 @@ public:
             if (name.empty() || name.find('/') != std::string::npos)
                 m_reader.wrong(path, fmt::format("\"{}\" names no file of this folder", name));
             m_checkpoint.files.push_back({name, m_reader.integer(file, "bytes", path)});
+            if (file.is_object() && file.contains("header"))
+                readHeader(file["header"], path + ".header");
         });
         m_reader.list(body, "arrays", "", false, [this](const Json& array, const std::string& path) { readArray(array, path); });
         if (!m_reader.problems().empty())
@@ -82,6 +85,16 @@ public:
     }
 
 private:
+    /// Of the file that was read last.
+    void readHeader(const Json& header, const std::string& path)
+    {
+        CheckpointFile& file = m_checkpoint.files.back();
+        file.headerBytes = m_reader.integer(header, "bytes", path);
+        file.headerChecksum = static_cast<std::uint32_t>(m_reader.integer(header, "crc32", path));
+        if (file.headerBytes > file.bytes)
+            m_reader.wrong(path, fmt::format("a header of {} bytes in a file of {}", file.headerBytes, file.bytes));
+    }
+
     void readState(const Json& state)
     {
         SavedState& to = m_checkpoint.state;

@@ -50,6 +50,8 @@ struct CheckpointArray {
 struct CheckpointFile {
     std::string name; ///< in the checkpoint's folder
     std::int64_t bytes = 0;
+    std::int64_t headerBytes = 0; ///< before the first piece; 0: written by a version that did not say
+    std::uint32_t headerChecksum = 0; ///< CRC-32 of these
 
     friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };

@@ -7,6 +7,7 @@
 #include "core/support/checked.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -117,6 +118,8 @@ Collective::Collective(const DeviceFunction& function, OpId id, const DevicePosi
     std::vector<std::vector<std::int64_t>> groups;
     if (attributes.pieces && !attributes.pieces->groups.empty()) {
         groups = attributes.pieces->groups;
+        if (groups != deviceGroups(attributes.axes, positions.mesh(mesh)))
+            m_axesText += fmt::format(", in groups {}", groups);
     } else if (op.kind == OpKind::CollectivePermute && attributes.axes.empty()) {
         groups.emplace_back(static_cast<std::size_t>(positions.count()));
         std::iota(groups.front().begin(), groups.front().end(), std::int64_t{0});
@@ -426,8 +429,10 @@ void Collective::passResults(Rendezvous& group, bool isTimed) const
 /// "all_reduce of grad.layers.0.w over data (f32[4,8] to f32[4,8])".
 std::string Collective::description() const
 {
-    return fmt::format("{}{} ({} to {})", m_text, m_axesText.empty() ? "" : " over " + m_axesText, typeText(m_operandType),
-        typeText(m_resultType));
+    const bool reduces = m_kind == OpKind::AllReduce || m_kind == OpKind::ReduceScatter;
+    return fmt::format("{}{}{} ({} to {})", m_text,
+        reduces && m_attributes.kind != ReduceKind::Sum ? fmt::format(" by {}", reduceKindName(m_attributes.kind)) : "",
+        m_axesText.empty() ? "" : " over " + m_axesText, typeText(m_operandType), typeText(m_resultType));
 }
 
 /// In what another device's collective is not this one; empty when it is.

@@ -95,6 +95,8 @@ Result<InjectedFault> parseInjectedFault(std::string_view text)
     bool hasFactor = false;
     for (const std::string& part : split(colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1), ',')) {
         const std::size_t equals = part.find('=');
+        if (colon == std::string_view::npos)
+            break; // "fail" alone: it names no device
         const std::string key = part.substr(0, equals);
         const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
         if (key == "factor" && isSlow) {

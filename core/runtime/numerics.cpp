@@ -70,12 +70,14 @@ bool NumericsCheck::readsInfinity(const Instruction& instruction, Addresses addr
     };
     if (std::any_of(instruction.reads.begin(), instruction.reads.end(), isInfinite))
         return true;
-    return std::any_of(instruction.ops.begin(), instruction.ops.end(), [this](OpId id) {
+    const auto hasInfiniteConstant = [this](OpId id) {
+        const auto isConstant = [this](ValueId value) { return isInfiniteConstant(value); };
         const Op& op = m_function[id];
-        return std::any_of(op.operands.begin(), op.operands.end(), [this](ValueId operand) {
-            return isInfiniteConstant(operand);
-        }) || std::any_of(op.results.begin(), op.results.end(), [this](ValueId result) { return isInfiniteConstant(result); });
-    });
+        return std::any_of(op.operands.begin(), op.operands.end(), isConstant)
+            || std::any_of(op.results.begin(), op.results.end(), isConstant);
+    };
+    return std::any_of(instruction.ops.begin(), instruction.ops.end(), hasInfiniteConstant)
+        || std::any_of(instruction.update.begin(), instruction.update.end(), hasInfiniteConstant);
 }
 
 /// A constant with an infinite element, also spread or converted: such are folded into the passes that read them.

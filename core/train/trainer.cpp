@@ -148,7 +148,8 @@ public:
                 return withCheckpoint(done.error());
             m_interrupted = !done;
         }
-        if (m_options.checkpoints && m_function != nullptr && !m_stateIsLost && m_step > m_lastSaved) {
+        const bool isNew = m_step > m_lastSaved || (m_totalSteps == 0 && m_options.resumed == nullptr); // initial values too
+        if (m_options.checkpoints && m_function != nullptr && !m_stateIsLost && isNew) {
             if (auto saved = save(); !saved)
                 return withCheckpoint(saved.error());
         }
@@ -562,7 +563,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     if (!batches)
         return batches.error();
     if (options.resumed != nullptr) {
-        if (Problems problems = resumeProblems(phases, *options.resumed, options.seed); !problems.empty())
+        if (Problems problems = resumeProblems(phases, *options.resumed, options.seed, options.optimizer); !problems.empty())
             return problems;
     }
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();

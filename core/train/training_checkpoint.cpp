@@ -89,13 +89,18 @@ Result<std::filesystem::path> convertCheckpoint(
     return writeCheckpoint(folder, state, arrays);
 }
 
-Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed)
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,
+    const std::string& optimizer)
 {
     const SavedState& state = checkpoint.checkpoint().state;
     const Place place{checkpoint.path().string()};
     Problems problems;
     if (const auto plan = restorePlan(checkpoint, phases.front()); !plan)
         problems = plan.error();
+    if (!optimizer.empty() && !state.optimizer.empty() && state.optimizer != optimizer)
+        problems.push_back(
+            {"MW1646", fmt::format("the checkpoint was made with the optimizer {}, the study has {}", state.optimizer, optimizer),
+                "use the model, optimizer and types that the checkpoint was made with", place});
     std::int64_t steps = 0;
     for (const TrainingPhase& phase : phases)
         steps += phase.steps;

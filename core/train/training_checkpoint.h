@@ -29,9 +29,11 @@ Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint
 Result<std::filesystem::path> convertCheckpoint(
     CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder);
 
-/// Why a training with this seed cannot go on from a checkpoint; empty when it can.
-/// Problems: those of `restorePlan`, MW1647 the checkpoint has another seed or more steps than the training.
-Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed);
+/// Why a training with this seed and this optimizer ("adam"; "": not known) cannot go on from a checkpoint; empty when it can.
+/// Problems: those of `restorePlan`, MW1646 the checkpoint was made with another optimizer, MW1647 with another seed, or it has more steps than
+/// the training.
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,
+    const std::string& optimizer);
 
 /// Gives every device that is in this process its pieces of a checkpoint's arrays. Precondition: `restorePlan` finds no problem.
 /// Problems: those of `CheckpointReader::read`; VirtualDevices::interrupted() when `stop` was asked for.

@@ -12,16 +12,22 @@ namespace {
 
 /// The most that phases need, where two functions' arenas are there at a time. `bytesOf` gives what a function of a phase needs.
 template <typename BytesOf>
-std::int64_t mostBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases, const BytesOf& bytesOf)
+PlannedPeak peakOf(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases, const BytesOf& bytesOf)
 {
-    std::int64_t most = bytesOf(phases.back(), "step") + bytesOf(phases.back(), "evaluate");
-    std::int64_t before = bytesOf(phases.front(), "init");
+    PlannedPeak most;
+    const auto together = [&](const char* first, std::int64_t firstBytes, const char* second, std::int64_t secondBytes) {
+        if (firstBytes + secondBytes > most.bytes)
+            most = {firstBytes + secondBytes, first, firstBytes, second};
+    };
+    const char* before = "init";
+    std::int64_t beforeBytes = bytesOf(phases.front(), before);
     for (const TrainingPhase& phase : phases) {
         const std::int64_t own = bytesOf(phase, "step");
-        most = std::max(most, before + own);
-        if (evaluatesInPhases)
-            most = std::max(most, own + bytesOf(phase, "evaluate"));
-        before = own;
+        together(before, beforeBytes, "step", own);
+        if (evaluatesInPhases || &phase == &phases.back())
+            together("step", own, "evaluate", bytesOf(phase, "evaluate"));
+        before = "step";
+        beforeBytes = own;
     }
     return most;
 }
@@ -30,17 +36,18 @@ std::int64_t mostBytes(const std::vector<TrainingPhase>& phases, bool evaluatesI
 
 std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
 {
-    return mostBytes(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
+    const auto bytesOf = [](const TrainingPhase& phase, std::string_view name) {
         if (isPipelined(phase.scheduled))
             return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
         const ScheduledStage& stage = phase.scheduled.stages.front();
         return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
-    });
+    };
+    return peakOf(phases, evaluatesInPhases, bytesOf).bytes;
 }
 
-std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
+PlannedPeak plannedDevicePeak(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
 {
-    return mostBytes(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
+    return peakOf(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
         if (name == "step")
             return plannedStepBytes(phase);
         return isPipelined(phase.scheduled) ? std::int64_t{0} : phase.scheduled.stages.front().find(name)->buffers.arenaBytes;

@@ -4,6 +4,7 @@
 #include "core/train/training_phase.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace meshwright {
@@ -13,8 +14,16 @@ namespace meshwright {
 /// `evaluatesInPhases`: accuracy is measured between steps too.
 std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
 
+/// When most is needed: the arena of one function, and beside it that of the function that takes its arrays over.
+struct PlannedPeak {
+    std::int64_t bytes = 0; ///< of both
+    std::string first; ///< "init", "step"; of a pipeline "step" is all that a stage has
+    std::int64_t firstBytes = 0;
+    std::string second; ///< "step", "evaluate"
+};
+
 /// The same of one device; of a pipeline, of the stage that needs the most.
-std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
+PlannedPeak plannedDevicePeak(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
 
 /// What a device needs for one step of a phase; of a pipeline, of the stage that needs the most.
 std::int64_t plannedStepBytes(const TrainingPhase& phase);

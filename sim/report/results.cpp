@@ -307,9 +307,11 @@ std::string trainingText(const TrainingResult& result)
         text += fmt::format(", {:.1f} % of {} held-out examples right", 100.0 * *result.heldOutAccuracy, result.heldOutExamples);
     if (result.skippedSteps > 0)
         text += fmt::format("; {} steps left out, whose gradients were not finite", result.skippedSteps);
-    text += fmt::format("\nstep {} (median; {} to {}), {} samples/s, {} a device\n", formatSeconds(result.stepSeconds.median),
-        formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond),
-        formatBytes(static_cast<double>(result.peakBytesPerDevice)));
+    text += '\n';
+    if (steps > 0)
+        text += fmt::format("step {} (median; {} to {}), {} samples/s, ", formatSeconds(result.stepSeconds.median),
+            formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond));
+    text += fmt::format("{} a device\n", formatBytes(static_cast<double>(result.peakBytesPerDevice)));
 
     using Align = TextTable::Align;
     for (const PhaseResult& phase : result.phases) {
@@ -327,6 +329,8 @@ std::string trainingText(const TrainingResult& result)
     }
     if (result.verification) {
         const Verification& v = *result.verification;
+        if (v.checkedSteps.empty())
+            return text + "\nnot verified: no step was done that is checked\n";
         text += fmt::format("\nverified against one device at {} steps: {} (largest error {:.2e} of the tensor's scale)\n",
             v.checkedSteps.size(), v.passed ? "equal" : "DIFFERENT", v.maxRelError());
         for (const VerifiedTensor& tensor : v.tensors) {

@@ -60,16 +60,17 @@ std::optional<std::string> largestReplica(const ScheduledFunction& function, con
     return fmt::format("a spec that splits {}, of which every device holds all {}", name, bytesText(most));
 }
 
-Problem tooLarge(std::int64_t needed, std::int64_t limit, const ScheduledFunction& function, const Mesh& mesh,
-    const std::vector<std::string>& remedies)
+/// `share`: what the need is made of, where the function is not all of it.
+Problem tooLarge(std::int64_t needed, const std::string& share, std::int64_t limit, const ScheduledFunction& function,
+    const Mesh& mesh, const std::vector<std::string>& remedies)
 {
     std::vector<std::string> all = remedies;
     if (const auto replica = largestReplica(function, mesh))
         all.push_back(*replica);
     return {"MW1513",
-        fmt::format("each of {} {} needs {} and may use {}; \"{}\" needs the most {}", mesh.deviceCount(),
-            mesh.deviceCount() == 1 ? "device" : "devices", bytesText(needed), bytesText(limit), function.device.function.name,
-            peakText(function)),
+        fmt::format("each of {} {} needs {}{} and may use {}; \"{}\" needs the most {}", mesh.deviceCount(),
+            mesh.deviceCount() == 1 ? "device" : "devices", bytesText(needed), share, bytesText(limit),
+            function.device.function.name, peakText(function)),
         all.empty() ? "use more devices and split what is large over them"
                     : fmt::format("what helps: {}", fmt::join(all, "; or "))};
 }
@@ -89,13 +90,18 @@ const ScheduledFunction& largestFunction(const TrainingPhase& phase)
     return *largest;
 }
 
+bool evaluatesBetweenSteps(const Study& study)
+{
+    return study.train.evaluate.every > 0;
+}
+
 /// What a variant of the study needs; nothing when it is no valid study.
 std::optional<std::int64_t> bytesOf(const Study& study)
 {
     const auto phases = trainingPhases(study);
     if (!phases)
         return std::nullopt;
-    return deviceTrainingBytes(*phases);
+    return deviceTrainingBytes(*phases, evaluatesBetweenSteps(study));
 }
 
 /// The largest batch, of those halved from the study's, with which a device needs no more.
@@ -144,27 +150,32 @@ std::vector<std::string> variantsThatFit(const Study& study, std::int64_t limit)
 
 } // namespace
 
-std::int64_t deviceTrainingBytes(const std::vector<TrainingPhase>& phases)
+std::int64_t deviceTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
 {
-    return plannedDeviceBytes(phases);
+    return plannedDevicePeak(phases, evaluatesInPhases).bytes;
 }
 
 Result<Done> checkDeviceMemory(const Study& study, const std::vector<TrainingPhase>& phases, std::int64_t limitBytes)
 {
-    const std::int64_t needed = deviceTrainingBytes(phases);
-    if (needed <= limitBytes)
+    const PlannedPeak needed = plannedDevicePeak(phases, evaluatesBetweenSteps(study));
+    if (needed.bytes <= limitBytes)
         return Done{};
+    std::string share;
+    if (const std::int64_t rest = needed.bytes - needed.firstBytes; rest > 0 && needed.firstBytes > 0)
+        share = fmt::format(" ({} for \"{}\", {} for \"{}\", which takes its arrays over)", bytesText(needed.firstBytes),
+            needed.first, bytesText(rest), needed.second);
     const auto largest = std::max_element(phases.begin(), phases.end(), [](const TrainingPhase& a, const TrainingPhase& b) {
         return largestFunction(a).buffers.arenaBytes < largestFunction(b).buffers.arenaBytes;
     });
-    return tooLarge(needed, limitBytes, largestFunction(*largest), wholeMesh(*largest), variantsThatFit(study, limitBytes));
+    return tooLarge(
+        needed.bytes, share, limitBytes, largestFunction(*largest), wholeMesh(*largest), variantsThatFit(study, limitBytes));
 }
 
 Result<Done> checkDeviceMemory(const ScheduledFunction& function, const Mesh& mesh, std::int64_t limitBytes)
 {
     if (function.buffers.arenaBytes <= limitBytes)
         return Done{};
-    return tooLarge(function.buffers.arenaBytes, limitBytes, function, mesh, {});
+    return tooLarge(function.buffers.arenaBytes, "", limitBytes, function, mesh, {});
 }
 
 } // namespace meshwright::sim

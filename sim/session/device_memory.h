@@ -9,7 +9,8 @@
 namespace meshwright::sim {
 
 /// What one device needs to train these phases, in bytes, as planned: its arenas, two functions' at a time where one hands its arrays to the next.
-std::int64_t deviceTrainingBytes(const std::vector<TrainingPhase>& phases);
+/// `evaluatesInPhases`: accuracy is measured between steps too.
+std::int64_t deviceTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
 
 /// Whether what is planned for each device fits the memory that a device may use, before anything runs.
 /// Problems: MW1513 it does not: how much is needed, when, for what, and what would fit (a smaller batch and more devices are tried; arrays

@@ -408,7 +408,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
         = [optimizer = phaseStudy(study, 0).optimizer](std::int64_t step) { return learningRateAt(optimizer, step); };
     trainer.evaluateEvery = study.train.evaluate.every;
     if (!choices.resume.empty()) {
-        auto reader = CheckpointReader::open(choices.resume);
+        auto reader = CheckpointReader::open(choices.resume, CheckpointCheck::Content);
         if (!reader)
             return reader.error();
         trainer.resumed = *std::move(reader);

@@ -46,6 +46,8 @@ class TestCheckpointVerbs : public QObject {
 
 private Q_SLOTS:
     void resumedRunIsTheWholeOne();
+    void initialValues();
+    void damagedOneIsPassedOver();
     void metricsGoOn();
     void interruptedKeepsTheSteps();
     void killedAtAnyMoment();
@@ -68,6 +70,40 @@ void TestCheckpointVerbs::resumedRunIsTheWholeOne()
     QCOMPARE(object(resumed)["losses"], object(whole)["losses"]);
     QCOMPARE(object(resumed)["metrics"], object(whole)["metrics"]);
     QCOMPARE(object(resumed)["first_step"].toInt(), 4);
+}
+
+/// No steps: the checkpoint has what the training begins with.
+void TestCheckpointVerbs::initialValues()
+{
+    const QTemporaryDir folder;
+    QCOMPARE(run(training(0, {"--checkpoint", folder.path()})).code, 0);
+    QCOMPARE(checkpoints(folder.path()), QStringList{"step-000000000"});
+    const Outcome resumed = run(training(2, {"--resume", folder.path()}));
+    QVERIFY2(resumed.code == 0, resumed.err);
+    QCOMPARE(object(resumed)["losses"], object(run(training(2, {})))["losses"]);
+}
+
+/// One flipped bit in the newest: the one before it is taken, to the same bits in the end. Named itself, it is refused.
+void TestCheckpointVerbs::damagedOneIsPassedOver()
+{
+    const QTemporaryDir folder;
+    QCOMPARE(run(training(4, {"--checkpoint", folder.path(), "--every", "2"})).code, 0);
+    QFile file(folder.path() + "/step-000000004/device-00000.safetensors");
+    QVERIFY(file.open(QIODevice::ReadWrite));
+    QByteArray bytes = file.readAll();
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    QVERIFY(file.seek(0) && file.write(bytes) == bytes.size());
+    file.close();
+    QStringList resume = training(6, {"--resume", folder.path()});
+    resume.removeOne("-q");
+    const Outcome resumed = run(resume);
+    QVERIFY2(resumed.code == 0, resumed.err);
+    QVERIFY2(resumed.err.contains("warning MW1642: step-000000004 is passed over: "), resumed.err);
+    QCOMPARE(object(resumed)["first_step"].toInt(), 2);
+    QCOMPARE(object(resumed)["losses"], object(run(training(6, {})))["losses"]);
+    const Outcome named = run(training(6, {"--resume", folder.path() + "/step-000000004"}));
+    QCOMPARE(named.code, 3);
+    QVERIFY2((named.out + named.err).contains("MW1642"), named.err);
 }
 
 /// A line for each step, each as the schema says; a resumed run writes those of its own steps anew.
@@ -232,6 +268,8 @@ void TestCheckpointVerbs::exitCodes_data()
     QTest::newRow("none in it") << QStringList{"train", study, "--resume", QDir::tempPath() + "/.."} << 3 << "MW1644";
     QTest::newRow("cannot write") << QStringList{"train", study, "--set", "train.steps=1", "--checkpoint", study + "/x"} << 3
                                   << "MW1005";
+    for (const char* flag : {"--checkpoint", "--resume", "--metrics", "--trace", "-o"}) // a shell variable that is not set
+        QTest::newRow(flag) << QStringList{"train", study, flag, ""} << 2 << "MW1903";
     QTest::newRow("no output") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study} << 2 << "MW1904";
     QTest::newRow("no picture") << QStringList{"reshard", "--from", QDir::tempPath(), "--to", study, "--format", "svg"} << 2
                                 << "MW1903";

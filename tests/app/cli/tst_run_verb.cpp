@@ -66,6 +66,8 @@ private Q_SLOTS:
     void exitCodes();
     void arraysInAndOut();
     void differingReplicasAreSaid();
+    void devicesThatDiffer_data();
+    void devicesThatDiffer();
     void pmapEqualsSpmd();
     void times();
     void deviceMemory();
@@ -229,6 +231,81 @@ void TestRunVerb::differingReplicasAreSaid()
     const Outcome outcome = run({path("differs.mlir")});
     QCOMPARE(outcome.code, 0);
     QVERIFY2(outcome.err.contains("MW1536"), outcome.err);
+}
+
+void TestRunVerb::devicesThatDiffer_data()
+{
+    QTest::addColumn<QString>("first"); // what devices 0 and 2 do with %a, as %r
+    QTest::addColumn<QString>("second"); // devices 1 and 3
+    QTest::addColumn<QStringList>("said");
+    const auto sum
+        = [](const QString& result, const QString& of, const QString& type, const QString& groups, const QString& by = "add") {
+              const QString element = type.section('x', -1);
+              return QString(R"(%%1 = "stablehlo.all_reduce"(%%2) <{replica_groups = dense<%4> : tensor<%5xi64>}> ({
+          ^bb0(%p: tensor<%6>, %q: tensor<%6>):
+            %s = stablehlo.%7 %p, %q : tensor<%6>
+            stablehlo.return %s : tensor<%6>
+          }) : (tensor<%3>) -> tensor<%3>
+)")
+                  .arg(result, of, type, groups, groups.startsWith("[[0, 1, 2") ? "1x4" : "2x2", element, by);
+          };
+    const QString all = "[[0, 1, 2, 3]]";
+    const QString usual = sum("r", "a", "4x8xf32", all);
+    const auto pair = [&](const QString& first, const QString& second) {
+        return sum("k", "a", "4x8xf32", first) + sum("r", "k", "4x8xf32", second);
+    };
+    QTest::newRow("shape") << usual
+                           << "%h = stablehlo.slice %a [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>\n"
+            + sum("g", "h", "2x8xf32", all)
+            + "%r = stablehlo.concatenate %g, %g, dim = 0 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>\n"
+                           << QStringList{"MW1505", "differ in shape", "f32[4,8]", "f32[2,8]"};
+    QTest::newRow("element type") << usual
+                                  << "%h = stablehlo.convert %a : (tensor<4x8xf32>) -> tensor<4x8xbf16>\n"
+            + sum("g", "h", "4x8xbf16", all) + "%r = stablehlo.convert %g : (tensor<4x8xbf16>) -> tensor<4x8xf32>\n"
+                                  << QStringList{"MW1505", "differ in element type", "bf16[4,8]"};
+    QTest::newRow("reduction") << usual << sum("r", "a", "4x8xf32", all, "maximum")
+                               << QStringList{"MW1505", "all_reduce of x over", "all_reduce of x by max over"};
+    QTest::newRow("order") << pair("[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]") << pair("[[0, 2], [1, 3]]", "[[0, 1], [2, 3]]")
+                           << QStringList{"MW1505", "differ in order"};
+    QTest::newRow("groups") << usual << sum("r", "a", "4x8xf32", "[[0, 1], [2, 3]]")
+                            << QStringList{"MW1506", "devices 0 and 2 wait in all_reduce of x over data (",
+                                   "devices 1 and 3 wait in all_reduce of x over data, in groups [[0, 1], [2, 3]] ("};
+    QTest::newRow("none") << usual << "%r = stablehlo.add %a, %a : tensor<4x8xf32>\n"
+                          << QStringList{"MW1506", "devices 0 and 2 wait in all_reduce of x", "devices 1 and 3"};
+}
+
+/// Every second device goes another way, with other collectives on it.
+void TestRunVerb::devicesThatDiffer()
+{
+    QFETCH(QString, first);
+    QFETCH(QString, second);
+    QFETCH(QStringList, said);
+    const QString end = "stablehlo.return %r : tensor<4x8xf32>\n";
+    QFile file(path("ways.mlir"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(R"(module @ways attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["data"=4]>
+  func.func public @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> (tensor<16x8xf32>) {
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"}, {}]>] out_shardings=[<@mesh, [{"data"}, {}]>] manual_axes={"data"} (%a: tensor<4x8xf32>) {
+      %id = stablehlo.partition_id : tensor<ui32>
+      %two = stablehlo.constant dense<2> : tensor<ui32>
+      %odd = stablehlo.remainder %id, %two : tensor<ui32>
+      %which = stablehlo.convert %odd : (tensor<ui32>) -> tensor<i32>
+      %o = "stablehlo.case"(%which) ({
+)" + (first + end + "}, {\n" + second + end).toUtf8()
+        + R"(}) : (tensor<i32>) -> tensor<4x8xf32>
+      sdy.return %o : tensor<4x8xf32>
+    } : (tensor<16x8xf32>) -> tensor<16x8xf32>
+    return %0 : tensor<16x8xf32>
+  }
+}
+)");
+    file.close();
+    const Outcome outcome = run({path("ways.mlir")});
+    QVERIFY2(outcome.code == 6, outcome.err);
+    QCOMPARE(outcome.err.count("error MW"), 1);
+    for (const QString& words : said)
+        QVERIFY2(outcome.err.contains(words.toUtf8()), outcome.err);
 }
 
 /// Step by step, the same losses and the same collectives.

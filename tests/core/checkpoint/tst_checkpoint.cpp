@@ -109,6 +109,7 @@ private Q_SLOTS:
     void otherLayouts();
     void onlyTheBytesThatAreNeeded();
     void newestCompleteOne();
+    void damagedOnesArePassedOver();
     void sameStepAgain();
     void oldOnesGo();
     void aFlippedBitIsFound();
@@ -284,6 +285,29 @@ void TestCheckpoint::newestCompleteOne()
     QVERIFY(!fs::exists(root / "step-000000011.4711.part"));
 }
 
+/// Of a folder, one whose bytes have changed is passed over too, where its content is asked for; its header always counts.
+void TestCheckpoint::damagedOnesArePassedOver()
+{
+    for (const bool inHeader : {false, true}) {
+        const QTemporaryDir folder;
+        const fs::path root = folder.path().toStdString();
+        written(folder, 2);
+        const fs::path newest = written(folder, 10);
+        overwrite(newest / "device-00000.safetensors", [&](QByteArray& bytes) {
+            const qsizetype at = inHeader ? 20 : bytes.size() - 3;
+            bytes[at] = static_cast<char>(bytes[at] ^ 4);
+        });
+        const auto reader = valueOf(CheckpointReader::open(root, CheckpointCheck::Content));
+        QCOMPARE(reader->checkpoint().state.step, std::int64_t{2});
+        QCOMPARE(reader->bytesRead(), std::int64_t{0});
+        QCOMPARE(idsOf(reader->passedOver()), QString("MW1642"));
+        QVERIFY(reader->passedOver().front().message.starts_with("step-000000010 is passed over: "));
+        QCOMPARE(valueOf(CheckpointReader::open(root))->checkpoint().state.step, std::int64_t{inHeader ? 2 : 10});
+        if (inHeader)
+            QCOMPARE(idsOf(CheckpointReader::open(newest).error()), QString("MW1642"));
+    }
+}
+
 void TestCheckpoint::sameStepAgain()
 {
     const QTemporaryDir folder;
@@ -324,9 +348,7 @@ void TestCheckpoint::aFlippedBitIsFound()
         const auto flip = [&](QByteArray& bytes) { bytes[at] = static_cast<char>(bytes[at] ^ 4); };
         const bool isTensors = file.extension() == ".safetensors";
         overwrite(file, [&](QByteArray& bytes) {
-            // The header of a tensor file is for other readers: the manifest has all of it too.
-            const auto skipped = isTensors ? 8 + qFromLittleEndian<qsizetype>(bytes.constData()) : 0;
-            at = skipped + static_cast<qsizetype>(random() % static_cast<std::size_t>(bytes.size() - skipped));
+            at = static_cast<qsizetype>(random() % static_cast<std::size_t>(bytes.size()));
             flip(bytes);
         });
         auto reader = CheckpointReader::open(path);
@@ -381,6 +403,7 @@ void TestCheckpoint::manifestsThatLie_data()
     row("a checksum too few", "MW1641", [](Checkpoint& c) { c.arrays[0].pieces[0].checksums.clear(); });
     row("2^63 bytes", "MW1641", [](Checkpoint& c) { c.arrays[0].type.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40}; });
     row("a file elsewhere", "MW1641", [](Checkpoint& c) { c.files[0].name = "../../passwd"; });
+    row("a header beyond its file", "MW1641", [](Checkpoint& c) { c.files[0].headerBytes = c.files[0].bytes + 1; });
     row("a loss too many", "MW1641", [](Checkpoint& c) { c.state.losses.push_back(1.0); });
 }
 

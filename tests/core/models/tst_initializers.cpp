@@ -56,6 +56,8 @@ class TestInitializers : public QObject {
 private Q_SLOTS:
     void normalAsJax_data();
     void normalAsJax();
+    void manyAsJax_data();
+    void manyAsJax();
     void uniformBounds();
     void moments_data();
     void moments();
@@ -84,6 +86,40 @@ void TestInitializers::normalAsJax()
     QFETCH(double, expected);
     const Array values = drawn(keyOfSeed(seed), [&](Builder& b, ValueId key) { return normal(b, key, shape, partitionable); });
     QVERIFY2(std::abs(values.data.at(0) - expected) < 1e-6, qPrintable(QString::number(values.data.at(0), 'g', 10)));
+}
+
+/// What JAX prints of many: `jax.random.normal` of key(0) and shape (10,) in both modes, and its documentation's example of
+/// `lecun_normal`, key(42) and shape (2, 3), a truncated normal of the older mode.
+void TestInitializers::manyAsJax_data()
+{
+    using Make = std::function<ValueId(Builder&, ValueId)>;
+    QTest::addColumn<quint64>("seed");
+    QTest::addColumn<Make>("make");
+    QTest::addColumn<std::vector<double>>("expected");
+
+    const auto normals
+        = [](bool partitionable) { return Make([=](Builder& b, ValueId key) { return normal(b, key, {10}, partitionable); }); };
+    QTest::newRow("legacy normal") << quint64{0} << normals(false)
+                                   << std::vector<double>{-0.3721109, 0.26423115, -0.18252768, -0.7368197, -0.44030377,
+                                          -0.1521442, -0.67135346, -0.5908641, 0.73168886, 0.5673026};
+    QTest::newRow("partitionable normal") << quint64{0} << normals(true)
+                                          << std::vector<double>{1.6226422, 2.0252647, -0.43359444, -0.07861735, 0.1760909,
+                                                 -0.97208923, -0.49529874, 0.4943786, 0.6643493, -0.9501635};
+    QTest::newRow("legacy truncated normal") << quint64{42} << Make([](Builder& b, ValueId key) {
+        return initialized(b, Initializer::LecunNormal, key, {DType::F32, {2, 3}}, 2, false);
+    }) << std::vector<double>{0.46700746, 0.8414632, 0.8518669, -0.61677957, -0.67402434, 0.09683388};
+}
+
+void TestInitializers::manyAsJax()
+{
+    using Make = std::function<ValueId(Builder&, ValueId)>;
+    QFETCH(quint64, seed);
+    QFETCH(Make, make);
+    QFETCH(std::vector<double>, expected);
+    const Array values = drawn(keyOfSeed(seed), make);
+    QCOMPARE(values.data.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        QVERIFY2(std::abs(values.data[i] - expected[i]) < 1e-6, qPrintable(QString::number(values.data[i], 'g', 10)));
 }
 
 void TestInitializers::uniformBounds()

@@ -51,6 +51,7 @@ void TestThreefry::legacySplit()
     const std::vector<RandomKey> expected
         = {{2285895361, 1501764800}, {1518642379, 4090693311}, {433833334, 4221794875}, {839183663, 3740430601}};
     QCOMPARE(splitKey(keyOfSeed(0), 4, false), expected);
+    QCOMPARE(splitKey(keyOfSeed(42), 2, false), (std::vector<RandomKey>{{2465931498, 3679230171}, {255383827, 267815257}}));
     QCOMPARE(splitKey(keyOfSeed(0), 2, false), (std::vector<RandomKey>{{4146024105, 967050713}, {2718843009, 1272950319}}));
 }
 

@@ -360,6 +360,8 @@ void TestTrainer::whatCannotBeResumed_data()
     QTest::addColumn<QString>("id");
     QTest::newRow("another width") << "width"
                                    << "MW1646";
+    QTest::newRow("another optimizer") << "optimizer"
+                                       << "MW1646";
     QTest::newRow("another seed") << "seed"
                                   << "MW1647";
     QTest::newRow("fewer steps") << "steps"
@@ -373,7 +375,9 @@ void TestTrainer::whatCannotBeResumed()
     const QTemporaryDir folder;
     TrainerOptions options = optionsOf();
     options.checkpoints = CheckpointPlan{folder.path().toStdString(), 0, 0};
+    options.optimizer = "sgd";
     QVERIFY(train({phaseOf(3, 4)}, rowsToLearn(), options, {}, {}).has_value());
+    options.optimizer = what == "optimizer" ? "adam" : "sgd";
     options.resumed = valueOf(CheckpointReader::open(std::filesystem::path(folder.path().toStdString())));
     options.seed = what == "seed" ? 1 : 0;
     const auto result = train({phaseOf(what == "steps" ? 2 : 5, 4, what == "width" ? 16 : 12)}, rowsToLearn(), options, {}, {});

@@ -27,6 +27,7 @@ private Q_SLOTS:
     void fitsExactly_data();
     void fitsExactly();
     void refusesAndSaysWhatWouldFit();
+    void evaluationInPhases();
     void arenasAreWhatIsPlanned_data();
     void arenasAreWhatIsPlanned();
 };
@@ -71,6 +72,22 @@ void TestDeviceMemory::refusesAndSaysWhatWouldFit()
     QVERIFY2(problem.fix.find("a batch of 256") != std::string::npos, problem.fix.c_str());
     QVERIFY2(problem.fix.find("mesh axis ") != std::string::npos, problem.fix.c_str());
     QVERIFY2(problem.message.find("parameters") != std::string::npos, problem.message.c_str());
+    QVERIFY2(problem.message.find("for \"step\", which takes its arrays over") != std::string::npos, problem.message.c_str());
+}
+
+/// A phase before the last one needs room for its evaluation too where accuracy is measured between steps.
+void TestDeviceMemory::evaluationInPhases()
+{
+    for (const bool evaluates : {false, true}) {
+        const Study study = studyOf("phases.yaml",
+            {"batch=960", "optimizer={sgd: {learning_rate: 0.001}}",
+                "phases=[{steps: 1, mesh: {data: 1, model: 1}}, {steps: 1, mesh: {data: 4, model: 2}}]",
+                evaluates ? "train.evaluate=1" : "train.evaluate=0"});
+        const auto phases = valueOf(trainingPhases(study));
+        const ScheduledStage& first = phases.front().scheduled.stages.front();
+        const std::int64_t together = first.find("step")->buffers.arenaBytes + first.find("evaluate")->buffers.arenaBytes;
+        QCOMPARE(checkDeviceMemory(study, phases, together - 1).has_value(), !evaluates);
+    }
 }
 
 void TestDeviceMemory::arenasAreWhatIsPlanned_data()
