@@ -33,11 +33,11 @@ using LooseVector [[gnu::vector_size(kLanes * sizeof(float)), gnu::aligned(sizeo
 
 constexpr std::int64_t kMostDepth = 512; ///< terms that are summed in registers
 constexpr std::int64_t kBlockLines
-    = 256; ///< a packed block is 512 KiB: with the one that is packed meanwhile, half of a large second-level cache
+    = 192; ///< a packed block is 384 KiB: it, the next one and what that is packed from stay in the second-level cache
 constexpr std::int64_t kWholeLines = 1536; ///< of the other operand, 3 MiB
 constexpr std::int64_t kRowStep = kMostDepth + 16; ///< between packed rows: they share no place of the first-level cache
 constexpr std::int64_t kCacheLine = 16; ///< elements
-constexpr std::int64_t kStepsAhead = 8; ///< terms for each line that is fetched ahead
+constexpr std::int64_t kTurn = 8; ///< terms of a tile between two things that it does beside its sums
 
 // ---- packing
 
@@ -84,20 +84,41 @@ std::int64_t panelSize(Form form, std::int64_t depth)
     return form == Form::Rows ? kHeight * kRowStep : (IsLeft ? kHeight : kWidth) * depth + kCacheLine;
 }
 
-/// Memory that a tile asks for, one line for each `kStepsAhead` terms: so far from the first.
+/// Places of what a tile does beside its sums, one for each turn: so far from the first.
 struct Offsets {
-    std::int64_t at[kMostDepth / kStepsAhead] = {};
+    std::int64_t at[kMostDepth / kTurn];
 };
-constexpr Offsets kNoOffsets;
+constexpr Offsets kNoOffsets{};
 
+/// Cache lines that a tile asks for.
 struct Ahead {
     const float* first = nullptr;
     const Offsets* offsets = &kNoOffsets;
 };
 
-/// A block of one side that is packed bit by bit between tiles of the block before it, which ask for its memory, or at once. That memory is looked
-/// at as rows, a few of them, the stretch, for each tile: so few pages are looked up, and rows a power of two apart, which share few places
-/// of the caches, are still there when they are packed.
+/// What a tile does beside its sums: for each turn it asks for a line of either kind, and copies a vector of the next block.
+struct Beside {
+    Ahead wholeLines; ///< of the side that is packed as a whole
+    Ahead blockLines;
+    bool copies = false;
+    const float* from = nullptr;
+    const Offsets* fromOffsets = &kNoOffsets;
+    float* to = nullptr;
+    const Offsets* toOffsets = &kNoOffsets;
+};
+
+constexpr Offsets everyLine()
+{
+    Offsets offsets{};
+    for (std::int64_t i = 0; i < kMostDepth / kTurn; ++i)
+        offsets.at[i] = i * kCacheLine;
+    return offsets;
+}
+constexpr Offsets kEveryLine = everyLine();
+
+/// Lines of one side that become panels, bit by bit: tiles of the block before ask for their memory, and a little later copy it beside their sums. What has to be
+/// turned is packed between tiles, and what is left at once. The memory is looked at as rows, a few of them, the stretch, for each tile: so few pages
+/// are looked up, and rows a power of two apart, which share few places of the caches, are still there when they are packed.
 template <bool IsLeft>
 class Packing {
 public:
@@ -105,7 +126,7 @@ public:
 
     Packing() = default;
 
-    /// A tile asks for so many lines; 0: packs everything at once.
+    /// A tile asks for so many lines; 0: everything is packed at once.
     Packing(const Lines<float>& from, std::int64_t lines, std::int64_t depth, float* to, std::int64_t asks)
         : m_from(from)
         , m_form(formOf<IsLeft>(from))
@@ -119,8 +140,31 @@ public:
     {
         const std::int64_t rowLines = ceilOf((m_form == Form::Columns ? lines : depth), kCacheLine);
         m_stretch = asks / rowLines;
-        for (std::int64_t i = 0; i < m_stretch * rowLines; ++i)
-            m_offsets.at[i] = i / rowLines * rowStep() + i % rowLines * kCacheLine;
+        std::int64_t at = 0;
+        for (std::int64_t row = 0; row < m_stretch; ++row) {
+            for (std::int64_t line = 0; line < rowLines; ++line)
+                m_asks.at[at++] = row * rowStep() + line * kCacheLine;
+        }
+        std::fill(m_asks.at + at, m_asks.at + asks, std::int64_t{0});
+    }
+
+    /// Before the first tile: each may copy so many vectors, in whole rows. Turns to spare copy the last one again.
+    void letTilesCopy(std::int64_t vectors)
+    {
+        if (m_form == Form::Turned || m_columnWidth != kLanes || m_columns == 0)
+            return; // nor vectors that would lie across cache lines
+        m_copied = vectors / m_columns;
+        std::int64_t at = 0;
+        for (std::int64_t row = 0; row < m_copied; ++row) {
+            for (std::int64_t column = 0; column < m_columns; ++column, ++at) {
+                m_sources.at[at] = source(row, column) - m_from.data;
+                m_targets.at[at] = target(row, column) - m_to;
+            }
+        }
+        for (; at > 0 && at < vectors; ++at) {
+            m_sources.at[at] = m_sources.at[at - 1];
+            m_targets.at[at] = m_targets.at[at - 1];
+        }
     }
 
     /// What the next tile is to ask for.
@@ -128,23 +172,46 @@ public:
     {
         if (m_stretch == 0 || m_asked >= m_rows)
             return {m_from.data, &kNoOffsets};
-        const Ahead ahead{m_from.data + m_asked * rowStep(), &m_offsets};
+        const Ahead ahead{m_from.data + m_asked * rowStep(), &m_asks};
         m_asked += m_stretch;
         return ahead;
     }
 
-    /// After each tile: packs what was asked for some tiles ago.
-    void packAsked()
+    /// Lets the next tile copy what was asked for some tiles ago, or packs it.
+    void giveTo(Beside& beside)
     {
-        if (m_stretch == 0 || ++m_tiles <= kLag)
+        beside.copies = false;
+        if (m_stretch == 0)
             return;
-        packTo(std::min(m_rows, (m_tiles - kLag) * m_stretch));
+        const std::int64_t asked = m_asked < m_rows ? m_asked - kLag * m_stretch : m_rows;
+        if (m_form == Form::Turned) {
+            if (m_packed + kGrain <= std::min(asked, m_lines))
+                turnPanel();
+            return;
+        }
+        if (m_copied == 0) {
+            for (; m_packed + kGroup <= asked; m_packed += kGroup)
+                copy(m_packed, m_packed + kGroup);
+            return;
+        }
+        if (m_packed + m_copied
+            > std::min(asked, m_rows - 1)) // vectors may reach past the end of a row, never past that of the last one
+            return;
+        beside.copies = true;
+        beside.from = m_from.data + m_packed * rowStep();
+        beside.to = m_to + m_packed * (m_form == Form::Rows ? kRowStep : kGrain);
+        beside.fromOffsets = &m_sources;
+        beside.toOffsets = &m_targets;
+        m_packed += m_copied;
     }
 
     /// Packs what is missing.
     void finish()
     {
-        packTo(m_rows);
+        while (m_form == Form::Turned && m_packed < m_rows)
+            turnPanel();
+        for (; m_packed < m_rows; m_packed += kGroup)
+            copy(m_packed, std::min(m_rows, m_packed + kGroup));
         if (m_form != Form::Turned)
             padPanel();
     }
@@ -155,17 +222,10 @@ private:
 
     std::int64_t rowStep() const { return m_form == Form::Columns ? m_from.depthStep : m_from.lineStep; }
 
-    void packTo(std::int64_t end)
+    void turnPanel()
     {
-        if (m_form == Form::Turned) {
-            for (; m_packed < m_rows && (m_packed + kGrain <= end || end == m_rows); m_packed += kGrain)
-                packTurned<kGrain>({m_from.at(m_packed, 0), m_from.lineStep, m_from.depthStep}, m_lines - m_packed, m_depth,
-                    m_to + m_packed / kGrain * m_panelSize);
-            return;
-        }
-        for (; m_packed < end; m_packed += kGroup)
-            copy(m_packed, std::min(end, m_packed + kGroup));
-        m_packed = end;
+        packTurned<kGrain>(m_from.from(m_packed, 0), m_lines - m_packed, m_depth, m_to + m_packed / kGrain * m_panelSize);
+        m_packed += kGrain;
     }
 
     const float* source(std::int64_t row, std::int64_t column) const
@@ -233,9 +293,11 @@ private:
     std::int64_t m_columns = 0; ///< of whole panels
     std::int64_t m_stretch = 0; ///< rows; 0: asks for nothing
     std::int64_t m_asked = 0; ///< rows
+    std::int64_t m_copied = 0; ///< rows that a tile copies; 0: none
     std::int64_t m_packed = 0;
-    std::int64_t m_tiles = 0;
-    Offsets m_offsets;
+    Offsets m_asks;
+    Offsets m_sources;
+    Offsets m_targets;
 };
 
 // ---- tiles
@@ -256,40 +318,66 @@ template <int Vectors, std::int64_t Step, std::size_t... Row>
 }
 
 /// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms.
-template <std::size_t Rows, int Vectors, bool IsLeftRows>
-void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, Ahead ahead)
+template <std::size_t Rows, int Vectors, bool IsLeftRows, bool Copies>
+void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)
 {
     constexpr auto kRows = std::make_index_sequence<Rows>();
     constexpr std::int64_t kStep = IsLeftRows ? kRowStep : 1; // between the left side's elements of a term
     constexpr std::int64_t kTerm = IsLeftRows ? 1 : kHeight; // between its terms
+    constexpr std::int64_t kResultTurns = Rows + 4; // before the end: the result's rows are fetched, one for each turn
     Vector sums[Rows][kVectors] = {};
-    for (std::size_t row = 0; row < Rows; ++row) {
-        for (int v = 0; v < Vectors; ++v)
-            __builtin_prefetch(c + static_cast<std::int64_t>(row) * stride + v * kLanes, 1, 3);
-    }
-    const std::int64_t* offset = ahead.offsets->at;
-    std::int64_t d = 0;
-    for (; d + kStepsAhead <= depth; d += kStepsAhead) {
-        __builtin_prefetch(ahead.first + *offset++, 0, 2);
+    const std::int64_t turns = depth / kTurn;
+    std::int64_t turn = 0;
+    const auto oneTurn = [&]() __attribute__((always_inline))
+    {
+        __builtin_prefetch(beside.wholeLines.first + beside.wholeLines.offsets->at[turn], 0, 2);
+        __builtin_prefetch(beside.blockLines.first + beside.blockLines.offsets->at[turn], 0, 2);
+        if constexpr (Copies)
+            *reinterpret_cast<LooseVector*>(beside.to + beside.toOffsets->at[turn])
+                = *reinterpret_cast<const LooseVector*>(beside.from + beside.fromOffsets->at[turn]);
         [&]<std::size_t... Term>(std::index_sequence<Term...>) __attribute__((always_inline))
         {
             (addTerm<Vectors, kStep>(sums, a + Term * kTerm, b + Term * kWidth, kRows), ...);
         }
-        (std::make_index_sequence<kStepsAhead>());
-        a += kStepsAhead * kTerm;
-        b += kStepsAhead * kWidth;
+        (std::make_index_sequence<kTurn>());
+        a += kTurn * kTerm;
+        b += kTurn * kWidth;
+    };
+    const auto fetchRow = [&](const float* row) __attribute__((always_inline))
+    {
+        for (int v = 0; v < Vectors; ++v)
+            __builtin_prefetch(row + v * kLanes, 1, 3);
+    };
+    for (; turn < turns - kResultTurns; ++turn)
+        oneTurn();
+    const float* row = c;
+    for (std::int64_t left = Rows; turn < turns && left > 0; ++turn, --left, row += stride) {
+        fetchRow(row);
+        oneTurn();
     }
-    for (; d < depth; ++d, a += kTerm, b += kWidth)
+    for (; turn < turns; ++turn)
+        oneTurn();
+    for (std::int64_t d = turns * kTurn; d < depth; ++d, a += kTerm, b += kWidth)
         addTerm<Vectors, kStep>(sums, a, b, kRows);
-    for (std::size_t row = 0; row < Rows; ++row) {
+    for (std::size_t r = 0; r < Rows; ++r) {
         for (int v = 0; v < Vectors; ++v) {
-            float* to = c + static_cast<std::int64_t>(row) * stride + v * kLanes;
+            float* to = c + static_cast<std::int64_t>(r) * stride + v * kLanes;
             if (store == Store::Add)
-                *reinterpret_cast<LooseVector*>(to) += sums[row][v];
+                *reinterpret_cast<LooseVector*>(to) += sums[r][v];
             else
-                *reinterpret_cast<LooseVector*>(to) = sums[row][v];
+                *reinterpret_cast<LooseVector*>(to) = sums[r][v];
         }
     }
+}
+
+/// A tile that is no edge.
+template <bool IsLeftRows>
+void wholeTile(
+    std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)
+{
+    if (beside.copies)
+        return tile<kHeight, kVectors, IsLeftRows, true>(depth, a, b, store, c, stride, beside);
+    tile<kHeight, kVectors, IsLeftRows, false>(depth, a, b, store, c, stride, beside);
 }
 
 /// The same for a tile at the result's edge.
@@ -298,7 +386,10 @@ void edgeTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const
     std::int64_t stride)
 {
     alignas(64) float sums[Rows * kWidth];
-    tile<Rows, Vectors, IsLeftRows>(depth, a, b, Store::Set, sums, kWidth, {a});
+    Beside nothing;
+    nothing.wholeLines.first = a;
+    nothing.blockLines.first = b;
+    tile<Rows, Vectors, IsLeftRows, false>(depth, a, b, Store::Set, sums, kWidth, nothing);
     for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t column = 0; column < columns; ++column) {
             float& to = c[row * stride + column];
@@ -357,9 +448,11 @@ void multiplyBlocks(const Product& product, float* wholePanels, float* blockPane
     const bool isLeftRows = formOf<true>(product.lhs) == Form::Rows;
     float* panels = blockPanels;
     float* nextPanels = blockPanels + kBlockElements;
-    const auto packingOf = [&](std::int64_t d, std::int64_t b, float* to, std::int64_t asks) {
-        return BlockPacking({block.at(b, d), block.lineStep, block.depthStep}, std::min(blockPiece, blockLines - b),
-            std::min(depthPiece, product.depth - d), to, asks);
+    const auto packingOf = [&](std::int64_t d, std::int64_t b, float* to, std::int64_t turns) {
+        BlockPacking packing(
+            block.from(b, d), std::min(blockPiece, blockLines - b), std::min(depthPiece, product.depth - d), to, turns);
+        packing.letTilesCopy(turns);
+        return packing;
     };
     packingOf(0, 0, panels, 0).finish();
     for (std::int64_t w = 0; w < wholeLines; w += wholePiece) {
@@ -369,18 +462,32 @@ void multiplyBlocks(const Product& product, float* wholePanels, float* blockPane
             const Store store = d > 0 ? Store::Add : Store::Set;
             const std::int64_t wholeSize = panelSize<RowsWhole>(formOf<RowsWhole>(whole), depth);
             const std::int64_t blockSize = panelSize<!RowsWhole>(formOf<!RowsWhole>(block), depth);
-            WholePacking({whole.at(w, d), whole.lineStep, whole.depthStep}, wide, depth, wholePanels, 0).finish();
+            // The whole side is packed in groups of panels, each of whole cache lines, while tiles of the group before ask for it.
+            const std::int64_t group
+                = RowsWhole && formOf<RowsWhole>(whole) == Form::Columns ? 3 * kCacheLine : std::int64_t{kWholeGrain};
+            const auto wholePackingOf = [&](std::int64_t i) {
+                return WholePacking(whole.from(w + i, d), std::min(group, wide - i), depth,
+                    wholePanels + i / kWholeGrain * wholeSize, depth / kTurn);
+            };
             for (std::int64_t b = 0; b < blockLines; b += blockPiece) {
                 const std::int64_t lines = std::min(blockPiece, blockLines - b);
                 BlockPacking next;
-                const std::int64_t asks = depth / kStepsAhead;
+                const std::int64_t turns = depth / kTurn;
                 if (b + blockPiece < blockLines)
-                    next = packingOf(d, b + blockPiece, nextPanels, asks);
+                    next = packingOf(d, b + blockPiece, nextPanels, turns);
                 else if (d + depthPiece < product.depth)
-                    next = packingOf(d + depthPiece, 0, nextPanels, asks);
+                    next = packingOf(d + depthPiece, 0, nextPanels, turns);
                 else if (w + wholePiece < wholeLines)
-                    next = packingOf(0, 0, nextPanels, asks);
+                    next = packingOf(0, 0, nextPanels, turns);
+                WholePacking nextGroup;
+                if (b == 0)
+                    nextGroup = wholePackingOf(0);
+                Beside beside;
                 for (std::int64_t i = 0; i < wide; i += kWholeGrain) {
+                    if (b == 0 && i % group == 0) {
+                        nextGroup.finish();
+                        nextGroup = i + group < wide ? wholePackingOf(i + group) : WholePacking();
+                    }
                     for (std::int64_t j = 0; j < lines; j += kBlockGrain) {
                         const std::int64_t rows = RowsWhole ? wide - i : lines - j;
                         const std::int64_t columns = RowsWhole ? lines - j : wide - i;
@@ -389,14 +496,17 @@ void multiplyBlocks(const Product& product, float* wholePanels, float* blockPane
                         const float* left = RowsWhole ? x : y;
                         const float* right = RowsWhole ? y : x;
                         float* to = product.result + (RowsWhole ? w + i : b + j) * product.stride + (RowsWhole ? b + j : w + i);
-                        if (rows < kHeight || columns < kWidth)
+                        if (rows < kHeight || columns < kWidth) {
                             isLeftRows ? anyEdgeTile<true>(rows, columns, depth, left, right, store, to, product.stride)
                                        : anyEdgeTile<false>(rows, columns, depth, left, right, store, to, product.stride);
-                        else
-                            isLeftRows
-                                ? tile<kHeight, kVectors, true>(depth, left, right, store, to, product.stride, next.ask())
-                                : tile<kHeight, kVectors, false>(depth, left, right, store, to, product.stride, next.ask());
-                        next.packAsked();
+                            continue;
+                        }
+                        beside.wholeLines
+                            = b == 0 ? nextGroup.ask() : Ahead{x + wholeSize + j / kBlockGrain * turns * kCacheLine, &kEveryLine};
+                        beside.blockLines = next.ask();
+                        next.giveTo(beside);
+                        isLeftRows ? wholeTile<true>(depth, left, right, store, to, product.stride, beside)
+                                   : wholeTile<false>(depth, left, right, store, to, product.stride, beside);
                     }
                 }
                 next.finish();
