@@ -129,6 +129,10 @@ int runRun(const RunOptions& options, Output& output)
     if (!faults)
         return fail(faults.error(), output);
     choices.faults = *std::move(faults);
+    const auto engine = parseEngine(options.engine);
+    if (!engine)
+        return fail(engine.error(), output);
+    choices.engine = *engine;
     choices.stallSeconds = options.faults.stallTimeout;
     if (options.deviceMemory > 0)
         choices.deviceMemoryBytes = options.deviceMemory;

@@ -53,6 +53,7 @@ public:
         for (const TrainingPhase& phase : phases)
             m_totalSteps += phase.steps;
         m_result.devices = m_devices->count();
+        m_result.engine = m_devices->engine();
         if (m_options.resumed != nullptr) {
             const SavedState& state = m_options.resumed->checkpoint().state;
             m_step = m_result.firstStep = m_lastSaved = state.step;
@@ -575,8 +576,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
         && std::any_of(phases.begin(), phases.end(), [](const TrainingPhase& phase) { return isPipelined(phase.scheduled); }))
         return Problem{"MW1552", fmt::format("{} processes cannot share the stages of a pipeline", options.ranks->size()),
             "start one process, or set pipeline.stages to 1"};
-    auto devices = VirtualDevices::create(
-        count, {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks});
+    auto devices = VirtualDevices::create(count,
+        {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks, .engine = options.engine});
     if (!devices)
         return devices.error();
     return std::unique_ptr<Trainer>(new Trainer(

@@ -293,7 +293,7 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     if (!arguments)
         return arguments.error();
     const auto on
-        = load(*one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds}, choices.deviceMemoryBytes);
+        = load(*one, *arguments, {.permits = choices.permits, .stallSeconds = choices.stallSeconds, .engine = choices.engine}, choices.deviceMemoryBytes);
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();
