@@ -3,6 +3,7 @@
 
 #include "core/diagnose/problem_table.h"
 #include "core/ranks/launch.h"
+#include "core/runtime/device_engine.h"
 #include "core/runtime/products.h"
 #include "core/support/resources.h"
 #include "core/support/table.h"
@@ -111,6 +112,9 @@ int runDoctor(Output& output)
     const bool isFast = productBackend() != ProductBackend::Eigen;
     findings.push_back({"matrix products", "matrix_products", productBackendText(),
         isFast || std::getenv(kProductsVariable) != nullptr ? "ok" : "slower: install libopenblas0"});
+    findings.push_back({"virtual devices", "virtual_devices",
+        hasFibers() ? fmt::format("threads, fibers above {}", kMostThreadDevices) : "threads",
+        hasFibers() ? "ok" : "slower with many devices: built without Boost.Context"});
     findings.push_back({"several processes", "several_processes", rankModule() ? "by MPI" : "no MPI in this build", "ok"});
     findResources(findings, problems);
     output.result(output.format == Format::Json ? findingsJson(findings, problems) : findingsText(findings));

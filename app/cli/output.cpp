@@ -133,7 +133,8 @@ int exitCodeOf(const Problems& problems)
     for (const Problem& problem : problems) {
         if (problem.severity != Severity::Error)
             continue;
-        if ((problem.id.starts_with("MW19") && problem.id != "MW1914") || problem.id == "MW1514" || problem.id == "MW1520")
+        if ((problem.id.starts_with("MW19") && problem.id != "MW1914") || problem.id == "MW1514" || problem.id == "MW1520"
+            || problem.id == "MW1524" || problem.id == "MW1525" || problem.id == "MW1526")
             usage = true;
         else if (problem.id == "MW1430" || problem.id == "MW1720" || problem.id == "MW1513")
             infeasible = true;

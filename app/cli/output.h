@@ -60,7 +60,7 @@ private:
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx but MW1914, which studies may have, MW1514, MW1520) before invalid documents before infeasible meshes (MW1430, MW1513,
+/// The exit code that problems ask for: usage (MW19xx but MW1914, which studies may have, MW1514, MW1520, MW1524 to MW1526) before invalid documents before infeasible meshes (MW1430, MW1513,
 /// MW1720) before failures while running (MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1543 to MW1546, MW162x, MW1640,
 /// MW1789); kExitOk without errors.
 int exitCodeOf(const Problems& problems);

@@ -55,6 +55,7 @@ void addRun(VerbTable& table)
     verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one for each core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
+    addEngine(*verb.app, options->engine);
     addFaultFlags(*verb.app, options->faults);
     addDeviceMemory(*verb.app, options->deviceMemory);
 }

@@ -131,6 +131,10 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
     if (!faults)
         return fail(faults.error(), output);
     choices.faults = *std::move(faults);
+    const auto engine = parseEngine(options.engine);
+    if (!engine)
+        return fail(engine.error(), output);
+    choices.engine = *engine;
     choices.stallSeconds = options.faults.stallTimeout;
     if (options.deviceMemory > 0)
         choices.deviceMemoryBytes = options.deviceMemory;

@@ -68,6 +68,7 @@ void addTrain(VerbTable& table)
     verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one for each core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
+    addEngine(*verb.app, options->engine);
     addDeviceMemory(*verb.app, options->deviceMemory);
     const CLI::Option* predict
         = verb.app->add_flag("--predict", options->predict, "Predict the step in virtual time beside what is measured");

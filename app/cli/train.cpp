@@ -25,10 +25,11 @@ namespace meshwright::cli {
 
 namespace {
 
-sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults)
+sim::TrainChoices choicesOf(const TrainOptions& options, FaultOptions faults, EngineKind engine)
 {
     sim::TrainChoices choices{
         .verify = options.verify, .record = !options.trace.empty(), .typical = options.predict, .permits = options.permits};
+    choices.engine = engine;
     choices.faults = std::move(faults);
     choices.stallSeconds = options.faults.stallTimeout;
     if (!options.checkpoint.empty())
@@ -91,6 +92,9 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     auto faults = faultOptions(options.faults);
     if (!faults)
         return fail(faults.error(), output);
+    const auto engine = parseEngine(options.engine);
+    if (!engine)
+        return fail(engine.error(), output);
     auto study = loadStudy(options.study, options.settings);
     if (!study)
         return fail(study.error(), output);
@@ -109,7 +113,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         profile = *std::move(found);
     }
     ProgressLine line(output.quiet || output.silent);
-    sim::TrainChoices choices = choicesOf(options, *std::move(faults));
+    sim::TrainChoices choices = choicesOf(options, *std::move(faults), *engine);
     choices.ranks = ranks;
     std::unique_ptr<sim::HostReference> reference;
     if (profile) {

@@ -105,6 +105,12 @@ void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
         ->transform(CLI::Validator(bytesOf, ""));
 }
 
+void addEngine(CLI::App& app, std::string& engine)
+{
+    app.add_option("--engine", engine, "Devices as threads, or as fibers, one worker a core (default: fibers above 32 devices)")
+        ->type_name("auto|threads|fibers");
+}
+
 void addFaultFlags(CLI::App& app, FaultFlags& faults)
 {
     app.add_flag("--check-numerics", faults.checkNumerics, "Stop at the first op that makes NaN or infinity, and name it");

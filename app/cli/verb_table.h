@@ -115,6 +115,9 @@ void addSettings(CLI::App& app, std::vector<std::string>& settings);
 void addDeviceMemory(CLI::App& app, std::int64_t& bytes);
 void addFaultFlags(CLI::App& app, FaultFlags& faults);
 
+/// `--engine`, what virtual devices are.
+void addEngine(CLI::App& app, std::string& engine);
+
 inline constexpr std::int64_t kMostCounted = std::int64_t{1} << 62;
 
 /// Takes whole numbers of a range; says so in our words, where CLI11 would speak of conversions.

@@ -187,6 +187,7 @@ struct TrainOptions {
     std::vector<std::string> settings;
     bool verify = false;
     int permits = 0; ///< devices that compute at once; 0: one for each core
+    std::string engine = "auto"; ///< as `parseEngine` takes it
     std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
     bool predict = false; ///< predicted beside measured, in virtual time
     std::string profile; ///< of this computer, as `calibrate` writes it; empty: measured first
@@ -199,7 +200,7 @@ struct TrainOptions {
     std::string resume; ///< checkpoint or folder of checkpoints to go on from; empty: from the first step
     FaultFlags faults;
 };
-/// Trains on virtual devices; with `verify` beside one device.
+/// Trains on virtual devices; with `verify` beside one device. Problems: MW1526; those of studies and `trainStudy`.
 int runTrain(const TrainOptions& options, Output& output);
 
 struct RunOptions {
@@ -212,11 +213,12 @@ struct RunOptions {
     bool gradient = false;
     bool verify = false;
     int permits = 0;
+    std::string engine = "auto"; ///< as `parseEngine` takes it
     FaultFlags faults;
     std::int64_t deviceMemory = 0; ///< bytes that each device may use; 0: any amount
 };
 /// Executes a program, sharded as its text says.
-/// Problems: MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
+/// Problems: MW1526; MW1732 no such function, MW1903 --time has another form, MW1005 a result cannot be written; those of `readNpy` and `runProgram`.
 int runRun(const RunOptions& options, Output& output);
 
 struct DiffOptions {

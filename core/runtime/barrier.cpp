@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/barrier.h"
 
-#include <thread>
-
 namespace meshwright {
 
-Barrier::Barrier(std::int64_t members, Movement* movement)
+Barrier::Barrier(std::int64_t members, Movement* movement, Parking& parking)
     : m_members(members)
     , m_movement(movement)
+    , m_parking(parking)
 {
 }
 
@@ -34,24 +33,20 @@ Barrier::Arrival Barrier::arrive(const std::function<void()>& atLast)
         m_movement->moving.fetch_add(static_cast<std::int64_t>(waiting), std::memory_order_acq_rel);
     m_arrived.store(0, std::memory_order_relaxed);
     m_round.fetch_add(1, std::memory_order_acq_rel);
-    m_round.notify_all();
+    m_parking.changed(m_round);
     return arrival;
 }
 
 Barrier::Outcome Barrier::await(std::uint32_t round)
 {
-    constexpr int kYields = 8;
-    if (m_round.load(std::memory_order_acquire) == round) {
+    if (m_round.load(std::memory_order_acquire) == round && !m_parking.linger(m_round, round)) {
         std::uint64_t waiting = m_waiting.load(std::memory_order_acquire);
         bool isCounted = false;
         while (!isCounted && static_cast<std::uint32_t>(waiting >> kRoundShift) == round)
             isCounted = m_waiting.compare_exchange_weak(waiting, waiting + 1, std::memory_order_acq_rel);
         if (isCounted && m_movement != nullptr && m_movement->moving.fetch_sub(1, std::memory_order_acq_rel) == 1)
             return Outcome::Stuck;
-        for (int i = 0; i < kYields && m_round.load(std::memory_order_acquire) == round; ++i)
-            std::this_thread::yield();
-        while (m_round.load(std::memory_order_acquire) == round)
-            m_round.wait(round, std::memory_order_acquire);
+        m_parking.await(m_round, round);
     }
     return m_aborted.load() ? Outcome::Aborted : Outcome::Passed;
 }
@@ -66,7 +61,7 @@ void Barrier::abort()
 {
     m_aborted.store(true);
     m_round.fetch_add(1);
-    m_round.notify_all();
+    m_parking.changed(m_round);
 }
 
 void Barrier::reset()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include "core/runtime/parking.h"
+
 #include <functional>
 
 namespace meshwright {
@@ -12,8 +12,8 @@ struct Movement {
     std::atomic<std::int64_t> moving{0};
 };
 
-/// Where the members of a group wait for each other, again and again. Waiting gives the core away a few times and then sleeps: with more
-/// devices than cores, spinning would keep the last member from arriving. `abort` wakes everybody.
+/// Where the members of a group wait for each other, again and again. With more devices than cores, spinning would keep the last member from
+/// arriving: how they wait is left to `Parking`. `abort` wakes everybody.
 class Barrier {
 public:
     enum class Outcome : std::uint8_t {
@@ -29,8 +29,8 @@ public:
         bool isAborted = false;
     };
 
-    /// `movement`, which may be absent, must outlive the barrier.
-    explicit Barrier(std::int64_t members, Movement* movement = nullptr);
+    /// `movement`, which may be absent, and `parking` must outlive the barrier.
+    explicit Barrier(std::int64_t members, Movement* movement = nullptr, Parking& parking = threadParking());
 
     /// The round that is under way. It ends with the arrival of all members.
     std::uint32_t round() const { return m_round.load(std::memory_order_acquire); }
@@ -55,10 +55,13 @@ public:
 private:
     std::int64_t m_members;
     Movement* m_movement;
-    std::atomic<std::int64_t> m_arrived{0};
-    std::atomic<std::uint64_t> m_waiting{0}; ///< who wait, and in the upper half the round that they wait for
+    Parking& m_parking;
     std::atomic<std::uint32_t> m_round{0};
     std::atomic<bool> m_aborted{false};
+
+    // What every arrival changes has a line of its own: who waits looks at the round again and again.
+    alignas(64) std::atomic<std::int64_t> m_arrived{0};
+    std::atomic<std::uint64_t> m_waiting{0}; ///< who wait, and in the upper half the round that they wait for
 };
 
 } // namespace meshwright

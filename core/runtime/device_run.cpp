@@ -25,6 +25,7 @@ public:
         , m_log(log)
         , m_stop(m_devices.stopFlag())
         , m_announced(site.meeting.numberOf(device))
+        , m_readySince(site.began)
     {
         const FaultOptions* faults = site.options.faults;
         if (faults == nullptr || !faults->any())
@@ -67,6 +68,8 @@ private:
         if (m_faults && !isFirstHalf && !std::exchange(m_struck, true)) {
             release(); // whatever happens here keeps nobody from a core
             m_faults->strike();
+            if (m_faults->stalls())
+                m_devices.standStill();
         }
         if (m_numerics)
             m_numerics->before(*ready.instruction, m_memory.addresses);
@@ -160,7 +163,8 @@ private:
         Recorded recorded;
         double cpu = 0.0;
         if (records)
-            recorded.askedCore = wallSeconds();
+            recorded.askedCore = m_readySince > 0.0 ? m_readySince : wallSeconds();
+        m_readySince = 0.0;
         const bool hadCore = m_scratch != nullptr;
         acquire();
         if (records) {
@@ -192,6 +196,7 @@ private:
             ++count.calls;
             count.bytes += collective.payloadBytes();
         }
+        m_readySince = 0.0;
         const bool records = m_site.options.record;
         const std::size_t record = m_log.records.size();
         if (records) {
@@ -212,6 +217,8 @@ private:
         Result<Done> done = collective.run(m_id, m_memory.addresses, records ? &times : nullptr);
         if (records)
             keepTimes(record, times);
+        if (meets)
+            m_readySince = times.finished;
         return done;
     }
 
@@ -223,9 +230,12 @@ private:
         const UnderWay underWay = *std::exchange(m_underWay, std::nullopt);
         release();
         CollectiveTimes times;
-        Result<Done> done = underWay.collective->finish(m_id, underWay.started, m_site.options.record ? &times : nullptr);
-        if (done && m_site.options.record)
+        const bool records = m_site.options.record;
+        const double asked = records ? wallSeconds() : 0.0;
+        Result<Done> done = underWay.collective->finish(m_id, underWay.started, records ? &times : nullptr);
+        if (done && records)
             keepTimes(underWay.record, times);
+        m_readySince = std::max(asked, times.finished);
         return done;
     }
 
@@ -361,6 +371,7 @@ private:
     DeviceLog& m_log;
     const StopFlag& m_stop;
     std::int64_t m_announced; ///< the virtual device's number
+    double m_readySince; ///< wall, when what it waited for was there; 0: it has not waited, or that is not known
     const std::string* m_at = nullptr; ///< the name of the instruction that it is at
     std::optional<DeviceFaults> m_faults;
     std::optional<NumericsCheck> m_numerics;

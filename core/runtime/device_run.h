@@ -27,6 +27,7 @@ struct RunSite {
     DeviceArrays& arrays;
     RendezvousTable& meeting;
     LoadedFunction::RunOptions options = {};
+    double began = 0.0; ///< wall, when all devices could have begun; 0: not known
 };
 
 /// Runs a function once on one of its devices. Problems: as `LoadedFunction::run`.

@@ -68,6 +68,7 @@ public:
     Result<Done> run(const RunOptions& options)
     {
         begin(options);
+        m_site.began = options.record ? m_recordStart : 0.0;
         Result<Done> done = m_virtual.run([this](std::int64_t device) { return runOn(device); }, options.stop);
         end(done.has_value());
         return done;
@@ -76,6 +77,7 @@ public:
     void begin(const RunOptions& options)
     {
         m_site.options = options;
+        m_site.began = 0.0;
         if (!options.record)
             return;
         for (DeviceLog& log : m_logs) {

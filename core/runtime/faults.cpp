@@ -8,12 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
 #include <stdexcept>
-#include <thread>
 
 namespace meshwright {
 
@@ -159,8 +157,6 @@ void DeviceFaults::strike()
         throw std::runtime_error("a failure that was injected");
     if (strikes(InjectedFault::Kind::Memory))
         throw std::bad_alloc();
-    while (strikes(InjectedFault::Kind::Stall) && !m_stop.isSet())
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 void DeviceFaults::lag(double cpuSeconds) const

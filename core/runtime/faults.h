@@ -52,8 +52,11 @@ public:
     /// `options` and `stop` must outlive this.
     DeviceFaults(const FaultOptions& options, std::int64_t device, std::int64_t step, const StopFlag& stop);
 
-    /// In the middle of the step: throws what a failing device throws, or stands still until `stop` is set.
+    /// In the middle of the step: throws what a failing device throws.
     void strike();
+
+    /// True when the device is to stand still from there on, until the run has failed or was stopped.
+    bool stalls() const { return strikes(InjectedFault::Kind::Stall); }
 
     /// True after `strike`, until `hasNan`: the next result is to become NaN.
     bool wantsNan() const { return m_wantsNan; }

@@ -11,27 +11,31 @@ void Mailbox::send(const MessageTag& tag, AlignedBytes message)
         m_forward(tag, std::move(message));
         return;
     }
-    const std::lock_guard lock(m_mutex);
-    [[maybe_unused]] const bool isNew = m_messages.emplace(tag, std::move(message)).second;
-    assert(isNew);
-    if (m_awaited == nullptr || *m_awaited != tag)
-        return;
-    m_awaited = nullptr;
-    if (m_movement != nullptr) // the receiver moves again, from now on, not from when it wakes
-        m_movement->moving.fetch_add(1, std::memory_order_acq_rel);
-    m_arrived.notify_one();
+    {
+        const std::lock_guard lock(m_mutex);
+        [[maybe_unused]] const bool isNew = m_messages.emplace(tag, std::move(message)).second;
+        assert(isNew);
+        if (m_awaited == nullptr || *m_awaited != tag)
+            return;
+        m_awaited = nullptr;
+        if (m_movement != nullptr) // the receiver moves again, from now on, not from when it wakes
+            m_movement->moving.fetch_add(1, std::memory_order_acq_rel);
+        m_news.fetch_add(1, std::memory_order_acq_rel);
+    }
+    m_parking.changed(m_news);
 }
 
 Barrier::Outcome Mailbox::receive(const MessageTag& tag, AlignedBytes& message)
 {
     std::unique_lock lock(m_mutex);
     if (!m_aborted && !m_messages.contains(tag)) {
-        m_awaited = &tag;
-        if (m_movement != nullptr && m_movement->moving.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            m_awaited = nullptr;
+        if (m_movement != nullptr && m_movement->moving.fetch_sub(1, std::memory_order_acq_rel) == 1)
             return Barrier::Outcome::Stuck;
-        }
-        m_arrived.wait(lock, [this] { return m_aborted || m_awaited == nullptr; });
+        m_awaited = &tag;
+        const std::uint32_t news = m_news.load(std::memory_order_relaxed); // changes under the mutex only
+        lock.unlock();
+        m_parking.await(m_news, news);
+        lock.lock();
         m_awaited = nullptr;
     }
     if (m_aborted)
@@ -44,9 +48,12 @@ Barrier::Outcome Mailbox::receive(const MessageTag& tag, AlignedBytes& message)
 
 void Mailbox::abort()
 {
-    const std::lock_guard lock(m_mutex);
-    m_aborted = true;
-    m_arrived.notify_one();
+    {
+        const std::lock_guard lock(m_mutex);
+        m_aborted = true;
+        m_news.fetch_add(1, std::memory_order_acq_rel);
+    }
+    m_parking.changed(m_news);
 }
 
 void Mailbox::reset()

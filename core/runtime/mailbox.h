@@ -5,7 +5,6 @@
 #include "core/runtime/host_array.h"
 
 #include <compare>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,16 +25,18 @@ struct MessageTag {
 /// Messages for one device. Sending never waits; receiving waits until the message is there. `abort` wakes who waits.
 class Mailbox {
 public:
-    /// `movement`, which may be absent, must outlive the mailbox.
-    explicit Mailbox(Movement* movement = nullptr)
+    /// `movement`, which may be absent, and `parking` must outlive the mailbox.
+    explicit Mailbox(Movement* movement = nullptr, Parking& parking = threadParking())
         : m_movement(movement)
+        , m_parking(parking)
     {
     }
 
     /// Of a device elsewhere: what is sent goes on to `forward`, from any thread.
     using Forward = std::function<void(const MessageTag& tag, AlignedBytes message)>;
     explicit Mailbox(Forward forward)
-        : m_forward(std::move(forward))
+        : m_parking(threadParking())
+        , m_forward(std::move(forward))
     {
     }
 
@@ -52,9 +53,11 @@ public:
 
 private:
     Movement* m_movement = nullptr;
+    Parking& m_parking;
     Forward m_forward;
-    std::mutex m_mutex;
-    std::condition_variable m_arrived;
+    std::atomic<std::uint32_t> m_news{0}; ///< how often what was awaited has come, or the mailbox was aborted
+
+    std::mutex m_mutex; ///< of what follows; not held while waiting
     std::map<MessageTag, AlignedBytes> m_messages;
     const MessageTag* m_awaited = nullptr; ///< by who waits, until it has come
     bool m_aborted = false;

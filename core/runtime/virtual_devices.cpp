@@ -4,7 +4,6 @@
 #include "core/runtime/rank_run.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,9 +13,6 @@
 namespace meshwright {
 
 namespace {
-
-/// Enough for the products' libraries, which keep small panels on the stack.
-constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
 int coreCount()
 {
@@ -58,12 +54,6 @@ std::int64_t ComputePermits::peakScratchBytes() const
     return peak;
 }
 
-struct VirtualDevices::Thread {
-    VirtualDevices* owner = nullptr;
-    std::int64_t device = 0;
-    pthread_t handle{};
-};
-
 VirtualDevices::VirtualDevices(std::int64_t count, VirtualDevicesOptions options)
     : m_count(count)
     , m_ranks(std::move(options.ranks))
@@ -86,51 +76,40 @@ Result<std::unique_ptr<VirtualDevices>> VirtualDevices::create(std::int64_t coun
     if (options.ranks != nullptr && options.ranks->size() > count)
         return Problem{"MW1553", fmt::format("{} processes share {} devices", options.ranks->size(), count),
             fmt::format("start at most {}, or use a larger mesh", count)};
+    const EngineKind wanted = options.engine;
     std::unique_ptr<VirtualDevices> devices(new VirtualDevices(count, std::move(options)));
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, kStackBytes);
-    int error = 0;
-    const std::int64_t first = devices->m_firstHere;
-    for (std::int64_t device = first; device < first + devices->m_here && error == 0; ++device) {
-        auto thread = std::make_unique<Thread>();
-        thread->owner = devices.get();
-        thread->device = device;
-        error = pthread_create(&thread->handle, &attributes, threadMain, thread.get());
-        if (error == 0)
-            devices->m_threads.push_back(std::move(thread));
-    }
-    pthread_attr_destroy(&attributes);
-    if (error != 0) {
-        return Problem{"MW1509",
-            fmt::format(
-                "the host refused thread {} of {} virtual devices (error {})", devices->m_threads.size() + 1, count, error),
-            "use a smaller mesh, or raise the limits on processes and memory"};
-    }
+    if (Result<Done> started = devices->start(wanted); !started)
+        return started.error();
     return devices;
+}
+
+Result<Done> VirtualDevices::start(EngineKind wanted)
+{
+    const bool sharedOut = m_ranks != nullptr && m_ranks->size() > 1;
+    const auto asked = wanted == EngineKind::Auto && !sharedOut ? engineFromEnvironment() : wanted;
+    if (!asked)
+        return asked.error();
+    const auto kind = chooseEngine(*asked, m_here, sharedOut, hasFibers());
+    if (!kind)
+        return kind.error();
+    m_engine = *kind == EngineKind::Fibers ? makeFiberEngine(m_permits.count()) : makeThreadEngine();
+    return m_engine->start(m_firstHere, m_here, [this](std::int64_t device) { serve(device); });
 }
 
 VirtualDevices::~VirtualDevices()
 {
     m_leaving = true;
     m_epoch.fetch_add(1);
-    m_epoch.notify_all();
-    for (const auto& thread : m_threads)
-        pthread_join(thread->handle, nullptr);
-}
-
-void* VirtualDevices::threadMain(void* start)
-{
-    const auto* thread = static_cast<const Thread*>(start);
-    thread->owner->serve(thread->device);
-    return nullptr;
+    if (m_engine == nullptr)
+        return;
+    m_engine->changed(m_epoch);
+    m_engine->join();
 }
 
 void VirtualDevices::serve(std::int64_t device)
 {
     for (std::uint32_t epoch = 0;; ++epoch) {
-        while (m_epoch.load(std::memory_order_acquire) == epoch)
-            m_epoch.wait(epoch, std::memory_order_acquire);
+        m_engine->await(m_epoch, epoch);
         if (m_leaving)
             return;
         try {
@@ -195,7 +174,7 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
         if (m_ranks != nullptr)
             onEnd.emplace(*m_ranks, [this](const Problem& problem) { fail({problem}); });
         m_epoch.fetch_add(1, std::memory_order_release);
-        m_epoch.notify_all();
+        m_engine->changed(m_epoch);
         if (m_post != nullptr)
             awaitEndTogether(done);
         else
@@ -262,7 +241,7 @@ void VirtualDevices::awaitEndTogether(std::uint32_t epoch)
 
 std::shared_ptr<Barrier> VirtualDevices::makeBarrier(std::int64_t members)
 {
-    auto barrier = std::make_shared<Barrier>(members, &m_movement);
+    auto barrier = std::make_shared<Barrier>(members, &m_movement, *m_engine);
     const std::lock_guard lock(m_mutex);
     m_barriers.push_back(barrier);
     return barrier;
@@ -296,7 +275,7 @@ std::shared_ptr<Mailbox> VirtualDevices::makeMailbox(std::int64_t device)
             RankRun::send(*m_post, rank, number, tag, std::move(message));
         });
     }
-    auto mailbox = std::make_shared<Mailbox>(&m_movement);
+    auto mailbox = std::make_shared<Mailbox>(&m_movement, *m_engine);
     m_mailboxes[number] = mailbox;
     return mailbox;
 }
@@ -330,6 +309,13 @@ bool VirtualDevices::receive(
     std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place)
 {
     return waitAt(device, place, [&] { return mailbox.receive(tag, message); });
+}
+
+void VirtualDevices::standStill()
+{
+    const std::uint32_t failures = m_failures.load(std::memory_order_acquire);
+    if (!m_stopFlag.isSet()) // else the failure is among those
+        m_engine->await(m_failures, failures);
 }
 
 /// How the devices that are here are. Under the mutex: then an abort does not take places away meanwhile.
@@ -366,6 +352,8 @@ void VirtualDevices::failLocked(Problems problems)
         m_failure = std::move(problems);
     }
     m_stopFlag.set();
+    m_failures.fetch_add(1, std::memory_order_acq_rel);
+    m_engine->changed(m_failures);
     for (const auto& barrier : m_barriers) {
         if (const auto alive = barrier.lock())
             alive->abort();

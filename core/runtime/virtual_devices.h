@@ -3,6 +3,7 @@
 
 #include "core/ranks/ranks.h"
 #include "core/runtime/barrier.h"
+#include "core/runtime/device_engine.h"
 #include "core/runtime/device_states.h"
 #include "core/runtime/mailbox.h"
 #include "core/runtime/rank_post.h"
@@ -43,17 +44,19 @@ private:
 };
 
 struct VirtualDevicesOptions {
-    int permits = 0; ///< devices that compute at once; 0: one for each core of the host, which processes of one job share
+    int permits
+        = 0; ///< devices that compute at once, and threads that carry fibers; 0: one for each core of the host, which processes of one job share
     double stallSeconds = 0.0; ///< how long devices wait for one that has not arrived before the run fails; 0: for ever
     std::shared_ptr<Ranks> ranks = {}; ///< processes that share the devices; null: all are here
+    EngineKind engine = EngineKind::Auto; ///< what the devices are; none of their numbers depends on it
 };
 
-/// Devices as threads: one each, made once and parked between runs. Of a job of several processes each has a contiguous block of the
-/// devices (`firstDeviceOf`), and all do the same with them.
+/// Devices, made once and parked between runs. Of a job of several processes each has a contiguous block of the devices (`firstDeviceOf`),
+/// and all do the same with them.
 class VirtualDevices {
 public:
-    /// Problems: MW1509 the host refuses to make so many threads, MW1553 there are fewer devices
-    /// than processes.
+    /// Problems: MW1509 the host refuses to make so many threads or stacks, MW1553 there are fewer devices than processes; those of `chooseEngine`
+    /// and, when the engine is left open, of `engineFromEnvironment`, which counts in a single process only.
     static Result<std::unique_ptr<VirtualDevices>> create(std::int64_t count, VirtualDevicesOptions options = {});
     ~VirtualDevices();
     VirtualDevices(const VirtualDevices&) = delete;
@@ -61,6 +64,7 @@ public:
 
     std::int64_t count() const { return m_count; }
     ComputePermits& permits() { return m_permits; }
+    EngineKind engine() const { return m_engine->kind(); } ///< never Auto
 
     Ranks* ranks() const { return m_ranks.get(); } ///< null: all devices are here
     bool isHere(std::int64_t device) const { return device >= m_firstHere && device < m_firstHere + m_here; }
@@ -116,6 +120,9 @@ public:
         std::int64_t m_device;
     };
 
+    /// Waits, for what a device is told to do, until the run fails or is stopped. Counts as moving.
+    void standStill();
+
     /// What a device is about to do, for the report on one that does not arrive; the text must live until the run ends.
     void announce(std::int64_t device, const std::string& doing)
     {
@@ -127,7 +134,7 @@ public:
 
 private:
     explicit VirtualDevices(std::int64_t count, VirtualDevicesOptions options);
-    static void* threadMain(void* start);
+    Result<Done> start(EngineKind wanted);
     void serve(std::int64_t device);
     void fail(Problems problems);
     void failLocked(Problems problems);
@@ -146,16 +153,15 @@ private:
         std::atomic<bool> finished{false};
     };
 
-    struct Thread;
     std::int64_t m_count;
     std::shared_ptr<Ranks> m_ranks;
     std::int64_t m_firstHere = 0;
     std::int64_t m_here; ///< devices
     ComputePermits m_permits;
     double m_stallSeconds;
-    std::vector<std::unique_ptr<Thread>> m_threads;
     Movement m_movement;
     StopFlag m_stopFlag;
+    std::atomic<std::uint32_t> m_failures{0}; ///< runs that failed or were stopped
     std::atomic<std::int64_t> m_finished{0};
     std::atomic<std::uint32_t> m_epoch{0};
     std::atomic<std::uint32_t> m_doneEpoch{0};
@@ -174,6 +180,8 @@ private:
     std::vector<std::weak_ptr<Barrier>> m_barriers;
     std::map<std::int64_t, std::weak_ptr<Mailbox>> m_mailboxes; ///< by number
     std::int64_t m_nextMailbox = 0;
+
+    std::unique_ptr<DeviceEngine> m_engine;
 };
 
 } // namespace meshwright

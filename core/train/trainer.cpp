@@ -53,6 +53,7 @@ public:
         for (const TrainingPhase& phase : phases)
             m_totalSteps += phase.steps;
         m_result.devices = m_devices->count();
+        m_result.engine = m_devices->engine();
         if (m_options.resumed != nullptr) {
             const SavedState& state = m_options.resumed->checkpoint().state;
             m_step = m_result.firstStep = m_lastSaved = state.step;
@@ -569,8 +570,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();
     if (Problems problems = options.faults.problems(count); !problems.empty())
         return problems;
-    auto devices = VirtualDevices::create(
-        count, {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks});
+    auto devices = VirtualDevices::create(count,
+        {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks, .engine = options.engine});
     if (!devices)
         return devices.error();
     return std::unique_ptr<Trainer>(new Trainer(

@@ -4,6 +4,7 @@
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/models/training.h"
 #include "core/ranks/ranks.h"
+#include "core/runtime/device_engine.h"
 #include "core/runtime/faults.h"
 #include "core/support/result.h"
 #include "core/timeline/timeline.h"
@@ -40,6 +41,7 @@ struct TrainerOptions {
     std::function<void()> besides; ///< called now and then between the repeated steps
     bool keepParameters = false; ///< read the parameters back at the end
     int permits = 0; ///< devices that compute at once; 0: one for each core
+    EngineKind engine = EngineKind::Auto; ///< what the devices are; the numbers do not depend on it
     std::optional<CheckpointPlan> checkpoints = {};
     std::shared_ptr<CheckpointReader> resumed = {}; ///< goes on from here, to the same bits; null: from the first step
     std::string optimizer = {}; ///< as checkpoints describe it
@@ -86,6 +88,7 @@ struct TrainingResult {
     Spread stepSeconds; ///< measured
     double samplesPerSecond = 0.0; ///< measured
     std::int64_t devices = 0;
+    EngineKind engine = EngineKind::Threads; ///< what they were
     std::int64_t peakBytesPerDevice = 0;
     std::int64_t initBytesPerDevice = 0; ///< of the arena in which the initial values were drawn; 0: a resumed run
     std::vector<PhaseResult> phases;

@@ -72,11 +72,12 @@ endmacro()
 # The tests that the thread sanitizer runs, and no others.
 add_custom_target(thread_tests)
 
-# meshwright_add_test(tst_name [UI] SOURCE file.cpp LIBS targets... [LABELS labels...])
-# One executable per test class, so one crash does not hide the other tests. UI: run at scale 1 and at scale 2. The time limit, of a class and
-# of each of its functions, ends a test that hangs, and is far from what any takes on a busy computer.
+# meshwright_add_test(tst_name [UI] [ENGINES] SOURCE file.cpp LIBS targets... [LABELS labels...])
+# One executable per test class, so one crash does not hide the other tests. UI: run at scale 1 and at scale 2. ENGINES: run with virtual
+# devices as threads, and as fibers. The time limit, of a class and of each of its functions, ends a test that hangs, and is far from what any
+# takes on a busy computer.
 function(meshwright_add_test name)
-  cmake_parse_arguments(ARG "UI" "SOURCE" "LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "UI;ENGINES" "SOURCE" "LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCE})
   set_target_properties(${name} PROPERTIES AUTOMOC ON)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} meshwright::test_support)
@@ -96,16 +97,28 @@ function(meshwright_add_test name)
   if(MESHWRIGHT_SANITIZE)
     set(limit 3600)
   endif()
-  foreach(scale ${scales})
-    set(test ${name})
-    if(ARG_UI)
-      set(test ${name}_${scale}x)
+  set(engines any)
+  if(ARG_ENGINES)
+    set(engines threads)
+    if(TARGET Boost::context)
+      list(APPEND engines fibers)
     endif()
-    add_test(NAME ${test} COMMAND ${name})
-    set_tests_properties(${test} PROPERTIES
-      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QT_SCALE_FACTOR=${scale};LC_ALL=C.UTF-8;OPENBLAS_NUM_THREADS=1;QTEST_FUNCTION_TIMEOUT=${limit}000"
-      TIMEOUT ${limit}
-      LABELS "${ARG_LABELS}")
+  endif()
+  foreach(scale ${scales})
+    foreach(engine ${engines})
+      set(test ${name})
+      set(environment QT_QPA_PLATFORM=offscreen QT_SCALE_FACTOR=${scale} LC_ALL=C.UTF-8 OPENBLAS_NUM_THREADS=1
+        QTEST_FUNCTION_TIMEOUT=${limit}000)
+      if(ARG_UI)
+        string(APPEND test _${scale}x)
+      endif()
+      if(NOT engine STREQUAL "any")
+        string(APPEND test _${engine})
+        list(APPEND environment MESHWRIGHT_ENGINE=${engine})
+      endif()
+      add_test(NAME ${test} COMMAND ${name})
+      set_tests_properties(${test} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT ${limit} LABELS "${ARG_LABELS}")
+    endforeach()
   endforeach()
 endfunction()
 

@@ -15,6 +15,7 @@ _meshwright() {
         *:--format) words=$(_meshwright_help "$verb" | sed -n 's/^  --format FORMAT *What to write: //p' | tr -d ,) ;;
         *:--color) words="auto always never" ;;
         *:--fidelity) words="closed fluid message" ;;
+        *:--engine) words="auto threads fibers" ;;
         *:--hw | *:--base) words=$("${COMP_WORDS[0]}" list hardware 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
         *:--model) words=$("${COMP_WORDS[0]}" list models 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
         list:list) words=$(_meshwright_help list | sed -n 's/^  WHAT *//p' | sed 's/,//g; s/ or / /') ;;

@@ -104,7 +104,7 @@ ReportFigures figures(const MeasuredTraining& training)
         add("Held-out accuracy", shareValue(*training.heldOutAccuracy),
             {{}, "right / examples", {{"examples", groupedDigits(training.heldOutExamples), "held out from training"}}});
     add("Step on this computer", secondsValue(training.stepSecondsMedian),
-        {"Measured; the devices are threads that share the cores of one computer.", "median over steps",
+        {"Measured; the devices share the cores of one computer.", "median over steps",
             {{"fastest", formatSeconds(training.stepSecondsMin), "measured"}, {"slowest", formatSeconds(training.stepSecondsMax), "measured"}}});
     add("Samples", rateValue(training.samplesPerSecond, "samples"), {"Measured over the whole run.", {}, {}});
     add("Memory of a device", bytesValue(static_cast<double>(training.peakBytesPerDevice)),
@@ -173,7 +173,7 @@ ReportSection trainingSection(const ReportInputs& inputs)
     if (!inputs.training)
         return absent(inputs, std::move(section));
     const MeasuredTraining& training = *inputs.training;
-    std::string intro = fmt::format("Trained on {} virtual devices: threads of one computer that hold their shards and really exchange data. "
+    std::string intro = fmt::format("Trained on {} virtual devices of one computer, which hold their shards and really exchange data. "
                                     "What was learnt and what was sent is real; its speed says nothing about the machine above.",
         training.devices);
     if (training.phases.size() > 1)

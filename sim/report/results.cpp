@@ -245,6 +245,7 @@ std::string trainingJson(const TrainingResult& result)
         = {{"median", result.stepSeconds.median}, {"min", result.stepSeconds.min}, {"max", result.stepSeconds.max}};
     json["samples_per_s"] = result.samplesPerSecond;
     json["devices"] = result.devices;
+    json["engine"] = engineName(result.engine);
     json["peak_bytes_per_device"] = result.peakBytesPerDevice;
     json["init_bytes_per_device"] = result.initBytesPerDevice;
     json["interrupted"] = result.interrupted;
@@ -300,7 +301,8 @@ std::string trainingText(const TrainingResult& result)
     std::int64_t steps = 0;
     for (const PhaseResult& phase : result.phases)
         steps += phase.steps;
-    text += fmt::format("{}{} steps on {} devices", result.interrupted ? "interrupted after " : "", steps, result.devices);
+    text += fmt::format("{}{} steps on {} devices{}", result.interrupted ? "interrupted after " : "", steps, result.devices,
+        result.engine == EngineKind::Fibers ? " (fibers)" : "");
     if (!result.losses.empty())
         text += fmt::format(": loss {:.6g} -> {:.6g}", result.losses.front(), result.losses.back());
     if (result.heldOutAccuracy)

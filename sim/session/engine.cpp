@@ -394,6 +394,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
     trainer.besides = choices.besides;
     trainer.keepParameters = choices.keepParameters;
     trainer.permits = choices.permits;
+    trainer.engine = choices.engine;
     const RandomKey key = keyOfSeed(trainer.seed);
     const auto keys
         = study.transformer() != nullptr ? initKeys(*study.transformer(), *options, key) : initKeys(*study.mlp(), *options, key);

@@ -74,6 +74,7 @@ struct TrainChoices {
     std::optional<CheckpointPlan> checkpoints = {};
     FaultOptions faults = {};
     double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
+    EngineKind engine = EngineKind::Auto; ///< what the devices are
     std::shared_ptr<Ranks> ranks = {}; ///< processes that train together; null: this one alone
     std::filesystem::path resume = {}; ///< a checkpoint, or a folder of them, to go on from; empty: from the first step
 };
@@ -116,6 +117,7 @@ struct RunChoices {
     FaultOptions faults = {}; ///< of the first run, whose step is 0
     double stallSeconds = 600.0; ///< how long devices wait for one that does not arrive; 0: for ever
     std::shared_ptr<Ranks> ranks = {}; ///< processes that run it together; null: this one alone
+    EngineKind engine = EngineKind::Auto; ///< what the devices are
 };
 
 /// Wall times of one run, in seconds.

@@ -317,7 +317,8 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     if (!arguments)
         return arguments.error();
     const auto on = load(*one, *arguments,
-        {.permits = choices.permits, .stallSeconds = choices.stallSeconds, .ranks = choices.ranks}, choices.deviceMemoryBytes);
+        {.permits = choices.permits, .stallSeconds = choices.stallSeconds, .ranks = choices.ranks, .engine = choices.engine},
+        choices.deviceMemoryBytes);
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Collectives over eight virtual devices, by size of one device's whole buffer. Usage: bench_collectives [repetitions]
+// Collectives over eight virtual devices, by size of one device's whole buffer. Usage: bench_collectives [repetitions] [coll|barrier]
 // "all-reduce" keeps its operands, as the peers' benchmarks do; "all-reduce-in-place" takes their place, as reductions in a training step do.
 // Prints a line for each: coll,ours,<op>,<bytes>,median_us,min_us
 // and then, of a barrier of all devices: barrier,ours,<devices>,median_us,median_us for each device
+// "ours" are threads; fibers, where the build has them, are "ours-fibers".
 
 #include "core/program/builder.h"
 #include "core/runtime/clocks.h"
@@ -51,11 +52,16 @@ Times timed(int repetitions, F f)
     return {seconds[seconds.size() / 2], seconds.front()};
 }
 
-void benchCollectives(int repetitions)
+struct Engine {
+    EngineKind kind;
+    const char* label;
+};
+
+void benchCollectives(int repetitions, const Engine& engine)
 {
     const Mesh mesh = checked(parseMesh("a=8"));
     const AxisRefs axis{wholeAxis(mesh, 0)};
-    const auto devices = checked(VirtualDevices::create(8));
+    const auto devices = checked(VirtualDevices::create(8, {.engine = engine.kind}));
     struct Operation {
         OpKind kind;
         const char* name;
@@ -115,16 +121,17 @@ void benchCollectives(int repetitions)
             checked(loaded->writeArgument(0, array));
             const Times times
                 = timed(bytes > (1 << 22) ? std::max(2, repetitions / 2) : repetitions * 3, [&] { checked(loaded->run()); });
-            fmt::print("coll,ours,{},{},{:.1f},{:.1f}\n", name, bytes, times.median / calls * 1e6, times.min / calls * 1e6);
+            fmt::print(
+                "coll,{},{},{},{:.1f},{:.1f}\n", engine.label, name, bytes, times.median / calls * 1e6, times.min / calls * 1e6);
             std::fflush(stdout);
         }
     }
 }
 
-void benchBarriers(int repetitions)
+void benchBarriers(int repetitions, const Engine& engine)
 {
-    for (const std::int64_t count : {8, 64, 256, 1024}) {
-        const auto devices = checked(VirtualDevices::create(count));
+    for (const std::int64_t count : {8, 16, 32, 64, 256, 1024}) {
+        const auto devices = checked(VirtualDevices::create(count, {.engine = engine.kind}));
         const auto barrier = devices->makeBarrier(count);
         const VirtualDevices::Place place = [] { return std::string("barrier"); };
         constexpr int kRounds = 20;
@@ -138,7 +145,7 @@ void benchBarriers(int repetitions)
             }));
         });
         const double each = times.median / kRounds * 1e6;
-        fmt::print("barrier,ours,{},{:.1f},{:.2f}\n", count, each, each / static_cast<double>(count));
+        fmt::print("barrier,{},{},{:.1f},{:.2f}\n", engine.label, count, each, each / static_cast<double>(count));
         std::fflush(stdout);
     }
 }
@@ -147,8 +154,17 @@ void benchBarriers(int repetitions)
 
 int main(int argc, char** argv)
 {
-    const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
-    benchCollectives(std::max(1, repetitions));
-    benchBarriers(std::max(1, repetitions));
+    const int repetitions = std::max(1, argc > 1 ? std::atoi(argv[1]) : 5);
+    const std::string only = argc > 2 ? argv[2] : "";
+    std::vector<Engine> engines{{EngineKind::Threads, "ours"}};
+    if (hasFibers())
+        engines.push_back({EngineKind::Fibers, "ours-fibers"});
+    using Bench = void (*)(int, const Engine&);
+    for (const auto& [part, bench] : {std::pair<std::string, Bench>("coll", benchCollectives), {"barrier", benchBarriers}}) {
+        for (const Engine& engine : engines) {
+            if (only.empty() || only == part)
+                bench(repetitions, engine);
+        }
+    }
     return 0;
 }

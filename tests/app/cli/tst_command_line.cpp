@@ -90,6 +90,8 @@ void TestCommandLine::exitCodes_data()
                                          << "\"100XB\" is no amount of memory; write 512MiB";
     QTest::newRow("permits") << QStringList{"run", example("mlp.mlir"), "--permits", "-1"} << 2
                              << "no whole number from 1 to 1024";
+    QTest::newRow("engine") << QStringList{"run", example("mlp.mlir"), "--engine", "thread"} << 2
+                            << "MW1526: there is no engine \"thread\" for virtual devices\n  fix: did you mean \"threads\"?";
     QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2 << "no whole number";
     QTest::newRow("stall") << QStringList{"run", example("mlp.mlir"), "--stall-timeout", "nan"} << 2 << "no number of seconds";
     QTest::newRow("every without checkpoints")
@@ -206,6 +208,7 @@ void TestCommandLine::doctorJson()
     for (const auto& check : found["checks"].toArray())
         names << check.toObject()["name"].toString();
     QVERIFY(names.contains("matrix_products"));
+    QVERIFY(names.contains("virtual_devices"));
     QVERIFY(names.contains("problem_ids"));
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/device_engine.h"
 #include "tests/app/cli/program_process.h"
 
 #include <QElapsedTimer>
@@ -30,6 +31,7 @@ private Q_SLOTS:
     void endsCleanly_data();
     void endsCleanly();
     void saysHowToGoOn();
+    void enginesAgree();
     void stragglerIsInTheTrace();
 };
 
@@ -46,6 +48,14 @@ void TestFaultFlags::endsCleanly_data()
                                   << QStringList{"MW1523", "device 1 in step 4, in ", " is NaN at ["};
     QTest::newRow("stall") << training({"--stall-timeout", "0.2", "--inject", "stall:device=2,step=3"}) << 6
                            << QStringList{"MW1522", "device 2 has not arrived for 200 ms"};
+    if (meshwright::hasFibers()) {
+        const QStringList oneWorker{"--engine", "fibers", "--permits", "1"};
+        QTest::newRow("a fiber fails") << training(oneWorker + QStringList{"--inject", "fail:device=3,step=4"}) << 6
+                                       << QStringList{"MW1508", "device 3 failed in step 4, in "};
+        QTest::newRow("a fiber stalls") << training(
+            oneWorker + QStringList{"--stall-timeout", "0.2", "--inject", "stall:device=2,step=3"})
+                                        << 6 << QStringList{"MW1522", "device 2 has not arrived for 200 ms"};
+    }
     QTest::newRow("slow") << training({"--inject", "slow:device=2,factor=3"}) << 0 << QStringList{};
     QTest::newRow("checked, nothing wrong") << training({"--check-numerics", "--verify"}) << 0 << QStringList{};
     // Where a sum goes on into the passes behind it, their masks of -inf are among what it makes.
@@ -56,6 +66,8 @@ void TestFaultFlags::endsCleanly_data()
     QTest::newRow("no such fault") << training({"--inject", "explode:device=1"}) << 2 << QStringList{"MW1520"};
     QTest::newRow("nothing of it") << training({"--inject", "fail"}) << 2 << QStringList{"MW1520", "it names no device"};
     QTest::newRow("no clock counts it") << training({"--stall-timeout", "1e300"}) << 2 << QStringList{"--stall-timeout"};
+    QTest::newRow("no such engine") << training({"--engine", "fibres"}) << 2
+                                    << QStringList{"MW1526", "there is no engine \"fibres\"", "did you mean \"fibers\"?"};
     QTest::newRow("no number") << training({"--stall-timeout", "-1"}) << 2 << QStringList{"--stall-timeout"};
 }
 
@@ -87,6 +99,26 @@ void TestFaultFlags::saysHowToGoOn()
     QVERIFY2(done.code == 0, done.err);
     const QJsonObject whole = QJsonDocument::fromJson(run(training({"--format", "json"})).out).object();
     QCOMPARE(QJsonDocument::fromJson(done.out).object()["losses"], whole["losses"]);
+}
+
+/// The result is the same whatever the devices are, and says what they were.
+void TestFaultFlags::enginesAgree()
+{
+    if (!meshwright::hasFibers())
+        QSKIP("no fibers in this build");
+    QJsonArray losses;
+    for (const QString engine : {"threads", "fibers"}) {
+        const Outcome outcome = run(training({"--engine", engine, "--verify", "--format", "json"}));
+        QVERIFY2(outcome.code == 0, outcome.err);
+        const QJsonObject result = QJsonDocument::fromJson(outcome.out).object();
+        QCOMPARE(result["engine"].toString(), engine);
+        if (losses.isEmpty())
+            losses = result["losses"].toArray();
+        QCOMPARE(result["losses"].toArray(), losses);
+    }
+    const Outcome text = run(training({"--engine", "fibers"}));
+    QVERIFY2(text.out.contains("6 steps on 8 devices (fibers): loss "), text.out);
+    QCOMPARE(run({"run", example("mlp.mlir"), "--engine", "fibers", "--verify"}).code, 0);
 }
 
 void TestFaultFlags::stragglerIsInTheTrace()

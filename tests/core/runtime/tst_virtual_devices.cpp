@@ -43,7 +43,7 @@ private Q_SLOTS:
     void stopsWithinAnInstruction();
     void barrierArrivesWithoutWaiting();
     void barrierAbortWakesEverybody();
-    void tooManyThreads();
+    void tooManyStacks();
 };
 
 void TestVirtualDevices::runsOnEveryDevice()
@@ -273,12 +273,12 @@ void TestVirtualDevices::barrierAbortWakesEverybody()
     QCOMPARE(barrier.wait(), Barrier::Outcome::Passed);
 }
 
-void TestVirtualDevices::tooManyThreads()
+void TestVirtualDevices::tooManyStacks()
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     QSKIP("sanitizers keep books on every thread");
 #endif
-    // Far more stacks than an address space holds (2^47 bytes).
+    // Twice as much as the address space that is left.
     rlimit old{};
     getrlimit(RLIMIT_AS, &old);
     rlimit tight = old;

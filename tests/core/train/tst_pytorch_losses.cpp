@@ -89,7 +89,7 @@ struct Step {
 };
 
 Step stepOf(const Optimizer& optimizer, LossKind loss, const std::string& meshText,
-    const std::map<std::string, std::string>& specs, int permits = 0)
+    const std::map<std::string, std::string>& specs, int permits = 0, EngineKind engine = EngineKind::Auto)
 {
     MlpModel model;
     model.layers = kLayers;
@@ -109,9 +109,14 @@ Step stepOf(const Optimizer& optimizer, LossKind loss, const std::string& meshTe
     }
     const PartitionedProgram partitioned = valueOf(propagateAndPartition(std::move(program)));
     const DeviceStage& stage = partitioned.device.stages.front();
-    Step step{loss, valueOf(VirtualDevices::create(mesh.deviceCount(), {permits})), nullptr};
+    Step step{loss, valueOf(VirtualDevices::create(mesh.deviceCount(), {.permits = permits, .engine = engine})), nullptr};
     step.loaded = valueOf(LoadedFunction::load(schedule(*stage.find("step"), SchedulePolicy::Host), stage.meshes, *step.devices));
     return step;
+}
+
+std::vector<EngineKind> engines()
+{
+    return hasFibers() ? std::vector{EngineKind::Threads, EngineKind::Fibers} : std::vector{EngineKind::Threads};
 }
 
 const std::map<std::string, std::string> kData{{"x", "P('data')"}, {"y", "P('data')"}};
@@ -187,7 +192,7 @@ void TestPyTorchLosses::bitsDoNotDependOnWorkers_data()
     QTest::newRow("beside threads that compute") << true;
 }
 
-/// Ten runs with each number of workers.
+/// Ten runs with each engine and number of workers.
 void TestPyTorchLosses::bitsDoNotDependOnWorkers()
 {
     QFETCH(bool, loaded);
@@ -201,10 +206,13 @@ void TestPyTorchLosses::bitsDoNotDependOnWorkers()
     }
     for (const auto& [mesh, specs] : {std::pair{std::string("data=8"), kData}, {"data=4,model=2", kMegatron}}) {
         std::set<std::uint64_t> hashes;
-        for (const int permits : loaded ? std::vector<int>{2} : std::vector<int>{1, 2, 8}) {
-            Step step = stepOf(AdamOptimizer{.learningRate = 0.01}, LossKind::SumSquared, mesh, specs, permits);
-            for (int run = 0; run < 10; ++run)
-                hashes.insert(step.train(2).hash);
+        for (const EngineKind engine : engines()) {
+            for (const int permits : loaded ? std::vector<int>{2} : std::vector<int>{1, 2, 3, 8}) {
+                Step step = stepOf(AdamOptimizer{.learningRate = 0.01}, LossKind::SumSquared, mesh, specs, permits, engine);
+                QCOMPARE(step.devices->engine(), engine);
+                for (int run = 0; run < 10; ++run)
+                    hashes.insert(step.train(2).hash);
+            }
         }
         QCOMPARE(hashes.size(), std::size_t{1});
     }
@@ -213,16 +221,22 @@ void TestPyTorchLosses::bitsDoNotDependOnWorkers()
 void TestPyTorchLosses::manyDevicesTrain_data()
 {
     QTest::addColumn<QString>("mesh");
-    QTest::newRow("256") << "data=16,model=2,rest=8"; // runs under the thread sanitizer too
-    QTest::newRow("1024") << "data=16,model=2,rest=32";
+    QTest::addColumn<int>("engine");
+    for (const EngineKind engine : engines()) {
+        QTest::addRow("256 %s", engineName(engine).c_str())
+            << "data=16,model=2,rest=8" << static_cast<int>(engine); // under the thread sanitizer, too
+        QTest::addRow("1024 %s", engineName(engine).c_str()) << "data=16,model=2,rest=32" << static_cast<int>(engine);
+    }
 }
 
 /// 16 ways of data, two of model, and replicas of each, which change nothing.
 void TestPyTorchLosses::manyDevicesTrain()
 {
     QFETCH(QString, mesh);
+    QFETCH(int, engine);
     const Optimizer sgd = SgdOptimizer{0.01, 0.0};
-    const Trained many = stepOf(sgd, LossKind::SumSquared, mesh.toStdString(), kMegatron).train(2);
+    const Trained many
+        = stepOf(sgd, LossKind::SumSquared, mesh.toStdString(), kMegatron, 0, static_cast<EngineKind>(engine)).train(2);
     const Trained few = stepOf(sgd, LossKind::SumSquared, "data=16,model=2", kMegatron).train(2);
     QCOMPARE(many.losses, few.losses);
     QVERIFY(std::abs(many.losses[1] - 1.71146393) <= 1e-5 * 1.71146393);

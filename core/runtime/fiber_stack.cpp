@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runtime/fiber_stack.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace meshwright {
+
+FiberStack::~FiberStack()
+{
+    if (m_bottom == nullptr)
+        return;
+#if defined(__SANITIZE_ADDRESS__)
+    __asan_unpoison_memory_region(m_bottom, m_bytes); // frames that were left for good have not done it
+#endif
+    munmap(m_bottom - m_pageBytes, m_pageBytes + m_bytes);
+}
+
+bool FiberStack::allocate(std::size_t bytes)
+{
+    m_pageBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t whole = (bytes + m_pageBytes - 1) / m_pageBytes * m_pageBytes;
+    void* memory = mmap(
+        nullptr, m_pageBytes + whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    if (mprotect(memory, m_pageBytes, PROT_NONE) != 0) {
+        munmap(memory, m_pageBytes + whole);
+        return false;
+    }
+    m_bottom = static_cast<std::byte*>(memory) + m_pageBytes;
+    m_bytes = whole;
+    return true;
+}
+
+} // namespace meshwright
