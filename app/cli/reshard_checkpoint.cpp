@@ -5,6 +5,7 @@
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "core/train/training_checkpoint.h"
 #include "core/train/training_function.h"
 #include "sim/session/engine.h"
 

@@ -144,8 +144,11 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     if (result->checkpoint)
         output.narrate(fmt::format("checkpoint: {}", result->checkpoint->string()));
     if (!options.trace.empty()) {
-        const std::string trace
-            = sim::traceJson({{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}});
+        std::vector<sim::NamedTimeline> timelines
+            = {{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}};
+        if (!result->initialisation.rows().empty())
+            timelines.push_back({"initialisation (wall clock)", &result->initialisation});
+        const std::string trace = sim::traceJson(timelines);
         if (const auto written = writeFileAtomically(options.trace, trace); !written)
             return fail(written.error(), output);
     }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace meshwright {
@@ -30,7 +31,8 @@ public:
 
     Result<LoadedInstructions> run()
     {
-        m_loaded.list = readyList(m_scheduled.instructions);
+        const std::vector<MemoryMoment> moments = memoryOverTime(m_scheduled);
+        m_loaded.list = readyList(m_scheduled.instructions, [&](std::size_t at) { m_bytesInUse = moments[at].total; });
         if (!m_problems.empty())
             return m_problems;
         return std::move(m_loaded);
@@ -73,11 +75,15 @@ private:
         return m_scheduled.buffers.bufferOf[value.at()] >= 0 || !function()[value].producer.valid();
     }
 
-    std::vector<Ready> readyList(const std::vector<Instruction>& instructions)
+    /// `begin`, which may be empty, hears of each instruction before it is made ready.
+    std::vector<Ready> readyList(
+        const std::vector<Instruction>& instructions, const std::function<void(std::size_t instruction)>& begin = {})
     {
         std::vector<Ready> list;
         std::map<OpId, const Collective*> underWay;
         for (auto at = instructions.begin(); at != instructions.end(); ++at) {
+            if (begin)
+                begin(static_cast<std::size_t>(at - instructions.begin()));
             if (at->kind == InstructionKind::CollectiveDone) {
                 if (const auto started = underWay.find(at->ops.front()); started != underWay.end())
                     list.push_back(waitFor(*at, started->second));
@@ -129,6 +135,7 @@ private:
         description.category = SliceCategory::Wait;
         description.collective = collective;
         description.isWait = true;
+        description.bytesInUse = m_bytesInUse;
         m_loaded.descriptions.push_back(std::move(description));
         ready.description = static_cast<std::uint32_t>(m_loaded.descriptions.size() - 1);
         ready.waitsFor = collective;
@@ -291,6 +298,7 @@ private:
         RecordedInstruction description;
         description.category = categoryOf(op.kind);
         description.name = instructionLabel(function(), instruction);
+        description.bytesInUse = m_bytesInUse;
         if (isCollective(op.kind))
             description.detail = op.as<CollectiveAttributes>().cause.reason;
         m_loaded.descriptions.push_back(std::move(description));
@@ -301,6 +309,7 @@ private:
     const DevicePositions& m_positions;
     RendezvousTable& m_meeting;
     std::vector<int> m_readers; ///< instructions that read a value, and blocks whose result it is
+    std::int64_t m_bytesInUse = 0; ///< while the instruction of the function's list runs that is made ready
     LoadedInstructions m_loaded;
     Problems m_problems;
 };

@@ -74,6 +74,11 @@ public:
         add(row, instruction, start, end - start, cpu, what.category, what.bytes);
     }
 
+    void addMemory(std::size_t device, std::uint32_t instruction, double seconds)
+    {
+        m_timeline.addMemory({seconds, static_cast<std::int64_t>(device), m_instructions[instruction].bytesInUse});
+    }
+
 private:
     Timeline& m_timeline;
     const std::vector<RecordedInstruction>& m_instructions;
@@ -90,6 +95,7 @@ Timeline measuredTimeline(
     Writer writer(timeline, instructions);
     for (std::size_t device = 0; device < devices.size(); ++device) {
         for (const Recorded& recorded : devices[device]) {
+            writer.addMemory(device, recorded.instruction, recorded.times.started - startSeconds);
             if (instructions[recorded.instruction].isWait)
                 continue; // the collective's own times say how long it took
             const bool meets = instructions[recorded.instruction].collective != nullptr;
@@ -124,6 +130,8 @@ Timeline replayedTimeline(const std::vector<std::vector<Recorded>>& devices, con
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint32_t instruction = devices.front()[i].instruction;
         const Collective* collective = instructions[instruction].collective;
+        for (std::size_t device = 0; device < devices.size(); ++device)
+            writer.addMemory(device, instruction, clock[device]);
         if (collective == nullptr) {
             for (std::size_t device = 0; device < devices.size(); ++device) {
                 const double cpu = devices[device][i].times.cpuSeconds;

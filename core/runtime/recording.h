@@ -22,6 +22,7 @@ struct RecordedInstruction {
     std::string detail;
     SliceCategory category = SliceCategory::Compute;
     std::int64_t bytes = 0;
+    std::int64_t bytesInUse = 0; ///< of the device's arena while it runs, as planned
     const Collective* collective = nullptr; ///< that meets others; else nullptr
     bool isAsynchronous = false; ///< goes on beside what comes after it, until an instruction that waits for it
     bool isWait = false; ///< for `collective`

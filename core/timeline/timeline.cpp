@@ -62,6 +62,10 @@ void Timeline::sort()
 {
     std::stable_sort(m_slices.begin(), m_slices.end(),
         [](const Slice& a, const Slice& b) { return std::tie(a.row, a.startSeconds) < std::tie(b.row, b.startSeconds); });
+    std::stable_sort(m_memory.begin(), m_memory.end(),
+        [](const MemoryPoint& a, const MemoryPoint& b) { return std::tie(a.device, a.seconds) < std::tie(b.device, b.seconds); });
+    const auto same = [](const MemoryPoint& a, const MemoryPoint& b) { return a.device == b.device && a.bytes == b.bytes; };
+    m_memory.erase(std::unique(m_memory.begin(), m_memory.end(), same), m_memory.end());
 }
 
 double Timeline::endSeconds() const

@@ -48,6 +48,13 @@ struct Slice {
     SliceCategory category = SliceCategory::Compute;
 };
 
+/// How much of a device's memory is in use from a moment on.
+struct MemoryPoint {
+    double seconds = 0.0; ///< from the start of the timeline
+    std::int64_t device = 0;
+    std::int64_t bytes = 0;
+};
+
 /// What devices did or would do: measured and predicted runs are the same type. Slices of one row do not overlap.
 class Timeline {
 public:
@@ -63,7 +70,12 @@ public:
     std::optional<std::uint32_t> find(const std::string& text) const; ///< the index of a text that was interned
     void add(const Slice& slice) { m_slices.push_back(slice); }
 
-    /// Orders slices by row, then start. Views and writers expect it.
+    /// By device the points at which its use of memory changes, in the order of time; empty where it is not known.
+    const std::vector<MemoryPoint>& memory() const { return m_memory; }
+    void addMemory(const MemoryPoint& point) { m_memory.push_back(point); }
+
+    /// Orders slices by row, then start, and memory by device, then time, and leaves out points at which nothing changes. Views and writers
+    /// expect it.
     void sort();
 
     /// The end of the last slice.
@@ -75,6 +87,7 @@ private:
     Clock m_clock;
     std::vector<TimelineRow> m_rows;
     std::vector<Slice> m_slices;
+    std::vector<MemoryPoint> m_memory;
     std::vector<std::string> m_texts; ///< [0] is ""
     std::vector<std::uint32_t> m_textOrder; ///< indices into m_texts, sorted by text
 };

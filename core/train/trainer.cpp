@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/trainer.h"
 
-#include "core/runtime/executor.h"
 #include "core/runtime/pipeline.h"
 #include "core/runtime/virtual_devices.h"
-#include "core/sharding/shardy_text.h"
+#include "core/train/held_out.h"
 #include "core/train/pipeline_program.h"
+#include "core/train/training_batches.h"
+#include "core/train/training_checkpoint.h"
 #include "core/train/training_function.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <set>
 
 namespace meshwright {
@@ -30,63 +30,6 @@ double secondsSince(SteadyClock::time_point start)
     return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
-HostArray arrayOf(const TensorType& type, const std::vector<float>& values)
-{
-    if (type.dtype == DType::F32)
-        return HostArray::fromBytes(type, std::as_bytes(std::span(values)));
-    const std::vector<double> wide(values.begin(), values.end());
-    return HostArray::of(type, wide);
-}
-
-std::size_t indexOf(const Function& function, std::string_view name)
-{
-    const auto& arguments = function.arguments();
-    const auto found = std::find_if(arguments.begin(), arguments.end(), [&](ValueId id) { return function[id].name == name; });
-    assert(found != arguments.end());
-    return static_cast<std::size_t>(found - arguments.begin());
-}
-
-std::size_t resultIndexOf(const Function& function, std::string_view name)
-{
-    const auto found = std::find(function.resultNames.begin(), function.resultNames.end(), name);
-    assert(found != function.resultNames.end());
-    return static_cast<std::size_t>(found - function.resultNames.begin());
-}
-
-/// The arguments that come before x and y: parameters and states in "step", parameters in "evaluate".
-std::size_t stateCount(const Function& function)
-{
-    return indexOf(function, "x");
-}
-
-/// Why a run cannot go on from a checkpoint; empty when it can.
-Problems resumeProblems(const std::vector<TrainingPhase>& phases, const TrainerOptions& options)
-{
-    const SavedState& state = options.resumed->checkpoint().state;
-    const Place place{options.resumed->path().string()};
-    Problems problems;
-    if (const auto plan = restorePlan(*options.resumed, phases.front()); !plan)
-        problems = plan.error();
-    std::int64_t steps = 0;
-    for (const TrainingPhase& phase : phases)
-        steps += phase.steps;
-    if (state.step > steps)
-        problems.push_back({"MW1647", fmt::format("the checkpoint is of step {}, the training has {} steps", state.step, steps),
-            fmt::format("train for more than {} steps", state.step), place});
-    if (state.seed != options.seed)
-        problems.push_back({"MW1647",
-            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
-                state.seed, options.seed),
-            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {},
-            {fmt::format("train.seed={}", state.seed)}});
-    return problems;
-}
-
-double scalarResult(const TrainingFunction& loaded, const Function& function, std::string_view name)
-{
-    return loaded.readResult(resultIndexOf(function, name)).at(0);
-}
-
 Spread spreadOf(std::vector<double> values)
 {
     if (values.empty())
@@ -99,19 +42,16 @@ Spread spreadOf(std::vector<double> values)
 
 class Trainer::Implementation {
 public:
-    Implementation(const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options, BatchPlan plan,
+    Implementation(const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options, TrainingBatches batches,
         std::unique_ptr<VirtualDevices> devices)
         : m_phases(phases)
         , m_data(data)
         , m_options(std::move(options))
-        , m_plan(std::move(plan))
+        , m_batches(std::move(batches))
         , m_devices(std::move(devices))
     {
         for (const TrainingPhase& phase : phases)
             m_totalSteps += phase.steps;
-        const Function& step = *phases.front().program.find("step");
-        m_inputType = step[step.arguments()[indexOf(step, "x")]].type;
-        m_targetType = step[step.arguments()[indexOf(step, "y")]].type;
         m_result.devices = m_devices->count();
         if (m_options.resumed != nullptr) {
             const SavedState& state = m_options.resumed->checkpoint().state;
@@ -253,11 +193,12 @@ private:
     }
 
     const Function& stepOf(std::size_t phase) const { return *m_phases[phase].program.find("step"); }
+    const Function& evaluateOf(std::size_t phase) const { return *m_phases[phase].program.find("evaluate"); }
 
     double samplesPerSecond() const
     {
         const std::int64_t steps = m_step - m_result.firstStep;
-        return steps == 0 ? 0.0 : static_cast<double>(steps * m_inputType.shape.front()) / std::max(m_trainingSeconds, 1e-9);
+        return steps == 0 ? 0.0 : static_cast<double>(steps * m_batches.rows()) / std::max(m_trainingSeconds, 1e-9);
     }
 
     /// The functions of a pipelined phase share one pipeline, which goes when they have gone.
@@ -310,52 +251,17 @@ private:
         return {phase, step};
     }
 
-    /// Gives every device its pieces of a checkpoint's arrays.
-    Result<Done> restore(const Function& function, TrainingFunction& step, const std::stop_token& stop)
-    {
-        CheckpointReader& from = *m_options.resumed;
-        for (std::size_t i = 0; i < stateCount(function); ++i) {
-            const auto array = from.find(function[function.arguments()[i]].name);
-            assert(array); // restorePlan looked
-            for (const auto& [box, holders] : step.piecesOfArgument(i)) {
-                if (stop.stop_requested())
-                    return VirtualDevices::interrupted();
-                if (std::none_of(holders.begin(), holders.end(), [this](std::int64_t d) { return m_devices->isHere(d); }))
-                    continue;
-                const auto piece = from.read(*array, box);
-                if (!piece)
-                    return piece.error();
-                for (const std::int64_t holder : holders)
-                    step.writeArgumentPiece(i, holder, *piece);
-            }
-        }
-        return Done{};
-    }
-
     /// Writes the state of the open phase.
     Result<Done> save()
     {
         const CheckpointPlan& plan = *m_options.checkpoints;
-        const Function& function = stepOf(m_phase);
-        const Mesh& mesh = wholeMesh(m_phases[m_phase]);
-        std::vector<ArrayToSave> arrays;
-        for (std::size_t i = 0; i < stateCount(function); ++i) {
-            const Value& argument = function[function.arguments()[i]];
-            ArrayToSave array{argument.name, argument.type, m_function->layoutText(i), {}};
-            for (auto& [box, holders] : m_function->piecesOfArgument(i))
-                array.pieces.push_back({box, holders, [this, i](std::int64_t holder) -> Result<HostArray> {
-                                            HostArray piece = m_function->readArgumentPiece(i, holder);
-                                            if (auto sound = heardOfAll(); !sound)
-                                                return sound.error();
-                                            return piece;
-                                        }});
-            arrays.push_back(std::move(array));
-        }
+        const std::vector<ArrayToSave> arrays = arraysToSave(stepOf(m_phase), *m_function, [this] { return heardOfAll(); });
         if (!isFirst()) {
             m_lastSaved = m_step;
             return readAsWritten(arrays);
         }
-        SavedState state{m_step, m_options.seed, mesh.text(), m_options.optimizer, m_result.losses, m_result.accuracies};
+        SavedState state{m_step, m_options.seed, wholeMesh(m_phases[m_phase]).text(), m_options.optimizer, m_result.losses,
+            m_result.accuracies};
         state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
         const auto path = writeCheckpoint(plan.folder, state, arrays);
         if (!path)
@@ -383,7 +289,10 @@ private:
             return moved;
         }
         if (m_options.resumed != nullptr) {
-            if (auto restored = restore(stepOf(phase), step, stop); !restored)
+            if (auto restored = restoreState(
+                    *m_options.resumed, stepOf(phase), step, [this](std::int64_t device) { return m_devices->isHere(device); },
+                    stop);
+                !restored)
                 return restored.error();
             return std::int64_t{0};
         }
@@ -397,8 +306,10 @@ private:
             if (auto written = (*init)->writeArgument(i, HostArray::of({DType::U32, {2}}, words)); !written)
                 return written.error();
         }
-        if (auto done = (*init)->run({.stop = stop}); !done)
+        if (auto done = (*init)->run({.record = m_options.record, .stop = stop}); !done)
             return done.error();
+        if (m_options.record && !isPipelined(m_phases[phase].scheduled))
+            m_result.initialisation = (*init)->measured();
         for (std::size_t i = 0; i < count; ++i) {
             if (const auto bytes = step.copyFromResult(i, **init, i, stop); !bytes)
                 return bytes.error();
@@ -432,11 +343,10 @@ private:
         if (m_options.ranks != nullptr || m_options.faults.any()) // ranks would have to agree on how often
             return Done{};
         const auto start = SteadyClock::now();
-        const std::size_t x = indexOf(stepOf(m_phase), "x");
         for (std::size_t i = 0; i < LoadedFunction::kTypicalRuns && secondsSince(start) < kMostSeconds; ++i) {
             if (m_options.besides && i % kBesides == 0)
                 m_options.besides();
-            if (auto written = writeBatch(*m_function, x, m_inputs, m_targets); !written)
+            if (auto written = m_batch.writeTo(*m_function, stepOf(m_phase)); !written)
                 return written;
             if (auto done = m_function->run({.record = true, .keep = true, .stop = stop}); !done)
                 return done;
@@ -445,21 +355,12 @@ private:
         return Done{};
     }
 
-    Result<Done> takeBatch(std::int64_t step) { return takeRows(m_data, m_plan.rowsOf(step), m_inputs, m_targets); }
-
-    /// Inputs, and tokens that follow or probabilities, as the program takes them.
-    Result<Done> takeRows(const Dataset& data, std::span<const std::int64_t> rows, HostArray& inputs, HostArray& targets) const
+    Result<Done> takeBatch(std::int64_t step)
     {
-        const auto values = readInputs(data, rows);
-        if (!values)
-            return values.error();
-        inputs = arrayOf(m_inputType, *values);
-        const auto wanted = isFloating(m_targetType.dtype) ? readTargets(data, rows)
-            : m_targetType.shape.size() == 1               ? Result<std::vector<float>>(labelsOf(data, rows))
-                                                           : readFollowing(data, rows);
-        if (!wanted)
-            return wanted.error();
-        targets = arrayOf(m_targetType, *wanted);
+        auto batch = m_batches.ofStep(step);
+        if (!batch)
+            return batch.error();
+        m_batch = *std::move(batch);
         return Done{};
     }
 
@@ -490,19 +391,18 @@ private:
         const Function& function = stepOf(m_phase);
         if (auto taken = takeBatch(m_step); !taken)
             return taken;
-        const std::size_t x = indexOf(function, "x");
         std::vector<HostArray> arguments;
         const bool check = m_toCheck.contains(m_phaseSteps);
         if (check) {
-            for (std::size_t i = 0; i < x; ++i) {
+            for (std::size_t i = 0; i < stateCount(function); ++i) {
                 if (stop.stop_requested())
                     return VirtualDevices::interrupted();
                 arguments.push_back(m_function->readArgument(i));
             }
-            arguments.push_back(m_inputs);
-            arguments.push_back(m_targets);
+            arguments.push_back(m_batch.inputs);
+            arguments.push_back(m_batch.targets);
         }
-        if (auto written = writeBatch(*m_function, x, m_inputs, m_targets); !written)
+        if (auto written = m_batch.writeTo(*m_function, stepOf(m_phase)); !written)
             return written.error();
 
         const auto start = SteadyClock::now();
@@ -516,8 +416,8 @@ private:
         m_stateIsLost = false;
         const double seconds = secondsSince(start);
 
-        const double loss = scalarResult(*m_function, function, "loss");
-        const double accuracy = scalarResult(*m_function, function, "accuracy");
+        const double loss = scalarResultOf(*m_function, function, "loss");
+        const double accuracy = scalarResultOf(*m_function, function, "accuracy");
         if (auto sound = heardOfAll(); !sound)
             return sound;
         if (!std::isfinite(loss))
@@ -527,7 +427,7 @@ private:
             const auto& names = function.resultNames;
             if (std::find(names.begin(), names.end(), name) == names.end())
                 return std::nullopt;
-            return scalarResult(*m_function, function, name);
+            return scalarResultOf(*m_function, function, name);
         };
         m_gradientNorm = measured("grad_norm");
         m_learningRate = measured("learning_rate");
@@ -541,13 +441,6 @@ private:
         ++m_phaseSteps;
         ++m_step;
         return check ? verify(function, arguments, stop) : Result<Done>(Done{});
-    }
-
-    static Result<Done> writeBatch(TrainingFunction& function, std::size_t x, const HostArray& inputs, const HostArray& targets)
-    {
-        if (auto written = function.writeArgument(x, inputs); !written)
-            return written;
-        return function.writeArgument(x + 1, targets);
     }
 
     /// Checks the step that was just done. A stop leaves it unchecked: the step itself is complete.
@@ -569,10 +462,10 @@ private:
     /// "evaluate" of the open phase, with the parameters as they are.
     Result<std::unique_ptr<TrainingFunction>> evaluation(const std::stop_token& stop) const
     {
-        const Function& function = *m_phases[m_phase].program.find("evaluate");
+        const Function& function = evaluateOf(m_phase);
         auto loaded = load(m_phase, "evaluate");
         for (std::size_t i = 0; loaded && i < stateCount(function); ++i) {
-            const std::size_t from = indexOf(stepOf(m_phase), function[function.arguments()[i]].name);
+            const std::size_t from = argumentIndexOf(stepOf(m_phase), function[function.arguments()[i]].name);
             if (auto copied = (*loaded)->copyFromArgument(i, *m_function, from, stop); !copied)
                 return copied.error();
         }
@@ -586,7 +479,7 @@ private:
         const auto loaded = evaluation(stop);
         if (!loaded)
             return loaded.error();
-        return measureHeldOut(**loaded, *m_phases[m_phase].program.find("evaluate"), stop);
+        return measureOn(**loaded, stop);
     }
 
     /// The loss of the last batch after the last update, the accuracy on held-out rows, the parameters.
@@ -596,15 +489,15 @@ private:
             if (auto taken = takeBatch(std::max<std::int64_t>(m_step - 1, 0)); !taken)
                 return taken;
         }
-        const Function& function = *m_phases[m_phase].program.find("evaluate");
+        const Function& function = evaluateOf(m_phase);
         const auto loaded = this->evaluation(stop);
         if (!loaded)
             return loaded.error();
         TrainingFunction& evaluation = **loaded;
-        if (auto done = runEvaluation(evaluation, function, m_inputs, m_targets, stop); !done)
+        if (auto done = evaluateBatch(evaluation, function, m_batch, stop); !done)
             return done.error();
-        const double loss = scalarResult(evaluation, function, "loss");
-        if (auto done = measureHeldOut(evaluation, function, stop); !done)
+        const double loss = scalarResultOf(evaluation, function, "loss");
+        if (auto done = measureOn(evaluation, stop); !done)
             return done.error();
         for (std::size_t i = 0; i < stateCount(function) && m_options.keepParameters; ++i)
             m_result.parameters.push_back(evaluation.readArgument(i));
@@ -612,72 +505,30 @@ private:
         return Done{};
     }
 
-    static Result<Done> runEvaluation(TrainingFunction& evaluation, const Function& function, const HostArray& inputs,
-        const HostArray& targets, const std::stop_token& stop)
-    {
-        if (auto written = writeBatch(evaluation, stateCount(function), inputs, targets); !written)
-            return written;
-        return evaluation.run({.stop = stop});
-    }
-
     const Dataset& heldOutData() const { return m_data.evaluation != nullptr ? *m_data.evaluation : m_data; }
     std::int64_t heldOutCount() const { return heldOutData().hasLabels() ? heldOutData().heldOutRows() : 0; }
 
-    /// Runs the held-out rows batch by batch; the last batch is filled up with its last row, which counts once.
-    Result<Done> measureHeldOut(TrainingFunction& evaluation, const Function& function, const std::stop_token& stop)
+    Result<Done> measureOn(TrainingFunction& evaluation, const std::stop_token& stop)
     {
-        const Dataset& data = heldOutData();
-        const std::int64_t count = heldOutCount();
-        if (count == 0)
+        if (heldOutCount() == 0)
             return Done{};
-        const std::int64_t batch = m_inputType.shape.front();
-        std::int64_t right = 0;
-        double loss = 0.0; // added up over the rows
-        HostArray inputs;
-        HostArray targets;
-        for (std::int64_t first = 0; first < count; first += batch) {
-            std::vector<std::int64_t> rows;
-            for (std::int64_t i = 0; i < batch; ++i)
-                rows.push_back(data.trainingRows + std::min(first + i, count - 1));
-            if (auto taken = takeRows(data, rows, inputs, targets); !taken)
-                return taken;
-            if (auto done = runEvaluation(evaluation, function, inputs, targets, stop); !done)
-                return done.error();
-            const std::vector<double> predictions = evaluation.readResult(resultIndexOf(function, "predictions")).values();
-            for (std::int64_t i = 0; i < std::min(batch, count - first); ++i) {
-                const auto row = predictions.begin() + i * data.classes;
-                const auto best = std::max_element(row, row + data.classes) - row;
-                right += best == data.labels[static_cast<std::size_t>(rows[static_cast<std::size_t>(i)])] ? 1 : 0;
-            }
-            loss += static_cast<double>(batch) * scalarResult(evaluation, function, "loss");
-        }
-        if (const std::int64_t fill = (batch - count % batch) % batch; fill > 0) {
-            // The mean of a batch counts the rows that fill it up, all of them the last one: what that costs is the loss of a batch of it alone.
-            const std::vector<std::int64_t> last(static_cast<std::size_t>(batch), data.trainingRows + count - 1);
-            if (auto taken = takeRows(data, last, inputs, targets); !taken)
-                return taken;
-            if (auto done = runEvaluation(evaluation, function, inputs, targets, stop); !done)
-                return done.error();
-            loss -= static_cast<double>(fill) * scalarResult(evaluation, function, "loss");
-        }
-        m_result.heldOutExamples = count;
-        const auto all = static_cast<double>(count);
-        m_result.heldOut.push_back({m_step, static_cast<double>(right) / all, loss / all});
+        const auto measured = measureHeldOut(evaluation, evaluateOf(m_phase), m_batches, heldOutData(), stop);
+        if (!measured)
+            return measured.error();
+        m_result.heldOutExamples = heldOutCount();
+        m_result.heldOut.push_back({m_step, measured->accuracy, measured->loss});
         if (m_step == m_totalSteps)
-            m_result.heldOutAccuracy = m_result.heldOut.back().accuracy;
+            m_result.heldOutAccuracy = measured->accuracy;
         return Done{};
     }
 
     const std::vector<TrainingPhase>& m_phases;
     const Dataset& m_data;
     TrainerOptions m_options;
-    BatchPlan m_plan;
+    TrainingBatches m_batches;
     std::unique_ptr<VirtualDevices> m_devices; ///< before all that lives on them
     TrainingResult m_result;
-    TensorType m_inputType;
-    TensorType m_targetType;
-    HostArray m_inputs; ///< of the last step
-    HostArray m_targets;
+    TrainingBatches::Batch m_batch; ///< of the last step
     std::int64_t m_step = 0;
     std::int64_t m_totalSteps = 0;
     std::vector<double> m_stepSeconds;
@@ -710,13 +561,11 @@ Trainer::~Trainer() = default;
 Result<std::unique_ptr<Trainer>> Trainer::create(
     const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options)
 {
-    const Function& step = *phases.front().program.find("step");
-    const std::int64_t batch = step[step.arguments()[indexOf(step, "x")]].type.shape.front();
-    auto plan = BatchPlan::make(data.trainingRows, batch, options.seed);
-    if (!plan)
-        return plan.error();
+    auto batches = TrainingBatches::make(data, *phases.front().program.find("step"), options.seed);
+    if (!batches)
+        return batches.error();
     if (options.resumed != nullptr) {
-        if (Problems problems = resumeProblems(phases, options); !problems.empty())
+        if (Problems problems = resumeProblems(phases, *options.resumed, options.seed); !problems.empty())
             return problems;
     }
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();
@@ -730,8 +579,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
         count, {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks});
     if (!devices)
         return devices.error();
-    return std::unique_ptr<Trainer>(
-        new Trainer(std::make_unique<Implementation>(phases, data, std::move(options), *std::move(plan), *std::move(devices))));
+    return std::unique_ptr<Trainer>(new Trainer(
+        std::make_unique<Implementation>(phases, data, std::move(options), *std::move(batches), *std::move(devices))));
 }
 
 std::int64_t Trainer::steps() const
@@ -762,127 +611,6 @@ const TrainingResult& Trainer::result() const
 Result<TrainingResult> Trainer::finish(const std::stop_token& stop)
 {
     return m_implementation->finish(stop);
-}
-
-Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase)
-{
-    const Function& function = *phase.program.find("step");
-    const Mesh& mesh = wholeMesh(phase);
-    std::vector<RestoreShare> shares;
-    std::map<DeviceId, std::size_t> shareOf;
-    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
-        shareOf[mesh.deviceAt(position)] = shares.size();
-        shares.push_back({mesh.deviceAt(position), {}});
-    }
-    Problems problems;
-    for (std::size_t i = 0; i < stateCount(function); ++i) {
-        const Value& argument = function[function.arguments()[i]];
-        const auto array = checkpoint.find(argument.name);
-        if (!array || checkpoint.checkpoint().arrays[*array].type != argument.type) {
-            problems.push_back({"MW1646",
-                fmt::format("the study has {} as {}, the checkpoint {}", argument.name, typeText(argument.type),
-                    array ? "as " + typeText(checkpoint.checkpoint().arrays[*array].type) : std::string("does not have it")),
-                "use the model, optimizer and types that the checkpoint was made with", Place{checkpoint.path().string()}});
-            continue;
-        }
-        const auto [stage, held] = heldArgument(phase, i);
-        const Mesh& own = stage->meshes[static_cast<std::size_t>(held->sharding->mesh)].mesh;
-        for (std::int64_t position = 0; position < own.deviceCount(); ++position) {
-            auto& files = shares[shareOf.at(stage->mesh().deviceAt(position))].files;
-            for (const ReadFromFile& read :
-                checkpoint.needs(*array, shardBox(argument.type.shape, *held->sharding, own, position))) {
-                const auto same
-                    = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.file == read.file; });
-                if (same == files.end()) {
-                    files.push_back(read);
-                } else {
-                    same->ranges += read.ranges;
-                    same->bytes += read.bytes;
-                }
-            }
-        }
-    }
-    if (!problems.empty())
-        return problems;
-    for (RestoreShare& share : shares)
-        std::sort(share.files.begin(), share.files.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
-    return shares;
-}
-
-Result<fs::path> convertCheckpoint(CheckpointReader& checkpoint, const TrainingPhase& phase, const fs::path& folder)
-{
-    if (const auto plan = restorePlan(checkpoint, phase); !plan)
-        return plan.error();
-    const Function& function = *phase.program.find("step");
-    const Mesh& whole = wholeMesh(phase);
-    std::map<DeviceId, std::int64_t> positionOf;
-    for (std::int64_t position = 0; position < whole.deviceCount(); ++position)
-        positionOf[whole.deviceAt(position)] = position;
-    std::vector<ArrayToSave> arrays;
-    for (std::size_t i = 0; i < stateCount(function); ++i) {
-        const Value& argument = function[function.arguments()[i]];
-        const auto [stage, held] = heldArgument(phase, i);
-        const TensorSharding& sharding = *held->sharding;
-        const Mesh& mesh = stage->meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
-        const std::size_t source = checkpoint.find(argument.name).value();
-        std::map<IndexBox, std::vector<std::int64_t>> holders;
-        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
-            holders[shardBox(argument.type.shape, sharding, mesh, position)].push_back(
-                positionOf.at(stage->mesh().deviceAt(position)));
-        ArrayToSave array{argument.name, argument.type, shardyText(sharding, mesh), {}};
-        for (auto& [box, positions] : holders)
-            array.pieces.push_back({box, std::move(positions),
-                [&checkpoint, source, box = box](std::int64_t) { return checkpoint.read(source, box); }});
-        arrays.push_back(std::move(array));
-    }
-    SavedState state = checkpoint.checkpoint().state;
-    state.mesh = whole.text();
-    return writeCheckpoint(folder, state, arrays);
-}
-
-namespace {
-
-/// The most that phases need, where two functions' arenas are there at a time. `bytesOf` gives what a function of a phase needs.
-template <typename BytesOf>
-std::int64_t mostBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases, const BytesOf& bytesOf)
-{
-    std::int64_t most = bytesOf(phases.back(), "step") + bytesOf(phases.back(), "evaluate");
-    std::int64_t before = bytesOf(phases.front(), "init");
-    for (const TrainingPhase& phase : phases) {
-        const std::int64_t own = bytesOf(phase, "step");
-        most = std::max(most, before + own);
-        if (evaluatesInPhases)
-            most = std::max(most, own + bytesOf(phase, "evaluate"));
-        before = own;
-    }
-    return most;
-}
-
-} // namespace
-
-std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
-{
-    return mostBytes(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
-        if (isPipelined(phase.scheduled))
-            return name == "step" ? plannedPipelineBytes(phase.scheduled) : std::int64_t{0};
-        const ScheduledStage& stage = phase.scheduled.stages.front();
-        return stage.mesh().deviceCount() * stage.find(name)->buffers.arenaBytes;
-    });
-}
-
-std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases)
-{
-    return mostBytes(phases, evaluatesInPhases, [](const TrainingPhase& phase, std::string_view name) {
-        if (name == "step")
-            return plannedStepBytes(phase);
-        return isPipelined(phase.scheduled) ? std::int64_t{0} : phase.scheduled.stages.front().find(name)->buffers.arenaBytes;
-    });
-}
-
-std::int64_t plannedStepBytes(const TrainingPhase& phase)
-{
-    return isPipelined(phase.scheduled) ? plannedStageBytes(phase.scheduled)
-                                        : phase.scheduled.stages.front().find("step")->buffers.arenaBytes;
 }
 
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,

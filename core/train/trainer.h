@@ -3,13 +3,13 @@
 
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/models/training.h"
-#include "core/partition/partition.h"
 #include "core/ranks/ranks.h"
 #include "core/runtime/faults.h"
-#include "core/schedule/schedule.h"
 #include "core/support/result.h"
 #include "core/timeline/timeline.h"
 #include "core/train/dataset.h"
+#include "core/train/held_out.h"
+#include "core/train/training_phase.h"
 #include "core/train/verify.h"
 
 #include <filesystem>
@@ -21,13 +21,6 @@
 #include <vector>
 
 namespace meshwright {
-
-/// A stretch of training under one layout.
-struct TrainingPhase {
-    std::int64_t steps = 1;
-    Program program; ///< of `buildMlpTraining`, with the study's shardings
-    ScheduledProgram scheduled; ///< the same, on shards
-};
 
 /// When parameters and optimiser states go to the disk.
 struct CheckpointPlan {
@@ -58,13 +51,6 @@ struct TrainerOptions {
         = 0; ///< steps between two measurements of the accuracy on rows held out; 0: only after the last step
 };
 
-/// What the model makes of rows that are not trained on.
-struct HeldOutMeasure {
-    std::int64_t step = 0; ///< steps done
-    double accuracy = 0.0;
-    double loss = 0.0; ///< the mean over all of them
-};
-
 struct TrainingProgress {
     std::int64_t step = 0; ///< steps done
     std::int64_t steps = 0; ///< in all
@@ -82,13 +68,6 @@ struct Spread {
     double median = 0.0;
     double min = 0.0;
     double max = 0.0;
-};
-
-/// Collectives of a step as the devices counted them.
-struct CountedCollective {
-    CollectiveUse use; ///< as predicted
-    std::int64_t calls = 0; ///< counted over all steps
-    std::int64_t bytesPerDevice = 0; ///< counted payload of one device over all steps
 };
 
 /// What happened in one phase.
@@ -119,27 +98,14 @@ struct TrainingResult {
     std::optional<std::filesystem::path> checkpoint; ///< the last one that was written
     Problems warnings; ///< checkpoints that a resumed run passed over
     std::vector<HostArray> parameters; ///< after training, in the order of the program's arguments; empty unless asked for
+    Timeline initialisation{
+        Clock::Wall}; ///< how the initial values were drawn; empty unless asked for, and of resumed runs and pipelines
     Timeline wall{Clock::Wall}; ///< of the last recorded step; empty unless asked for
     Timeline virtualTime{Clock::Virtual};
     Timeline typicalTime{
         Clock::Virtual}; ///< of the last phase's steps, see LoadedFunction::typicalTimeline; empty unless asked for
     bool interrupted = false;
 };
-
-/// What a device reads of a checkpoint to hold its pieces of a phase's state.
-struct RestoreShare {
-    DeviceId device = 0;
-    std::vector<ReadFromFile> files; ///< one entry for each file, in the checkpoint's order
-};
-
-/// Who reads what when a phase goes on from a checkpoint, whatever the layouts are on either side. Devices in mesh order.
-/// Problems: MW1646 the checkpoint lacks an array of the phase, or has it in another type or shape.
-Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase);
-
-/// Writes a checkpoint's arrays anew, in the layouts of a phase, to a folder of checkpoints. Returns the new one's path.
-/// Problems: those of `restorePlan`, `CheckpointReader::read` and `writeCheckpoint`.
-Result<std::filesystem::path> convertCheckpoint(
-    CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder);
 
 /// Trains phase after phase, step by step: initialises on the devices of the first, takes batches from the data in an order that the seed
 /// fixes, carries parameters and optimiser states from phase to phase. Verification checks the first and the last step of every phase, and
@@ -187,17 +153,6 @@ private:
     explicit Trainer(std::unique_ptr<Implementation> implementation);
     std::unique_ptr<Implementation> m_implementation;
 };
-
-/// The memory that all devices together need at the most to train these phases, in bytes, as planned: their arenas, two functions' at a time
-/// where one hands its arrays to the next. Scratch memory and data come on top.
-/// `evaluatesInPhases`: accuracy is measured between steps too.
-std::int64_t plannedTrainingBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
-
-/// The same of one device; of a pipeline, of the stage that needs the most.
-std::int64_t plannedDeviceBytes(const std::vector<TrainingPhase>& phases, bool evaluatesInPhases = false);
-
-/// What a device needs for one step of a phase; of a pipeline, of the stage that needs the most.
-std::int64_t plannedStepBytes(const TrainingPhase& phase);
 
 /// All steps of a Trainer, and its result. `progress`, which may be empty, is called after each step.
 Result<TrainingResult> train(const std::vector<TrainingPhase>& phases, const Dataset& data, const TrainerOptions& options,

@@ -311,6 +311,31 @@ Result<std::int64_t> TrainingFunction::copyFromArgument(
     return moved;
 }
 
+std::size_t argumentIndexOf(const Function& function, std::string_view name)
+{
+    const auto& arguments = function.arguments();
+    const auto found = std::find_if(arguments.begin(), arguments.end(), [&](ValueId id) { return function[id].name == name; });
+    assert(found != arguments.end());
+    return static_cast<std::size_t>(found - arguments.begin());
+}
+
+std::size_t resultIndexOf(const Function& function, std::string_view name)
+{
+    const auto found = std::find(function.resultNames.begin(), function.resultNames.end(), name);
+    assert(found != function.resultNames.end());
+    return static_cast<std::size_t>(found - function.resultNames.begin());
+}
+
+std::size_t stateCount(const Function& function)
+{
+    return argumentIndexOf(function, "x");
+}
+
+double scalarResultOf(const TrainingFunction& loaded, const Function& function, std::string_view name)
+{
+    return loaded.readResult(resultIndexOf(function, name)).at(0);
+}
+
 HeldArgument heldArgument(const TrainingPhase& phase, std::size_t argument)
 {
     const Function& step = *phase.program.find("step");

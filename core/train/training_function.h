@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/runtime/executor.h"
-#include "core/train/trainer.h"
+#include "core/train/training_phase.h"
 
 #include <map>
 #include <memory>
@@ -43,6 +43,16 @@ public:
     virtual Timeline virtualTimeline() const = 0;
     virtual Timeline typicalTimeline() const = 0;
 };
+
+/// Where an argument or a result of a function stands. Precondition: there is one of that name.
+std::size_t argumentIndexOf(const Function& function, std::string_view name);
+std::size_t resultIndexOf(const Function& function, std::string_view name);
+
+/// The arguments that come before x and y: parameters and states in "step", parameters in "evaluate".
+std::size_t stateCount(const Function& function);
+
+/// The value of a result without dimensions of `loaded`, which computes `function`.
+double scalarResultOf(const TrainingFunction& loaded, const Function& function, std::string_view name);
 
 /// The stage that holds an argument of a phase's "step", and how it lies there.
 struct HeldArgument {

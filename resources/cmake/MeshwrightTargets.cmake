@@ -73,8 +73,8 @@ endmacro()
 add_custom_target(thread_tests)
 
 # meshwright_add_test(tst_name [UI] SOURCE file.cpp LIBS targets... [LABELS labels...])
-# One executable per test class, so one crash does not hide the other tests. UI: run at scale 1 and at scale 2. The time limit ends a test
-# that hangs, and is far from what any takes on a busy computer.
+# One executable per test class, so one crash does not hide the other tests. UI: run at scale 1 and at scale 2. The time limit, of a class and
+# of each of its functions, ends a test that hangs, and is far from what any takes on a busy computer.
 function(meshwright_add_test name)
   cmake_parse_arguments(ARG "UI" "SOURCE" "LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCE})
@@ -92,6 +92,10 @@ function(meshwright_add_test name)
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(thread_tests ${name})
   endif()
+  set(limit 900)
+  if(MESHWRIGHT_SANITIZE)
+    set(limit 3600)
+  endif()
   foreach(scale ${scales})
     set(test ${name})
     if(ARG_UI)
@@ -99,8 +103,8 @@ function(meshwright_add_test name)
     endif()
     add_test(NAME ${test} COMMAND ${name})
     set_tests_properties(${test} PROPERTIES
-      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QT_SCALE_FACTOR=${scale};LC_ALL=C.UTF-8;OPENBLAS_NUM_THREADS=1"
-      TIMEOUT 900
+      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QT_SCALE_FACTOR=${scale};LC_ALL=C.UTF-8;OPENBLAS_NUM_THREADS=1;QTEST_FUNCTION_TIMEOUT=${limit}000"
+      TIMEOUT ${limit}
       LABELS "${ARG_LABELS}")
   endforeach()
 endfunction()

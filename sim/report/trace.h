@@ -15,7 +15,8 @@ struct NamedTimeline {
 };
 
 /// Trace events as Perfetto and chrome://tracing read them: a process for each device of each timeline, a thread for each stream, a complete
-/// event for each slice (times in microseconds) with its category, bytes, CPU time and detail as arguments. The same timelines give the same bytes.
+/// event for each slice (times in microseconds) with its category, bytes, CPU time and detail as arguments,
+/// a counter for the memory in use. The same timelines give the same bytes.
 /// Source: "Trace Event Format", the Chromium project's document on the JSON format.
 std::string traceJson(const std::vector<NamedTimeline>& timelines);
 

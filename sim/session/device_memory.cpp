@@ -4,6 +4,7 @@
 #include "core/schedule/label.h"
 #include "core/support/text.h"
 #include "core/train/training_function.h"
+#include "core/train/training_memory.h"
 #include "sim/session/engine.h"
 
 #include <fmt/format.h>

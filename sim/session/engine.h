@@ -4,8 +4,9 @@
 #include "core/partition/partition.h"
 #include "core/study/study.h"
 #include "core/train/trainer.h"
-#include "sim/hardware/catalogue.h"
 #include "sim/report/results.h"
+#include "sim/session/study_data.h"
+#include "sim/session/study_machine.h"
 
 #include <filesystem>
 #include <functional>
@@ -48,17 +49,8 @@ Result<Simulation> simulateProgram(
 /// of `propagate` and `partition`; places are the study's.
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 
-/// The machine that a study asks for: of the catalogue, or as a hardware file describes it (see sim/hardware/hardware_file.h), with the study's
-/// faults and leaf switches.
-/// Problems: those of `buildMachine` or `readHardware`; MW1731 the study names no hardware, MW1746 a fault of a device that the machine lacks,
-/// MW1748 of an axis that it lacks, MW1749 of a link that is not there, MW1750 leaf switches of a machine without a network between hosts.
-Result<Machine> machineOf(const Study& study, const Catalogue& catalogue);
-
 /// The step of a built phase in the order in which an accelerator runs it.
 ScheduledFunction scheduleStep(const BuiltPhase& built);
-
-/// How the study wants its collectives timed. Precondition: no problems of `checkStudy`.
-NetworkOptions networkOf(const Study& study);
 
 /// Simulates a scheduled step; of a study with a pipeline, its stages and tasks. Problems: those of `simulate` and `pipelineOf`.
 /// `graph`, if any, gets the step written out.
@@ -69,9 +61,6 @@ Result<SimulatedStudy> simulateStep(
 /// Problems: those of `buildPhase`, `machineOf` and `simulate`.
 /// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step.
 Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr);
-
-/// The catalogue in the resources. Problems: MW1702.
-Result<Catalogue> defaultCatalogue();
 
 struct TrainChoices {
     bool verify = false;
@@ -156,9 +145,5 @@ struct RunResult {
 /// function takes, MW1535 an argument of another type.
 Result<RunResult> runProgram(
     const Program& program, const std::string& function, const RunChoices& choices, std::stop_token stop);
-
-/// The rows that a study trains on, its held-out part set aside; anything once `stop` was asked for.
-/// Problems: those of `readDataset`; MW1436 the model does not fit the data.
-Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop = {});
 
 } // namespace meshwright::sim

@@ -2,6 +2,7 @@
 #include "sim/session/training_run.h"
 
 #include "core/support/host_memory.h"
+#include "core/train/training_memory.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-
 using namespace meshwright;
 
 namespace {
@@ -35,6 +34,7 @@ private Q_SLOTS:
     void trainingJson();
     void trainingIsTheSameWhateverThePermits();
     void traces();
+    void traceShowsThatParametersAreInitialisedSharded();
     void nothingHalfWritten();
     void interruptKeepsWhatThereIs();
     void tourSumsUp();
@@ -203,6 +203,33 @@ void TestEngineVerbs::traces()
             endOf[row] = event["ts"].toDouble() + event["dur"].toDouble();
         }
         QVERIFY(slices > 20);
+    }
+}
+
+/// No device ever holds an array that its spec splits, not even while it is drawn.
+void TestEngineVerbs::traceShowsThatParametersAreInitialisedSharded()
+{
+    QTemporaryDir folder;
+    QFile file(folder.filePath("trace.json"));
+    const Outcome outcome
+        = run({"train", example("fsdp.yaml"), "-q", "--set", "train.steps=1", "--trace", file.fileName(), "--format", "json"});
+    QCOMPARE(outcome.code, 0);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QMap<int, QString> names;
+    QMap<QString, double> most; // bytes, by device
+    for (const QJsonValue event : QJsonDocument::fromJson(file.readAll()).object()["traceEvents"].toArray()) {
+        const QString& device = names[event["pid"].toInt()];
+        if (event["name"].toString() == "process_name")
+            names[event["pid"].toInt()] = event["args"]["name"].toString();
+        else if (event["ph"].toString() == "C" && device.startsWith("initialisation"))
+            most[device] = std::max(most[device], event["args"]["bytes"].toDouble());
+    }
+    QCOMPARE(most.size(), 8);
+    constexpr double kOneWeight = 64.0 * 64.0 * 4.0;
+    for (const double bytes : most) {
+        QVERIFY(bytes > 3 * kOneWeight / 8);
+        QVERIFY(bytes < kOneWeight);
+        QCOMPARE(bytes, QJsonDocument::fromJson(outcome.out).object()["init_bytes_per_device"].toDouble());
     }
 }
 

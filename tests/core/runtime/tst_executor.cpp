@@ -459,6 +459,17 @@ void TestExecutor::countsAndTimelines()
             expected += use.bytesPerDevice * use.count * 8;
         QCOMPARE(bytes, expected);
         QVERIFY(timeline.endSeconds() > 0.0);
+
+        // All devices do the same, so they need the same memory, and no more than was planned.
+        std::map<std::int64_t, std::vector<std::int64_t>> used;
+        for (const MemoryPoint& point : timeline.memory())
+            used[point.device].push_back(point.bytes);
+        QCOMPARE(used.size(), std::size_t{8});
+        for (const auto& [device, points] : used)
+            QVERIFY(points == used.at(0));
+        QVERIFY(used.at(0).size() > 5);
+        QVERIFY(std::ranges::max(used.at(0)) <= loaded->scheduled().buffers.arenaBytes);
+        QVERIFY(std::ranges::max(used.at(0)) > loaded->scheduled().buffers.arenaBytes / 2);
     }
     QCOMPARE(loaded->measured().clock(), Clock::Wall);
     QCOMPARE(loaded->virtualTimeline().clock(), Clock::Virtual);

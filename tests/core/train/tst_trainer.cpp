@@ -3,6 +3,8 @@
 #include "core/partition/partition.h"
 #include "core/schedule/schedule.h"
 #include "core/train/trainer.h"
+#include "core/train/training_checkpoint.h"
+#include "core/train/training_memory.h"
 
 #include <QTemporaryDir>
 #include <QtTest>

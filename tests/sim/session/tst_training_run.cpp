@@ -2,6 +2,7 @@
 #include "sim/session/training_run.h"
 
 #include "core/support/resources.h"
+#include "core/train/training_memory.h"
 
 #include <QtTest>
 

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/train/training_checkpoint.h"
+
+#include "core/runtime/virtual_devices.h"
+#include "core/sharding/shardy_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+
+namespace meshwright {
+
+Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase)
+{
+    const Function& function = *phase.program.find("step");
+    const Mesh& mesh = wholeMesh(phase);
+    std::vector<RestoreShare> shares;
+    std::map<DeviceId, std::size_t> shareOf;
+    for (std::int64_t position = 0; position < mesh.deviceCount(); ++position) {
+        shareOf[mesh.deviceAt(position)] = shares.size();
+        shares.push_back({mesh.deviceAt(position), {}});
+    }
+    Problems problems;
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const Value& argument = function[function.arguments()[i]];
+        const auto array = checkpoint.find(argument.name);
+        if (!array || checkpoint.checkpoint().arrays[*array].type != argument.type) {
+            problems.push_back({"MW1646",
+                fmt::format("the study has {} as {}, the checkpoint {}", argument.name, typeText(argument.type),
+                    array ? "as " + typeText(checkpoint.checkpoint().arrays[*array].type) : std::string("does not have it")),
+                "use the model, optimizer and types that the checkpoint was made with", Place{checkpoint.path().string()}});
+            continue;
+        }
+        const auto [stage, held] = heldArgument(phase, i);
+        const Mesh& own = stage->meshes[static_cast<std::size_t>(held->sharding->mesh)].mesh;
+        for (std::int64_t position = 0; position < own.deviceCount(); ++position) {
+            auto& files = shares[shareOf.at(stage->mesh().deviceAt(position))].files;
+            for (const ReadFromFile& read :
+                checkpoint.needs(*array, shardBox(argument.type.shape, *held->sharding, own, position))) {
+                const auto same
+                    = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.file == read.file; });
+                if (same == files.end()) {
+                    files.push_back(read);
+                } else {
+                    same->ranges += read.ranges;
+                    same->bytes += read.bytes;
+                }
+            }
+        }
+    }
+    if (!problems.empty())
+        return problems;
+    for (RestoreShare& share : shares)
+        std::sort(share.files.begin(), share.files.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+    return shares;
+}
+
+Result<std::filesystem::path> convertCheckpoint(
+    CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder)
+{
+    if (const auto plan = restorePlan(checkpoint, phase); !plan)
+        return plan.error();
+    const Function& function = *phase.program.find("step");
+    const Mesh& whole = wholeMesh(phase);
+    std::map<DeviceId, std::int64_t> positionOf;
+    for (std::int64_t position = 0; position < whole.deviceCount(); ++position)
+        positionOf[whole.deviceAt(position)] = position;
+    std::vector<ArrayToSave> arrays;
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const Value& argument = function[function.arguments()[i]];
+        const auto [stage, held] = heldArgument(phase, i);
+        const TensorSharding& sharding = *held->sharding;
+        const Mesh& mesh = stage->meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+        const std::size_t source = checkpoint.find(argument.name).value();
+        std::map<IndexBox, std::vector<std::int64_t>> holders;
+        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
+            holders[shardBox(argument.type.shape, sharding, mesh, position)].push_back(
+                positionOf.at(stage->mesh().deviceAt(position)));
+        ArrayToSave array{argument.name, argument.type, shardyText(sharding, mesh), {}};
+        for (auto& [box, positions] : holders)
+            array.pieces.push_back({box, std::move(positions),
+                [&checkpoint, source, box = box](std::int64_t) { return checkpoint.read(source, box); }});
+        arrays.push_back(std::move(array));
+    }
+    SavedState state = checkpoint.checkpoint().state;
+    state.mesh = whole.text();
+    return writeCheckpoint(folder, state, arrays);
+}
+
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed)
+{
+    const SavedState& state = checkpoint.checkpoint().state;
+    const Place place{checkpoint.path().string()};
+    Problems problems;
+    if (const auto plan = restorePlan(checkpoint, phases.front()); !plan)
+        problems = plan.error();
+    std::int64_t steps = 0;
+    for (const TrainingPhase& phase : phases)
+        steps += phase.steps;
+    if (state.step > steps)
+        problems.push_back({"MW1647", fmt::format("the checkpoint is of step {}, the training has {} steps", state.step, steps),
+            fmt::format("train for more than {} steps", state.step), place});
+    if (state.seed != seed)
+        problems.push_back({"MW1647",
+            fmt::format("the checkpoint was made with seed {}, the study has seed {}: its rows would come in another order",
+                state.seed, seed),
+            fmt::format("set train.seed to {}", state.seed), place, Severity::Error, {},
+            {fmt::format("train.seed={}", state.seed)}});
+    return problems;
+}
+
+Result<Done> restoreState(CheckpointReader& checkpoint, const Function& function, TrainingFunction& step,
+    const std::function<bool(std::int64_t device)>& isHere, const std::stop_token& stop)
+{
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const auto array = checkpoint.find(function[function.arguments()[i]].name);
+        assert(array); // restorePlan looked
+        for (const auto& [box, holders] : step.piecesOfArgument(i)) {
+            if (stop.stop_requested())
+                return VirtualDevices::interrupted();
+            if (std::none_of(holders.begin(), holders.end(), isHere))
+                continue;
+            const auto piece = checkpoint.read(*array, box);
+            if (!piece)
+                return piece.error();
+            for (const std::int64_t holder : holders)
+                step.writeArgumentPiece(i, holder, *piece);
+        }
+    }
+    return Done{};
+}
+
+std::vector<ArrayToSave> arraysToSave(
+    const Function& function, const TrainingFunction& step, const std::function<Result<Done>()>& isSound)
+{
+    std::vector<ArrayToSave> arrays;
+    for (std::size_t i = 0; i < stateCount(function); ++i) {
+        const Value& argument = function[function.arguments()[i]];
+        ArrayToSave array{argument.name, argument.type, step.layoutText(i), {}};
+        for (auto& [box, holders] : step.piecesOfArgument(i))
+            array.pieces.push_back({box, holders, [&step, isSound, i](std::int64_t holder) -> Result<HostArray> {
+                                        HostArray piece = step.readArgumentPiece(i, holder);
+                                        if (auto sound = isSound(); !sound)
+                                            return sound.error();
+                                        return piece;
+                                    }});
+        arrays.push_back(std::move(array));
+    }
+    return arrays;
+}
+
+} // namespace meshwright

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/checkpoint/checkpoint.h"
+#include "core/checkpoint/checkpoint_reader.h"
+#include "core/support/result.h"
+#include "core/train/training_function.h"
+#include "core/train/training_phase.h"
+
+#include <filesystem>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+namespace meshwright {
+
+/// What a device reads of a checkpoint to hold its pieces of a phase's state.
+struct RestoreShare {
+    DeviceId device = 0;
+    std::vector<ReadFromFile> files; ///< one entry for each file, in the checkpoint's order
+};
+
+/// Who reads what when a phase goes on from a checkpoint, whatever the layouts are on either side. Devices in mesh order.
+/// Problems: MW1646 the checkpoint lacks an array of the phase, or has it in another type or shape.
+Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase);
+
+/// Writes a checkpoint's arrays anew, in the layouts of a phase, to a folder of checkpoints. Returns the new one's path.
+/// Problems: those of `restorePlan`, `CheckpointReader::read` and `writeCheckpoint`.
+Result<std::filesystem::path> convertCheckpoint(
+    CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder);
+
+/// Why a training with this seed cannot go on from a checkpoint; empty when it can.
+/// Problems: those of `restorePlan`, MW1647 the checkpoint has another seed or more steps than the training.
+Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed);
+
+/// Gives every device for which `isHere` says yes its pieces of a checkpoint's arrays. Precondition: `restorePlan` finds no problem.
+/// Problems: those of `CheckpointReader::read`; VirtualDevices::interrupted() when `stop` was asked for.
+Result<Done> restoreState(CheckpointReader& checkpoint, const Function& function, TrainingFunction& step,
+    const std::function<bool(std::int64_t device)>& isHere, const std::stop_token& stop);
+
+/// The state of a phase's loaded "step", to be written; `isSound` is asked after each piece that was read. Both must outlive the arrays.
+std::vector<ArrayToSave> arraysToSave(
+    const Function& function, const TrainingFunction& step, const std::function<Result<Done>()>& isSound);
+
+} // namespace meshwright

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/session/study_data.h"
+
+#include "core/support/resources.h"
+#include "core/support/threefry.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+namespace meshwright::sim {
+
+namespace {
+
+/// How the study's files are read; `classes` that the model has.
+DatasetOptions datasetOptions(const Study& study, std::int64_t classes)
+{
+    const TrainingData& wanted = study.train.data;
+    DatasetOptions options;
+    options.scale = wanted.scale;
+    options.classes = classes;
+    options.heldOut = wanted.heldOut;
+    if (wanted.shuffle)
+        options.shuffleSeed = static_cast<std::uint64_t>(study.train.seed);
+    return options;
+}
+
+Result<Dataset> readNamed(const Study& study, const std::string& file, const std::string& labels, const DatasetOptions& options)
+{
+    return readDataset(study.resolved(file), labels.empty() ? std::filesystem::path{} : study.resolved(labels), options);
+}
+
+/// Whether rows suit the model: of so many inputs and classes, or tokens.
+Problems misfits(const Study& study, const Dataset& data)
+{
+    Problems problems;
+    if (const TransformerModel* transformer = study.transformer()) {
+        problems = tokenProblems(data, transformer->sequence);
+        for (Problem& problem : problems)
+            problem.place = study.placeOf("train.data");
+        return problems;
+    }
+    const std::vector<std::int64_t>& layers = study.mlp()->layers;
+    if (data.features != layers.front() || data.classes != layers.back())
+        problems.push_back({"MW1436",
+            fmt::format("{} has {} inputs and {} classes, the model {} and {}", data.name, data.features, data.classes,
+                layers.front(), layers.back()),
+            fmt::format("begin model.mlp.layers with {} and end it with {}", data.features, data.classes),
+            study.placeOf("model.mlp.layers")});
+    return problems;
+}
+
+/// Adds the rows to measure on that the study names; what is held out otherwise is no longer.
+Result<Done> addEvaluation(const Study& study, Dataset& data, std::int64_t classes)
+{
+    const EvaluationChoice& evaluate = study.train.evaluate;
+    if (evaluate.file.empty())
+        return Done{};
+    DatasetOptions options = datasetOptions(study, classes);
+    options.heldOut = 0;
+    options.shuffleSeed.reset();
+    auto rows = readNamed(study, evaluate.file, evaluate.labels, options);
+    if (!rows)
+        return rows.error();
+    if (study.transformer() != nullptr)
+        rows->classes = classes;
+    if (Problems problems = misfits(study, *rows); !problems.empty())
+        return problems;
+    rows->trainingRows = 0;
+    data.evaluation = std::make_shared<Dataset>(*std::move(rows));
+    return Done{};
+}
+
+/// Rows of tokens: the sequence, and the token that follows it.
+Result<Dataset> tokensOf(const Study& study)
+{
+    const TransformerModel& model = *study.transformer();
+    const TrainingData& wanted = study.train.data;
+    const std::int64_t classes = model.config.vocabulary;
+    if (wanted.kind == TrainingData::Kind::Random)
+        return randomTokens(study.batch, model.sequence, classes, keyOfSeed(static_cast<std::uint64_t>(study.train.seed)));
+    auto data = wanted.kind == TrainingData::Kind::Digits
+        ? readDigitTokens(resourcesDirectory() / "data" / "digits.csv.gz")
+        : readNamed(study, wanted.file, wanted.labels, datasetOptions(study, classes));
+    if (!data)
+        return data.error();
+    data->classes = classes;
+    return data;
+}
+
+Result<Dataset> rowsOf(const Study& study, const std::stop_token& stop)
+{
+    if (study.transformer() != nullptr)
+        return tokensOf(study);
+    const MlpModel& model = *study.mlp();
+    const TrainingData& wanted = study.train.data;
+    if (wanted.kind == TrainingData::Kind::Random)
+        return randomDataset(study.batch, model.layers.front(), model.layers.back(),
+            splitKey(keyOfSeed(static_cast<std::uint64_t>(study.train.seed)), model.layers.size(), study.partitionableRandom)
+                .front(),
+            study.partitionableRandom, stop); // the first key of the split that `initKeys` takes the others of
+    if (wanted.kind == TrainingData::Kind::Digits)
+        return readDigits(resourcesDirectory() / "data" / "digits.csv.gz");
+    return readNamed(study, wanted.file, wanted.labels, datasetOptions(study, model.layers.back()));
+}
+
+} // namespace
+
+Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
+{
+    auto data = rowsOf(study, stop);
+    if (!data || study.train.data.kind == TrainingData::Kind::Random)
+        return data;
+    if (Problems problems = misfits(study, *data); !problems.empty())
+        return problems;
+    const std::int64_t classes
+        = study.transformer() != nullptr ? study.transformer()->config.vocabulary : study.mlp()->layers.back();
+    if (auto added = addEvaluation(study, *data, classes); !added)
+        return added.error();
+    return data;
+}
+
+} // namespace meshwright::sim
