@@ -2,6 +2,7 @@
 #include "sim/session/engine.h"
 
 #include "core/study/study.h"
+#include "core/train/training_memory.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
