@@ -443,9 +443,9 @@ public:
             if (sent.bytes > most.bytes || sent.norms > most.norms)
                 most = sent;
         }
-        for (const PipelineDevice& device : m_devices) {
-            most.shared = std::max(most.shared, device.sentInAll.shared);
-            most.sharedBytes = std::max(most.sharedBytes, device.sentInAll.sharedBytes);
+        for (const Transfers& sent : all) {
+            most.shared = std::max(most.shared, sent.shared);
+            most.sharedBytes = std::max(most.sharedBytes, sent.sharedBytes);
         }
         return most;
     }
