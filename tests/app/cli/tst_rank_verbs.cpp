@@ -137,6 +137,9 @@ void TestRankVerbs::whatCannotBeShared_data()
 {
     addExitCodeColumns();
     QTest::newRow("more processes than devices") << QStringList{"train", small(2)} << 6 << "MW1553";
+    QTest::newRow("a function that there is not")
+        << QStringList{"run", example("megatron_pair.mlir"), "--function", "none"} << 3 << "MW1732";
+    QTest::newRow("a flag that there is not") << QStringList{"train", small(2), "--bogus"} << 2 << "MW1901";
     QTest::newRow("a study that is none") << QStringList{"train", m_folder.filePath("none.yaml")} << 3 << "MW1001";
 }
 
