@@ -26,6 +26,7 @@ struct RankOp {
     std::uint32_t index = 0; ///< of the note; of computing the name
     double flops = 0.0;
     std::int64_t bytes = 0;
+    bool isTold = false; ///< of computing: not by its trace
     std::uint32_t firstWait = 0; ///< into RankProgram::waits
 
     friend bool operator==(const RankOp&, const RankOp&) = default;
@@ -215,6 +216,7 @@ private:
         made.index = node.name;
         made.flops = node.flops;
         made.bytes = node.bytes;
+        made.isTold = node.isTold;
         waits.clear();
         if (m_device != kNothing)
             waits.push_back(m_device);
@@ -306,7 +308,7 @@ private:
     {
         WrittenWork work;
         work.label = name.empty() ? "compute" : name;
-        work.formula = "as its trace has it";
+        work.formula = op.isTold ? "no time in its trace: by its FLOPs and bytes" : "as its trace has it";
         work.time.seconds = secondsOf(op.ticks);
         work.time.bound = OpBound::Compute;
         work.bytes = op.bytes;
@@ -373,8 +375,15 @@ Result<ReplayedStep> replay(
     Simulation& simulation = result.simulation;
     simulation.machine = machine.text();
     simulation.assumptions.insert(simulation.assumptions.begin(), machine.assumptions.begin(), machine.assumptions.end());
-    for (std::size_t node = 0; node < traces.size(); ++node)
+    std::size_t told = 0;
+    for (std::size_t node = 0; node < traces.size(); ++node) {
         simulation.modelFlops += traces.node(node).flops;
+        told += traces.node(node).isTold ? 1U : 0U;
+    }
+    if (told > 0)
+        simulation.assumptions.push_back(told == 1
+                ? std::string("1 node of computing has no time in the traces: its time is by FLOPs and bytes")
+                : fmt::format("{} nodes of computing have no time in the traces: their times are by FLOPs and bytes", told));
     simulation.peakFlopsPerSecond = rate->flopsPerSecond;
     simulation.peakHow = rate->how;
     if (simulation.stepSeconds > 0.0)

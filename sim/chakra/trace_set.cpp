@@ -122,18 +122,22 @@ Result<Done> TraceSet::readMessage(const ChakraNode& node, TraceNode& to)
 }
 
 /// As the trace has it; where it has no time, by FLOPs and bytes.
-Result<Ticks> TraceSet::timeOf(const ChakraNode& node, const TraceNode& as) const
+Result<Done> TraceSet::readTime(const ChakraNode& node, TraceNode& to) const
 {
     constexpr double kMicrosecond = 1e-6;
     double seconds = static_cast<double>(node.durationMicros) * kMicrosecond;
     const auto exact = node.integer(kChakraPicoseconds);
-    if (exact && *exact >= 0 && std::abs(secondsOf(*exact) - seconds) <= kMicrosecond)
-        return *exact;
-    if (node.durationMicros == 0 && as.kind == TraceNode::Kind::Compute)
-        seconds = std::max(as.flops / m_rates.flopsPerSecond, static_cast<double>(as.bytes) / m_rates.bytesPerSecond);
+    if (exact && *exact >= 0 && std::abs(secondsOf(*exact) - seconds) <= kMicrosecond) {
+        to.ticks = *exact;
+        return Done{};
+    }
+    to.isTold = node.durationMicros == 0 && to.kind == TraceNode::Kind::Compute;
+    if (to.isTold)
+        seconds = std::max(to.flops / m_rates.flopsPerSecond, static_cast<double>(to.bytes) / m_rates.bytesPerSecond);
     if (!(seconds <= kMostSeconds))
         return cannotBe(fmt::format("node {} takes {:.3g} seconds", node.id, seconds), "write durations in microseconds");
-    return ticksOf(seconds);
+    to.ticks = ticksOf(seconds);
+    return Done{};
 }
 
 Result<TraceNode> TraceSet::read(const ChakraNode& node)
@@ -158,10 +162,7 @@ Result<TraceNode> TraceSet::read(const ChakraNode& node)
         constexpr double kMostFlops = 1e30;
         result.flops = std::min(kMostFlops, std::max(0.0, node.number("num_ops").value_or(0.0)));
         result.bytes = std::max<std::int64_t>(0, node.integer("tensor_size").value_or(0));
-        const auto time = timeOf(node, result);
-        if (!time)
-            return time.error();
-        result.ticks = *time;
+        good = readTime(node, result);
         break;
     }
     case ChakraNodeType::Invalid:

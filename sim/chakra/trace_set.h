@@ -33,6 +33,7 @@ struct TraceNode {
     std::uint32_t channel = 0; ///< Collective: into TraceSet::groups; Send, Receive: into TraceSet::channels
     std::uint64_t id = 0; ///< in its file
     Ticks ticks = 0; ///< Compute, Host
+    bool isTold = false; ///< Compute: the trace has no time for it, `ticks` are by FLOPs and bytes
     double flops = 0.0;
     std::int64_t bytes = 0; ///< read and written, or `comm_size`
 };
@@ -104,7 +105,7 @@ private:
     Result<TraceNode> read(const ChakraNode& node);
     Result<Done> readCollective(const ChakraNode& node, TraceNode& to);
     Result<Done> readMessage(const ChakraNode& node, TraceNode& to);
-    Result<Ticks> timeOf(const ChakraNode& node, const TraceNode& as) const;
+    Result<Done> readTime(const ChakraNode& node, TraceNode& to) const;
     Result<std::int64_t> sizeOf(const ChakraNode& node) const;
     Result<std::uint32_t> groupOf(const ChakraNode& node);
     Result<Done> sortRank(std::uint32_t first, const std::string& file);

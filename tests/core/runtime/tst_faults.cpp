@@ -156,7 +156,7 @@ void TestFaults::refuses_data()
     QTest::newRow("unknown") << "explode:device=1"
                              << "begins with none of";
     QTest::newRow("no device") << "fail"
-                               << "has no \"\"";
+                               << "names no device";
     QTest::newRow("step only") << "fail:step=1"
                                << "names no device";
     QTest::newRow("negative") << "fail:device=-1"

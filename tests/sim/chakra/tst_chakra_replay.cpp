@@ -341,6 +341,17 @@ void TestChakraReplay::timesOfComputing()
     QCOMPARE(one(0, {}), 0.0);
     QCOMPARE(one(0, {{"num_ops", std::int64_t{-5}}, {"tensor_size", std::int64_t{-5}}}), 0.0);
     QVERIFY(near(secondsOf({Rank().compute(3).compute(4)}), 7e-6)); // a rank computes one at a time
+
+    // Which times are ours is said, of each and of all.
+    const std::vector<ChakraAttribute> work{{"num_ops", std::int64_t{1} << 40}};
+    const auto step = valueOf(replayed({Rank().compute(3).add(ChakraNodeType::Compute, {}, 0, work)}));
+    const Timeline& timeline = step.simulation.timeline;
+    QVERIFY(timeline.find("as its trace has it") && timeline.find("no time in its trace: by its FLOPs and bytes"));
+    QVERIFY(std::ranges::count(step.simulation.assumptions,
+                std::string("1 node of computing has no time in the traces: its time is by FLOPs and bytes"))
+        == 1);
+    const Timeline whole = valueOf(replayed({Rank().compute(3)})).simulation.timeline;
+    QVERIFY(!whole.find("no time in its trace: by its FLOPs and bytes"));
 }
 
 /// Groups of a switch do not slow each other; those on the same links of a torus do.
