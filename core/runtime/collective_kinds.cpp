@@ -24,8 +24,9 @@ public:
         , m_width(byteSize(dtype))
         , m_lane(laneOf(dtype))
         , m_combine(tileTable().combine(kind, m_lane))
+        , m_combineMembers(tileTable().combineMembers(kind, m_lane))
     {
-        assert(m_combine != nullptr);
+        assert(m_combine != nullptr && m_combineMembers != nullptr);
     }
 
     /// `sourceOf(member)` is the stretch in that member's operand; `store(tile, offset, bytes)` gets elements of the type.
@@ -35,14 +36,17 @@ public:
     {
         alignas(64) std::byte sum[kTile * 8];
         alignas(64) std::byte next[kTile * 8];
+        std::vector<const std::byte*> sources(members);
+        for (std::size_t member = 0; member < members; ++member)
+            sources[member] = sourceOf(member);
         for (std::int64_t first = 0; first < count && !stop.isSet(); first += tileSize) {
             const std::int64_t size = std::min(tileSize, count - first);
             const std::int64_t offset = first * m_width;
-            for (std::size_t member = 0; member < members; ++member)
-                fetchAhead(sourceOf(member) + offset + size * m_width, std::min(tileSize, count - first - size) * m_width);
+            for (const std::byte* source : sources)
+                fetchAhead(source + offset + size * m_width, std::min(tileSize, count - first - size) * m_width);
             if (isNarrow(m_dtype)) {
                 for (std::size_t member = 0; member < members; ++member) {
-                    tileTable().load(m_dtype)(member == 0 ? sum : next, sourceOf(member) + offset, nullptr, nullptr, size);
+                    tileTable().load(m_dtype)(member == 0 ? sum : next, sources[member] + offset, nullptr, nullptr, size);
                     if (member > 0)
                         m_combine(sum, sum, next, nullptr, size);
                 }
@@ -51,12 +55,10 @@ public:
                 continue;
             }
             if (members == 1) {
-                store(sourceOf(0) + offset, offset, size * m_width);
+                store(sources[0] + offset, offset, size * m_width);
                 continue;
             }
-            m_combine(sum, sourceOf(0) + offset, sourceOf(1) + offset, nullptr, size);
-            for (std::size_t member = 2; member < members; ++member)
-                m_combine(sum, sum, sourceOf(member) + offset, nullptr, size);
+            m_combineMembers(sum, sources.data(), members, offset, size);
             store(sum, offset, size * m_width);
         }
     }
@@ -66,6 +68,7 @@ private:
     std::int64_t m_width;
     Lane m_lane;
     TileStep m_combine;
+    MemberStep m_combineMembers;
 };
 
 class AllReduce final : public Collective {

@@ -87,11 +87,15 @@ public:
         const auto wholeCount = static_cast<std::uint64_t>(elementCount(m_piece.whole));
         const std::uint64_t begin = beginOf(addresses);
         for (std::int64_t first = 0; first < total && !stop.isSet(); first += row) {
+            // A padded shard reaches beyond the whole; what is there does not matter.
             const std::uint64_t flat = begin + flatIndex(first);
+            if (m_partitionable) {
+                tileTable().randomWords(out + first, key[0], key[1], flat, row);
+                continue;
+            }
             for (std::int64_t i = 0; i < row; ++i) {
-                // A padded shard reaches beyond the whole; what is there does not matter.
                 const std::uint64_t index = std::min(flat + static_cast<std::uint64_t>(i), wholeCount - 1);
-                out[first + i] = randomWord(key, index, wholeCount, m_partitionable);
+                out[first + i] = randomWord(key, index, wholeCount, false);
             }
         }
     }
@@ -179,6 +183,11 @@ public:
     {
         const std::byte* source = addresses[m_from.at()];
         std::byte* result = addresses[m_to.at()];
+        if (m_count == 1) { // of dimensions of size 1
+            if (result != source)
+                std::memcpy(result, source, static_cast<std::size_t>(m_type.bytes()));
+            return;
+        }
         const std::int64_t total = m_type.elements();
         const std::int64_t width = laneBytes(m_lane);
         const bool narrow = isNarrow(m_type.dtype);

@@ -21,9 +21,11 @@ namespace {
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;
 constexpr int kHeight = 12;
+constexpr std::int64_t kTurn = 8; // terms of a tile between two things that it does beside its sums
 #else
 constexpr int kLanes = 8;
 constexpr int kHeight = 6;
+constexpr std::int64_t kTurn = 16;
 #endif
 constexpr int kVectors = 2;
 constexpr int kWidth = kVectors * kLanes;
@@ -37,7 +39,6 @@ constexpr std::int64_t kBlockLines
 constexpr std::int64_t kWholeLines = 1536; ///< of the other operand, 3 MiB
 constexpr std::int64_t kRowStep = kMostDepth + 16; ///< between packed rows: they share no place of the first-level cache
 constexpr std::int64_t kCacheLine = 16; ///< elements
-constexpr std::int64_t kTurn = 8; ///< terms of a tile between two things that it does beside its sums
 
 // ---- packing
 
@@ -317,21 +318,46 @@ template <int Vectors, std::int64_t Step, std::size_t... Row>
     }
 }
 
-/// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms.
-template <std::size_t Rows, int Vectors, bool IsLeftRows, bool Copies>
+/// Stores a tile's sums. Neither this nor the loop over the terms may have a sum in memory.
+template <int Vectors, bool IsAdded, std::size_t... Row>
+[[gnu::always_inline]] inline void storeTile(
+    const Vector (*sums)[kVectors], float* c, std::int64_t stride, std::index_sequence<Row...>)
+{
+    const auto storeVector = [](float* to, const Vector& sum) __attribute__((always_inline))
+    {
+        if constexpr (IsAdded)
+            *reinterpret_cast<LooseVector*>(to) += sum;
+        else
+            *reinterpret_cast<LooseVector*>(to) = sum;
+    };
+    const auto storeRow = [&](float* to, const Vector* row) __attribute__((always_inline))
+    {
+        storeVector(to, row[0]);
+        if constexpr (Vectors == 2)
+            storeVector(to + kLanes, row[1]);
+    };
+    (storeRow(c + static_cast<std::int64_t>(Row) * stride, sums[Row]), ...);
+}
+
+/// Rows times vectors of the result: the products of a panel of each side, summed over `depth` terms. `HasRest`: these are no whole turns.
+template <std::size_t Rows, int Vectors, bool IsLeftRows, bool Copies, bool HasRest>
 void tile(std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)
 {
     constexpr auto kRows = std::make_index_sequence<Rows>();
     constexpr std::int64_t kStep = IsLeftRows ? kRowStep : 1; // between the left side's elements of a term
     constexpr std::int64_t kTerm = IsLeftRows ? 1 : kHeight; // between its terms
-    constexpr std::int64_t kResultTurns = Rows + 4; // before the end: the result's rows are fetched, one for each turn
+    constexpr std::int64_t kLastRow = Rows - 1;
     Vector sums[Rows][kVectors] = {};
     const std::int64_t turns = depth / kTurn;
-    std::int64_t turn = 0;
-    const auto oneTurn = [&]() __attribute__((always_inline))
-    {
+    const std::int64_t firstFetch
+        = turns - kLastRow - 5; // of the result's rows, one for each turn, so that they are there in the end
+    for (std::int64_t turn = 0; turn < turns; ++turn) {
         __builtin_prefetch(beside.wholeLines.first + beside.wholeLines.offsets->at[turn], 0, 2);
         __builtin_prefetch(beside.blockLines.first + beside.blockLines.offsets->at[turn], 0, 2);
+        const float* row = c + std::clamp<std::int64_t>(turn - firstFetch, 0, kLastRow) * stride;
+        __builtin_prefetch(row, 1, 3);
+        if constexpr (Vectors == 2)
+            __builtin_prefetch(row + kLanes, 1, 3);
         if constexpr (Copies)
             *reinterpret_cast<LooseVector*>(beside.to + beside.toOffsets->at[turn])
                 = *reinterpret_cast<const LooseVector*>(beside.from + beside.fromOffsets->at[turn]);
@@ -342,32 +368,15 @@ void tile(std::int64_t depth, const float* a, const float* b, Store store, float
         (std::make_index_sequence<kTurn>());
         a += kTurn * kTerm;
         b += kTurn * kWidth;
-    };
-    const auto fetchRow = [&](const float* row) __attribute__((always_inline))
-    {
-        for (int v = 0; v < Vectors; ++v)
-            __builtin_prefetch(row + v * kLanes, 1, 3);
-    };
-    for (; turn < turns - kResultTurns; ++turn)
-        oneTurn();
-    const float* row = c;
-    for (std::int64_t left = Rows; turn < turns && left > 0; ++turn, --left, row += stride) {
-        fetchRow(row);
-        oneTurn();
     }
-    for (; turn < turns; ++turn)
-        oneTurn();
-    for (std::int64_t d = turns * kTurn; d < depth; ++d, a += kTerm, b += kWidth)
-        addTerm<Vectors, kStep>(sums, a, b, kRows);
-    for (std::size_t r = 0; r < Rows; ++r) {
-        for (int v = 0; v < Vectors; ++v) {
-            float* to = c + static_cast<std::int64_t>(r) * stride + v * kLanes;
-            if (store == Store::Add)
-                *reinterpret_cast<LooseVector*>(to) += sums[r][v];
-            else
-                *reinterpret_cast<LooseVector*>(to) = sums[r][v];
-        }
+    if constexpr (HasRest) {
+        for (std::int64_t d = turns * kTurn; d < depth; ++d, a += kTerm, b += kWidth)
+            addTerm<Vectors, kStep>(sums, a, b, kRows);
     }
+    if (store == Store::Add)
+        storeTile<Vectors, true>(sums, c, stride, kRows);
+    else
+        storeTile<Vectors, false>(sums, c, stride, kRows);
 }
 
 /// A tile that is no edge.
@@ -375,9 +384,11 @@ template <bool IsLeftRows>
 void wholeTile(
     std::int64_t depth, const float* a, const float* b, Store store, float* c, std::int64_t stride, const Beside& beside)
 {
-    if (beside.copies)
-        return tile<kHeight, kVectors, IsLeftRows, true>(depth, a, b, store, c, stride, beside);
-    tile<kHeight, kVectors, IsLeftRows, false>(depth, a, b, store, c, stride, beside);
+    if (depth % kTurn != 0)
+        return beside.copies ? tile<kHeight, kVectors, IsLeftRows, true, true>(depth, a, b, store, c, stride, beside)
+                             : tile<kHeight, kVectors, IsLeftRows, false, true>(depth, a, b, store, c, stride, beside);
+    return beside.copies ? tile<kHeight, kVectors, IsLeftRows, true, false>(depth, a, b, store, c, stride, beside)
+                         : tile<kHeight, kVectors, IsLeftRows, false, false>(depth, a, b, store, c, stride, beside);
 }
 
 /// The same for a tile at the result's edge.
@@ -389,7 +400,7 @@ void edgeTile(std::int64_t rows, std::int64_t columns, std::int64_t depth, const
     Beside nothing;
     nothing.wholeLines.first = a;
     nothing.blockLines.first = b;
-    tile<Rows, Vectors, IsLeftRows, false>(depth, a, b, Store::Set, sums, kWidth, nothing);
+    tile<Rows, Vectors, IsLeftRows, false, true>(depth, a, b, Store::Set, sums, kWidth, nothing);
     for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t column = 0; column < columns; ++column) {
             float& to = c[row * stride + column];

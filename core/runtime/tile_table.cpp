@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace meshwright {
 
@@ -819,6 +820,42 @@ void combineStep(std::byte* out, const std::byte* a, const std::byte* b, const s
     map2<T, T>(out, a, b, count, [](T x, T y) { return combined<T, Kind>(x, y); });
 }
 
+/// out = `first` combined with other operands, one after the other.
+template <typename T, ReduceKind Kind, std::size_t... Other>
+void combineOthers(std::byte* out, const std::byte* first, const std::byte* const* others, std::int64_t offset,
+    std::int64_t count, std::index_sequence<Other...>)
+{
+    auto* o = reinterpret_cast<T*>(out);
+    const auto* x = reinterpret_cast<const T*>(first);
+    const T* const y[] = {reinterpret_cast<const T*>(others[Other] + offset)...};
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) {
+        T value = x[i];
+        ((value = combined<T, Kind>(value, y[Other][i])), ...);
+        o[i] = value;
+    }
+}
+
+template <typename T, ReduceKind Kind>
+void combineMembersStep(
+    std::byte* out, const std::byte* const* operands, std::size_t members, std::int64_t offset, std::int64_t count)
+{
+    const std::byte* first = operands[0] + offset;
+    if (members == 1)
+        __builtin_memcpy(out, first, static_cast<std::size_t>(count) * sizeof(T));
+    for (std::size_t member = 1; member < members; first = out) {
+        const std::byte* const* others = operands + member;
+        const std::size_t left = members - member;
+        if (left >= 7)
+            combineOthers<T, Kind>(out, first, others, offset, count, std::make_index_sequence<7>());
+        else if (left >= 3)
+            combineOthers<T, Kind>(out, first, others, offset, count, std::make_index_sequence<3>());
+        else
+            combineOthers<T, Kind>(out, first, others, offset, count, std::make_index_sequence<1>());
+        member += left >= 7 ? 7 : left >= 3 ? 3 : 1;
+    }
+}
+
 /// One block with 16 accumulators that are then combined as a tree.
 template <typename T, ReduceKind Kind>
 T reduceBlock(const T* x, std::int64_t count)
@@ -898,6 +935,14 @@ struct Combine {
     }
 };
 template <typename T, ReduceKind Kind>
+struct CombineMembers {
+    static void run(
+        std::byte* out, const std::byte* const* operands, std::size_t members, std::int64_t offset, std::int64_t count)
+    {
+        combineMembersStep<T, Kind>(out, operands, members, offset, count);
+    }
+};
+template <typename T, ReduceKind Kind>
 struct ReduceRow {
     static void run(std::byte* out, const std::byte* in, std::int64_t count) { reduceRowStep<T, Kind>(out, in, count); }
 };
@@ -907,9 +952,57 @@ TileStep findCombine(ReduceKind kind, Lane lane)
     return withLane(lane, [kind](auto element) -> TileStep { return reductionOf<decltype(element), Combine>(kind); });
 }
 
+MemberStep findCombineMembers(ReduceKind kind, Lane lane)
+{
+    return withLane(lane, [kind](auto element) -> MemberStep { return reductionOf<decltype(element), CombineMembers>(kind); });
+}
+
 RowReduction findReduceRow(ReduceKind kind, Lane lane)
 {
     return withLane(lane, [kind](auto element) -> RowReduction { return reductionOf<decltype(element), ReduceRow>(kind); });
+}
+
+// ---- Random numbers
+
+inline std::uint32_t rotated(std::uint32_t bits, int by)
+{
+    return bits << by | bits >> (32 - by);
+}
+
+/// `threefry2x32` (core/support/threefry.h, which also has the source), both words combined, for counters with the same upper half.
+void threefryRun(
+    std::uint32_t* out, std::uint32_t key0, std::uint32_t key1, std::uint32_t upper, std::uint32_t lower, std::int64_t count)
+{
+    constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+    const std::uint32_t schedule[] = {key0, key1, key0 ^ key1 ^ 0x1BD11BDAU};
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::uint32_t x = upper + schedule[0];
+        std::uint32_t y = lower + static_cast<std::uint32_t>(i) + schedule[1];
+#pragma GCC unroll 5
+        for (std::uint32_t group = 0; group < 5; ++group) {
+#pragma GCC unroll 4
+            for (int round = 0; round < 4; ++round) {
+                x += y;
+                y = rotated(y, kRotations[group % 2][round]) ^ x;
+            }
+            x += schedule[(group + 1) % 3];
+            y += schedule[(group + 2) % 3] + group + 1;
+        }
+        out[i] = x ^ y;
+    }
+}
+
+void randomWordsStep(std::uint32_t* out, std::uint32_t key0, std::uint32_t key1, std::uint64_t first, std::int64_t count)
+{
+    while (count > 0) {
+        const auto lower = static_cast<std::uint32_t>(first);
+        const auto left = static_cast<std::int64_t>((std::uint64_t{1} << 32) - lower);
+        const std::int64_t run = count < left ? count : left;
+        threefryRun(out, key0, key1, static_cast<std::uint32_t>(first >> 32), lower, run);
+        out += run;
+        first += static_cast<std::uint64_t>(run);
+        count -= run;
+    }
 }
 
 } // namespace
@@ -917,7 +1010,7 @@ RowReduction findReduceRow(ReduceKind kind, Lane lane)
 const TileTable& MESHWRIGHT_TILE_TABLE()
 {
     static constexpr TileTable kTable{MESHWRIGHT_TILE_NAME, findOp, findCompare, findConvert, findSelect, findFill, findLoad,
-        findStore, findCombine, findReduceRow};
+        findStore, findCombine, findCombineMembers, findReduceRow, randomWordsStep};
     return kTable;
 }
 

@@ -63,6 +63,13 @@ using TileStep = void (*)(std::byte* out, const std::byte* a, const std::byte* b
 /// Combines `count` elements into one, in a fixed order that depends on nothing but the count.
 using RowReduction = void (*)(std::byte* out, const std::byte* in, std::int64_t count);
 
+/// Combines `count` elements, from `offset` bytes on, of `members` operands (at least one) in their order: the bits of one `combine` after the other.
+using MemberStep
+    = void (*)(std::byte* out, const std::byte* const* operands, std::size_t members, std::int64_t offset, std::int64_t count);
+
+/// The words `first` .. `first + count - 1` that `randomWord` draws with JAX's partitionable numbers.
+using RandomStep = void (*)(std::uint32_t* out, std::uint32_t key0, std::uint32_t key1, std::uint64_t first, std::int64_t count);
+
 /// Loops over contiguous elements, compiled for one instruction set. The arithmetic is IEEE's, without contraction, and every element is
 /// computed by the same formula wherever it lies in a tile: results are equal bit for bit for all instruction sets and alignments.
 struct TileTable {
@@ -75,7 +82,9 @@ struct TileTable {
     TileStep (*load)(DType narrow); ///< narrow elements into their lane
     TileStep (*store)(DType narrow); ///< rounds lanes into narrow elements
     TileStep (*combine)(ReduceKind kind, Lane lane); ///< out = a combined with b, as reductions and collectives do
+    MemberStep (*combineMembers)(ReduceKind kind, Lane lane);
     RowReduction (*reduceRow)(ReduceKind kind, Lane lane); ///< pairwise over blocks, for accuracy
+    RandomStep randomWords;
 };
 
 /// The fastest table that this processor can run.

@@ -7,6 +7,7 @@
 // and: peak-share,ours <backend>,M,N,K,<median of its rates, each divided by the peak measured just before and after>
 // For bfloat16: gemm-bf16,ours <backend>,t1,<which>,M,N,K,median GFLOP/s,min,max,GFLOP/s in single precision,<median of the ratios>
 
+#include "core/runtime/host_array.h"
 #include "core/runtime/products.h"
 
 #include <fmt/format.h>
@@ -39,6 +40,7 @@ double medianOf(std::vector<double> values)
 
 volatile float s_sink; ///< keeps results from being optimised away
 
+constexpr std::int64_t kSmallestArena = std::int64_t{4} << 20; ///< elements
 constexpr int kChains = 12; ///< sums that do not wait for each other
 
 #if defined(__x86_64__)
@@ -96,10 +98,14 @@ double peak()
 
 void measure(std::int64_t size, int repetitions)
 {
-    const auto elements = static_cast<std::size_t>(size * size);
-    std::vector<float> lhs(elements, 1.0F);
-    std::vector<float> rhs(elements, 0.5F);
-    std::vector<float> result(elements);
+    // In one stretch of memory, as a device's arrays lie in its arena.
+    const std::int64_t elements = size * size;
+    AlignedBytes arena(std::max(3 * elements, kSmallestArena) * static_cast<std::int64_t>(sizeof(float)));
+    auto* const lhs = reinterpret_cast<float*>(arena.data());
+    float* const rhs = lhs + elements;
+    float* const result = rhs + elements;
+    std::fill_n(lhs, elements, 1.0F);
+    std::fill_n(rhs, elements, 0.5F);
     const double flops = 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
     const int times = std::max(1, static_cast<int>(2e9 / flops)); // a tenth of a second or less
     std::vector<double> rates;
@@ -108,7 +114,7 @@ void measure(std::int64_t size, int repetitions)
     for (int i = 0; i <= repetitions; ++i) {
         const double start = now();
         for (int j = 0; j < times; ++j)
-            multiply(size, size, size, {lhs.data(), size, false}, {rhs.data(), size, false}, {result.data(), size, false});
+            multiply(size, size, size, {lhs, size, false}, {rhs, size, false}, {result, size, false});
         const double rate = flops * times / (now() - start);
         const double after = peak();
         if (i > 0) { // the first warms up

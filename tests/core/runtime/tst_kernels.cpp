@@ -2,6 +2,7 @@
 #include "core/runtime/kernel.h"
 #include "core/runtime/products.h"
 #include "core/runtime/tile_table.h"
+#include "core/support/threefry.h"
 #include "tests/core/runtime/runtime_test.h"
 
 #include <QtTest>
@@ -56,6 +57,9 @@ private Q_SLOTS:
     void flagEndsThem_data();
     void flagEndsThem();
     void tablesAgree();
+    void membersAreCombinedInOrder();
+    void randomWordsAreThoseOfTheirIndex();
+    void dimensionsOfOneAreLeftOut();
 };
 
 void TestKernels::unary_data()
@@ -910,6 +914,63 @@ void TestKernels::tablesAgree()
     fast.reduceRow(ReduceKind::Sum, Lane::F32)(reinterpret_cast<std::byte*>(&sums[0]), x.data(), 5001);
     plain.reduceRow(ReduceKind::Sum, Lane::F32)(reinterpret_cast<std::byte*>(&sums[1]), x.data(), 5001);
     QCOMPARE(sums[0], sums[1]);
+}
+
+void TestKernels::membersAreCombinedInOrder()
+{
+    constexpr std::int64_t kCount = 77;
+    constexpr std::int64_t kFirst = 3;
+    for (const TileTable* table : {&tileTable(), &baselineTileTable()}) {
+        for (const ReduceKind kind : {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Product}) {
+            for (const std::size_t members : std::initializer_list<std::size_t>{1, 2, 3, 4, 5, 8, 9, 11, 19}) {
+                std::vector<HostArray> operands;
+                std::vector<const std::byte*> at;
+                for (std::size_t member = 0; member < members; ++member)
+                    operands.push_back(randomArray({DType::F32, {kFirst + kCount}}, static_cast<unsigned>(40 + member)));
+                for (const HostArray& operand : operands)
+                    at.push_back(operand.data());
+                const HostArray start = operands.front();
+                std::vector<float> expected(start.as<float>().begin() + kFirst, start.as<float>().end());
+                auto* sum = reinterpret_cast<std::byte*>(expected.data());
+                for (std::size_t member = 1; member < members; ++member)
+                    baselineTileTable().combine(kind, Lane::F32)(sum, sum, at[member] + kFirst * 4, nullptr, kCount);
+                std::vector<float> made(kCount);
+                table->combineMembers(kind, Lane::F32)(
+                    reinterpret_cast<std::byte*>(made.data()), at.data(), members, kFirst * 4, kCount);
+                QVERIFY(made == expected);
+            }
+        }
+    }
+}
+
+void TestKernels::randomWordsAreThoseOfTheirIndex()
+{
+    const RandomKey key{123, 456};
+    constexpr std::uint64_t kCount = std::uint64_t{1} << 40;
+    for (const TileTable* table : {&tileTable(), &baselineTileTable()}) {
+        for (const std::uint64_t first :
+            {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 32) - 40, std::uint64_t{7} << 33}) {
+            std::vector<std::uint32_t> words(77);
+            table->randomWords(words.data(), key[0], key[1], first, 77);
+            for (std::uint64_t i = 0; i < words.size(); ++i)
+                QCOMPARE(words[i], randomWord(key, first + i, kCount, true));
+        }
+    }
+}
+
+/// A reduction along them copies, whatever the type.
+void TestKernels::dimensionsOfOneAreLeftOut()
+{
+    for (const DType dtype : {DType::F32, DType::BF16, DType::S8}) {
+        const HostArray x = randomArray({dtype, {5, 1, 7, 1}}, 3);
+        const HostArray made = run(functionOf({x.type()},
+                                       [](Builder& b, const auto& a) {
+                                           return b.reduce(ReduceKind::Sum, a[0], {1, 3});
+                                       }),
+            {x});
+        QCOMPARE(made.type().shape, Shape({5, 7}));
+        QVERIFY(std::equal(made.data(), made.data() + made.bytes(), x.data()));
+    }
 }
 
 QTEST_APPLESS_MAIN(TestKernels)

@@ -159,6 +159,8 @@ void TestRankPipelines::sameBits_data()
         kClipped);
     row("model x pipe", "pipe: 2, model: 2", "stages: 2, microbatches: 4, schedule: 1f1b", kModel, kClipped);
     row("model x pipe, minor", "model: 2, pipe: 2", "stages: 2, microbatches: 4, schedule: zb_h1", kModel, kClipped);
+    row("dynamic loss scale", "data: 2, pipe: 2", "stages: 2, microbatches: 4, schedule: 1f1b", kData,
+        "sgd: {learning_rate: 0.1, loss_scale: dynamic}");
     row("FSDP x pipe", "data: 2, pipe: 2", "stages: 2, microbatches: 4, schedule: zb_h2", kFsdp, kSgd);
 }
 
