@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <set>
 #include <stdexcept>
 
 namespace meshwright {
@@ -89,20 +90,20 @@ Result<InjectedFault> parseInjectedFault(std::string_view text)
     InjectedFault fault;
     fault.kind = static_cast<InjectedFault::Kind>(kind - kKinds.begin());
     const bool isSlow = fault.kind == InjectedFault::Kind::Slow;
-    bool hasDevice = false;
-    bool hasFactor = false;
+    std::set<std::string> given;
     for (const std::string& part : split(colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1), ',')) {
         const std::size_t equals = part.find('=');
         if (colon == std::string_view::npos)
             break; // "fail" alone: it names no device
         const std::string key = part.substr(0, equals);
         const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+        if (!given.insert(key).second)
+            return malformed(text, fmt::format("it says twice what the {} is", key));
         if (key == "factor" && isSlow) {
             const auto factor = parseNumber(value);
             if (!factor || !std::isfinite(*factor) || *factor < 1.0)
                 return malformed(text, "a factor is a number that is at least 1");
             fault.factor = *factor;
-            hasFactor = true;
             continue;
         }
         const auto number = parseInteger(value);
@@ -111,16 +112,15 @@ Result<InjectedFault> parseInjectedFault(std::string_view text)
         if (!number || *number < 0)
             return malformed(text, fmt::format("the {} is a whole number, counted from 0", key));
         (key == "device" ? fault.device : fault.step) = *number;
-        hasDevice = hasDevice || key == "device";
     }
-    if (!hasDevice)
+    if (!given.contains("device"))
         return malformed(text, "it names no device");
-    if (isSlow && !hasFactor)
+    if (isSlow && !given.contains("factor"))
         return malformed(text, "it has no factor");
     return fault;
 }
 
-Problems FaultOptions::problems(std::int64_t devices) const
+Problems FaultOptions::problems(std::int64_t devices, std::int64_t steps) const
 {
     Problems problems;
     for (const InjectedFault& fault : injected) {
@@ -128,6 +128,10 @@ Problems FaultOptions::problems(std::int64_t devices) const
             problems.push_back({"MW1520",
                 fmt::format("a fault is to be injected into device {}, and there are {} devices", fault.device, devices),
                 fmt::format("name a device from 0 to {}", devices - 1)});
+        if (fault.step >= steps)
+            problems.push_back(
+                {"MW1520", fmt::format("a fault is to be injected in step {} (counted from 0), of {}", fault.step, steps),
+                    steps > 0 ? fmt::format("name a step from 0 to {}", steps - 1) : "train for at least one step"});
     }
     return problems;
 }

@@ -42,8 +42,8 @@ struct FaultOptions {
 
     bool any() const { return checkNumerics || !injected.empty(); }
 
-    /// Nothing, or the faults on devices that there are not. Problems: MW1520.
-    Problems problems(std::int64_t devices) const;
+    /// Nothing, or the faults on devices, or in steps, that there are not. Problems: MW1520.
+    Problems problems(std::int64_t devices, std::int64_t steps) const;
 };
 
 /// The faults that are injected into one device's part of one step.

@@ -13,8 +13,8 @@ namespace meshwright {
 /// number of terms alone: parts of a product, in whatever order and by whomever they are computed, have the bits of the whole.
 ///
 /// Source of the method: K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008. Of the two
-/// operands the longer one is packed block by block into the second-level cache; between the tiles of a block a few rows of the next one are
-/// fetched, and packed a little later, so that operands that lie in memory, as every device's own weights do, cost hardly more than cached ones.
+/// operands the longer one is packed block by block into the second-level cache; between the terms of a block's tiles the next one is fetched, and
+/// copied a little later, so that operands that lie in memory, as every device's own weights do, cost hardly more than cached ones.
 struct PanelProduct {
     const char* name; ///< "avx512", "avx2"
 

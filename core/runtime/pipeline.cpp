@@ -354,11 +354,9 @@ public:
             return done;
         for (PipelineDevice& device : m_devices) {
             if (trains) {
-                device.sentInAll.messages += device.sent.messages;
-                device.sentInAll.bytes += device.sent.bytes;
+                for (const auto kind : {&Transfers::forward, &Transfers::backward, &Transfers::shared})
+                    (device.sentInAll.*kind).add((device.sent.*kind).messages, (device.sent.*kind).bytes);
                 device.sentInAll.norms += device.sent.norms;
-                device.sentInAll.shared += device.sent.shared;
-                device.sentInAll.sharedBytes += device.sent.sharedBytes;
             }
             if (options.record && trains)
                 std::swap(device.records, device.completeRecords);
@@ -440,12 +438,11 @@ public:
             static_cast<void>(m_virtual.ranks()->share(shared, Ranks::Readers::All));
         Transfers most;
         for (const Transfers& sent : all) {
-            if (sent.bytes > most.bytes || sent.norms > most.norms)
-                most = sent;
-        }
-        for (const Transfers& sent : all) {
-            most.shared = std::max(most.shared, sent.shared);
-            most.sharedBytes = std::max(most.sharedBytes, sent.sharedBytes);
+            for (const auto kind : {&Transfers::forward, &Transfers::backward, &Transfers::shared}) {
+                if ((sent.*kind).bytes > (most.*kind).bytes)
+                    most.*kind = sent.*kind;
+            }
+            most.norms = std::max(most.norms, sent.norms);
         }
         return most;
     }
@@ -639,7 +636,7 @@ private:
         forEachShared(device, [&](std::size_t other, std::size_t given, std::size_t, std::int64_t number) {
             AlignedBytes message = device.memory[given].front();
             bytes += message.size();
-            ++device.sent.shared;
+            device.sent.shared.add(1, message.size());
             const std::int64_t to = m_stages[other].devices[static_cast<std::size_t>(device.position)];
             m_devices[static_cast<std::size_t>(to)].mailbox->send(
                 sharedTag(device.position, device.stage, number), std::move(message));
@@ -654,7 +651,6 @@ private:
         });
         if (isStopped)
             return VirtualDevices::interrupted();
-        device.sent.sharedBytes += bytes;
         return bytes;
     }
 
@@ -864,8 +860,7 @@ private:
             .mailbox->send(
                 {numberOf(device), static_cast<std::int64_t>(next), static_cast<std::int64_t>(task.microbatch), isBackward},
                 std::move(message));
-        ++device.sent.messages;
-        device.sent.bytes += bytes;
+        (isBackward ? device.sent.backward : device.sent.forward).add(1, bytes);
         return bytes;
     }
 

@@ -85,11 +85,21 @@ public:
 
     /// Payload of one stage boundary: what a device has sent in all complete training steps.
     struct Transfers {
-        std::int64_t messages = 0; ///< of the device that sends the most
-        std::int64_t bytes = 0;
-        std::int64_t norms = 0; ///< sums of "norm.part" over the stages; their messages are not among those above
-        std::int64_t shared = 0; ///< messages with gradients of parameters that several stages have; neither are these
-        std::int64_t sharedBytes = 0;
+        /// Messages, and their bytes, of the device that sends the most of the kind.
+        struct Sent {
+            std::int64_t messages = 0;
+            std::int64_t bytes = 0;
+
+            void add(std::int64_t moreMessages, std::int64_t moreBytes)
+            {
+                messages += moreMessages;
+                bytes += moreBytes;
+            }
+        };
+        Sent forward; ///< activations
+        Sent backward; ///< their gradients
+        Sent shared; ///< gradients of parameters that several stages have
+        std::int64_t norms = 0; ///< sums of "norm.part" over the stages, whose messages are none of these
     };
     Transfers transfers() const;
 

@@ -15,6 +15,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace meshwright {
@@ -568,7 +569,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
             return problems;
     }
     const std::int64_t count = wholeMesh(phases.front()).deviceCount();
-    if (Problems problems = options.faults.problems(count); !problems.empty())
+    const auto addSteps = [](std::int64_t sum, const TrainingPhase& phase) { return sum + phase.steps; };
+    const std::int64_t steps = std::accumulate(phases.begin(), phases.end(), std::int64_t{0}, addSteps);
+    if (Problems problems = options.faults.problems(count, steps); !problems.empty())
         return problems;
     auto devices = VirtualDevices::create(count,
         {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks, .engine = options.engine});

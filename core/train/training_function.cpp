@@ -172,19 +172,12 @@ public:
         const LoadedPipeline::Transfers sent = m_pipeline->transfers();
         if (sent.norms > 0 && m_phase.scheduled.pipeline.stages > 1)
             collectives.push_back(sharedNorm(sent.norms));
-        if (sent.shared > 0)
-            collectives.push_back(sharedGradients(sent));
-        if (sent.messages > 0) {
-            CollectiveUse use;
-            use.kind = OpKind::Send;
-            use.axes = stageAxis();
-            use.count = m_runs > 0 ? sent.messages / m_runs : 0;
-            use.groupSize = 2;
-            use.bytesPerDevice = sent.bytes / sent.messages;
-            use.cause.value = "activations and their gradients";
-            use.cause.reason = "the next piece of the model is on another stage";
-            collectives.push_back({use, sent.messages, sent.bytes});
-        }
+        addSends(collectives, sent.shared, Phase::Update,
+            {"gradients of shared parameters", "", "two stages have the parameter, and each a part of its gradient", ""});
+        addSends(collectives, sent.backward, Phase::Backward,
+            {"gradients of activations", "", "the piece before is on another stage", ""});
+        addSends(collectives, sent.forward, Phase::Forward,
+            {"activations", "", "the next piece of the model is on another stage", ""});
         return collectives;
     }
     Timeline measured() const override { return m_pipeline->measured(); }
@@ -199,19 +192,21 @@ private:
         return function == "update" || function == kNormFunction || function == kSharedFunction || function == kTotalFunction;
     }
 
-    /// Gradients of parameters that several stages have, which each of these gives the others.
-    CountedCollective sharedGradients(const LoadedPipeline::Transfers& sent) const
+    /// Nothing when nothing was sent.
+    void addSends(std::vector<CountedCollective>& collectives, const LoadedPipeline::Transfers::Sent& sent, Phase phase,
+        const Cause& cause) const
     {
+        if (sent.messages == 0)
+            return;
         CollectiveUse use;
         use.kind = OpKind::Send;
         use.axes = stageAxis();
-        use.count = m_runs > 0 ? sent.shared / m_runs : 0;
+        use.count = m_runs > 0 ? sent.messages / m_runs : 0;
         use.groupSize = 2;
-        use.bytesPerDevice = sent.sharedBytes / sent.shared;
-        use.phase = Phase::Update;
-        use.cause.value = "gradients of shared parameters";
-        use.cause.reason = "two stages have the parameter, and each a part of its gradient";
-        return {use, sent.shared, sent.sharedBytes};
+        use.bytesPerDevice = sent.bytes / sent.messages;
+        use.phase = phase;
+        use.cause = cause;
+        collectives.push_back({use, sent.messages, sent.bytes});
     }
 
     /// The stages' parts of the gradients' norm, which they add up once a step.

@@ -322,7 +322,7 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     if (!on)
         return on.error();
     const DeviceStage& stage = on->stage();
-    if (Problems problems = choices.faults.problems(stage.mesh().deviceCount()); !problems.empty())
+    if (Problems problems = choices.faults.problems(stage.mesh().deviceCount(), 1); !problems.empty())
         return problems;
 
     RunResult result;

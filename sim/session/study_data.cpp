@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -89,17 +90,30 @@ Result<Dataset> tokensOf(const Study& study)
     return data;
 }
 
+/// Makes normal targets labels: of each row its largest. All classes are as likely.
+void labelByLargest(Dataset& data)
+{
+    for (auto row = data.targets.begin(); row != data.targets.end(); row += data.classes)
+        data.labels.push_back(static_cast<std::int32_t>(std::max_element(row, row + data.classes) - row));
+    data.targets.clear();
+}
+
 Result<Dataset> rowsOf(const Study& study, const std::stop_token& stop)
 {
     if (study.transformer() != nullptr)
         return tokensOf(study);
     const MlpModel& model = *study.mlp();
     const TrainingData& wanted = study.train.data;
-    if (wanted.kind == TrainingData::Kind::Random)
-        return randomDataset(study.batch, model.layers.front(), model.layers.back(),
-            splitKey(keyOfSeed(static_cast<std::uint64_t>(study.train.seed)), model.layers.size(), study.partitionableRandom)
-                .front(),
-            study.partitionableRandom, stop); // the first key of the split that `initKeys` takes the others of
+    if (wanted.kind == TrainingData::Kind::Random) {
+        const RandomKey key // the first of the split that `initKeys` takes the others of
+            = splitKey(keyOfSeed(static_cast<std::uint64_t>(study.train.seed)), model.layers.size(), study.partitionableRandom)
+                  .front();
+        Dataset data
+            = randomDataset(study.batch, model.layers.front(), model.layers.back(), key, study.partitionableRandom, stop);
+        if (model.loss == LossKind::CrossEntropy)
+            labelByLargest(data);
+        return data;
+    }
     if (wanted.kind == TrainingData::Kind::Digits)
         return readDigits(resourcesDirectory() / "data" / "digits.csv.gz");
     return readNamed(study, wanted.file, wanted.labels, datasetOptions(study, model.layers.back()));

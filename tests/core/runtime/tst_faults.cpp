@@ -254,8 +254,9 @@ void TestFaults::strikesInItsStepOnly()
         const auto result = loaded.function->run({.faults = &options, .step = step});
         QCOMPARE(result.has_value(), step != 3);
     }
-    QCOMPARE(optionsOf({"fail:device=4"}).problems(kDevices).front().id, std::string("MW1520"));
-    QVERIFY(optionsOf({"fail:device=3"}).problems(kDevices).empty());
+    QCOMPARE(optionsOf({"fail:device=4"}).problems(kDevices, 6).front().id, std::string("MW1520"));
+    QCOMPARE(optionsOf({"fail:device=3,step=6"}).problems(kDevices, 6).front().id, std::string("MW1520"));
+    QVERIFY(optionsOf({"fail:device=3,step=5"}).problems(kDevices, 6).empty());
 }
 
 void TestFaults::infinityIsFoundWhereItIsMade()

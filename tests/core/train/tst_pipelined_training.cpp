@@ -228,10 +228,15 @@ void TestPipelinedTraining::reducesOnceAStep()
         QCOMPARE(counted.bytesPerDevice, counted.use.bytesPerDevice * counted.calls);
     }
     QCOMPARE(calls.size(), std::size_t{8}); // 4 weights, 4 biases
-    const CountedCollective& sent = result.phases.front().collectives.back();
-    QCOMPARE(sent.use.kind, OpKind::Send);
-    QCOMPARE(sent.calls, 4 * kSteps); // of each device: activations of 4 microbatches, or their gradients
-    QCOMPARE(sent.use.bytesPerDevice, kBatch / 4 / 2 * 8 * 4); // rows of a microbatch and device, 8 wide, f32
+    const std::vector<CountedCollective>& collectives = result.phases.front().collectives;
+    const std::array phases = {Phase::Backward, Phase::Forward};
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+        const CountedCollective& sent = collectives[collectives.size() - phases.size() + i];
+        QCOMPARE(sent.use.kind, OpKind::Send);
+        QCOMPARE(sent.use.phase, phases[i]);
+        QCOMPARE(sent.calls, 4 * kSteps); // of a device: activations of 4 microbatches, or their gradients
+        QCOMPARE(sent.use.bytesPerDevice, kBatch / 4 / 2 * 8 * 4); // rows of a microbatch and device, 8 wide, f32
+    }
 }
 
 void TestPipelinedTraining::bubble_data()
