@@ -186,7 +186,7 @@ void TestDeviceEngine::waitingGivesTheCoreAway()
     const auto fibers = fibersOf(kDevices, 1);
     std::vector<std::shared_ptr<Mailbox>> boxes;
     for (std::int64_t device = 0; device < kDevices; ++device)
-        boxes.push_back(fibers->makeMailbox());
+        boxes.push_back(fibers->makeMailbox(device));
     std::vector<std::int64_t> order;
     const auto done = fibers->run([&](std::int64_t device) -> Result<Done> {
         const auto sendOn = [&](std::int64_t round) {
