@@ -58,13 +58,19 @@ std::uint32_t Timeline::intern(const std::string& text)
     return index;
 }
 
+void Timeline::setStep(std::int32_t step)
+{
+    for (Slice& slice : m_slices)
+        slice.step = step;
+}
+
 void Timeline::sort()
 {
     std::stable_sort(m_slices.begin(), m_slices.end(),
         [](const Slice& a, const Slice& b) { return std::tie(a.row, a.startSeconds) < std::tie(b.row, b.startSeconds); });
     std::stable_sort(m_memory.begin(), m_memory.end(),
-        [](const MemoryPoint& a, const MemoryPoint& b) { return std::tie(a.device, a.seconds) < std::tie(b.device, b.seconds); });
-    const auto same = [](const MemoryPoint& a, const MemoryPoint& b) { return a.device == b.device && a.bytes == b.bytes; };
+        [](const MemoryUse& a, const MemoryUse& b) { return std::tie(a.device, a.seconds) < std::tie(b.device, b.seconds); });
+    const auto same = [](const MemoryUse& a, const MemoryUse& b) { return a.device == b.device && a.bytes == b.bytes; };
     m_memory.erase(std::unique(m_memory.begin(), m_memory.end(), same), m_memory.end());
 }
 

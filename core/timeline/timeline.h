@@ -49,7 +49,7 @@ struct Slice {
 };
 
 /// How much of a device's memory is in use from a moment on.
-struct MemoryPoint {
+struct MemoryUse {
     double seconds = 0.0; ///< from the start of the timeline
     std::int64_t device = 0;
     std::int64_t bytes = 0;
@@ -69,10 +69,11 @@ public:
     std::uint32_t intern(const std::string& text); ///< the same index for the same text
     std::optional<std::uint32_t> find(const std::string& text) const; ///< the index of a text that was interned
     void add(const Slice& slice) { m_slices.push_back(slice); }
+    void setStep(std::int32_t step); ///< of all slices
 
     /// By device the points at which its use of memory changes, in the order of time; empty where it is not known.
-    const std::vector<MemoryPoint>& memory() const { return m_memory; }
-    void addMemory(const MemoryPoint& point) { m_memory.push_back(point); }
+    const std::vector<MemoryUse>& memory() const { return m_memory; }
+    void addMemory(const MemoryUse& point) { m_memory.push_back(point); }
 
     /// Orders slices by row, then start, and memory by device, then time, and leaves out points at which nothing changes. Views and writers
     /// expect it.
@@ -87,7 +88,7 @@ private:
     Clock m_clock;
     std::vector<TimelineRow> m_rows;
     std::vector<Slice> m_slices;
-    std::vector<MemoryPoint> m_memory;
+    std::vector<MemoryUse> m_memory;
     std::vector<std::string> m_texts; ///< [0] is ""
     std::vector<std::uint32_t> m_textOrder; ///< indices into m_texts, sorted by text
 };

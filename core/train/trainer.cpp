@@ -330,6 +330,8 @@ private:
         if (m_options.record && m_phaseSteps > m_phaseFirst) {
             m_result.wall = m_function->measured();
             m_result.virtualTime = m_function->virtualTimeline();
+            for (Timeline* timeline : {&m_result.wall, &m_result.virtualTime})
+                timeline->setStep(static_cast<std::int32_t>(m_recordedStep));
         }
         if (m_options.typical && m_phaseSteps > m_phaseFirst)
             m_result.typicalTime = m_function->typicalTimeline();
@@ -415,6 +417,8 @@ private:
             return done.error();
         m_stateIsLost = false;
         const double seconds = secondsSince(start);
+        if (isRecorded())
+            m_recordedStep = m_step;
 
         const double loss = scalarResultOf(*m_function, function, "loss");
         const double accuracy = scalarResultOf(*m_function, function, "accuracy");
@@ -547,6 +551,7 @@ private:
     std::size_t m_phase = 0;
     std::int64_t m_phaseSteps = 0; ///< done in it
     std::int64_t m_phaseFirst = 0; ///< of these, done before this run
+    std::int64_t m_recordedStep = 0; ///< the last one, counted from 0
     std::int64_t m_movedBytes = 0; ///< to open it
     std::set<std::int64_t> m_toCheck; ///< steps of it
 };

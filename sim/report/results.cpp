@@ -301,8 +301,8 @@ std::string trainingText(const TrainingResult& result)
     std::int64_t steps = 0;
     for (const PhaseResult& phase : result.phases)
         steps += phase.steps;
-    text += fmt::format("{}{} steps on {} devices{}", result.interrupted ? "interrupted after " : "", steps, result.devices,
-        result.engine == EngineKind::Fibers ? " (fibers)" : "");
+    text += fmt::format("{}{} step{} on {} devices{}", result.interrupted ? "interrupted after " : "", steps,
+        steps == 1 ? "" : "s", result.devices, result.engine == EngineKind::Fibers ? " (fibers)" : "");
     if (!result.losses.empty())
         text += fmt::format(": loss {:.6g} -> {:.6g}", result.losses.front(), result.losses.back());
     if (result.heldOutAccuracy)

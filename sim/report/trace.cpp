@@ -36,7 +36,7 @@ public:
             event(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", at->second, row + 1,
                 quoted(what.stream));
         }
-        for (const MemoryPoint& point : timeline.memory())
+        for (const MemoryUse& point : timeline.memory())
             event(R"({{"ph":"C","pid":{},"ts":{:.3f},"name":"memory in use","args":{{"bytes":{}}}}})", processOf.at(point.device),
                 point.seconds * 1e6, point.bytes);
         for (const Slice& slice : timeline.slices()) {

@@ -212,7 +212,7 @@ void TestEngineVerbs::traceShowsThatParametersAreInitialisedSharded()
     QTemporaryDir folder;
     QFile file(folder.filePath("trace.json"));
     const Outcome outcome
-        = run({"train", example("fsdp.yaml"), "-q", "--set", "train.steps=1", "--trace", file.fileName(), "--format", "json"});
+        = run({"train", example("fsdp.yaml"), "-q", "--set", "train.steps=3", "--trace", file.fileName(), "--format", "json"});
     QCOMPARE(outcome.code, 0);
     QVERIFY(file.open(QIODevice::ReadOnly));
     QMap<int, QString> names;
@@ -221,6 +221,8 @@ void TestEngineVerbs::traceShowsThatParametersAreInitialisedSharded()
         const QString& device = names[event["pid"].toInt()];
         if (event["name"].toString() == "process_name")
             names[event["pid"].toInt()] = event["args"]["name"].toString();
+        else if (event["ph"].toString() == "X" && device.startsWith("measured (wall"))
+            QCOMPARE(event["args"]["step"].toInt(), 2);
         else if (event["ph"].toString() == "C" && device.startsWith("initialisation"))
             most[device] = std::max(most[device], event["args"]["bytes"].toDouble());
     }

@@ -462,7 +462,7 @@ void TestExecutor::countsAndTimelines()
 
         // All devices do the same, so they need the same memory, and no more than was planned.
         std::map<std::int64_t, std::vector<std::int64_t>> used;
-        for (const MemoryPoint& point : timeline.memory())
+        for (const MemoryUse& point : timeline.memory())
             used[point.device].push_back(point.bytes);
         QCOMPARE(used.size(), std::size_t{8});
         for (const auto& [device, points] : used)
