@@ -95,7 +95,7 @@ int runCheckpointReshard(const ReshardOptions& options, Output& output)
     }
     if (const auto good = checkFolderWritable(options.result); !good)
         return fail(good.error(), output);
-    const auto reader = CheckpointReader::open(options.from, options.dryRun ? CheckpointCheck::Sizes : CheckpointCheck::Content);
+    const auto reader = CheckpointReader::open(options.from, CheckpointCheck::Content);
     if (!reader)
         return fail(reader.error(), output);
     if (!(*reader)->passedOver().empty())

@@ -286,15 +286,17 @@ std::vector<fs::path> checkpointsIn(const fs::path& folder)
     return paths;
 }
 
-void removeOldCheckpoints(const fs::path& folder, std::size_t kept)
+void removeOldCheckpoints(const fs::path& written, std::size_t kept)
 {
     assert(kept >= 1);
-    const std::vector<fs::path> all = checkpointsIn(folder);
+    const std::vector<fs::path> all = checkpointsIn(written.parent_path());
+    const auto isWritten = [&](const fs::path& one) { return one.filename() == written.filename(); };
+    auto old = std::find_if(all.begin(), all.end(), isWritten);
     std::error_code error;
-    for (std::size_t i = kept; i < all.size(); ++i) {
+    for (old += std::min(static_cast<std::ptrdiff_t>(kept), all.end() - old); old != all.end(); ++old) {
         // The manifest goes first, so that what a crash leaves behind is no checkpoint.
-        fs::remove(all[i] / kManifestName, error);
-        fs::remove_all(all[i], error);
+        fs::remove(*old / kManifestName, error);
+        fs::remove_all(*old, error);
     }
 }
 

@@ -46,7 +46,8 @@ Result<Done> readAsWritten(const std::vector<ArrayToSave>& arrays);
 /// The checkpoints of a folder, the newest (most steps) first.
 std::vector<std::filesystem::path> checkpointsIn(const std::filesystem::path& folder);
 
-/// Removes all but the `kept` newest. Precondition: kept >= 1.
-void removeOldCheckpoints(const std::filesystem::path& folder, std::size_t kept);
+/// Of the folder's checkpoints up to `written`, which is one of them, removes all but the `kept` newest. Those of more steps, which a run that went on from an
+/// earlier one has left behind, stay and do not count. Precondition: kept >= 1.
+void removeOldCheckpoints(const std::filesystem::path& written, std::size_t kept);
 
 } // namespace meshwright

@@ -129,7 +129,7 @@ private:
                         return done;
                 }
                 if (m_site.options.record)
-                    m_log.records.push_back({ready.description, 0.0, {}});
+                    m_log.records.push_back({ready.description, 0.0, {.started = wallSeconds()}});
                 continue;
             }
             if (ready.loop || ready.branches) {

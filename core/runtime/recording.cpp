@@ -104,10 +104,12 @@ Timeline measuredTimeline(
     Writer writer(timeline, instructions);
     for (std::size_t device = 0; device < devices.size(); ++device) {
         for (const Recorded& recorded : devices[device]) {
-            writer.addMemory(device, recorded.instruction, recorded.times.started - startSeconds);
-            if (instructions[recorded.instruction].isWait)
+            const RecordedInstruction& what = instructions[recorded.instruction];
+            const bool meets = what.collective != nullptr && !what.isWait;
+            const double began = meets ? recorded.times.arrived : recorded.times.started;
+            writer.addMemory(device, recorded.instruction, began - startSeconds);
+            if (what.isWait)
                 continue; // the collective's own times say how long it took
-            const bool meets = instructions[recorded.instruction].collective != nullptr;
             const std::uint32_t row = meets ? rows[device].collectives : rows[device].compute;
             const CollectiveTimes& times = recorded.times;
             if (meets)

@@ -167,6 +167,11 @@ bool globMatches(std::string_view glob, std::string_view name)
     return g == glob.size();
 }
 
+bool isInAnotherOrder(const StudyArray& array)
+{
+    return std::ranges::find(array.meaning, "heads of each") != array.meaning.end();
+}
+
 bool globCatches(std::string_view glob, const StudyArray& array)
 {
     if (glob == array.name)
@@ -175,6 +180,8 @@ bool globCatches(std::string_view glob, const StudyArray& array)
         return false;
     if (array.kind == StudyArray::Kind::Parameter)
         return true;
+    if (isInAnotherOrder(array) && !glob.ends_with(std::string_view(array.name).substr(array.name.rfind('.'))))
+        return false;
     const std::string_view family = std::string_view(array.name).substr(0, array.name.find('.') + 1); // "opt."; nothing for "x"
     return !family.empty() && glob.substr(0, glob.find_first_of("*?")).starts_with(family);
 }

@@ -24,8 +24,12 @@ std::vector<StudyArray> studyArrays(const Study& study);
 bool globMatches(std::string_view glob, std::string_view name);
 
 /// True when `glob` names the array: literally, or by a match. Matches reach parameters; the other kinds only where the glob begins with
-/// their family in letters (`opt.*`, `grad.layers.0.*`), x, y and scalars never.
+/// their family in letters (`opt.*`, `grad.layers.0.*`), x, y and scalars never. An array whose dimensions are in another order than those of its
+/// family is matched only where its last name is written (`act.layers.*.mixed`).
 bool globCatches(std::string_view glob, const StudyArray& array);
+
+/// True for what heads mix: its second dimension is heads, where that of all other activations is the sequence.
+bool isInAnotherOrder(const StudyArray& array);
 
 /// True when a rule with this glob and the rule's other conditions catches the array; `mesh` tells the sizes of axes.
 bool ruleCatches(const MatchRule& rule, const StudyArray& array, const std::vector<MeshAxis>& mesh);

@@ -83,9 +83,7 @@ LogicalNames logicalNamesOf(const StudyArray& array, const std::string& ruleList
 std::optional<RuledSpec> ruledSpec(const StudyArray& array, const Study& study)
 {
     const bool follows = array.kind == StudyArray::Kind::OptimizerState || array.kind == StudyArray::Kind::Gradient;
-    const bool isGrouped
-        = std::ranges::find(array.meaning, "heads of each") != array.meaning.end(); // as no layer of theirs has it
-    if (study.sharding.rules.empty() || follows || isGrouped || array.meaning.empty())
+    if (study.sharding.rules.empty() || follows || isInAnotherOrder(array) || array.meaning.empty())
         return std::nullopt;
     auto decision = linenAxes(logicalNamesOf(array, study.sharding.ruleList), study.sharding.rules);
     const auto applied = [](const LogicalStep& step) { return step.verdict == LogicalVerdict::Applied; };

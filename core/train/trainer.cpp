@@ -272,7 +272,7 @@ private:
         m_lastSaved = m_step;
         m_result.checkpoint = *path;
         if (plan.kept > 0)
-            removeOldCheckpoints(plan.folder, plan.kept);
+            removeOldCheckpoints(*path, plan.kept);
         return Done{};
     }
 
@@ -425,7 +425,7 @@ private:
         if (auto sound = heardOfAll(); !sound)
             return sound;
         if (!std::isfinite(loss))
-            return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step, std::abs(loss)),
+            return Problem{"MW1620", fmt::format("the loss of step {} is not finite ({})", m_step + 1, std::abs(loss)),
                 "try a smaller learning rate, or another initialisation"};
         const auto measured = [&](const char* name) -> std::optional<double> {
             const auto& names = function.resultNames;

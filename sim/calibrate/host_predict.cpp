@@ -87,7 +87,9 @@ private:
                 return false;
             clock = std::max(clock, sent->second);
         }
-        if (task.function == kUpdate && !awaitNorms(clock))
+        if (task.function == kTotalFunction && !awaitAll(kSharedFunction, clock))
+            return false;
+        if (task.function == kUpdate && !awaitAll(kNormFunction, clock))
             return false;
         const HostSeconds& seconds = secondsOf(task);
         for (std::size_t i = 0; i < kHostClasses; ++i) {
@@ -96,23 +98,24 @@ private:
                     += seconds.byClass[i] * static_cast<double>(m_scheduled.stages[task.stage].mesh().deviceCount()) / m_devices;
         }
         clock += seconds.total;
-        if (task.function == kNormFunction)
-            m_norms.push_back(clock);
+        if (task.function == kNormFunction || task.function == kSharedFunction)
+            m_ended[task.function].push_back(clock);
         if (task.passesOn() && piece != (isBackward ? 0 : shape.pieces() - 1))
             m_sent[{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch}] = clock;
         return true;
     }
 
-    /// Where the stages share the norm of their gradients, an update waits for all of them.
-    bool awaitNorms(double& clock) const
+    /// What stages give each other in a function, as parts of the norm, is there when all that have the function are through it.
+    bool awaitAll(std::string_view function, double& clock) const
     {
-        const bool isShared
-            = std::ranges::any_of(m_scheduled.tasks, [](const Task& task) { return task.function == kNormFunction; });
-        if (!isShared)
+        const auto expected
+            = std::ranges::count_if(m_scheduled.tasks, [&](const Task& task) { return task.function == function; });
+        if (expected == 0)
             return true;
-        if (m_norms.size() < m_scheduled.stages.size())
+        const auto ended = m_ended.find(function);
+        if (ended == m_ended.end() || std::ssize(ended->second) < expected)
             return false;
-        clock = std::max(clock, *std::ranges::max_element(m_norms));
+        clock = std::max(clock, *std::ranges::max_element(ended->second));
         return true;
     }
 
@@ -134,7 +137,8 @@ private:
     std::vector<std::vector<const Task*>> m_tasks; ///< by stage
     std::vector<double> m_clock; ///< likewise
     std::vector<std::size_t> m_next; ///< likewise: tasks played
-    std::vector<double> m_norms; ///< when the stages that have come so far had theirs
+    std::map<std::string, std::vector<double>, std::less<>>
+        m_ended; ///< by function, whose results others wait for: when the stages that have come so far had theirs
     std::map<Key, double> m_sent;
     std::map<std::pair<std::size_t, std::string>, HostSeconds> m_seconds; ///< of a function of a stage
     HostSeconds m_sum;

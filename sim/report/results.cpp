@@ -264,7 +264,7 @@ std::string trainingJson(const TrainingResult& result)
             json["collectives"].push_back(std::move(entry));
         }
     }
-    if (result.verification) {
+    if (result.verification && !result.verification->checkedSteps.empty()) {
         const Verification& v = *result.verification;
         Json tensors = Json::array();
         for (const VerifiedTensor& tensor : v.tensors)

@@ -100,8 +100,9 @@ Problem onlySimulated(const Study& study)
         return {"MW1465", fmt::format("a step with 8-bit products ({}) is simulated, not run", fp8RecipeName(study.fp8)),
             "leave dtype.fp8 out to run it", study.placeOf("dtype.fp8")};
     return {"MW1465",
-        fmt::format("a transformer in {} pipeline stages and {} microbatches, whose layers are a loop, is simulated by a closed form; "
-                    "meshwright train runs it with a copy of each layer",
+        fmt::format(
+            "a transformer in {} pipeline stages and {} microbatches, whose layers are a loop, is simulated by a closed form; "
+            "meshwright train runs it with a copy of each layer",
             study.pipeline.stages, study.pipeline.microbatches),
         "write unroll: true under model.transformer to see its layout", study.placeOf("pipeline")};
 }
@@ -239,8 +240,11 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
     }
     if (const UpdateChoices* update = updateChoices(study.optimizer))
         cut.lossScale = update->lossScale;
-    if (const TransformerModel* transformer = study.transformer())
-        cut.again = recomputedOps(*transformer, *trainingOptions(part));
+    if (const TransformerModel* transformer = study.transformer()) {
+        TrainingOptions options = *trainingOptions(part);
+        options.pipelineMicrobatches = study.pipeline.microbatches;
+        cut.again = recomputedOps(*transformer, options);
+    }
     auto scheduled = pipelineOf(*microbatch, cut);
     if (!scheduled)
         return placedIn(study, scheduled.error());
@@ -381,6 +385,25 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
     return phases;
 }
 
+namespace {
+
+/// The checkpoint to go on from. Of several processes the first one chooses it, and looks at all of it where it has a choice.
+Result<std::unique_ptr<CheckpointReader>> openResumed(const std::filesystem::path& path, Ranks* ranks)
+{
+    Result<std::unique_ptr<CheckpointReader>> mine = Problem{"MW1644",
+        fmt::format("the first process found no complete checkpoint in \"{}\"", path.string()), "", Place{path.string()}};
+    if (ranks == nullptr || ranks->isFirst())
+        mine = CheckpointReader::open(path, CheckpointCheck::Content);
+    if (ranks == nullptr)
+        return mine;
+    const auto chosen = ranks->all(ranks->isFirst() && mine ? (*mine)->path().string() : std::string());
+    if (!chosen)
+        return chosen.error();
+    return ranks->isFirst() || chosen->front().empty() ? std::move(mine) : CheckpointReader::open(chosen->front());
+}
+
+} // namespace
+
 Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& choices)
 {
     const auto options = trainingOptions(study);
@@ -409,7 +432,7 @@ Result<TrainerOptions> trainerOptions(const Study& study, const TrainChoices& ch
         = [optimizer = phaseStudy(study, 0).optimizer](std::int64_t step) { return learningRateAt(optimizer, step); };
     trainer.evaluateEvery = study.train.evaluate.every;
     if (!choices.resume.empty()) {
-        auto reader = CheckpointReader::open(choices.resume, CheckpointCheck::Content);
+        auto reader = openResumed(choices.resume, choices.ranks.get());
         if (!reader)
             return reader.error();
         trainer.resumed = *std::move(reader);

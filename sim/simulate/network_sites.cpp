@@ -155,6 +155,7 @@ std::uint32_t NetworkSites::addTransfer(Site site)
     site.estimate = transferEstimate(site);
     Stream stream{{}, site.transfer, true, 0, site.own};
     stream.transfer.bytesPerDevice = 0;
+    stream.transfer.isShared = false;
     const DeviceGroups pairs = groupsOf(site);
     const Topology& topology = m_placement.topology();
     for (std::size_t axis = 0; axis < topology.axes().size(); ++axis) {

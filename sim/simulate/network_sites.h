@@ -33,6 +33,7 @@ struct StageTransfer {
     std::int64_t to = 0; ///< stage, another one
     bool backward = false; ///< gradients, on a stream of their own
     std::int64_t bytesPerDevice = 0;
+    bool isShared = false; ///< gradients of parameters that both stages have
 
     friend auto operator<=>(const StageTransfer&, const StageTransfer&) = default;
 };
@@ -115,7 +116,7 @@ private:
     };
     struct Stream {
         AxisRefs axes;
-        StageTransfer transfer; ///< without bytes
+        StageTransfer transfer; ///< between which stages, and which way
         bool isTransfer = false;
         std::uint64_t physical = 0; ///< a bit for each axis of the machine that it uses
         std::shared_ptr<const DeviceGroups> own = {};

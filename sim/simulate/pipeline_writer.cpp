@@ -103,7 +103,7 @@ void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
         }
         if (bytes == 0)
             continue;
-        const StageTransfer transfer{receives ? other : stage, receives ? stage : other, true, bytes};
+        const StageTransfer transfer{receives ? other : stage, receives ? stage : other, true, bytes, true};
         const std::uint32_t site = m_sites.add(transfer);
         const std::uint32_t use = useOf(transfer, site);
         StepWriter& writer = *m_writers[static_cast<std::size_t>(stage)];
@@ -132,7 +132,7 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
     const auto [use, isNew] = m_useOf.try_emplace(transfer, static_cast<std::uint32_t>(uses.size()));
     if (!isNew)
         return use->second;
-    const char* what = transfer.backward ? "gradients" : "activations";
+    const char* what = transfer.isShared ? "shared gradients" : transfer.backward ? "gradients" : "activations";
     siteOfUse.push_back(site);
     SimulatedCollective& added = uses.emplace_back();
     added.label = fmt::format("send {} {} to {}", what, transfer.from, transfer.to);
@@ -140,9 +140,11 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
     added.use.axes = m_axis;
     added.use.groupSize = 2;
     added.use.bytesPerDevice = transfer.bytesPerDevice;
-    added.use.phase = transfer.backward ? Phase::Backward : Phase::Forward;
+    added.use.phase = transfer.isShared ? Phase::Update : transfer.backward ? Phase::Backward : Phase::Forward;
     added.use.cause = {fmt::format("{} of stage {}", what, transfer.from), "pipeline",
-        fmt::format("stage {} sends to stage {} what its layers go on with", transfer.from, transfer.to), "pipeline"};
+        fmt::format("stage {} sends to stage {} what its {}", transfer.from, transfer.to,
+            transfer.isShared ? "update needs" : "layers go on with"),
+        "pipeline"};
     return use->second;
 }
 

@@ -462,8 +462,10 @@ void TestExecutor::countsAndTimelines()
 
         // All devices do the same, so they need the same memory, and no more than was planned.
         std::map<std::int64_t, std::vector<std::int64_t>> used;
-        for (const MemoryUse& point : timeline.memory())
+        for (const MemoryUse& point : timeline.memory()) {
+            QVERIFY(point.seconds >= 0.0 && point.seconds <= timeline.endSeconds() + 1e-3);
             used[point.device].push_back(point.bytes);
+        }
         QCOMPARE(used.size(), std::size_t{8});
         for (const auto& [device, points] : used)
             QVERIFY(points == used.at(0));
