@@ -96,6 +96,8 @@ void addMeasured(PipelineWriter& writer, const PipelineRecords& records, const L
     for (std::size_t i = task.first; i < task.last; ++i) {
         const Recorded& recorded = records.instructionsOf(function, static_cast<std::size_t>(position))[i];
         const RecordedInstruction& what = function.recordedInstructions()[recorded.instruction];
+        if (what.isWait)
+            continue; // the collective's own times say how long it took
         const CollectiveTimes& times = recorded.times;
         const bool meets = what.collective != nullptr;
         const Row row = meets ? Row::Collectives : Row::Compute;
