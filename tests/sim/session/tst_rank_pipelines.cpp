@@ -455,6 +455,19 @@ void TestRankPipelines::devicesThatDiffer_data()
         << usual << sumLine("r", "a", "4x8xf32", all, "maximum") << "MW1505"
         << "collectives of one group differ in attributes: device 0 is in all_reduce of x over data (f32[4,8] to "
            "f32[4,8]), device 1 in all_reduce of x by max over data (f32[4,8] to f32[4,8])";
+    QTest::newRow("element type")
+        << usual
+        << "%h = stablehlo.convert %a : (tensor<4x8xf32>) -> tensor<4x8xbf16>\n" + sumLine("g", "h", "4x8xbf16", all)
+            + "%r = stablehlo.convert %g : (tensor<4x8xbf16>) -> tensor<4x8xf32>\n"
+        << "MW1505"
+        << "collectives of one group differ in element type: device 0 is in all_reduce of x over data (f32[4,8] to f32[4,8])";
+    const auto pair = [&](const QString& one, const QString& other) {
+        return sumLine("k", "a", "4x8xf32", one) + sumLine("r", "k", "4x8xf32", other);
+    };
+    const QString near = "[[0, 1], [2, 3]]";
+    const QString far = "[[0, 2], [1, 3]]";
+    QTest::newRow("order") << pair(near, far) << pair(far, near) << "MW1505"
+                           << "collectives of one group differ in order: device 0 is in all_reduce of x over data";
     QTest::newRow("groups")
         << usual << sumLine("r", "a", "4x8xf32", "[[0, 1], [2, 3]]") << "MW1506"
         << "no device can move: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), "
