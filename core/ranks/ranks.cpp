@@ -94,6 +94,36 @@ Result<Done> Ranks::exchange(
         underWay.push_back(begin(tag, message));
     for (const Outgoing& message : outgoing)
         underWay.push_back(begin(tag, message));
+    return await(underWay, stop);
+}
+
+Result<Done> Ranks::exchangeAgreed(
+    int tag, const Messages& first, const std::function<Result<Done>()>& check, const Messages& second, const StopFlag* stop)
+{
+    if (const auto why = failure())
+        return *why;
+    std::vector<UnderWay> underWay;
+    std::vector<UnderWay> later;
+    for (const Incoming& message : first.incoming)
+        underWay.push_back(begin(tag, message));
+    for (const Messages* messages : {&first, &second}) {
+        for (const Outgoing& message : messages->outgoing)
+            later.push_back(begin(tag, message));
+    }
+    if (auto done = await(underWay, stop); !done)
+        return done;
+    if (auto agreed = check(); !agreed) {
+        giveUp();
+        return agreed;
+    }
+    for (const Incoming& message : second.incoming)
+        later.push_back(begin(tag, message));
+    return await(later, stop);
+}
+
+/// Until all are done.
+Result<Done> Ranks::await(std::vector<UnderWay>& underWay, const StopFlag* stop)
+{
     Patience patience;
     for (;;) {
         std::erase_if(underWay, [&](UnderWay& message) {

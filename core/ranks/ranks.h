@@ -60,6 +60,16 @@ public:
     Result<Done> exchange(
         int tag, std::span<const Outgoing> outgoing, std::span<const Incoming> incoming, const StopFlag* stop = nullptr);
 
+    /// Two exchanges, the second of which goes on only if `check`, called when all of the first one's messages have come, finds no problem. What
+    /// it sends is on its way with the first: agreeing costs no time of its own. Problems: those of `check`, after which the job cannot go on
+    /// either, and as `exchange`.
+    struct Messages {
+        std::span<const Outgoing> outgoing;
+        std::span<const Incoming> incoming;
+    };
+    Result<Done> exchangeAgreed(int tag, const Messages& first, const std::function<Result<Done>()>& check,
+        const Messages& second, const StopFlag* stop = nullptr);
+
     /// A message that has been begun and that nobody waits for; its memory stays as it is until it is done.
     struct UnderWay {
         std::vector<std::size_t> parts;
@@ -128,6 +138,8 @@ public:
     void firstIsLost() { m_firstIsLost.store(true); }
 
 private:
+    Result<Done> await(std::vector<UnderWay>& underWay, const StopFlag* stop);
+
     std::unique_ptr<RankPort> m_port;
     int m_rank;
     int m_size;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <set>
 
 namespace meshwright {
@@ -71,8 +72,9 @@ const std::vector<std::shared_ptr<Rendezvous>>& RendezvousTable::groups(const st
             }
             const int tag = m_devices.ranks() != nullptr ? m_devices.ranks()->newTag()
                                                          : 0; // also of those that need none: ranks count alike
-            if (!group->here.empty() && group->here.size() < devices.size())
-                group->elsewhere = meetingOf(devices, tag);
+            auto meeting = m_devices.makeMeeting(!group->here.empty() && group->here.size() < devices.size()); // likewise
+            if (meeting != nullptr)
+                group->elsewhere = meetingOf(devices, tag, std::move(meeting));
             group->posted = m_devices.makeBarrier(static_cast<std::int64_t>(group->here.size()));
             group->moved = m_devices.makeBarrier(static_cast<std::int64_t>(group->here.size()));
             at->second.push_back(std::move(group));
@@ -81,9 +83,11 @@ const std::vector<std::shared_ptr<Rendezvous>>& RendezvousTable::groups(const st
     return at->second;
 }
 
-std::unique_ptr<RankMeeting> RendezvousTable::meetingOf(const std::vector<std::int64_t>& devices, int tag) const
+std::unique_ptr<RankMeeting> RendezvousTable::meetingOf(
+    const std::vector<std::int64_t>& devices, int tag, std::shared_ptr<Meeting> shared) const
 {
     auto meeting = std::make_unique<RankMeeting>();
+    meeting->meeting = std::move(shared);
     meeting->ranks = m_devices.ranks();
     meeting->tag = tag;
     for (const std::int64_t device : devices)
@@ -91,6 +95,7 @@ std::unique_ptr<RankMeeting> RendezvousTable::meetingOf(const std::vector<std::i
     meeting->operands.resize(devices.size());
     meeting->outgoing.resize(static_cast<std::size_t>(meeting->ranks->size()));
     meeting->incoming.resize(static_cast<std::size_t>(meeting->ranks->size()));
+    meeting->agreements.resize(static_cast<std::size_t>(meeting->ranks->size()));
     return meeting;
 }
 
@@ -133,6 +138,7 @@ Collective::Collective(const DeviceFunction& function, OpId id, const DevicePosi
         }
     }
     m_groups = table.groups(groups);
+    m_agreement = agreementOf(m_kind, m_operandType, m_resultType, m_attributes, m_text, description());
 }
 
 namespace {
@@ -215,7 +221,7 @@ Result<Collective::Started> Collective::start(std::int64_t device, Addresses add
     if (!agreed)
         return agreed.error();
     if (arrival.isLast)
-        moveShares(group, isTimed);
+        moveShares(m_table.numberOf(device), group, isTimed);
     return started;
 }
 
@@ -226,7 +232,7 @@ Result<Done> Collective::finish(std::int64_t device, const Started& started, Col
     const std::int64_t number = m_table.numberOf(device);
     if (!m_devices.await(number, *group.posted, started.posted, m_place))
         return VirtualDevices::interrupted();
-    moveShares(group, times != nullptr);
+    moveShares(number, group, times != nullptr);
     if (!m_devices.await(number, *group.moved, started.moved, m_place))
         return VirtualDevices::interrupted();
     if (group.elsewhere != nullptr && !group.elsewhere->failure.empty())
@@ -243,7 +249,7 @@ Result<Done> Collective::finish(std::int64_t device, const Started& started, Col
 }
 
 /// Moves shares that nobody has taken yet. Who comes late finds none: those of the next collective wait for it.
-void Collective::moveShares(Rendezvous& group, bool isTimed) const
+void Collective::moveShares(std::int64_t number, Rendezvous& group, bool isTimed) const
 {
     for (;;) {
         const std::size_t share = group.nextShare.fetch_add(1, std::memory_order_relaxed);
@@ -257,7 +263,10 @@ void Collective::moveShares(Rendezvous& group, bool isTimed) const
         if (group.elsewhere == nullptr)
             group.moved->arrive();
         else
-            group.moved->arrive([&] { passResults(group, isTimed); });
+            group.moved->arrive([&] {
+                const VirtualDevices::WaitElsewhere waits(m_devices, number, m_place);
+                passResults(group, isTimed);
+            });
     }
 }
 
@@ -269,6 +278,12 @@ std::byte* grown(AlignedBytes& memory, std::int64_t bytes)
     if (memory.size() < bytes)
         memory = AlignedBytes(bytes);
     return memory.data();
+}
+
+template <typename T>
+std::span<std::byte> bytesOf(T& value)
+{
+    return std::as_writable_bytes(std::span(&value, 1));
 }
 
 /// Messages to and from the other ranks of a group, packed piece by piece in an order that both ends know.
@@ -301,6 +316,30 @@ public:
 
     Result<Done> exchange(const StopFlag& stop)
     {
+        const auto [outgoing, incoming] = all();
+        return m_meeting.ranks->exchange(m_meeting.tag, outgoing, incoming, &stop);
+    }
+
+    /// The same after all ranks of the group have met: `check` sees what they have come to, and says whether to go on.
+    Result<Done> meet(const CollectiveAgreement& own, const std::function<Result<Done>()>& check, const StopFlag& stop)
+    {
+        const std::set<int> ranks(m_meeting.rankOf.begin(), m_meeting.rankOf.end());
+        m_meeting.agreements[static_cast<std::size_t>(m_meeting.ranks->rank())] = own; // what is sent stays as it is
+        std::vector<Ranks::Outgoing> coming;
+        std::vector<Ranks::Incoming> others;
+        for (const int rank : ranks) {
+            if (rank == m_meeting.ranks->rank())
+                continue;
+            coming.push_back({rank, bytesOf(m_meeting.agreements[static_cast<std::size_t>(m_meeting.ranks->rank())])});
+            others.push_back({rank, bytesOf(m_meeting.agreements[static_cast<std::size_t>(rank)])});
+        }
+        const auto [outgoing, incoming] = all();
+        return m_meeting.ranks->exchangeAgreed(m_meeting.tag, {coming, others}, check, {outgoing, incoming}, &stop);
+    }
+
+private:
+    std::pair<std::vector<Ranks::Outgoing>, std::vector<Ranks::Incoming>> all()
+    {
         std::vector<Ranks::Outgoing> outgoing;
         std::vector<Ranks::Incoming> incoming;
         for (std::size_t rank = 0; rank < m_outgoing.size(); ++rank) {
@@ -308,10 +347,9 @@ public:
             outgoing.push_back({static_cast<int>(rank), {m_meeting.outgoing[rank].data(), bytes(m_outgoing[rank])}});
             incoming.push_back({static_cast<int>(rank), {m_meeting.incoming[rank].data(), bytes(m_incoming[rank])}});
         }
-        return m_meeting.ranks->exchange(m_meeting.tag, outgoing, incoming, &stop);
+        return {std::move(outgoing), std::move(incoming)};
     }
 
-private:
     static std::byte* next(std::vector<AlignedBytes>& memory, std::vector<std::int64_t>& at, int rank, std::int64_t bytes)
     {
         const auto index = static_cast<std::size_t>(rank);
@@ -365,7 +403,12 @@ Result<Done> Collective::getOperands(Rendezvous& group) const
             copyBox(messages.pack(meeting.rankOf[reader], bytes), {box.extent, origin}, group.members[holder].in,
                 {shape, box.start}, box.extent, width);
     });
-    if (auto done = messages.exchange(m_devices.stopFlag()); !done)
+    std::optional<VirtualDevices::Meet> meets(std::in_place, m_devices, *meeting.meeting);
+    const auto check = [&] {
+        meets.reset();
+        return checkRanks(group);
+    };
+    if (auto done = messages.meet(m_agreement, check, m_devices.stopFlag()); !done)
         return done;
     for (std::size_t member = 0; member < group.members.size(); ++member) {
         if (meeting.rankOf[member] != self)
@@ -435,23 +478,18 @@ std::string Collective::description() const
         m_axesText.empty() ? "" : " over " + m_axesText, typeText(m_operandType), typeText(m_resultType));
 }
 
-/// In what another device's collective is not this one; empty when it is.
-std::string Collective::differenceFrom(const Collective& other) const
+namespace {
+
+Problem differingProblem(
+    const std::string& difference, std::int64_t first, const std::string& its, std::int64_t second, const std::string& others)
 {
-    if (m_kind != other.m_kind)
-        return "op";
-    if (m_operandType.dtype != other.m_operandType.dtype || m_resultType.dtype != other.m_resultType.dtype)
-        return "element type";
-    if (m_operandType != other.m_operandType || m_resultType != other.m_resultType)
-        return "shape";
-    const auto bare = [](CollectiveAttributes attributes) {
-        attributes.cause = {};
-        return attributes;
-    };
-    if (bare(m_attributes) != bare(other.m_attributes))
-        return "attributes";
-    return m_text == other.m_text ? "" : "order";
+    return {"MW1505",
+        fmt::format(
+            "collectives of one group differ in {}: device {} is in {}, device {} in {}", difference, first, its, second, others),
+        "the devices' programs must have the same collectives in the same order"};
 }
+
+} // namespace
 
 /// All members of the group come to the same answer, so that it does not matter whose is heard.
 Result<Done> Collective::checkMembers(const Rendezvous& group) const
@@ -461,12 +499,29 @@ Result<Done> Collective::checkMembers(const Rendezvous& group) const
         const Collective& other = *group.members[m].collective;
         if (&other == &first) // what all but hand-made programs do
             continue;
-        if (const std::string difference = first.differenceFrom(other); !difference.empty())
-            return Problem{"MW1505",
-                fmt::format("collectives of one group differ in {}: device {} is in {}, device {} in {}", difference,
-                    m_table.numberOf(group.devices[group.here.front()]), first.description(), m_table.numberOf(group.devices[m]),
-                    other.description()),
-                "the devices' programs must have the same collectives in the same order"};
+        if (const std::string difference = differenceOf(first.m_agreement, other.m_agreement); !difference.empty())
+            return differingProblem(difference, m_table.numberOf(group.devices[group.here.front()]), first.description(),
+                m_table.numberOf(group.devices[m]), other.description());
+    }
+    return Done{};
+}
+
+/// The same for the other ranks, whose members agree with each other.
+Result<Done> Collective::checkRanks(const Rendezvous& group) const
+{
+    const RankMeeting& meeting = *group.elsewhere;
+    const std::size_t own = group.here.front();
+    for (std::size_t m = 0; m < group.members.size(); ++m) {
+        if (meeting.rankOf[m] == meeting.rankOf[own])
+            continue;
+        const CollectiveAgreement& theirs = meeting.agreements[static_cast<std::size_t>(meeting.rankOf[m])];
+        const std::string difference = differenceOf(m_agreement, theirs);
+        if (difference.empty())
+            continue;
+        const std::int64_t here = m_table.numberOf(group.devices[own]);
+        const std::int64_t there = m_table.numberOf(group.devices[m]);
+        return own < m ? differingProblem(difference, here, description(), there, descriptionOf(theirs))
+                       : differingProblem(difference, there, descriptionOf(theirs), here, description());
     }
     return Done{};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/partition/device_program.h"
+#include "core/runtime/collective_agreement.h"
 #include "core/runtime/host_array.h"
 #include "core/runtime/kernel.h"
 #include "core/runtime/virtual_devices.h"
@@ -44,10 +45,12 @@ private:
 struct RankMeeting {
     Ranks* ranks = nullptr;
     int tag = 0; ///< of the group's messages
+    std::shared_ptr<Meeting> meeting;
     std::vector<int> rankOf; ///< by member
     std::vector<AlignedBytes> operands; ///< by member: of one elsewhere; only what the shares here read is there
     std::vector<AlignedBytes> outgoing; ///< by rank
     std::vector<AlignedBytes> incoming; ///< by rank
+    std::vector<CollectiveAgreement> agreements; ///< by rank: of the collective that its members have come to
     Problems failure; ///< of the collective under way
     double ended = 0.0; ///< wall: results have been passed on
 };
@@ -102,7 +105,8 @@ public:
     const std::vector<std::shared_ptr<Rendezvous>>& groups(const std::vector<std::vector<std::int64_t>>& groups);
 
 private:
-    std::unique_ptr<RankMeeting> meetingOf(const std::vector<std::int64_t>& devices, int tag) const;
+    std::unique_ptr<RankMeeting> meetingOf(
+        const std::vector<std::int64_t>& devices, int tag, std::shared_ptr<Meeting> meeting) const;
 
     VirtualDevices& m_devices;
     std::vector<std::int64_t> m_numbers;
@@ -219,12 +223,12 @@ protected:
 private:
     bool isSmall(bool isTimed) const;
     Result<Done> runSmall(std::int64_t device, Rendezvous& group) const;
-    void moveShares(Rendezvous& group, bool isTimed) const;
+    void moveShares(std::int64_t number, Rendezvous& group, bool isTimed) const;
     Rendezvous& groupHere(std::int64_t device) const { return *m_groups[m_seats[static_cast<std::size_t>(device)].group]; }
     Result<Done> getOperands(Rendezvous& group) const;
     void passResults(Rendezvous& group, bool isTimed) const;
     Result<Done> checkMembers(const Rendezvous& group) const;
-    std::string differenceFrom(const Collective& other) const;
+    Result<Done> checkRanks(const Rendezvous& group) const;
     std::string description() const;
 
     std::string m_text;
@@ -238,6 +242,7 @@ private:
     TensorType m_resultType;
     std::string m_axesText;
     const RendezvousTable& m_table;
+    CollectiveAgreement m_agreement;
 };
 
 } // namespace meshwright

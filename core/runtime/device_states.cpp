@@ -86,16 +86,21 @@ std::optional<Problem> StallWatch::problem(std::span<const DeviceState> states) 
     std::vector<const DeviceState*> waiting;
     std::vector<std::int64_t> absent;
     std::vector<std::string> doing;
+    bool allTooLong = true;
+    const auto now = Clock::now();
     for (const DeviceState& state : states) {
         const auto wait = m_waits.find(state.device);
         if (state.isWaiting && wait != m_waits.end() && wait->second.waits == state.waits) {
             waiting.push_back(&state);
+            allTooLong = allTooLong && now - wait->second.since >= m_limit;
         } else if (!state.hasFinished) {
             absent.push_back(state.device);
             if (!state.doing.empty())
                 doing.push_back(fmt::format("device {} is at {}", state.device, state.doing));
         }
     }
+    if (absent.empty() && !waiting.empty() && allTooLong)
+        return stuckProblem(states);
     if (waiting.empty() || absent.empty())
         return std::nullopt;
     constexpr std::size_t kMostNamed = 4;

@@ -23,6 +23,13 @@ struct DeviceState {
     std::string doing = {}; ///< what it was about to do; empty: not known
 };
 
+/// A group of devices that several processes have, as one of these sees it.
+struct Meeting {
+    std::int64_t number = 0; ///< the same on all of them
+    std::int64_t begun = 0; ///< how often all of its members that are here have come to meet the others
+    bool isAwaited = false; ///< not all of the others have come, the last time, as far as is known here
+};
+
 /// MW1506: nobody can move, although not all have finished. `states` are of all devices.
 Problem stuckProblem(std::span<const DeviceState> states);
 
@@ -39,7 +46,8 @@ public:
     /// True when a device has waited for longer than the limit.
     bool look(std::span<const DeviceState> states);
 
-    /// MW1522: who has not arrived, and who waits for them since the last look; nothing when nobody does, or nobody is missing.
+    /// MW1522: who has not arrived, and who waits for them since the last look; nothing when nobody does. MW1506 when nobody is missing, and all
+    /// who have not finished have waited for longer than the limit.
     std::optional<Problem> problem(std::span<const DeviceState> states) const;
 
 private:

@@ -96,6 +96,16 @@ void RankPost::awaitHead(int from)
 
 Result<bool> RankPost::poll(const Deliver& deliver)
 {
+    if (!m_failure.empty())
+        return m_failure;
+    Result<bool> moved = pollOnce(deliver);
+    if (!moved)
+        m_failure = moved.error();
+    return moved;
+}
+
+Result<bool> RankPost::pollOnce(const Deliver& deliver)
+{
     bool hasMoved = false;
     {
         const std::lock_guard lock(m_mutex);

@@ -39,7 +39,8 @@ public:
     /// Precondition: within a round that this rank has not ended; `to` is another rank.
     void send(int to, Letter letter);
 
-    /// Calls `deliver` with what has come. True when anything has moved. One thread at a time. Problems: MW1555.
+    /// Calls `deliver` with what has come. True when anything has moved. One thread at a time. Problems: MW1555, from then on always: what has
+    /// come may be anything.
     using Deliver = std::function<void(int from, Letter letter)>;
     Result<bool> poll(const Deliver& deliver);
 
@@ -72,6 +73,7 @@ private:
         std::vector<Incoming> incoming; ///< by rank
     };
 
+    Result<bool> pollOnce(const Deliver& deliver);
     void sendLocked(int to, const Head& head, AlignedBytes body);
     void awaitHead(int from);
     Result<bool> receiveFrom(int from, const Deliver& deliver);
@@ -81,6 +83,7 @@ private:
     std::unique_ptr<Messages> m_messages;
     std::vector<std::int64_t> m_sent;
     std::vector<std::int64_t> m_received;
+    Problems m_failure; ///< of polling
 };
 
 } // namespace meshwright

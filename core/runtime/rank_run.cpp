@@ -19,6 +19,9 @@ constexpr std::int64_t kReport = 1;
 
 constexpr char kPartEnd = '\x1d';
 
+/// For so long devices are idle before it is worth a message: they often are, for moments.
+constexpr std::chrono::milliseconds kSettling(20);
+
 AlignedBytes bytesOf(const std::string& text)
 {
     AlignedBytes bytes(static_cast<std::int64_t>(text.size()));
@@ -33,6 +36,23 @@ std::vector<std::int64_t> numbersIn(const std::string& text)
     for (const std::string& word : split(text, ' '))
         numbers.push_back(parseInteger(word).value_or(0));
     return numbers;
+}
+
+std::string writtenMeetings(std::span<const Meeting> meetings)
+{
+    std::vector<std::int64_t> numbers;
+    for (const Meeting& meeting : meetings)
+        numbers.insert(numbers.end(), {meeting.number, meeting.begun, meeting.isAwaited ? 1 : 0});
+    return fmt::format("{}", fmt::join(numbers, " "));
+}
+
+std::vector<Meeting> readMeetings(const std::string& text)
+{
+    const std::vector<std::int64_t> numbers = numbersIn(text);
+    std::vector<Meeting> meetings;
+    for (std::size_t at = 0; at + 2 < numbers.size(); at += 3)
+        meetings.push_back({numbers[at], numbers[at + 1], numbers[at + 2] != 0});
+    return meetings;
 }
 
 } // namespace
@@ -103,21 +123,26 @@ void RankRun::take(int from, const RankPost::Letter& letter)
 {
     const std::string text(reinterpret_cast<const char*>(letter.body.data()), static_cast<std::size_t>(letter.body.size()));
     const std::vector<std::string> parts = split(text, kPartEnd);
-    m_reports[static_cast<std::size_t>(from)]
-        = {letter.words[1] != 0, numbersIn(parts.at(0)), numbersIn(parts.at(1)), readStates(parts.at(2))};
+    m_reports[static_cast<std::size_t>(from)] = {
+        letter.words[1] != 0, numbersIn(parts.at(0)), numbersIn(parts.at(1)), readStates(parts.at(2)), readMeetings(parts.at(3))};
     m_hasNews = true;
 }
 
 RankRun::Report RankRun::own() const
 {
-    const bool isIdle = m_devices.isIdle(); // before all else: then nothing that follows changes but by what is delivered here
-    return {isIdle, m_post.sent(), m_post.received(), m_devices.states()};
+    // Before all else: then nothing that follows changes but by what is delivered here, and by the end of a meeting, which is noticed. After a
+    // failure waiting ends without being counted.
+    const std::int64_t met = m_devices.met();
+    const bool isIdle = m_devices.isIdle() && !m_devices.hasFailed();
+    Report report{isIdle, m_post.sent(), m_post.received(), m_devices.states(), m_devices.meetings()};
+    report.isIdle = isIdle && m_devices.met() == met;
+    return report;
 }
 
 void RankRun::report(const Report& report)
 {
-    const std::string text = fmt::format("{}{}{}{}{}", fmt::join(report.sent, " "), kPartEnd, fmt::join(report.received, " "),
-        kPartEnd, writtenStates(report.states));
+    const std::string text = fmt::format("{}{}{}{}{}{}{}", fmt::join(report.sent, " "), kPartEnd, fmt::join(report.received, " "),
+        kPartEnd, writtenStates(report.states), kPartEnd, writtenMeetings(report.meetings));
     m_post.send(0, {{kReport, report.isIdle ? 1 : 0}, bytesOf(text), false});
 }
 
@@ -128,29 +153,41 @@ void RankRun::look()
     if (isTime)
         m_looked = now;
     if (m_ranks.isFirst()) {
-        lookAtAll(isTime);
+        lookAtAll(now, isTime);
         return;
     }
-    if (!isTime && (!m_devices.isIdle() || m_post.received() == m_reportedReceived))
+    const bool isSettledNews = isSettled(now) && m_hasNews;
+    if ((!isTime && !isSettledNews) || m_devices.hasFailed())
         return;
     const Report mine = own();
-    if (mine.isIdle)
-        m_reportedReceived = mine.received;
+    m_hasNews = !mine.isIdle;
     report(mine);
 }
 
-void RankRun::lookAtAll(bool isTime)
+/// True when all here have been idle for a while. What moved between two looks has made news.
+bool RankRun::isSettled(StallWatch::Clock::time_point now)
 {
-    const bool isIdle = m_devices.isIdle();
-    m_hasNews = m_hasNews || !isIdle;
-    if (isIdle && std::exchange(m_hasNews, false)) {
+    const std::int64_t met = m_devices.met();
+    if (m_devices.isIdle() && met == m_met && m_post.received() == m_received)
+        return now - m_changed >= kSettling;
+    m_met = met;
+    m_received = m_post.received();
+    m_changed = now;
+    m_hasNews = true;
+    return false;
+}
+
+void RankRun::lookAtAll(StallWatch::Clock::time_point now, bool isTime)
+{
+    if (isSettled(now) && m_hasNews) {
         const Report mine = own();
+        m_hasNews = !mine.isIdle;
         if (isStuck(mine)) {
             m_devices.fail(stuckProblem(statesOfAll(mine)));
             return;
         }
     }
-    if (!isTime)
+    if (!isTime || m_devices.hasFailed())
         return;
     const std::vector<DeviceState> states = statesOfAll(own());
     if (!m_watch.look(states))
@@ -161,23 +198,40 @@ void RankRun::lookAtAll(bool isTime)
 
 /// Who is idle moves again only when a message comes, and none is under way where each had got from every other what that one had sent. It does not
 /// matter that the processes report at different times: the first to move after its report would have got a message that another one had sent
-/// before its own report, and that would be missing in the counts.
+/// before its own report, and that would be missing in the counts. In the same way it could only have met others who had come before their reports.
 bool RankRun::isStuck(const Report& mine) const
 {
     const auto size = static_cast<std::size_t>(m_ranks.size());
-    const auto reportOf = [&](std::size_t rank) -> const Report& { return rank == 0 ? mine : m_reports[rank]; };
     for (std::size_t rank = 0; rank < size; ++rank) {
-        if (!reportOf(rank).isIdle)
+        if (!reportOf(rank, mine).isIdle)
             return false;
     }
     for (std::size_t from = 0; from < size; ++from) {
         for (std::size_t to = 0; to < size; ++to) {
-            if (from != to && reportOf(from).sent.at(to) != reportOf(to).received.at(from))
+            if (from != to && reportOf(from, mine).sent.at(to) != reportOf(to, mine).received.at(from))
                 return false;
         }
     }
+    for (std::size_t rank = 0; rank < size; ++rank) {
+        const std::vector<Meeting>& meetings = reportOf(rank, mine).meetings;
+        if (std::any_of(meetings.begin(), meetings.end(),
+                [&](const Meeting& meeting) { return meeting.isAwaited && canMeet(meeting, mine); }))
+            return false;
+    }
     const std::vector<DeviceState> states = statesOfAll(mine);
     return std::any_of(states.begin(), states.end(), [](const DeviceState& state) { return !state.hasFinished; });
+}
+
+/// Whether all who take part have come, so that whoever waits goes on.
+bool RankRun::canMeet(const Meeting& meeting, const Report& mine) const
+{
+    for (std::size_t rank = 0; rank < m_reports.size(); ++rank) {
+        for (const Meeting& other : reportOf(rank, mine).meetings) {
+            if (other.number == meeting.number && other.begun < meeting.begun)
+                return false;
+        }
+    }
+    return true;
 }
 
 /// Of a device whose process has said nothing yet nothing is known: it has not arrived.
@@ -187,7 +241,7 @@ std::vector<DeviceState> RankRun::statesOfAll(const Report& mine) const
     for (std::size_t device = 0; device < states.size(); ++device)
         states[device].device = static_cast<std::int64_t>(device);
     for (std::size_t rank = 0; rank < m_reports.size(); ++rank) {
-        for (const DeviceState& state : rank == 0 ? mine.states : m_reports[rank].states)
+        for (const DeviceState& state : reportOf(rank, mine).states)
             states.at(static_cast<std::size_t>(state.device)) = state;
     }
     return states;

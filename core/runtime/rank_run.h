@@ -23,7 +23,9 @@ public:
         std::int64_t count = 0; ///< of all processes
         bool haveMailboxes = false; ///< messages may come for them
         std::function<std::vector<DeviceState>()> states;
-        std::function<bool()> isIdle; ///< all wait or have finished; nothing but a message changes that
+        std::function<bool()> isIdle; ///< all wait or have finished; nothing but a message or the end of a meeting changes that
+        std::function<std::int64_t()> met; ///< how many meetings have ended
+        std::function<std::vector<Meeting>()> meetings;
         std::function<bool()> hasEnded; ///< nothing changes it any more
         std::function<void(std::chrono::microseconds)> awaitEnd; ///< for so long at most
         std::function<bool()> hasFailed;
@@ -47,6 +49,7 @@ private:
         std::vector<std::int64_t> sent; ///< messages, by rank
         std::vector<std::int64_t> received;
         std::vector<DeviceState> states;
+        std::vector<Meeting> meetings;
     };
 
     void take(int from, const RankPost::Letter& letter);
@@ -54,8 +57,11 @@ private:
     void report(const Report& report);
     void pause(Patience& patience, bool hasEnded) const;
     void look();
-    void lookAtAll(bool isTime);
+    void lookAtAll(StallWatch::Clock::time_point now, bool isTime);
+    bool isSettled(StallWatch::Clock::time_point now);
     bool isStuck(const Report& mine) const;
+    bool canMeet(const Meeting& meeting, const Report& mine) const;
+    const Report& reportOf(std::size_t rank, const Report& mine) const { return rank == 0 ? mine : m_reports[rank]; }
     std::vector<DeviceState> statesOfAll(const Report& mine) const;
 
     Ranks& m_ranks;
@@ -64,9 +70,11 @@ private:
     StallWatch m_watch;
     std::chrono::duration<double> m_interval; ///< between two looks; 0: none
     StallWatch::Clock::time_point m_looked = StallWatch::Clock::now();
-    std::vector<std::int64_t> m_reportedReceived; ///< when all here were idle, the last time that it was told; empty: never
+    std::vector<std::int64_t> m_received; ///< when it was last looked whether all here are idle
+    std::int64_t m_met = 0; ///< likewise
+    StallWatch::Clock::time_point m_changed = StallWatch::Clock::now(); ///< not since then
     std::vector<Report> m_reports; ///< on the first process, by rank: the last ones
-    bool m_hasNews = false; ///< since it was last looked whether all are stuck
+    bool m_hasNews = true; ///< since it was last told that all here are idle; on the first process: looked whether all are stuck
 };
 
 } // namespace meshwright

@@ -150,6 +150,7 @@ Result<Done> VirtualDevices::run(const Work& work, std::stop_token stop)
             if (const auto alive = barrier.lock())
                 alive->reset();
         }
+        std::erase_if(m_meetings, [](const std::weak_ptr<Meeting>& meeting) { return meeting.expired(); });
         std::erase_if(m_mailboxes, [](const auto& mailbox) { return mailbox.second.expired(); });
         for (const auto& [number, mailbox] : m_mailboxes) {
             if (const auto alive = mailbox.lock())
@@ -221,6 +222,17 @@ void VirtualDevices::awaitEndTogether(std::uint32_t epoch)
     devices.haveMailboxes = !m_mailboxes.empty();
     devices.states = [&] { return locked([this] { return statesHere(); }); };
     devices.isIdle = [this] { return m_movement.moving.load() == 1; };
+    devices.met = [this] { return m_met.load(); };
+    devices.meetings = [&] {
+        return locked([this] {
+            std::vector<Meeting> meetings;
+            for (const auto& meeting : m_meetings) {
+                if (const auto alive = meeting.lock())
+                    meetings.push_back(*alive);
+            }
+            return meetings;
+        });
+    };
     devices.hasEnded = isOver;
     devices.awaitEnd = [&](std::chrono::microseconds time) {
         std::unique_lock lock(m_endMutex);
@@ -278,6 +290,36 @@ std::shared_ptr<Mailbox> VirtualDevices::makeMailbox(std::int64_t device)
     auto mailbox = std::make_shared<Mailbox>(&m_movement, *m_engine);
     m_mailboxes[number] = mailbox;
     return mailbox;
+}
+
+std::shared_ptr<Meeting> VirtualDevices::makeMeeting(bool isShared)
+{
+    const std::lock_guard lock(m_mutex);
+    const std::int64_t number = m_nextMeeting++;
+    if (!isShared)
+        return nullptr;
+    auto meeting = std::make_shared<Meeting>(Meeting{number});
+    m_meetings.push_back(meeting);
+    return meeting;
+}
+
+VirtualDevices::Meet::Meet(VirtualDevices& devices, Meeting& meeting)
+    : m_devices(devices)
+    , m_meeting(meeting)
+{
+    const std::lock_guard lock(m_devices.m_mutex);
+    ++m_meeting.begun;
+    m_meeting.isAwaited = true;
+    m_devices.m_movement.moving.fetch_sub(1);
+}
+
+/// Who looks whether all are stuck sees first that the waiting has ended.
+VirtualDevices::Meet::~Meet()
+{
+    const std::lock_guard lock(m_devices.m_mutex);
+    m_devices.m_met.fetch_add(1);
+    m_meeting.isAwaited = false;
+    m_devices.m_movement.moving.fetch_add(1);
 }
 
 VirtualDevices::WaitElsewhere::WaitElsewhere(VirtualDevices& devices, std::int64_t device, const Place& place)

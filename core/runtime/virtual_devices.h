@@ -107,7 +107,24 @@ public:
     /// Waits for a message, likewise.
     bool receive(std::int64_t device, Mailbox& mailbox, const MessageTag& tag, AlignedBytes& message, const Place& place);
 
-    /// As long as it lives, a device waits for something from other processes; `place` as in `wait`.
+    /// Of several processes all make the same ones in the same order; null where the group has no members, or all.
+    std::shared_ptr<Meeting> makeMeeting(bool isShared);
+
+    /// As long as it lives, a device, as the last one here, waits until other processes come to a meeting, and tells them that it
+    /// has come. It counts as one that does not move: only they can end that.
+    class Meet {
+    public:
+        Meet(VirtualDevices& devices, Meeting& meeting);
+        ~Meet();
+        Meet(const Meet&) = delete;
+        Meet& operator=(const Meet&) = delete;
+
+    private:
+        VirtualDevices& m_devices;
+        Meeting& m_meeting;
+    };
+
+    /// As long as it lives, a device waits for something from other processes, for the report on those that do not arrive; `place` as in `wait`.
     class WaitElsewhere {
     public:
         WaitElsewhere(VirtualDevices& devices, std::int64_t device, const Place& place);
@@ -163,6 +180,7 @@ private:
     StopFlag m_stopFlag;
     std::atomic<std::uint32_t> m_failures{0}; ///< runs that failed or were stopped
     std::atomic<std::int64_t> m_finished{0};
+    std::atomic<std::int64_t> m_met{0}; ///< ends of waiting in meetings
     std::atomic<std::uint32_t> m_epoch{0};
     std::atomic<std::uint32_t> m_doneEpoch{0};
     std::atomic<std::int64_t> m_running{0};
@@ -180,6 +198,8 @@ private:
     std::vector<std::weak_ptr<Barrier>> m_barriers;
     std::map<std::int64_t, std::weak_ptr<Mailbox>> m_mailboxes; ///< by number
     std::int64_t m_nextMailbox = 0;
+    std::vector<std::weak_ptr<Meeting>> m_meetings; ///< that are shared
+    std::int64_t m_nextMeeting = 0;
 
     std::unique_ptr<DeviceEngine> m_engine;
 };

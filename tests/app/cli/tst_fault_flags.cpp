@@ -46,15 +46,15 @@ void TestFaultFlags::endsCleanly_data()
                             << QStringList{"MW1521", "device 0 ran out of memory in step 1, in "};
     QTest::newRow("nan, checked") << training({"--check-numerics", "--inject", "nan:device=1,step=4"}) << 6
                                   << QStringList{"MW1523", "device 1 in step 4, in ", " is NaN at ["};
-    QTest::newRow("stall") << training({"--stall-timeout", "0.2", "--inject", "stall:device=2,step=3"}) << 6
-                           << QStringList{"MW1522", "device 2 has not arrived for 200 ms"};
+    QTest::newRow("stall") << training({"--stall-timeout", "0.5", "--inject", "stall:device=2,step=3"}) << 6
+                           << QStringList{"MW1522", "device 2 has not arrived for 500 ms"};
     if (meshwright::hasFibers()) {
         const QStringList oneWorker{"--engine", "fibers", "--permits", "1"};
         QTest::newRow("a fiber fails") << training(oneWorker + QStringList{"--inject", "fail:device=3,step=4"}) << 6
                                        << QStringList{"MW1508", "device 3 failed in step 4, in "};
         QTest::newRow("a fiber stalls") << training(
-            oneWorker + QStringList{"--stall-timeout", "0.2", "--inject", "stall:device=2,step=3"})
-                                        << 6 << QStringList{"MW1522", "device 2 has not arrived for 200 ms"};
+            oneWorker + QStringList{"--stall-timeout", "0.5", "--inject", "stall:device=2,step=3"})
+                                        << 6 << QStringList{"MW1522", "device 2 has not arrived for 500 ms"};
     }
     QTest::newRow("slow") << training({"--inject", "slow:device=2,factor=3"}) << 0 << QStringList{};
     QTest::newRow("checked, nothing wrong") << training({"--check-numerics", "--verify"}) << 0 << QStringList{};

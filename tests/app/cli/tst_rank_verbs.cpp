@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/ways_program.h"
 
 #include <QElapsedTimer>
 #include <QStandardPaths>
@@ -23,6 +24,8 @@ private Q_SLOTS:
     void lostRank_data();
     void lostRank();
     void failingDevice();
+    void devicesThatDiffer_data();
+    void devicesThatDiffer();
     void differentStudies();
     void standardInput();
     void programs_data();
@@ -206,6 +209,30 @@ void TestRankVerbs::failingDevice()
     QVERIFY2(outcome.code == 6, QByteArray::number(outcome.code) + outcome.err);
     QVERIFY2(outcome.err.contains("MW1508") && outcome.err.contains("rank 1 of 2 (devices 2 to 3): device 3"), outcome.err);
     QCOMPARE(outcome.err.count("MW1508"), 1);
+}
+
+void TestRankVerbs::devicesThatDiffer_data()
+{
+    QTest::addColumn<QString>("second"); // what devices 1 and 3 do
+    QTest::addColumn<QString>("said");
+    QTest::newRow("another reduction") << sumLine("r", "a", "4x8xf32", "[[0, 1, 2, 3]]", "maximum") << "MW1505";
+    QTest::newRow("none") << "%r = stablehlo.add %a, %a : tensor<4x8xf32>\n"
+                          << "no device can move: devices 0 and 2 wait in all_reduce of x";
+}
+
+void TestRankVerbs::devicesThatDiffer()
+{
+    SKIP_WITHOUT_MPI;
+    QFETCH(QString, second);
+    QFETCH(QString, said);
+    QFile file(m_folder.filePath("ways.mlir"));
+    QVERIFY(
+        file.open(QIODevice::WriteOnly) && file.write(waysProgram(sumLine("r", "a", "4x8xf32", "[[0, 1, 2, 3]]"), second)) > 0);
+    file.close();
+    const Outcome outcome = runProgram(m_mpirun, launch(4, {"run", file.fileName()}));
+    QVERIFY2(outcome.code == 6, outcome.err);
+    QVERIFY2(outcome.err.contains(said.toUtf8()), outcome.err);
+    QCOMPARE(outcome.err.count("error MW"), 1);
 }
 
 void TestRankVerbs::differentStudies()

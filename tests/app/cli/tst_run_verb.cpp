@@ -2,6 +2,7 @@
 #include "core/runtime/npy.h"
 #include "core/support/file.h"
 #include "tests/app/cli/program_process.h"
+#include "tests/ways_program.h"
 
 #include <QDir>
 #include <QTemporaryDir>
@@ -238,17 +239,7 @@ void TestRunVerb::devicesThatDiffer_data()
     QTest::addColumn<QString>("first"); // what devices 0 and 2 do with %a, as %r
     QTest::addColumn<QString>("second"); // devices 1 and 3
     QTest::addColumn<QStringList>("said");
-    const auto sum
-        = [](const QString& result, const QString& of, const QString& type, const QString& groups, const QString& by = "add") {
-              const QString element = type.section('x', -1);
-              return QString(R"(%%1 = "stablehlo.all_reduce"(%%2) <{replica_groups = dense<%4> : tensor<%5xi64>}> ({
-          ^bb0(%p: tensor<%6>, %q: tensor<%6>):
-            %s = stablehlo.%7 %p, %q : tensor<%6>
-            stablehlo.return %s : tensor<%6>
-          }) : (tensor<%3>) -> tensor<%3>
-)")
-                  .arg(result, of, type, groups, groups.startsWith("[[0, 1, 2") ? "1x4" : "2x2", element, by);
-          };
+    const auto sum = [](const auto&... what) { return tests::sumLine(what...); };
     const QString all = "[[0, 1, 2, 3]]";
     const QString usual = sum("r", "a", "4x8xf32", all);
     const auto pair = [&](const QString& first, const QString& second) {
@@ -280,26 +271,8 @@ void TestRunVerb::devicesThatDiffer()
     QFETCH(QString, first);
     QFETCH(QString, second);
     QFETCH(QStringList, said);
-    const QString end = "stablehlo.return %r : tensor<4x8xf32>\n";
     QFile file(path("ways.mlir"));
-    QVERIFY(file.open(QIODevice::WriteOnly));
-    file.write(R"(module @ways attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
-  sdy.mesh @mesh = <["data"=4]>
-  func.func public @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}) -> (tensor<16x8xf32>) {
-    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"}, {}]>] out_shardings=[<@mesh, [{"data"}, {}]>] manual_axes={"data"} (%a: tensor<4x8xf32>) {
-      %id = stablehlo.partition_id : tensor<ui32>
-      %two = stablehlo.constant dense<2> : tensor<ui32>
-      %odd = stablehlo.remainder %id, %two : tensor<ui32>
-      %which = stablehlo.convert %odd : (tensor<ui32>) -> tensor<i32>
-      %o = "stablehlo.case"(%which) ({
-)" + (first + end + "}, {\n" + second + end).toUtf8()
-        + R"(}) : (tensor<i32>) -> tensor<4x8xf32>
-      sdy.return %o : tensor<4x8xf32>
-    } : (tensor<16x8xf32>) -> tensor<16x8xf32>
-    return %0 : tensor<16x8xf32>
-  }
-}
-)");
+    QVERIFY(file.open(QIODevice::WriteOnly) && file.write(tests::waysProgram(first, second)) > 0);
     file.close();
     const Outcome outcome = run({path("ways.mlir")});
     QVERIFY2(outcome.code == 6, outcome.err);

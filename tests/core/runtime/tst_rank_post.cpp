@@ -17,6 +17,8 @@ class TestRankPost : public QObject {
 private Q_SLOTS:
     void lettersInOrder();
     void givenUp();
+    void failedForGood();
+    void allWaitForTooLong();
     void statesOnTheWay();
 };
 
@@ -107,6 +109,52 @@ void TestRankPost::givenUp()
     int heard = 0;
     while (heard == 0)
         QVERIFY(post.poll([&](int, const RankPost::Letter& letter) { heard += isLetter(letter, 4) ? 1 : 0; }));
+}
+
+namespace {
+
+/// Whose first message fails.
+class FailingPort final : public RankPort {
+public:
+    int rank() const override { return 0; }
+    int size() const override { return 2; }
+    int largestTag() const override { return 32767; }
+    std::size_t send(int, int, const std::byte*, std::int64_t) override { return m_count++; }
+    std::size_t receive(int, int, std::byte*, std::int64_t) override { return m_count++; }
+    State stateOf(std::size_t message) override { return message == 0 ? State::Failed : State::Done; }
+    void leave() override { }
+
+private:
+    std::size_t m_count = 0;
+};
+
+} // namespace
+
+/// After a message has failed nothing is taken for a letter.
+void TestRankPost::failedForGood()
+{
+    Ranks ranks(std::make_unique<FailingPort>());
+    RankPost post(ranks);
+    post.beginRound();
+    for (int i = 0; i < 3; ++i) {
+        const auto moved = post.poll([](int, const RankPost::Letter&) { QFAIL("no letter has come"); });
+        QVERIFY(!moved);
+        QCOMPARE(moved.error().front().id, std::string("MW1555"));
+    }
+}
+
+/// Where nobody is missing and still nobody moves, that is said too; not of one that has only just come.
+void TestRankPost::allWaitForTooLong()
+{
+    std::vector<DeviceState> states = {{0, true, false, 7, "all_reduce of loss", ""}, {1, true, false, 3, "all_gather of w", ""}};
+    StallWatch patient(1e6);
+    QVERIFY(!patient.look(states) && !patient.problem(states));
+    StallWatch watch(0.0);
+    QVERIFY(watch.look(states));
+    QCOMPARE(watch.problem(states).value_or(Problem{}).id, std::string("MW1506"));
+    states[1].isWaiting = false;
+    QVERIFY(watch.look(states));
+    QCOMPARE(watch.problem(states).value_or(Problem{}).id, std::string("MW1522"));
 }
 
 void TestRankPost::statesOnTheWay()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 #include "tests/rank_threads.h"
+#include "tests/ways_program.h"
 
 #include "core/support/file.h"
 #include "core/support/resources.h"
@@ -139,6 +140,8 @@ private Q_SLOTS:
     void nobodyCanMove();
     void programs_data();
     void programs();
+    void devicesThatDiffer_data();
+    void devicesThatDiffer();
     void otherProgram();
 };
 
@@ -183,7 +186,6 @@ void TestRankPipelines::sameBits()
     }
 }
 
-/// A pipeline takes over from a whole step and the other way round, on the same four devices.
 /// The stages give each other gradients too, between processes; masks of dropout know their rows there.
 void TestRankPipelines::tiedEmbeddings()
 {
@@ -213,6 +215,7 @@ pipeline: {axis: pipe, stages: 2, microbatches: 4}
     }
 }
 
+/// A pipeline takes over from a whole step and the other way round, on the same four devices.
 void TestRankPipelines::phases()
 {
     const auto stepsOf = [](const std::string& parts, std::int64_t steps) {
@@ -345,7 +348,8 @@ void TestRankPipelines::faults()
         TrainChoices choices = choicesOf(ranks);
         choices.faults.injected = {valueOf(parseInjectedFault(fault.toStdString()))};
         choices.faults.checkNumerics = true;
-        choices.stallSeconds = 0.2;
+        if (id == "MW1522") // the others fail at once, however slow the computer is
+            choices.stallSeconds = 0.2;
         choices.checkpoints = CheckpointPlan{folder.path().toStdString(), 1, 0};
         const auto result = training.run(choices);
         if (!result)
@@ -430,6 +434,79 @@ void TestRankPipelines::programs()
                 return !together->verification && !together->times;
             return together->verification->passed && together->times && callsOf(*together) == callsOf(alone);
         }));
+    }
+}
+
+void TestRankPipelines::devicesThatDiffer_data()
+{
+    QTest::addColumn<QString>("first"); // what devices 0 and 2 do with %a, as %r
+    QTest::addColumn<QString>("second"); // devices 1 and 3
+    QTest::addColumn<QString>("id");
+    QTest::addColumn<QString>("said");
+    const QString all = "[[0, 1, 2, 3]]";
+    const QString usual = sumLine("r", "a", "4x8xf32", all);
+    QTest::newRow("shape")
+        << usual
+        << "%h = stablehlo.slice %a [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>\n" + sumLine("g", "h", "2x8xf32", all)
+            + "%r = stablehlo.concatenate %g, %g, dim = 0 : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>\n"
+        << "MW1505"
+        << "collectives of one group differ in shape: device 0 is in all_reduce of x over data (f32[4,8] to f32[4,8])";
+    QTest::newRow("reduction")
+        << usual << sumLine("r", "a", "4x8xf32", all, "maximum") << "MW1505"
+        << "collectives of one group differ in attributes: device 0 is in all_reduce of x over data (f32[4,8] to "
+           "f32[4,8]), device 1 in all_reduce of x by max over data (f32[4,8] to f32[4,8])";
+    QTest::newRow("element type")
+        << usual
+        << "%h = stablehlo.convert %a : (tensor<4x8xf32>) -> tensor<4x8xbf16>\n" + sumLine("g", "h", "4x8xbf16", all)
+            + "%r = stablehlo.convert %g : (tensor<4x8xbf16>) -> tensor<4x8xf32>\n"
+        << "MW1505"
+        << "collectives of one group differ in element type: device 0 is in all_reduce of x over data (f32[4,8] to f32[4,8])";
+    const auto pair = [&](const QString& one, const QString& other) {
+        return sumLine("k", "a", "4x8xf32", one) + sumLine("r", "k", "4x8xf32", other);
+    };
+    const QString near = "[[0, 1], [2, 3]]";
+    const QString far = "[[0, 2], [1, 3]]";
+    QTest::newRow("order") << pair(near, far) << pair(far, near) << "MW1505"
+                           << "collectives of one group differ in order: device 0 is in all_reduce of x over data";
+    QTest::newRow("groups")
+        << usual << sumLine("r", "a", "4x8xf32", "[[0, 1], [2, 3]]") << "MW1506"
+        << "no device can move: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), "
+           "devices 1 and 3 wait in all_reduce of x over data, in groups [[0, 1], [2, 3]] (f32[4,8] to f32[4,8])";
+    QTest::newRow("none")
+        << usual << "%r = stablehlo.add %a, %a : tensor<4x8xf32>\n"
+        << "MW1506"
+        << "no device can move: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), 2 of 4 "
+           "have finished (devices 1 and 3)";
+}
+
+/// Every second device goes another way, with other collectives on it, whichever process has it: that is said, at once.
+void TestRankPipelines::devicesThatDiffer()
+{
+    QFETCH(QString, first);
+    QFETCH(QString, second);
+    QFETCH(QString, id);
+    QFETCH(QString, said);
+    const Program program = valueOf(readProgram(waysProgram(first, second).toStdString(), "ways.mlir"));
+    for (const int count : {2, 3, 4}) {
+        std::vector<Problem> problems(static_cast<std::size_t>(count));
+        QVERIFY(!onRanks(count, [&](const std::shared_ptr<Ranks>& ranks) {
+            RunChoices choices{.permits = 1};
+            choices.ranks = ranks;
+            const auto result = runProgram(program, program.functions.front().name, choices, {});
+            if (!result)
+                problems[static_cast<std::size_t>(ranks->rank())] = result.error().front();
+            return result.has_value();
+        }));
+        int sayers = 0;
+        for (const Problem& problem : problems) {
+            QVERIFY2(problem.id == id.toStdString() || problem.id == "MW1551", describe(problem).c_str());
+            if (problem.id == "MW1551") // another one has said it
+                continue;
+            ++sayers;
+            if (id == "MW1506" || &problem == &problems.front())
+                QVERIFY2(problem.message.starts_with(said.toStdString()), problem.message.c_str());
+        }
+        QVERIFY(sayers > 0 && (id != "MW1506" || problems.front().id == "MW1506"));
     }
 }
 
