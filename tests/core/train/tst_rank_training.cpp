@@ -3,6 +3,7 @@
 #include "core/partition/partition.h"
 #include "core/schedule/schedule.h"
 #include "core/train/trainer.h"
+#include "tests/folder_content.h"
 #include "tests/rank_threads.h"
 
 #include <QTemporaryDir>
@@ -81,18 +82,6 @@ bool isSame(const TrainingResult& a, const TrainingResult& b)
 {
     return a.losses == b.losses && a.accuracies == b.accuracies && a.parameters == b.parameters
         && a.heldOutAccuracy == b.heldOutAccuracy && a.heldOut.size() == b.heldOut.size() && !a.parameters.empty();
-}
-
-/// All files of a folder, by name.
-std::map<QString, QByteArray> contentOf(const QString& folder)
-{
-    std::map<QString, QByteArray> files;
-    for (const QFileInfo& info : QDir(folder).entryInfoList(QDir::Files)) {
-        QFile file(info.filePath());
-        if (file.open(QIODevice::ReadOnly))
-            files[info.fileName()] = file.readAll();
-    }
-    return files;
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
+#include "tests/folder_content.h"
 #include "tests/rank_threads.h"
 #include "tests/ways_program.h"
 
@@ -104,18 +105,6 @@ std::map<std::string, int> slicesOf(const Timeline& timeline)
             ++count[timeline.text(slice.name)];
     }
     return count;
-}
-
-/// All files of a folder, by name.
-std::map<QString, QByteArray> contentOf(const QString& folder)
-{
-    std::map<QString, QByteArray> files;
-    for (const QFileInfo& info : QDir(folder).entryInfoList(QDir::Files)) {
-        QFile file(info.filePath());
-        if (file.open(QIODevice::ReadOnly))
-            files[info.fileName()] = file.readAll();
-    }
-    return files;
 }
 
 const std::string kFourStages = partsOf("pipe: 4", "stages: 4, microbatches: 4, schedule: 1f1b", "", kSgd);
