@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kMostTensors = 12;
 constexpr double kWideRange = 50.0; ///< losses that fall this far are drawn on a logarithmic axis
 
-ReportPicture curve(const char* id, const char* title, const char* yTitle, const std::vector<double>& values, double firstStep, bool isLoss)
+ReportPicture curve(
+    const char* id, const char* title, const char* yTitle, const std::vector<double>& values, double firstStep, bool isLoss)
 {
     CurvesDrawing drawing;
     drawing.xTitle = "step";
@@ -96,7 +97,8 @@ ReportFigures figures(const MeasuredTraining& training)
     const auto add = [&](std::string label, ReportValue value, ReportOpening opening = {}) {
         figures.figures.push_back({std::move(label), std::move(value), std::move(opening)});
     };
-    add("Steps", countValue(training.steps()), {training.interrupted ? "It was interrupted before all steps were done." : "", {}, {}});
+    add("Steps", countValue(training.steps()),
+        {training.interrupted ? "It was interrupted before all steps were done." : "", {}, {}});
     ReportValue last = plainValue(training.losses.back());
     add("Loss", {fmt::format("{} → {}", plainValue(training.losses.front()).text, last.text), last.number, {}},
         {"Of the first batch before its update, and of the last batch after it.", {}, {}});
@@ -105,13 +107,16 @@ ReportFigures figures(const MeasuredTraining& training)
             {{}, "right / examples", {{"examples", groupedDigits(training.heldOutExamples), "held out from training"}}});
     add("Step on this computer", secondsValue(training.stepSecondsMedian),
         {"Measured; the devices share the cores of one computer.", "median over steps",
-            {{"fastest", formatSeconds(training.stepSecondsMin), "measured"}, {"slowest", formatSeconds(training.stepSecondsMax), "measured"}}});
+            {{"fastest", formatSeconds(training.stepSecondsMin), "measured"},
+                {"slowest", formatSeconds(training.stepSecondsMax), "measured"}}});
     add("Samples", rateValue(training.samplesPerSecond, "samples"), {"Measured over the whole run.", {}, {}});
     add("Memory of a device", bytesValue(static_cast<double>(training.peakBytesPerDevice)),
         {"Planned for this computer's order of ops, which differs from an accelerator's.", {}, {}});
     const Counted counted = countedCollectives(training);
-    add("Collectives as predicted", {fmt::format("{} of {}", counted.asPredicted, counted.all), static_cast<double>(counted.asPredicted), {}},
-        {"The devices count their calls and bytes while they run.", "counted calls = predicted calls × steps;  counted bytes = calls × predicted bytes", {}});
+    add("Collectives as predicted",
+        {fmt::format("{} of {}", counted.asPredicted, counted.all), static_cast<double>(counted.asPredicted), {}},
+        {"The devices count their calls and bytes while they run.",
+            "counted calls = predicted calls × steps;  counted bytes = calls × predicted bytes", {}});
     return figures;
 }
 
@@ -121,11 +126,14 @@ ReportParagraph verdict(const MeasuredTraining& training)
         return {"The run was not verified against one device; `meshwright train --verify` and `meshwright report --train` do."};
     const MeasuredVerification& v = *training.verification;
     if (v.passed)
-        return {fmt::format("Equal to one device: at {} checked steps every tensor is within its tolerance (largest error {:.1e} of a tensor's scale).",
+        return {fmt::format("Equal to one device: at {} checked steps every tensor is within its tolerance (largest error {:.1e} "
+                            "of a tensor's scale).",
                     v.checkedSteps.size(), v.maxRelError),
             ReportTone::Good};
-    const auto failed = std::count_if(v.tensors.begin(), v.tensors.end(), [](const MeasuredTensor& tensor) { return !tensor.passed; });
-    return {fmt::format("DIFFERENT from one device: {} of {} tensors are outside their tolerance.", failed, v.tensors.size()), ReportTone::Error};
+    const auto failed
+        = std::count_if(v.tensors.begin(), v.tensors.end(), [](const MeasuredTensor& tensor) { return !tensor.passed; });
+    return {fmt::format("DIFFERENT from one device: {} of {} tensors are outside their tolerance.", failed, v.tensors.size()),
+        ReportTone::Error};
 }
 
 ReportTable tensorTable(const MeasuredVerification& verification, std::int64_t devices)
@@ -143,11 +151,13 @@ ReportTable tensorTable(const MeasuredVerification& verification, std::int64_t d
         const auto figure = [](double value) {
             return std::isfinite(value) ? ReportValue{fmt::format("{:.2e}", value), value, {}} : wordsValue("not finite");
         };
-        table.rows.push_back({{wordsValue(tensor.name), figure(tensor.error), figure(tensor.unshardedError), figure(tensor.tolerance),
-                                  wordsValue(tensor.passed ? "equal" : "different")},
-            {{}, fmt::format("allowed = 4 × {:.2e} + {} devices × ε × {:.4g}", tensor.unshardedError, devices, tensor.scale), {}}});
+        table.rows.push_back({{wordsValue(tensor.name), figure(tensor.error), figure(tensor.unshardedError),
+                                  figure(tensor.tolerance), wordsValue(tensor.passed ? "equal" : "different")},
+            {{}, fmt::format("allowed = 4 × {:.2e} + {} devices × ε × {:.4g}", tensor.unshardedError, devices, tensor.scale),
+                {}}});
     }
-    table.note = "Allowed: 4 × the error of one device + devices × ε × the largest value of the reference, ε being a rounding of the tensor's type.";
+    table.note = "Allowed: 4 × the error of one device + devices × ε × the largest value of the reference, ε being a rounding of "
+                 "the tensor's type.";
     if (tensors.size() > kMostTensors)
         table.note += fmt::format(" {} more tensors are further inside.", tensors.size() - kMostTensors);
     return table;
@@ -159,7 +169,8 @@ ReportSection absent(const ReportInputs& inputs, ReportSection section)
         section.blocks.push_back(ReportParagraph{"Not measured: the study's model is a program file, which has no training."});
         return section;
     }
-    section.blocks.push_back(ReportParagraph{"Not measured. Training on virtual devices adds losses, the comparison with one device, and counted collectives:"});
+    section.blocks.push_back(ReportParagraph{
+        "Not measured. Training on virtual devices adds losses, the comparison with one device, and counted collectives:"});
     section.blocks.push_back(
         ReportCode{"Command", commandText("report", inputs.studyFile, inputs.settings, "--train -o report.html")});
     return section;
@@ -173,22 +184,25 @@ ReportSection trainingSection(const ReportInputs& inputs)
     if (!inputs.training)
         return absent(inputs, std::move(section));
     const MeasuredTraining& training = *inputs.training;
-    std::string intro = fmt::format("Trained on {} virtual devices of one computer, which hold their shards and really exchange data. "
-                                    "What was learnt and what was sent is real; its speed says nothing about the machine above.",
-        training.devices);
+    std::string intro
+        = fmt::format("Trained on {} virtual devices of one computer, which hold their shards and really exchange data. "
+                      "What was learnt and what was sent is real; its speed says nothing about the machine above.",
+            training.devices);
     if (training.phases.size() > 1)
         intro += fmt::format(" In {} phases, each on a mesh of its own.", training.phases.size());
     section.blocks.push_back(ReportParagraph{std::move(intro)});
     if (inputs.scheduled != nullptr && !sameCollectives(inputs))
-        section.blocks.push_back(ReportParagraph{
-            "The result is of another study: the collectives of its step are not those that this report lists.", ReportTone::Warning});
+        section.blocks.push_back(
+            ReportParagraph{"The result is of another study: the collectives of its step are not those that this report lists.",
+                ReportTone::Warning});
     section.blocks.push_back(verdict(training));
     section.blocks.push_back(figures(training));
     ReportPictures curves;
     if (training.losses.size() > 1)
         curves.pictures.push_back(curve("losses", "Loss of each step", "loss", training.losses, 0.0, true));
     if (training.accuracies.size() > 1)
-        curves.pictures.push_back(curve("accuracies", "Accuracy on each step's batch", "accuracy", training.accuracies, 0.0, false));
+        curves.pictures.push_back(
+            curve("accuracies", "Accuracy on each step's batch", "accuracy", training.accuracies, 0.0, false));
     if (!curves.pictures.empty())
         section.blocks.push_back(std::move(curves));
     if (training.verification && !training.verification->tensors.empty())
