@@ -63,6 +63,14 @@ struct StageFunction {
     std::vector<Repeated> repeated;
 };
 
+/// What a stage gives another one of the gradient of a parameter that both have, and takes of it.
+struct SharedGradient {
+    std::size_t other = 0; ///< stage
+    std::size_t given = 0; ///< array
+    std::size_t taken = 0; ///< array
+    std::int64_t number = 0; ///< of the parameter, among all that are shared
+};
+
 struct Stage {
     std::vector<NamedMesh> meshes;
     std::vector<std::int64_t> devices; ///< virtual ones, by position
@@ -70,6 +78,7 @@ struct Stage {
     std::vector<StageFunction> functions;
     std::vector<Task> tasks;
     std::vector<Task> forwardTasks;
+    std::vector<SharedGradient> shared;
 
     std::size_t find(const std::string& name, std::size_t piece) const
     {
@@ -176,6 +185,7 @@ public:
         }
         if (problems.empty()) {
             makeMemory();
+            findShared();
             namePlaces();
         }
         return problems;
@@ -593,19 +603,15 @@ private:
 
     void nameShared(PipelineDevice& device)
     {
-        forEachShared(device, [&](std::size_t other, std::size_t, std::size_t, std::int64_t number) {
-            device.places[sharedTag(device.position, other, number)]
-                = [text = fmt::format("receiving gradients of shared parameters from stage {} for stage {}", other,
+        for (const SharedGradient& shared : m_stages[device.stage].shared)
+            device.places[sharedTag(device.position, shared.other, shared.number)]
+                = [text = fmt::format("receiving gradients of shared parameters from stage {} for stage {}", shared.other,
                        device.stage)] { return text; };
-        });
     }
 
-    /// Calls `visit` with another stage, the array that a device's stage gives it of a parameter that both have, the one that takes what that stage
-    /// gives, and the parameter's number among all that are shared.
-    template <typename Visit>
-    void forEachShared(const PipelineDevice& device, const Visit& visit) const
+    /// What each stage gives the others of the gradients of parameters that they share.
+    void findShared()
     {
-        const Stage& stage = m_stages[device.stage];
         std::set<std::string> all;
         for (const Stage& one : m_stages) {
             for (const Array& array : one.arrays)
@@ -614,11 +620,13 @@ private:
         all.erase("");
         std::int64_t number = 0;
         for (const std::string& parameter : all) {
-            for (std::size_t other = 0; other < m_stages.size(); ++other) {
-                const std::size_t given = stage.find(sharedArray(parameter), 0);
-                const std::size_t taken = stage.find(sharedArray(parameter, other), 0);
-                if (given != kNone && taken != kNone)
-                    visit(other, given, taken, number);
+            for (Stage& stage : m_stages) {
+                for (std::size_t other = 0; other < m_stages.size(); ++other) {
+                    const std::size_t given = stage.find(sharedArray(parameter), 0);
+                    const std::size_t taken = stage.find(sharedArray(parameter, other), 0);
+                    if (given != kNone && taken != kNone)
+                        stage.shared.push_back({other, given, taken, number});
+                }
             }
             ++number;
         }
@@ -632,25 +640,23 @@ private:
     /// Gives the other stages what this one knows of the gradients of parameters that they share. Returns the bytes sent.
     Result<std::int64_t> shareGradients(PipelineDevice& device)
     {
+        const std::vector<SharedGradient>& all = m_stages[device.stage].shared;
         std::int64_t bytes = 0;
-        forEachShared(device, [&](std::size_t other, std::size_t given, std::size_t, std::int64_t number) {
-            AlignedBytes message = device.memory[given].front();
+        for (const SharedGradient& shared : all) {
+            AlignedBytes message = device.memory[shared.given].front();
             bytes += message.size();
             device.sent.shared.add(1, message.size());
-            const std::int64_t to = m_stages[other].devices[static_cast<std::size_t>(device.position)];
+            const std::int64_t to = m_stages[shared.other].devices[static_cast<std::size_t>(device.position)];
             m_devices[static_cast<std::size_t>(to)].mailbox->send(
-                sharedTag(device.position, device.stage, number), std::move(message));
-        });
-        bool isStopped = false;
-        forEachShared(device, [&](std::size_t other, std::size_t, std::size_t taken, std::int64_t number) {
-            const MessageTag tag = sharedTag(device.position, other, number);
+                sharedTag(device.position, device.stage, shared.number), std::move(message));
+        }
+        for (const SharedGradient& shared : all) {
+            const MessageTag tag = sharedTag(device.position, shared.other, shared.number);
             AlignedBytes message;
-            isStopped = isStopped || !m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.places.at(tag));
-            if (!isStopped)
-                copyBytes(device.memory[taken].front(), message);
-        });
-        if (isStopped)
-            return VirtualDevices::interrupted();
+            if (!m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.places.at(tag)))
+                return VirtualDevices::interrupted();
+            copyBytes(device.memory[shared.taken].front(), message);
+        }
         return bytes;
     }
 
