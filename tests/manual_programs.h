@@ -200,7 +200,7 @@ inline std::vector<ManualProgram> manualPrograms()
     programs.push_back({"axis_index", both, R"({"data", "model"})", {{"x", "4x6xf32", "2x3xf32", R"([{"data"}, {"model"}])"}},
         axisIndex("%1", 2, 2) + "      %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<2x3xf32>\n"
             + op("%3", "multiply %l.x, %2", "2x3xf32") + op("%4", "multiply %3, %l.x", "2x3xf32"),
-        {{"%4", "4x6xf32", "2x3xf32", R"([{"data"}, {"model"}])"}, {"%1", "f32", "f32", "[]"}}, {}, {}});
+        {{"%4", "4x6xf32", "2x3xf32", R"([{"data"}, {"model"}])"}}, {}, {}});
 
     programs.push_back({"groups_of_no_axis", four, R"({"x"})",
         {{"x", "8xf32", "2xf32", R"([{"x"}])"}, {"y", "2xf32", "2xf32", "[{}]"}},

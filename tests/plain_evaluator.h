@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/program/body_collective.h"
+#include "core/program/other_op.h"
 #include "core/program/program.h"
 #include "core/support/threefry.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <complex>
+#include <cstring>
+#include <functional>
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
 /// The meaning of programs on whole tensors, written for plainness: every element is a double, every op one loop. It shares no code
-/// with core/runtime, so that each can be checked against the other.
+/// with core/partition and core/runtime, so that each can be checked against the other.
 namespace meshwright::tests {
 
 struct Array {
     Shape shape;
     std::vector<double> data; ///< row-major
+    std::vector<double> imaginary = {}; ///< of complex numbers
 
     double scalar() const { return data.at(0); }
 };
 
 class PlainEvaluator {
 public:
-    explicit PlainEvaluator(const Function& function)
+    /// The meshes of the function's program are needed by manual computations only.
+    explicit PlainEvaluator(const Function& function, std::span<const NamedMesh> meshes = {})
         : m_function(function)
+        , m_meshes(meshes)
         , m_values(function.values.size())
     {
     }
@@ -65,21 +74,63 @@ private:
     {
         for (std::size_t i = 0; i < arguments.size(); ++i)
             m_values[m_function[block].arguments[i].at()] = arguments[i];
-        for (const OpId id : m_function[block].ops) {
-            const Op& op = m_function[id];
-            if (op.kind == OpKind::Repeat) {
-                repeat(op);
-                continue;
-            }
-            const TensorType& type = m_function[op.results.front()].type;
-            Array result{type.shape, std::vector<double>(static_cast<std::size_t>(type.elements()))};
-            fill(op, type, result);
-            m_values[op.results.front().at()] = std::move(result);
-        }
+        for (const OpId id : m_function[block].ops)
+            runOp(m_function[id]);
         std::vector<Array> results;
         for (const ValueId result : m_function[block].results)
             results.push_back(m_values[result.at()]);
         return results;
+    }
+
+    void runOp(const Op& op)
+    {
+        std::vector<Array> results;
+        switch (op.kind) {
+        case OpKind::Repeat:
+            results = repeat(op);
+            break;
+        case OpKind::While:
+            results = loop(op);
+            break;
+        case OpKind::Case:
+            results = branch(op);
+            break;
+        case OpKind::Computation:
+            results = isManual(op) ? manual(op) : runBlock(op.bodies.front(), operandsOf(op));
+            break;
+        case OpKind::OptimizationBarrier:
+            results = operandsOf(op);
+            break;
+        case OpKind::Other:
+            results = kept(op);
+            break;
+        default: {
+            const TensorType& type = m_function[op.results.front()].type;
+            Array& result = results.emplace_back(Array{type.shape, numbersOf(type)});
+            fill(op, type, result);
+        }
+        }
+        for (std::size_t i = 0; i < results.size(); ++i)
+            m_values[op.results[i].at()] = std::move(results[i]);
+    }
+
+    static std::vector<double> numbersOf(const TensorType& type)
+    {
+        return std::vector<double>(static_cast<std::size_t>(type.elements()));
+    }
+
+    Array emptyResult(const Op& op, std::size_t i = 0) const
+    {
+        const TensorType& type = m_function[op.results[i]].type;
+        return {type.shape, numbersOf(type)};
+    }
+
+    std::vector<Array> operandsOf(const Op& op) const
+    {
+        std::vector<Array> arrays;
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            arrays.push_back(operand(op, i));
+        return arrays;
     }
 
     const Array& operand(const Op& op, std::size_t i) const { return m_values[op.operands[i].at()]; }
@@ -89,7 +140,7 @@ private:
     {
         switch (op.kind) {
         case OpKind::Constant:
-            constant(op.as<ConstantAttributes>(), result);
+            constant(op.as<ConstantAttributes>(), type, result);
             return;
         case OpKind::Iota: {
             std::size_t at = 0;
@@ -118,6 +169,7 @@ private:
         }
         case OpKind::Reshape:
         case OpKind::ShardingConstraint:
+        case OpKind::PropagationBarrier:
             result.data = operand(op, 0).data;
             return;
         case OpKind::Transpose: {
@@ -274,20 +326,50 @@ private:
                 target[dim] += inside[dim];
             if (!isInside(result.shape, target))
                 return;
-            assert(!attributes.combiner || attributes.combiner == ReduceKind::Sum);
             double& value = result.data[offset(result.shape, target)];
-            value = attributes.combiner ? value + update : update;
+            value = attributes.combiner ? combined(*attributes.combiner, value, update) : update;
         });
     }
 
-    static void constant(const ConstantAttributes& attributes, Array& result)
+    static void constant(const ConstantAttributes& attributes, const TensorType& type, Array& result)
     {
         if (const auto* number = std::get_if<double>(&attributes.data.value))
             std::fill(result.data.begin(), result.data.end(), *number);
         else if (const auto* integer = std::get_if<std::int64_t>(&attributes.data.value))
             std::fill(result.data.begin(), result.data.end(), static_cast<double>(*integer));
         else
-            assert(!"constants of many elements are not for this evaluator");
+            for (std::size_t i = 0; i < result.data.size(); ++i)
+                result.data[i] = storedNumber(*std::get<2>(attributes.data.value), type.dtype, i);
+    }
+
+    template <typename T>
+    static double storedAs(const std::string& bytes, std::size_t i)
+    {
+        T value;
+        std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+        return static_cast<double>(value);
+    }
+
+    static double storedNumber(const std::string& bytes, DType dtype, std::size_t i)
+    {
+        switch (dtype) {
+        case DType::Pred:
+        case DType::U8:
+            return storedAs<std::uint8_t>(bytes, i);
+        case DType::S32:
+            return storedAs<std::int32_t>(bytes, i);
+        case DType::U32:
+            return storedAs<std::uint32_t>(bytes, i);
+        case DType::S64:
+            return storedAs<std::int64_t>(bytes, i);
+        case DType::F32:
+            return storedAs<float>(bytes, i);
+        case DType::F64:
+            return storedAs<double>(bytes, i);
+        default:
+            assert(!"constants of this type are not for this evaluator");
+            return 0.0;
+        }
     }
 
     double element(const Op& op, std::size_t i) const
@@ -295,6 +377,7 @@ private:
         const double a = operand(op, 0).data[i];
         const double b = op.operands.size() > 1 ? operand(op, 1).data[i] : 0.0;
         const auto word = [](double x) { return static_cast<std::uint32_t>(x); };
+        const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
         switch (op.kind) {
         case OpKind::Negate:
             return -a;
@@ -343,7 +426,7 @@ private:
         case OpKind::Erfc:
             return std::erfc(a);
         case OpKind::Not:
-            return a == 0.0 ? 1.0 : 0.0;
+            return operandType(op, 0) == DType::Pred ? (a == 0.0 ? 1.0 : 0.0) : -a - 1.0; // signed
         case OpKind::ErfInv:
             return inverseErf(a);
         case OpKind::Convert:
@@ -373,11 +456,11 @@ private:
         case OpKind::Atan2:
             return std::atan2(a, b);
         case OpKind::And:
-            return word(a) & word(b);
+            return static_cast<double>(whole(a) & whole(b));
         case OpKind::Or:
-            return word(a) | word(b);
+            return static_cast<double>(whole(a) | whole(b));
         case OpKind::Xor:
-            return word(a) ^ word(b);
+            return static_cast<double>(whole(a) ^ whole(b));
         case OpKind::ShiftLeft:
             return static_cast<std::uint32_t>(word(a) << word(b));
         case OpKind::ShiftRightLogical:
@@ -442,24 +525,25 @@ private:
                     to.push_back(index[i]);
             }
             double& sum = result.data[offset(result.shape, to)];
-            const double value = x.data[at++];
-            switch (attributes.kind) {
-            case ReduceKind::Sum:
-                sum += value;
-                break;
-            case ReduceKind::Max:
-            case ReduceKind::Or:
-                sum = std::max(sum, value);
-                break;
-            case ReduceKind::Min:
-            case ReduceKind::And:
-                sum = std::min(sum, value);
-                break;
-            case ReduceKind::Product:
-                sum *= value;
-                break;
-            }
+            sum = combined(attributes.kind, sum, x.data[at++]);
         });
+    }
+
+    static double combined(ReduceKind kind, double a, double b)
+    {
+        switch (kind) {
+        case ReduceKind::Sum:
+            return a + b;
+        case ReduceKind::Max:
+        case ReduceKind::Or:
+            return std::max(a, b);
+        case ReduceKind::Min:
+        case ReduceKind::And:
+            return std::min(a, b);
+        case ReduceKind::Product:
+            return a * b;
+        }
+        return 0.0;
     }
 
     static void dot(const DotAttributes& attributes, const Array& lhs, const Array& rhs, Array& result)
@@ -492,7 +576,7 @@ private:
         });
     }
 
-    void repeat(const Op& op)
+    std::vector<Array> repeat(const Op& op)
     {
         const auto& attributes = op.as<RepeatAttributes>();
         std::vector<Array> state;
@@ -519,17 +603,42 @@ private:
                         results[i].data.begin() + slice * static_cast<std::ptrdiff_t>(yielded[i].data.size()));
             }
         }
-        for (std::size_t i = 0; i < results.size(); ++i)
-            m_values[op.results[i].at()] = std::move(results[i]);
+        return results;
     }
 
+    // plain_blocks.h
+    std::vector<Array> loop(const Op& op);
+    std::vector<Array> branch(const Op& op);
+    std::vector<Array> manual(const Op& op);
+    void exchange(const Op& op, const Mesh& mesh, std::vector<std::vector<Array>>& lanes);
+
+    // plain_kept_ops.h
+    using Numbers = std::vector<double>;
+    using Combine = std::function<Numbers(const Numbers&)>; ///< a block of scalars: arguments to results
+    Combine blockOf(const Op& op, std::size_t i);
+    std::vector<Array> kept(const Op& op);
+    std::vector<Array> sort(const Op& op);
+    std::vector<Array> reduceMany(const Op& op);
+    std::vector<Array> reduceWindows(const Op& op);
+    Array selectAndScatter(const Op& op);
+    Array convolution(const Op& op) const;
+    std::vector<Array> top(const Op& op) const;
+    std::vector<Array> scatterMany(const Op& op);
+    Array cholesky(const Op& op) const;
+    Array triangularSolve(const Op& op) const;
+    Array fourier(const Op& op) const;
+    Array elementwise(const Op& op, const std::function<double(double)>& function) const;
+
     const Function& m_function;
+    std::span<const NamedMesh> m_meshes;
     std::vector<Array> m_values;
+    std::int64_t m_position = 0; ///< of the device whose part of a manual computation is run
 };
 
-inline std::vector<Array> evaluatePlainly(const Function& function, const std::vector<Array>& arguments)
+inline std::vector<Array> evaluatePlainly(
+    const Function& function, const std::vector<Array>& arguments, std::span<const NamedMesh> meshes = {})
 {
-    return PlainEvaluator(function).run(arguments);
+    return PlainEvaluator(function, meshes).run(arguments);
 }
 
 /// Numbers that look random and are the same everywhere: sin(0.37 i + shift) * scale + offset.
@@ -542,3 +651,6 @@ inline Array ramp(Shape shape, double shift = 0.0, double scale = 1.0, double of
 }
 
 } // namespace meshwright::tests
+
+#include "tests/plain_blocks.h" // what the evaluator does with blocks ..
+#include "tests/plain_kept_ops.h" // .. and with ops that are kept as the text has them

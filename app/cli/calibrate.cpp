@@ -31,12 +31,9 @@ std::string hostText(const sim::HostProfile& profile)
 /// The profile to the file, or to standard output in place of the text.
 int finish(const CalibrateOptions& options, const std::string& profile, const std::string& text, Output& output)
 {
-    if (!options.file.empty()) {
-        if (const auto written = writeFileAtomically(options.file, profile); !written)
-            return fail(written.error(), output);
-    }
-    output.result(output.format == Format::Json ? profile : text);
-    return kExitOk;
+    const auto written = options.file.empty() ? Result<Done>(Done{}) : writeFileAtomically(options.file, profile);
+    output.result(output.format == Format::Json || !written ? profile : text); // what was measured is not lost
+    return written ? kExitOk : failAfterResult(written.error(), output);
 }
 
 } // namespace
@@ -48,7 +45,7 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
         const auto profile = sim::measureHost(
             {.permits = options.permits, .devices = options.devices, .quick = options.quick}, interrupt.token());
         if (!profile)
-            return fail(profile.error(), output);
+            return interrupt.fail(profile.error(), output);
         return finish(options, sim::hostProfileJson(*profile), hostText(*profile), output);
     }
     std::vector<sim::NcclLog> logs;

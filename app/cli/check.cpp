@@ -5,7 +5,6 @@
 
 #include "core/diagnose/fix_program.h"
 #include "core/diagnose/peer_errors.h"
-#include "core/partition/partition.h"
 #include "core/study/arrays.h"
 #include "core/study/check_spec.h"
 #include "core/study/fix_text.h"
@@ -14,8 +13,7 @@
 #include "core/support/text.h"
 #include "core/text/program_text.h"
 #include "sim/report/finding_files.h"
-#include "sim/session/closed_form.h"
-#include "sim/session/engine.h"
+#include "sim/session/verdict.h"
 
 #include <fmt/format.h>
 
@@ -29,73 +27,29 @@ namespace {
 struct CheckedFile {
     std::string name;
     Problems problems;
-    std::optional<Study> study; ///< without errors
+    Problems notFor; ///< see sim::Verdict: for whoever reads JSON; a person hears it from the verb
+    std::shared_ptr<const Study> study; ///< null: there is none, or its text is in error
     Problems fixed; ///< what was mended
     bool rewritten = false; ///< for that the file had to be written anew
 };
 
 // ---- programs
 
-/// What is wrong with a program: its text, then what propagation and partitioning find, then what its layouts waste.
-Problems problemsOfProgram(const std::string& text, const std::string& name)
+/// What is wrong with a program: its text, then what verbs refuse of it and what its layouts waste.
+sim::Verdict verdictOnProgram(const std::string& text, const std::string& name)
 {
-    Problems problems;
-    auto program = readProgram(text, name, &problems);
-    if (!program) {
-        append(problems, program.error());
-        return problems;
-    }
-    if (program->functions.empty())
-        problems.push_back(noFunction(name));
-    if (program->meshes.empty() || program->functions.empty())
-        return problems; // nothing to partition it over
-    const auto partitioned = propagateAndPartition(*std::move(program));
-    append(problems, inFile(partitioned ? lintProgram(*partitioned) : partitioned.error(), name));
-    return problems;
-}
-
-// ---- studies
-
-/// What only shows when the step is laid out, in each of the study's phases.
-Problems problemsOfStep(const Study& study)
-{
-    if (sim::isOnlySimulated(study)) {
-        // No step is laid out; the formulas must have a use for every axis.
-        const auto plan = sim::planOf(study);
-        return plan ? Problems{} : plan.error();
-    }
-    Problems problems;
-    for (std::size_t phase = 0; phase < std::max<std::size_t>(1, study.phases.size()); ++phase) {
-        const auto built = sim::buildPhase(study, phase);
-        if (!built)
-            return built.error();
-        if (phase == 0)
-            append(problems, built->warnings);
-        for (Problem& problem : sim::lintsOfPhase(study, *built)) {
-            const bool known = std::any_of(problems.begin(), problems.end(),
-                [&](const Problem& other) { return other.id == problem.id && other.message == problem.message; });
-            if (!known)
-                problems.push_back(std::move(problem));
-        }
-    }
-    return problems;
-}
-
-/// All that is wrong with a study's text; `study` is what it says, when that is something.
-Problems problemsOfStudy(
-    std::string_view text, const std::string& name, const std::vector<std::string>& settings, std::optional<Study>& study)
-{
-    Problems problems = examineStudy(text, name, settings);
-    if (hasErrors(problems))
-        return problems;
-    auto read = readStudy(text, name, settings);
-    if (!read)
-        return problems;
-    append(problems, checkFiles(*read));
-    if (!hasErrors(problems))
-        append(problems, problemsOfStep(*read));
-    study = *std::move(read);
-    return problems;
+    sim::Verdict verdict;
+    Problems read;
+    const auto program = readProgram(text, name, &read);
+    if (!program)
+        append(read, program.error());
+    else if (program->functions.empty())
+        read.push_back(noFunction(name));
+    else
+        verdict = sim::verdictOf(*program, name);
+    append(read, std::move(verdict.problems));
+    verdict.problems = std::move(read);
+    return verdict;
 }
 
 /// A program's text after its lints were mended; itself when there is nothing to mend. Nothing for one that cannot be read.
@@ -111,11 +65,11 @@ Result<FixedText> fixedProgramText(const std::string& text, const std::string& n
 }
 
 /// Mends the text and writes it back to where it came from; standard input goes to standard output.
-std::string fixOne(const std::string& path, std::string text, bool isProgram, CheckedFile& checked, Output& output)
+std::string fixOne(const std::string& path, std::string text, bool isProgram, const sim::Catalogue& catalogue,
+    CheckedFile& checked, Output& output)
 {
     auto fixed = isProgram ? fixedProgramText(text, checked.name) : fixedText(text, checked.name, [&](std::string_view edited) {
-        std::optional<Study> study;
-        return problemsOfStudy(edited, checked.name, {}, study);
+        return sim::verdictOf({std::string(edited), checked.name, {}}, catalogue).problems;
     });
     if (!fixed) // unreadable: the check says why
         return text;
@@ -132,7 +86,7 @@ std::string fixOne(const std::string& path, std::string text, bool isProgram, Ch
     return std::move(fixed->text);
 }
 
-CheckedFile checkOne(const std::string& path, const CheckOptions& options, Output& output)
+CheckedFile checkOne(const std::string& path, const CheckOptions& options, const sim::Catalogue& catalogue, Output& output)
 {
     CheckedFile checked;
     checked.name = path == "-" ? "standard input" : path;
@@ -147,12 +101,12 @@ CheckedFile checkOne(const std::string& path, const CheckOptions& options, Outpu
     }
     const bool isProgram = isProgramText(path, *text);
     if (options.fix)
-        *text = fixOne(path, *std::move(text), isProgram, checked, output);
-    if (isProgram) {
-        append(checked.problems, problemsOfProgram(*text, checked.name));
-        return checked;
-    }
-    append(checked.problems, problemsOfStudy(*text, checked.name, options.settings, checked.study));
+        *text = fixOne(path, *std::move(text), isProgram, catalogue, checked, output);
+    sim::Verdict verdict
+        = isProgram ? verdictOnProgram(*text, checked.name) : sim::verdictOf({*text, checked.name, options.settings}, catalogue);
+    append(checked.problems, std::move(verdict.problems));
+    checked.notFor = std::move(verdict.notFor);
+    checked.study = std::move(verdict.study);
     return checked;
 }
 
@@ -232,8 +186,8 @@ std::string countText(const CheckedFile& checked)
 
 int codeOf(const Problems& problems, const CheckOptions& options)
 {
-    if (const int code = exitCodeOf(problems); code != kExitOk)
-        return code;
+    if (exitCodeOf(problems) == kExitInvalid)
+        return kExitInvalid;
     const bool found = std::any_of(
         problems.begin(), problems.end(), [&](const Problem& problem) { return problem.severity >= options.failOn; });
     return found ? kExitFindings : kExitOk;
@@ -286,7 +240,8 @@ int checkSpec(const CheckOptions& options, Output& output)
     } else if (output.format != Format::Text) {
         output.result(findingsText({{"--spec", problems, "spec"}}, options.failOn, output.format));
     } else if (problems.empty()) {
-        const auto piece = shardShape(*shape, valueOf(parseSpec(options.spec)), *mesh, Uneven::Refuse);
+        const auto spec = parseTypedSpec(options.spec, mesh->axes());
+        const auto piece = spec ? shardShape(*shape, *spec, *mesh, Uneven::Refuse) : Result<Shape>(spec.error());
         output.result(fmt::format("{} on {}: no problems; each device holds {} of {}\n", options.spec, mesh->text(),
             piece ? shapeText(*piece) : std::string("a part"), shapeText(*shape)));
     } else {
@@ -313,21 +268,26 @@ int runCheck(const CheckOptions& options, Output& output)
         return fail({Problem{"MW1903", "--fix writes the mended standard input to standard output, where nothing else may go",
                         "check `-` alone and as text, or give files"}},
             output);
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error(), output);
     Problems all;
+    Problems notFor;
     Problems fixed;
     std::string summary;
     std::vector<sim::FindingCase> cases;
     for (const std::string& path : options.files) {
-        CheckedFile checked = checkOne(path, options, output);
+        CheckedFile checked = checkOne(path, options, *catalogue, output);
         cases.push_back({checked.name, checked.problems, path});
         summary += fixesText(checked) + countText(checked);
         append(fixed, std::move(checked.fixed));
         if (checked.study)
             summary += rulesText(*checked.study);
         append(all, std::move(checked.problems));
+        append(notFor, std::move(checked.notFor));
     }
     if (output.format == Format::Json)
-        output.result(problemsJson(all, fixed));
+        output.result(problemsJson(all, fixed, notFor));
     else if (output.format != Format::Text)
         output.result(findingsText(cases, options.failOn, output.format));
     else if (!all.empty())

@@ -2,8 +2,10 @@
 #include "app/cli/command_line.h"
 
 #include "app/cli/verb_table.h"
+#include "core/program/verify.h"
 #include "core/ranks/launch.h"
 #include "core/support/file.h"
+#include "core/support/host_memory.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
@@ -16,6 +18,8 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <new>
+#include <system_error>
 #include <unordered_map>
 
 namespace meshwright::cli {
@@ -171,6 +175,8 @@ Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
         : common.colour == "never"            ? ColourChoice::Never
                                               : ColourChoice::Auto;
     output.quiet = common.quiet;
+    if (common.verifyPasses)
+        setVerifyPasses(true);
     for (const CLI::Option* option : verb.app->get_options()) {
         // An empty name, as of a variable that is not set, would be taken for a flag that was not given.
         if (isOfAFile(*option) && std::ranges::count(option->results(), std::string()) > 0)
@@ -218,6 +224,20 @@ Problems CommandLine::unwritable(const Verb& verb, Output& output)
     return problems;
 }
 
+/// Memory that runs out anywhere below ends the verb with a problem: what it had is free again by then.
+int runVerb(const Verb& verb, Output& output)
+{
+    try {
+        return verb.run(output);
+    } catch (const std::bad_alloc&) {
+        return fail({notEnoughMemory()}, output);
+    } catch (const std::system_error& error) {
+        if (error.code() != std::errc::resource_unavailable_try_again)
+            throw;
+        return fail({notEnoughMemory()}, output); // for the stack of another thread
+    }
+}
+
 int CommandLine::run(std::span<const std::string> arguments)
 {
     std::vector<std::string> words(arguments.begin(), arguments.end());
@@ -236,7 +256,9 @@ int CommandLine::run(std::span<const std::string> arguments)
         m_app.parse(words);
     } catch (const CLI::Success& request) {
         const int code = m_app.exit(request);
-        return output.finish() && code == 0 ? kExitOk : kExitInvalid;
+        if (const auto written = output.finish(); !written)
+            return failAfterResult(written.error(), output);
+        return code == 0 ? kExitOk : kExitInvalid;
     } catch (const CLI::ParseError& error) {
         return fail(
             {Problem{"MW1903", error.what(), named == nullptr ? "`meshwright --help` shows examples" : helpOf(*named)}}, output);
@@ -257,11 +279,9 @@ int CommandLine::run(std::span<const std::string> arguments)
     if (Problems files = unwritable(*verb, output); !files.empty())
         return fail(files, output);
     output.silent = false;
-    const int code = verb->run(output);
-    if (const auto written = output.finish(); !written) {
-        output.format = Format::Text;
-        return fail(written.error(), output);
-    }
+    const int code = runVerb(*verb, output);
+    if (const auto written = output.finish(); !written)
+        return failAfterResult(written.error(), output);
     return code;
 }
 

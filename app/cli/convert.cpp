@@ -16,6 +16,8 @@ namespace meshwright::cli {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 /// The text in one notation, or why it cannot be said there.
 struct Conversion {
     Notation notation = Notation::Jax;
@@ -130,7 +132,6 @@ Result<RuledSpec> ruledSpec(const ConvertOptions& options, const Mesh& mesh)
 
 nlohmann::ordered_json ruledJson(const RuledSpec& ruled, const ConvertOptions& options)
 {
-    using Json = nlohmann::ordered_json;
     Json names = Json::array();
     for (const LogicalName& name : ruled.names)
         names.push_back(name.unconstrained ? Json("UNCONSTRAINED") : name.name.empty() ? Json(nullptr) : Json(name.name));
@@ -145,7 +146,6 @@ nlohmann::ordered_json ruledJson(const RuledSpec& ruled, const ConvertOptions& o
 std::string conversionsJson(const ParsedSharding& sharding, const std::vector<Conversion>& conversions,
     const std::optional<RuledSpec>& ruled, const ConvertOptions& options)
 {
-    using Json = nlohmann::ordered_json;
     Json written = Json::object();
     for (const Conversion& conversion : conversions) {
         const char* name = notationName(conversion.notation);
@@ -184,12 +184,12 @@ Result<std::optional<Mesh>> meshOfFlags(const ConvertOptions& options)
 }
 
 /// What is to be written: the sharding that was typed, or the one that rules made.
-struct Subject {
+struct ConvertSubject {
     ParsedSharding sharding;
     std::optional<RuledSpec> ruled;
 };
 
-Result<Subject> subjectOf(const ConvertOptions& options)
+Result<ConvertSubject> convertSubject(const ConvertOptions& options)
 {
     const bool isLogical = !options.logical.empty();
     if (isLogical == !options.text.empty() || isLogical == options.rules.empty())
@@ -211,7 +211,7 @@ Result<Subject> subjectOf(const ConvertOptions& options)
         shape = *std::move(given);
         context.rank = shape->size();
     }
-    Subject subject;
+    ConvertSubject subject;
     std::string text = options.text;
     if (text == "-") {
         auto given = readFile("-");
@@ -251,7 +251,7 @@ std::string decisionText(const RuledSpec& ruled)
 
 int runConvert(const ConvertOptions& options, Output& output)
 {
-    const auto subject = subjectOf(options);
+    const auto subject = convertSubject(options);
     if (!subject) {
         const int code = fail(subject.error(), output);
         return subject.error().front().id == "MW1184" ? int{kExitUsage} : code;

@@ -19,7 +19,7 @@ namespace meshwright::cli {
 
 namespace {
 
-constexpr std::array kFormats = {Format::Text, Format::Json, Format::Markdown, Format::Sarif, Format::Junit};
+constexpr std::array kDiffFormats = {Format::Text, Format::Json, Format::Markdown, Format::Sarif, Format::Junit};
 
 /// One of the two things, and for a study all that is known of it.
 struct Side {
@@ -146,7 +146,7 @@ std::string writtenAs(const sim::Comparison& comparison, const std::vector<sim::
 
 int runDiff(const DiffOptions& options, Output& output)
 {
-    const auto format = formatOfFile(options.result, options.formatGiven, output.format, kFormats);
+    const auto format = formatOfFile(options.result, options.formatGiven, output.format, kDiffFormats);
     if (!format)
         return fail(format.error(), output);
     if (options.after.empty() && options.settingsBefore.empty() && options.settingsAfter.empty())

@@ -24,6 +24,8 @@ namespace meshwright::cli {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 /// The cores that this process may use.
 int usableCores()
 {
@@ -63,7 +65,6 @@ std::string findingsText(const std::vector<Finding>& findings)
 
 std::string findingsJson(const std::vector<Finding>& findings, const Problems& problems)
 {
-    using Json = nlohmann::ordered_json;
     Json checks = Json::array();
     for (const Finding& finding : findings)
         checks.push_back(

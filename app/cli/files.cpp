@@ -84,8 +84,10 @@ int writeResult(const std::string& text, const std::string& file, Output& output
         output.result(text);
         return kExitOk;
     }
-    if (const auto written = writeFileAtomically(file, text); !written)
-        return fail(written.error(), output);
+    if (const auto written = writeFileAtomically(file, text); !written) {
+        output.result(text); // it took its time to be found
+        return failAfterResult(written.error(), output);
+    }
     output.narrate("wrote " + file);
     return kExitOk;
 }

@@ -22,7 +22,8 @@ Problem noFunction(const std::string& name);
 /// True when a file holds a program in MLIR's text, not a study: by the end of its name, or by how its text begins.
 bool isProgramText(const std::string& file, std::string_view text);
 
-/// Writes a verb's result to a file; to standard output when `file` is empty or `-`. Returns the exit code.
+/// Writes a verb's result to a file; to standard output when `file` is empty or `-`, and when the file cannot be written after all (the disk
+/// is full). Returns the exit code.
 int writeResult(const std::string& text, const std::string& file, Output& output);
 
 /// The format that `--format` asked for or, when it was not given, the one that the ending of `file` (empty or `-`: none) names.

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace meshwright::cli {
 
 namespace {
@@ -27,7 +29,9 @@ InterruptWatcher::InterruptWatcher()
     m_thread = std::thread([this] {
         const sigset_t watched = watchedSignals();
         int signal = 0;
-        while (sigwait(&watched, &signal) == 0 && signal != SIGUSR2) {
+        while (sigwait(&watched, &signal) == 0 && !m_ends) {
+            if (signal == SIGUSR2)
+                continue; // somebody else's
             if (m_source.stop_requested())
                 _exit(128 + signal);
             m_exitCode = 128 + signal;
@@ -38,9 +42,22 @@ InterruptWatcher::InterruptWatcher()
 
 InterruptWatcher::~InterruptWatcher()
 {
+    m_ends = true;
     pthread_kill(m_thread.native_handle(), SIGUSR2);
     m_thread.join();
     pthread_sigmask(SIG_SETMASK, &m_before, nullptr);
+}
+
+int InterruptWatcher::fail(const Problems& problems, Output& output) const
+{
+    const bool isOnlyStopped = m_exitCode != 0
+        && std::all_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1507"; });
+    if (!isOnlyStopped)
+        return cli::fail(problems, output);
+    if (output.onFailure) // other processes may not have been asked to stop
+        output.onFailure(problems);
+    output.narrate("interrupted");
+    return m_exitCode;
 }
 
 } // namespace meshwright::cli

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "app/cli/output.h"
+
 #include <atomic>
 #include <csignal>
 #include <stop_token>
@@ -18,12 +20,17 @@ public:
 
     std::stop_token token() const { return m_source.get_token(); }
 
+    /// The exit code after `problems`, which are printed: that of the signal, without a word, when there is nothing else than that the run was
+    /// stopped (MW1507).
+    int fail(const Problems& problems, Output& output) const;
+
     /// The exit code that the first signal asks for, 130 or 143; 0 when there was none.
     int exitCode() const { return m_exitCode; }
 
 private:
     std::stop_source m_source;
     std::atomic<int> m_exitCode = 0;
+    std::atomic<bool> m_ends = false; ///< of the watcher
     sigset_t m_before{};
     std::thread m_thread;
 };

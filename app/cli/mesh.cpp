@@ -21,10 +21,7 @@ namespace meshwright::cli {
 
 namespace {
 
-Place ofFlag(const char* flag)
-{
-    return Place{flag};
-}
+using Json = nlohmann::ordered_json;
 
 bool hasOpenSize(const std::string& mesh)
 {
@@ -45,7 +42,7 @@ Result<std::string> withInferredSize(const std::string& text, std::int64_t devic
         if (!size || *size == 0 || *size < -1)
             return text;
         if (*size == -1 && open)
-            return Problem{"MW1950", "only one axis may have the size -1", "give all sizes but one", ofFlag(flag)};
+            return Problem{"MW1950", "only one axis may have the size -1", "give all sizes but one", Place{flag}};
         if (*size == -1)
             open = i;
         else if (const auto product = checkedMultiply(others, *size))
@@ -58,7 +55,7 @@ Result<std::string> withInferredSize(const std::string& text, std::int64_t devic
     if (devices % others != 0)
         return Problem{"MW1950",
             fmt::format("{} devices are not divisible by {}, the product of the sizes that are given", devices, others),
-            "give sizes whose product divides the number of devices", ofFlag(flag)};
+            "give sizes whose product divides the number of devices", Place{flag}};
     std::string& axis = axes[*open];
     axis = axis.substr(0, axis.find('=') + 1) + std::to_string(devices / others);
     return join(axes, ",");
@@ -162,7 +159,6 @@ std::string meshText(const sim::MeshPlan& plan, const sim::Machine& machine)
 
 std::string meshJson(const sim::MeshPlan& plan, const sim::Machine& machine)
 {
-    using Json = nlohmann::ordered_json;
     Json axes = Json::array();
     for (const MeshAxis& axis : plan.axes)
         axes.push_back({axis.name, axis.size});
@@ -216,7 +212,7 @@ Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
         const auto size = parseInteger(trimmed(part));
         if (!size)
             return Problem{"MW1910", fmt::format("\"{}\" is not a topology: \"{}\" is no number of chips", text, trimmed(part)),
-                "write the chips along each axis with an x between them, such as 4x4", ofFlag("--topology")};
+                "write the chips along each axis with an x between them, such as 4x4", Place{"--topology"}};
         sizes.push_back(*size);
     }
     return sizes;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/metrics_file.h"
 
-#include "core/support/file.h"
 #include "core/support/text.h"
 #include "sim/report/results.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 
 namespace meshwright::cli {
 
@@ -27,12 +24,6 @@ std::int64_t stepOf(std::string_view line)
 
 } // namespace
 
-Problem MetricsFile::cannotWrite(int error) const
-{
-    return {"MW1005", fmt::format("cannot write \"{}\": {}", m_path, std::strerror(error)),
-        "name a file in a folder that exists and that you may write to", Place{m_path}};
-}
-
 Result<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path, bool resumes)
 {
     std::unique_ptr<MetricsFile> file(new MetricsFile(path));
@@ -42,9 +33,10 @@ Result<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path, 
         if (auto before = readFile(path))
             file->m_before = *std::move(before);
     }
-    file->m_stream.reset(std::fopen(path.c_str(), resumes ? "ab" : "wb"));
-    if (file->m_stream == nullptr)
-        return file->cannotWrite(errno);
+    auto opened = GrowingFile::open(path, !resumes);
+    if (!opened)
+        return opened.error();
+    file->m_file.emplace(*std::move(opened));
     return file;
 }
 
@@ -59,29 +51,40 @@ Result<Done> MetricsFile::begin(std::int64_t firstStep)
         if (const std::int64_t step = stepOf(line); step > 0 && step < firstStep)
             kept += line + '\n';
     }
-    m_stream.reset(std::fopen(m_path.c_str(), "wb"));
-    if (m_stream == nullptr || std::fwrite(kept.data(), 1, kept.size(), m_stream.get()) != kept.size())
-        return cannotWrite(errno);
+    if (auto written = writeFileAtomically(m_path, kept); !written)
+        return written;
+    auto opened = GrowingFile::open(m_path, false);
+    if (!opened)
+        return opened.error();
+    m_file.reset();
+    m_file.emplace(*std::move(opened));
     return Done{};
 }
 
-void MetricsFile::write(const TrainingProgress& progress)
+Result<Done> MetricsFile::append(std::string_view line)
+{
+    if (m_file)
+        return m_file->append(line);
+    if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() || std::fflush(stdout) != 0)
+        return cannotWriteFile("standard output", errno);
+    return Done{};
+}
+
+Result<Done> MetricsFile::write(const TrainingProgress& progress)
 {
     if (m_path.empty() || !m_problems.empty())
-        return;
-    if (!m_hasBegun) {
-        if (auto begun = begin(progress.step); !begun)
-            return append(m_problems, begun.error());
-    }
-    const std::string line = sim::metricsLine(progress);
-    std::FILE* stream = m_path == "-" ? stdout : m_stream.get();
-    if (std::fwrite(line.data(), 1, line.size(), stream) != line.size() || std::fflush(stream) != 0)
-        m_problems.push_back(cannotWrite(errno));
+        return Done{};
+    Result<Done> done = m_hasBegun ? Result<Done>(Done{}) : begin(progress.step);
+    if (done)
+        done = append(sim::metricsLine(progress));
+    if (!done)
+        m_problems = done.error();
+    return done;
 }
 
 Result<Done> MetricsFile::finish()
 {
-    m_stream.reset();
+    m_file.reset();
     if (!m_problems.empty())
         return m_problems;
     return Done{};

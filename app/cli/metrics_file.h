@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/support/result.h"
+#include "core/support/file.h"
 #include "core/train/trainer.h"
 
-#include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace meshwright::cli {
 
@@ -17,9 +18,10 @@ public:
     /// `path`: `-` is standard output, empty is none. `resumes`: lines may be there. Problems: MW1005 it cannot be written.
     static Result<std::unique_ptr<MetricsFile>> open(const std::string& path, bool resumes);
 
-    void write(const TrainingProgress& progress);
+    /// What goes wrong is said once; the lines after it are not written. Problems: MW1005, MW1007.
+    Result<Done> write(const TrainingProgress& progress);
 
-    /// Problems: MW1005 something could not be written.
+    /// What went wrong in writing, if anything.
     Result<Done> finish();
 
 private:
@@ -27,13 +29,12 @@ private:
         : m_path(std::move(path))
     {
     }
-    Problem cannotWrite(int error) const;
     Result<Done> begin(std::int64_t firstStep);
+    Result<Done> append(std::string_view line);
 
-    using Stream = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
     std::string m_path;
     std::string m_before; ///< lines of the run that this one goes on from
-    Stream m_stream{nullptr, &std::fclose};
+    std::optional<GrowingFile> m_file;
     Problems m_problems;
     bool m_hasBegun = false;
 };

@@ -2,6 +2,8 @@
 #include "app/cli/output.h"
 
 #include "core/diagnose/problem_table.h"
+#include "core/support/escape.h"
+#include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/version.h"
 
@@ -14,11 +16,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace meshwright::cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 bool isSet(const char* variable)
 {
@@ -65,18 +68,50 @@ const char* formatName(Format format)
     return "text";
 }
 
+void say(std::string_view words)
+{
+    static_cast<void>(std::fwrite(words.data(), 1, words.size(), stderr));
+}
+
+namespace {
+
+/// A verb's result as a terminal may show it. What a format has to escape to be itself, its writer has escaped.
+std::string shownAs(std::string_view text, Format format, TerminalColours colours)
+{
+    switch (format) {
+    case Format::Json:
+    case Format::JsonLines:
+    case Format::Sarif:
+        return printableJson(text);
+    case Format::Text:
+    case Format::Csv:
+    case Format::Markdown:
+        return colours == TerminalColours::None ? printable(text, Lines::Kept) : printableInColour(text);
+    case Format::Svg:
+    case Format::Html:
+    case Format::Junit:
+        break;
+    }
+    return std::string(text);
+}
+
+} // namespace
+
 void Output::result(std::string_view text)
 {
     if (silent || (wordsOnError && quiet))
         return;
-    if (std::fwrite(text.data(), 1, text.size(), wordsOnError ? stderr : stdout) != text.size())
-        m_failed = true;
+    const std::string shown = shownAs(text, format, colours());
+    if (wordsOnError)
+        return say(shown);
+    if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size() && m_error == 0)
+        m_error = errno;
 }
 
-void Output::narrate(std::string_view line)
+void Output::narrate(std::string_view line) const
 {
     if (!quiet && !silent)
-        fmt::print(stderr, "{}\n", line);
+        say(printable(line, Lines::Kept) + "\n");
 }
 
 TerminalColours Output::colours(bool ofErrors) const
@@ -95,10 +130,11 @@ TerminalColours Output::colours(bool ofErrors) const
 
 Result<Done> Output::finish()
 {
-    if (std::fflush(stdout) == 0 && !m_failed)
+    if (std::fflush(stdout) != 0 && m_error == 0)
+        m_error = errno;
+    if (m_error == 0)
         return Done{};
-    return Problem{
-        "MW1005", fmt::format("cannot write standard output: {}", std::strerror(errno)), "is the disk full, or the reader gone?"};
+    return cannotWriteFile("standard output", m_error);
 }
 
 void printProblems(const Problems& problems, Output& output)
@@ -111,7 +147,7 @@ void printProblems(const Problems& problems, Output& output)
     }
     const bool plain = output.colours(true) == TerminalColours::None;
     for (const Problem& problem : problems)
-        fmt::print(stderr, "{}\n", plain ? describe(problem) : coloured(problem));
+        say((plain ? describe(problem) : coloured(problem)) + "\n");
 }
 
 namespace {
@@ -133,13 +169,15 @@ int exitCodeOf(const Problems& problems)
     for (const Problem& problem : problems) {
         if (problem.severity != Severity::Error)
             continue;
+        if (problem.id == "MW1215")
+            return kExitInternal;
         if ((problem.id.starts_with("MW19") && problem.id != "MW1914") || problem.id == "MW1514" || problem.id == "MW1520"
             || problem.id == "MW1524" || problem.id == "MW1525" || problem.id == "MW1526")
             usage = true;
         else if (problem.id == "MW1430" || problem.id == "MW1720" || problem.id == "MW1513")
             infeasible = true;
-        else if ((problem.id.starts_with("MW15") && !isOfAFile(problem.id)) || problem.id.starts_with("MW162")
-            || problem.id == "MW1640" || problem.id == "MW1789")
+        else if (problem.id == "MW1007" || (problem.id.starts_with("MW15") && !isOfAFile(problem.id))
+            || problem.id.starts_with("MW162") || problem.id == "MW1630" || problem.id == "MW1640" || problem.id == "MW1789")
             running = true;
         else
             invalid = true;
@@ -155,6 +193,13 @@ int fail(const Problems& problems, Output& output)
     return exitCodeOf(problems);
 }
 
+int failAfterResult(const Problems& problems, const Output& output)
+{
+    Output words = output;
+    words.format = Format::Text;
+    return fail(problems, words);
+}
+
 std::map<std::string, std::string> problemTitles()
 {
     std::map<std::string, std::string> titles;
@@ -167,9 +212,8 @@ std::map<std::string, std::string> problemTitles()
     return titles;
 }
 
-std::string problemsJson(const Problems& problems, const Problems& fixed)
+std::string problemsJson(const Problems& problems, const Problems& fixed, const Problems& notFor)
 {
-    using Json = nlohmann::ordered_json;
     const auto listOf = [](const Problems& some) {
         Json list = Json::array();
         for (const Problem& problem : some) {
@@ -183,6 +227,8 @@ std::string problemsJson(const Problems& problems, const Problems& fixed)
     Json document = {{"schema", "meshwright.problems/1"}, {"meshwright", kVersion}, {"problems", listOf(problems)}};
     if (!fixed.empty())
         document["fixed"] = listOf(fixed);
+    if (!notFor.empty())
+        document["not_for"] = listOf(notFor);
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -41,37 +41,44 @@ struct Output {
     std::function<void(const Problems&)> onFailure = {}; ///< called by `fail` before it prints
     bool wordsOnError = false; ///< standard output carries a file (`--trace -`): the result goes to standard error
 
-    /// Adds to standard output. What cannot be written there (a closed pipe, a full disk) is remembered for `finish`.
+    /// Adds to standard output, as text that a terminal may show (see `printable`; only our own colours stay). What cannot be written there
+    /// (a closed pipe, a full disk) is remembered for `finish`.
     void result(std::string_view text);
 
     /// A line on standard error, unless quiet.
-    void narrate(std::string_view line);
+    void narrate(std::string_view line) const;
 
     /// The colours that standard output (or error) is to have: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a terminal.
     TerminalColours colours(bool ofErrors = false) const;
 
-    /// Flushes standard output. Problems: MW1005 something could not be written.
+    /// Flushes standard output. Problems: MW1005 something could not be written, MW1007 there was no room.
     Result<Done> finish();
 
 private:
-    bool m_failed = false;
+    int m_error = 0; ///< the system's, of the first words that standard output did not take
 };
+
+/// Writes words as they are to standard error. Where it takes none (it is closed, or a file on a full disk) they are lost, and nothing else.
+void say(std::string_view words);
 
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
 /// The exit code that problems ask for: usage (MW19xx but MW1914, which studies may have, MW1514, MW1520, MW1524 to MW1526) before invalid documents before infeasible meshes (MW1430, MW1513,
-/// MW1720) before failures while running (MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1543 to MW1546, MW162x, MW1640,
+/// MW1720) before failures while running (MW1007, MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1543 to MW1546, MW162x, MW1640,
 /// MW1789); kExitOk without errors.
 int exitCodeOf(const Problems& problems);
 
 /// Prints the problems and gives their exit code.
 int fail(const Problems& problems, Output& output);
 
+/// The same after the verb's result was printed: always as text, so that a result in JSON stays one document.
+int failAfterResult(const Problems& problems, const Output& output);
+
 /// What each problem id is in a few words, from the table of problems; empty when there is no table.
 std::map<std::string, std::string> problemTitles();
 
-/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were mended and are no more.
-std::string problemsJson(const Problems& problems, const Problems& fixed = {});
+/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were mended and are no more, `notFor` what verbs for other documents say.
+std::string problemsJson(const Problems& problems, const Problems& fixed = {}, const Problems& notFor = {});
 
 } // namespace meshwright::cli

@@ -9,6 +9,7 @@
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "core/text/program_text.h"
+#include "sim/session/verdict.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,8 @@
 namespace meshwright::cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 enum class Pass : std::uint8_t { All, InsertReshards, ReshardToCollectives, GlobalToLocal };
 
@@ -29,54 +32,26 @@ struct Partitioned {
     std::vector<std::vector<CollectiveUse>> collectives; ///< of each function
 };
 
-/// Values whose sharding nobody states are replicated on the first mesh.
-void replicateRest(Program& program)
+Result<Partitioned> onShards(Program program, const PartitionOptions& options)
 {
-    for (Function& function : program.functions) {
-        for (Value& value : function.values) {
-            if (!value.sharding)
-                value.sharding = TensorSharding::replicatedOf(value.type.shape.size());
-        }
-    }
-}
-
-Result<Partitioned> onShards(const Program& program, const PartitionOptions& options, bool propagateFirst)
-{
+    auto partitioned = propagateAndPartition(std::move(program), options);
+    if (!partitioned)
+        return partitioned.error();
+    DeviceStage& stage = partitioned->device.stages.front();
     Partitioned result;
-    result.program.meshes = program.meshes;
-    const auto take = [&](DeviceFunction device) {
-        result.collectives.push_back(collectivesOf(device, program.meshes.front().mesh));
+    for (DeviceFunction& device : stage.functions) {
+        result.collectives.push_back(collectivesOf(device, stage.mesh()));
         result.program.functions.push_back(std::move(device.function));
-    };
-    if (propagateFirst) {
-        auto partitioned = propagateAndPartition(program, options);
-        if (!partitioned)
-            return partitioned.error();
-        for (DeviceFunction& device : partitioned->device.stages.front().functions)
-            take(std::move(device));
-        return result;
     }
-    Problems problems;
-    for (const Function& function : program.functions) {
-        auto device = partition(function, program.meshes, options);
-        if (device)
-            take(*std::move(device));
-        else
-            append(problems, device.error());
-    }
-    if (!problems.empty())
-        return problems;
+    result.program.meshes = std::move(stage.meshes);
     return result;
 }
 
 Result<Partitioned> runPass(Program program, Pass pass, bool shardy)
 {
     if (pass == Pass::All || pass == Pass::GlobalToLocal) {
-        if (pass == Pass::GlobalToLocal)
-            replicateRest(program);
-        return onShards(program,
-            {.style = shardy ? ReshardStyle::Shardy : ReshardStyle::Cheapest, .localOnly = pass == Pass::GlobalToLocal},
-            pass == Pass::All);
+        return onShards(std::move(program),
+            {.style = shardy ? ReshardStyle::Shardy : ReshardStyle::Cheapest, .localOnly = pass == Pass::GlobalToLocal});
     }
     Partitioned result;
     for (Function& function : program.functions) {
@@ -113,7 +88,6 @@ std::string collectivesText(const Partitioned& partitioned)
 
 std::string partitionJson(const Partitioned& partitioned, Pass pass, bool shardy)
 {
-    using Json = nlohmann::ordered_json;
     Json functions = Json::array();
     for (std::size_t i = 0; i < partitioned.collectives.size(); ++i) {
         Json collectives = Json::array();
@@ -153,9 +127,7 @@ int runPartition(const PartitionVerbOptions& options, Output& output)
     if (!program)
         return fail(program.error(), output);
     if (program->meshes.empty())
-        return fail({Problem{"MW1222", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>",
-                        Place{options.file}}},
-            output);
+        return fail({sim::noMesh(options.file == "-" ? "standard input" : options.file)}, output);
     const auto partitioned = runPass(*std::move(program), static_cast<Pass>(pass), options.shardy);
     if (!partitioned)
         return fail(inFile(partitioned.error(), options.file), output);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/progress_line.h"
 
+#include "app/cli/output.h"
+#include "core/support/escape.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -8,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 namespace meshwright::cli {
@@ -33,7 +34,7 @@ void ProgressLine::show(std::int64_t done, std::int64_t all, const std::string& 
     if (m_onTerminal) {
         showOnTerminal(done, all, text);
     } else if (done == all || done >= m_next) {
-        fmt::print(stderr, "{}\n", text);
+        say(printable(text) + "\n");
         m_next = done + std::max<std::int64_t>(1, all / 10);
     }
 }
@@ -52,8 +53,8 @@ void ProgressLine::showOnTerminal(std::int64_t done, std::int64_t all, const std
         return;
     constexpr std::int64_t kWidth = 24;
     const auto filled = static_cast<std::size_t>(kWidth * done / std::max<std::int64_t>(1, all));
-    fmt::print(
-        stderr, "\r\033[K[{}{}] {}{}", std::string(filled, '='), std::string(kWidth - filled, ' '), text, isLast ? "\n" : "");
+    say(fmt::format(
+        "\r\033[K[{}{}] {}{}", std::string(filled, '='), std::string(kWidth - filled, ' '), printable(text), isLast ? "\n" : ""));
     m_shown = now;
 }
 

@@ -19,6 +19,8 @@ namespace meshwright::cli {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct NamedStrategy {
     const char* name;
     PropagationStrategy strategy;
@@ -157,8 +159,6 @@ std::string explanationText(const Propagated& propagated, const ProgramValues& v
 }
 
 // ---- JSON
-
-using Json = nlohmann::ordered_json;
 
 Json reasonJson(const Propagated& propagated, const ProgramValues& values, std::size_t f, const ShardingReason& reason)
 {

@@ -39,7 +39,7 @@ private:
     sigset_t m_before{};
 };
 
-Result<RankJob> join(const Launch& launch)
+Result<RankJob> joinRanks(const Launch& launch)
 {
     const SignalsLeftAlone alone;
     return joinJob(launch);
@@ -80,7 +80,7 @@ int runTogether(
     if (!launch)
         return verb(nullptr, output);
     output.silent = launch->rank != 0;
-    auto job = join(*launch);
+    auto job = joinRanks(*launch);
     if (!job)
         return fail(job.error(), output);
     bool hasFailed = false;

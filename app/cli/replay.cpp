@@ -35,17 +35,16 @@ int runReplay(const SimulateOptions& options, const sim::Catalogue& catalogue, c
     const auto step = sim::replayFolder(options.chakraIn, *machine, network);
     if (!step)
         return fail(inFile(step.error(), options.chakraIn), output);
+    Result<Done> written = Done{};
     if (!options.trace.empty()) {
         const std::string title = fmt::format("{} on {}", options.chakraIn, step->simulation.machine);
-        if (const auto written = writeFileAtomically(options.trace, sim::traceJson({{title, &step->simulation.timeline}}));
-            !written)
-            return fail(written.error(), output);
+        written = writeFileAtomically(options.trace, sim::traceJson({{title, &step->simulation.timeline}}));
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     output.result(output.format == Format::Json ? sim::replayJson(*step, options.chakraIn, seconds)
             : output.format == Format::Csv      ? sim::replayCsv(*step, options.chakraIn)
                                                 : sim::replayText(*step, options.chakraIn));
-    return kExitOk;
+    return written ? kExitOk : failAfterResult(written.error(), output);
 }
 
 } // namespace meshwright::cli

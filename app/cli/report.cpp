@@ -20,7 +20,7 @@ namespace meshwright::cli {
 
 namespace {
 
-constexpr std::array kFormats = {Format::Html, Format::Markdown, Format::Csv, Format::Json};
+constexpr std::array kReportFormats = {Format::Html, Format::Markdown, Format::Csv, Format::Json};
 
 std::string writtenAs(const sim::Report& report, Format format)
 {
@@ -37,24 +37,24 @@ std::string writtenAs(const sim::Report& report, Format format)
 }
 
 /// What is reported on: a study, and the measured training that a report which is opened again brings along.
-struct Subject {
+struct ReportSubject {
     sim::StudySource source;
     std::optional<sim::MeasuredTraining> training;
 };
 
-Result<Subject> subjectOf(const ReportOptions& options)
+Result<ReportSubject> reportSubject(const ReportOptions& options)
 {
     auto text = readFile(options.study);
     if (!text)
         return text.error();
     if (!sim::isReport(*text))
-        return Subject{{*std::move(text), options.study == "-" ? std::string() : options.study, options.settings}, {}};
+        return ReportSubject{{*std::move(text), options.study == "-" ? std::string() : options.study, options.settings}, {}};
     const auto report = sim::readReport(*text, options.study);
     if (!report)
         return report.error();
     // Files that the study names are looked for beside the page.
     const std::filesystem::path file = std::filesystem::path(options.study).parent_path() / report->study.file;
-    Subject subject{{report->study.text, file.string(), sim::withSettings(report->study.settings, options.settings)}, {}};
+    ReportSubject subject{{report->study.text, file.string(), sim::withSettings(report->study.settings, options.settings)}, {}};
     if (!report->trainingResult.empty() && options.settings.empty()) {
         auto training = sim::readTrainingResult(report->trainingResult, options.study);
         if (!training)
@@ -66,7 +66,7 @@ Result<Subject> subjectOf(const ReportOptions& options)
 
 /// The measured part that the command line asks for: from a file, or by training now.
 Result<std::optional<sim::MeasuredTraining>> trainingOf(
-    const ReportOptions& options, const Subject& subject, const Output& output, const std::stop_token& stop)
+    const ReportOptions& options, const ReportSubject& subject, const Output& output, const std::stop_token& stop)
 {
     if (!options.result.empty()) {
         const auto text = readFile(options.result);
@@ -108,11 +108,12 @@ int reportSweep(const ReportOptions& options, Format format, Output& output)
 
 int runReport(const ReportOptions& options, Output& output)
 {
-    const auto format = formatOfFile(options.file, options.formatGiven, output.format, kFormats);
+    const auto format = formatOfFile(options.file, options.formatGiven, output.format, kReportFormats);
     if (!format)
         return fail(format.error(), output);
     if (options.train && !options.result.empty())
-        return fail({Problem{"MW1903", "--train and --result exclude each other", "train now, or take the result of a training"}}, output);
+        return fail({Problem{"MW1903", "--train and --result exclude each other", "train now, or take the result of a training"}},
+            output);
     if (options.study.empty() && options.sweep.empty())
         return fail({Problem{"MW1904", "STUDY is missing", "see the examples of `meshwright report --help`"}}, output);
     if (!options.study.empty() && !options.sweep.empty())
@@ -120,7 +121,7 @@ int runReport(const ReportOptions& options, Output& output)
             {Problem{"MW1940", "a report is of a study or of a sweep, not of both", "leave the study or --sweep out"}}, output);
     if (!options.sweep.empty())
         return reportSweep(options, *format, output);
-    const auto subject = subjectOf(options);
+    const auto subject = reportSubject(options);
     if (!subject)
         return fail(subject.error(), output);
     auto catalogue = sim::defaultCatalogue();
@@ -136,7 +137,7 @@ int runReport(const ReportOptions& options, Output& output)
     InterruptWatcher interrupt;
     const auto training = trainingOf(options, *subject, output, interrupt.token());
     if (!training)
-        return fail(training.error(), output);
+        return interrupt.fail(training.error(), output);
     const sim::Report report = sim::reportOf(*analysis, {.training = *training});
     const std::string text = writtenAs(report, *format);
     if (options.file.empty() || options.file == "-") {
@@ -151,7 +152,9 @@ int runReport(const ReportOptions& options, Output& output)
     if (!analysis->problems.empty() && !(output.quiet && studyCode == kExitOk))
         printProblems(analysis->problems, words);
     if (!options.file.empty() && options.file != "-")
-        words.narrate(fmt::format("{}: {}, {}", options.file, report.findAnswer("fits")->headline == "Not known" ? "nothing simulated" : "step " + report.findAnswer("speed")->headline,
+        words.narrate(fmt::format("{}: {}, {}", options.file,
+            report.findAnswer("fits")->headline == "Not known" ? "nothing simulated"
+                                                               : "step " + report.findAnswer("speed")->headline,
             *training ? "training measured" : "training not measured"));
     if ((*training).has_value() && (*training)->interrupted && interrupt.exitCode() != 0)
         return interrupt.exitCode();

@@ -2,6 +2,7 @@
 #include "app/cli/files.h"
 #include "app/cli/verbs.h"
 
+#include "core/diagnose/layout_change.h"
 #include "core/draw/draw_reshard.h"
 #include "core/draw/svg.h"
 #include "core/partition/device_program.h"
@@ -24,6 +25,8 @@
 namespace meshwright::cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// The most devices that a change of layout is planned for: each one's source is looked up.
 constexpr std::int64_t kMostReshardDevices = std::int64_t{1} << 18;
@@ -176,11 +179,6 @@ struct Totals {
     double seconds = 0.0;
 };
 
-std::int64_t movedBytes(const ReshardStep& step)
-{
-    return step.kind == OpKind::AllSlice ? 0 : step.bytesPerDevice;
-}
-
 double secondsOf(const ReshardStep& step, const Hardware& hardware)
 {
     return sim::estimateOn(hardware.placement, step.kind, step.attributes.axes, step.bytesPerDevice).seconds;
@@ -215,8 +213,6 @@ StepDims dimsOf(const ReshardStep& step)
     }
     return dims;
 }
-
-using Json = nlohmann::ordered_json;
 
 /// One dimension as a number, several as a list, none as null.
 Json dimsJson(const std::vector<std::size_t>& dims)
@@ -346,7 +342,7 @@ std::string reshardSvg(const Request& request, const ReshardPlan& plan)
 }
 
 /// The texts after a flag are not of the form it asks for: the command line is wrong, not what it says.
-bool isMalformed(const Problem& problem)
+bool isMalformedReshard(const Problem& problem)
 {
     return problem.id == "MW1117" || problem.id.starts_with("MW19");
 }
@@ -363,7 +359,7 @@ int runReshard(const ReshardOptions& options, Output& output)
     }
     const auto refuse = [&](const Problems& problems) {
         const int code = fail(problems, output);
-        return std::any_of(problems.begin(), problems.end(), isMalformed) ? int{kExitUsage} : code;
+        return std::any_of(problems.begin(), problems.end(), isMalformedReshard) ? int{kExitUsage} : code;
     };
     const auto request = requestOf(options);
     if (!request)

@@ -40,7 +40,9 @@ std::string runText(const sim::RunResult& run)
         table.addRow({opName(counted.use.kind), counted.use.axes, fmt::format("{}", counted.calls),
             formatBytes(static_cast<double>(counted.use.bytesPerDevice)), counted.use.cause.value, counted.use.cause.reason});
     text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
-    if (run.verification)
+    if (run.verification && run.verification->passed && !run.verification->provesAnything())
+        text += "nothing was proved: no element of the results is finite on one device\n";
+    else if (run.verification)
         text += fmt::format("verified against one device: {} (largest error {:.2e} of the tensor's scale)\n",
             run.verification->passed ? "equal" : "DIFFERENT", run.verification->maxRelError());
     if (run.times)
@@ -155,23 +157,18 @@ int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output
 
     InterruptWatcher interrupt;
     const auto run = sim::runProgram(*program, name, choices, interrupt.token());
-    if (!run && interrupt.exitCode() != 0) {
-        if (output.onFailure) // other processes may not have been asked to stop
-            output.onFailure(run.error());
-        return interrupt.exitCode();
-    }
     if (!run)
-        return fail(inFile(run.error(), options.file), output);
+        return interrupt.fail(inFile(run.error(), options.file), output);
     if (!isFirst)
         return kExitOk;
     if (!run->warnings.empty())
         printProblems(inFile(run->warnings, options.file), output);
-    if (!options.folder.empty()) {
-        const Function& function = *program->find(name);
-        if (const auto written = writeResults(*run, options.folder, fileNames(function, run->results.size())); !written)
-            return fail(written.error(), output);
-    }
-    output.result(runText(*run));
+    Result<Done> written = Done{};
+    if (!options.folder.empty())
+        written = writeResults(*run, options.folder, fileNames(*program->find(name), run->results.size()));
+    output.result(runText(*run)); // whatever could not be written
+    if (!written)
+        return failAfterResult(written.error(), output);
     return run->verification && !run->verification->passed ? kExitMismatch : kExitOk;
 }
 

@@ -5,6 +5,7 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/support/text.h"
+#include "core/support/timed_stop.h"
 #include "core/text/program_text.h"
 #include "sim/search/search_output.h"
 #include "sim/search/transformer_search.h"
@@ -33,7 +34,7 @@ public:
     ~SearchLine()
     {
         if (m_written)
-            fmt::print(stderr, "\r\033[K");
+            say("\r\033[K");
     }
     SearchLine(const SearchLine&) = delete;
     SearchLine& operator=(const SearchLine&) = delete;
@@ -45,9 +46,9 @@ public:
             return;
         m_last = now;
         m_written = true;
-        fmt::print(stderr, "\r\033[K{} of {} layouts, best {}", formatCount(static_cast<double>(progress.looked)),
+        say(fmt::format("\r\033[K{} of {} layouts, best {}", formatCount(static_cast<double>(progress.looked)),
             formatCount(static_cast<double>(progress.candidates)),
-            progress.bestSeconds > 0.0 ? formatSeconds(progress.bestSeconds) : "none yet");
+            progress.bestSeconds > 0.0 ? formatSeconds(progress.bestSeconds) : "none yet"));
     }
 
 private:
@@ -188,8 +189,8 @@ int runSearch(const SearchVerbOptions& options, Output& output)
         sim::SearchOptions search;
         search.top = static_cast<std::size_t>(options.top);
         search.threads = static_cast<unsigned>(std::max<std::int64_t>(0, options.threads));
-        search.stop = interrupt.token();
-        search.timeLimitSeconds = options.timeLimit;
+        const TimedStop stop(interrupt.token(), options.timeLimit);
+        search.stop = stop.token();
         search.progress = [&](const sim::SearchProgress& progress) { line.show(progress); };
         answer = options.study.empty() ? searchedWords(options, *fixed, *catalogue, *calibration, search, output)
                                        : searchedStudy(options, *fixed, *catalogue, *calibration, search);
@@ -198,15 +199,19 @@ int runSearch(const SearchVerbOptions& options, Output& output)
         return fail(answer.error(), output);
     const sim::SearchResult& result = answer->result;
     const bool found = answer->study.has_value();
+    Problems unwritten; // what was found is shown all the same
     if (!options.file.empty() && found) {
         if (const auto written = writePlan(*answer, options.file); !written)
-            return fail(written.error(), output);
-        output.narrate(fmt::format("the best plan is in {}", options.file));
+            unwritten = written.error();
+        else
+            output.narrate(fmt::format("the best plan is in {}", options.file));
     }
     output.result(output.format == Format::Json ? sim::searchJson(result)
             : output.format == Format::Csv      ? sim::searchCsv(result)
             : output.format == Format::Markdown ? sim::searchMarkdown(result)
                                                 : sim::searchText(result));
+    if (!unwritten.empty())
+        return failAfterResult(unwritten, output);
     if (interrupt.exitCode() != 0)
         return interrupt.exitCode();
     return found ? kExitOk : kExitInfeasible;

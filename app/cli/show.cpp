@@ -21,13 +21,10 @@ namespace meshwright::cli {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 /// The most devices whose pieces are listed or drawn.
 constexpr std::int64_t kMostShownDevices = std::int64_t{1} << 18;
-
-Place ofFlag(const char* flag)
-{
-    return Place{flag};
-}
 
 template <typename T>
 const T* valueOrProblems(const Result<T>& result, const char* flag, Problems& problems)
@@ -61,7 +58,6 @@ Result<ShownSharding> readShown(const std::string& text, const Mesh& mesh, std::
 
 std::string layoutJson(const Layout& layout, const ShownSharding& sharding, DType dtype)
 {
-    using Json = nlohmann::ordered_json;
     Json axes = Json::array();
     for (const MeshAxis& axis : sharding.mesh.axes())
         axes.push_back({axis.name, axis.size});
@@ -126,7 +122,7 @@ Result<Layout> layoutOfShown(const Shape& shape, const ShownSharding& shown, boo
 
 Result<Shape> parseShape(const std::string& text)
 {
-    const Place place = ofFlag("--shape");
+    const Place place = Place{"--shape"};
     Shape shape;
     if (trimmed(text) == "scalar")
         return shape;
@@ -177,13 +173,13 @@ int runShow(const ShowOptions& options, Output& output)
     const auto dtype = parseDType(options.dtype);
     if (!dtype)
         problems.push_back({"MW1903", fmt::format("\"{}\" is no element type", options.dtype),
-            "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", ofFlag("--dtype")});
+            "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", Place{"--dtype"}});
     if (!(options.scale > 0.0 && options.scale <= 100.0))
         problems.push_back({"MW1903", fmt::format("the scale must be above 0 and at most 100, got {}", options.scale),
-            "give a number such as 0.5", ofFlag("--scale")});
+            "give a number such as 0.5", Place{"--scale"}});
     if (mesh && mesh->deviceCount() > kMostShownDevices)
         problems.push_back({"MW1907", fmt::format("{} devices are too many to draw", mesh->deviceCount()),
-            fmt::format("use a mesh of at most {} devices", kMostShownDevices), ofFlag("--mesh")});
+            fmt::format("use a mesh of at most {} devices", kMostShownDevices), Place{"--mesh"}});
     if (!problems.empty() || !mesh || !shape || !shown || !dtype) {
         const int code = fail(problems, output);
         return std::any_of(problems.begin(), problems.end(), isMalformed) ? int{kExitUsage} : code;

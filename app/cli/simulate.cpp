@@ -117,9 +117,13 @@ int runSimulate(const SimulateOptions& options, Output& output)
     if (!problems.empty())
         return fail(problems, output);
 
+    Problems unwritten; // a full disk, say; the result is shown all the same
     if (!options.chakra.empty()) {
-        if (const auto written = writeTraces(graph, studies.front(), options.chakra, output); !written)
-            return fail(written.error(), output);
+        if (const auto written = writeTraces(graph, studies.front(), options.chakra, output); !written) {
+            if (written.error().front().id != "MW1007")
+                return fail(written.error(), output);
+            unwritten = written.error();
+        }
     }
     if (!options.trace.empty()) {
         std::vector<sim::NamedTimeline> timelines;
@@ -133,7 +137,7 @@ int runSimulate(const SimulateOptions& options, Output& output)
         for (const sim::SimulatedStudy& study : studies)
             timelines.push_back({fmt::format("{} on {}", study.name, study.simulation.machine), &study.simulation.timeline});
         if (const auto written = writeFileAtomically(options.trace, sim::traceJson(timelines)); !written)
-            return fail(written.error(), output);
+            append(unwritten, written.error());
     }
     if (output.format == Format::Json)
         output.result(sim::simulationJson(studies));
@@ -141,6 +145,8 @@ int runSimulate(const SimulateOptions& options, Output& output)
         output.result(sim::simulationCsv(studies));
     else
         output.result(studies.size() == 1 ? sim::simulationText(studies.front()) : sim::simulationTable(studies));
+    if (!unwritten.empty())
+        return failAfterResult(unwritten, output);
     const bool allFit
         = std::all_of(studies.begin(), studies.end(), [](const sim::SimulatedStudy& study) { return study.simulation.fits; });
     return allFit ? kExitOk : kExitInfeasible;

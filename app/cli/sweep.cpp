@@ -27,7 +27,9 @@ namespace meshwright::cli {
 
 namespace {
 
-constexpr std::array kFormats = {Format::Text, Format::Json, Format::JsonLines, Format::Csv, Format::Markdown, Format::Html};
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kSweepFormats = {Format::Text, Format::Json, Format::JsonLines, Format::Csv, Format::Markdown, Format::Html};
 
 /// Adds what the command line varies: it replaces what the sweep file says of the same path.
 Problems addVaried(sim::SweepPlan& plan, const std::vector<std::string>& vary)
@@ -83,7 +85,6 @@ Result<sim::SweepDatabase> databaseOf(const SweepOptions& options)
 /// The points that a sweep would simulate: `meshwright.points/1`, or a line of JSON for each.
 std::string pointsJson(const sim::SweepPlan& plan, const std::vector<std::vector<std::string>>& rows, Format format)
 {
-    using Json = nlohmann::ordered_json;
     Json points = Json::array();
     std::string lines;
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -91,11 +92,11 @@ std::string pointsJson(const sim::SweepPlan& plan, const std::vector<std::vector
         for (std::size_t i = 0; i < rows[row].size(); ++i)
             point[plan.parameters[i].name] = rows[row][i];
         Json entry = {{"point", std::move(point)}, {"settings", plan.settingsAt(static_cast<std::int64_t>(row))}};
-        lines += entry.dump() + "\n";
+        lines += entry.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
         points.push_back(std::move(entry));
     }
     const Json document = {{"schema", "meshwright.points/1"}, {"meshwright", kVersion}, {"points", std::move(points)}};
-    return format == Format::JsonLines ? lines : document.dump(2) + "\n";
+    return format == Format::JsonLines ? lines : document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 int listPoints(const sim::SweepPlan& plan, Output& output)
@@ -207,7 +208,7 @@ int serve(const sim::RankSweep& shared, const sim::SweepEngine& engine, Output& 
 /// As one of several processes, which share the points, or alone.
 int sweepAs(const std::shared_ptr<Ranks>& ranks, const SweepOptions& options, Output& output)
 {
-    const auto format = formatOfFile(options.result, options.formatGiven, output.format, kFormats);
+    const auto format = formatOfFile(options.result, options.formatGiven, output.format, kSweepFormats);
     if (!format)
         return fail(format.error(), output);
     if (!options.failOn.empty() && options.failOn != "refused" && options.failOn != "unfit")
@@ -245,7 +246,7 @@ int sweepAs(const std::shared_ptr<Ranks>& ranks, const SweepOptions& options, Ou
         *plan, shared ? shared->engineOver(*engine) : *engine, *database, shared ? shared->jobs() : jobs,
         [&](const sim::SweepProgress& progress) { line.show(progress); }, interrupt.token());
     if (!run)
-        return fail(run.error(), output);
+        return interrupt.fail(run.error(), output);
     if (shared) {
         if (const auto ended = shared->end(); !ended)
             return fail(ended.error(), output);

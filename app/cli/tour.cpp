@@ -78,7 +78,7 @@ int runTour(const TourOptions& options, Output& output)
     output.narrate("training the handwritten digits on 8 virtual devices ...");
     const auto trained = sim::trainStudy(*study, {.verify = true}, {}, interrupt.token());
     if (!trained)
-        return fail(trained.error(), output);
+        return interrupt.fail(trained.error(), output);
     if (trained->interrupted)
         return interrupt.exitCode();
     const auto small = simulations(examples / "digits.yaml", *catalogue);
@@ -104,13 +104,15 @@ int runTour(const TourOptions& options, Output& output)
     text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;
     text += "\nNext: meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec \"P('data', 'model')\"\n"
             "      meshwright simulate resources/examples/*.yaml          (README.md has the tour)\n";
-    if (!options.report.empty()) {
-        const auto written = writeTourReport(options.report, examples / "digits.yaml", *catalogue, t);
-        if (!written)
-            return fail(written.error(), output);
-        text += fmt::format("      {}   (all of it about the digits on a page; meshwright report writes one for any study)\n", options.report);
-    }
+    Result<Done> written = Done{};
+    if (!options.report.empty())
+        written = writeTourReport(options.report, examples / "digits.yaml", *catalogue, t);
+    if (!options.report.empty() && written)
+        text += fmt::format(
+            "      {}   (all of it about the digits on a page; meshwright report writes one for any study)\n", options.report);
     output.result(text);
+    if (!written)
+        return failAfterResult(written.error(), output);
     return t.verification->passed ? kExitOk : kExitMismatch;
 }
 

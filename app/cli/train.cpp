@@ -67,7 +67,7 @@ std::string withPrediction(const std::string& json, const sim::HostComparison& c
 {
     auto object = nlohmann::ordered_json::parse(json);
     object["prediction"] = nlohmann::ordered_json::parse(sim::hostComparisonJson(comparison));
-    return object.dump(2) + "\n";
+    return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 /// The command that goes on from the last complete checkpoint; empty when there is none.
@@ -109,7 +109,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     if (options.predict && isFirst) {
         auto found = profileOf(options, output, interrupt.token());
         if (!found)
-            return fail(found.error(), output);
+            return interrupt.fail(found.error(), output);
         profile = *std::move(found);
     }
     ProgressLine line(output.quiet || output.silent);
@@ -127,17 +127,20 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         *study, choices,
         [&](const TrainingProgress& progress) {
             line.show(progress);
-            (*metrics)->write(progress);
+            // A training is worth more than its metrics.
+            if (const auto written = (*metrics)->write(progress); !written)
+                output.narrate(describe(written.error()) + "\nthe training goes on without metrics");
         },
         interrupt.token());
     if (!result) {
-        const int code = fail(result.error(), output);
+        const int code = interrupt.fail(result.error(), output);
         if (const std::string command = code == kExitFailed ? resumeCommand(options, ranks.get()) : ""; !command.empty())
             output.narrate("go on with: " + command);
         return code;
     }
+    Problems unwritten; // a finished result is shown whatever could not be written beside it
     if (const auto written = (*metrics)->finish(); !written)
-        return fail(written.error(), output);
+        append(unwritten, written.error());
     // Of several processes the signal may have come to another one.
     const int interrupted = interrupt.exitCode() != 0 ? interrupt.exitCode() : 128 + SIGTERM;
     if (!isFirst)
@@ -152,17 +155,16 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
             = {{"measured (virtual clock)", &result->virtualTime}, {"measured (wall clock)", &result->wall}};
         if (!result->initialisation.rows().empty())
             timelines.push_back({"initialisation (wall clock)", &result->initialisation});
-        const std::string trace = sim::traceJson(timelines);
-        if (const auto written = writeFileAtomically(options.trace, trace); !written)
-            return fail(written.error(), output);
+        if (const auto written = writeFileAtomically(options.trace, sim::traceJson(timelines)); !written)
+            append(unwritten, written.error());
     }
     std::string json = sim::trainingJson(*result);
     std::string text = sim::trainingText(*result);
     if (profile) {
         const auto comparison = compare(*study, *result, sim::atSpeed(*profile, reference->speed()));
         if (!comparison)
-            return fail(comparison.error(), output);
-        if (!*comparison)
+            append(unwritten, comparison.error());
+        else if (!*comparison)
             output.narrate("no whole step was measured to set a prediction beside");
         else {
             json = withPrediction(json, **comparison);
@@ -171,9 +173,11 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
     }
     if (!options.result.empty()) {
         if (const auto written = writeFileAtomically(options.result, json); !written)
-            return fail(written.error(), output);
+            append(unwritten, written.error());
     }
     output.result(output.format == Format::Json ? json : text);
+    if (!unwritten.empty())
+        return failAfterResult(unwritten, output);
     if (result->interrupted)
         return interrupted;
     return result->verification && !result->verification->passed ? kExitMismatch : kExitOk;

@@ -25,7 +25,7 @@ std::string secondsOrZero(const std::string& text)
 }
 
 /// Bytes with a unit, "512MiB", as their number.
-std::string bytesOf(std::string& text)
+std::string bytesOfText(std::string& text)
 {
     const auto bytes = parseBytes(text);
     if (!bytes || *bytes < 1)
@@ -57,6 +57,7 @@ Verb& VerbTable::add(
     app->add_option("--color", m_common.colour, "Colours: auto (on a terminal, unless NO_COLOR is set), always or never")
         ->type_name("WHEN");
     app->add_flag("-q,--quiet", m_common.quiet, "No narration on standard error");
+    app->add_flag("--verify-passes", m_common.verifyPasses, "Check the program after each pass over it: for reports of faults");
     return m_verbs.emplace_back(Verb{app, std::move(formats), std::move(run)});
 }
 
@@ -102,7 +103,7 @@ void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
 {
     app.add_option("--device-memory", bytes, "Memory that each device may use; what would not fit is refused before it runs")
         ->type_name("512MiB")
-        ->transform(CLI::Validator(bytesOf, ""));
+        ->transform(CLI::Validator(bytesOfText, ""));
 }
 
 void addEngine(CLI::App& app, std::string& engine)

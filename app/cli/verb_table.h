@@ -59,6 +59,7 @@ struct CommonFlags {
     std::string format = {}; ///< empty: the verb's first
     std::string colour = "auto";
     bool quiet = false;
+    bool verifyPasses = false;
 };
 
 /// The verbs, in the order of the help.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
 #include "core/support/version.h"
 #include "ui/report/report_files.h"
 #include "ui/timeline/timeline_benchmark.h"
@@ -7,12 +8,17 @@
 #include "ui/window/view_dock.h"
 #include "ui/window/workbench.h"
 
+#include <fmt/format.h>
+
 #include <QApplication>
+#include <QBuffer>
 #include <QCommandLineParser>
 #include <QFileInfo>
 #include <QFontMetrics>
 #include <QTimer>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 namespace {
@@ -20,12 +26,14 @@ namespace {
 using namespace meshwright;
 
 /// The command line's exit codes; see design of the command line.
-enum ExitCode : int { kOk = 0, kUsage = 2, kInvalid = 3 };
+enum ExitCode : int { kOk = 0, kUsage = 2, kInvalid = 3, kFailed = 6 };
 
 int fail(const Problems& problems)
 {
     std::fprintf(stderr, "%s\n", describe(problems).c_str());
-    return kInvalid;
+    const bool isFull
+        = std::any_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1007"; });
+    return isFull ? kFailed : kInvalid;
 }
 
 bool hasDisplay()
@@ -104,14 +112,25 @@ ui::ThemeChoice themeChoice(const QString& name, const QString& settings)
     return static_cast<ui::ThemeChoice>(QSettings(settings, QSettings::IniFormat).value("theme", 0).toInt());
 }
 
+int savePicture(QWidget& window, const QString& path)
+{
+    QByteArray png;
+    QBuffer buffer(&png);
+    const QByteArray format = QFileInfo(path).suffix().toUpper().toLatin1();
+    if (!buffer.open(QIODevice::WriteOnly) || !window.grab().save(&buffer, format.constData()))
+        return fail({Problem{"MW1801", fmt::format("\"{}\" names no kind of picture", path.toStdString()), "end the name in .png",
+            Place{path.toStdString()}}});
+    const auto written = writeFileAtomically(path.toStdString(), png.toStdString());
+    return written ? kOk : fail(written.error());
+}
+
 /// Once the study is shown: raises the view, saves the window as a picture, ends.
 void savePictureWhenShown(ui::MainWindow& window, const Options& options)
 {
     QObject::connect(&window.workbench(), &ui::Workbench::shown, &window, [&window, options] {
         if (ui::ViewDock* dock = window.workbench().findDock(options.view))
             dock->raise();
-        QTimer::singleShot(
-            400, &window, [&window, options] { QApplication::exit(window.grab().save(options.picture) ? kOk : kInvalid); });
+        QTimer::singleShot(400, &window, [&window, options] { QApplication::exit(savePicture(window, options.picture)); });
     });
 }
 
@@ -119,6 +138,9 @@ void savePictureWhenShown(ui::MainWindow& window, const Options& options)
 
 int main(int argc, char** argv)
 {
+    reserveStandardStreams();
+    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is told where it is written
+    std::signal(SIGPIPE, SIG_IGN);
     if (needsNoDisplay(argc, argv) && !hasDisplay())
         qputenv("QT_QPA_PLATFORM", "offscreen");
     if (!hasDisplay()) {
@@ -163,7 +185,7 @@ int main(int argc, char** argv)
     if (!options.file.isEmpty())
         window.openFile(options.file);
     else if (!options.picture.isEmpty())
-        QTimer::singleShot(400, &window, [&] { QApplication::exit(window.grab().save(options.picture) ? kOk : kInvalid); });
+        QTimer::singleShot(400, &window, [&] { QApplication::exit(savePicture(window, options.picture)); });
     QTimer::singleShot(0, &window, &ui::MainWindow::offerRecovery);
     return QApplication::exec();
 }

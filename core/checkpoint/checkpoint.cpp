@@ -2,17 +2,22 @@
 #include "core/checkpoint/checkpoint.h"
 
 #include "core/checkpoint/safetensors.h"
+#include "core/support/file.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <system_error>
 
 namespace meshwright {
@@ -30,67 +35,25 @@ Problem cannotWrite(const fs::path& path, const std::string& reason)
         "name a folder that you may write to, on a disk with enough space", Place{path.string()}};
 }
 
-/// A file being written, flushed to the disk when it is closed.
-class NewFile {
-public:
-    explicit NewFile(fs::path path)
-        : m_path(std::move(path))
-        , m_descriptor(::open(m_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644))
-    {
+/// What went wrong with one of a checkpoint's files, as a problem of the checkpoint.
+Problems ofCheckpoint(Problems problems)
+{
+    for (Problem& problem : problems) {
+        if (problem.id == "MW1005" || problem.id == "MW1007")
+            problem
+                = {"MW1640", problem.message, "name a folder that you may write to, on a disk with enough space", problem.place};
     }
-    ~NewFile()
-    {
-        if (m_descriptor >= 0)
-            ::close(m_descriptor);
-    }
-    NewFile(const NewFile&) = delete;
-    NewFile& operator=(const NewFile&) = delete;
-
-    Result<Done> write(const void* bytes, std::size_t count)
-    {
-        const char* next = static_cast<const char*>(bytes);
-        while (count > 0) {
-            const ::ssize_t written = ::write(m_descriptor, next, count);
-            if (written < 0 && errno == EINTR)
-                continue;
-            if (written <= 0)
-                return cannotWrite(m_path, std::strerror(errno));
-            next += written;
-            count -= static_cast<std::size_t>(written);
-        }
-        return Done{};
-    }
-
-    Result<Done> close()
-    {
-        const bool isFlushed = ::fsync(m_descriptor) == 0;
-        const int reason = errno;
-        const bool isClosed = ::close(std::exchange(m_descriptor, -1)) == 0;
-        if (!isFlushed || !isClosed)
-            return cannotWrite(m_path, std::strerror(isFlushed ? errno : reason));
-        return Done{};
-    }
-
-private:
-    fs::path m_path;
-    int m_descriptor;
-};
+    return problems;
+}
 
 Result<Done> writeWhole(const fs::path& path, std::string_view content)
 {
-    NewFile file(path);
-    if (auto written = file.write(content.data(), content.size()); !written)
+    auto file = NewFile::create(path);
+    if (!file)
+        return file.error();
+    if (auto written = file->write(content.data(), content.size()); !written)
         return written;
-    return file.close();
-}
-
-/// A rename lasts only when the folder's own entry is on the disk.
-void flushFolder(const fs::path& folder)
-{
-    if (const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); descriptor >= 0) {
-        ::fsync(descriptor);
-        ::close(descriptor);
-    }
+    return file->flush();
 }
 
 std::vector<std::uint32_t> checksumsOf(const HostArray& piece)
@@ -133,6 +96,11 @@ std::map<std::int64_t, Share> sharesOf(const std::vector<ArrayToSave>& arrays)
     return shares;
 }
 
+std::string dataName(std::int64_t device)
+{
+    return fmt::format("device-{:05}.safetensors", device);
+}
+
 class Writer {
 public:
     Writer(fs::path folder, const SavedState& state, const std::vector<ArrayToSave>& arrays)
@@ -156,7 +124,7 @@ public:
 private:
     Result<Done> writeShare(std::int64_t device, const Share& share)
     {
-        const std::string name = fmt::format("device-{:05}.safetensors", device);
+        const std::string name = dataName(device);
         std::vector<SafetensorsEntry> entries;
         std::map<std::string, std::string> metadata = {{"format", "meshwright.checkpoint/1"}, {"device", std::to_string(device)},
             {"mesh", m_checkpoint.state.mesh}, {"step", std::to_string(m_checkpoint.state.step)}};
@@ -169,8 +137,10 @@ private:
             metadata[array.name] = fmt::format("{} of {}", boxText(array.pieces[p].box), typeText(array.type));
         }
         const std::string header = safetensorsHeader(entries, metadata);
-        NewFile file(m_folder / name);
-        if (auto written = file.write(header.data(), header.size()); !written)
+        auto file = NewFile::create(m_folder / name);
+        if (!file)
+            return file.error();
+        if (auto written = file->write(header.data(), header.size()); !written)
             return written;
         for (std::size_t i = 0; i < entries.size(); ++i) {
             const auto& [a, p] = share.parts[i];
@@ -179,7 +149,7 @@ private:
             if (!content)
                 return content.error();
             assert(content->type() == entries[i].type);
-            if (auto written = file.write(content->data(), static_cast<std::size_t>(content->bytes())); !written)
+            if (auto written = file->write(content->data(), static_cast<std::size_t>(content->bytes())); !written)
                 return written;
             m_checkpoint.arrays[a].pieces.push_back(
                 {piece.box, m_checkpoint.files.size(), entries[i].offset, checksumsOf(*content)});
@@ -187,7 +157,7 @@ private:
         const auto headerSum = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
         m_checkpoint.files.push_back({name, static_cast<std::int64_t>(header.size()) + share.bytes,
             static_cast<std::int64_t>(header.size()), static_cast<std::uint32_t>(headerSum)});
-        return file.close();
+        return file->flush();
     }
 
     fs::path m_folder;
@@ -195,65 +165,211 @@ private:
     Checkpoint m_checkpoint;
 };
 
-bool isUnfinished(const fs::path& path)
+std::string stepName(std::int64_t step)
 {
-    const std::string name = path.filename().string();
-    return name.starts_with(kStepPrefix) && name.ends_with(kUnfinishedSuffix);
+    return fmt::format("{}{:09}", kStepPrefix, step);
+}
+
+/// A name beside a checkpoint that no other one has: what has it is on its way in or out.
+fs::path unfinishedOf(fs::path path)
+{
+    static std::atomic<std::int64_t> count = std::chrono::system_clock::now().time_since_epoch().count();
+    path += fmt::format(".{}{}", ++count, kUnfinishedSuffix);
+    return path;
+}
+
+/// The step of a folder's name; nothing unless the name is just as `stepName` writes it.
+std::optional<std::int64_t> stepOf(const std::string& name)
+{
+    const std::string_view digits = std::string_view(name).substr(std::min(kStepPrefix.size(), name.size()));
+    const auto step = parseInteger(digits);
+    return step && *step >= 0 && stepName(*step) == name ? step : std::nullopt;
+}
+
+/// `step-000000030.4711.part`: of a checkpoint that was being written or removed when its process was killed.
+bool isUnfinishedName(std::string_view name)
+{
+    if (!name.ends_with(kUnfinishedSuffix))
+        return false;
+    name.remove_suffix(kUnfinishedSuffix.size());
+    const std::size_t dot = name.rfind('.');
+    return dot != std::string_view::npos && parseInteger(name.substr(dot + 1)) && stepOf(std::string(name.substr(0, dot)));
+}
+
+bool isDataName(std::string_view name)
+{
+    constexpr std::string_view kPrefix = "device-";
+    constexpr std::string_view kSuffix = ".safetensors";
+    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) || name.size() < kPrefix.size() + kSuffix.size())
+        return false;
+    const std::string_view digits = name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
+    const auto device = parseInteger(digits);
+    return device && *device >= 0 && dataName(*device) == name;
+}
+
+/// The entries of a folder; nothing when it is none (a link to one is none), or holds anything but files.
+std::optional<std::vector<std::string>> filesIn(const fs::path& folder)
+{
+    std::error_code error;
+    if (!fs::is_directory(fs::symlink_status(folder, error)))
+        return std::nullopt;
+    std::vector<std::string> names;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+        if (!fs::is_regular_file(entry->symlink_status(error)))
+            return std::nullopt;
+        names.push_back(entry->path().filename().string());
+    }
+    return error ? std::nullopt : std::optional(std::move(names));
+}
+
+/// Whether a folder holds a manifest, and beside it nothing but the files that the manifest names. A damaged manifest names all files that have
+/// the names of checkpoints' files.
+bool isOurs(const fs::path& folder)
+{
+    const auto files = filesIn(folder);
+    if (!files || std::find(files->begin(), files->end(), kManifestName) == files->end())
+        return false;
+    const fs::path path = folder / kManifestName;
+    const auto text = readFile(path);
+    const auto manifest = text ? readManifest(*text, path.string()) : Result<Checkpoint>(text.error());
+    const auto isNamed = [&](const std::string& name) {
+        return manifest ? std::any_of(
+                   manifest->files.begin(), manifest->files.end(), [&](const CheckpointFile& file) { return file.name == name; })
+                        : isDataName(name);
+    };
+    return std::all_of(
+        files->begin(), files->end(), [&](const std::string& name) { return name == kManifestName || isNamed(name); });
+}
+
+/// Removes the files of a checkpoint, its manifest first, and then its folder, which stays where it holds anything else.
+void removeFiles(const fs::path& folder)
+{
+    std::error_code error;
+    fs::remove(folder / kManifestName, error);
+    for (const std::string& name : filesIn(folder).value_or(std::vector<std::string>())) {
+        if (isDataName(name))
+            fs::remove(folder / name, error);
+    }
+    fs::remove(folder, error); // only when it is empty
 }
 
 void removeUnfinished(const fs::path& folder)
 {
     std::error_code error;
     std::vector<fs::path> remains;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-        if (isUnfinished(entry.path()))
-            remains.push_back(entry.path());
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+        if (isUnfinishedName(entry->path().filename().string()) && filesIn(entry->path()))
+            remains.push_back(entry->path());
     }
     for (const fs::path& path : remains)
-        fs::remove_all(path, error);
+        removeFiles(path);
+}
+
+/// Whether anything has this name, be it a link that leads nowhere.
+bool isTaken(const fs::path& path)
+{
+    std::error_code error;
+    return fs::exists(fs::symlink_status(path, error));
+}
+
+/// Gives a new checkpoint its name; one that has it already gets the new one's. Returns 0, or the system's error.
+int putInPlace(const fs::path& unfinished, const fs::path& path)
+{
+    if (!isTaken(path))
+        return ::rename(unfinished.c_str(), path.c_str()) == 0 ? 0 : errno;
+    if (::renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
+        return 0;
+    // A file system that cannot exchange two folders: for a moment the name is nobody's.
+    const fs::path replaced = unfinishedOf(path);
+    if (::rename(path.c_str(), replaced.c_str()) != 0)
+        return errno;
+    if (::rename(unfinished.c_str(), path.c_str()) != 0) {
+        const int reason = errno;
+        ::rename(replaced.c_str(), path.c_str());
+        return reason;
+    }
+    removeFiles(replaced);
+    return 0;
+}
+
+Problem inTheWay(const fs::path& path)
+{
+    return Problem{"MW1649", fmt::format("\"{}\" stands where a checkpoint is to be written, and is none of ours", path.string()),
+        "move it away, or name another folder", Place{path.string()}, Severity::Error,
+        "only folders that hold a checkpoint and nothing else are replaced"};
 }
 
 } // namespace
 
-Result<fs::path> writeCheckpoint(const fs::path& folder, const SavedState& state, const std::vector<ArrayToSave>& arrays)
+Result<CheckpointFolder> CheckpointFolder::open(const fs::path& path)
+{
+    std::error_code error;
+    fs::create_directories(path, error);
+    if (error)
+        return cannotWrite(path, error.message());
+    auto lock = FolderLock::take(path);
+    if (!lock)
+        return ofCheckpoint(lock.error());
+    removeUnfinished(path);
+    return CheckpointFolder(path, *std::move(lock));
+}
+
+Result<Done> CheckpointFolder::checkPlaces(std::int64_t first, std::int64_t last) const
+{
+    Problems problems;
+    std::error_code error;
+    for (fs::directory_iterator entry(m_path, error), end; !error && entry != end; entry.increment(error)) {
+        const auto step = stepOf(entry->path().filename().string());
+        if (step && *step >= first && *step <= last && !isOurs(entry->path()))
+            problems.push_back(inTheWay(entry->path()));
+    }
+    if (!problems.empty())
+        return problems;
+    return Done{};
+}
+
+Result<fs::path> CheckpointFolder::write(const SavedState& state, const std::vector<ArrayToSave>& arrays) const
 {
     for (const ArrayToSave& array : arrays) {
         if (!safetensorsTypeName(array.type.dtype))
-            return cannotWrite(folder, fmt::format("safetensors has no type for {} ({})", array.name, typeText(array.type)));
+            return cannotWrite(m_path, fmt::format("safetensors has no type for {} ({})", array.name, typeText(array.type)));
     }
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
-        return cannotWrite(folder, error.message());
-    removeUnfinished(folder);
+    const fs::path path = m_path / stepName(state.step);
+    if (auto isFree = checkPlaces(state.step, state.step); !isFree)
+        return isFree.error();
 
-    const fs::path path = folder / fmt::format("{}{:09}", kStepPrefix, state.step);
-    fs::path unfinished = path;
-    unfinished += fmt::format(".{}{}", ::getpid(), kUnfinishedSuffix);
+    const fs::path unfinished = unfinishedOf(path);
+    std::error_code error;
     const auto fail = [&](Problems problems) {
-        fs::remove_all(unfinished, error);
-        return problems;
+        removeFiles(unfinished);
+        return ofCheckpoint(std::move(problems));
     };
     if (!fs::create_directory(unfinished, error))
         return cannotWrite(unfinished, error ? error.message() : "it exists already");
     if (auto written = Writer(unfinished, state, arrays).write(); !written)
         return fail(written.error());
     flushFolder(unfinished);
-    // A folder is renamed only over an empty one, so what is in the way leaves first: until then it is the newest complete one.
-    fs::path replaced = path;
-    replaced += fmt::format(".old{}", kUnfinishedSuffix);
-    if (fs::exists(path)) {
-        fs::remove_all(replaced, error);
-        fs::rename(path, replaced, error);
-        if (error)
-            return fail({cannotWrite(path, error.message())});
-    }
-    fs::rename(unfinished, path, error);
-    if (error)
-        return fail({cannotWrite(path, error.message())});
-    flushFolder(folder);
-    fs::remove_all(replaced, error);
+    if (const int reason = putInPlace(unfinished, path); reason != 0)
+        return fail({cannotWrite(path, std::strerror(reason))});
+    flushFolder(m_path);
+    removeFiles(unfinished); // what was replaced
     return path;
+}
+
+void CheckpointFolder::removeOld(const fs::path& written, std::size_t kept) const
+{
+    assert(kept >= 1);
+    std::vector<fs::path> ours = checkpointsIn(m_path);
+    std::erase_if(ours, [](const fs::path& path) { return !isOurs(path); });
+    const auto isWritten = [&](const fs::path& one) { return one.filename() == written.filename(); };
+    auto old = std::find_if(ours.begin(), ours.end(), isWritten);
+    std::error_code error;
+    for (old += std::min(static_cast<std::ptrdiff_t>(kept), ours.end() - old); old != ours.end(); ++old) {
+        // It loses its name first, so that what has the name of a step is complete at any moment.
+        const fs::path unfinished = unfinishedOf(*old);
+        if (fs::rename(*old, unfinished, error), !error)
+            removeFiles(unfinished);
+    }
 }
 
 Result<Done> readAsWritten(const std::vector<ArrayToSave>& arrays)
@@ -271,33 +387,16 @@ std::vector<fs::path> checkpointsIn(const fs::path& folder)
 {
     std::vector<std::pair<std::int64_t, fs::path>> found;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-        const std::string name = entry.path().filename().string();
-        const std::string digits = name.substr(std::min(kStepPrefix.size(), name.size()));
-        const bool isStep = name.starts_with(kStepPrefix) && !digits.empty() && digits.size() <= 18
-            && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-        if (isStep && fs::is_directory(entry.path(), error))
-            found.emplace_back(std::stoll(digits), entry.path());
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+        const auto step = stepOf(entry->path().filename().string());
+        if (step && fs::is_directory(entry->path(), error))
+            found.emplace_back(*step, entry->path());
     }
     std::sort(found.begin(), found.end(), std::greater<>());
     std::vector<fs::path> paths;
     for (auto& [step, path] : found)
         paths.push_back(std::move(path));
     return paths;
-}
-
-void removeOldCheckpoints(const fs::path& written, std::size_t kept)
-{
-    assert(kept >= 1);
-    const std::vector<fs::path> all = checkpointsIn(written.parent_path());
-    const auto isWritten = [&](const fs::path& one) { return one.filename() == written.filename(); };
-    auto old = std::find_if(all.begin(), all.end(), isWritten);
-    std::error_code error;
-    for (old += std::min(static_cast<std::ptrdiff_t>(kept), all.end() - old); old != all.end(); ++old) {
-        // The manifest goes first, so that what a crash leaves behind is no checkpoint.
-        fs::remove(*old / kManifestName, error);
-        fs::remove_all(*old, error);
-    }
 }
 
 } // namespace meshwright

@@ -20,8 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kFix = "restore it from a copy, or use an older checkpoint";
-
 /// A stretch of bytes that lies in one piece, and where it goes in the box that is read.
 struct Stretch {
     std::int64_t from = 0; ///< from the piece's start
@@ -96,7 +94,7 @@ public:
             if (got <= 0)
                 return Problem{"MW1003",
                     fmt::format("cannot read \"{}\": {}", m_path.string(), got < 0 ? std::strerror(errno) : "it ends too early"),
-                    kFix, Place{m_path.string()}};
+                    kRestore, Place{m_path.string()}};
             to += got;
             offset += got;
             bytes -= got;
@@ -136,7 +134,7 @@ Problems headerProblems(const fs::path& path, const std::vector<CheckpointFile>&
             problems.push_back({"MW1642",
                 fmt::format("\"{}\" is damaged: the checksum of its header, bytes 0 to {}, is {:08x}, it should be {:08x}",
                     name.string(), file.headerBytes, sum, file.headerChecksum),
-                kFix, Place{name.string()}});
+                kRestore, Place{name.string()}});
     }
     return problems;
 }
@@ -158,7 +156,7 @@ Result<Checkpoint> readCheckpoint(const fs::path& path)
             problems.push_back({"MW1645",
                 error ? fmt::format("\"{}\" is missing: {}", file.name, error.message())
                       : fmt::format("\"{}\" has {} bytes, it should have {}", file.name, size, file.bytes),
-                kFix, Place{(path / file.name).string()}});
+                kRestore, Place{(path / file.name).string()}});
     }
     if (problems.empty())
         problems = headerProblems(path, checkpoint->files);
@@ -201,7 +199,7 @@ public:
                 return problems;
         }
         if (filled != result.bytes())
-            return Problem{"MW1641", fmt::format("the pieces of {} overlap: a part of it is nowhere", array.name), kFix,
+            return Problem{"MW1641", fmt::format("the pieces of {} overlap: a part of it is nowhere", array.name), kRestore,
                 Place{(m_path / kManifestName).string()}};
         return result;
     }
@@ -281,7 +279,7 @@ private:
                 fmt::format("\"{}\" is damaged: the checksum of bytes {} to {}, in {}, is {:08x}, it should be {:08x}", file,
                     piece.offset + start, piece.offset + start + count, array.name, sum,
                     piece.checksums[static_cast<std::size_t>(index)]),
-                kFix, Place{file}};
+                kRestore, Place{file}};
         }
         m_block.piece = &piece;
         m_block.index = index;

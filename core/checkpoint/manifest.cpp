@@ -20,7 +20,6 @@ using Reader = JsonReader<Json>;
 
 constexpr std::string_view kSchemaName = "meshwright.checkpoint/";
 constexpr std::string_view kSchema = "meshwright.checkpoint/1";
-constexpr const char* kFix = "restore it from a copy, or use an older checkpoint";
 
 std::uint32_t checksumOf(const std::string& text)
 {
@@ -189,36 +188,37 @@ private:
 std::string manifestText(const Checkpoint& checkpoint)
 {
     Json body = bodyOf(checkpoint);
-    const std::uint32_t sum = checksumOf(body.dump());
+    const std::uint32_t sum = checksumOf(body.dump(-1, ' ', false, Json::error_handler_t::replace));
     Json manifest = {{"schema", kSchema}, {"meshwright", kVersion}, {"crc32", sum}};
     manifest["checkpoint"] = std::move(body);
-    return manifest.dump(1) + '\n';
+    return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
 {
     const Place place{file};
-    if (jsonDepth(text) > kDeepestJson)
-        return Problem{"MW1641", "the manifest nests too deeply", kFix, place};
+    if (!isWithinJsonLimits(text, text.size()))
+        return Problem{"MW1641", "the manifest nests too deeply", kRestore, place};
     const Json manifest = Json::parse(text, nullptr, false);
     if (manifest.is_discarded() || !manifest.is_object())
-        return Problem{"MW1641", "the manifest is no JSON object: it is damaged or cut off", kFix, place};
+        return Problem{"MW1641", "the manifest is no JSON object: it is damaged or cut off", kRestore, place};
     const std::string schema
         = manifest.value("schema", Json()).is_string() ? manifest["schema"].get<std::string>() : std::string();
     if (schema != kSchema) {
         if (schema.starts_with(kSchemaName))
             return Problem{"MW1643", fmt::format("the checkpoint has schema \"{}\", this version reads \"{}\"", schema, kSchema),
                 "use the newer version of Meshwright", place};
-        return Problem{"MW1641", fmt::format("this is no manifest of a checkpoint: the schema is \"{}\"", schema), kFix, place};
+        return Problem{
+            "MW1641", fmt::format("this is no manifest of a checkpoint: the schema is \"{}\"", schema), kRestore, place};
     }
     const auto body = manifest.find("checkpoint");
     const auto sum = manifest.find("crc32");
     if (body == manifest.end() || sum == manifest.end() || !sum->is_number_unsigned())
-        return Problem{"MW1641", "the manifest lacks \"checkpoint\" or \"crc32\"", kFix, place};
+        return Problem{"MW1641", "the manifest lacks \"checkpoint\" or \"crc32\"", kRestore, place};
     if (const std::uint32_t found = checksumOf(body->dump()); found != sum->get<std::uint64_t>())
         return Problem{"MW1642",
             fmt::format("the manifest is damaged: its checksum is {:08x}, it should be {:08x}", found, sum->get<std::uint64_t>()),
-            kFix, place};
+            kRestore, place};
     return BodyReader(file).read(*body);
 }
 

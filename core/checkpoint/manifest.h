@@ -12,6 +12,9 @@
 
 namespace meshwright {
 
+/// The fix for a checkpoint that is damaged.
+inline constexpr const char* kRestore = "restore it from a copy, or use an older checkpoint";
+
 /// Bytes that one checksum covers; the last of a piece may cover fewer.
 inline constexpr std::int64_t kChecksumBlockBytes = 1 << 16;
 

@@ -44,15 +44,6 @@ std::string indented(const std::string& text, const std::string& indent)
     return lines;
 }
 
-/// The widest line.
-std::size_t widthOf(const std::string& text)
-{
-    std::size_t widest = 0;
-    for (const std::string& line : split(text, '\n'))
-        widest = std::max(widest, displayWidth(line));
-    return widest;
-}
-
 std::string headingOf(const Explanation& message, std::size_t lineCount)
 {
     std::string where;
@@ -93,8 +84,8 @@ std::string picturesText(const std::vector<MessagePicture>& pictures, std::size_
     if (pictures.size() == 2) {
         constexpr std::size_t kGap = 4;
         const std::string left = block(pictures[0]);
-        const std::string both = sideBySide(left, block(pictures[1]), widthOf(left) + kGap);
-        if (widthOf(both) + 2 <= width)
+        const std::string both = sideBySide(left, block(pictures[1]), widestLine(left) + kGap);
+        if (widestLine(both) + 2 <= width)
             return indented(both, "  ");
     }
     std::string text;
@@ -122,7 +113,7 @@ std::string stepsText(const LayoutChange& change, std::size_t width)
         list.pop_back();
     }
     const std::string text = table.text(2);
-    return widthOf(text) <= width ? text : list;
+    return widestLine(text) <= width ? text : list;
 }
 
 std::string changeText(const LayoutChange& change, std::size_t width)

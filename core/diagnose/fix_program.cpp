@@ -2,12 +2,14 @@
 #include "core/diagnose/fix_program.h"
 
 #include "core/diagnose/lints.h"
+#include "core/program/every_sharding.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace meshwright {
 
@@ -45,6 +47,24 @@ std::vector<OpId> constraintsOf(const Function& function)
             constraints.push_back(id);
     });
     return constraints;
+}
+
+/// The mesh of all shardings of a program; nothing when there are several. Lints speak of the one on which it is partitioned.
+std::optional<std::int32_t> onlyMesh(Program program)
+{
+    std::set<std::int32_t> meshes;
+    forEachSharding(program, [&](const TensorSharding& sharding) { meshes.insert(sharding.mesh); });
+    return meshes.size() == 1 ? std::optional(*meshes.begin()) : std::nullopt;
+}
+
+/// An edit with its layouts on this mesh.
+ProgramEdit onMesh(ProgramEdit edit, std::int32_t mesh)
+{
+    for (auto* layouts : {&edit.layouts, &edit.arguments, &edit.results}) {
+        for (auto& [place, layout] : *layouts)
+            layout.mesh = mesh;
+    }
+    return edit;
 }
 
 void apply(Function& function, const ProgramEdit& edit)
@@ -85,11 +105,12 @@ bool mends(const Found& lint, const std::vector<Found>& before, const std::vecto
 std::optional<Program> mended(
     const Program& program, const Found& found, const Function& propagated, const std::vector<Found>& before)
 {
-    if (constraintsOf(program.functions[found.function]).size() != constraintsOf(propagated).size())
+    const auto mesh = onlyMesh(program);
+    if (!mesh || constraintsOf(program.functions[found.function]).size() != constraintsOf(propagated).size())
         return std::nullopt;
     for (const ProgramEdit& edit : found.lint.edits) {
         Program edited = program;
-        apply(edited.functions[found.function], edit);
+        apply(edited.functions[found.function], onMesh(edit, *mesh));
         const auto tried = propagateAndPartition(edited);
         if (tried && mends(found, before, lintsIn(*tried)))
             return edited;

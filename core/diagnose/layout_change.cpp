@@ -107,15 +107,6 @@ std::int64_t piecesAlong(const TensorSharding& sharding, std::size_t dim)
     return dim < sharding.dims.size() ? shardCount(sharding.dims[dim].axes) : 1;
 }
 
-/// The widest line.
-std::size_t widthOf(const std::string& text)
-{
-    std::size_t widest = 0;
-    for (const std::string& line : split(text, '\n'))
-        widest = std::max(widest, displayWidth(line));
-    return widest;
-}
-
 } // namespace
 
 std::optional<LayoutPair> layoutsOfTiles(std::string_view from, std::string_view to, const std::optional<Mesh>& mesh)
@@ -227,7 +218,7 @@ std::string pictureOf(
     for (std::size_t columns = std::max<std::size_t>(1, width / 10); columns > 0; --columns) {
         drawing.mostColumns = columns;
         text = drawingText(layout, drawing);
-        if (widthOf(text) <= width)
+        if (widestLine(text) <= width)
             break;
     }
     return text;

@@ -40,6 +40,8 @@ public:
             return likeItsParameter(path);
         if (problem.id == "MW1275")
             return likeTheOthers(path);
+        if (problem.id == "MW1277" && m_study.mesh.size() == 1)
+            return batchOver(m_study.mesh.front().name);
         return {};
     }
 

@@ -92,6 +92,7 @@ public:
         lintStates();
         lintParameters();
         lintReducedGathers();
+        lintWholeBatch();
         return std::move(m_lints);
     }
 
@@ -569,6 +570,58 @@ private:
         return edits;
     }
 
+    // ---- the batch: MW1277
+
+    /// The batch where no input is split by it.
+    std::optional<std::int64_t> wholeBatch() const
+    {
+        std::optional<std::int64_t> batch;
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& value = m_function[argument];
+            if (value.role != Role::Input || value.type.shape.empty() || !value.sharding)
+                continue;
+            if (!value.sharding->dims.front().axes.empty())
+                return std::nullopt;
+            batch = value.type.shape.front();
+        }
+        return batch;
+    }
+
+    void lintWholeBatch()
+    {
+        constexpr double kNearlyAll = 1.1; // small arrays may be whole
+        constexpr double kMuchMore = 2.0;
+        const auto devices = static_cast<double>(m_mesh.deviceCount());
+        double parameters = 0.0;
+        double held = 0.0;
+        for (const ValueId argument : m_function.arguments()) {
+            const Value& value = m_function[argument];
+            if (value.role != Role::Parameter || !value.sharding)
+                continue;
+            parameters += bytesOf(value.type);
+            held += localBytesOf(value);
+        }
+        const auto batch = wholeBatch();
+        if (!batch || *batch % m_mesh.deviceCount() != 0 || devices == 1.0 || parameters == 0.0
+            || held > kNearlyAll * parameters / devices)
+            return;
+        double moved = 0.0;
+        for (const CollectiveUse& use : collectivesOf(m_deviceFunction, m_mesh)) {
+            if (use.phase == Phase::Forward || use.phase == Phase::Backward)
+                moved += static_cast<double>(use.count * use.bytesPerDevice);
+        }
+        // Split by the batch instead: parameters are gathered forward and backward, gradients scattered.
+        const double needed = 3.0 * parameters;
+        if (moved <= kMuchMore * needed)
+            return;
+        warn("MW1277",
+            fmt::format("every device has the whole batch of {}, and 1/{} of all parameters", *batch, m_mesh.deviceCount()),
+            fmt::format(
+                "collectives move {} on each device in a step; with the batch split over all axes they would move about {}",
+                bytesText(moved), bytesText(needed)),
+            "split the batch over the axes that split the parameters", "x", ProgramEdit{});
+    }
+
     const Function& m_function;
     const DeviceFunction& m_deviceFunction;
     const Function& m_device;
@@ -589,6 +642,7 @@ Problems lintFunction(const LintedFunction& linted)
     Problems problems;
     for (Lint& lint : lintsOf(linted))
         problems.push_back(std::move(lint.problem));
+    append(problems, linted.device.warnings);
     return problems;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/log_text.h"
 
+#include "core/support/escape.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -26,25 +27,6 @@ char lowerCase(char c)
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// The length of the UTF-8 character at `at`; 0 when there is none.
-std::size_t utf8Length(std::string_view text, std::size_t at)
-{
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char lead = byte(at);
-    const std::size_t length = lead < 0x80 ? 1
-        : lead >= 0xC2 && lead < 0xE0      ? 2
-        : (lead & 0xF0) == 0xE0            ? 3
-        : lead >= 0xF0 && lead < 0xF5      ? 4
-                                           : 0;
-    if (length == 0 || at + length > text.size())
-        return 0;
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(at + i) & 0xC0) != 0x80)
-            return 0;
-    }
-    return length;
-}
-
 /// The end of the terminal's control sequence that begins at `at` with ESC.
 std::size_t endOfEscape(std::string_view text, std::size_t at)
 {
@@ -64,7 +46,7 @@ std::string plain(std::string_view line)
     text.reserve(line.size());
     for (std::size_t at = 0; at < line.size();) {
         const char c = line[at];
-        const std::size_t length = utf8Length(line, at);
+        const std::size_t length = characterLength(line, at);
         const char next = at + 1 < line.size() ? line[at + 1] : '\0';
         if (c == '\033') {
             at = endOfEscape(line, at);
@@ -330,7 +312,7 @@ std::string MessagePart::quote(std::size_t from, std::size_t most) const
     std::size_t end = text.size();
     while (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0xC0) == 0x80)
         --end;
-    if (end > 0 && utf8Length(text, end - 1) == 0) // a character cut in two
+    if (end > 0 && characterLength(text, end - 1) == 0) // a character cut in two
         text.resize(end - 1);
     return start + most < m_end ? text + " ..." : text;
 }

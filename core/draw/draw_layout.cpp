@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/draw_layout.h"
 
+#include "core/draw/chart.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 
@@ -16,9 +17,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr double kMargin = 12.0;
-constexpr double kGap = 20.0; ///< between panels
-constexpr double kLineHeight = 18.0;
+constexpr double kPanelGap = 20.0; ///< between panels
 constexpr double kLowestRow = 72.0; ///< of an array of rank 1, and of a scalar
 constexpr double kHighestRow = 144.0;
 constexpr double kLabelSize = 12.0;
@@ -148,17 +147,17 @@ public:
         list.title = m_drawing.caption.empty()
             ? m_drawing.arrayName + " " + shapeText(m_layout.shape)
             : fmt::format("{}: {} {}", m_drawing.arrayName, shapeText(m_layout.shape), m_drawing.caption);
-        double y = kMargin;
+        double y = chart::kMargin;
         if (m_drawing.heading) {
             widen(list, addLine(list, y, list.title, ColourRole::Text, true));
-            y += kLineHeight + 4.0;
+            y += chart::kLineHeight + 4.0;
         }
         const std::vector<LayoutGrid> grids = gridsToDraw();
         const std::size_t panels = std::min(grids.size(), std::max<std::size_t>(1, m_drawing.mostPanels));
         y = addPanels(list, y, {grids.data(), panels}, grids.size() == 1) + 8.0;
         for (const std::string& note : notes(grids, panels))
             y = addLines(list, y, note);
-        list.height = std::ceil(y + kMargin);
+        list.height = std::ceil(y + chart::kMargin);
         return list;
     }
 
@@ -181,13 +180,14 @@ public:
     }
 
 private:
-    static void widen(DisplayList& list, double right) { list.width = std::max(list.width, std::ceil(right + kMargin)); }
+    static void widen(DisplayList& list, double right) { list.width = std::max(list.width, std::ceil(right + chart::kMargin)); }
 
     /// Adds a line of text at the left margin and yields where it ends.
     static double addLine(DisplayList& list, double y, const std::string& text, ColourRole role, bool bold)
     {
-        list.items.push_back({TextShape{{kMargin, y + kLineHeight / 2.0}, text, kLabelSize, TextAnchor::Start, role, bold}});
-        return kMargin + estimatedWidth(text, kLabelSize, bold);
+        list.items.push_back(
+            {TextShape{{chart::kMargin, y + chart::kLineHeight / 2.0}, text, kLabelSize, TextAnchor::Start, role, bold}});
+        return chart::kMargin + estimatedWidth(text, kLabelSize, bold);
     }
 
     /// Adds muted text, in several lines if need be, and yields where the next line goes.
@@ -196,7 +196,7 @@ private:
         std::string line;
         const auto flush = [&] {
             widen(list, addLine(list, y, line, ColourRole::MutedText, false));
-            y += kLineHeight;
+            y += chart::kLineHeight;
             line.clear();
         };
         for (const std::string& word : split(text, ' ')) {
@@ -217,25 +217,25 @@ private:
             = panelSize(grids.front(), m_drawing.panelWidth * shrink, m_drawing.panelHeight * shrink, m_drawing.largestAspect);
         const bool isRuled = !m_drawing.axesOfDims.empty() && isSingle && grids.front().columnDim;
         const bool hasHeading = m_layout.shape.size() > 2;
-        const double above = (hasHeading ? kLineHeight : 0.0) + (isRuled ? kRulerHeight : 0.0);
-        double left = kMargin;
+        const double above = (hasHeading ? chart::kLineHeight : 0.0) + (isRuled ? kRulerHeight : 0.0);
+        double left = chart::kMargin;
         if (isRuled) {
             y = addDimensions(list, y, grids.front());
             left += rowRulerWidth(grids.front());
         }
         for (std::size_t i = 0; i < grids.size(); ++i) {
-            const double x = left + static_cast<double>(i % across) * (m_panel.width + kGap);
-            const double top = y + static_cast<double>(i / across) * (above + m_panel.height + kGap);
+            const double x = left + static_cast<double>(i % across) * (m_panel.width + kPanelGap);
+            const double top = y + static_cast<double>(i / across) * (above + m_panel.height + kPanelGap);
             if (hasHeading)
-                list.items.push_back(
-                    {TextShape{{x, top + kLineHeight / 2.0}, gridText(m_drawing.arrayName, grids[i], m_layout), kLabelSize}});
+                list.items.push_back({TextShape{
+                    {x, top + chart::kLineHeight / 2.0}, gridText(m_drawing.arrayName, grids[i], m_layout), kLabelSize}});
             addGrid(list, grids[i], {x, top + above}, m_panel);
             if (isRuled)
                 addRulers(list, grids[i], {x, top + above}, m_panel);
             widen(list, x + m_panel.width);
         }
         const auto rows = static_cast<double>((grids.size() + across - 1) / across);
-        return y + rows * (above + m_panel.height + kGap) - kGap;
+        return y + rows * (above + m_panel.height + kPanelGap) - kPanelGap;
     }
 
     std::vector<LayoutGrid> gridsToDraw() const
@@ -281,7 +281,7 @@ private:
         if (estimatedWidth(both, kLabelSize) > m_textRoom)
             return addLines(list, addLines(list, y, down), across);
         widen(list, addLine(list, y, both, ColourRole::MutedText, false));
-        return y + kLineHeight;
+        return y + chart::kLineHeight;
     }
 
     double rowRulerWidth(const LayoutGrid& grid) const
@@ -612,7 +612,7 @@ DisplayList drawLayout(const Layout& layout, const LayoutDrawing& drawing)
 
 DisplayList drawLayoutInto(const Layout& layout, LayoutDrawing drawing, double width, double height)
 {
-    LayoutPainter painter(layout, drawing, width - 2.0 * kMargin);
+    LayoutPainter painter(layout, drawing, width - 2.0 * chart::kMargin);
     drawing.panelWidth = std::max(kSmallestPanel, width);
     drawing.panelHeight = std::max(kSmallestPanel, height);
     DisplayList list = painter.draw();

@@ -17,8 +17,8 @@ namespace {
 
 using namespace chart;
 
-constexpr double kTickSpaceX = 80.0;
-constexpr double kTickSpaceY = 28.0;
+constexpr double kMomentSpace = 80.0;
+constexpr double kBytesSpace = 28.0;
 constexpr double kLimitHeight = 16.0; ///< of the words about the limit, over the plot
 constexpr double kAxisHeight = 24.0; ///< of the labels under the plot
 constexpr double kFarLimit = 3.0; ///< a limit that is so many times the peak is not drawn to scale
@@ -49,7 +49,7 @@ bool limitIsFar(const MemoryDrawing& drawing, std::int64_t peak)
 
 std::vector<Tick> yTicks(double mostBytes, double height)
 {
-    return linearTicks(0.0, mostBytes, static_cast<std::size_t>(std::max(2.0, height / kTickSpaceY)), Quantity::Bytes);
+    return linearTicks(0.0, mostBytes, static_cast<std::size_t>(std::max(2.0, height / kBytesSpace)), Quantity::Bytes);
 }
 
 ShapeStyle styleOf(const DrawnMemoryKind& kind)
@@ -93,7 +93,7 @@ public:
             addAreas(list);
             addLabels(list);
         }
-        const auto across = static_cast<std::size_t>(std::max(2.0, m_area.width / kTickSpaceX));
+        const auto across = static_cast<std::size_t>(std::max(2.0, m_area.width / kMomentSpace));
         addXAxis(list, m_area, linearTicks(0.0, m_frame.endSeconds, across, Quantity::Seconds));
         if (!m_drawing.moments.empty()) {
             addLimit(list);

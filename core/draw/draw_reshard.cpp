@@ -13,8 +13,8 @@ namespace meshwright {
 
 namespace {
 
-constexpr double kMargin = 16.0;
-constexpr double kGap = 14.0;
+constexpr double kFrameMargin = 16.0;
+constexpr double kFrameGap = 14.0;
 constexpr double kHeading = 52.0; ///< height of the lines above the panels
 constexpr double kLabel = 18.0; ///< height of a panel's name
 constexpr double kSheetGap = 4.0;
@@ -47,8 +47,8 @@ public:
         list.width = m_width;
         list.height = m_height;
         list.title = frame.heading;
-        addText(list, {kMargin, kMargin + 8.0}, frame.heading, 15.0, TextAnchor::Start, ColourRole::Text, true);
-        addText(list, {kMargin, kMargin + 28.0}, frame.caption, 12.0, TextAnchor::Start, ColourRole::MutedText);
+        addText(list, {kFrameMargin, kFrameMargin + 8.0}, frame.heading, 15.0, TextAnchor::Start, ColourRole::Text, true);
+        addText(list, {kFrameMargin, kFrameMargin + 28.0}, frame.caption, 12.0, TextAnchor::Start, ColourRole::MutedText);
         for (std::size_t i = 0; i < m_shown; ++i)
             addPanel(list, i, frame.held[i]);
         addFooter(list, index);
@@ -90,19 +90,19 @@ private:
         m_panelHeight = std::round(kPanelArea / m_panelWidth);
         m_shown = std::min(m_drawing.devices.size(), m_drawing.mostDevices);
         const double count = static_cast<double>(m_shown);
-        const double tall = m_panelHeight + kLabel + kGap;
+        const double tall = m_panelHeight + kLabel + kFrameGap;
         double words = estimatedWidth(legend(), 11.0); // the widest line of text
         for (const ReshardFrame& frame : m_drawing.frames)
             words = std::max({words, estimatedWidth(frame.heading, 15.0, true), estimatedWidth(frame.caption, 12.0)});
         // As many side by side as make a broad picture or as the words have room for, and all rows about equally full.
-        const double wide = m_panelWidth + kGap;
-        const double across = std::max(std::ceil(std::sqrt(count * 1.6 * tall / wide)), std::floor((words + kGap) / wide));
+        const double wide = m_panelWidth + kFrameGap;
+        const double across = std::max(std::ceil(std::sqrt(count * 1.6 * tall / wide)), std::floor((words + kFrameGap) / wide));
         const auto most = static_cast<std::size_t>(std::clamp(across, 1.0, std::max(count, 1.0)));
         const std::size_t down = std::max<std::size_t>((m_shown + most - 1) / most, 1);
         m_across = std::max<std::size_t>((m_shown + down - 1) / down, 1);
-        const double panels = static_cast<double>(m_across) * wide - kGap;
-        m_width = std::ceil(2.0 * kMargin + std::max(panels, words));
-        m_height = kMargin + kHeading + static_cast<double>(down) * tall + 24.0 + kMargin;
+        const double panels = static_cast<double>(m_across) * wide - kFrameGap;
+        m_width = std::ceil(2.0 * kFrameMargin + std::max(panels, words));
+        m_height = kFrameMargin + kHeading + static_cast<double>(down) * tall + 24.0 + kFrameMargin;
     }
 
     std::string legend() const
@@ -117,13 +117,13 @@ private:
 
     void addFooter(DisplayList& list, std::size_t index) const
     {
-        addText(list, {kMargin, m_height - kMargin - 4.0}, legend(), 11.0, TextAnchor::Start, ColourRole::MutedText);
+        addText(list, {kFrameMargin, m_height - kFrameMargin - 4.0}, legend(), 11.0, TextAnchor::Start, ColourRole::MutedText);
         // Where in the sequence the picture is.
         const auto frames = m_drawing.frames.size();
         for (std::size_t i = 0; i < frames && frames > 1; ++i) {
-            const double x = m_width - kMargin - 8.0 - static_cast<double>(frames - 1 - i) * 14.0;
+            const double x = m_width - kFrameMargin - 8.0 - static_cast<double>(frames - 1 - i) * 14.0;
             ShapeStyle style{i == index ? Paint(ColourRole::Accent) : Paint(ColourRole::Grid), ColourRole::Outline};
-            list.items.push_back({RectShape{{x, kMargin + 4.0}, 8.0, 8.0, std::move(style), 4.0}});
+            list.items.push_back({RectShape{{x, kFrameMargin + 4.0}, 8.0, 8.0, std::move(style), 4.0}});
         }
     }
 
@@ -136,8 +136,8 @@ private:
     void addPanel(DisplayList& list, std::size_t index, const std::vector<HeldPart>& parts) const
     {
         const DeviceId device = m_drawing.devices[index];
-        const Point at{kMargin + static_cast<double>(index % m_across) * (m_panelWidth + kGap),
-            kMargin + kHeading + static_cast<double>(index / m_across) * (m_panelHeight + kLabel + kGap)};
+        const Point at{kFrameMargin + static_cast<double>(index % m_across) * (m_panelWidth + kFrameGap),
+            kFrameMargin + kHeading + static_cast<double>(index / m_across) * (m_panelHeight + kLabel + kFrameGap)};
         addText(
             list, {at.x, at.y + kLabel / 2.0 - 2.0}, fmt::format("device {}", device), 11.0, TextAnchor::Start, ColourRole::Text);
         const std::string id = fmt::format("device:{}", device);

@@ -20,7 +20,7 @@ namespace {
 using namespace chart;
 
 constexpr double kNarrowest = 1.5; ///< pixels; narrower slices are folded
-constexpr double kRulerHeight = 20.0;
+constexpr double kTimeRulerHeight = 20.0;
 constexpr double kTickSpace = 80.0;
 constexpr double kRowPadding = 2.0; ///< above and below the slices of a row
 constexpr double kLeastFoldedShare = 0.3; ///< of the height, so that a folded shape can be seen
@@ -80,7 +80,7 @@ public:
         for (const std::uint32_t row : m_rows)
             labels = std::max(labels, estimatedWidth(labelOf(row), kSmallSize));
         labels = std::min(labels, m_drawing.width * 0.3);
-        m_area.topLeft = {kMargin + labels + 8.0, top + kRulerHeight};
+        m_area.topLeft = {kMargin + labels + 8.0, top + kTimeRulerHeight};
         m_area.width = std::max(10.0, m_drawing.width - m_area.topLeft.x - kMargin);
         m_area.height = std::max(1.0, static_cast<double>(m_rows.size()) * m_drawing.rowHeight);
         const double budget = static_cast<double>(std::max<std::size_t>(1, m_drawing.mostSlices))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/svg.h"
 
+#include "core/support/escape.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,25 +17,18 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr const char* kDashes = " stroke-dasharray=\"4 3\"";
 
-/// The number of bytes of the well-formed UTF-8 character at `at` that XML 1.0 allows; 0 when there is none.
-std::size_t characterLength(std::string_view text, std::size_t at)
+/// The number of bytes of the well-formed UTF-8 character at `at` that XML 1.0 allows and `printable` keeps; 0 when there is none.
+std::size_t xmlCharacterLength(std::string_view text, std::size_t at)
 {
-    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-    const unsigned first = byte(at);
-    if (first < 0x80)
-        return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
-    const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4)
-        return 0;
-    std::uint32_t code = first & (0x7FU >> length);
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(at + i) & 0xC0U) != 0x80U)
-            return 0;
-        code = code << 6U | (byte(at + i) & 0x3FU);
-    }
-    const bool tooLong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    const bool forbidden = (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF || code == 0xFFFE || code == 0xFFFF;
-    return tooLong || forbidden ? 0 : length;
+    const std::size_t length = characterLength(text, at);
+    const char first = text[at];
+    if (length == 1)
+        return (static_cast<unsigned char>(first) >= 0x20 && first != 0x7F) || first == '\t' || first == '\n' || first == '\r'
+            ? 1
+            : 0;
+    const std::string_view character = text.substr(at, length);
+    const bool isForbidden = character == "\xEF\xBF\xBE" || character == "\xEF\xBF\xBF"; // U+FFFE and U+FFFF
+    return isForbidden || printable(character) != character ? 0 : length;
 }
 
 /// At most two decimals, no trailing zeros, never "-0".
@@ -256,7 +251,7 @@ std::string validXmlText(std::string_view text)
 {
     std::string out;
     for (std::size_t at = 0; at < text.size();) {
-        const std::size_t length = characterLength(text, at);
+        const std::size_t length = xmlCharacterLength(text, at);
         out += length == 0 ? kReplacement : text.substr(at, length);
         at += std::max<std::size_t>(1, length);
     }

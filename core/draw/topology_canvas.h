@@ -4,11 +4,17 @@
 #include "core/draw/chart.h"
 #include "core/draw/draw_topology.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
 /// Parts of `drawTopology`: not for other folders.
 namespace meshwright::topology {
+
+inline constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+inline constexpr double kLeastPitch = 7.0; ///< pixels from one cell to the next
+inline constexpr double kTallest
+    = 2.0; ///< times the height asked for; a machine that needs more is drawn in blocks, or a host as one tile
 
 /// Links that are drawn as one line.
 struct Bundle {

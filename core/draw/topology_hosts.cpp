@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/topology_canvas.h"
 
+#include "core/support/checked.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,19 +17,11 @@ namespace {
 
 using namespace chart;
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-constexpr double kLeastPitch = 7.0;
 constexpr double kMostPitch = 130.0;
-constexpr double kTileShare = 0.8; ///< of the pitch across
+constexpr double kHostTileShare = 0.8; ///< of the pitch across
 constexpr double kAspect = 0.78; ///< of a tile: height to width
-constexpr double kTallest = 2.0; ///< times the height asked for; a machine that needs more has its hosts drawn as one tile each
 constexpr std::int64_t kMostInRow = 8; ///< devices of a host side by side
 constexpr double kSpine = 14.0; ///< left of all boxes, when the network has a bar for each row of them
-
-double asDouble(std::int64_t value)
-{
-    return static_cast<double>(value);
-}
 
 double ceilDouble(std::int64_t a, std::int64_t b)
 {
@@ -131,7 +125,7 @@ private:
 
     double tilePitchDown(double pitch) const
     {
-        return std::round(pitch * kTileShare * kAspect + (m_rows > 1 ? 0.2 * pitch : 0.0));
+        return std::round(pitch * kHostTileShare * kAspect + (m_rows > 1 ? 0.2 * pitch : 0.0));
     }
 
     /// The side of the square in which devices stand in a circle.
@@ -189,7 +183,7 @@ private:
             const double gap = std::max(1.0, 0.12 * frame.width);
             return {{frame.topLeft.x + gap / 2.0, frame.topLeft.y}, frame.width - gap, frame.height - gap, {}};
         }
-        const double width = std::floor(m_sizes.pitch * (m_isRound ? 0.62 : kTileShare));
+        const double width = std::floor(m_sizes.pitch * (m_isRound ? 0.62 : kHostTileShare));
         const double height = std::floor(width * kAspect);
         const Point corner{frame.topLeft.x + m_sizes.padding, frame.topLeft.y + m_sizes.padding};
         if (m_isRound) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/topology_canvas.h"
 
+#include "core/support/checked.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +18,8 @@ namespace {
 
 using namespace chart;
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-constexpr double kLeastPitch = 7.0; ///< pixels from cell to cell
 constexpr double kMostPitchAcross = 230.0;
-constexpr double kTileShare = 0.62; ///< of a wide pitch: the rest is for links and what is written on them
+constexpr double kTorusTileShare = 0.62; ///< of a wide pitch: the rest is for links and what is written on them
 constexpr double kWidestTile = 102.0; ///< of a device, pixels, where the pitch is no wider
 constexpr double kMostPitchDown = 136.0;
 constexpr double kGapShare = 0.34; ///< of the pitch
@@ -28,7 +28,6 @@ constexpr double kLayerPadding = 10.0;
 constexpr double kLayerHeading = 20.0;
 constexpr double kLayerGap = 26.0;
 constexpr double kBundleWeight = 1.7; ///< of the links between two layers, which are one line
-constexpr double kTallest = 2.0; ///< times the height asked for; a machine that needs more is drawn in blocks
 constexpr double kStub = 8.0; ///< how far a stub of a wrap link reaches out
 
 /// A dimension as it is drawn: neighbours may be folded to one cell.
@@ -47,11 +46,6 @@ struct Place {
 
     friend auto operator<=>(const Place&, const Place&) = default;
 };
-
-double asDouble(std::int64_t value)
-{
-    return static_cast<double>(value);
-}
 
 class TorusPainter {
 public:
@@ -177,7 +171,7 @@ private:
     /// All sizes that follow from the pitches.
     void layOut()
     {
-        const double widest = std::max(kWidestTile * asDouble(m_chip.cells), kTileShare * m_pitchAcross);
+        const double widest = std::max(kWidestTile * asDouble(m_chip.cells), kTorusTileShare * m_pitchAcross);
         m_gapAcross = std::clamp(std::round(std::max(kGapShare * m_pitchAcross, m_pitchAcross - widest)), 2.0, 84.0);
         m_gapDown = std::clamp(std::round(kGapShare * m_pitchDown), 2.0, 44.0);
         m_hasLoops = m_gapAcross >= kLoopGap && m_gapDown >= kLoopGap;

@@ -103,6 +103,11 @@ Problems sizeProblems(const TransformerModel& model)
 {
     const TransformerConfig& c = model.config;
     Problems problems = transformerProblems(c);
+    constexpr std::int64_t kMostCopies = 512;
+    if (model.unrolled && c.layers > kMostCopies)
+        problems.push_back({"MW1352",
+            fmt::format("layers must be 1 to {} with unroll, which writes a copy of each, got: {}", kMostCopies, c.layers),
+            "leave unroll out: equal layers are one loop", {.path = "layers"}});
     constexpr std::int64_t kLongest = std::int64_t{1} << 30; // positions are i32
     if (model.sequence < 1 || model.sequence > kLongest)
         problems.push_back(

@@ -81,7 +81,7 @@ std::string layerOutput(const TransformerModel& model, std::int64_t layer);
 
 /// What is wrong with a model's sizes. Places have the paths of the members.
 /// Problems: those of transformerProblems; MW1355 a sequence longer than maxPositions where positions are learned; MW1352 sequence or
-/// capacityFactor out of range.
+/// capacityFactor out of range, or more than 512 unrolled layers.
 Problems sizeProblems(const TransformerModel& model);
 
 /// The training of a transformer: the functions of buildMlpTraining, where x is i32[batch, sequence] and y i32[batch, sequence] or

@@ -119,16 +119,17 @@ struct NamedSize {
     const char* name;
     std::int64_t value;
     std::int64_t least;
+    std::int64_t most = kLargestSize;
 };
 
 std::vector<NamedSize> sizesOf(const TransformerConfig& c)
 {
     const bool hasExperts = c.experts > 0;
     const bool hasDense = !hasExperts || c.denseLayers > 0;
-    return {{"layers", c.layers, 1}, {"hidden", c.hidden, 1}, {"heads", c.heads, 1}, {"keyValueHeads", c.keyValueHeads, 1},
-        {"headDim", c.headDim, 1}, {"ffn", c.ffn, hasDense ? 1 : 0}, {"vocabulary", c.vocabulary, 1},
-        {"maxPositions", c.maxPositions, c.position == PositionKind::Learned ? 1 : 0}, {"slidingWindow", c.slidingWindow, 0},
-        {"slidingWindowLayers", c.slidingWindowLayers, 0}, {"experts", c.experts, 0},
+    return {{"layers", c.layers, 1, kMostTransformerLayers}, {"hidden", c.hidden, 1}, {"heads", c.heads, 1},
+        {"keyValueHeads", c.keyValueHeads, 1}, {"headDim", c.headDim, 1}, {"ffn", c.ffn, hasDense ? 1 : 0},
+        {"vocabulary", c.vocabulary, 1}, {"maxPositions", c.maxPositions, c.position == PositionKind::Learned ? 1 : 0},
+        {"slidingWindow", c.slidingWindow, 0}, {"slidingWindowLayers", c.slidingWindowLayers, 0}, {"experts", c.experts, 0},
         {"expertsPerToken", c.expertsPerToken, hasExperts ? 1 : 0}, {"expertFfn", c.expertFfn, hasExperts ? 1 : 0},
         {"sharedExperts", c.sharedExperts, 0}, {"denseLayers", c.denseLayers, 0}, {"queryRank", c.queryRank, 0},
         {"keyValueRank", c.keyValueRank, 0}, {"latentRotaryDim", c.latentRotaryDim, 0}, {"valueHeadDim", c.valueHeadDim, 0}};
@@ -137,9 +138,11 @@ std::vector<NamedSize> sizesOf(const TransformerConfig& c)
 void addRangeProblems(const TransformerConfig& c, Problems& problems)
 {
     for (const NamedSize& size : sizesOf(c)) {
-        if (size.value < size.least || size.value > kLargestSize)
-            problems.push_back({"MW1352", fmt::format("{} must be {} to 2^40, got: {}", size.name, size.least, size.value), {},
-                {.path = size.name}});
+        if (size.value < size.least || size.value > size.most)
+            problems.push_back({"MW1352",
+                fmt::format("{} must be {} to {}, got: {}", size.name, size.least,
+                    size.most == kLargestSize ? std::string("2^40") : std::to_string(size.most), size.value),
+                {}, {.path = size.name}});
     }
     const auto number = [&](const char* name, double value, bool good, const char* range) {
         if (!std::isfinite(value) || !good)
@@ -418,7 +421,10 @@ void readLlamaForm(FieldReader& reader, Problems& problems, const LlamaForm& for
     c.hidden = reader.size("hidden_size", form.hidden);
     c.heads = reader.size("num_attention_heads", form.heads);
     c.keyValueHeads = reader.size("num_key_value_heads", form.keyValueHeads > 0 ? form.keyValueHeads : c.heads);
+    const bool saysHeadDim = form.headDim > 0 || reader.find("head_dim") != nullptr;
     c.headDim = reader.size("head_dim", form.headDim > 0 ? form.headDim : c.hidden / c.heads);
+    if (!saysHeadDim)
+        c.headDim = evenHeadDim(problems, c);
     c.ffn = reader.size("intermediate_size", form.ffn);
     c.gatedFfn = true;
     c.vocabulary = reader.size("vocab_size", form.vocabulary);

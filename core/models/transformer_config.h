@@ -25,6 +25,9 @@ enum class TransformerActivation : std::uint8_t {
     GeluTanh, ///< Gelu by tanh (Hendrycks and Gimpel 2016; GPT-2 and Gemma)
 };
 
+/// The most layers that a model has: beyond all that were ever trained, and few enough to be cut into stages one by one.
+inline constexpr std::int64_t kMostTransformerLayers = 1 << 12;
+
 /// A decoder-only transformer. Sizes count elements; those of a layer are equal in all layers, but for experts (see denseLayers).
 struct TransformerConfig {
     std::string name;
@@ -87,7 +90,7 @@ struct ParameterCounts {
     std::int64_t activeMatrices = 0; ///< the same of `active`
 };
 /// Everything that is wrong with the sizes; empty when they make a model. Places have the paths of TransformerConfig's members.
-/// Problems: MW1352 a size out of range (sizes are 1 to 2^40, counts that may be absent from 0; at most 2^53 parameters), MW1353 sizes
+/// Problems: MW1352 a size out of range (sizes are 1 to 2^40, layers to 4,096, counts that may be absent from 0; at most 2^53 parameters), MW1353 sizes
 /// that do not go together.
 Problems transformerProblems(const TransformerConfig& config);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/program/program.h"
+#include "core/support/result.h"
 
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace meshwright {
 struct DeviceFunction {
     Function function;
     std::vector<Shape> globalShapes; ///< of the whole array, for each entry of function.values
+    Problems warnings; ///< MW1218: ops that every device computes whole, though their operands are split
 };
 
 /// The functions that the devices of one (sub)mesh run. Without pipelining there is one stage, over the whole mesh.

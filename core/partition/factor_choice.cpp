@@ -12,12 +12,6 @@ namespace meshwright {
 
 namespace {
 
-bool anyOverlap(const AxisRefs& a, const AxisRefs& b)
-{
-    return std::any_of(a.begin(), a.end(),
-        [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
-}
-
 std::vector<const TensorFactorShardings*> tensorsOf(const ShardingProjection& projection)
 {
     std::vector<const TensorFactorShardings*> tensors;
@@ -332,7 +326,7 @@ std::optional<AxesPerFactor> agreedFactorAxes(const ShardingProjection& projecti
         if (rule.factors[f].kind == FactorKind::NeedReplication && !agreed[f].empty())
             return std::nullopt;
         for (std::size_t g = 0; g < f; ++g) {
-            if (anyOverlap(agreed[f], agreed[g]))
+            if (!areIndependent(agreed[f], agreed[g]))
                 return std::nullopt;
         }
     }

@@ -3,6 +3,7 @@
 
 #include "core/partition/factor_choice.h"
 #include "core/program/other_op.h"
+#include "core/program/truth_values.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -64,6 +65,7 @@ public:
             layout.factorAxes = chooseFactorAxes(m_projection, m_rule, elements, m_mesh);
             layout.reason = explain(layout.factorAxes);
         }
+        dropUnreachable(layout.factorAxes);
         for (std::size_t f = 0; f < m_rule.factors.size(); ++f) {
             if (m_rule.factors[f].kind == FactorKind::Reduction)
                 layout.reduced.insert(layout.reduced.end(), layout.factorAxes[f].begin(), layout.factorAxes[f].end());
@@ -76,6 +78,34 @@ private:
     {
         const std::size_t operands = m_projection.operands.size();
         return index < operands ? m_projection.operands[index] : m_projection.results[index - operands];
+    }
+
+    /// A factor behind one that is not split up would make strided views, which no layout says: nothing splits it in any tensor.
+    void dropUnreachable(AxesPerFactor& chosen) const
+    {
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const auto* tensors : {&m_rule.operands, &m_rule.results}) {
+                for (const DimFactors& dims : *tensors) {
+                    for (const auto& factors : dims)
+                        changed = dropBehindRest(factors, chosen) || changed;
+                }
+            }
+        }
+    }
+
+    bool dropBehindRest(const std::vector<std::size_t>& factors, AxesPerFactor& chosen) const
+    {
+        bool isSplitUp = true;
+        bool changed = false;
+        for (const std::size_t factor : factors) {
+            if (!isSplitUp && !chosen[factor].empty()) {
+                chosen[factor].clear();
+                changed = true;
+            }
+            isSplitUp = isSplitUp && shardCount(chosen[factor]) == m_rule.factors[factor].size;
+        }
+        return changed;
     }
 
     /// Which tensors keep their layouts and which give way, with the numbers that decided.
@@ -113,9 +143,8 @@ private:
     std::vector<ValueId> m_values; ///< operands, then results
 };
 
-} // namespace
-
-std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
+/// By what the op itself combines.
+std::optional<ReduceKind> combinationIn(const Function& function, const Op& op)
 {
     switch (op.kind) {
     case OpKind::DotGeneral:
@@ -136,6 +165,15 @@ std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
     default:
         return std::nullopt;
     }
+}
+
+} // namespace
+
+std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
+{
+    const auto kind = combinationIn(function, op);
+    const bool isOfTruths = !op.results.empty() && function[op.results.front()].type.dtype == DType::Pred;
+    return kind && isOfTruths ? onTruths(*kind) : kind;
 }
 
 OpLayout chooseOpLayout(

@@ -46,8 +46,6 @@ bool canBePadded(const Op& op)
     default:
         break;
     }
-    if (hasCustomRule(op))
-        return false;
     if (const auto* other = std::get_if<OtherAttributes>(&op.attributes)) {
         const std::string_view name = baseName(other->name);
         if (name == "sort" || name == "reduce" || name == "reduce_window" || name == "convolution")

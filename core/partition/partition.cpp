@@ -3,48 +3,118 @@
 
 #include "core/partition/batch_norm.h"
 #include "core/partition/body_lowering.h"
-#include "core/partition/empty_meshes.h"
+#include "core/partition/border_moves.h"
 #include "core/partition/explicit_reshards.h"
+#include "core/partition/one_mesh.h"
 #include "core/partition/partitioner.h"
 #include "core/partition/reshard_passes.h"
+#include "core/program/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 
 namespace meshwright {
 
+namespace {
+
+Result<DeviceFunction> partitionedWith(
+    const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
+{
+    auto device = Partitioner(function, meshes, options).run();
+    if (device) {
+        if (Problems faults = faultsAfter("partition", device->function, meshes); !faults.empty())
+            return faults;
+    }
+    return device;
+}
+
+} // namespace
+
 Result<DeviceFunction> partition(const Function& function, const std::vector<NamedMesh>& meshes, const PartitionOptions& options)
 {
-    if (hasManualComputation(function)) { // its author has placed the collectives
-        const Function settled = withBodiesOnTheirMeshes(function);
-        return Partitioner(settled, meshes, options).run();
-    }
+    if (hasManualComputation(function)) // its author has placed the collectives
+        return partitionedWith(withBodiesOnTheirMeshes(function), meshes, options);
     if (options.style != ReshardStyle::Shardy || options.localOnly)
-        return Partitioner(function, meshes, options).run();
+        return partitionedWith(function, meshes, options);
 
     const BytesThenStepsCost defaultCost;
     Function explicitly = function;
     constraintsToReshards(explicitly);
     dropUnevenAxes(explicitly);
-    explicitly = reshardsToCollectives(insertExplicitReshards(explicitly, meshes), meshes,
-        options.cost != nullptr ? *options.cost : defaultCost,
+    explicitly = insertExplicitReshards(explicitly, meshes);
+    if (Problems faults = faultsAfter("insert-reshards", explicitly, meshes); !faults.empty())
+        return faults;
+    explicitly = reshardsToCollectives(std::move(explicitly), meshes, options.cost != nullptr ? *options.cost : defaultCost,
         {.style = ReshardStyle::Shardy, .fuseReductions = true, .evenOnly = true});
     PartitionOptions rest = options;
     rest.report = nullptr; // it speaks of the values of the function before
-    return Partitioner(explicitly, meshes, rest).run();
+    return partitionedWith(explicitly, meshes, rest);
 }
+
+namespace {
+
+/// What the user places must divide evenly; results of which nothing is asked may lie as they come.
+Problems declaredResultProblems(const Function& function)
+{
+    Problems problems;
+    for (std::size_t i = 0; i < function.resultShardings.size(); ++i) {
+        const auto& asked = function.resultShardings[i];
+        const Shape& shape = function[function.results()[i]].type.shape;
+        for (std::size_t dim = 0; asked && dim < std::min(shape.size(), asked->dims.size()); ++dim) {
+            const std::int64_t pieces = shardCount(asked->dims[dim].axes);
+            if (shape[dim] % pieces != 0)
+                problems.push_back(
+                    {"MW1211", fmt::format("result {}: dim {} of size {} is not divisible by {}", i, dim, shape[dim], pieces),
+                        "choose a size that divides, or leave the dimension whole"});
+        }
+    }
+    return problems;
+}
+
+/// Values whose sharding nobody states are whole.
+void replicateRest(Function& function)
+{
+    for (Value& value : function.values) {
+        if (!value.sharding)
+            value.sharding = TensorSharding::replicatedOf(value.type.shape.size());
+    }
+}
+
+} // namespace
 
 Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options)
 {
+    const auto orders = ontoOneMesh(program);
+    if (!orders)
+        return orders.error();
     PartitionedProgram result;
     Problems problems;
-    dropEmptyMeshes(program);
     DeviceStage stage;
     stage.meshes = program.meshes;
-    for (Function& function : program.functions) {
-        expandBatchNorms(function);
-        auto report = propagate(function, program.meshes);
+    for (std::size_t i = 0; i < program.functions.size(); ++i) {
+        Function& function = program.functions[i];
+        const auto isSoundAfter = [&](const char* pass, const Function& made) {
+            Problems faults = faultsAfter(pass, made, program.meshes);
+            append(problems, faults);
+            return faults.empty();
+        };
+        if (!isSoundAfter("bringing the program onto one mesh", function))
+            continue;
+        append(problems, declaredResultProblems(function));
+        Result<PropagationReport> report = PropagationReport();
+        if (options.localOnly) {
+            replicateRest(function);
+        } else {
+            expandBatchNorms(function);
+            report = propagate(function, program.meshes);
+        }
         if (!report) {
             append(problems, report.error());
             continue;
         }
+        if (!isSoundAfter("propagate", function))
+            continue;
         PartitionOptions withReport = options;
         withReport.report = &*report;
         auto device = partition(function, program.meshes, withReport);
@@ -52,6 +122,9 @@ Result<PartitionedProgram> propagateAndPartition(Program program, const Partitio
             append(problems, device.error());
             continue;
         }
+        moveAtBorders(*device, (*orders)[i], program.meshes);
+        if (!isSoundAfter("moving arguments and results into their orders of devices", device->function))
+            continue;
         stage.functions.push_back(*std::move(device));
         result.reports.push_back(*std::move(report));
     }

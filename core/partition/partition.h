@@ -16,7 +16,7 @@ struct PartitionOptions {
     Regather regather = Regather::Always;
     ReshardStyle style = ReshardStyle::Cheapest; ///< Shardy: explicit reshards, reductions and collectives as Shardy makes them
     bool localOnly
-        = false; ///< every op must be computable on shards as its tensors lie; only constraints and Reshards may move data
+        = false; ///< shardings are final, and every op must be computable on shards as its tensors lie; only constraints and Reshards move data
     const CollectiveCost* cost = nullptr; ///< absent: bytes, then steps
     const PropagationReport* report = nullptr; ///< of the function's propagation: causes then name the user's annotation
 };
@@ -34,6 +34,8 @@ struct PartitionOptions {
 /// that moves less than gathering (`core/partition/split_exchange.h`). Arguments, results, carries of loops and manual computations lie evenly:
 /// axes that do not divide there are left out. With Shardy's style and `localOnly` all of this is as in Shardy: whole.
 ///
+/// Results leave as Function::resultShardings ask, partial sums included; where nothing is asked, as their values lie.
+///
 /// Collectives and Reshards of the function itself (on whole arrays, as Shardy writes them) are changes of layout; causes stay theirs.
 ///
 /// A manual computation's operands are brought into its in_shardings; its body, in the shapes of its text, is what the devices run between,
@@ -41,7 +43,8 @@ struct PartitionOptions {
 /// partitioned as outside. Its style is its author's, whatever `style` says.
 ///
 /// Problems: MW1210 a value has no sharding, MW1211 an argument or result does not divide by its axes (Uneven::Refuse),
-/// MW1212 an op that has no sharding rule has operands on different meshes, MW1220 a value is to become a partial sum,
+/// MW1212 an op that has no sharding rule has operands on different meshes,
+/// MW1218 (a warning, DeviceFunction::warnings) an op that has no rule, or whose pieces do not fit it, is computed whole by every device,
 /// MW1221 (with `localOnly`) an op needs a value otherwise than it lies, MW1260 to MW1262 a collective of a manual computation does not fit
 /// the mesh, its arrays or the manual axes, MW1265 the program is one on shards with such collectives.
 Result<DeviceFunction> partition(
@@ -54,7 +57,10 @@ struct PartitionedProgram {
     DeviceProgram device;
 };
 
-/// Propagates and partitions all functions of a program into one stage. Batch norms are replaced by what they stand for first.
+/// Propagates and partitions all functions of a program into one stage, over one mesh (`ontoOneMesh`). Batch norms are replaced by what they
+/// stand for first. With `localOnly` nothing is propagated: values without a sharding are whole.
+///
+/// Problems: those of `ontoOneMesh`, `propagate` and `partition`; MW1211 also for results that are declared in unequal pieces.
 Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options = {});
 
 } // namespace meshwright

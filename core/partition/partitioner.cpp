@@ -20,7 +20,8 @@ namespace meshwright {
 
 bool sameLayout(const TensorSharding& a, const TensorSharding& b)
 {
-    return a.mesh == b.mesh && a.unreduced == b.unreduced
+    const bool samePartial = a.unreduced == b.unreduced && (a.unreduced.empty() || a.unreducedKind == b.unreducedKind);
+    return a.mesh == b.mesh && samePartial
         && std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
             [](const DimSharding& x, const DimSharding& y) { return x.axes == y.axes; });
 }
@@ -89,19 +90,86 @@ void keepWindowsWhole(const Op& op, OpShardingRule& rule)
     }
 }
 
-/// Slices at places that are only known when they run: along a cut dimension, each device gives what of the slice it has, or takes what of
-/// the update lies in its piece.
+/// Slices at places that are only known when they run: along a cut dimension, each device gives what of the slice it has.
 void splitCutDims(const Function& function, const Op& op, OpShardingRule& rule)
 {
-    const bool isSlice = op.kind == OpKind::DynamicSlice;
     const Shape& whole = function[op.operands.front()].type.shape;
-    const Shape& part = function[isSlice ? op.results.front() : op.operands[1]].type.shape;
+    const Shape& part = function[op.results.front()].type.shape;
     for (std::size_t dim = 0; dim < whole.size(); ++dim) {
-        if (whole[dim] == part[dim] || (isSlice && function[op.results.front()].type.dtype == DType::Pred))
+        if (whole[dim] == part[dim])
             continue;
-        rule.factors[rule.operands.front()[dim].front()].kind = isSlice ? FactorKind::Reduction : FactorKind::PassThrough;
-        (isSlice ? rule.results.front() : rule.operands[1])[dim] = {rule.factors.size()};
+        rule.factors[rule.operands.front()[dim].front()].kind = FactorKind::Reduction;
+        rule.results.front()[dim] = {rule.factors.size()};
         rule.factors.push_back({part[dim], FactorKind::NeedReplication, true});
+    }
+}
+
+/// What of one array each device takes part of, wherever that is: whole.
+void keepOperandWhole(OpShardingRule& rule, std::size_t operand, const DimFactors& except)
+{
+    for (std::size_t dim = 0; dim < rule.operands[operand].size(); ++dim) {
+        for (const std::size_t factor : rule.operands[operand][dim]) {
+            if (std::find(except[dim].begin(), except[dim].end(), factor) == except[dim].end())
+                rule.factors[factor].kind = FactorKind::NeedReplication;
+        }
+    }
+}
+
+/// Factors that only one side of a reshape has: each of their parts goes to several places on the other side.
+void keepRegroupedWhole(OpShardingRule& rule)
+{
+    const auto has = [](const DimFactors& dims, std::size_t factor) {
+        return std::any_of(dims.begin(), dims.end(),
+            [&](const auto& factors) { return std::find(factors.begin(), factors.end(), factor) != factors.end(); });
+    };
+    for (std::size_t f = 0; f < rule.factors.size(); ++f) {
+        if (rule.factors[f].size != 1 && has(rule.operands.front(), f) != has(rule.results.front(), f))
+            rule.factors[f].kind = FactorKind::NeedReplication;
+    }
+}
+
+/// What an op of this kind needs whole that its rule, which is made for propagation, lets be split.
+void keepWhole(const Function& function, const Op& op, OpShardingRule& rule)
+{
+    const auto needs = [&](const std::vector<std::size_t>& factors) {
+        for (const std::size_t factor : factors)
+            rule.factors[factor].kind = FactorKind::NeedReplication;
+    };
+    switch (op.kind) {
+    case OpKind::Constant: // it is cut from the whole
+        for (const auto& factors : rule.results.front())
+            needs(factors);
+        break;
+    case OpKind::Reshape:
+        keepRegroupedWhole(rule);
+        break;
+    case OpKind::DynamicUpdateSlice:
+        keepOperandWhole(rule, 1, rule.operands[0]);
+        break;
+    case OpKind::Scatter: { // windows that do not begin with the first element would reach into the piece of another device
+        const IndexingDims& dims = op.as<ScatterAttributes>().dims;
+        for (const std::size_t dim : dims.indexMap) {
+            if (std::find(dims.collapsed.begin(), dims.collapsed.end(), dim) == dims.collapsed.end())
+                needs(rule.operands.front()[dim]);
+        }
+        break;
+    }
+    case OpKind::Other:
+        keepWindowsWhole(op, rule);
+        if (baseName(op.as<OtherAttributes>().name) == "top_k") // also where it takes all
+            needs(rule.operands.front().back());
+        if (baseName(op.as<OtherAttributes>().name) == "scatter") { // its indices are not counted by piece
+            const auto dims = indexingDims(op.as<OtherAttributes>().attributes, true);
+            for (const std::size_t dim : dims ? dims->indexMap : std::vector<std::size_t>())
+                needs(rule.operands.front()[dim]);
+        }
+        break;
+    default:
+        break;
+    }
+    for (std::size_t f = 0; f < rule.factors.size(); ++f) {
+        if (rule.factors[f].kind == FactorKind::Reduction && !isCombined(function, op, rule, f))
+            rule.factors[f].kind = FactorKind::NeedReplication;
     }
 }
 
@@ -110,39 +178,25 @@ void splitCutDims(const Function& function, const Op& op, OpShardingRule& rule)
 std::optional<OpShardingRule> computableRule(const Function& function, OpId id, bool exchanges)
 {
     const Op& op = function[id];
-    auto rule = shardingRule(function, id);
+    auto rule = ownShardingRule(function, id);
+    if (!rule)
+        rule = shardingRule(function, id);
     if (!rule)
         return rule;
-    if (exchanges && !hasCustomRule(op)) {
-        if (op.kind == OpKind::DynamicSlice || op.kind == OpKind::DynamicUpdateSlice)
-            splitCutDims(function, op, *rule);
-        if (op.kind == OpKind::Concatenate)
-            rule->factors[rule->results.front()[op.as<ConcatenateAttributes>().dim].front()].kind = FactorKind::Permutation;
-    }
-    if (!hasCustomRule(op))
-        keepWindowsWhole(op, *rule);
+    if (exchanges && op.kind == OpKind::DynamicSlice)
+        splitCutDims(function, op, *rule);
+    if (exchanges && op.kind == OpKind::Concatenate)
+        rule->factors[rule->results.front()[op.as<ConcatenateAttributes>().dim].front()].kind = FactorKind::Permutation;
+    keepWhole(function, op, *rule);
     for (std::size_t f = 0; f < rule->factors.size(); ++f) {
-        FactorKind& kind = rule->factors[f].kind;
-        if (kind == FactorKind::Reduction && !isCombined(function, op, *rule, f))
-            kind = FactorKind::NeedReplication;
-        if (kind != FactorKind::Permutation)
+        if (rule->factors[f].kind != FactorKind::Permutation)
             continue;
         const DimFactors& dims = rule->operands.front();
         const auto dim = static_cast<std::size_t>(std::find_if(dims.begin(), dims.end(), [&](const auto& factors) {
             return !factors.empty() && factors.front() == f;
         }) - dims.begin());
-        if (!exchanges || hasCustomRule(op) || dim == dims.size() || !isExchangedDim(function, op, dim))
-            kind = FactorKind::NeedReplication;
-    }
-    // Windows that do not begin with the first element would reach into the piece of another device.
-    if (op.kind == OpKind::Scatter) {
-        const IndexingDims& dims = op.as<ScatterAttributes>().dims;
-        for (const std::size_t dim : dims.indexMap) {
-            if (std::find(dims.collapsed.begin(), dims.collapsed.end(), dim) != dims.collapsed.end())
-                continue;
-            for (const std::size_t factor : rule->operands.front()[dim])
-                rule->factors[factor].kind = FactorKind::NeedReplication;
-        }
+        if (!exchanges || dim == dims.size() || !isExchangedDim(function, op, dim))
+            rule->factors[f].kind = FactorKind::NeedReplication;
     }
     return rule;
 }
@@ -157,8 +211,10 @@ Result<DeviceFunction> Partitioner::run()
         addArgument(argument);
     partitionBlock(m_source.body());
     std::vector<ValueId> results;
-    for (const ValueId result : m_source.results())
-        results.push_back(obtain(result, declaredEven(result), phaseOf(result), "return"));
+    for (std::size_t i = 0; i < m_source.results().size(); ++i) {
+        const ValueId result = m_source.results()[i];
+        results.push_back(obtain(result, declaredResult(i), phaseOf(result), "return"));
+    }
     if (!m_problems.empty())
         return m_problems;
     m_device.function.donations = m_source.donations;
@@ -173,6 +229,15 @@ Result<DeviceFunction> Partitioner::run()
     eraseDeadOps(m_device.function);
     m_device.globalShapes.resize(m_device.function.values.size());
     return std::move(m_device);
+}
+
+/// How a result leaves the function: as it is asked to, else as its value lies.
+TensorSharding Partitioner::declaredResult(std::size_t result) const
+{
+    const ValueId value = m_source.results()[result];
+    if (result >= m_source.resultShardings.size() || !m_source.resultShardings[result])
+        return declaredEven(value);
+    return evened(layoutOnly(*m_source.resultShardings[result]), globalShape(value));
 }
 
 const Mesh& Partitioner::meshOfOp(const Op& op) const
@@ -315,17 +380,18 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
     const bool isBits = isLeaf(value) && m_source[m_source[value].producer].kind == OpKind::RandomBits;
     if (isBits && !isEven(wanted, globalShape(value))) // bits go by an element's place in the array without padding
         obtain(value, evened(wanted, globalShape(value)), phase, consumer, reason, mayMove);
-    else if (isLeaf(value) || isBroadcastScalar(value))
+    else if ((isLeaf(value) || isBroadcastScalar(value)) && wanted.unreduced.empty())
         return remake(value, wanted, phase);
 
     const Version* best = nullptr;
     Route bestRoute;
-    bool wholeOnMesh = false;
+    bool isOnMesh = isLeaf(value) || isBroadcastScalar(value);
     for (const Version& version : m_versions[value.at()]) {
         if (!isVisible(version, phase) || version.layout.mesh != wanted.mesh)
             continue;
-        wholeOnMesh = true;
-        if (!withoutAxes(wanted.unreduced, version.layout.unreduced).empty())
+        isOnMesh = true;
+        if (!withoutAxes(wanted.unreduced, version.layout.unreduced).empty()
+            || (!wanted.unreduced.empty() && wanted.unreducedKind != version.layout.unreducedKind))
             continue;
         Route route = routeBetween(value, version.layout, wanted);
         if (best == nullptr || route.cost < bestRoute.cost) {
@@ -333,9 +399,13 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
             bestRoute = std::move(route);
         }
     }
+    if (best == nullptr && isOnMesh)
+        return madePartial(value, wanted, phase, consumer, reason, mayMove);
     if (best == nullptr) {
-        m_problems.push_back(whyUnreachable(value, wanted, consumer, wholeOnMesh));
-        return m_versions[value.at()].front().local;
+        m_problems.push_back(
+            {"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
+                "use one mesh for all values of a function"});
+        return m_builder.splat(localType(value, wanted), 0.0); // of the right type, so that all problems are found
     }
     if (m_options.localOnly && !mayMove && bestRoute.communicates)
         m_problems.push_back({"MW1221",
@@ -385,15 +455,28 @@ ValueId Partitioner::resized(ValueId local, const TensorSharding& layout, const 
     return local;
 }
 
-Problem Partitioner::whyUnreachable(ValueId value, const TensorSharding& wanted, const std::string& consumer, bool isOnMesh) const
+/// Parts of a value that is whole: the value on the first device along the unreduced axes, and what changes nothing on the others.
+ValueId Partitioner::madePartial(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+    const std::string& reason, bool mayMove)
 {
-    if (isOnMesh)
-        return {"MW1220",
-            fmt::format("{} needs {} as a partial sum over {}, and it is whole", consumer, valueText(m_source, value),
-                axesText(wanted.unreduced, meshOf(wanted))),
-            "leave the unreduced axes out: the value is already the sum"};
-    return {"MW1212", fmt::format("{} is on another mesh than {} needs it", valueText(m_source, value), consumer),
-        "use one mesh for all values of a function"};
+    TensorSharding plain = wanted;
+    plain.unreduced.clear();
+    const ValueId whole = obtain(value, plain, phase, consumer, reason, mayMove);
+    const TensorType piece = localType(value, plain);
+    const Phase before = m_builder.phase();
+    m_builder.setPhase(phase);
+    DeviceOps ops = deviceOps(plain);
+    const TensorSharding scalar = wholeLayout(0, wanted.mesh);
+    const ValueId isFirst
+        = ops.make(OpKind::Compare, {ops.pieceNumber(wanted.unreduced, wanted.mesh), ops.integer(0, DType::S32, wanted.mesh)},
+            CompareAttributes{CompareDirection::Equal}, scalar, {});
+    const ValueId nothing = ops.make(OpKind::Constant, {}, neutralElement(wanted.unreducedKind, piece.dtype), scalar, {});
+    const ValueId local = ops.make(OpKind::Select,
+        {ops.everywhere(isFirst, piece.shape, plain), whole, ops.everywhere(nothing, piece.shape, plain)}, {}, wanted,
+        globalShape(value));
+    m_builder.setPhase(before);
+    m_versions[value.at()].push_back({wanted, local, phase, false});
+    return local;
 }
 
 /// Constants, iotas, random bits and broadcast scalars are made again in any layout rather than moved.

@@ -94,6 +94,8 @@ private:
     }
     TensorSharding declaredEven(ValueId value) const { return evened(layoutOnly(*m_source[value].sharding), globalShape(value)); }
 
+    TensorSharding declaredResult(std::size_t result) const;
+
     bool isOverwrittenArgument(ValueId local, std::size_t result) const;
     Phase phaseOf(ValueId value) const;
     TensorType localType(ValueId value, const TensorSharding& layout) const;
@@ -109,7 +111,8 @@ private:
     bool isVisible(const Version& version, Phase phase) const;
     ValueId obtain(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
         const std::string& reason = {}, bool mayMove = false);
-    Problem whyUnreachable(ValueId value, const TensorSharding& wanted, const std::string& consumer, bool isOnMesh) const;
+    ValueId madePartial(ValueId value, const TensorSharding& wanted, Phase phase, const std::string& consumer,
+        const std::string& reason, bool mayMove);
     ValueId remake(ValueId value, const TensorSharding& wanted, Phase phase);
 
     /// A change of layout that may pad: parts, and the collectives of each.
@@ -153,6 +156,10 @@ private:
     void makeUp(ValueId value);
     void partitionDeviceId(const Op& op);
     void partitionByRule(OpId id);
+    Result<Done> emitOnPieces(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& wanted,
+        const std::vector<TensorSharding>& layouts, const AxisRefs& reduced);
+    std::int64_t gatheredBytes(const Op& op) const;
+    void warnOfWhole(const Op& op, const std::string& why);
     bool emitIndexed(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
         const std::vector<TensorSharding>& layouts, const AxisRefs& reduced);
     void partitionWhole(const Op& op);
@@ -169,8 +176,7 @@ private:
     ValueId exchangedPad(const Op& op, const std::vector<ValueId>& operands, const TensorSharding& layout);
     ValueId exchangedConcatenation(const Op& op, const std::vector<ValueId>& operands, const TensorSharding& layout);
     ValueId exchangedReversal(const Op& op, ValueId operand, const TensorSharding& layout);
-    bool emitSliding(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& wanted,
-        const std::vector<TensorSharding>& layouts);
+    std::optional<Op> slidOp(const Op& op, std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted);
     ValueId slidWindow(const Op& op, ValueId operand, const TensorSharding& layout, std::size_t dim, const SlidingWindow& window,
         ValueId padding);
     ValueId splitDynamicSlice(
@@ -179,9 +185,9 @@ private:
     std::vector<ValueId> startsInPiece(const Op& op, const std::vector<ValueId>& starts, const Shape& sizes, const Shape& piece,
         const TensorSharding& layout, const Shape& margins);
 
-    void emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts);
+    Result<Done> emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts);
     std::vector<ValueId> emitWithBodies(
-        const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts);
+        const Op& op, const std::vector<ValueId>& operands, OpAttributes attributes, const std::vector<TensorType>& types);
     OpAttributes localAttributes(
         const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts) const;
 

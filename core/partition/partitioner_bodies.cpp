@@ -84,6 +84,8 @@ bool Partitioner::hasAutomaticAxes(const Mesh& mesh) const
 /// A value of its own for what a device has, as it lies somewhere else; buffers are shared where they can be.
 ValueId Partitioner::copied(ValueId local)
 {
+    if (m_device.function[local].type.dtype == DType::Token)
+        return local;
     return m_builder.add(OpKind::Reshape, {local}, ReshapeAttributes{m_device.function[local].type.shape});
 }
 
@@ -99,6 +101,7 @@ void Partitioner::partitionBodyCollective(const Op& op)
     for (std::size_t i = 0; i < op.results.size(); ++i) {
         TensorSharding layout = declared(op.operands[i]);
         layout.mesh = m_manual.mesh;
+        layout.unreduced.clear(); // what the body exchanges is whole: a maximum of sums is no sum of maxima
         if (!m_problems.empty()) {
             makeUp(op.results[i]);
             continue;
@@ -207,7 +210,8 @@ std::optional<std::size_t> Partitioner::linearOperand(const Op& op) const
     if (op.kind == OpKind::Convert && isFloating(m_source[op.operands.front()].type.dtype)
         && isFloating(m_source[op.results.front()].type.dtype))
         return 0;
-    if ((op.kind == OpKind::Multiply || op.kind == OpKind::Divide) && isConstantEverywhere(op.operands[1]))
+    const bool divides = op.kind == OpKind::Divide && isFloating(m_source[op.results.front()].type.dtype); // integers are rounded
+    if ((op.kind == OpKind::Multiply || divides) && isConstantEverywhere(op.operands[1]))
         return 0;
     if (op.kind == OpKind::Multiply && isConstantEverywhere(op.operands[0]))
         return 1;

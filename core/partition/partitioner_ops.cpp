@@ -8,8 +8,10 @@
 #include "core/partition/reshard_passes.h"
 #include "core/partition/reshard_steps.h"
 #include "core/program/other_op.h"
+#include "core/program/shape_problems.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -86,6 +88,8 @@ void Partitioner::partitionCollective(const Op& op)
         makeUp(result);
         return;
     }
+    if (!samePlacement(from.layout, declaredEven(operand))) // it leads from another layout
+        return partitionConstraint(op, opName(op.kind), {});
     TensorSharding to = declaredEven(result);
     to.unreducedKind = from.layout.unreducedKind;
     to.unreduced = from.layout.unreduced;
@@ -98,7 +102,6 @@ void Partitioner::partitionCollective(const Op& op)
     }
     ReshardStep step = reshardStep(op.kind, std::move(attributes), {globalShape(operand), byteSize(m_source[operand].type.dtype)},
         from.layout, meshOf(from.layout), to, meshOf(to));
-    step.attributes.kind = op.as<CollectiveAttributes>().kind;
     define(result, to, m_builder.add(op.kind, {from.local}, std::move(step.attributes)));
 }
 
@@ -126,6 +129,8 @@ void Partitioner::partitionByRule(OpId id)
                 callTarget(*other), m_source.name),
             "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)"});
     if (!rule) {
+        if (gatheredBytes(op) > 0)
+            warnOfWhole(op, "nothing is known of how its operands go with its results");
         partitionWhole(op);
         return;
     }
@@ -145,10 +150,47 @@ void Partitioner::partitionByRule(OpId id)
         result.unreducedKind = reductionOf(m_source, op).value_or(ReduceKind::Sum);
         layouts.push_back(std::move(result));
     }
+    if (const auto done = emitOnPieces(op, std::move(operands), wanted, layouts, layout.reduced); !done) {
+        warnOfWhole(op, done.error().front().message);
+        partitionWhole(op);
+    }
+}
+
+/// What each device does with its pieces. Problems: those of `emitOp`.
+Result<Done> Partitioner::emitOnPieces(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& wanted,
+    const std::vector<TensorSharding>& layouts, const AxisRefs& reduced)
+{
     maskPadding(op, operands, wanted);
-    if (!emitIndexed(op, operands, wanted, layouts, layout.reduced) && !emitExchange(op, operands, wanted, layouts)
-        && !emitSliding(op, operands, wanted, layouts))
-        emitOp(op, std::move(operands), layouts);
+    if (emitIndexed(op, operands, wanted, layouts, reduced) || emitExchange(op, operands, wanted, layouts))
+        return Done{};
+    const auto slid = slidOp(op, operands, wanted);
+    return emitOp(slid ? *slid : op, std::move(operands), layouts);
+}
+
+/// What every device must gather of an op's operands to have them whole.
+std::int64_t Partitioner::gatheredBytes(const Op& op) const
+{
+    std::int64_t bytes = 0;
+    for (const ValueId operand : op.operands) {
+        const Value& value = m_source[operand];
+        bytes += localShape(value.type.shape, *value.sharding) == value.type.shape ? 0 : value.type.bytes();
+    }
+    return bytes;
+}
+
+/// Right and slow.
+void Partitioner::warnOfWhole(const Op& op, const std::string& why)
+{
+    Problem warning;
+    warning.id = "MW1218";
+    warning.severity = Severity::Warning;
+    warning.message = fmt::format("{} is not computed on pieces: every device gathers {} and does all of its work", opName(op),
+        formatBytes(static_cast<double>(gatheredBytes(op))));
+    if (!op.results.empty())
+        warning.message += fmt::format(" for {}", valueText(m_source, op.results.front()));
+    warning.rule = why;
+    warning.fix = "leave the dimensions whole that the op changes, or write it with other ops";
+    m_device.warnings.push_back(std::move(warning));
 }
 
 /// Gathers and scatters along split dimensions, or of split updates. False for everything else, and for those that are computed as they are.
@@ -193,24 +235,40 @@ void Partitioner::partitionWhole(const Op& op)
     std::vector<TensorSharding> layouts;
     for (const ValueId result : op.results)
         layouts.push_back(whole(result));
-    emitOp(op, std::move(operands), layouts);
+    if (const auto done = emitOp(op, std::move(operands), layouts); !done) {
+        append(m_problems, done.error());
+        std::for_each(op.results.begin(), op.results.end(), [this](ValueId result) { makeUp(result); });
+    }
 }
 
-void Partitioner::emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts)
+/// The op itself on a device's pieces. Problems, and nothing is emitted: those of `resultTypes`, MW1302 where what it makes of the pieces are
+/// no pieces of its results.
+Result<Done> Partitioner::emitOp(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& layouts)
 {
     m_builder.setPhase(op.phase);
-    const std::vector<ValueId> results = op.bodies.empty()
-        ? m_builder.addMany(op.kind, operands, localAttributes(op, operands, layouts))
-        : emitWithBodies(op, operands, layouts);
+    OpAttributes attributes = localAttributes(op, operands, layouts);
+    std::vector<TensorType> given;
+    for (const ValueId operand : operands)
+        given.push_back(m_builder.type(operand));
+    const auto made = resultTypes(op.kind, attributes, given);
+    if (!made)
+        return made.error();
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+        if (const TensorType piece = localType(op.results[i], layouts[i]); (*made)[i] != piece)
+            return wrongShape(opName(op), fmt::format("makes {} of its pieces, not {}", typeText((*made)[i]), typeText(piece)));
+    }
+    const std::vector<ValueId> results = op.bodies.empty() ? m_builder.addMany(op.kind, operands, std::move(attributes))
+                                                           : emitWithBodies(op, operands, std::move(attributes), *made);
     for (std::size_t i = 0; i < results.size(); ++i)
         define(op.results[i], layouts[i], results[i]);
+    return Done{};
 }
 
 /// Blocks are copied as they are: what they compute on is whole, or single elements.
 std::vector<ValueId> Partitioner::emitWithBodies(
-    const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& layouts)
+    const Op& op, const std::vector<ValueId>& operands, OpAttributes attributes, const std::vector<TensorType>& types)
 {
-    const OpId id = m_builder.beginOp(op.kind, operands, localAttributes(op, operands, layouts));
+    const OpId id = m_builder.beginOp(op.kind, operands, std::move(attributes));
     std::vector<ValueId> mapping(m_source.values.size());
     for (const BlockId body : op.bodies)
         copyBody(m_builder, m_source, body, id, mapping);
@@ -221,11 +279,36 @@ std::vector<ValueId> Partitioner::emitWithBodies(
         layout.mesh = m_source.values[value].sharding ? m_source.values[value].sharding->mesh : 0;
         describe(mapping[value], layout, m_source.values[value].type.shape);
     }
-    std::vector<TensorType> types;
-    for (std::size_t i = 0; i < op.results.size(); ++i)
-        types.push_back(localType(op.results[i], layouts[i]));
     return m_builder.endOp(id, types);
 }
+
+namespace {
+
+void setInteger(KeptAttributes& attributes, std::string_view name, std::int64_t value)
+{
+    for (KeptAttribute& attribute : attributes) {
+        if (attribute.name == name) {
+            attribute.integers = {value};
+            attribute.text = fmt::format("{} : i64", value);
+        }
+    }
+}
+
+/// Of the groups of a convolution, those that lie in a device's pieces.
+void keepOwnGroups(OtherAttributes& convolution, const Shape& input, const Shape& kernel)
+{
+    const auto dims = convolutionDims(convolution.attributes);
+    if (!dims)
+        return;
+    const std::int64_t features = kernel[dims->kernel.outer];
+    const std::int64_t batch = convolution.results.front().shape[dims->result.outer];
+    if (dims->featureGroups > 1 && features > 0)
+        setInteger(convolution.attributes, "feature_group_count", input[dims->input.inner] / features);
+    if (dims->batchGroups > 1 && batch > 0)
+        setInteger(convolution.attributes, "batch_group_count", input[dims->input.outer] / batch);
+}
+
+} // namespace
 
 /// Attributes that name a shape name the local one on shards.
 OpAttributes Partitioner::localAttributes(
@@ -235,13 +318,15 @@ OpAttributes Partitioner::localAttributes(
     if (auto* other = std::get_if<OtherAttributes>(&attributes)) {
         for (std::size_t i = 0; i < op.results.size(); ++i)
             other->results[i] = localType(op.results[i], layouts[i]);
+        if (baseName(other->name) == "convolution")
+            keepOwnGroups(*other, m_device.function[operands[0]].type.shape, m_device.function[operands[1]].type.shape);
         return attributes;
     }
     if (layouts.size() != 1)
         return attributes;
     const Shape shape = localShape(globalShape(op.results.front()), layouts.front());
     if (auto* constant = std::get_if<ConstantAttributes>(&attributes)) {
-        assert(constant->data.isSplat() || layouts.front().isReplicated());
+        assert(constant->data.isSplat() || layouts.front().isReplicated()); // others are cut from the whole
         constant->type.shape = shape;
     } else if (auto* iota = std::get_if<IotaAttributes>(&attributes)) {
         iota->type.shape = shape;
@@ -316,16 +401,14 @@ bool Partitioner::sinkReduction(const Op& op)
     for (std::size_t i = 0; i < op.operands.size(); ++i)
         operands.push_back(i == scaled ? m_versions[op.operands[i].at()].front().local
                                        : obtain(op.operands[i], plain, op.phase, opName(op.kind)));
-    emitOp(op, std::move(operands), {layout});
-    return true;
+    return emitOp(op, std::move(operands), {layout}).has_value();
 }
 
 bool Partitioner::emitPartialSum(const Op& op)
 {
     const Version& a = m_versions[op.operands[0].at()].front();
     const Version& b = m_versions[op.operands[1].at()].front();
-    emitOp(op, {a.local, b.local}, {a.layout});
-    return true;
+    return emitOp(op, {a.local, b.local}, {a.layout}).has_value();
 }
 
 } // namespace meshwright

@@ -368,12 +368,12 @@ void dropPadding(KeptAttributes& attributes, const std::vector<std::size_t>& pla
 
 } // namespace
 
-/// Convolutions and reductions of windows along split dimensions: with the halos of their pieces, devices compute them without padding.
-bool Partitioner::emitSliding(const Op& op, std::vector<ValueId> operands, const std::vector<TensorSharding>& wanted,
-    const std::vector<TensorSharding>& layouts)
+/// Convolutions and reductions of windows along split dimensions: with the halos of their pieces, which take the places of the operands,
+/// devices compute them without padding. Nothing for other ops.
+std::optional<Op> Partitioner::slidOp(const Op& op, std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted)
 {
     if (op.kind != OpKind::Other || op.operands.empty())
-        return false;
+        return std::nullopt;
     m_builder.setPhase(op.phase);
     std::vector<std::size_t> places;
     const TensorSharding& layout = wanted.front();
@@ -393,11 +393,10 @@ bool Partitioner::emitSliding(const Op& op, std::vector<ValueId> operands, const
         }
     }
     if (places.empty())
-        return false;
+        return std::nullopt;
     Op local = op;
     dropPadding(local.as<OtherAttributes>().attributes, places);
-    emitOp(local, std::move(operands), layouts);
-    return true;
+    return local;
 }
 
 /// Start indices of a part of `sizes`, held within the whole array as its op says; along dimensions with a margin counted from where a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/reshard.h"
 
+#include "core/partition/padding.h"
 #include "core/partition/reshard_steps.h"
 
 #include <algorithm>
@@ -461,6 +462,13 @@ std::int64_t largestLayout(const ReshardPlan& plan, const ReshardedArray& array)
     return largest;
 }
 
+/// True when no step makes pieces of different sizes: devices run no others.
+bool isRunnable(const ReshardPlan& plan, const Shape& shape, const TensorSharding& from, const TensorSharding& to)
+{
+    return !isEven(from, shape) || !isEven(to, shape)
+        || std::all_of(plan.steps.begin(), plan.steps.end(), [&](const ReshardStep& step) { return isEven(step.result, shape); });
+}
+
 /// The cheaper one, then the one with fewer steps, then the first.
 ReshardPlan cheaperOf(ReshardPlan a, ReshardPlan b)
 {
@@ -501,20 +509,22 @@ ReshardPlan planReshard(const Shape& shape, std::int64_t elementBytes, const Ten
     }
     if (auto finer = commonParts(named))
         parts = std::move(finer);
+    const bool runsAsInShardy = isRunnable(shardy, shape, from, to);
     if (!parts)
-        return shardy;
+        return runsAsInShardy ? std::move(shardy) : planByFullGather(shape, elementBytes, from, to, mesh, cost);
 
     Search search(array, from, to, mesh, *std::move(parts), cost);
     const std::int64_t byteLimit = std::max(localBytes(shape, elementBytes, from), localBytes(shape, elementBytes, to));
-    if (largestLayout(shardy, array) <= byteLimit) {
+    if (runsAsInShardy && largestLayout(shardy, array) <= byteLimit) {
         auto best = search.cheapest(shardy.cost, byteLimit);
         return best ? cheaperOf(*std::move(best), std::move(shardy)) : std::move(shardy);
     }
     constexpr double kAnyCost = std::numeric_limits<double>::infinity();
     if (auto best = search.cheapest(kAnyCost, byteLimit))
         return *std::move(best);
+    ReshardPlan other = runsAsInShardy ? std::move(shardy) : planByFullGather(shape, elementBytes, from, to, mesh, cost);
     auto best = search.cheapest(kAnyCost, std::numeric_limits<std::int64_t>::max());
-    return best ? cheaperOf(*std::move(best), std::move(shardy)) : std::move(shardy);
+    return best ? cheaperOf(*std::move(best), std::move(other)) : std::move(other);
 }
 
 ReshardPlan planByFullGather(const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to,
@@ -539,9 +549,10 @@ const ReshardPlan& ReshardPlanner::plan(
     append(key, from);
     append(key, to);
     const auto [entry, isNew] = m_plans.try_emplace(std::move(key));
-    if (isNew)
-        entry->second = m_style == ReshardStyle::Shardy ? *planShardyReshard(shape, elementBytes, from, mesh, to, mesh, m_cost)
-                                                        : planReshard(shape, elementBytes, from, to, mesh, m_cost);
+    if (isNew && m_style == ReshardStyle::Shardy)
+        entry->second = *planShardyReshard(shape, elementBytes, from, mesh, to, mesh, m_cost);
+    if (isNew && (m_style != ReshardStyle::Shardy || !isRunnable(entry->second, shape, from, to)))
+        entry->second = planReshard(shape, elementBytes, from, to, mesh, m_cost);
     return entry->second;
 }
 

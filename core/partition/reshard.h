@@ -26,8 +26,9 @@ struct ReshardPlan {
 };
 
 /// The cheapest sequence of collectives that turns one layout of an array into another, partial sums included: a shortest path over
-/// layouts whose edges are single collectives, the number of steps deciding ties. Never dearer than what `planShardyReshard` gives.
-/// No layout on the way takes more local bytes than the larger of both ends, unless every way needs more.
+/// layouts whose edges are single collectives, the number of steps deciding ties.
+/// No layout on the way takes more local bytes than the larger of both ends, unless every way needs more. Where both ends divide the array
+/// evenly, so does every layout on the way. Never dearer than what `planShardyReshard` gives, where that one too does so.
 ///
 /// `shape` is the whole array's, with elements of `elementBytes`. Both layouts lie on `mesh` and divide the shape evenly; axes unreduced in
 /// `to` must be unreduced in `from`.
@@ -65,7 +66,7 @@ public:
     {
     }
 
-    /// As `planReshard`, or as `planShardyReshard`. The reference stays good.
+    /// As `planReshard`, or as `planShardyReshard` where that makes even pieces of even ones. The reference stays good.
     const ReshardPlan& plan(
         const Shape& shape, std::int64_t elementBytes, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh);
 

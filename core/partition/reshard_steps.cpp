@@ -125,9 +125,23 @@ Held heldAt(const Shape& shape, const TensorSharding& layout, const Mesh& mesh, 
     return {shardBox(shape, layout, mesh, position), shardIndex(position, layout.unreduced, mesh)};
 }
 
-/// The positions of `fromMesh` that every one of its positions receives from.
-std::vector<std::int64_t> permuteSourcesAcross(
-    const Shape& shape, const TensorSharding& from, const Mesh& fromMesh, const TensorSharding& to, const Mesh& toMesh)
+/// Every position's group among those that exchange over `axes`; without axes all positions are one.
+std::vector<std::size_t> groupNumbers(const AxisRefs& axes, const Mesh& mesh)
+{
+    std::vector<std::size_t> numbers(static_cast<std::size_t>(mesh.deviceCount()), 0);
+    if (axes.empty())
+        return numbers;
+    const auto groups = deviceGroups(axes, mesh);
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+        for (const std::int64_t position : groups[group])
+            numbers[static_cast<std::size_t>(position)] = group;
+    }
+    return numbers;
+}
+
+/// The positions of `fromMesh` that every one of its positions receives from: itself where it can, else one of its group.
+std::vector<std::int64_t> permuteSourcesAcross(const Shape& shape, const TensorSharding& from, const Mesh& fromMesh,
+    const TensorSharding& to, const Mesh& toMesh, const std::vector<std::size_t>& groupOf)
 {
     const auto count = static_cast<std::size_t>(fromMesh.deviceCount());
     std::map<Held, std::vector<std::int64_t>> holders;
@@ -147,11 +161,23 @@ std::vector<std::int64_t> permuteSourcesAcross(
     };
     for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position)
         take(position, [&](std::int64_t holder) { return holder == position; });
-    for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position) {
-        if (sources[static_cast<std::size_t>(position)] < 0)
-            take(position, [](std::int64_t) { return true; });
+    const auto group = [&](std::int64_t position) { return groupOf[static_cast<std::size_t>(position)]; };
+    for (const bool anywhere : {false, true}) {
+        for (std::int64_t position = 0; position < fromMesh.deviceCount(); ++position) {
+            if (sources[static_cast<std::size_t>(position)] < 0)
+                take(position, [&](std::int64_t holder) { return anywhere || group(holder) == group(position); });
+        }
     }
     return sources;
+}
+
+bool staysInGroups(const std::vector<std::int64_t>& sources, const std::vector<std::size_t>& groupOf)
+{
+    for (std::size_t position = 0; position < sources.size(); ++position) {
+        if (sources[position] >= 0 && groupOf[static_cast<std::size_t>(sources[position])] != groupOf[position])
+            return false;
+    }
+    return true;
 }
 
 } // namespace
@@ -159,7 +185,7 @@ std::vector<std::int64_t> permuteSourcesAcross(
 std::vector<std::int64_t> permuteSources(
     const Shape& shape, const TensorSharding& from, const TensorSharding& to, const Mesh& mesh)
 {
-    return permuteSourcesAcross(shape, from, mesh, to, mesh);
+    return permuteSourcesAcross(shape, from, mesh, to, mesh, groupNumbers(permutedAxes(from, to, true), mesh));
 }
 
 ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const ReshardedArray& array, const TensorSharding& from,
@@ -176,8 +202,13 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
         break;
     case OpKind::CollectivePermute:
         attributes.resultShape = localShape(array.shape, to);
-        attributes.sources = permuteSourcesAcross(array.shape, from, fromMesh, to, toMesh);
         attributes.axes = permutedAxes(from, to, fromMesh == toMesh);
+        {
+            const auto groupOf = groupNumbers(attributes.axes, fromMesh);
+            attributes.sources = permuteSourcesAcross(array.shape, from, fromMesh, to, toMesh, groupOf);
+            if (!staysInGroups(attributes.sources, groupOf)) // another order of devices: between all of them
+                attributes.axes.clear();
+        }
         break;
     default:
         attributes.axes.clear();

@@ -345,7 +345,8 @@ struct AxisMove {
 /// What a collective of a manual computation does with the devices' pieces, which are parts of no array that anything else knows of.
 struct PieceExchange {
     std::size_t split = 0; ///< ReduceScatter, AllToAll: the dimension that is cut into one part for each member of a group
-    std::size_t join = 0; ///< AllGather, AllToAll: the dimension along which the members' parts are put together, in the group's order
+    std::size_t join
+        = 0; ///< AllGather, AllToAll: the dimension along which the members' parts are put together, in the group's order
     std::vector<std::vector<std::int64_t>> groups; ///< mesh positions; none: the groups over the axes
     friend bool operator==(const PieceExchange&, const PieceExchange&) = default;
 };
@@ -357,7 +358,8 @@ struct CollectiveAttributes {
     std::vector<AxisMove> moves; ///< AllToAll
     ReduceKind kind = ReduceKind::Sum; ///< AllReduce, ReduceScatter
     Shape resultShape; ///< CollectivePermute, Reshard, and with `pieces`: of one device's result
-    std::vector<std::int64_t> sources; ///< CollectivePermute: the position that each mesh position receives from; -1: zeros, from none
+    std::vector<std::int64_t>
+        sources; ///< CollectivePermute: the position that each mesh position receives from; -1: zeros, from none
     std::optional<PieceExchange> pieces; ///< of a manual computation; `perDim` and `moves` are empty then
     Cause cause;
     friend bool operator==(const CollectiveAttributes&, const CollectiveAttributes&) = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/transform.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace meshwright {
@@ -12,8 +13,8 @@ public:
     explicit ConstantSplitter(Function& function)
         : m_function(function)
         , m_constant(function.values.size(), false)
+        , m_copyable(function.values.size(), false)
         , m_pinned(function.values.size(), false)
-        , m_uses(function.values.size())
     {
         for (const auto& group : function.shardingGroups) {
             for (const ValueId member : group)
@@ -23,15 +24,15 @@ public:
 
     std::vector<ConstantCopy> run()
     {
-        splitBlock(BlockId(std::int32_t{0}));
+        const std::size_t blocks = m_function.blocks.size();
+        for (std::size_t block = 0; block < blocks; ++block)
+            splitBlock(BlockId(block));
         return std::move(m_copies);
     }
 
 private:
-    struct Use {
-        OpId user; ///< invalid: a result of the block
-        std::size_t index = 0;
-    };
+    /// What stands, for one use, in the place of each value that a constant is made of.
+    using Replacements = std::unordered_map<ValueId, ValueId>;
 
     bool mayCopy(const Op& op)
     {
@@ -53,34 +54,59 @@ private:
     void splitBlock(BlockId block)
     {
         const std::vector<OpId> ops = m_function[block].ops;
-        std::vector<bool> copyable;
+        std::vector<OpId> users; // of the values outside of constants
         for (const OpId id : ops) {
-            const Op& op = m_function[id];
-            for (std::size_t i = 0; i < op.operands.size(); ++i)
-                m_uses[op.operands[i].at()].push_back({id, i});
-            copyable.push_back(mayCopy(op));
+            if (mayCopy(m_function[id]))
+                m_copyable[m_function[id].results.front().at()] = true;
+            else
+                users.push_back(id);
         }
-        for (std::size_t i = 0; i < m_function[block].results.size(); ++i)
-            m_uses[m_function[block].results[i].at()].push_back({OpId(), i});
-
-        // Backwards: the copies of an op are uses of its operands, which come before it.
-        std::vector<OpId> reversed;
-        for (std::size_t at = ops.size(); at-- > 0;) {
-            if (copyable[at]) {
-                const std::vector<Use> uses = m_uses[m_function[ops[at]].results.front().at()];
-                for (std::size_t i = 1; i < uses.size(); ++i)
-                    reversed.push_back(copyFor(ops[at], block, uses[i]));
+        for (const OpId user : users) {
+            for (std::size_t i = 0; i < m_function[user].operands.size(); ++i) {
+                const ValueId own = ownFor(m_function[user].operands[i]);
+                m_function[user].operands[i] = own;
             }
-            reversed.push_back(ops[at]);
         }
-        m_function[block].ops.assign(reversed.rbegin(), reversed.rend());
-        for (const OpId id : ops) {
-            for (const BlockId body : std::vector<BlockId>(m_function[id].bodies))
-                splitBlock(body);
+        for (std::size_t i = 0; i < m_function[block].results.size(); ++i) {
+            const ValueId own = ownFor(m_function[block].results[i]);
+            m_function[block].results[i] = own;
         }
+        std::vector<OpId> all;
+        for (const OpId id :
+            ops) { // a copy stands behind its original: before whatever uses it, and behind the copies that it uses
+            all.push_back(id);
+            const auto copies = m_copiesOf.find(id);
+            if (copies != m_copiesOf.end())
+                all.insert(all.end(), copies->second.begin(), copies->second.end());
+        }
+        m_function[block].ops = std::move(all);
     }
 
-    OpId copyFor(OpId original, BlockId block, const Use& use)
+    /// What one use has in the place of a value.
+    ValueId ownFor(ValueId value)
+    {
+        Replacements replacements;
+        return ownFor(value, replacements);
+    }
+
+    /// The first use takes the ops themselves.
+    ValueId ownFor(ValueId value, Replacements& replacements)
+    {
+        if (!m_copyable[value.at()])
+            return value;
+        if (const auto known = replacements.find(value); known != replacements.end())
+            return known->second;
+        const OpId original = m_function[value].producer;
+        const auto [asItWas, isFirst] = m_operands.try_emplace(original, m_function[original].operands);
+        std::vector<ValueId> operands = asItWas->second;
+        for (ValueId& operand : operands)
+            operand = ownFor(operand, replacements);
+        if (isFirst)
+            m_function[original].operands = operands;
+        return replacements[value] = isFirst ? value : copyOf(original, std::move(operands));
+    }
+
+    ValueId copyOf(OpId original, std::vector<ValueId> operands)
     {
         const OpId id(m_function.ops.size());
         const ValueId result(m_function.values.size());
@@ -89,19 +115,21 @@ private:
         value.name.clear();
         value.producer = id;
         copy.results = {result};
-        for (std::size_t i = 0; i < copy.operands.size(); ++i)
-            m_uses[copy.operands[i].at()].push_back({id, i});
+        copy.operands = std::move(operands);
         m_function.ops.push_back(std::move(copy));
         m_function.values.push_back(std::move(value));
-        m_copies.push_back({id, original, use.user, block, use.index});
-        (use.user.valid() ? m_function[use.user].operands : m_function[block].results)[use.index] = result;
-        return id;
+        m_copies.push_back({id, original});
+        m_copiesOf[original].push_back(id);
+        m_copyable.push_back(false);
+        return result;
     }
 
     Function& m_function;
-    std::vector<bool> m_constant;
+    std::vector<bool> m_constant; ///< by value
+    std::vector<bool> m_copyable; ///< by value
     std::vector<bool> m_pinned; ///< in a sharding group
-    std::vector<std::vector<Use>> m_uses;
+    std::unordered_map<OpId, std::vector<ValueId>> m_operands; ///< of the ops that some use has taken, as they were
+    std::unordered_map<OpId, std::vector<OpId>> m_copiesOf;
     std::vector<ConstantCopy> m_copies;
 };
 
@@ -114,33 +142,42 @@ std::vector<ConstantCopy> splitConstantsPerUse(Function& function)
 
 std::vector<std::pair<ValueId, ValueId>> mergeEqualCopies(Function& function, const std::vector<ConstantCopy>& copies)
 {
+    std::unordered_map<ValueId, ValueId> instead;
+    const auto current = [&](std::vector<ValueId> values) {
+        for (ValueId& value : values) {
+            if (const auto found = instead.find(value); found != instead.end())
+                value = found->second;
+        }
+        return values;
+    };
+    const auto resultOf = [&](OpId op) { return function[op].results.front(); };
     std::unordered_map<OpId, std::vector<OpId>> kept;
     std::vector<std::pair<ValueId, ValueId>> merged;
     std::vector<bool> gone(function.ops.size(), false);
-    std::vector<bool> touched(function.blocks.size(), false);
-    // Backwards: the copies of an op's operands were made after those of the op.
-    for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy) {
-        auto& candidates = kept[copy->original];
+    for (const ConstantCopy& each : copies) {
+        auto& candidates = kept[each.original];
         if (candidates.empty())
-            candidates.push_back(copy->original);
-        const ValueId value = function[copy->copy].results.front();
+            candidates.push_back(each.original);
+        const std::vector<ValueId> operands = current(function[each.copy].operands);
         const auto same = std::find_if(candidates.begin(), candidates.end(), [&](OpId other) {
-            return function[other].operands == function[copy->copy].operands
-                && function[function[other].results.front()].sharding == function[value].sharding;
+            return current(function[other].operands) == operands
+                && function[resultOf(other)].sharding == function[resultOf(each.copy)].sharding;
         });
         if (same == candidates.end()) {
-            candidates.push_back(copy->copy);
+            candidates.push_back(each.copy);
             continue;
         }
-        const ValueId instead = function[*same].results.front();
-        (copy->user.valid() ? function[copy->user].operands : function[copy->block].results)[copy->index] = instead;
-        gone[copy->copy.at()] = true;
-        touched[copy->block.at()] = true;
-        merged.emplace_back(value, instead);
+        gone[each.copy.at()] = true;
+        instead[resultOf(each.copy)] = resultOf(*same);
+        merged.emplace_back(resultOf(each.copy), resultOf(*same));
     }
-    for (std::size_t block = 0; block < touched.size(); ++block) {
-        if (touched[block])
-            std::erase_if(function.blocks[block].ops, [&](OpId op) { return gone[op.at()]; });
+    if (merged.empty())
+        return merged;
+    for (Op& op : function.ops)
+        op.operands = current(std::move(op.operands));
+    for (Block& block : function.blocks) {
+        block.results = current(std::move(block.results));
+        std::erase_if(block.ops, [&](OpId op) { return gone[op.at()]; });
     }
     return merged;
 }

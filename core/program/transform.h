@@ -43,18 +43,17 @@ std::int64_t blockRuns(const Op& op);
 /// How often each value is used: as an operand, or as a result of a block.
 std::vector<std::size_t> useCounts(const Function& function);
 
-/// A copy of an op that stands for it at one of its uses.
+/// A copy of an op that stands for it where one use needs it.
 struct ConstantCopy {
     OpId copy;
     OpId original;
-    OpId user; ///< invalid: a result of `block`
-    BlockId block;
-    std::size_t index = 0; ///< of the operand or result
 };
 
-/// Gives every use but the first of a constant, an iota, a spread scalar, or a value made of constants only its own copy of the op,
-/// so that the uses need not agree on a sharding. Values that have a sharding or are in a group, and scalars, stay shared.
-/// Ids of values and ops stay valid.
+/// Gives every use but the first of a constant, an iota, a spread scalar, or a value made of constants only its own copy of what makes the
+/// value, so that the uses need not agree on a sharding. The values that a constant is made of are no uses of each other: what one use
+/// needs is copied once, however often it occurs there. Values that have a sharding or are in a group, and scalars, stay shared.
+/// Ids of values and ops stay valid. Returns the copies, those of operands before those of their users.
+/// Source: openxla/shardy, shardy/dialect/sdy/transforms/import/constant_or_scalar_splitter.cc.
 std::vector<ConstantCopy> splitConstantsPerUse(Function& function);
 
 /// Undoes the copies whose sharding equals that of the original or of another copy. Returns what took the place of what.

@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <set>
 #include <span>
+#include <string_view>
 
 namespace meshwright {
 
@@ -283,6 +286,9 @@ private:
             for (std::size_t j = 0; j < i; ++j) {
                 if (overlaps(all[i], all[j]))
                     return fail(fmt::format("{} is used twice", axisText(all[i], mesh)));
+                if (!areIndependent(all[i], all[j]))
+                    return fail(fmt::format(
+                        "{} and {} are in no one grid of their axis", axisText(all[j], mesh), axisText(all[i], mesh)));
             }
         }
     }
@@ -300,6 +306,41 @@ Problems verify(const Function& function, const std::vector<NamedMesh>& meshes)
     if (function.blocks.empty())
         return {{"MW1307", "a function needs a body", {}, Place{{}, 0, 0, function.name}}};
     return FunctionVerifier(function, meshes).run();
+}
+
+namespace {
+
+std::atomic<bool>& passesAreVerified()
+{
+    static std::atomic<bool> verified = [] {
+        const char* wanted = std::getenv("MESHWRIGHT_VERIFY_PASSES");
+        return wanted != nullptr && std::string_view(wanted) == "1";
+    }();
+    return verified;
+}
+
+} // namespace
+
+bool verifiesPasses()
+{
+    return passesAreVerified();
+}
+
+void setVerifyPasses(bool on)
+{
+    passesAreVerified() = on;
+}
+
+Problems faultsAfter(const char* pass, const Function& function, const std::vector<NamedMesh>& meshes)
+{
+    Problems faults;
+    if (!verifiesPasses())
+        return faults;
+    for (const Problem& fault : verify(function, meshes))
+        faults.push_back({"MW1215",
+            fmt::format("after {}, the function \"{}\" is not well formed: {} {}", pass, function.name, fault.id, fault.message),
+            "report it with the command and its files"});
+    return faults;
 }
 
 Problems verify(const Program& program)

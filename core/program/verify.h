@@ -13,4 +13,11 @@ namespace meshwright {
 Problems verify(const Function& function, const std::vector<NamedMesh>& meshes);
 Problems verify(const Program& program);
 
+/// Whether passes over a program look at what they made (`faultsAfter`). At first: whether MESHWRIGHT_VERIFY_PASSES is 1 in the environment.
+bool verifiesPasses();
+void setVerifyPasses(bool on);
+
+/// What `verify` finds in a function that a pass has made, if `verifiesPasses`: MW1215 for each fault, with the name of the pass.
+Problems faultsAfter(const char* pass, const Function& function, const std::vector<NamedMesh>& meshes);
+
 } // namespace meshwright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/propagate/contraction_dims.h"
 
+#include "core/propagate/rule.h"
+
 #include <algorithm>
 
 namespace meshwright {
@@ -76,11 +78,6 @@ bool isInputFree(const SpatialDim& dim)
 bool isKernelFree(const SpatialDim& dim)
 {
     return slidesOneByOne(dim) && dim.input == 1 && dim.low == dim.kernel - 1 && dim.high == dim.kernel - 1 && dim.reversed;
-}
-
-bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
-{
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
 
 } // namespace

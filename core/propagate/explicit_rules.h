@@ -66,11 +66,6 @@ inline bool divides(const DimAxes& dims, const Shape& shape)
     return true;
 }
 
-inline bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
-{
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
-
 /// The rules, for one op.
 class ExplicitRules {
 public:

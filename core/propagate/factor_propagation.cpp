@@ -14,16 +14,7 @@ bool collides(const AxisRef& a, const AxisRef& b)
     return a == b || overlaps(a, b);
 }
 
-/// False for parts of one axis that lie apart in no one grid of it: x:(1)2 and x:(3)2 of an axis of 6.
-bool canCoexist(const AxisRef& a, const AxisRef& b)
-{
-    if (a.axis != b.axis || overlaps(a, b))
-        return true;
-    const auto& [major, minor] = a.pre < b.pre ? std::pair(a, b) : std::pair(b, a);
-    return minor.pre % (major.pre * major.size) == 0;
-}
-
-bool contains(const AxisRef& whole, const AxisRef& part)
+bool covers(const AxisRef& whole, const AxisRef& part)
 {
     return whole == part || (whole.axis == part.axis && whole.pre <= part.pre && part.pre * part.size <= whole.pre * whole.size);
 }
@@ -42,7 +33,7 @@ std::optional<AxisRef> prefixWithinFactor(
     if (!left)
         return std::nullopt;
     for (const AxisRef& held : factor.axes) {
-        if (contains(held, *left))
+        if (covers(held, *left))
             return left;
     }
     if (!factor.closed && factor.overflow.empty()) {
@@ -160,7 +151,7 @@ void compatibleMajorAxes(AxisRefs& axes, std::span<const TensorFactorShardings> 
 std::optional<AxisRef> prefixWithoutOverlap(AxisRef axis, const AxisRefs& others)
 {
     for (const AxisRef& other : others) {
-        if (!canCoexist(axis, other))
+        if (!overlaps(axis, other) && !areIndependent(axis, other))
             return std::nullopt;
         if (!collides(axis, other))
             continue;

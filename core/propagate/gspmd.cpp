@@ -21,11 +21,6 @@ namespace {
 constexpr const char* kAttribute = "mhlo.sharding";
 constexpr int kAggressivenessLevels = 4;
 
-bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
-{
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
-
 /// How many tiles there are along the dimensions that `side` names of each.
 std::int64_t tilesAlong(const std::optional<Tiling>& tiling, const std::vector<ContractionDim>& dims, int ContractionDim::*side)
 {

@@ -42,11 +42,12 @@ bool Propagator::collidesWithAny(const AxisRef& axis, const AxisRefs& others)
 
 Result<PropagationReport> Propagator::run()
 {
+    adoptComputations(); // before constraints: a result keeps its out_sharding
     adoptConstraints();
-    adoptComputations();
     auto problems = checkShardings();
     if (!problems.empty())
         return problems;
+    openGroups();
     const auto copies = splitConstantsPerUse(m_function);
     auto graph = flowGraph(m_function, m_strategy == PropagationStrategy::BasicConservative);
     if (!graph)

@@ -77,8 +77,9 @@ std::string explainSharding(const Function& function, const PropagationReport& r
 /// Function::resultShardings gets an entry for each result, which is the value's where the user asked nothing else. Constants get a
 /// copy for uses that want them differently (splitConstantsPerUse); other uses of the input of a chain of sharding constraints move
 /// to its end. Without meshes nothing happens.
-/// Problems: MW1201 members of one group are annotated differently, MW1202 members of one group differ in shape, MW1203 a sharding
-/// has not as many dimensions as its value, or names a mesh or an axis that is not there.
+/// Members of a group that are annotated differently stay as they are: open constraints behind them take their places in it.
+/// Problems: MW1202 members of one group differ in shape, MW1203 a sharding has not as many dimensions as its value, or names a mesh or an
+/// axis that is not there, MW1204 a sharding in a manual computation names an axis that is manual there.
 Result<PropagationReport> propagate(
     Function& function, const std::vector<NamedMesh>& meshes, PropagationStrategy strategy = PropagationStrategy::Pipeline);
 

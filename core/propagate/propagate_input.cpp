@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/propagate/propagator.h"
 
+#include "core/program/body_collective.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace meshwright {
 
@@ -20,7 +22,178 @@ bool saysNothing(const TensorSharding& sharding)
             sharding.dims.begin(), sharding.dims.end(), [](const DimSharding& dim) { return dim.open && dim.axes.empty(); });
 }
 
+/// Finds the shardings in manual computations that name an axis which is bound there: each device has its own piece along it already.
+class ManualAxisCheck {
+public:
+    ManualAxisCheck(const Function& function, const std::vector<NamedMesh>& meshes)
+        : m_function(function)
+        , m_meshes(meshes)
+    {
+    }
+
+    Problems run()
+    {
+        visit(BlockId(std::int32_t{0}));
+        return std::move(m_problems);
+    }
+
+private:
+    void visit(BlockId block)
+    {
+        for (const OpId id : m_function[block].ops) {
+            const Op& op = m_function[id];
+            for (const ValueId result : op.results)
+                check(m_function[result].sharding, valueText(m_function, result));
+            if (const auto* constraint = std::get_if<ConstraintAttributes>(&op.attributes))
+                check(constraint->sharding, "a constraint on " + valueText(m_function, op.operands.front()));
+            if (isManual(op))
+                enter(op);
+            else
+                std::for_each(op.bodies.begin(), op.bodies.end(), [&](BlockId body) { visit(body); });
+        }
+    }
+
+    void enter(const Op& op)
+    {
+        const auto& computation = op.as<ComputationAttributes>();
+        for (const TensorSharding& sharding : computation.inShardings)
+            check(sharding, "an in_sharding");
+        for (const TensorSharding& sharding : computation.outShardings)
+            check(sharding, "an out_sharding");
+        for (const auto& [shardings, what] :
+            {std::pair(&computation.inShardings, "in_sharding"), std::pair(&computation.outShardings, "out_sharding")}) {
+            for (std::size_t i = 0; i < shardings->size(); ++i)
+                checkOrder((*shardings)[i], computation.manualAxes, fmt::format("{} {}", what, i));
+        }
+        const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+        const std::size_t before = m_bound.size();
+        for (const std::int32_t axis : computation.manualAxes) {
+            if (shardings.empty())
+                break;
+            const std::pair bound(shardings.front().mesh, axis);
+            if (std::find(m_bound.begin(), m_bound.end(), bound) != m_bound.end() && m_told.insert(bound).second)
+                m_problems.push_back({"MW1204",
+                    fmt::format("manual_axes names \"{}\", which a manual computation around it has bound",
+                        m_meshes[static_cast<std::size_t>(bound.first)].mesh.axes()[static_cast<std::size_t>(axis)].name),
+                    "leave it out: it is manual there already"});
+            m_bound.push_back(bound);
+        }
+        visit(op.bodies.front());
+        m_bound.resize(before);
+    }
+
+    /// A device's piece along the manual axes is cut further along the others, not the other way round.
+    void checkOrder(const TensorSharding& sharding, const std::vector<std::int32_t>& manualAxes, const std::string& what)
+    {
+        for (std::size_t dim = 0; dim < sharding.dims.size(); ++dim) {
+            const AxisRefs& axes = sharding.dims[dim].axes;
+            const auto isManualAxis
+                = [&](const AxisRef& axis) { return std::binary_search(manualAxes.begin(), manualAxes.end(), axis.axis); };
+            const auto automatic = std::find_if_not(axes.begin(), axes.end(), isManualAxis);
+            const auto manual = std::find_if(automatic, axes.end(), isManualAxis);
+            if (manual == axes.end())
+                continue;
+            const Mesh& mesh = m_meshes[static_cast<std::size_t>(sharding.mesh)].mesh;
+            m_problems.push_back({"MW1205",
+                fmt::format("{} of a manual computation splits dim {} by the manual axis {} inside the automatic axis {}", what,
+                    dim, axisText(*manual, mesh), axisText(*automatic, mesh)),
+                "list the manual axes of a dimension first"});
+        }
+    }
+
+    void check(const std::optional<TensorSharding>& sharding, const std::string& what)
+    {
+        if (!sharding || m_bound.empty())
+            return;
+        AxisRefs named = sharding->unreduced;
+        for (const DimSharding& dim : sharding->dims)
+            named.insert(named.end(), dim.axes.begin(), dim.axes.end());
+        for (const AxisRef& axis : named) {
+            if (std::find(m_bound.begin(), m_bound.end(), std::pair(sharding->mesh, axis.axis)) == m_bound.end())
+                continue;
+            if (!m_told.emplace(sharding->mesh, axis.axis).second)
+                return;
+            const Mesh& mesh = m_meshes[static_cast<std::size_t>(sharding->mesh)].mesh;
+            m_problems.push_back({"MW1204",
+                fmt::format(
+                    "the sharding of {} names {}, which a manual computation around it has bound", what, axisText(axis, mesh)),
+                "name automatic axes only; move data along manual axes by collectives"});
+            return;
+        }
+    }
+
+    const Function& m_function;
+    const std::vector<NamedMesh>& m_meshes;
+    std::vector<std::pair<std::int32_t, std::int32_t>> m_bound; ///< mesh and axis
+    std::set<std::pair<std::int32_t, std::int32_t>> m_told; ///< likewise: once is enough
+    Problems m_problems;
+};
+
+/// The members' shardings, where some say different things; the first one then.
+std::optional<TensorSharding> disagreement(const Function& function, const std::vector<ValueId>& group)
+{
+    std::optional<TensorSharding> first;
+    for (const ValueId member : group) {
+        const auto& sharding = function[member].sharding;
+        if (!sharding || saysNothing(*sharding))
+            continue;
+        if (first && *sharding != *first)
+            return first;
+        if (!first)
+            first = sharding;
+    }
+    return std::nullopt;
+}
+
 } // namespace
+
+/// The value behind an open sharding constraint, which all its uses go to.
+ValueId Propagator::openedFor(ValueId value, std::int32_t mesh)
+{
+    TensorSharding open = TensorSharding::openOf(m_function[value].type.shape.size());
+    open.mesh = mesh;
+    const ValueId opened(m_function.values.size());
+    const OpId id(m_function.ops.size());
+    const BlockId block = m_function[value].block;
+    const OpId producer = m_function[value].producer;
+    replaceUses(m_function, value, opened);
+    Value result;
+    result.type = m_function[value].type;
+    result.role = m_function[value].role;
+    result.sharding = open;
+    result.block = block;
+    result.producer = id;
+    m_function.values.push_back(std::move(result));
+    Op op;
+    op.kind = OpKind::ShardingConstraint;
+    op.phase = producer.valid() ? m_function[producer].phase : Phase::Forward;
+    op.operands = {value};
+    op.results = {opened};
+    op.attributes = ConstraintAttributes{std::move(open), "sharding group"};
+    op.block = block;
+    m_function.ops.push_back(std::move(op));
+    std::vector<OpId>& ops = m_function[block].ops;
+    ops.insert(producer.valid() ? std::next(std::find(ops.begin(), ops.end(), producer)) : ops.begin(), id);
+    return opened;
+}
+
+/// Members that are annotated differently keep their shardings: in their place the group has what is behind them.
+/// Source: openxla/shardy, shardy/dialect/sdy/transforms/propagation/sharding_group_map.cc (`syncGroupMemberShardings`).
+void Propagator::openGroups()
+{
+    for (std::size_t group = 0; group < m_function.shardingGroups.size(); ++group) {
+        const auto first = disagreement(m_function, m_function.shardingGroups[group]);
+        if (!first)
+            continue;
+        std::map<ValueId, ValueId> opened;
+        for (std::size_t i = 0; i < m_function.shardingGroups[group].size(); ++i) {
+            const ValueId member = m_function.shardingGroups[group][i];
+            if (!opened.contains(member))
+                opened.emplace(member, openedFor(member, first->mesh));
+            m_function.shardingGroups[group][i] = opened.at(member);
+        }
+    }
+}
 
 void Propagator::adoptConstraints()
 {
@@ -64,6 +237,8 @@ void Propagator::adoptComputations()
         if (op.kind != OpKind::Computation)
             return;
         const auto& computation = op.as<ComputationAttributes>();
+        for (std::size_t i = 0; i < computation.outShardings.size(); ++i)
+            m_manualResults.emplace_back(op.results[i], computation.manualAxes);
         const auto adopt = [&](ValueId value, TensorSharding sharding, std::string origin) {
             if (m_function[value].sharding)
                 return;
@@ -73,8 +248,11 @@ void Propagator::adoptComputations()
         for (std::size_t i = 0; i < computation.inShardings.size(); ++i)
             adopt(m_function[op.bodies.front()].arguments[i],
                 withoutManualAxes(computation.inShardings[i], computation.manualAxes), fmt::format("in_sharding {}", i));
-        for (std::size_t i = 0; i < computation.outShardings.size(); ++i)
+        for (std::size_t i = 0; i < computation.outShardings.size(); ++i) {
+            if (isManual(op)) // its block has the pieces of this sharding and of no other
+                m_function[op.results[i]].sharding.reset();
             adopt(op.results[i], computation.outShardings[i], fmt::format("out_sharding {}", i));
+        }
     });
 }
 
@@ -140,6 +318,8 @@ Problems Propagator::checkShardings() const
             check(*m_function.resultShardings[i], m_function[m_function.results()[i]].type.shape.size(),
                 fmt::format("result {}", i));
     }
+    if (problems.empty())
+        append(problems, ManualAxisCheck(m_function, m_meshes).run());
     return problems;
 }
 
@@ -158,13 +338,6 @@ Problems Propagator::initialise()
             if (!sharding || saysNothing(*sharding)) {
                 sharding = value.sharding;
                 first = member;
-            } else if (!saysNothing(*value.sharding) && *value.sharding != *sharding
-                && m_graph.slots[slot].bond == std::string_view("sharding group")) {
-                problems.push_back({"MW1201",
-                    fmt::format("{} and {} are in one sharding group, but are annotated differently: {} and {}",
-                        valueText(m_function, first), valueText(m_function, member), shardyText(*sharding, meshOf(*sharding)),
-                        shardyText(*value.sharding, meshOf(*value.sharding))),
-                    "give both one sharding, or take one of them out of the group"});
             }
         }
         if (first.valid())
@@ -185,6 +358,12 @@ Problems Propagator::initialise()
             addUserSteps(slots.operands[i], ValueId(), fmt::format("in_sharding {}", i));
         }
     }
+    for (const auto& [value, manualAxes] : m_manualResults)
+        closeTo(m_graph.slotOf[value.at()], manualAxes);
+    for (const ComputationSlots& slots : m_graph.computations) {
+        for (const std::uint32_t slot : slots.operands)
+            closeTo(slot, m_function[slots.op].as<ComputationAttributes>().manualAxes);
+    }
     for (const ValueId value : m_graph.stacked) {
         auto& sharding = m_slots[m_graph.slotOf[value.at()]].sharding;
         if (!sharding) {
@@ -196,6 +375,31 @@ Problems Propagator::initialise()
     for (SlotState& slot : m_slots)
         slot.hasAxes = slot.sharding && anyAxes(*slot.sharding);
     return problems;
+}
+
+/// Keeps manual axes that a computation's in or out sharding does not name out of it: its block has fixed pieces along them.
+void Propagator::closeTo(std::uint32_t slot, const std::vector<std::int32_t>& manualAxes)
+{
+    auto& sharding = m_slots[slot].sharding;
+    if (!sharding || sharding->mesh < 0)
+        return;
+    AxisRefs named = sharding->replicated;
+    named.insert(named.end(), sharding->unreduced.begin(), sharding->unreduced.end());
+    for (const DimSharding& dim : sharding->dims)
+        named.insert(named.end(), dim.axes.begin(), dim.axes.end());
+    const AxisRefs before = sharding->replicated;
+    const Mesh& mesh = meshOf(*sharding);
+    for (const std::int32_t axis : manualAxes) {
+        if (static_cast<std::size_t>(axis) >= mesh.axes().size())
+            continue; // of another mesh than the computation
+        const AxisRef whole = wholeAxis(mesh, static_cast<std::size_t>(axis));
+        if (whole.size > 1 && !collidesWithAny(whole, named))
+            sharding->replicated.push_back(whole);
+    }
+    if (sharding->replicated == before)
+        return;
+    std::sort(sharding->replicated.begin(), sharding->replicated.end());
+    m_closed.emplace_back(slot, before);
 }
 
 void Propagator::addUserSteps(std::uint32_t slot, ValueId value, std::string label)

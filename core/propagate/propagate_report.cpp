@@ -128,6 +128,8 @@ std::optional<TensorSharding> Propagator::finalSharding(const std::optional<Tens
 
 void Propagator::writeBack()
 {
+    for (const auto& [slot, replicated] : m_closed)
+        m_slots[slot].sharding->replicated = replicated;
     for (std::size_t value = 0; value < m_function.values.size(); ++value)
         m_function.values[value].sharding
             = finalSharding(m_slots[m_graph.slotOf[value]].sharding, m_function.values[value].type.shape.size());
@@ -144,9 +146,17 @@ void Propagator::writeBack()
         }
     }
     m_function.resultShardings.resize(m_graph.resultSlots.size());
-    for (std::size_t i = 0; i < m_graph.resultSlots.size(); ++i)
-        m_function.resultShardings[i]
-            = finalSharding(m_slots[m_graph.resultSlots[i]].sharding, m_function[m_function.results()[i]].type.shape.size());
+    for (std::size_t i = 0; i < m_graph.resultSlots.size(); ++i) {
+        auto& result = m_function.resultShardings[i];
+        const bool isAsked = result.has_value();
+        const Value& value = m_function[m_function.results()[i]];
+        result = finalSharding(m_slots[m_graph.resultSlots[i]].sharding, value.type.shape.size());
+        const bool isFinal = m_strategy == PropagationStrategy::Pipeline;
+        if (isFinal && !isAsked && result && value.sharding && result->dims == value.sharding->dims) { // parts leave as parts
+            result->unreduced = value.sharding->unreduced;
+            result->unreducedKind = value.sharding->unreducedKind;
+        }
+    }
 }
 
 std::string Propagator::factorName(std::uint16_t factor)

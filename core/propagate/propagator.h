@@ -82,6 +82,9 @@ private:
     /// Uses of the input of a chain of constraints that come after the chain use its end instead.
     void redirectChains(const std::vector<OpId>& constraints, const std::vector<std::vector<OpId>>& constraintsOf);
     Problems checkShardings() const;
+    void openGroups();
+    void closeTo(std::uint32_t slot, const std::vector<std::int32_t>& manualAxes);
+    ValueId openedFor(ValueId value, std::int32_t mesh);
     Problems initialise();
     void addUserSteps(std::uint32_t slot, ValueId value, std::string label);
     void addStep(const Step& step);
@@ -162,6 +165,8 @@ private:
     std::vector<std::int32_t> m_meshClass; ///< of each mesh the first that is equal; -1 for meshes without axes, which fit any
     FlowGraph m_graph;
     std::vector<SlotState> m_slots;
+    std::vector<std::pair<ValueId, std::vector<std::int32_t>>> m_manualResults; ///< of computations, with their manual axes
+    std::vector<std::pair<std::uint32_t, AxisRefs>> m_closed; ///< slots that `closeTo` closed, and what they replicated before
     std::vector<NodeState> m_nodeStates;
     NodeState* m_current = nullptr; ///< of the node at work
     std::vector<std::uint32_t> m_queue; ///< last in, first out

@@ -481,6 +481,11 @@ RuleContext contextOf(const Function& function, const Op& op, bool conservative)
             return unsliced(function, operand) != operand;
         });
     }
+    if (op.kind == OpKind::DynamicUpdateSlice)
+        context.startsAreConstant = std::all_of(op.operands.begin() + 2, op.operands.end(), [&](ValueId start) {
+            const OpId producer = function[start].producer;
+            return producer.valid() && function[producer].kind == OpKind::Constant;
+        });
     if (op.kind == OpKind::Other) {
         const auto& other = op.as<OtherAttributes>();
         if (!op.bodies.empty())
@@ -512,13 +517,27 @@ const KeptAttribute* attachedText(const Op& op)
     return attribute;
 }
 
+struct OpTypes {
+    std::vector<TensorType> operands;
+    std::vector<TensorType> results;
+};
+
+OpTypes typesOf(const Function& function, const Op& op)
+{
+    OpTypes types;
+    for (const ValueId operand : op.operands)
+        types.operands.push_back(function[operand].type);
+    for (const ValueId result : op.results)
+        types.results.push_back(function[result].type);
+    return types;
+}
+
 /// The rule that the user attached to the op.
-std::optional<OpShardingRule> attachedRule(
-    const Op& op, const std::vector<TensorType>& operands, const std::vector<TensorType>& results)
+std::optional<OpShardingRule> attachedRule(const Op& op, const OpTypes& types)
 {
     const KeptAttribute* attribute = attachedText(op);
     auto rule = attribute == nullptr ? std::nullopt : parseRule(attribute->text);
-    return rule && fits(rule->operands, operands) && fits(rule->results, results) ? rule : std::nullopt;
+    return rule && fits(rule->operands, types.operands) && fits(rule->results, types.results) ? rule : std::nullopt;
 }
 
 } // namespace
@@ -535,16 +554,17 @@ std::optional<OpShardingRule> shardingRule(OpKind kind, const OpAttributes& attr
 
 std::optional<OpShardingRule> shardingRule(const Function& function, OpId id, bool conservative)
 {
-    const Op& op = function[id];
-    std::vector<TensorType> operands;
-    std::vector<TensorType> results;
-    for (const ValueId operand : op.operands)
-        operands.push_back(function[operand].type);
-    for (const ValueId result : op.results)
-        results.push_back(function[result].type);
-    if (auto rule = attachedRule(op, operands, results))
+    const OpTypes types = typesOf(function, function[id]);
+    if (auto rule = attachedRule(function[id], types))
         return rule;
-    return ruleIn(op.kind, op.attributes, operands, results, contextOf(function, op, conservative));
+    return ownShardingRule(function, id, conservative);
+}
+
+std::optional<OpShardingRule> ownShardingRule(const Function& function, OpId id, bool conservative)
+{
+    const Op& op = function[id];
+    const OpTypes types = typesOf(function, op);
+    return ruleIn(op.kind, op.attributes, types.operands, types.results, contextOf(function, op, conservative));
 }
 
 bool hasCustomRule(const Op& op)

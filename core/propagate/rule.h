@@ -11,6 +11,11 @@
 
 namespace meshwright {
 
+inline bool contains(const std::vector<std::size_t>& dims, std::size_t dim)
+{
+    return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
 /// What sharding a factor costs.
 enum class FactorKind : std::uint8_t {
     PassThrough, ///< nothing, when all tensors agree
@@ -55,6 +60,9 @@ std::optional<OpShardingRule> shardingRule(
 /// The same where the op stands, whose neighbours can matter; a rule that the user attached to it (`sdy.sharding_rule`) is its rule.
 /// `conservative`: nothing goes along dimensions whose sizes change.
 std::optional<OpShardingRule> shardingRule(const Function& function, OpId op, bool conservative = false);
+
+/// The same without what the user attached: what the op really does. Nothing for ops that only their users know.
+std::optional<OpShardingRule> ownShardingRule(const Function& function, OpId op, bool conservative = false);
 
 /// True for ops to which the user attached a rule of their own (`sdy.sharding_rule = .. custom`).
 bool hasCustomRule(const Op& op);

@@ -90,6 +90,7 @@ struct RuleContext {
     bool conservative = false; ///< nothing goes along dimensions whose sizes change
     bool joinsSlices = false; ///< a concatenation whose operands are all slices, or all parts of one array
     bool feedsRandomBits = false; ///< a result is the state of a random generator
+    bool startsAreConstant = false; ///< of a dynamic_update_slice, whose place is known therefore
     std::optional<ReduceKind> combiner; ///< of a kept reduce or scatter
 };
 

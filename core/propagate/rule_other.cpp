@@ -11,11 +11,6 @@ namespace {
 using Types = std::span<const TensorType>;
 using Dims = std::vector<std::size_t>;
 
-bool contains(const Dims& dims, std::size_t dim)
-{
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
-
 /// A kept op, without what only its blocks use.
 struct Kept {
     const OtherAttributes& other;

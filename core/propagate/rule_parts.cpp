@@ -10,11 +10,6 @@ using Dims = std::vector<std::size_t>;
 
 constexpr auto kNone = static_cast<std::size_t>(-1);
 
-bool contains(const Dims& dims, std::size_t dim)
-{
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
-
 /// Dimensions for which `moves` says so are kept in place only by an exchange between neighbours.
 template <typename Moves>
 OpShardingRule shiftRule(Types operands, Types results, const RuleContext& context, const Moves& moves)
@@ -41,13 +36,30 @@ OpShardingRule concatenateRule(std::size_t along, Types operands, Types results,
 }
 
 /// Of a slice at a place that is only known when it runs: what is not cut goes through.
-OpShardingRule dynamicRule(Types operands, Types results, const Shape& part)
+OpShardingRule dynamicSliceRule(Types operands, Types results)
 {
     RuleBuilder builder(operands, results);
     const Shape& whole = operands.front().shape;
     for (std::size_t dim = 0; dim < whole.size(); ++dim) {
-        const bool cut = whole[dim] != part[dim];
+        const bool cut = whole[dim] != results.front().shape[dim];
         builder.pointwise(dim, whole[dim], cut ? FactorKind::NeedReplication : FactorKind::PassThrough, cut);
+    }
+    return builder.finish();
+}
+
+/// Of an update at such a place: along a cut dimension the array goes through, each device takes what of the update lies in its piece.
+/// Source: openxla/shardy, op_sharding_rule_registry.cc (DynamicUpdateSliceOp).
+OpShardingRule dynamicUpdateRule(Types operands, Types results, const RuleContext& context)
+{
+    RuleBuilder builder(operands, results);
+    const Shape& whole = operands[0].shape;
+    const Shape& part = operands[1].shape;
+    for (std::size_t dim = 0; dim < whole.size(); ++dim) {
+        const std::size_t factor = builder.factor(whole[dim]);
+        builder.addToOperand(0, dim, factor);
+        builder.addToResult(dim, factor);
+        const FactorKind ofUpdate = context.startsAreConstant ? FactorKind::PassThrough : FactorKind::NeedReplication;
+        builder.addToOperand(1, dim, whole[dim] == part[dim] ? factor : builder.factor(part[dim], ofUpdate));
     }
     return builder.finish();
 }
@@ -167,9 +179,9 @@ std::optional<OpShardingRule> partsRule(
     case OpKind::Concatenate:
         return concatenateRule(std::get<ConcatenateAttributes>(attributes).dim, operands, results, context);
     case OpKind::DynamicSlice:
-        return dynamicRule(operands, results, results[0].shape);
+        return dynamicSliceRule(operands, results);
     case OpKind::DynamicUpdateSlice:
-        return dynamicRule(operands, results, operands[1].shape);
+        return dynamicUpdateRule(operands, results, context);
     case OpKind::Gather:
         return gatherRule(std::get<GatherAttributes>(attributes), operands, results);
     case OpKind::Scatter: {

@@ -12,7 +12,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr std::int64_t kTile
+constexpr std::int64_t kReducedTile
     = 256; ///< elements: the sums of the tile and the next tiles of eight members fit the first-level cache
 constexpr std::int64_t kSpreadTile = 64; ///< when sums are stored past the caches: reading and writing memory alternate quickly
 
@@ -32,10 +32,10 @@ public:
     /// `sourceOf(member)` is the stretch in that member's operand; `store(tile, offset, bytes)` gets elements of the type.
     template <typename Source, typename Store>
     void run(std::size_t members, std::int64_t count, const StopFlag& stop, Source sourceOf, Store store,
-        std::int64_t tileSize = kTile) const
+        std::int64_t tileSize = kReducedTile) const
     {
-        alignas(64) std::byte sum[kTile * 8];
-        alignas(64) std::byte next[kTile * 8];
+        alignas(64) std::byte sum[kReducedTile * 8];
+        alignas(64) std::byte next[kReducedTile * 8];
         std::vector<const std::byte*> sources(members);
         for (std::size_t member = 0; member < members; ++member)
             sources[member] = sourceOf(member);
@@ -105,7 +105,7 @@ protected:
                         std::memcpy(target, tile, static_cast<std::size_t>(bytes));
                 }
             },
-            streamed.empty() ? kTile : kSpreadTile);
+            streamed.empty() ? kReducedTile : kSpreadTile);
         finishStreams();
     }
 
@@ -252,22 +252,6 @@ struct Part {
     Shape extent;
 };
 
-Shape startIn(const IndexBox& part, const IndexBox& holder)
-{
-    Shape start;
-    for (std::size_t dim = 0; dim < part.size(); ++dim)
-        start.push_back(part[dim].start - holder[dim].start);
-    return start;
-}
-
-Shape extentOf(const IndexBox& box)
-{
-    Shape extent;
-    for (const IndexRange& range : box)
-        extent.push_back(range.size());
-    return extent;
-}
-
 /// AllGather, AllSlice, AllToAll and CollectivePermute: every device takes what its result needs from whoever holds it.
 class Exchange final : public Collective {
 public:
@@ -301,7 +285,7 @@ public:
                 taken.push_back(held);
                 found += boxElements(common);
                 m_parts[device].push_back(
-                    {m_isLocal ? 0 : member, startIn(common, held), startIn(common, wanted), extentOf(common)});
+                    {m_isLocal ? 0 : member, startIn(common, held), startIn(common, wanted), extentsOf(common)});
             };
             take(m_seats[device].member);
             for (std::size_t member = 0; member < group.devices.size() && !m_isLocal; ++member)

@@ -173,6 +173,7 @@ Result<Done> Collective::run(std::int64_t device, Addresses addresses, Collectiv
     Rendezvous alone;
     alone.devices = {device};
     alone.members = {{addresses[m_in.at()], addresses[m_out.at()], addresses, this}};
+    alone.here = {0};
     move(alone, 0);
     if (times != nullptr) {
         const double ended = wallSeconds();

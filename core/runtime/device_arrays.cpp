@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/device_arrays.h"
 
+#include "core/partition/device_ops.h"
+#include "core/runtime/tile_table.h"
 #include "core/support/checked.h"
 #include "core/support/sha256.h"
 
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -15,20 +18,37 @@ namespace meshwright {
 
 namespace {
 
-Shape extentsOf(const IndexBox& box)
+/// An array of the value that changes nothing when it is combined.
+HostArray neutralArray(ReduceKind kind, const TensorType& type)
 {
-    Shape extents;
-    for (const IndexRange& range : box)
-        extents.push_back(range.size());
-    return extents;
+    const ConstantAttributes neutral = neutralElement(kind, type.dtype);
+    if (const auto* real = std::get_if<double>(&neutral.data.value))
+        return HostArray::filled(type, *real);
+    HostArray made(type); // exact for integers of 64 bits too
+    const auto integer = std::get<std::int64_t>(neutral.data.value);
+    const auto width = static_cast<std::size_t>(byteSize(type.dtype));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i)
+        std::memcpy(made.data() + i * width, &integer, width);
+    return made;
 }
 
-Shape startIn(const IndexBox& part, const IndexBox& holder)
+/// whole = whole combined with part, element by element.
+void combineInto(HostArray& whole, const HostArray& part, ReduceKind kind)
 {
-    Shape start;
-    for (std::size_t dim = 0; dim < part.size(); ++dim)
-        start.push_back(part[dim].start - holder[dim].start);
-    return start;
+    const DType dtype = whole.type().dtype;
+    const std::int64_t count = whole.type().elements();
+    const Lane lane = laneOf(dtype);
+    const TileStep combine = tileTable().combine(kind, lane);
+    if (!isNarrow(dtype)) {
+        combine(whole.data(), whole.data(), part.data(), nullptr, count);
+        return;
+    }
+    AlignedBytes a(count * laneBytes(lane));
+    AlignedBytes b(count * laneBytes(lane));
+    tileTable().load(dtype)(a.data(), whole.data(), nullptr, nullptr, count);
+    tileTable().load(dtype)(b.data(), part.data(), nullptr, nullptr, count);
+    combine(a.data(), a.data(), b.data(), nullptr, count);
+    tileTable().store(dtype)(whole.data(), a.data(), nullptr, nullptr, count);
 }
 
 /// Rectangles of arrays that go to other ranks, and those that come from them: a message for each rank, packed in an order that both ends
@@ -100,14 +120,6 @@ private:
 
 } // namespace
 
-Shape startsOf(const IndexBox& box)
-{
-    Shape starts;
-    for (const IndexRange& range : box)
-        starts.push_back(range.start);
-    return starts;
-}
-
 DeviceArrays::DeviceArrays(const ScheduledFunction& scheduled, const DevicePositions& positions, DeviceRanks ranks)
     : m_scheduled(scheduled)
     , m_positions(positions)
@@ -150,8 +162,13 @@ Result<Done> DeviceArrays::write(std::size_t argument, const HostArray& whole)
         return Problem{"MW1503",
             fmt::format("argument {} ({}) is {}, got {}", argument, valueText(function(), value), typeText(wanted),
                 typeText(whole.type()))};
-    for (std::int64_t device = 0; device < count(); ++device)
-        writeBox(value, device, whole, startsOf(boxOf(value, device)));
+    std::optional<HostArray> nothing; // on all but the first device of those that hold parts of one sum
+    for (std::int64_t device = 0; device < count(); ++device) {
+        const bool isFirst = partOf(value, device) == 0;
+        if (!isFirst && !nothing)
+            nothing = neutralArray(function()[value].sharding->unreducedKind, wanted);
+        writeBox(value, device, isFirst ? whole : *nothing, startsOf(boxOf(value, device)));
+    }
     return Done{};
 }
 
@@ -197,11 +214,26 @@ HostArray DeviceArrays::readPiece(ValueId value, std::int64_t device, Ranks::Rea
 
 HostArray DeviceArrays::read(ValueId value) const
 {
+    HostArray whole = readPart(value, 0);
+    const std::int64_t parts = function()[value].sharding ? shardCount(function()[value].sharding->unreduced) : 1;
+    for (std::int64_t part = 1; part < parts; ++part)
+        combineInto(whole, readPart(value, part), function()[value].sharding->unreducedKind);
+    return whole;
+}
+
+/// The whole of a value, or of one of the parts that combine to it.
+HostArray DeviceArrays::readPart(ValueId value, std::int64_t part) const
+{
     HostArray whole(TensorType{function()[value].type.dtype, m_scheduled.device.globalShapes[value.at()]});
     const std::int64_t width = byteSize(whole.type().dtype);
     const Shape& local = function()[value].type.shape;
     const Shape origin(local.size(), 0);
-    for (const auto& [box, holders] : holdersOf(value)) {
+    std::map<IndexBox, std::vector<std::int64_t>> pieces;
+    for (std::int64_t device = 0; device < count(); ++device) {
+        if (partOf(value, device) == part)
+            pieces[boxOf(value, device)].push_back(device);
+    }
+    for (const auto& [box, holders] : pieces) {
         const auto holder = std::find_if(holders.begin(), holders.end(), [this](std::int64_t d) { return m_ranks.isHere(d); });
         if (holder != holders.end())
             copyBox(whole.data(), {whole.type().shape, startsOf(box)}, addressOf(value, *holder), {local, origin}, extentsOf(box),
@@ -250,7 +282,9 @@ void DeviceArrays::bringPiece(
 
 bool DeviceArrays::replicasAgree(ValueId value) const
 {
-    const auto holders = holdersOf(value);
+    std::map<std::pair<std::int64_t, IndexBox>, std::vector<std::int64_t>> holders;
+    for (std::int64_t device = 0; device < count(); ++device)
+        holders[{partOf(value, device), boxOf(value, device)}].push_back(device);
     const auto areEqual = [&](const auto& contentOf) {
         return std::all_of(holders.begin(), holders.end(), [&](const auto& piece) {
             const std::vector<std::int64_t>& devices = piece.second;

@@ -49,14 +49,14 @@ public:
     /// The largest of the devices' `touchedBytes`, up to the alignment of buffers.
     std::int64_t highWaterBytes() const;
 
-    /// Cuts a whole array. Problems: MW1503 not of the argument's type and whole shape.
+    /// Cuts a whole array; of a sum over unreduced axes the first part is the whole. Problems: MW1503 not of the argument's type and whole shape.
     Result<Done> write(std::size_t argument, const HostArray& whole);
 
     /// One device's piece, without padding. Of a device that is elsewhere the readers get it.
     void writePiece(ValueId value, std::int64_t device, const HostArray& piece);
     HostArray readPiece(ValueId value, std::int64_t device, Ranks::Readers readers = Ranks::Readers::First) const;
 
-    /// The whole, of equal pieces the first device's; all processes get it.
+    /// The whole, of equal pieces the first device's, parts of sums added up; all processes get it.
     HostArray read(ValueId value) const;
     bool replicasAgree(ValueId value) const; ///< on all processes, which get the same answer
 
@@ -69,6 +69,15 @@ public:
     IndexBox boxOf(ValueId value, std::int64_t device) const
     {
         return m_positions.boxOf(m_scheduled.device.globalShapes[value.at()], *function()[value].sharding, device);
+    }
+
+    /// Which of the parts of a sum (or another reduction) over its unreduced axes a device holds of a value; 0 of a value that is whole.
+    std::int64_t partOf(ValueId value, std::int64_t device) const
+    {
+        const auto& sharding = function()[value].sharding;
+        return sharding
+            ? shardIndex(m_positions.positionOf(sharding->mesh, device), sharding->unreduced, m_positions.mesh(sharding->mesh))
+            : 0;
     }
 
     /// The part of the whole that a value's piece stands for; nothing is known of one without a layout.
@@ -86,6 +95,7 @@ private:
     {
         return m_devices[static_cast<std::size_t>(device)].addresses[value.at()];
     }
+    HostArray readPart(ValueId value, std::int64_t part) const;
     HostArray heldPiece(ValueId value, std::int64_t device) const; ///< of a device that is here
     void writeBox(ValueId value, std::int64_t device, const HostArray& source, const Shape& start);
 
@@ -98,8 +108,5 @@ private:
     std::vector<DeviceMemory> m_devices;
     std::vector<std::vector<ValueId>> m_valuesIn; ///< by buffer
 };
-
-/// The first index of a box in each dimension.
-Shape startsOf(const IndexBox& box);
 
 } // namespace meshwright

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 namespace meshwright {
 
@@ -582,8 +583,36 @@ Problems checkArguments(const Function& function, std::span<const HostArray> arg
 
 } // namespace
 
-Result<std::vector<HostArray>> evaluate(const Function& function, std::span<const HostArray> arguments, EvaluateOptions options)
+namespace {
+
+/// A change of layout, which on whole arrays is the identity: a Reshard, or a collective as Shardy writes it.
+bool isChangeOfLayout(const Function& function, const Op& op)
 {
+    return isCollective(op.kind) && !op.as<CollectiveAttributes>().pieces
+        && function[op.operands.front()].type == function[op.results.front()].type;
+}
+
+Function withoutChangesOfLayout(Function function)
+{
+    for (Op& op : function.ops) {
+        if (op.results.empty() || !isChangeOfLayout(function, op))
+            continue;
+        op.kind = OpKind::Reshape;
+        op.attributes = ReshapeAttributes{function[op.results.front()].type.shape};
+    }
+    return function;
+}
+
+} // namespace
+
+Result<std::vector<HostArray>> evaluate(const Function& given, std::span<const HostArray> arguments, EvaluateOptions options)
+{
+    const bool changesLayouts = std::any_of(
+        given.ops.begin(), given.ops.end(), [&](const Op& op) { return !op.results.empty() && isChangeOfLayout(given, op); });
+    std::optional<Function> plain;
+    if (changesLayouts)
+        plain = withoutChangesOfLayout(given);
+    const Function& function = plain ? *plain : given;
     Problems problems = checkArguments(function, arguments, options.inDouble);
     const auto collectives = CollectiveReader(function, options.meshes).run();
     if (!collectives)

@@ -19,7 +19,8 @@ struct EvaluateOptions {
     std::span<const NamedMesh> meshes = {}; ///< of the function's program; needed by manual computations only
 };
 
-/// Runs a whole function on one thread, Repeat included. Shardings are ignored; a ShardingConstraint is the identity. The body of a manual
+/// Runs a whole function on one thread, Repeat included. Shardings are ignored; a ShardingConstraint is the identity, and so is a Reshard or
+/// collective on whole arrays. The body of a manual
 /// computation is run once for each setting of its manual axes, all of them side by side, on pieces of the whole operands; of pieces of
 /// results that should be equal the first is taken.
 ///

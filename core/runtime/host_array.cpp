@@ -161,14 +161,6 @@ Shape sizesOf(const IndexBox& box)
     return sizes;
 }
 
-Shape startsOf(const IndexBox& box)
-{
-    Shape starts;
-    for (const IndexRange& range : box)
-        starts.push_back(range.start);
-    return starts;
-}
-
 } // namespace
 
 AlignedBytes::AlignedBytes(std::int64_t size)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
@@ -422,9 +423,9 @@ public:
         for (std::int64_t row = 0; row * count < m_types.front().elements() && !stop.isSet(); ++row) {
             std::iota(order.begin(), order.end(), 0);
             const double* line = values.data() + row * count;
-            const auto isLarger = [](double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); };
-            std::stable_sort(
-                order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return isLarger(line[a], line[b]); });
+            // In the total order of floating numbers: -NaN below all, 0 above -0, NaN above all.
+            std::stable_sort(order.begin(), order.end(),
+                [&](std::int32_t a, std::int32_t b) { return std::is_gt(std::strong_order(line[a], line[b])); });
             for (std::int64_t k = 0; k < kept; ++k) {
                 const std::int32_t index = order[static_cast<std::size_t>(k)];
                 std::memcpy(addresses[m_results[0].at()] + (row * kept + k) * width,
@@ -552,15 +553,16 @@ double bitCount(double x)
 /// Element-wise functions of one floating operand, by name.
 RealFunction realFunction(std::string_view name)
 {
-    static const std::unordered_map<std::string_view, RealFunction> kFunctions
-        = {{"acos", [](double x) { return std::acos(x); }}, {"acosh", [](double x) { return std::acosh(x); }},
-            {"asin", [](double x) { return std::asin(x); }}, {"asinh", [](double x) { return std::asinh(x); }},
-            {"atan", [](double x) { return std::atan(x); }}, {"atanh", [](double x) { return std::atanh(x); }},
-            {"cosh", [](double x) { return std::cosh(x); }}, {"sinh", [](double x) { return std::sinh(x); }},
-            {"lgamma", [](double x) { return std::lgamma(x); }}, {"is_inf", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }},
-            {"is_pos_inf", [](double x) { return x == std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }},
-            {"is_neg_inf", [](double x) { return x == -std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }},
-            {"popcnt", bitCount}, {"count_leading_zeros", bitCount}};
+    static const std::unordered_map<std::string_view, RealFunction> kFunctions = {{"acos", [](double x) { return std::acos(x); }},
+        {"acosh", [](double x) { return std::acosh(x); }}, {"asin", [](double x) { return std::asin(x); }},
+        {"asinh", [](double x) { return std::asinh(x); }}, {"atan", [](double x) { return std::atan(x); }},
+        {"atanh", [](double x) { return std::atanh(x); }}, {"cosh", [](double x) { return std::cosh(x); }},
+        {"sinh", [](double x) { return std::sinh(x); }}, {"tan", [](double x) { return std::tan(x); }},
+        {"lgamma", [](double x) { return std::lgamma(x); }}, {"real", [](double x) { return x; }},
+        {"imag", [](double) { return 0.0; }}, // of real numbers {"is_inf", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }},
+        {"is_pos_inf", [](double x) { return x == std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }},
+        {"is_neg_inf", [](double x) { return x == -std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }}, {"popcnt", bitCount},
+        {"count_leading_zeros", bitCount}};
     const auto found = kFunctions.find(name);
     return found == kFunctions.end() ? nullptr : found->second;
 }
@@ -603,6 +605,75 @@ private:
 
     std::string m_name;
     RealFunction m_function;
+};
+
+/// How many bits a floating type has of exponent and of mantissa.
+struct FloatBits {
+    int exponent = 8;
+    int mantissa = 23;
+
+    static FloatBits of(DType dtype)
+    {
+        switch (dtype) {
+        case DType::F16:
+            return {5, 10};
+        case DType::BF16:
+            return {8, 7};
+        case DType::F64:
+            return {11, 52};
+        default:
+            return {8, 23};
+        }
+    }
+
+    int largest() const { return (1 << (exponent - 1)) - 1; }
+    int smallest() const { return 1 - largest(); } ///< of normal numbers
+};
+
+/// Rounds to fewer bits, halves to even: what has too large an exponent then is infinite, what has too small a one zero.
+class ReducePrecisionKernel final : public OtherKernel {
+public:
+    ReducePrecisionKernel(const Function& function, const Op& op)
+        : OtherKernel(function, op)
+        , m_own(FloatBits::of(m_types.front().dtype))
+        , m_kept{static_cast<int>(*integerAt(op.as<OtherAttributes>().attributes, "exponent_bits")),
+              static_cast<int>(*integerAt(op.as<OtherAttributes>().attributes, "mantissa_bits"))}
+    {
+    }
+
+    void run(Addresses addresses, Scratch&, const StopFlag&) const override
+    {
+        const std::vector<Input> from = inputs(addresses);
+        std::vector<double> values
+            = HostArray::fromBytes(m_types.front(), {from[0].data(), static_cast<std::size_t>(m_types.front().bytes())}).values();
+        for (double& value : values)
+            value = reduced(value);
+        const HostArray made = HostArray::of(m_resultTypes.front(), values);
+        if (made.bytes() > 0)
+            std::memcpy(addresses[m_results.front().at()], made.data(), static_cast<std::size_t>(made.bytes()));
+    }
+
+private:
+    double reduced(double x) const
+    {
+        if (std::isnan(x) && m_kept.mantissa == 0) // there is no such number then
+            return std::copysign(std::numeric_limits<double>::infinity(), x);
+        if (!std::isfinite(x) || x == 0.0)
+            return x;
+        if (m_kept.mantissa < m_own.mantissa) {
+            const double step = std::ldexp(1.0, std::max(std::ilogb(x), m_own.smallest()) - m_kept.mantissa);
+            x = std::nearbyint(x / step) * step;
+        }
+        if (m_kept.exponent >= m_own.exponent || x == 0.0)
+            return x;
+        const int exponent = std::ilogb(x);
+        return exponent > m_kept.largest() ? std::copysign(std::numeric_limits<double>::infinity(), x)
+            : exponent < m_kept.smallest() ? std::copysign(0.0, x)
+                                           : x;
+    }
+
+    FloatBits m_own;
+    FloatBits m_kept;
 };
 
 /// True when all windows are understood and fit.
@@ -652,6 +723,12 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
         return std::make_unique<CholeskyKernel>(function, op);
     if (name == "triangular_solve" && isFloating(first.dtype))
         return std::make_unique<TriangularKernel>(function, op);
+    if (name == "reduce_precision" && isFloating(first.dtype)) {
+        const auto exponent = integerAt(other.attributes, "exponent_bits");
+        const auto mantissa = integerAt(other.attributes, "mantissa_bits");
+        if (exponent && *exponent >= 1 && *exponent <= 11 && mantissa && *mantissa >= 0 && *mantissa <= 52)
+            return std::make_unique<ReducePrecisionKernel>(function, op);
+    }
     const RealFunction real = realFunction(name);
     if (real != nullptr && op.operands.size() == 1 && isFloating(first.dtype) == (real != bitCount))
         return std::make_unique<FunctionKernel>(function, op);

@@ -17,7 +17,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoArray = static_cast<std::size_t>(-1);
 
 /// How long a value stays: for good, for a step, or while a microbatch is between its forward and its backward task.
 enum class Kept : std::uint8_t { Always, Step, Passing };
@@ -87,7 +87,7 @@ struct Stage {
             if (arrays[i].name == name && (kept == Kept::Always || arrays[i].piece == piece))
                 return i;
         }
-        return kNone;
+        return kNoArray;
     }
 
     StageFunction* function(const std::string& name)
@@ -115,14 +115,6 @@ struct alignas(64) PipelineDevice {
     LoadedPipeline::Transfers sent; ///< in this run
     LoadedPipeline::Transfers sentInAll; ///< in complete training steps
 };
-
-Shape extentsOf(const IndexBox& box)
-{
-    Shape extents;
-    for (const IndexRange& range : box)
-        extents.push_back(range.size());
-    return extents;
-}
 
 void copyBytes(AlignedBytes& to, const AlignedBytes& from)
 {
@@ -203,7 +195,7 @@ public:
     {
         for (std::size_t s = 0; s < m_stages.size(); ++s) {
             const std::size_t array = m_stages[s].find(name, 0);
-            if (array != kNone && m_stages[s].arrays[array].kept == Kept::Always)
+            if (array != kNoArray && m_stages[s].arrays[array].kept == Kept::Always)
                 return Where{s, array};
         }
         return std::nullopt;
@@ -277,7 +269,7 @@ public:
         std::vector<Spot> spots;
         for (const Stage& stage : m_stages) {
             const std::size_t array = stage.find(name, 0);
-            if (array != kNone)
+            if (array != kNoArray)
                 spots.push_back({array, stage.devices[position], 0});
         }
         return spots;
@@ -519,7 +511,7 @@ private:
         const Function& function = device.function;
         const auto arrayOf = [&](const std::string& name, ValueId value) {
             std::size_t array = stage.find(name, made.piece);
-            if (array == kNone) {
+            if (array == kNoArray) {
                 array = stage.arrays.size();
                 stage.arrays.push_back({name, keptOf(name), made.piece, function[value].type, device.globalShapes[value.at()],
                     *function[value].sharding});
@@ -624,7 +616,7 @@ private:
                 for (std::size_t other = 0; other < m_stages.size(); ++other) {
                     const std::size_t given = stage.find(sharedArray(parameter), 0);
                     const std::size_t taken = stage.find(sharedArray(parameter, other), 0);
-                    if (given != kNone && taken != kNone)
+                    if (given != kNoArray && taken != kNoArray)
                         stage.shared.push_back({other, given, taken, number});
                 }
             }
@@ -849,7 +841,7 @@ private:
             sum += valueOf(message);
         }
         const HostArray squared = HostArray::filled(stage.arrays[part].local, sum);
-        if (const std::size_t array = stage.find("norm.squared", 0); array != kNone)
+        if (const std::size_t array = stage.find("norm.squared", 0); array != kNoArray)
             std::memcpy(device.memory[array].front().data(), squared.data(), static_cast<std::size_t>(squared.bytes()));
         ++device.sent.norms;
         return static_cast<std::int64_t>(m_stages.size() - 1) * own.size();

@@ -4,6 +4,8 @@
 #include "core/runtime/host_array.h"
 #include "core/runtime/panel_product.h"
 #include "core/support/checked.h"
+#include "core/support/host_memory.h"
+#include "core/support/thread_failure.h"
 
 #include <Eigen/Core>
 
@@ -60,10 +62,21 @@ void nameProcessorForOpenBlas()
 #endif
 }
 
+/// OpenBLAS tries for ever where the system refuses it memory (`ulimit -v`): a buffer for each thread that multiplies.
+bool hasRoomForOpenBlas()
+{
+    constexpr std::int64_t kBufferBytes = std::int64_t{128} << 20;
+    const auto room = addressSpaceLeftBytes();
+    return !room || *room >= kBufferBytes * (static_cast<std::int64_t>(std::thread::hardware_concurrency()) + 1);
+}
+
 OpenBlas loadOpenBlas()
 {
     OpenBlas blas;
+    if (!hasRoomForOpenBlas())
+        return blas;
     nameProcessorForOpenBlas();
+    setenv("OPENBLAS_NUM_THREADS", "1", 0); // else it starts threads, each with a buffer, while it is loaded
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
         return blas;
@@ -437,16 +450,23 @@ void multiplyWithThreads(
     std::int64_t& shared = m >= n ? m : n;
     const std::int64_t total = shared;
     const std::int64_t share = ceilDiv(ceilDiv(total, threads), kGrain) * kGrain;
-    std::vector<std::jthread> helpers;
-    for (std::int64_t first = share; first < total; first += share) {
-        shared = std::min(share, total - first);
-        const std::int64_t row = &shared == &m ? first : 0;
-        const std::int64_t column = first - row;
-        helpers.emplace_back(
-            [=] { multiplyWithKernels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column)); });
+    ThreadFailure failure;
+    {
+        std::vector<std::jthread> helpers;
+        for (std::int64_t first = share; first < total; first += share) {
+            shared = std::min(share, total - first);
+            const std::int64_t row = &shared == &m ? first : 0;
+            const std::int64_t column = first - row;
+            helpers.emplace_back([=, &failure] {
+                failure.guard([&] {
+                    multiplyWithKernels(m, n, k, movedBy(lhs, row, 0), movedBy(rhs, 0, column), movedBy(result, row, column));
+                });
+            });
+        }
+        shared = std::min(share, total);
+        failure.guard([&] { multiplyWithKernels(m, n, k, lhs, rhs, result); });
     }
-    shared = std::min(share, total);
-    multiplyWithKernels(m, n, k, lhs, rhs, result);
+    failure.rethrow();
 }
 
 template <typename T>

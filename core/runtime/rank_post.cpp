@@ -10,12 +10,12 @@ namespace meshwright {
 namespace {
 
 template <typename T>
-std::span<std::byte> bytesOf(T& value)
+std::span<std::byte> messageBytes(T& value)
 {
     return std::as_writable_bytes(std::span(&value, 1));
 }
 
-std::span<std::byte> bytesOf(AlignedBytes& memory)
+std::span<std::byte> messageBytes(AlignedBytes& memory)
 {
     return {memory.data(), static_cast<std::size_t>(memory.size())};
 }
@@ -82,8 +82,8 @@ void RankPost::send(int to, Letter letter)
 void RankPost::sendLocked(int to, const Head& head, AlignedBytes body)
 {
     Outgoing& letter = m_messages->outgoing.emplace_back(Outgoing{head, std::move(body), {}});
-    letter.messages[0] = m_ranks.begin(Ranks::kPostTag, Ranks::Outgoing{to, bytesOf(letter.head)});
-    letter.messages[1] = m_ranks.begin(Ranks::kPostTag, Ranks::Outgoing{to, bytesOf(letter.body)});
+    letter.messages[0] = m_ranks.begin(Ranks::kPostTag, Ranks::Outgoing{to, messageBytes(letter.head)});
+    letter.messages[1] = m_ranks.begin(Ranks::kPostTag, Ranks::Outgoing{to, messageBytes(letter.body)});
 }
 
 void RankPost::awaitHead(int from)
@@ -91,7 +91,7 @@ void RankPost::awaitHead(int from)
     Incoming& next = m_messages->incoming[static_cast<std::size_t>(from)];
     next.isBody = false;
     next.hasEnded = false;
-    next.message = m_ranks.begin(Ranks::kPostTag, Ranks::Incoming{from, bytesOf(next.head)});
+    next.message = m_ranks.begin(Ranks::kPostTag, Ranks::Incoming{from, messageBytes(next.head)});
 }
 
 Result<bool> RankPost::poll(const Deliver& deliver)
@@ -150,7 +150,7 @@ Result<bool> RankPost::receiveFrom(int from, const Deliver& deliver)
         if (!next.isBody && next.head.bytes > 0) {
             next.isBody = true;
             next.body = AlignedBytes(next.head.bytes);
-            next.message = m_ranks.begin(Ranks::kPostTag, Ranks::Incoming{from, bytesOf(next.body)});
+            next.message = m_ranks.begin(Ranks::kPostTag, Ranks::Incoming{from, messageBytes(next.body)});
             continue;
         }
         Letter letter{next.head.words, next.isBody ? std::move(next.body) : AlignedBytes(), next.head.counted != 0};

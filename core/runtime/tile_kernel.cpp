@@ -160,7 +160,7 @@ struct Output {
 };
 
 /// All ops of one shape that need each other element by element.
-struct Stage {
+struct TileStage {
     Shape shape;
     std::int64_t elements = 0;
     std::int64_t tile = kTile;
@@ -186,12 +186,12 @@ public:
     void run(Addresses addresses, Scratch& scratch, const StopFlag& stop) const override;
 
     std::vector<Memory> memories;
-    std::vector<Stage> stages;
+    std::vector<TileStage> stages;
 
     /// Where each memory lies.
     std::vector<std::byte*> places(Addresses addresses, Scratch& scratch) const;
-    void runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch, const StopFlag& stop,
-        const Stretch& stretch) const;
+    void runStage(const TileStage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch,
+        const StopFlag& stop, const Stretch& stretch) const;
 };
 
 bool overlap(const std::byte* a, std::int64_t aBytes, const std::byte* b, std::int64_t bBytes)
@@ -249,7 +249,7 @@ void TileKernel::run(Addresses addresses, Scratch& scratch, const StopFlag& stop
     scratch.reset();
 }
 
-void TileKernel::runStage(const Stage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch,
+void TileKernel::runStage(const TileStage& stage, std::size_t index, std::span<std::byte* const> at, Scratch& scratch,
     const StopFlag& stop, const Stretch& stretch) const
 {
     if (stretch.first == stretch.last)
@@ -362,25 +362,34 @@ private:
     const TensorType& typeOf(ValueId value) const { return m_function[value].type; }
     bool isInside(ValueId value) const { return std::find(m_inside.begin(), m_inside.end(), value) != m_inside.end(); }
 
+    /// A stage whose result something needs.
+    struct Needed {
+        std::size_t stage = 0;
+        bool wholly = false; ///< spread: the result is read only when the stage has made all of it
+    };
+
     /// The stage that computes results of `shape` from what the stages in `needed` make. Results of one shape share a stage unless
-    /// that would make two stages wait for each other.
-    std::size_t stageFor(const Shape& shape, const std::vector<std::size_t>& needed)
+    /// that would make two stages wait for each other, or one for its own end.
+    std::size_t stageFor(const Shape& shape, const std::vector<Needed>& needed)
     {
+        std::set<std::size_t> sources;
+        for (const Needed& each : needed)
+            sources.insert(each.stage);
         for (std::size_t i = stages().size(); i-- > 0;) {
-            const bool fits = stages()[i].shape == shape && std::none_of(needed.begin(), needed.end(), [&](std::size_t source) {
-                return source != i && waitsFor(source, i);
+            const bool fits = stages()[i].shape == shape && std::none_of(needed.begin(), needed.end(), [&](const Needed& source) {
+                return source.stage == i ? source.wholly : waitsFor(source.stage, i);
             });
             if (fits) {
-                m_sources[i].insert(needed.begin(), needed.end());
+                m_sources[i].insert(sources.begin(), sources.end());
                 m_sources[i].erase(i);
                 return i;
             }
         }
-        Stage stage;
+        TileStage stage;
         stage.shape = shape;
         stage.elements = elementCount(shape);
         stages().push_back(std::move(stage));
-        m_sources.emplace_back(needed.begin(), needed.end());
+        m_sources.push_back(std::move(sources));
         return stages().size() - 1;
     }
 
@@ -391,7 +400,7 @@ private:
                 m_sources[stage].begin(), m_sources[stage].end(), [&](std::size_t source) { return waitsFor(source, other); });
     }
 
-    std::vector<Stage>& stages() { return m_kernel->stages; }
+    std::vector<TileStage>& stages() { return m_kernel->stages; }
 
     std::size_t addSlot(std::size_t stage, std::int64_t width, std::size_t memory)
     {
@@ -450,7 +459,7 @@ private:
     {
         const DType dtype = typeOf(value).dtype;
         m_kernel->memories[memory].writtenIn = home.stage;
-        Stage& stage = stages()[home.stage];
+        TileStage& stage = stages()[home.stage];
         const bool shared
             = std::any_of(stage.outputs.begin(), stage.outputs.end(), [&](const Output& o) { return o.slot == home.slot; });
         const bool isCopy = shared || home.step == kNone;
@@ -614,7 +623,7 @@ private:
     }
 
     /// The stages whose results the computation of `value` reads from memory, or goes on with. Makes what is not made yet.
-    void addNeeded(ValueId value, std::vector<std::size_t>& needed)
+    void addNeeded(ValueId value, std::vector<Needed>& needed)
     {
         if (isReadFromMemory(value))
             return;
@@ -624,14 +633,14 @@ private:
             return;
         if (op.kind != OpKind::BroadcastInDim) {
             addOp(producer);
-            needed.push_back(m_homes.at(value).stage);
+            needed.push_back({m_homes.at(value).stage});
             return;
         }
         const ValueId source = op.operands[0];
         if (isReadFromMemory(source) || m_function[m_function[source].producer].kind == OpKind::Constant)
             return;
         addOp(m_function[source].producer); // broadcast through memory
-        needed.push_back(m_homes.at(source).stage);
+        needed.push_back({m_homes.at(source).stage, true});
     }
 
     /// The slot in `stage` that holds an operand, widened.
@@ -656,7 +665,7 @@ private:
         if (m_homes.contains(result))
             return;
         const TensorType& type = typeOf(result);
-        std::vector<std::size_t> needed;
+        std::vector<Needed> needed;
         if (isLeaf(result)) {
             addNeeded(result, needed);
             const std::size_t stage = stageFor(type.shape, needed);
@@ -750,7 +759,7 @@ private:
             }
         }
         std::vector<std::size_t> place(order.size());
-        std::vector<Stage> sorted;
+        std::vector<TileStage> sorted;
         for (std::size_t i = 0; i < order.size(); ++i) {
             place[order[i]] = i;
             sorted.push_back(std::move(stages()[order[i]]));
@@ -760,13 +769,13 @@ private:
             if (memory.writtenIn != kNone)
                 memory.writtenIn = place[memory.writtenIn];
         }
-        for (Stage& stage : stages()) {
+        for (TileStage& stage : stages()) {
             chooseTile(stage);
             placeRegisters(stage);
         }
     }
 
-    static void chooseTile(Stage& stage)
+    static void chooseTile(TileStage& stage)
     {
         const bool hasPatterns
             = std::any_of(stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return !g.strides.isScalar(); });
@@ -789,7 +798,7 @@ private:
     }
 
     /// Registers whose content is no longer needed are used again.
-    static void placeRegisters(Stage& stage)
+    static void placeRegisters(TileStage& stage)
     {
         std::vector<bool> pinned(stage.slots.size(), true);
         for (const Step& step : stage.steps)
@@ -871,7 +880,7 @@ public:
     /// Patterns that repeat in every tile need whole tiles before the stretch.
     std::int64_t grain() const override
     {
-        const Stage& stage = m_kernel->stages[m_stage];
+        const TileStage& stage = m_kernel->stages[m_stage];
         const bool repeats = std::any_of(
             stage.gathers.begin(), stage.gathers.end(), [](const Gather& g) { return g.once && !g.strides.isScalar(); });
         return repeats ? stage.tile : 64;

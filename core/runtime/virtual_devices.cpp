@@ -2,12 +2,14 @@
 #include "core/runtime/virtual_devices.h"
 
 #include "core/runtime/rank_run.h"
+#include "core/support/host_memory.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <thread>
 
 namespace meshwright {
@@ -115,6 +117,8 @@ void VirtualDevices::serve(std::int64_t device)
         try {
             if (Result<Done> result = (*m_work)(device); !result)
                 fail(result.error());
+        } catch (const std::bad_alloc&) {
+            fail({notEnoughMemory()});
         } catch (const std::exception& error) {
             fail({Problem{"MW1508", fmt::format("device {} failed: {}", device, error.what())}});
         } catch (...) {

@@ -13,12 +13,6 @@ bool covers(const AxisRef& whole, const AxisRef& part)
     return whole.axis == part.axis && part.pre % whole.pre == 0 && (whole.pre * whole.size) % (part.pre * part.size) == 0;
 }
 
-bool overlapsAny(const AxisRefs& a, const AxisRefs& b)
-{
-    return std::any_of(a.begin(), a.end(),
-        [&](const AxisRef& x) { return std::any_of(b.begin(), b.end(), [&](const AxisRef& y) { return overlaps(x, y); }); });
-}
-
 bool makesEqual(OpKind kind)
 {
     return kind == OpKind::AllReduce || kind == OpKind::AllGather;
@@ -43,12 +37,12 @@ DeviceDependence::DeviceDependence(const Function& function)
 bool DeviceDependence::isEqualOver(ValueId value, const AxisRefs& axes, std::int32_t mesh) const
 {
     const auto& sharding = m_function[value].sharding;
-    if (!sharding || sharding->mesh != mesh || overlapsAny(sharding->unreduced, axes))
+    if (!sharding || sharding->mesh != mesh || !areIndependent(sharding->unreduced, axes))
         return false;
     const bool isSplit = std::any_of(
-        sharding->dims.begin(), sharding->dims.end(), [&](const DimSharding& dim) { return overlapsAny(dim.axes, axes); });
+        sharding->dims.begin(), sharding->dims.end(), [&](const DimSharding& dim) { return !areIndependent(dim.axes, axes); });
     return !isSplit && std::none_of(m_hidden[value.at()].begin(), m_hidden[value.at()].end(), [&](const Part& part) {
-        return part.mesh != mesh || overlapsAny({part.axis}, axes);
+        return part.mesh != mesh || !areIndependent(AxisRefs{part.axis}, axes);
     });
 }
 

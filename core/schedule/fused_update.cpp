@@ -10,7 +10,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr auto kNone = static_cast<std::size_t>(-1);
+constexpr auto kNoNode = static_cast<std::size_t>(-1);
 
 /// True for a pass whose every stretch can be computed by itself: element-wise ops, and leaves that are constant or spread from memory.
 bool canBeCut(const Function& function, const FusionNode& pass)
@@ -40,49 +40,49 @@ public:
         , m_block(function[block])
         , m_nodes(std::move(nodes))
         , m_dependence(function)
-        , m_goneInto(m_nodes.size(), kNone)
+        , m_goneInto(m_nodes.size(), kNoNode)
     {
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
             for (const ValueId read : m_nodes[n].reads) {
                 const auto [at, isNew] = m_readerOf.try_emplace(read, n);
                 if (!isNew)
-                    at->second = kNone; // several
+                    at->second = kNoNode; // several
             }
         }
         for (const ValueId result : m_block.results)
-            m_readerOf[result] = kNone;
+            m_readerOf[result] = kNoNode;
     }
 
     std::vector<FusionNode> run()
     {
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
             const std::size_t pass = passOf(n);
-            if (pass != kNone)
+            if (pass != kNoNode)
                 join(n, pass);
         }
         return remaining();
     }
 
 private:
-    /// The node that can be done together with this all-reduce, or kNone.
+    /// The node that can be done together with this all-reduce, or kNoNode.
     std::size_t passOf(std::size_t reduction) const
     {
         const FusionNode& node = m_nodes[reduction];
         const Op& op = m_function[node.ops.front()];
         if (op.kind != OpKind::AllReduce || op.as<CollectiveAttributes>().pieces)
-            return kNone;
+            return kNoNode;
         const ValueId sum = op.results.front();
         const auto reader = m_readerOf.find(sum);
-        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNone
-            || m_goneInto[reader->second] != kNone)
-            return kNone;
+        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNoNode
+            || m_goneInto[reader->second] != kNoNode)
+            return kNoNode;
         const FusionNode& pass = m_nodes[reader->second];
         const AxisRefs& axes = op.as<CollectiveAttributes>().axes;
         const std::int32_t mesh = m_function[sum].sharding->mesh;
         const bool fits = canBeCut(m_function, pass) && isReadPointwise(m_function, pass, sum)
             && std::all_of(
                 pass.reads.begin(), pass.reads.end(), [&](ValueId v) { return m_dependence.isEqualOver(v, axes, mesh); });
-        return fits ? reader->second : kNone;
+        return fits ? reader->second : kNoNode;
     }
 
     void join(std::size_t reduction, std::size_t pass)
@@ -109,14 +109,14 @@ private:
         std::vector<std::size_t> place(m_nodes.size(), 0);
         std::size_t count = 0;
         for (std::size_t n = 0; n < m_nodes.size(); ++n)
-            place[n] = m_goneInto[n] == kNone ? count++ : kNone;
+            place[n] = m_goneInto[n] == kNoNode ? count++ : kNoNode;
         std::vector<FusionNode> result;
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
-            if (m_goneInto[n] != kNone)
+            if (m_goneInto[n] != kNoNode)
                 continue;
             std::vector<std::size_t> needs;
             for (const std::size_t needed : m_nodes[n].needs) {
-                const std::size_t now = place[m_goneInto[needed] == kNone ? needed : m_goneInto[needed]];
+                const std::size_t now = place[m_goneInto[needed] == kNoNode ? needed : m_goneInto[needed]];
                 if (std::find(needs.begin(), needs.end(), now) == needs.end())
                     needs.push_back(now);
             }
@@ -131,7 +131,7 @@ private:
     std::vector<FusionNode> m_nodes;
     DeviceDependence m_dependence;
     std::vector<std::size_t> m_goneInto; ///< by node: the all-reduce that it is done with
-    std::map<ValueId, std::size_t> m_readerOf; ///< the only node that reads a value; kNone: more than one, or a result
+    std::map<ValueId, std::size_t> m_readerOf; ///< the only node that reads a value; kNoNode: more than one, or a result
 };
 
 } // namespace

@@ -11,7 +11,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr auto kNone = static_cast<std::size_t>(-1);
+constexpr auto kNoPosition = static_cast<std::size_t>(-1);
 
 class Fuser {
 public:
@@ -19,7 +19,7 @@ public:
         : m_function(function)
         , m_block(function[block])
         , m_fuse(fuse)
-        , m_positionOf(function.ops.size(), kNone)
+        , m_positionOf(function.ops.size(), kNoPosition)
         , m_groupOf(m_block.ops.size())
         , m_uses(useCounts(function))
     {
@@ -27,6 +27,11 @@ public:
             m_positionOf[m_block.ops[i].at()] = i;
             m_groupOf[i] = i;
             m_members.push_back({i});
+            m_farthest.push_back(i);
+            m_needs.push_back(needsOf(i));
+            m_readers.emplace_back();
+            for (const std::size_t needed : m_needs[i])
+                m_readers[needed].push_back(i);
         }
     }
 
@@ -55,6 +60,12 @@ private:
         return m_fuse && (op.kind == OpKind::Iota || op.kind == OpKind::BroadcastInDim);
     }
 
+    /// Keeps its carries where its results lie.
+    static bool isLoop(OpKind kind) { return kind == OpKind::Repeat || kind == OpKind::While; }
+
+    /// Makes all of its results together: what nobody reads needs a place too.
+    static bool writesAll(OpKind kind) { return kind == OpKind::Other; }
+
     bool isFusable(std::size_t position) const { return isElementwise(opAt(position).kind); }
 
     const Shape& shapeAt(std::size_t position) const { return m_function[opAt(position).results.front()].type.shape; }
@@ -62,32 +73,30 @@ private:
     std::size_t producerOf(ValueId value) const
     {
         const OpId producer = m_function[value].producer;
-        return producer.valid() ? m_positionOf[producer.at()] : kNone;
+        return producer.valid() ? m_positionOf[producer.at()] : kNoPosition;
     }
 
-    /// The ops whose results an op needs in memory or in its node: cheap ones are seen through.
-    std::vector<std::size_t> dependencies(std::size_t position) const
+    /// The ops whose results an op needs in memory or in its node: cheap ones are seen through. Those before it must have theirs.
+    std::vector<std::size_t> needsOf(std::size_t position) const
     {
-        std::vector<std::size_t> result;
+        std::set<std::size_t> needs;
         for (const ValueId operand : opAt(position).operands) {
             const std::size_t producer = producerOf(operand);
-            if (producer == kNone)
+            if (producer == kNoPosition)
                 continue;
-            if (isCheap(producer)) {
-                const auto through = dependencies(producer);
-                result.insert(result.end(), through.begin(), through.end());
-            } else {
-                result.push_back(producer);
-            }
+            if (isCheap(producer))
+                needs.insert(m_needs[producer].begin(), m_needs[producer].end());
+            else
+                needs.insert(producer);
         }
-        return result;
+        return {needs.begin(), needs.end()};
     }
 
     void joinProducers(std::size_t position)
     {
         for (const ValueId operand : opAt(position).operands) {
             const std::size_t producer = producerOf(operand);
-            if (producer == kNone || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != shapeAt(position))
+            if (producer == kNoPosition || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != shapeAt(position))
                 continue;
             const std::size_t from = m_groupOf[producer];
             const std::size_t into = m_groupOf[position];
@@ -103,37 +112,39 @@ private:
         if (part.kind != OpKind::DynamicSlice || m_function[part.operands.back()].type.dtype != DType::S32)
             return;
         const std::size_t producer = producerOf(part.operands.front());
-        if (producer == kNone || opAt(producer).kind != OpKind::RandomBits || m_uses[part.operands.front().at()] != 1)
+        if (producer == kNoPosition || opAt(producer).kind != OpKind::RandomBits || m_uses[part.operands.front().at()] != 1)
             return;
         if (canJoin(m_groupOf[producer], m_groupOf[position]))
             join(m_groupOf[producer], m_groupOf[position]);
     }
 
-    /// False when some other group needs a member of the joined group and is needed by one. Groups that end before the joined one begins
-    /// cannot.
+    /// Visits the groups that `start` leads to by `next` (`m_needs` or `m_readers`), each once and through those alone that `visit` says yes to.
+    template <typename Visit>
+    void walk(std::vector<std::size_t> start, const std::vector<std::vector<std::size_t>>& next, Visit visit) const
+    {
+        std::set<std::size_t> visited(start.begin(), start.end());
+        while (!start.empty()) {
+            const std::size_t group = start.back();
+            start.pop_back();
+            for (const std::size_t member : m_members[group]) {
+                for (const std::size_t other : next[member]) {
+                    if (visit(group, m_groupOf[other]) && visited.insert(m_groupOf[other]).second)
+                        start.push_back(m_groupOf[other]);
+                }
+            }
+        }
+    }
+
+    /// False when some other group needs a member of the joined group and is needed by one. Groups that need nothing as far as where the joined
+    /// one begins cannot.
     bool canJoin(std::size_t a, std::size_t b) const
     {
         const std::size_t first = std::min(m_members[a].front(), m_members[b].front());
-        std::set<std::size_t> visited{a, b};
-        std::vector<std::size_t> open;
         bool leadsBack = false;
-        const auto visitNeeds = [&](std::size_t group, bool isOutside) {
-            for (const std::size_t member : m_members[group]) {
-                for (const std::size_t needed : dependencies(member)) {
-                    const std::size_t other = m_groupOf[needed];
-                    leadsBack = leadsBack || (isOutside && (other == a || other == b));
-                    if (m_members[other].back() > first && visited.insert(other).second)
-                        open.push_back(other);
-                }
-            }
-        };
-        visitNeeds(a, false);
-        visitNeeds(b, false);
-        while (!open.empty() && !leadsBack) {
-            const std::size_t group = open.back();
-            open.pop_back();
-            visitNeeds(group, true);
-        }
+        walk({a, b}, m_needs, [&](std::size_t group, std::size_t needed) {
+            leadsBack = leadsBack || (group != a && group != b && (needed == a || needed == b));
+            return !leadsBack && m_farthest[needed] >= first;
+        });
         return !leadsBack;
     }
 
@@ -145,6 +156,13 @@ private:
         for (const std::size_t member : m_members[from])
             m_groupOf[member] = into;
         m_members[from].clear();
+        const std::size_t farthest = std::max(m_farthest[from], m_farthest[into]);
+        m_farthest[into] = farthest;
+        walk({into}, m_readers, [&](std::size_t, std::size_t reader) {
+            const bool raised = m_farthest[reader] < farthest;
+            m_farthest[reader] = std::max(m_farthest[reader], farthest);
+            return raised;
+        });
     }
 
     /// Adds the cheap ops that feed `position` to the node's ops.
@@ -152,7 +170,7 @@ private:
     {
         for (const ValueId operand : opAt(position).operands) {
             const std::size_t producer = producerOf(operand);
-            if (producer != kNone && isCheap(producer) && positions.insert(producer).second)
+            if (producer != kNoPosition && isCheap(producer) && positions.insert(producer).second)
                 addCheap(producer, positions);
         }
     }
@@ -163,7 +181,7 @@ private:
         std::set<std::size_t> wanted;
         const auto want = [&](ValueId value) {
             const std::size_t producer = producerOf(value);
-            if (producer != kNone && isCheap(producer))
+            if (producer != kNoPosition && isCheap(producer))
                 wanted.insert(producer);
         };
         for (std::size_t i = 0; i < m_block.ops.size(); ++i) {
@@ -189,7 +207,7 @@ private:
         for (const std::size_t position : positions) {
             for (const ValueId operand : opAt(position).operands) {
                 const std::size_t producer = producerOf(operand);
-                const bool inside = producer != kNone && positions.contains(producer);
+                const bool inside = producer != kNoPosition && positions.contains(producer);
                 if (!inside && std::find(node.reads.begin(), node.reads.end(), operand) == node.reads.end())
                     node.reads.push_back(operand);
             }
@@ -210,7 +228,7 @@ private:
             own.push_back(members);
         }
 
-        std::vector<std::size_t> writer(m_block.ops.size(), kNone);
+        std::vector<std::size_t> writer(m_block.ops.size(), kNoPosition);
         for (std::size_t n = 0; n < result.size(); ++n) {
             for (const std::size_t position : own[n])
                 writer[position] = n;
@@ -220,19 +238,18 @@ private:
             for (const ValueId read : result[n].reads) {
                 wanted.insert(read);
                 const std::size_t producer = producerOf(read);
-                if (producer != kNone
+                if (producer != kNoPosition
                     && std::find(result[n].needs.begin(), result[n].needs.end(), writer[producer]) == result[n].needs.end())
                     result[n].needs.push_back(writer[producer]);
             }
         }
         for (std::size_t n = 0; n < result.size(); ++n) {
             for (const std::size_t position : own[n]) {
-                const OpKind kind = opAt(position).kind;
-                const bool isLoop = kind == OpKind::Repeat || kind == OpKind::While; // keeps its carries where its results lie
-                for (const ValueId value : opAt(position).results) {
-                    if (isLoop || wanted.contains(value))
-                        result[n].writes.push_back(value);
-                }
+                const auto& values = opAt(position).results;
+                const auto isWanted = [&](ValueId value) { return wanted.contains(value); };
+                const bool all = writesAll(opAt(position).kind) && std::any_of(values.begin(), values.end(), isWanted);
+                std::copy_if(values.begin(), values.end(), std::back_inserter(result[n].writes),
+                    [&](ValueId value) { return all || isLoop(opAt(position).kind) || isWanted(value); });
             }
         }
         return result;
@@ -245,6 +262,10 @@ private:
     std::vector<std::size_t> m_groupOf; ///< by position
     std::vector<std::size_t> m_uses; ///< of each value
     std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
+    std::vector<std::vector<std::size_t>> m_needs; ///< by position: the positions it needs, see `needsOf`
+    std::vector<std::vector<std::size_t>> m_readers; ///< by position: the positions that need it
+    std::vector<std::size_t>
+        m_farthest; ///< by group: the last position among its members and all that they need, whatever lies between
 };
 
 } // namespace

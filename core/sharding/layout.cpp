@@ -18,6 +18,30 @@ std::string boxText(const IndexBox& box)
     return fmt::format("[{}]", join(ranges, ", "));
 }
 
+Shape extentsOf(const IndexBox& box)
+{
+    Shape extents;
+    for (const IndexRange& range : box)
+        extents.push_back(range.size());
+    return extents;
+}
+
+Shape startsOf(const IndexBox& box)
+{
+    Shape starts;
+    for (const IndexRange& range : box)
+        starts.push_back(range.start);
+    return starts;
+}
+
+Shape startIn(const IndexBox& part, const IndexBox& holder)
+{
+    Shape start;
+    for (std::size_t dim = 0; dim < part.size(); ++dim)
+        start.push_back(part[dim].start - holder[dim].start);
+    return start;
+}
+
 IndexBox shardBox(const Shape& shape, const TensorSharding& sharding, const Mesh& mesh, std::int64_t position)
 {
     assert(sharding.dims.size() == shape.size());

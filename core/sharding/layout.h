@@ -39,6 +39,15 @@ struct Layout {
     bool fullyReplicated = false; ///< every device holds the whole array
 };
 
+/// The size of a box along each dimension.
+Shape extentsOf(const IndexBox& box);
+
+/// Where a box begins in the array, along each dimension.
+Shape startsOf(const IndexBox& box);
+
+/// Where `part` begins within `holder`, along each dimension.
+Shape startIn(const IndexBox& part, const IndexBox& holder);
+
 /// The box that the device at mesh position `position` holds. Tiles have size ceil(n / pieces); the last ones may be short or empty.
 IndexBox shardBox(const Shape& shape, const TensorSharding& sharding, const Mesh& mesh, std::int64_t position);
 

@@ -225,7 +225,7 @@ void checkPairs(const AxisRefs& all, const Mesh& mesh, Problems& problems)
             else if (overlaps(first, second))
                 tell({"MW1142", fmt::format("overlapping sub-axes: {}, {}", axisText(first, mesh), axisText(second, mesh)),
                     "use parts of the axis that do not overlap"});
-            else if (second.pre % (first.pre * first.size) != 0)
+            else if (!areIndependent(first, second))
                 tell({"MW1142", fmt::format("sub-axes {} and {} cannot coexist", axisText(first, mesh), axisText(second, mesh)),
                     "use parts that are digits of one way to factor the axis"});
         }

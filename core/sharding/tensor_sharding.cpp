@@ -22,6 +22,21 @@ bool overlaps(const AxisRef& a, const AxisRef& b)
     return a.axis == b.axis && a.pre < b.pre * b.size && b.pre < a.pre * a.size;
 }
 
+bool areIndependent(const AxisRef& a, const AxisRef& b)
+{
+    if (a.axis != b.axis)
+        return true;
+    const auto& [major, minor] = std::minmax(a, b);
+    return minor.pre % (major.pre * major.size) == 0;
+}
+
+bool areIndependent(const AxisRefs& some, const AxisRefs& others)
+{
+    return std::all_of(some.begin(), some.end(), [&](const AxisRef& axis) {
+        return std::all_of(others.begin(), others.end(), [&](const AxisRef& other) { return areIndependent(axis, other); });
+    });
+}
+
 bool isPrefixOf(const AxisRef& prefix, const AxisRef& whole)
 {
     return prefix.axis == whole.axis && prefix.pre == whole.pre && prefix.size <= whole.size;

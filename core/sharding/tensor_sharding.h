@@ -30,6 +30,13 @@ AxisRef wholeAxis(const Mesh& mesh, std::size_t axis);
 /// True when both cover some common part: same axis, and the intervals [pre, pre * size) intersect.
 bool overlaps(const AxisRef& a, const AxisRef& b);
 
+/// True when a device's place along one says nothing of its place along the other: parts of different axes, or digits of one way to factor an
+/// axis. x:(1)2 and x:(3)2 of an axis of 6 do not overlap and yet are not independent: no sharding can have both.
+bool areIndependent(const AxisRef& a, const AxisRef& b);
+
+/// True when each of `some` is independent of each of `others`.
+bool areIndependent(const AxisRefs& some, const AxisRefs& others);
+
 /// True when `prefix` is the major part of `whole` or all of it: same axis, same pre, size at most as large.
 bool isPrefixOf(const AxisRef& prefix, const AxisRef& whole);
 

@@ -26,12 +26,7 @@ public:
     {
         if (!isPipelined(m_pipeline))
             return {};
-        const TransformerModel* transformer = m_study.transformer();
-        if (transformer != nullptr && !transformer->unrolled) { // told by the closed form, which checks the rest
-            checkAxis(m_study.mesh, "mesh");
-            return std::move(m_problems);
-        }
-        if (m_study.mlp() == nullptr && transformer == nullptr) {
+        if (!m_study.trains()) {
             report(
                 "MW1465", "a program file is not cut into a pipeline", "write pipeline: {stages: 1}", "pipeline", {"pipeline="});
             return std::move(m_problems);
@@ -40,8 +35,8 @@ public:
         for (std::size_t i = 0; i < m_study.phases.size(); ++i)
             checkAxis(m_study.phases[i].mesh, fmt::format("phases[{}].mesh", i));
         checkMicrobatches();
-        checkSchedule();
-        checkLayers();
+        checkCut();
+        checkTasks();
         if (m_pipeline.stages > 1)
             checkSpecs();
         return std::move(m_problems);
@@ -87,6 +82,33 @@ private:
                 fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, m_pipeline.microbatches),
                 "use a number that divides the batch", "pipeline.microbatches",
                 {fmt::format("pipeline.microbatches={}", std::gcd(m_study.batch, m_pipeline.microbatches))});
+    }
+
+    /// Where the study names no chunks or cuts, the closed form, which estimates the step of a loop of layers, chooses them. Training, which
+    /// unrolls the loop, does not.
+    void checkCut()
+    {
+        const std::size_t before = m_problems.size();
+        checkSchedule();
+        checkLayers();
+        const TransformerModel* transformer = m_study.transformer();
+        const bool isPieced = m_pipeline.stages > 1 || m_pipeline.microbatches > 1;
+        if (transformer == nullptr || transformer->unrolled || !isPieced)
+            return;
+        for (std::size_t i = before; i < m_problems.size(); ++i)
+            m_problems[i].severity = Severity::Warning;
+    }
+
+    void checkTasks()
+    {
+        constexpr std::int64_t kMostTasks = 1 << 20;
+        const std::int64_t pieces = pieceCount(m_pipeline);
+        if (pieces <= kMostTasks && pieces * m_pipeline.microbatches <= kMostTasks)
+            return;
+        report("MW1467",
+            fmt::format("{} microbatches on {} stages of {} chunks are more than the {} tasks that a step may have",
+                m_pipeline.microbatches, m_pipeline.stages, m_pipeline.chunks, kMostTasks),
+            "use fewer microbatches, stages or chunks", "pipeline.microbatches", {});
     }
 
     void checkSchedule()
@@ -148,7 +170,10 @@ private:
     {
         std::vector<std::string> seen;
         for (const AssignedSpec& assigned : assignedSpecs(m_study)) {
-            const bool uses = std::any_of(assigned.spec.dims.begin(), assigned.spec.dims.end(), [this](const auto& axes) {
+            // A loop's stacked layers split over the stages are what the stages hold.
+            const bool isStacked = !assigned.array.meaning.empty() && assigned.array.meaning.front() == "layers";
+            const auto first = assigned.spec.dims.begin() + (isStacked && !assigned.spec.dims.empty() ? 1 : 0);
+            const bool uses = std::any_of(first, assigned.spec.dims.end(), [this](const auto& axes) {
                 return std::any_of(axes.begin(), axes.end(), [this](const auto& axis) { return axis == m_pipeline.axis; });
             });
             if (!uses || std::find(seen.begin(), seen.end(), assigned.path) != seen.end())

@@ -25,6 +25,12 @@ constexpr std::int64_t kDigitsClasses = 10;
 constexpr std::int64_t kDigitsTrainingRows = 1500;
 constexpr std::int64_t kDigitsTokens = 27; // 17 shades and 10 classes
 
+/// Of a step: each is a task of every stage, or a turn of a loop.
+constexpr std::int64_t kMostMicrobatches = 1 << 16;
+
+/// Of the speed of a device, or of a link's bandwidth: what is slower is no machine that trains.
+constexpr double kLeastShare = 1e-3;
+
 class Checker {
 public:
     Checker(const Study& study, const ReadGaps& gaps)
@@ -63,9 +69,10 @@ private:
     }
 
     /// True when the size is in its range. A size that is too small is mended by the least one.
-    bool checkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path)
+    bool checkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path,
+        std::int64_t most = kLargestDimension)
     {
-        if (checkWorkSize(size, least, what, path))
+        if (checkWorkSize(size, least, what, path, most))
             return true;
         if (size < least)
             m_problems.back().fixSettings = {fmt::format("{}={}", path, least)};
@@ -73,14 +80,15 @@ private:
     }
 
     /// As `checkSize`, for sizes of the model: what they should be nobody else can know.
-    bool checkWorkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path)
+    bool checkWorkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path,
+        std::int64_t most = kLargestDimension)
     {
-        if (size >= least && size <= kLargestDimension)
+        if (size >= least && size <= most)
             return true;
         report("MW1401",
-            fmt::format("{} must be {} {}, got {}", what, size < least ? "at least" : "at most",
-                size < least ? least : kLargestDimension, size),
-            fmt::format("give a number from {} to {}", least, kLargestDimension), path);
+            fmt::format(
+                "{} must be {} {}, got {}", what, size < least ? "at least" : "at most", size < least ? least : most, size),
+            fmt::format("give a number from {} to {}", least, most), path);
         return false;
     }
 
@@ -152,13 +160,14 @@ void Checker::checkFaults()
         const FaultsChoice::Slow& slow = m_study.faults.slow[i];
         const std::string path = fmt::format("faults.slow[{}]", i);
         checkSize(slow.device, 0, "the device", path + ".device");
-        checkRange(slow.speed >= 1e-3 && slow.speed <= 1.0, slow.speed, "a number from 0.001 to 1", path + ".speed", 1.0);
+        checkRange(slow.speed >= kLeastShare && slow.speed <= 1.0, slow.speed, "a number from 0.001 to 1", path + ".speed", 1.0);
     }
     for (std::size_t i = 0; i < m_study.faults.links.size(); ++i) {
         const FaultsChoice::Link& link = m_study.faults.links[i];
         const std::string path = fmt::format("faults.links[{}]", i);
         checkSize(link.device, 0, "the device", path + ".device");
-        checkRange(link.share >= 0.0 && link.share <= 1.0, link.share, "a number from 0 to 1", path + ".share", 0.0);
+        checkRange(link.share == 0.0 || (link.share >= kLeastShare && link.share <= 1.0), link.share,
+            "0 (the link has failed) or a number from 0.001 to 1", path + ".share", 0.0);
     }
     if (!m_study.hardware && m_study.faults != FaultsChoice{})
         report("MW1442", "faults have no effect: the study names no hardware",
@@ -344,8 +353,8 @@ void Checker::checkTrain()
     checkSize(train.steps, 0, "steps", "train.steps");
     checkSize(train.seed, 0, "the seed", "train.seed");
     checkSize(train.evaluate.every, 0, "the steps between two evaluations", "train.evaluate.every");
-    if (checkSize(train.accumulate, 1, "the number of microbatches", "train.accumulate") && !m_gaps.sizes && m_study.batch >= 1
-        && m_study.batch % train.accumulate != 0)
+    if (checkSize(train.accumulate, 1, "the number of microbatches", "train.accumulate", kMostMicrobatches) && !m_gaps.sizes
+        && m_study.batch >= 1 && m_study.batch % train.accumulate != 0)
         report("MW1441", fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, train.accumulate),
             "use a number that divides the batch", "train.accumulate", "train.accumulate must divide the batch")
             .fixSettings
@@ -427,17 +436,16 @@ void Checker::checkDigitsBatch()
 void Checker::checkPipeline()
 {
     const PipelineChoice& pipeline = m_study.pipeline;
-    const bool sizesGood = checkSize(pipeline.stages, 1, "the number of stages", "pipeline.stages")
-        && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches")
-        && checkSize(pipeline.chunks, 1, "the number of chunks", "pipeline.chunks");
+    const bool sizesGood = checkSize(pipeline.stages, 1, "the number of stages", "pipeline.stages", kLargestMesh)
+        && checkSize(pipeline.microbatches, 1, "the number of microbatches", "pipeline.microbatches", kMostMicrobatches)
+        && checkSize(pipeline.chunks, 1, "the number of chunks", "pipeline.chunks", kMostTransformerLayers);
     const std::vector<std::string>& names = m_axisNames;
     if (!pipeline.axis.empty() && !m_gaps.axes && std::find(names.begin(), names.end(), pipeline.axis) == names.end()) {
         Problem& problem = report(
             "MW1102", fmt::format("unknown axis name: \"{}\"", pipeline.axis), suggestion(pipeline.axis, names), "pipeline.axis");
         if (const auto near = nearestName(pipeline.axis, names))
             problem.fixSettings = {"pipeline.axis=" + *near};
-    } else if (sizesGood && m_sizesGood && !m_gaps.axes && !m_gaps.sizes && pipeline.stages <= kLargestMesh
-        && pipeline.chunks <= kLargestMesh) {
+    } else if (sizesGood && m_sizesGood && !m_gaps.axes && !m_gaps.sizes) {
         append(m_problems, checkPipelineFits(m_study));
     }
 }

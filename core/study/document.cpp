@@ -3,6 +3,7 @@
 
 #include "core/study/flow_specs.h"
 #include "core/study/yaml_text.h"
+#include "core/support/escape.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <new>
 #include <sstream>
 #include <unordered_map>
 #include <unordered_set>
@@ -265,29 +267,6 @@ private:
     bool m_hasTornSpecs = false;
 };
 
-/// The number of bytes of the UTF-8 character at `at`; 0 when there is none.
-std::size_t characterLength(std::string_view text, std::size_t at)
-{
-    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-    const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-    const unsigned first = byte(at);
-    if (first < 0x80U)
-        return 1;
-    if (first >= 0xC2U && first < 0xE0U)
-        return follows(at + 1) ? 2 : 0;
-    if (first >= 0xE0U && first < 0xF0U) {
-        const unsigned second = byte(at + 1);
-        const bool valid = (first != 0xE0U || second >= 0xA0U) && (first != 0xEDU || second < 0xA0U);
-        return valid && follows(at + 1) && follows(at + 2) ? 3 : 0;
-    }
-    if (first >= 0xF0U && first < 0xF5U) {
-        const unsigned second = byte(at + 1);
-        const bool valid = (first != 0xF0U || second >= 0x90U) && (first != 0xF4U || second < 0x90U);
-        return valid && follows(at + 1) && follows(at + 2) && follows(at + 3) ? 4 : 0;
-    }
-    return 0;
-}
-
 /// The first byte that is no text, if any.
 std::optional<Problem> byteProblem(std::string_view text, const std::string& fileName)
 {
@@ -368,6 +347,8 @@ bool parseOnce(const QuotedSpecs& quoted, const std::shared_ptr<const std::strin
     } catch (const YAML::Exception& error) {
         const Place at = error.mark.is_null() ? Place{*file, 0, 0, {}} : builder.placeOf(error.mark);
         document.problems.push_back(syntaxProblem(error, at, quoted.text));
+    } catch (const std::bad_alloc&) {
+        throw; // says nothing of the document
     } catch (const std::exception& error) {
         document.problems.push_back(
             {"MW1402", fmt::format("this is not YAML: {}", error.what()), "mend the syntax", Place{*file}});

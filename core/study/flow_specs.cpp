@@ -31,7 +31,7 @@ std::optional<std::size_t> specLength(std::string_view line)
     return std::nullopt;
 }
 
-bool isBlank(char c)
+bool isBlankOrReturn(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
@@ -50,9 +50,9 @@ public:
             const char c = m_text[m_at];
             if (c == '\n')
                 newLine();
-            else if (isBlank(c))
+            else if (isBlankOrReturn(c))
                 copy(1);
-            else if (c == '#' && (m_at == m_lineStart || isBlank(m_text[m_at - 1])))
+            else if (c == '#' && (m_at == m_lineStart || isBlankOrReturn(m_text[m_at - 1])))
                 copy(lineRest().size());
             else if (m_tokenStart)
                 token();
@@ -90,7 +90,7 @@ private:
         while (m_at < m_text.size()) {
             const std::string_view rest = lineRest();
             const std::size_t indent = std::min(rest.find_first_not_of(' '), rest.size());
-            if (indent <= m_blockIndent && std::any_of(rest.begin(), rest.end(), [](char c) { return !isBlank(c); }))
+            if (indent <= m_blockIndent && std::any_of(rest.begin(), rest.end(), [](char c) { return !isBlankOrReturn(c); }))
                 break;
             copy(rest.size() + 1);
             ++m_line;
@@ -112,7 +112,7 @@ private:
         } else if (c == ']' || c == '}' || c == ',') {
             plain();
             return;
-        } else if ((c == '-' || c == '?') && m_depth == 0 && m_at + 1 < m_text.size() && isBlank(m_text[m_at + 1])) {
+        } else if ((c == '-' || c == '?') && m_depth == 0 && m_at + 1 < m_text.size() && isBlankOrReturn(m_text[m_at + 1])) {
             copy(1);
             return;
         } else if (m_depth == 0 && (c == '|' || c == '>')) {
@@ -136,7 +136,7 @@ private:
     {
         const char c = m_text[m_at];
         const bool last = m_at + 1 >= m_text.size();
-        if (c == ':' && (last || isBlank(m_text[m_at + 1]) || m_text[m_at + 1] == '\n' || m_depth > 0)) {
+        if (c == ':' && (last || isBlankOrReturn(m_text[m_at + 1]) || m_text[m_at + 1] == '\n' || m_depth > 0)) {
             m_tokenStart = true;
         } else if (m_depth > 0 && c == ',') {
             m_tokenStart = true;

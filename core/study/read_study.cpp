@@ -14,7 +14,8 @@ void StudyReader::read(const DocNode& root)
         return;
     const DocNode* version = fields.require("meshwright", "begin the study with \"meshwright: 1\"");
     if (version == nullptr) {
-        problems.back().fixSettings = {"meshwright=1"};
+        if (root.find("model") != nullptr) // else it may be anything, and nothing is to be written into it
+            problems.back().fixSettings = {"meshwright=1"};
     } else {
         const auto value = integer(*version, "meshwright");
         if (value && *value != 1) {
@@ -260,14 +261,36 @@ bool StudyReader::readSizes(Fields& fields, TransformerConfig& config)
     return good;
 }
 
+namespace {
+
+/// The largest number up to `most` that divides `number`. Preconditions: both >= 1.
+std::int64_t largestDivisor(std::int64_t number, std::int64_t most)
+{
+    constexpr std::int64_t kTried = 1 << 20; // of heads nobody has more
+    std::int64_t divisor = std::min({number, most, kTried});
+    while (number % divisor != 0)
+        --divisor;
+    return divisor;
+}
+
+} // namespace
+
 /// What follows from other sizes where it is not given.
 void StudyReader::completeSizes(Fields& fields, TransformerConfig& config)
 {
     const auto absent = [&](const char* key) { return fields.take(key) == nullptr; };
     if (absent("kv_heads"))
         config.keyValueHeads = config.heads;
-    if (absent("head_dim") && config.heads > 0)
+    if (const DocNode* heads = fields.take("heads"); absent("head_dim") && config.heads > 0) {
         config.headDim = config.hidden / config.heads;
+        if (config.hidden % config.heads != 0 && config.hidden > 0 && heads != nullptr)
+            report("MW1353", fmt::format("a hidden size of {} does not divide by {} heads", config.hidden, config.heads),
+                fmt::format("use {} heads, or give the size of a head: head_dim: {}", largestDivisor(config.hidden, config.heads),
+                    std::max<std::int64_t>(1, config.headDim)),
+                heads->place(fields.pathOf("heads")), "without head_dim a head has hidden / heads elements")
+                .fixSettings
+                = {fmt::format("{}={}", fields.pathOf("heads"), largestDivisor(config.hidden, config.heads))};
+    }
     const bool hasDense = config.experts == 0 || config.denseLayers > 0;
     const std::int64_t usual = config.hidden <= kLargestDimension / 4 ? 4 * config.hidden : config.hidden;
     if (absent("ffn") && hasDense)
@@ -534,7 +557,12 @@ Result<Study> loadStudy(const std::filesystem::path& path, std::span<const std::
     const auto text = readFile(path);
     if (!text)
         return text.error();
-    return readStudy(*text, path == "-" ? std::string("standard input") : path.string(), settings);
+    auto study = readStudy(*text, path == "-" ? std::string("standard input") : path.string(), settings);
+    if (study) {
+        if (Problems missing = checkFiles(*study); !missing.empty())
+            return missing;
+    }
+    return study;
 }
 
 Problems examineStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings)

@@ -67,7 +67,8 @@ std::vector<SpecFinding> fitFindings(
         return {
             {{"MW1101",
                  fmt::format("the spec {} has {} entries, but \"{}\" has {}", specText(spec), spec.dims.size(), array.name, has),
-                 fmt::format("give at most {} {}", rank, rank == 1 ? "entry" : "entries"), {}, Severity::Error, "at most one entry for each dimension"},
+                 fmt::format("give at most {} {}", rank, rank == 1 ? "entry" : "entries"), {}, Severity::Error,
+                 "at most one entry for each dimension"},
                 rank, std::nullopt}};
     }
     std::vector<SpecFinding> findings;

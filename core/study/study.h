@@ -228,7 +228,7 @@ struct Study {
 /// MW1437 far more axes, layers, rules or phases than any study has, MW1105 a text that is no PartitionSpec. All are reported, in the order of the file.
 Result<Study> readStudy(std::string_view text, const std::string& fileName, std::span<const std::string> settings = {});
 
-/// As `readStudy`, from a file (`-`: standard input). Problems: those and of `readFile`.
+/// As `readStudy`, from a file (`-`: standard input). Problems: those, of `readFile` and of `checkFiles`.
 Result<Study> loadStudy(const std::filesystem::path& path, std::span<const std::string> settings = {});
 
 /// As much of a study as could be read, and all that is wrong with it.

@@ -10,16 +10,6 @@ namespace {
 
 using Kind = DocNode::Kind;
 
-bool isBlank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-bool isCollection(const DocNode& node)
-{
-    return (node.kind == Kind::Map || node.kind == Kind::List) && !node.entries.empty();
-}
-
 /// The length of the word for nothing at the start of `text`; 0 when there is none.
 std::size_t nullLength(std::string_view text)
 {

@@ -40,7 +40,7 @@ Result<Study> withUnrolledLayers(const Study& study)
             isOfLayers = true;
             PartitionSpec spec = assigned.spec;
             if (assigned.array.kind != StudyArray::Kind::Activation && !spec.dims.empty()) { // activations are of one layer
-                if (!spec.dims.front().empty())
+                if (!spec.dims.front().empty() && spec.dims.front() != std::vector{study.pipeline.axis})
                     problems.push_back({"MW1546", fmt::format("{} is split over its layers, which pipeline stages have", name),
                         "leave the first entry of its spec out: None", study.placeOf(assigned.path)});
                 spec.dims.erase(spec.dims.begin());

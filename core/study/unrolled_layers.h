@@ -7,7 +7,8 @@ namespace meshwright {
 
 /// A study of a transformer whose layers are a loop, with a copy of the ops for each layer in its place, as pipelines cut them: each array of
 /// all layers becomes one of each, with the same layout and the same first numbers ("layers.ffn.up.w" [layers, hidden, ffn] becomes
-/// "layers.0.ffn.up.w" [hidden, ffn] and so on). Problems: MW1546 a spec splits the dimension of the layers.
+/// "layers.0.ffn.up.w" [hidden, ffn] and so on). Problems: MW1546 a spec splits the dimension of the layers over
+/// another axis than the pipeline's.
 Result<Study> withUnrolledLayers(const Study& study);
 
 } // namespace meshwright

@@ -19,11 +19,6 @@ bool isNullWord(std::string_view text)
     return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-bool isBlank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /// True when the text reads as itself without quotes.
 bool isPlain(std::string_view text, bool inFlow)
 {
@@ -84,11 +79,6 @@ std::string listText(const DocNode& list, const YamlStyle& inside)
     return join(parts, ", ");
 }
 
-bool isCollection(const DocNode& node)
-{
-    return (node.kind == DocNode::Kind::Map || node.kind == DocNode::Kind::List) && !node.entries.empty();
-}
-
 /// The entries of a collection, each on lines of its own behind `indent` spaces.
 void writeBlock(const DocNode& node, std::size_t indent, std::string& out)
 {
@@ -110,6 +100,16 @@ void writeBlock(const DocNode& node, std::size_t indent, std::string& out)
 }
 
 } // namespace
+
+bool isBlank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool isCollection(const DocNode& node)
+{
+    return (node.kind == DocNode::Kind::Map || node.kind == DocNode::Kind::List) && !node.entries.empty();
+}
 
 std::string inQuotes(std::string_view text)
 {

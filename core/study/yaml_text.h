@@ -10,6 +10,12 @@ namespace meshwright {
 
 // The small pieces of YAML that studies are written with, shared by the writer and the editor.
 
+/// A space or a tab.
+bool isBlank(char c);
+
+/// A list or a mapping with at least one entry.
+bool isCollection(const DocNode& node);
+
 /// In double quotes, with YAML's escapes.
 std::string inQuotes(std::string_view text);
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/host_memory.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -17,6 +21,22 @@ std::optional<std::int64_t> availableMemoryBytes()
             return kibibytes * 1024;
     }
     return std::nullopt;
+}
+
+std::optional<std::int64_t> addressSpaceLeftBytes()
+{
+    rlimit limit = {};
+    std::ifstream in("/proc/self/statm");
+    std::int64_t pages = 0;
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !(in >> pages))
+        return std::nullopt;
+    return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - pages * ::sysconf(_SC_PAGESIZE));
+}
+
+Problem notEnoughMemory()
+{
+    return {"MW1515", "there is not enough memory for this on this computer",
+        "use a smaller model, mesh or batch, close other programs, or raise the limit (`ulimit -v` shows it)"};
 }
 
 } // namespace meshwright

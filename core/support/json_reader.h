@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -18,13 +19,17 @@ namespace meshwright {
 /// The deepest nesting of lists and objects that is read.
 inline constexpr int kDeepestJson = 32;
 
-/// How deep a JSON text nests; more than kDeepestJson means "too deep". Nothing need be right about the text.
-inline int jsonDepth(std::string_view text)
+/// The most values (numbers, texts, lists, objects) of a text that is read: as values of nlohmann's they take 100 bytes each and more.
+inline constexpr std::size_t kMostJsonValues = std::size_t{4} << 20;
+
+/// Whether a JSON text nests as deep, and has as many values, as is read. Nothing need be right about the text.
+inline bool isWithinJsonLimits(std::string_view text, std::size_t mostValues = kMostJsonValues)
 {
     int depth = 0;
     int deepest = 0;
+    std::size_t values = 1;
     bool inText = false;
-    for (std::size_t i = 0; i < text.size() && deepest <= kDeepestJson; ++i) {
+    for (std::size_t i = 0; i < text.size() && deepest <= kDeepestJson && values <= mostValues; ++i) {
         const char c = text[i];
         if (inText) {
             if (c == '\\')
@@ -35,11 +40,14 @@ inline int jsonDepth(std::string_view text)
             inText = true;
         } else if (c == '[' || c == '{') {
             deepest = std::max(deepest, ++depth);
+            ++values;
         } else if (c == ']' || c == '}') {
             --depth;
+        } else if (c == ',') {
+            ++values;
         }
     }
-    return deepest;
+    return deepest <= kDeepestJson && values <= mostValues;
 }
 
 /// Takes members out of JSON objects of one type of document and notes everything that is missing or has the wrong form, each with its path, all
@@ -138,7 +146,8 @@ public:
     }
 
     /// An integer from `least` on.
-    std::int64_t integer(const Json& object, const char* key, const std::string& path, std::int64_t least = 0, bool mayBeAbsent = false)
+    std::int64_t integer(
+        const Json& object, const char* key, const std::string& path, std::int64_t least = 0, bool mayBeAbsent = false)
     {
         const Json* value = member(object, key, path, mayBeAbsent);
         return value == nullptr ? least : integerOf(*value, join(path, key), least);
@@ -151,7 +160,8 @@ public:
                 || value.template get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
         if (fits && value.template get<std::int64_t>() >= least)
             return value.template get<std::int64_t>();
-        wrong(path, fmt::format("expected an integer from {} on, found {}", least, value.is_number() ? value.dump() : value.type_name()));
+        wrong(path,
+            fmt::format("expected an integer from {} on, found {}", least, value.is_number() ? value.dump() : value.type_name()));
         return least;
     }
 
@@ -174,7 +184,10 @@ public:
         }
     }
 
-    static std::string join(const std::string& path, const char* key) { return path.empty() ? key : fmt::format("{}.{}", path, key); }
+    static std::string join(const std::string& path, const char* key)
+    {
+        return path.empty() ? key : fmt::format("{}.{}", path, key);
+    }
 
 private:
     static constexpr std::size_t kMostProblems = 20;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/result.h"
 
+#include "core/support/escape.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <iterator>
 
 namespace meshwright {
@@ -21,22 +25,35 @@ const char* severityName(Severity severity)
     return "error";
 }
 
+namespace {
+
+/// What a stranger wrote is shown as text. Lines behind the first are indented: none can look like another problem.
+std::string words(const std::string& text)
+{
+    std::string shown = printable(text, Lines::Kept);
+    for (std::size_t at = shown.find('\n'); at != std::string::npos; at = shown.find('\n', at + 1))
+        shown.insert(at + 1, "    ");
+    return shown;
+}
+
+} // namespace
+
 std::string describe(const Problem& problem)
 {
     std::string where;
     if (!problem.place.file.empty())
-        where += problem.place.file + ":";
+        where += printable(problem.place.file) + ":";
     if (problem.place.line > 0)
         where += fmt::format("{}:{}:", problem.place.line, problem.place.column);
     if (!where.empty())
         where += " ";
-    std::string text = fmt::format("{}{} {}: {}", where, severityName(problem.severity), problem.id, problem.message);
+    std::string text = fmt::format("{}{} {}: {}", where, severityName(problem.severity), problem.id, words(problem.message));
     if (!problem.place.path.empty())
-        text += fmt::format(" [{}]", problem.place.path);
+        text += fmt::format(" [{}]", printable(problem.place.path));
     if (!problem.rule.empty())
-        text += "\n  rule: " + problem.rule;
+        text += "\n  rule: " + words(problem.rule);
     if (!problem.fix.empty())
-        text += "\n  fix: " + problem.fix;
+        text += "\n  fix: " + words(problem.fix);
     return text;
 }
 
@@ -60,6 +77,14 @@ bool hasErrors(const Problems& problems)
 void append(Problems& problems, Problems more)
 {
     problems.insert(problems.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+void stopOnProblems(const Problems& problems)
+{
+    std::fprintf(
+        stderr, "internal error: a value was expected, and there is a problem instead:\n%s\n", describe(problems).c_str());
+    std::fflush(stderr);
+    std::abort();
 }
 
 Problems inFile(Problems problems, const std::string& file)

@@ -55,6 +55,10 @@ void append(Problems& problems, Problems more);
 /// Sets the file of every problem that has none.
 Problems inFile(Problems problems, const std::string& file);
 
+/// Ends the program: a result without a value was used as if it had one, which is a fault of ours. Says on stderr which problems the result
+/// carried, in every build, and aborts (the command line exits with 70).
+[[noreturn]] void stopOnProblems(const Problems& problems);
+
 /// A value of type `T`, or everything that is wrong (never empty). The observers have the names of C++23's
 /// std::expected, so that a later move to it touches only the places that return problems.
 template <typename T>
@@ -78,19 +82,20 @@ public:
     bool has_value() const { return m_state.index() == 0; }
     explicit operator bool() const { return has_value(); }
 
+    /// The value. A result that has none ends the program (`stopOnProblems`).
     T& operator*() &
     {
-        assert(has_value());
+        stopWithoutValue();
         return *std::get_if<0>(&m_state);
     }
     const T& operator*() const&
     {
-        assert(has_value());
+        stopWithoutValue();
         return *std::get_if<0>(&m_state);
     }
     T&& operator*() &&
     {
-        assert(has_value());
+        stopWithoutValue();
         return std::move(*std::get_if<0>(&m_state));
     }
     T* operator->() { return &**this; }
@@ -103,6 +108,12 @@ public:
     }
 
 private:
+    void stopWithoutValue() const
+    {
+        if (!has_value()) [[unlikely]]
+            stopOnProblems(*std::get_if<1>(&m_state));
+    }
+
     std::variant<T, Problems> m_state;
 };
 
@@ -112,11 +123,10 @@ struct Done {
 };
 
 /// The value of a computation whose input is known to be good (a table in the source, an already checked spec).
-/// Precondition: `result` has a value.
+/// A result that has none ends the program (`stopOnProblems`).
 template <typename T>
 T valueOf(Result<T> result)
 {
-    assert(result.has_value());
     return *std::move(result);
 }
 

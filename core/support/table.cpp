@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/table.h"
 
+#include "core/support/escape.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -11,12 +12,16 @@ namespace meshwright {
 TextTable::TextTable(std::vector<Column> columns)
     : m_columns(std::move(columns))
 {
+    for (Column& column : m_columns)
+        column.title = printable(column.title);
 }
 
 void TextTable::addRow(std::vector<std::string> cells)
 {
     assert(cells.size() <= m_columns.size());
     cells.resize(m_columns.size());
+    for (std::string& cell : cells)
+        cell = printable(cell);
     m_rows.push_back(std::move(cells));
 }
 

@@ -19,7 +19,8 @@ public:
 
     explicit TextTable(std::vector<Column> columns);
 
-    /// Adds a row; missing cells are empty. Precondition: not more cells than columns.
+    /// Adds a row; missing cells are empty. A cell stays on its line and in its column, whatever it says (see `printable`).
+    /// Precondition: not more cells than columns.
     void addRow(std::vector<std::string> cells);
 
     std::size_t rowCount() const { return m_rows.size(); }

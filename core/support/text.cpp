@@ -186,4 +186,16 @@ std::size_t displayWidth(std::string_view text)
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+std::size_t widestLine(std::string_view text)
+{
+    std::size_t widest = 0;
+    while (true) {
+        const std::size_t end = text.find('\n');
+        widest = std::max(widest, displayWidth(text.substr(0, end)));
+        if (end == std::string_view::npos)
+            return widest;
+        text.remove_prefix(end + 1);
+    }
+}
+
 } // namespace meshwright

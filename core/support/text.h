@@ -46,4 +46,7 @@ std::string shellQuoted(std::string_view word);
 /// How many columns a terminal uses for `text` in UTF-8 (one for each code point; combining marks are not treated).
 std::size_t displayWidth(std::string_view text);
 
+/// The columns of the widest line of `text`.
+std::size_t widestLine(std::string_view text);
+
 } // namespace meshwright

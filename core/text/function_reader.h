@@ -142,13 +142,16 @@ private:
     bool makeAttributes(const SyntaxOp& op, OpKind kind, const std::vector<TensorType>& types, OpAttributes& attributes);
     bool makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot);
     bool makeCompare(const SyntaxOp& op, CompareAttributes& compare);
+    bool readWholeCollective(const SyntaxOp& op, ValueId operand, OpKind& kind, OpAttributes& attributes);
     bool makeCollective(const SyntaxOp& op, OpKind kind, const TensorType& operand, CollectiveAttributes& collective);
     void readPieces(const SyntaxOp& op, const SyntaxAttribute& dims, CollectiveAttributes& collective);
     void readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective);
     void readReduce(const SyntaxOp& op, Bindings& bindings);
     std::optional<ReduceKind> reduceKindOf(const SyntaxOp& op);
     bool readCustomCall(const SyntaxOp& op, Bindings& bindings);
+    void checkVariance(const Function& function);
     void readGroup(const SyntaxOp& op, Bindings& bindings);
+    void readDataFlowEdge(const SyntaxOp& op, Bindings& bindings);
     bool add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, OpAttributes attributes, Bindings& bindings);
     bool add(const SyntaxOp& op, OpKind kind, std::vector<ValueId> operands, std::span<const TensorType> types,
         OpAttributes attributes, Bindings& bindings);

@@ -8,6 +8,7 @@
 #include "core/sharding/tile_assignment.h"
 #include "core/support/text.h"
 #include "core/text/parser.h"
+#include "core/text/tile_import.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,6 @@ namespace {
 constexpr std::string_view kEnter = "SPMDFullToShardShape";
 constexpr std::string_view kLeave = "SPMDShardToFullShape";
 constexpr std::string_view kSharding = "Sharding";
-constexpr const char* kFix = "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)";
 
 /// What a value of a block is made of.
 enum class Origin : std::uint8_t {
@@ -120,7 +120,7 @@ private:
         if (!m_spoilt.insert(rootOf(region)).second || !op.valid())
             return;
         m_import.problems.warn("MW1356", m_import.offsets[op.at()],
-            fmt::format("this shard_map in the form before Shardy is not understood: {}", why), kFix);
+            fmt::format("this shard_map in the form before Shardy is not understood: {}", why), kPrintWithShardy);
     }
 
     void classify(OpId id)
@@ -253,7 +253,7 @@ private:
         ComputationAttributes made;
         const auto refuse = [&](OpId op, const std::string& why) {
             m_import.problems.warn("MW1356", m_import.offsets[op.at()],
-                fmt::format("this shard_map in the form before Shardy is not understood: {}", why), kFix);
+                fmt::format("this shard_map in the form before Shardy is not understood: {}", why), kPrintWithShardy);
             return std::nullopt;
         };
         if (region.leaves.empty())
@@ -313,7 +313,8 @@ private:
         const OpId first = region.leaves.front();
         if (!region.enters.empty() && placeOf(region.enters.back()) > placeOf(first)) {
             m_import.problems.warn("MW1356", m_import.offsets[region.enters.back().at()],
-                "this shard_map in the form before Shardy is not understood: a piece is cut behind one that is put back", kFix);
+                "this shard_map in the form before Shardy is not understood: a piece is cut behind one that is put back",
+                kPrintWithShardy);
             return;
         }
         const std::set<OpId> copies = madeFromNothing(region);

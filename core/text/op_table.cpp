@@ -38,7 +38,8 @@ std::unordered_map<std::string, Row> makeTable()
     for (const char* name : {"sdy.manual_computation", "sdy.named_computation"})
         table[name] = {OpSyntax::Computation, std::nullopt};
     table["return"] = {OpSyntax::Return, std::nullopt};
-    for (const char* name : {"call", "func.call", "sdy.sharding_group", "stablehlo.case", "stablehlo.composite", "stablehlo.if"})
+    for (const char* name : {"call", "func.call", "sdy.sharding_group", "sdy.data_flow_edge", "sdy.func_data_flow_edge",
+             "stablehlo.case", "stablehlo.composite", "stablehlo.if"})
         table[name] = {OpSyntax::Items, std::nullopt};
     return table;
 }
@@ -101,8 +102,8 @@ bool isReadAttribute(std::string_view name)
             "dimension", "dimension_numbers", "dimensions", "dot_dimension_numbers", "edge_padding_high", "edge_padding_low",
             "gathering_axes", "group_id", "has_side_effect", "in_shardings", "indices_are_sorted", "interior_padding",
             "iota_dimension", "limit_indices", "manual_axes", "out_sharding", "out_shardings", "params", "permutation",
-            "precision_config", "reduce_scatter_axes", "reduction_axes", "scatter_dimension_numbers", "sharding", "slice_sizes",
-            "slicing_axes", "start_indices", "strides", "unique_indices", "value"};
+            "precision_config", "reduce_scatter_axes", "reduction_axes", "reduction_op", "scatter_dimension_numbers", "sharding",
+            "slice_sizes", "slicing_axes", "start_indices", "strides", "unique_indices", "value"};
     return kNames.contains(name) || isNote(name);
 }
 

@@ -37,6 +37,12 @@ const SyntaxAttribute* SyntaxOp::find(std::string_view key) const
     return nullptr;
 }
 
+const SyntaxAttribute* SyntaxOp::findEither(std::string_view pretty, std::string_view generic) const
+{
+    const SyntaxAttribute* attribute = find(pretty);
+    return attribute != nullptr ? attribute : find(generic);
+}
+
 bool Parser::expected(std::string_view what)
 {
     const char bad
@@ -294,6 +300,10 @@ bool Parser::parseTopLevel(std::string& aliases)
     const std::string_view name = isGeneric ? m_token.text.substr(1, m_token.text.size() - 2)
         : m_token.kind == TokenKind::Word   ? m_token.text
                                             : std::string_view();
+    if (const auto known = m_meshEnds.find(start); known != m_meshEnds.end()) {
+        jump(known->second);
+        return true;
+    }
     if (name == "sdy.mesh") {
         good = isGeneric ? parseGenericMesh() : parseMeshOp();
     } else if (name == "func.func") {

@@ -125,6 +125,8 @@ private:
     bool parseDense(SyntaxAttribute& attribute);
     bool parseSharding(std::vector<TensorSharding>& shardings);
     bool parseShardingMesh(std::int32_t& mesh);
+    bool hasMesh(std::string_view name, std::int32_t& mesh) const;
+    void readMeshesBehind(std::string_view name);
     bool parseMesh(std::string name, std::size_t offset, std::int32_t& index);
     bool parseAngles(std::string_view& inside);
     bool reportPart(const Problems& problems, std::size_t start, std::size_t offset);
@@ -143,6 +145,9 @@ private:
     bool m_inAlias = false; ///< reading what one stands for, in which others stand for nothing
     std::unordered_map<std::string_view, std::string_view> m_resources; ///< the data at the end of the text, by name
     bool m_hasResources = false; ///< has looked for them
+    std::unordered_map<std::size_t, std::size_t>
+        m_meshEnds; ///< of meshes that stand behind their use: where each begins and ends
+    std::size_t m_meshesReadTo = 0; ///< no others are before this place
     std::unordered_map<std::string_view, const TensorType*> m_types; ///< of the module, by what stands in their brackets
     std::int32_t m_valueCount = 0;
     int m_depth = 0; ///< of regions and attributes within one another

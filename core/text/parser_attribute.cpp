@@ -15,7 +15,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr int kDeepestAttribute = 64;
 using Kind = SyntaxAttribute::Kind;
 
 int hexDigit(char c)
@@ -145,8 +145,9 @@ bool Parser::parseAttribute(SyntaxAttribute& attribute, bool typed)
 bool Parser::parseAttributeValue(SyntaxAttribute& attribute, bool typed)
 {
     attribute.offset = m_token.offset;
-    if (m_depth >= kDeepest)
-        return m_problems.report("MW1320", m_token.offset, fmt::format("attributes are nested more than {} deep", kDeepest));
+    if (m_depth >= kDeepestAttribute)
+        return m_problems.report(
+            "MW1320", m_token.offset, fmt::format("attributes are nested more than {} deep", kDeepestAttribute));
     switch (m_token.kind) {
     case TokenKind::String:
         attribute.kind = Kind::String;
@@ -271,7 +272,7 @@ bool Parser::parseHashAttribute(SyntaxAttribute& attribute)
     advance();
     const bool isList = m_token.isWord("axis_ref_list") || m_token.isWord("manual_axes");
     const bool areLists = m_token.isWord("list_of_axis_ref_lists") || m_token.isWord("all_to_all_param_list");
-    const bool isEnumerator = name.text == "stablehlo" && m_token.kind == TokenKind::Word;
+    const bool isEnumerator = (name.text == "stablehlo" || name.text == "sdy") && m_token.kind == TokenKind::Word;
     if (name.text.starts_with("stablehlo.") && m_token.kind == TokenKind::Word && m_lexer.peek() == '=') {
         jump(open); // #stablehlo.gather<offset_dims = [1], ..>
         return parseDictionary(attribute, '>');
@@ -464,6 +465,8 @@ bool Parser::reportPart(const Problems& problems, std::size_t start, std::size_t
 
 bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index)
 {
+    if (m_token.kind == TokenKind::Hash && m_token.text == "sdy.mesh")
+        advance();
     std::string_view inside;
     if (!parseAngles(inside))
         return false;
@@ -471,6 +474,14 @@ bool Parser::parseMesh(std::string name, std::size_t offset, std::int32_t& index
     if (!read)
         return reportPart(read.error(), static_cast<std::size_t>(inside.data() - m_lexer.text().data()), offset);
     auto& [mesh, isMaximal] = *read;
+    if (!m_module.isOurs && !isMaximal) { // ids in Shardy's text are those of a program's devices
+        std::vector<DeviceId> ids = mesh.deviceOrder();
+        std::sort(ids.begin(), ids.end());
+        if (ids.back() != mesh.deviceCount() - 1)
+            return m_problems.report("MW1115", offset,
+                fmt::format("the ids of {} devices go from {} to {}", ids.size(), ids.front(), ids.back()),
+                fmt::format("list each of 0 to {} once", mesh.deviceCount() - 1));
+    }
     if (name.empty()) { // written where it is used: one of the meshes, or a new one
         for (std::size_t i = 0; i < m_module.meshes.size(); ++i) {
             if (m_module.meshes[i].mesh == mesh && m_module.meshes[i].isMaximal == isMaximal) {
@@ -504,26 +515,60 @@ bool Parser::parseAngles(std::string_view& inside)
 bool Parser::parseShardingMesh(std::int32_t& mesh)
 {
     const std::size_t offset = m_token.offset;
-    if (acceptWord("mesh"))
+    if (acceptWord("mesh") || m_token.kind == TokenKind::Hash)
         return parseMesh({}, offset, mesh);
     std::string name;
     if (!parseSymbol(name))
         return false;
+    if (!hasMesh(name, mesh))
+        readMeshesBehind(name);
+    if (hasMesh(name, mesh))
+        return true;
     std::vector<std::string> names;
+    for (const NamedMesh& named : m_module.meshes)
+        names.push_back(named.name);
+    return m_problems.report("MW1330", offset, fmt::format("there is no mesh @{}", name), suggestion(name, names));
+}
+
+bool Parser::hasMesh(std::string_view name, std::int32_t& mesh) const
+{
     for (std::size_t i = 0; i < m_module.meshes.size(); ++i) {
-        names.push_back(m_module.meshes[i].name);
-        if (names.back() == name) {
+        if (m_module.meshes[i].name == name) {
             mesh = static_cast<std::int32_t>(i);
             return true;
         }
     }
-    return m_problems.report(
-        "MW1330", offset, fmt::format("there is no mesh @{} before this place", name), suggestion(name, names));
+    return false;
+}
+
+/// Reads meshes that stand behind their use, up to the one of this name. They are stepped over when their turn comes.
+void Parser::readMeshesBehind(std::string_view name)
+{
+    constexpr std::string_view kOp = "sdy.mesh ";
+    const std::string_view text = m_lexer.text();
+    const std::size_t here = m_token.offset;
+    const std::size_t before = m_previousEnd;
+    std::int32_t mesh = 0;
+    for (std::size_t at = std::max(here, m_meshesReadTo); (at = text.find(kOp, at)) != std::string_view::npos; at += kOp.size()) {
+        const std::size_t line = text.find_last_of("\n", at) + 1; // npos + 1 is the start of the text
+        if (!trimmed(text.substr(line, at - line)).empty() || m_meshEnds.contains(at))
+            continue;
+        jump(at);
+        parseMeshOp();
+        m_meshEnds[at] = m_previousEnd;
+        m_meshesReadTo = at + kOp.size();
+        if (hasMesh(name, mesh))
+            break;
+    }
+    jump(here);
+    m_previousEnd = before;
 }
 
 /// `<@mesh, [{"data"}, {?}], replicated={"x"}, unreduced={"y"}>`: the mesh here, the rest as every notation of Shardy's.
 bool Parser::parseSharding(std::vector<TensorSharding>& shardings)
 {
+    if (m_token.kind == TokenKind::Hash && m_token.text == "sdy.sharding")
+        advance();
     if (!m_token.is('<'))
         return expected("'<'");
     const std::size_t offset = m_token.offset;

@@ -12,7 +12,7 @@ namespace meshwright {
 
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr int kDeepestRegion = 64;
 
 } // namespace
 
@@ -78,8 +78,8 @@ bool Parser::parseUses(SyntaxList<SyntaxUse>& uses, char close)
 
 bool Parser::parseOps(SyntaxRegion& region)
 {
-    if (m_depth >= kDeepest)
-        return m_problems.report("MW1320", m_token.offset, fmt::format("regions are nested more than {} deep", kDeepest));
+    if (m_depth >= kDeepestRegion)
+        return m_problems.report("MW1320", m_token.offset, fmt::format("regions are nested more than {} deep", kDeepestRegion));
     ++m_depth;
     const std::size_t mark = m_defined.size();
     while (!m_token.is('}') && m_token.kind != TokenKind::End && !m_problems.full())
@@ -212,7 +212,8 @@ bool Parser::findVerbatimEnd(SyntaxOp& op, std::size_t& types, std::size_t& end)
     end = m_previousEnd;
     while (m_token.kind != TokenKind::End) {
         const bool onNewLine = text.substr(m_previousEnd, m_token.offset - m_previousEnd).find('\n') != std::string_view::npos;
-        if (depth == 0 && (onNewLine || m_token.is('}') || m_token.isWord("loc")))
+        const bool goesOn = m_token.is('{') || m_token.is(':'); // attributes, or types, on a line of their own
+        if (depth == 0 && ((onNewLine && !goesOn) || m_token.is('}') || m_token.isWord("loc")))
             return true;
         if (m_token.kind == TokenKind::Bad)
             return expected("the rest of the op");
@@ -618,6 +619,10 @@ bool Parser::parseReturn(SyntaxOp& op)
 /// What a collective of Shardy's starts with: `{"x"}`, `[{"x"}, {}]` or `[{"x"}: 0->1]`.
 bool Parser::parseCollectiveAxes(SyntaxOp& op)
 {
+    if (m_token.kind == TokenKind::Word) { // how values are combined: max
+        op.words.push_back(m_token.text);
+        advance();
+    }
     SyntaxAttribute axes;
     axes.offset = m_token.offset;
     if (!(m_token.is('{') ? parseAxes(axes) : parseAxisLists(axes)))

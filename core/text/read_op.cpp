@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/shape_rules.h"
+#include "core/program/truth_values.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "core/text/function_reader.h"
@@ -25,6 +26,21 @@ bool sameConstant(const ConstantAttributes& a, const ConstantAttributes& b)
     if (bytesOfA == nullptr || bytesOfB == nullptr || *bytesOfA == nullptr || *bytesOfB == nullptr)
         return a == b;
     return a.type == b.type && **bytesOfA == **bytesOfB;
+}
+
+/// StableHLO computes with truth values as with numbers of one bit: a sum is "or", a product "and".
+OpKind onTruths(OpKind kind)
+{
+    switch (kind) {
+    case OpKind::Add:
+    case OpKind::Maximum:
+        return OpKind::Or;
+    case OpKind::Multiply:
+    case OpKind::Minimum:
+        return OpKind::And;
+    default:
+        return kind;
+    }
 }
 
 using Kind = SyntaxAttribute::Kind;
@@ -71,22 +87,6 @@ bool isBeyondKind(const SyntaxOp& op, OpKind kind)
         return (how != nullptr && how->text == "TOTALORDER") || (op.words.size() > 1 && op.words[1] == "TOTALORDER");
     }
     return false;
-}
-
-const SyntaxAttribute* findEither(const SyntaxOp& op, std::string_view pretty, std::string_view generic)
-{
-    const SyntaxAttribute* attribute = op.find(pretty);
-    return attribute != nullptr ? attribute : op.find(generic);
-}
-
-/// What the axes of a collective are called, in its own form and in the generic ones.
-const SyntaxAttribute* axesOf(const SyntaxOp& op)
-{
-    for (const char* name : {"axes", "gathering_axes", "slicing_axes", "reduce_scatter_axes", "reduction_axes", "params"}) {
-        if (const SyntaxAttribute* axes = op.find(name))
-            return axes;
-    }
-    return nullptr;
 }
 
 } // namespace
@@ -196,6 +196,8 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
     std::vector<TensorType> types;
     if (!useOperands(op, bindings, operands, types) || (kind != OpKind::Constant && !checkOperandTypes(op, types)))
         return;
+    if (!types.empty() && types.front().dtype == DType::Pred)
+        kind = onTruths(kind);
     // A scalar goes with every element.
     if ((kind == OpKind::Select || kind == OpKind::Clamp) && types.size() == 3) {
         for (std::size_t i = 0; i < 3; ++i) {
@@ -210,16 +212,8 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
         if (!makeAttributes(op, kind, types, attributes))
             return;
     }
-    // Shardy's own form keeps the global type: there a collective is the identity with another sharding.
-    const TensorType* declared = isCollective(kind) && !types.empty() && kind != OpKind::Reshard ? resultType(op) : nullptr;
-    if (declared != nullptr && *declared == types.front()) {
-        const auto local = resultTypes(kind, attributes, types);
-        const SyntaxAttribute* sharding = findEither(op, "out_sharding", "sharding");
-        if (local && local->front() != *declared && sharding != nullptr && sharding->shardings.size() == 1) {
-            kind = OpKind::ShardingConstraint;
-            attributes = ConstraintAttributes{sharding->shardings.front(), std::string(op.name)};
-        }
-    }
+    if (isCollective(kind) && !types.empty() && !readWholeCollective(op, operands.front(), kind, attributes))
+        return;
     add(op, kind, std::move(operands), types, std::move(attributes), bindings);
 }
 
@@ -318,7 +312,7 @@ void FunctionReader::finishOne(const SyntaxOp& op, OpKind kind, ValueId result)
         }
     }
     const bool namesSharding = kind == OpKind::ShardingConstraint || isCollective(kind);
-    const SyntaxAttribute* named = namesSharding ? findEither(op, "out_sharding", "sharding") : nullptr;
+    const SyntaxAttribute* named = namesSharding ? op.findEither("out_sharding", "sharding") : nullptr;
     if (op.find("sdy.sharding") != nullptr) {
         setShardings(op, {result}, "result");
     } else if (named != nullptr && named->shardings.size() == 1 && op.find("mw.no_sharding") == nullptr) {
@@ -341,7 +335,7 @@ bool FunctionReader::makeAttributes(
         return true;
     }
     case OpKind::Iota: {
-        const auto dims = dimsOf(op, findEither(op, "dim", "iota_dimension"), "its dimension");
+        const auto dims = dimsOf(op, op.findEither("dim", "iota_dimension"), "its dimension");
         const TensorType* type = resultType(op);
         if (!dims || type == nullptr)
             return false;
@@ -363,7 +357,7 @@ bool FunctionReader::makeAttributes(
         return true;
     }
     case OpKind::BroadcastInDim: {
-        auto dims = dimsOf(op, findEither(op, "dims", "broadcast_dimensions"), "its dims");
+        auto dims = dimsOf(op, op.findEither("dims", "broadcast_dimensions"), "its dims");
         const TensorType* type = resultType(op);
         if (!dims || type == nullptr)
             return false;
@@ -371,7 +365,7 @@ bool FunctionReader::makeAttributes(
         return true;
     }
     case OpKind::Transpose: {
-        auto dims = dimsOf(op, findEither(op, "dims", "permutation"), "its permutation");
+        auto dims = dimsOf(op, op.findEither("dims", "permutation"), "its permutation");
         if (dims)
             attributes = TransposeAttributes{*std::move(dims)};
         return dims.has_value();
@@ -476,101 +470,6 @@ bool FunctionReader::makeDot(const SyntaxOp& op, const std::vector<TensorType>& 
     return good;
 }
 
-bool FunctionReader::makeCollective(const SyntaxOp& op, OpKind kind, const TensorType& operand, CollectiveAttributes& collective)
-{
-    const SyntaxAttribute* sharding = findEither(op, "out_sharding", "sharding");
-    if (m_module.meshes.empty())
-        return m_problems.report("MW1330", op.offset, fmt::format("{} needs a mesh, and the module has none", op.name));
-    const bool named = sharding != nullptr && sharding->shardings.size() == 1;
-    const Mesh& mesh = m_module.meshes[named ? static_cast<std::size_t>(sharding->shardings.front().mesh) : 0].mesh;
-    const bool hasOneList = kind == OpKind::AllReduce || op.name == "sdy.replicated_to_unreduced";
-    if (const SyntaxAttribute* axes = axesOf(op)) {
-        if (hasOneList) {
-            if (axes->kind != Kind::Axes)
-                return m_problems.report("MW1326", axes->offset, fmt::format("{} needs one list of axes: {{\"x\"}}", op.name));
-            collective.axes = resolvedAxes(*axes, mesh, m_problems);
-        }
-        for (const SyntaxAttribute& item : axes->items) {
-            const bool isMove = item.kind == Kind::Moves;
-            if (!hasOneList && isMove != (kind == OpKind::AllToAll))
-                return m_problems.report("MW1326", axes->offset, fmt::format("{} does not take axes of this form", op.name));
-            if (isMove && (item.integer < 0 || item.second < 0))
-                return m_problems.report("MW1326", axes->offset, "a dimension is negative");
-            if (isMove)
-                collective.moves.push_back({resolvedAxes(item.items.front(), mesh, m_problems),
-                    static_cast<std::size_t>(item.integer), static_cast<std::size_t>(item.second)});
-            else if (!hasOneList)
-                collective.perDim.push_back(resolvedAxes(item, mesh, m_problems));
-        }
-    }
-    if (!hasOneList)
-        collective.axes = impliedAxes(kind, collective);
-    // Sizes that a gather multiplies must stay in range.
-    std::int64_t bytes = operand.bytes();
-    for (const AxisRef& axis : collective.axes) {
-        const auto grown = checkedMultiply(bytes, axis.size);
-        if (!grown)
-            return m_problems.report(
-                "MW1322", op.offset, fmt::format("the result of {} on {} does not fit 64 bits", op.name, typeText(operand)));
-        bytes = *grown;
-    }
-    if (kind == OpKind::CollectivePermute || kind == OpKind::Reshard) {
-        const TensorType* type = resultType(op);
-        if (type == nullptr)
-            return false;
-        collective.resultShape = type->shape;
-    }
-    readCollectiveNotes(op, mesh, collective);
-    return true;
-}
-
-/// A collective of a manual computation, in a program on shards.
-void FunctionReader::readPieces(const SyntaxOp& op, const SyntaxAttribute& dims, CollectiveAttributes& collective)
-{
-    const TensorType* type = resultType(op);
-    const auto listed = dimsOf(op, &dims, "the dimensions that it splits and joins");
-    if (type == nullptr || !listed)
-        return;
-    const std::size_t rank = std::max<std::size_t>(type->shape.size(), 1);
-    if (listed->size() != 2 || listed->front() >= rank || listed->back() >= rank) {
-        m_problems.report("MW1326", dims.offset, fmt::format("mw.pieces of {} needs two dimensions of its result", op.name));
-        return;
-    }
-    collective.resultShape = type->shape;
-    collective.pieces = PieceExchange{listed->front(), listed->back(), {}};
-    const SyntaxAttribute* groups = op.find("mw.groups");
-    for (std::size_t i = 0; groups != nullptr && i < groups->items.size(); ++i) {
-        collective.pieces->groups.emplace_back();
-        for (const SyntaxAttribute& member : groups->items[i].items)
-            collective.pieces->groups.back().push_back(member.integer);
-    }
-}
-
-void FunctionReader::readCollectiveNotes(const SyntaxOp& op, const Mesh& mesh, CollectiveAttributes& collective)
-{
-    if (const SyntaxAttribute* axes = op.find("mw.axes"); axes != nullptr && axes->kind == Kind::Axes)
-        collective.axes = resolvedAxes(*axes, mesh, m_problems);
-    if (const SyntaxAttribute* kind = op.find("mw.reduction")) {
-        if (const auto known = parseReduceKindKeyword(kind->text))
-            collective.kind = *known;
-        else
-            m_problems.report("MW1326", kind->offset, fmt::format("\"{}\" is no kind of reduction", kind->text));
-    }
-    if (const SyntaxAttribute* sources = op.find("mw.sources")) {
-        for (const SyntaxAttribute& source : sources->items)
-            collective.sources.push_back(source.integer);
-    }
-    if (const SyntaxAttribute* dims = op.find("mw.pieces"))
-        readPieces(op, *dims, collective);
-    if (const SyntaxAttribute* cause = op.find("mw.cause")) {
-        const auto text = [&](std::string_view key) {
-            const SyntaxAttribute* part = cause->find(key);
-            return part == nullptr ? std::string() : part->text;
-        };
-        collective.cause = {text("value"), text("op"), text("reason"), text("annotation")};
-    }
-}
-
 // Reduce -----------------------------------------------------------------------------------------------------------------------
 
 /// The reduction that the named op, or a body of one such op on its two arguments, is.
@@ -598,7 +497,7 @@ std::optional<ReduceKind> FunctionReader::reduceKindOf(const SyntaxOp& op)
 
 void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
 {
-    const auto kind = reduceKindOf(op);
+    auto kind = reduceKindOf(op);
     if (op.operands.size() != 2 || !kind)
         return readOther(op, bindings);
     const auto dims = dimsOf(op, op.find("dimensions"), "its dimensions");
@@ -616,6 +515,8 @@ void FunctionReader::readReduce(const SyntaxOp& op, Bindings& bindings)
             fmt::format("the initial value is {}, not {}", typeText(typeOf(initial)), typeText({type.dtype, {}})));
         return;
     }
+    if (type.dtype == DType::Pred)
+        kind = onTruths(*kind);
     std::vector<std::size_t> sorted = *dims;
     std::sort(sorted.begin(), sorted.end());
     bool isIdentity = false;
@@ -686,7 +587,7 @@ bool FunctionReader::readTiledConstraint(const SyntaxOp& op, Bindings& bindings)
 
 bool FunctionReader::readCustomCall(const SyntaxOp& op, Bindings& bindings)
 {
-    const SyntaxAttribute* target = findEither(op, "callee", "call_target_name");
+    const SyntaxAttribute* target = op.findEither("callee", "call_target_name");
     const std::string name = target == nullptr ? std::string() : target->text;
     if (name == "Sharding")
         return readTiledConstraint(op, bindings);
@@ -731,6 +632,26 @@ void FunctionReader::readGroup(const SyntaxOp& op, Bindings& bindings)
     const Binding& member = bindings[static_cast<std::size_t>(op.operands.front().value)];
     if (member.kind == Binding::Kind::Value)
         m_groups[id->integer].push_back(member.value);
+}
+
+/// A value as what a loop, a branch or a computation passes on: itself, with the sharding of that edge.
+void FunctionReader::readDataFlowEdge(const SyntaxOp& op, Bindings& bindings)
+{
+    if (op.operands.size() != 1 || op.resultCount != 1) {
+        m_problems.report("MW1326", op.offset, fmt::format("{} needs one value", op.name));
+        return;
+    }
+    if (op.operands.front().value < 0)
+        return;
+    const Binding passed = bindings[static_cast<std::size_t>(op.operands.front().value)];
+    bindings[static_cast<std::size_t>(op.firstResult)] = passed;
+    if (passed.kind != Binding::Kind::Value || m_function[passed.value].sharding)
+        return;
+    const OpId producer = m_function[passed.value].producer;
+    const bool hasItsOwn = producer.valid() && m_function[producer].kind == OpKind::Computation; // its out_sharding
+    const SyntaxAttribute* sharding = op.find("sharding");
+    if (!hasItsOwn && sharding != nullptr && sharding->shardings.size() == 1)
+        setSharding(passed.value, sharding->shardings.front(), sharding->offset);
 }
 
 } // namespace meshwright

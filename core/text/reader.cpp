@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/body_collective.h"
 #include "core/program/transform.h"
+#include "core/program/varying_results.h"
 #include "core/support/text.h"
 #include "core/text/function_reader.h"
 #include "core/text/manual_import.h"
@@ -164,10 +166,9 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
         m_function.shardingGroups.push_back(std::move(members));
     if (!m_problems.empty())
         return std::move(m_function);
-    if (m_module.tileMesh >= 0 && m_function.shardingGroups.empty()) {
-        m_opOffsets.resize(m_function.ops.size(), m_opOffset);
+    m_opOffsets.resize(m_function.ops.size(), m_opOffset); // the function's return may make ops too
+    if (m_module.tileMesh >= 0 && m_function.shardingGroups.empty())
         importManualComputations(m_function, {m_module.meshes, m_module.tileMesh, m_opOffsets, m_consumed, m_problems});
-    }
     eraseConsumed();
     std::vector<std::size_t> left;
     forEachOp(m_function, [&](OpId op) { left.push_back(m_opOffsets[op.at()]); });
@@ -176,7 +177,26 @@ Function FunctionReader::read(const SyntaxFunction& syntax)
     m_opOffsets.assign(result.ops.size(), 0);
     std::size_t next = 0;
     forEachOp(result, [&](OpId op) { m_opOffsets[op.at()] = left[next++]; });
+    if (!m_module.isOurs) // derivatives of ours return what is equal though it was made of pieces
+        checkVariance(result);
     return result;
+}
+
+/// Results of manual computations that differ where their out_shardings say that they do not.
+void FunctionReader::checkVariance(const Function& function)
+{
+    forEachOp(function, [&](OpId id) {
+        const Op& op = function[id];
+        if (!isManual(op))
+            return;
+        const auto& computation = op.as<ComputationAttributes>();
+        const auto& shardings = computation.inShardings.empty() ? computation.outShardings : computation.inShardings;
+        if (shardings.empty())
+            return;
+        const Mesh& mesh = m_module.meshes[static_cast<std::size_t>(shardings.front().mesh)].mesh;
+        if (Problems problems = varyingResults(function, op, mesh); !problems.empty())
+            m_problems.report(problems, m_opOffsets[id.at()]);
+    });
 }
 
 Place ProgramPlaces::ofOp(std::size_t function, OpId op) const
@@ -397,6 +417,8 @@ void FunctionReader::readKnown(const SyntaxOp& op, Bindings& bindings)
         return readComputation(op, bindings);
     if (op.name == "sdy.sharding_group")
         return readGroup(op, bindings);
+    if (op.name == "sdy.data_flow_edge" || op.name == "sdy.func_data_flow_edge")
+        return readDataFlowEdge(op, bindings);
     if (op.name == "call" || op.name == "func.call" || op.name == "stablehlo.composite")
         return readCall(op, bindings);
     if (op.name != "stablehlo.custom_call" || !readCustomCall(op, bindings))

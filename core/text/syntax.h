@@ -96,6 +96,7 @@ struct SyntaxOp {
     SyntaxList<SyntaxRegion> regions;
 
     const SyntaxAttribute* find(std::string_view key) const;
+    const SyntaxAttribute* findEither(std::string_view pretty, std::string_view generic) const; ///< under its name in either form
 };
 
 struct SyntaxRegion {

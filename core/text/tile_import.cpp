@@ -12,7 +12,6 @@ namespace meshwright {
 namespace {
 
 constexpr const char* kAttribute = "mhlo.sharding";
-constexpr const char* kFix = "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)";
 
 template <typename Visit>
 void forEachTiled(const SyntaxRegion& region, const Visit& visit)
@@ -100,8 +99,8 @@ void addTileMesh(SyntaxModule& module, TextProblems& problems)
         module.tileMesh = static_cast<std::int32_t>(module.meshes.size());
         module.meshes.push_back({"mesh", *mesh, false});
     } else if (!counts.empty()) {
-        problems.warn(
-            "MW1332", first->offset, "the tiled shardings of the module are of no one mesh: they are kept, and not used", kFix);
+        problems.warn("MW1332", first->offset,
+            "the tiled shardings of the module are of no one mesh: they are kept, and not used", kPrintWithShardy);
     }
 }
 
@@ -112,14 +111,14 @@ std::optional<TensorSharding> tiledSharding(
         return std::nullopt;
     const auto parsed = parseTileSharding(attribute.text);
     if (!parsed) {
-        problems.warn("MW1332", attribute.offset, parsed.error().front().message, kFix);
+        problems.warn("MW1332", attribute.offset, parsed.error().front().message, kPrintWithShardy);
         return std::nullopt;
     }
     if (parsed->kind == TileKind::Manual || parsed->kind == TileKind::Unknown)
         return std::nullopt;
     const auto named = fromTiles(*parsed, rank, module.meshes[static_cast<std::size_t>(module.tileMesh)].mesh);
     if (!named) {
-        problems.warn("MW1332", attribute.offset, named.error().front().message, kFix);
+        problems.warn("MW1332", attribute.offset, named.error().front().message, kPrintWithShardy);
         return std::nullopt;
     }
     if (!named->manual.empty())

@@ -8,6 +8,10 @@
 
 namespace meshwright {
 
+/// The fix for what the forms before Shardy leave unclear.
+inline constexpr const char* kPrintWithShardy
+    = "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)";
+
 // Shardings in XLA's tiled form (`mhlo.sharding = "{devices=[4,2]<=[8]}"`), which JAX writes without Shardy: of arguments, results and calls of
 // @Sharding.
 

@@ -195,6 +195,10 @@ std::string FunctionWriter::collectiveText(const Op& op) const
     std::string text = fromDims ? "sdy.sharded_to_unreduced"
         : fromReplicas          ? "sdy.replicated_to_unreduced"
                                 : dialectName(op.kind);
+    const bool saysHow = (op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter)
+        && (collective.kind == ReduceKind::Max || collective.kind == ReduceKind::Min); // Shardy has no others
+    if (saysHow)
+        text += fmt::format(" {}", reduceKindName(collective.kind));
     if (op.kind == OpKind::AllReduce || fromReplicas) {
         text += " " + axisListText(collective.axes, mesh);
     } else if (op.kind == OpKind::AllToAll) {
@@ -215,7 +219,7 @@ std::string FunctionWriter::collectiveText(const Op& op) const
     AttributeList attributes = attributesOf(op);
     if (op.kind != OpKind::AllReduce && !fromReplicas && collective.axes != impliedAxes(op.kind, collective))
         attributes.add("mw.axes", fmt::format("#sdy<axis_ref_list{}>", axisListText(collective.axes, mesh)));
-    if (collective.kind != ReduceKind::Sum)
+    if (collective.kind != ReduceKind::Sum && !saysHow)
         attributes.add("mw.reduction", quoted(reduceKindName(collective.kind)));
     if (!collective.sources.empty())
         attributes.add("mw.sources", fmt::format("array<i64: {}>", fmt::join(collective.sources, ", ")));

@@ -44,11 +44,12 @@ Spread spreadOf(std::vector<double> values)
 class Trainer::Implementation {
 public:
     Implementation(const std::vector<TrainingPhase>& phases, const Dataset& data, TrainerOptions options, TrainingBatches batches,
-        std::unique_ptr<VirtualDevices> devices)
+        std::optional<CheckpointFolder> checkpoints, std::unique_ptr<VirtualDevices> devices)
         : m_phases(phases)
         , m_data(data)
         , m_options(std::move(options))
         , m_batches(std::move(batches))
+        , m_checkpoints(std::move(checkpoints))
         , m_devices(std::move(devices))
     {
         for (const TrainingPhase& phase : phases)
@@ -266,13 +267,13 @@ private:
         SavedState state{m_step, m_options.seed, wholeMesh(m_phases[m_phase]).text(), m_options.optimizer, m_result.losses,
             m_result.accuracies};
         state.losses.resize(static_cast<std::size_t>(m_step)); // the loss after the last update is no step's
-        const auto path = writeCheckpoint(plan.folder, state, arrays);
+        const auto path = m_checkpoints->write(state, arrays);
         if (!path)
             return path.error();
         m_lastSaved = m_step;
         m_result.checkpoint = *path;
         if (plan.kept > 0)
-            removeOldCheckpoints(*path, plan.kept);
+            m_checkpoints->removeOld(*path, plan.kept);
         return Done{};
     }
 
@@ -530,6 +531,7 @@ private:
     const Dataset& m_data;
     TrainerOptions m_options;
     TrainingBatches m_batches;
+    std::optional<CheckpointFolder> m_checkpoints; ///< of the process that writes them
     std::unique_ptr<VirtualDevices> m_devices; ///< before all that lives on them
     TrainingResult m_result;
     TrainingBatches::Batch m_batch; ///< of the last step
@@ -573,17 +575,29 @@ Result<std::unique_ptr<Trainer>> Trainer::create(
         if (Problems problems = resumeProblems(phases, *options.resumed, options.seed, options.optimizer); !problems.empty())
             return problems;
     }
-    const std::int64_t count = wholeMesh(phases.front()).deviceCount();
+    std::int64_t count = 1; // a phase may leave some of them out
+    for (const TrainingPhase& phase : phases)
+        count = std::max(count, wholeMesh(phase).deviceCount());
     const auto addSteps = [](std::int64_t sum, const TrainingPhase& phase) { return sum + phase.steps; };
     const std::int64_t steps = std::accumulate(phases.begin(), phases.end(), std::int64_t{0}, addSteps);
     if (Problems problems = options.faults.problems(count, steps); !problems.empty())
         return problems;
+    std::optional<CheckpointFolder> checkpoints;
+    if (options.checkpoints && (options.ranks == nullptr || options.ranks->isFirst())) {
+        auto folder = CheckpointFolder::open(options.checkpoints->folder);
+        if (!folder)
+            return folder.error();
+        const std::int64_t first = options.resumed != nullptr ? options.resumed->checkpoint().state.step + 1 : 0;
+        if (const auto free = folder->checkPlaces(first, steps); !free)
+            return free.error();
+        checkpoints.emplace(*std::move(folder));
+    }
     auto devices = VirtualDevices::create(count,
         {.permits = options.permits, .stallSeconds = options.stallSeconds, .ranks = options.ranks, .engine = options.engine});
     if (!devices)
         return devices.error();
-    return std::unique_ptr<Trainer>(new Trainer(
-        std::make_unique<Implementation>(phases, data, std::move(options), *std::move(batches), *std::move(devices))));
+    return std::unique_ptr<Trainer>(new Trainer(std::make_unique<Implementation>(
+        phases, data, std::move(options), *std::move(batches), std::move(checkpoints), *std::move(devices))));
 }
 
 std::int64_t Trainer::steps() const

@@ -138,7 +138,7 @@ public:
     /// nothing to do but `finish`. Precondition: stepsDone() < steps(), and no call before this one failed or was stopped.
     ///
     /// Problems: those of the runtime; MW1620 the loss is not finite (the fix of both names the last complete checkpoint, if there is one);
-    /// those of `writeCheckpoint` and `CheckpointReader::read`.
+    /// those of `CheckpointFolder` and `CheckpointReader::read`.
     Result<bool> step(const std::stop_token& stop);
 
     /// After the last step.

@@ -86,7 +86,10 @@ Result<std::filesystem::path> convertCheckpoint(
     }
     SavedState state = checkpoint.checkpoint().state;
     state.mesh = whole.text();
-    return writeCheckpoint(folder, state, arrays);
+    const auto into = CheckpointFolder::open(folder);
+    if (!into)
+        return into.error();
+    return into->write(state, arrays);
 }
 
 Problems resumeProblems(const std::vector<TrainingPhase>& phases, const CheckpointReader& checkpoint, std::uint64_t seed,

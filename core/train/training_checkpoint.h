@@ -25,7 +25,7 @@ struct RestoreShare {
 Result<std::vector<RestoreShare>> restorePlan(const CheckpointReader& checkpoint, const TrainingPhase& phase);
 
 /// Writes a checkpoint's arrays anew, in the layouts of a phase, to a folder of checkpoints. Returns the new one's path.
-/// Problems: those of `restorePlan`, `CheckpointReader::read` and `writeCheckpoint`.
+/// Problems: those of `restorePlan`, `CheckpointReader::read` and `CheckpointFolder`.
 Result<std::filesystem::path> convertCheckpoint(
     CheckpointReader& checkpoint, const TrainingPhase& phase, const std::filesystem::path& folder);
 

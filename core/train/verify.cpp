@@ -83,6 +83,9 @@ VerifiedTensor judged(const HostArray& sharded, const HostArray& unsharded, cons
     tensor.shardedError = largestDifference(sharded.values(), exact);
     tensor.unshardedError = largestDifference(unsharded.values(), exact);
     tensor.scale = largestFinite(exact);
+    const std::vector<double> plain = unsharded.values();
+    for (std::size_t i = 0; i < exact.size(); ++i)
+        tensor.proved += std::isfinite(exact[i]) && std::isfinite(plain[i]) ? 1 : 0;
     tensor.tolerance
         = 4.0 * tensor.unshardedError + static_cast<double>(devices) * epsilonOf(sharded.type().dtype) * tensor.scale;
     // Where one device overflows too, the sharded run must overflow alike.
@@ -128,6 +131,11 @@ Result<std::optional<VerifiedTensor>> judgedFromResults(const Function& function
 
 } // namespace
 
+bool Verification::provesAnything() const
+{
+    return std::any_of(tensors.begin(), tensors.end(), [](const VerifiedTensor& tensor) { return tensor.proved > 0; });
+}
+
 double Verification::maxAbsError() const
 {
     double largest = 0.0;
@@ -155,10 +163,14 @@ void Verification::add(std::int64_t step, const std::vector<VerifiedTensor>& out
         passed = passed && tensor.passed;
         const auto known = std::find_if(
             tensors.begin(), tensors.end(), [&](const VerifiedTensor& other) { return other.name == tensor.name; });
-        if (known == tensors.end())
+        if (known == tensors.end()) {
             tensors.push_back(tensor);
-        else if (share(tensor) > share(*known))
-            *known = tensor;
+        } else {
+            const std::int64_t proved = std::max(known->proved, tensor.proved);
+            if (share(tensor) > share(*known))
+                *known = tensor;
+            known->proved = proved;
+        }
     }
 }
 

@@ -20,6 +20,7 @@ struct VerifiedTensor {
     double unshardedError = 0.0; ///< of the run on one device, in the same types
     double tolerance = 0.0; ///< 4 * unshardedError + devices * eps * scale
     double scale = 0.0; ///< largest absolute value of the reference
+    std::int64_t proved = 0; ///< elements that are finite on one device: the others prove nothing
     bool passed = true;
 };
 
@@ -29,6 +30,8 @@ struct Verification {
     std::vector<VerifiedTensor> tensors; ///< for each tensor its worst checked step
     bool passed = true;
 
+    /// False where no element of any tensor was finite, or there was none: then nothing is known of the sharded run.
+    bool provesAnything() const;
     double maxAbsError() const;
     double maxRelError() const; ///< error over the tensor's scale
 

@@ -1,4 +1,4 @@
-# How this project makes its targets: one static library a folder, one executable a test class.
+# How this project makes its targets: one static library a folder, one program for the tests of a folder.
 # Everything that all targets share (language, warnings, sanitizers, precompiled headers, ccache) is set here, once.
 
 set(CMAKE_CXX_STANDARD 20)
@@ -13,6 +13,19 @@ find_program(MESHWRIGHT_CCACHE ccache)
 if(MESHWRIGHT_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER
     ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${MESHWRIGHT_CCACHE})
+endif()
+
+option(MESHWRIGHT_CHECKED "Check the bounds of the standard library's containers (the preset checked sets it, and keeps asserts)" OFF)
+if(MESHWRIGHT_CHECKED)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+endif()
+
+# Optimised binaries are hardened: checked buffers, stack protector, position-independent, relocations read-only before main.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT MESHWRIGHT_SANITIZE)
+  include(CheckPIESupported)
+  check_pie_supported(LANGUAGES CXX)
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+  add_link_options(-Wl,-z,relro,-z,now)
 endif()
 
 if(MESHWRIGHT_SANITIZE)
@@ -45,13 +58,21 @@ target_precompile_headers(meshwright_precompiled PRIVATE ${MESHWRIGHT_PRECOMPILE
 find_package(fmt REQUIRED)
 target_link_libraries(meshwright_precompiled PRIVATE fmt::fmt meshwright_warnings)
 
-# meshwright_add_library(core_sharding [UI] SOURCES ... PUBLIC targets... PRIVATE targets...)
+# Sources of a folder are compiled several at a time, a fifth of the time of each alone. What they keep to themselves has names of its own
+# in the whole folder. The preset dev compiles each alone, so that one changed source is soon there, and so that each includes what it uses.
+option(MESHWRIGHT_UNITY "Compile sources of a folder together (the presets set it)" OFF)
+set(CMAKE_UNITY_BUILD ${MESHWRIGHT_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+
+# meshwright_add_library(core_sharding [UI] SOURCES ... [ALONE sources...] PUBLIC targets... PRIVATE targets...)
 # The library of one folder, with the alias meshwright::core_sharding. Headers are included by full path from the root. UI: it draws with
-# Qt's widgets, and has their precompiled header.
+# Qt's widgets, and has their precompiled header. ALONE: sources that are never compiled with others, since types that they keep to themselves
+# are members of a class that others see (g++ warns where it takes such a source for a header).
 function(meshwright_add_library name)
-  cmake_parse_arguments(ARG "UI" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "UI" "" "SOURCES;ALONE;PUBLIC;PRIVATE" ${ARGN})
   set(target meshwright_${name})
-  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(${target} STATIC ${ARG_SOURCES} ${ARG_ALONE})
+  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(meshwright::${name} ALIAS ${target})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} fmt::fmt meshwright_warnings)
@@ -73,25 +94,34 @@ endmacro()
 add_custom_target(thread_tests)
 
 # meshwright_add_test(tst_name [UI] [ENGINES] SOURCE file.cpp LIBS targets... [LABELS labels...])
-# One executable per test class, so one crash does not hide the other tests. UI: run at scale 1 and at scale 2. ENGINES: run with virtual
-# devices as threads, and as fibers. The time limit, of a class and of each of its functions, ends a test that hangs, and is far from what any
-# takes on a busy computer.
+# A class of tests. The classes of a folder are one program (tests/main.cpp), and each is run in a process of its own, so one crash does not
+# hide the other tests. UI: run at scale 1 and at scale 2. ENGINES: run with virtual devices as threads, and as fibers. The time limit, of a
+# class and of each of its functions, ends a test that hangs, and is far from what any takes on a busy computer.
 function(meshwright_add_test name)
   cmake_parse_arguments(ARG "UI;ENGINES" "SOURCE" "LIBS;LABELS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCE})
-  set_target_properties(${name} PROPERTIES AUTOMOC ON)
-  target_link_libraries(${name} PRIVATE ${ARG_LIBS} meshwright::test_support)
+  file(RELATIVE_PATH program ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" program ${program})
+  if(NOT TARGET ${program})
+    add_executable(${program} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${PROJECT_SOURCE_DIR}/tests/test_class.h)
+    set_target_properties(${program} PROPERTIES AUTOMOC ON)
+    target_link_libraries(${program} PRIVATE meshwright::test_support)
+    if(ARG_UI)
+      target_link_libraries(${program} PRIVATE Qt6::Widgets)
+      target_compile_definitions(${program} PRIVATE MESHWRIGHT_UI_TESTS)
+      target_precompile_headers(${program} REUSE_FROM meshwright_precompiled_ui_tests)
+    else()
+      target_precompile_headers(${program} REUSE_FROM meshwright_precompiled_tests)
+    endif()
+  endif()
+  target_sources(${program} PRIVATE ${ARG_SOURCE})
+  target_link_libraries(${program} PRIVATE ${ARG_LIBS})
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(thread_tests ${program})
+  endif()
+  set(scales 1)
   if(ARG_UI)
-    target_link_libraries(${name} PRIVATE Qt6::Widgets)
-    target_precompile_headers(${name} REUSE_FROM meshwright_precompiled_ui_tests)
     set(scales 1 2)
     list(APPEND ARG_LABELS ui)
-  else()
-    target_precompile_headers(${name} REUSE_FROM meshwright_precompiled_tests)
-    set(scales 1)
-  endif()
-  if("threads" IN_LIST ARG_LABELS)
-    add_dependencies(thread_tests ${name})
   endif()
   set(limit 900)
   if(MESHWRIGHT_SANITIZE)
@@ -107,7 +137,7 @@ function(meshwright_add_test name)
   foreach(scale ${scales})
     foreach(engine ${engines})
       set(test ${name})
-      set(environment QT_QPA_PLATFORM=offscreen QT_SCALE_FACTOR=${scale} LC_ALL=C.UTF-8 OPENBLAS_NUM_THREADS=1
+      set(environment QT_QPA_PLATFORM=offscreen QT_SCALE_FACTOR=${scale} LC_ALL=C.UTF-8 OPENBLAS_NUM_THREADS=1 MESHWRIGHT_VERIFY_PASSES=1
         QTEST_FUNCTION_TIMEOUT=${limit}000)
       if(ARG_UI)
         string(APPEND test _${scale}x)
@@ -116,7 +146,7 @@ function(meshwright_add_test name)
         string(APPEND test _${engine})
         list(APPEND environment MESHWRIGHT_ENGINE=${engine})
       endif()
-      add_test(NAME ${test} COMMAND ${name})
+      add_test(NAME ${test} COMMAND ${program} ${name})
       set_tests_properties(${test} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT ${limit} LABELS "${ARG_LABELS}")
     endforeach()
   endforeach()

@@ -289,7 +289,7 @@ Result<NcclLog> parseNcclLog(std::string_view text, const std::string& file)
     const auto start = text.find_first_not_of(" \t\r\n");
     if (start == std::string_view::npos || text[start] != '{')
         return reader.readText(text);
-    const Json json = jsonDepth(text) > kDeepestJson ? Json() : Json::parse(text, nullptr, false);
+    const Json json = !isWithinJsonLimits(text) ? Json() : Json::parse(text, nullptr, false);
     if (!json.is_object())
         return Problem{"MW1712", "the file begins as JSON, but is none", "is it cut short?", {.file = file}};
     return reader.readJson(json);
@@ -367,7 +367,7 @@ std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string&
     const Json json = {{"schema", "meshwright.hardware/1"}, {"meshwright", kVersion}, {"meshwright_hardware", 1},
         {"chip", {{"base", base.empty() ? chipNamed(main.device) : base}}}, {"topology", std::move(topology)},
         {"links", std::move(links)}};
-    return json.dump(2) + "\n";
+    return json.dump(2, ' ', false, decltype(json)::error_handler_t::replace) + "\n";
 }
 
 std::string ncclText(const std::vector<NcclLog>& logs)

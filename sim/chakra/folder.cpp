@@ -2,6 +2,7 @@
 #include "sim/chakra/folder.h"
 
 #include "core/support/file.h"
+#include "core/support/folder_lock.h"
 #include "core/support/json_reader.h"
 #include "core/support/text.h"
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -55,15 +57,31 @@ std::map<std::string, std::map<std::int64_t, fs::path>> tracesIn(const fs::path&
 Result<Done> writeAll(const StepTraces& traces, const std::vector<std::string>& names, const fs::path& folder)
 {
     std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
-        return Problem{"MW1005", fmt::format("the folder cannot be made: {}", error.message()), "give another folder",
-            Place{folder.string()}};
+    if (!fs::create_directory(folder, error))
+        return cannotWriteFile(folder, error ? error.value() : EEXIST);
     for (std::size_t i = 0; i < names.size(); ++i) {
-        if (auto done = writeFileAtomically(folder / names[i], i == 0 ? traces.groupsJson() : traces.bytesOf(i - 1)); !done)
+        auto file = NewFile::create(folder / names[i]);
+        const std::string content = i == 0 ? traces.groupsJson() : traces.bytesOf(i - 1);
+        auto done = file ? file->write(content.data(), content.size()) : Result<Done>(file.error());
+        if (done)
+            done = file->flush();
+        if (!done)
             return done;
     }
     return Done{};
+}
+
+/// Removes a folder of traces that were not put in their places. What else is in it stays, and so does the folder then; a link is none.
+void removeUnfinished(const fs::path& folder)
+{
+    std::error_code error;
+    if (!fs::is_directory(fs::symlink_status(folder, error)))
+        return;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+        if (traceNameOf(entry->path()) || entry->path().filename() == kGroupsFile)
+            fs::remove(entry->path(), error);
+    }
+    fs::remove(folder, error);
 }
 
 } // namespace
@@ -73,8 +91,10 @@ Result<Done> writeChakraFolder(const StepTraces& traces, const fs::path& folder)
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
-        return Problem{"MW1005", fmt::format("the folder cannot be made: {}", error.message()), "give another folder",
-            Place{folder.string()}};
+        return cannotWriteFile(folder, error.value());
+    const auto lock = FolderLock::take(folder);
+    if (!lock)
+        return lock.error();
     auto there = tracesIn(folder);
     if (const auto& old = there["step"]; !old.empty() && old.rbegin()->first >= static_cast<std::int64_t>(traces.ranks()))
         return Problem{"MW1783",
@@ -94,14 +114,14 @@ Result<Done> writeChakraFolder(const StepTraces& traces, const fs::path& folder)
             return Problem{"MW1005", "a folder stands where a trace is to be", "move it away, or give another folder",
                 Place{(folder / name).string()}};
     }
-    const fs::path made = folder / ".unfinished"; // all files are there before any is put in its place
+    const fs::path made = folder / ".meshwright-unfinished"; // all files are there before any is put in its place
+    removeUnfinished(made); // of an export that was killed: the lock says that none is running
     auto written = writeAll(traces, names, made);
     for (const std::string& name : names) {
         if (written && (fs::rename(made / name, folder / name, error), error))
-            written = Problem{"MW1005", fmt::format("the trace cannot be put in its place: {}", error.message()),
-                "give another folder", Place{(folder / name).string()}};
+            written = cannotWriteFile(folder / name, error.value());
     }
-    fs::remove_all(made, error);
+    removeUnfinished(made);
     return written;
 }
 
@@ -145,8 +165,8 @@ Result<ProcessGroups> readProcessGroups(std::string_view text, const std::string
 {
     constexpr const char* kForm = "write names of groups with their ranks: {\"1\": [0, 1], \"2\": [2, 3]}";
     const auto wrong = [&](std::string message) { return Problem{"MW1783", std::move(message), kForm, Place{file}}; };
-    const auto json = jsonDepth(text) > kDeepestJson ? nlohmann::json(nlohmann::json::value_t::discarded)
-                                                     : nlohmann::json::parse(text, nullptr, false);
+    const auto json = !isWithinJsonLimits(text) ? nlohmann::json(nlohmann::json::value_t::discarded)
+                                                : nlohmann::json::parse(text, nullptr, false);
     if (!json.is_object())
         return wrong("this is no JSON object");
     ProcessGroups groups;
@@ -173,7 +193,7 @@ void addPyTorchGroups(std::string_view inputs, ProcessGroups& groups)
     if (first == std::string_view::npos || last == std::string_view::npos || last < first)
         return;
     const std::string_view text = inputs.substr(first, last + 2 - first);
-    if (jsonDepth(text) > kDeepestJson)
+    if (!isWithinJsonLimits(text))
         return;
     const auto json = nlohmann::json::parse(text, nullptr, false);
     for (const auto& entry : json.is_array() ? json : nlohmann::json::array()) {

@@ -276,7 +276,8 @@ Result<Done> JoinedStep::makeSites()
             const std::shared_ptr<const DeviceGroups> groups = (isMessage ? m_pairFamilies : m_groupFamilies).all[family].groups;
             members += static_cast<double>(groups->members.size());
             if (known.size() > kMostSites || members > kMostMembers)
-                return Problem{"MW1767", fmt::format("the step has more than {} different collectives and pairs of messages", known.size() - 1),
+                return Problem{"MW1767",
+                    fmt::format("the step has more than {} different collectives and pairs of messages", known.size() - 1),
                     "give the traces of fewer steps", Place{m_traces.file(node.rank)}};
             const std::int64_t parts = node.collective == ChakraCollective::AllGather ? groups->size : 1;
             site->second = isMessage ? m_sites.addMessages(groups, node.bytes)
@@ -359,11 +360,11 @@ Result<Done> JoinedStep::play()
         const std::uint32_t event = std::get<2>(ready.top());
         ready.pop();
         take(event, meetings);
-        Ticks end = readyAt[event] + m_events[event].ticks;
+        Ticks end = std::min(kLongestTicks, readyAt[event] + m_events[event].ticks);
         const TraceNode& node = m_traces.node(m_members[m_events[event].firstMember]);
         if (node.kind == TraceNode::Kind::Compute || node.kind == TraceNode::Kind::Host) {
             Ticks& free = freeAt[2 * node.rank + (node.kind == TraceNode::Kind::Host ? 1 : 0)];
-            end = free = std::max(free, readyAt[event]) + m_events[event].ticks;
+            end = free = std::min(kLongestTicks, std::max(free, readyAt[event]) + m_events[event].ticks);
         }
         for (std::uint32_t i = firstFollower[event]; i < firstFollower[event + 1]; ++i) {
             readyAt[followers[i]] = std::max(readyAt[followers[i]], end);

@@ -294,7 +294,7 @@ private:
             if (op.kind == StepOpNote::Kind::Compute) {
                 index = static_cast<std::uint32_t>(works.size());
                 works.push_back(workOf(op, names[op.index]));
-                stage.computeTicks += op.ticks;
+                stage.computeSeconds += secondsOf(op.ticks);
             }
             loop.notes.push_back({op.kind, index, kNothing});
         }

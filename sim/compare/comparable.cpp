@@ -397,7 +397,7 @@ std::optional<std::pair<std::string, std::int64_t>> schemaOf(const Json& json)
 
 Json parsed(std::string_view text)
 {
-    if (jsonDepth(text) > kDeepestJson)
+    if (!isWithinJsonLimits(text))
         return Json(Json::value_t::discarded);
     return Json::parse(text, nullptr, false);
 }

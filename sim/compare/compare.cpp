@@ -18,22 +18,22 @@ namespace meshwright::sim {
 namespace {
 
 /// A collective by what makes it the same one.
-struct Key {
+struct ComparedKey {
     std::string phase;
     std::string op;
     std::string value;
     std::string axes;
 
-    friend auto operator<=>(const Key&, const Key&) = default;
+    friend auto operator<=>(const ComparedKey&, const ComparedKey&) = default;
 };
 
-struct Use {
+struct ComparedUse {
     std::optional<ComparedCollective> all; ///< calls and bytes of all with the key
 };
 
-std::map<Key, Use> usesOf(const std::vector<ComparedCollective>& collectives)
+std::map<ComparedKey, ComparedUse> usesOf(const std::vector<ComparedCollective>& collectives)
 {
-    std::map<Key, Use> uses;
+    std::map<ComparedKey, ComparedUse> uses;
     for (const ComparedCollective& one : collectives) {
         auto& all = uses[{one.phase, one.op, one.value, one.axes}].all;
         if (!all) {
@@ -51,8 +51,10 @@ void compareCollectives(const Comparable& before, const Comparable& after, Compa
     if (!before.collectives || !after.collectives)
         return;
     result.comparesCollectives = true;
-    auto pairs = pairUses(usesOf(*before.collectives), usesOf(*after.collectives),
-        [](const Key& a, const Key& b) { return std::tie(a.phase, a.op, a.value) == std::tie(b.phase, b.op, b.value); });
+    auto pairs
+        = pairUses(usesOf(*before.collectives), usesOf(*after.collectives), [](const ComparedKey& a, const ComparedKey& b) {
+              return std::tie(a.phase, a.op, a.value) == std::tie(b.phase, b.op, b.value);
+          });
     std::stable_sort(pairs.begin(), pairs.end(),
         [](const auto& a, const auto& b) { return std::tie(a.after, a.before) < std::tie(b.after, b.before); });
     for (auto& pair : pairs) {

@@ -21,7 +21,7 @@ constexpr double kNothing = 0.0005; ///< a change of less than this share of the
 constexpr double kRestToTell = 0.2; ///< what a part leaves unexplained is told when it is more than this share of the change
 
 /// What one kind of collective on one value did in a step; several calls and several ops with the same key are one.
-struct Use {
+struct StepUse {
     double exposedSeconds = 0.0;
     double seconds = 0.0;
     double bytes = 0.0; ///< payload of all calls, per device
@@ -38,16 +38,16 @@ struct Use {
     }
 };
 
-struct Key {
+struct CollectiveKey {
     OpKind kind = OpKind::AllReduce;
     Phase phase = Phase::Forward;
     std::string value;
     std::string axes;
 
-    friend auto operator<=>(const Key&, const Key&) = default;
+    friend auto operator<=>(const CollectiveKey&, const CollectiveKey&) = default;
 };
 
-using Pair = UsePair<Key, Use>;
+using Pair = UsePair<CollectiveKey, StepUse>;
 
 /// How a collective differs between the steps.
 enum class Change : std::uint8_t { New, Gone, OtherAxes, OtherBytes, OtherGroup, OtherTime, Hidden };
@@ -130,7 +130,7 @@ Change changeOf(const Pair& pair)
 
 std::string collectiveInWords(const Pair& pair, Change change, const std::string& value, bool several)
 {
-    const Key& key = change == Change::Gone ? pair.before : pair.after;
+    const CollectiveKey& key = change == Change::Gone ? pair.before : pair.after;
     const bool longer = pair.is.exposedSeconds > pair.was.exposedSeconds;
     const std::string noun = fmt::format("{} of {} over {}", nounOf(key.kind), value, axesInWords(key.axes));
     switch (change) {
@@ -169,7 +169,7 @@ Reason reasonOf(const Pair& pair)
     Reason reason;
     reason.pair = pair;
     const Change change = changeOf(pair);
-    const Key& key = pair.is.there ? pair.after : pair.before;
+    const CollectiveKey& key = pair.is.there ? pair.after : pair.before;
     reason.value = valueInWords(key.value);
     reason.part = {collectiveInWords(pair, change, reason.value, false), pair.was.exposedSeconds, pair.is.exposedSeconds};
     reason.family = fmt::format("{} {} {} {} {} {}", opName(key.kind), pair.was.there ? pair.before.axes : "",
@@ -177,9 +177,9 @@ Reason reasonOf(const Pair& pair)
     return reason;
 }
 
-std::map<Key, Use> usesOf(const Simulation& simulation)
+std::map<CollectiveKey, StepUse> usesOf(const Simulation& simulation)
 {
-    std::map<Key, Use> uses;
+    std::map<CollectiveKey, StepUse> uses;
     for (const SimulatedCollective& collective : simulation.collectives) {
         const CollectiveUse& use = collective.use;
         uses[{use.kind, use.phase, use.cause.value, use.axes}].add(collective);
@@ -189,8 +189,9 @@ std::map<Key, Use> usesOf(const Simulation& simulation)
 
 std::vector<Pair> pairsOf(const Simulation& before, const Simulation& after)
 {
-    return pairUses(usesOf(before), usesOf(after),
-        [](const Key& a, const Key& b) { return std::tie(a.kind, a.phase, a.value) == std::tie(b.kind, b.phase, b.value); });
+    return pairUses(usesOf(before), usesOf(after), [](const CollectiveKey& a, const CollectiveKey& b) {
+        return std::tie(a.kind, a.phase, a.value) == std::tie(b.kind, b.phase, b.value);
+    });
 }
 
 std::string fromTo(const std::string& was, const std::string& is)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/collective.h"
 
+#include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/network/bounds.h"
 #include "sim/network/library_time.h"
@@ -95,11 +96,6 @@ using Axes = std::vector<GroupAxis>;
 std::string rateText(double bytesPerSecond)
 {
     return fmt::format("{:.4g} GB/s", bytesPerSecond / 1e9);
-}
-
-bool isPowerOfTwo(std::int64_t n)
-{
-    return n > 0 && (n & (n - 1)) == 0;
 }
 
 struct Candidate {

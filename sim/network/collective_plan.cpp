@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/collective_plan.h"
 
+#include "core/support/checked.h"
 #include "sim/network/torus.h"
 
 #include <algorithm>
@@ -14,19 +15,9 @@ namespace {
 
 using Lanes = PlanPhase;
 
-double asDouble(std::int64_t n)
-{
-    return static_cast<double>(n);
-}
-
-std::int64_t ceilLog2(std::int64_t n)
-{
-    return n <= 1 ? 0 : static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
-}
-
-class Planner {
+class CollectivePlanner {
 public:
-    explicit Planner(const CollectiveRequest& request)
+    explicit CollectivePlanner(const CollectiveRequest& request)
         : m_request(request)
         , m_bytes(static_cast<double>(request.payloadBytes))
     {
@@ -88,7 +79,7 @@ private:
 };
 
 /// The all-gather of a reduce-scatter: everything in the other order, pieces going the other way in time.
-void Planner::addReversed(std::vector<Lanes> phases)
+void CollectivePlanner::addReversed(std::vector<Lanes> phases)
 {
     std::ranges::reverse(phases);
     for (Lanes& lanes : phases) {
@@ -102,7 +93,7 @@ void Planner::addReversed(std::vector<Lanes> phases)
     }
 }
 
-PlanLane Planner::exchange(
+PlanLane CollectivePlanner::exchange(
     std::size_t index, Partner partner, std::vector<std::int64_t> distance, std::vector<double> bytes) const
 {
     PlanLane lane;
@@ -117,7 +108,7 @@ PlanLane Planner::exchange(
 }
 
 /// A reduce-scatter or all-gather of `bytes` along one axis; both ways unless the chosen algorithm goes one way.
-Lanes Planner::gatherLanes(std::size_t index, double bytes, bool scatter, bool oneWay) const
+Lanes CollectivePlanner::gatherLanes(std::size_t index, double bytes, bool scatter, bool oneWay) const
 {
     const GroupAxis& along = axis(index);
     const std::int64_t k = along.size;
@@ -166,7 +157,7 @@ Lanes Planner::gatherLanes(std::size_t index, double bytes, bool scatter, bool o
     return {lane, down};
 }
 
-std::vector<Lanes> Planner::torusScatter(double bytes) const
+std::vector<Lanes> CollectivePlanner::torusScatter(double bytes) const
 {
     const bool oneWay = m_request.algorithm == CollectiveAlgorithm::Ring;
     std::vector<Lanes> phases;
@@ -190,12 +181,12 @@ std::vector<Lanes> Planner::torusScatter(double bytes) const
     return phases;
 }
 
-std::vector<Lanes> Planner::innerScatter(double bytes) const
+std::vector<Lanes> CollectivePlanner::innerScatter(double bytes) const
 {
     return m_torus > 0 ? torusScatter(bytes) : std::vector<Lanes>{gatherLanes(m_inner, bytes, true, true)};
 }
 
-std::vector<Lanes> Planner::starGather(std::size_t index, double bytes, bool scatter) const
+std::vector<Lanes> CollectivePlanner::starGather(std::size_t index, double bytes, bool scatter) const
 {
     if (m_chosen.algorithm != CollectiveAlgorithm::HalvingDoubling)
         return {gatherLanes(index, bytes, scatter, true)};
@@ -213,7 +204,7 @@ std::vector<Lanes> Planner::starGather(std::size_t index, double bytes, bool sca
     return {{exchange(index, Partner::Xor, std::move(distance), std::move(sizes))}};
 }
 
-std::vector<Lanes> Planner::starAllReduce(std::size_t index, double bytes) const
+std::vector<Lanes> CollectivePlanner::starAllReduce(std::size_t index, double bytes) const
 {
     const GroupAxis& along = axis(index);
     const std::int64_t n = along.size;
@@ -279,7 +270,7 @@ std::vector<Lanes> Planner::starAllReduce(std::size_t index, double bytes) const
 }
 
 /// All-to-all: pairwise, by doubling distances (Bruck), directly over a full mesh, or round a logical ring.
-Lanes Planner::pairwise(std::size_t index) const
+Lanes CollectivePlanner::pairwise(std::size_t index) const
 {
     const GroupAxis& along = axis(index);
     const std::int64_t n = along.size;
@@ -317,7 +308,7 @@ Lanes Planner::pairwise(std::size_t index) const
 }
 
 /// Every axis at once, as its busiest link rules; each is given the latencies of all.
-Lanes Planner::torusAllToAll() const
+Lanes CollectivePlanner::torusAllToAll() const
 {
     double latency = 0.0;
     Lanes lanes;
@@ -357,7 +348,7 @@ Lanes Planner::torusAllToAll() const
     return lanes;
 }
 
-Lanes Planner::torusPermute() const
+Lanes CollectivePlanner::torusPermute() const
 {
     const bool shift = m_request.pattern == PermutePattern::Shift;
     double latency = 0.0;
@@ -405,7 +396,7 @@ Lanes Planner::torusPermute() const
     return lanes;
 }
 
-Lanes Planner::starPermute(std::size_t index) const
+Lanes CollectivePlanner::starPermute(std::size_t index) const
 {
     const GroupAxis& along = axis(index);
     if (along.kind == GroupKind::Scattered && m_request.pattern == PermutePattern::Any) {
@@ -419,7 +410,7 @@ Lanes Planner::starPermute(std::size_t index) const
     return {exchange(index, Partner::Shift, {m_request.pattern == PermutePattern::Shift ? 1 : along.size / 2}, {m_bytes})};
 }
 
-void Planner::starBroadcast(std::size_t index)
+void CollectivePlanner::starBroadcast(std::size_t index)
 {
     const GroupAxis& along = axis(index);
     const std::int64_t n = along.size;
@@ -448,7 +439,7 @@ void Planner::starBroadcast(std::size_t index)
     add({lane});
 }
 
-Lanes Planner::torusBroadcast() const
+Lanes CollectivePlanner::torusBroadcast() const
 {
     const std::int64_t pieces = pipelineChunks(m_bytes);
     std::vector<TorusAxis> axes;
@@ -474,7 +465,7 @@ Lanes Planner::torusBroadcast() const
     return lanes;
 }
 
-CollectivePlan Planner::run()
+CollectivePlan CollectivePlanner::run()
 {
     if (m_plan.axes.empty())
         return std::move(m_plan);
@@ -558,7 +549,7 @@ double CollectivePlan::secondsAlone() const
 
 CollectivePlan planCollective(const CollectiveRequest& request)
 {
-    return Planner(request).run();
+    return CollectivePlanner(request).run();
 }
 
 } // namespace meshwright::sim

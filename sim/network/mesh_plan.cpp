@@ -61,9 +61,9 @@ Sizes sizesOf(const Mesh& mesh)
     return sizes;
 }
 
-class Planner {
+class MeshPlanner {
 public:
-    Planner(const MeshRequest& request, const Machine& machine, MeshPlacement placement)
+    MeshPlanner(const MeshRequest& request, const Machine& machine, MeshPlacement placement)
         : m_request(request)
         , m_machine(machine)
         , m_placement(std::move(placement))
@@ -324,7 +324,7 @@ Result<MeshPlan> planMesh(const MeshRequest& request, const Machine& machine)
     auto placement = placeMesh(plain.mesh, machine);
     if (!placement)
         return placement.error();
-    return Planner(plain, machine, *std::move(placement)).run();
+    return MeshPlanner(plain, machine, *std::move(placement)).run();
 }
 
 Result<MeshPlacement> placementOf(const MeshPlan& plan, const MeshRequest& request, const Machine& machine)

@@ -35,7 +35,7 @@ struct LaneSlot {
     std::uint32_t firstPath = 0; ///< into RoutedLane::paths
     std::uint32_t pathCount
         = 0; ///< one: all messages take it, step by step. More: they take them in turn, each at its step (of a Tree
-        ///< round and round, a piece to each)
+    ///< round and round, a piece to each)
     std::uint32_t sends = 0; ///< messages in all
     std::uint32_t freeSends = 0; ///< of them, without waiting for any to arrive
     std::uint32_t need = 1; ///< arrivals that allow the next send

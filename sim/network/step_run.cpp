@@ -201,8 +201,7 @@ void Runner<Engine>::buildLoop(std::size_t loop, std::vector<std::vector<std::ui
                     continue;
                 }
             }
-            const Ticks ticks = speed == 1.0 ? program.ticks(op)
-                                             : static_cast<Ticks>(std::llround(static_cast<double>(program.ticks(op)) / speed));
+            const Ticks ticks = speed == 1.0 ? program.ticks(op) : ticksOf(secondsOf(program.ticks(op)) / speed);
             graph.ticks.push_back(ticks);
             graph.group.push_back(group);
             graph.deviceClass.push_back(group == kNothing ? deviceClass : kNothing);
@@ -430,6 +429,10 @@ void Runner<Engine>::jump(std::size_t loop, const Snapshot& before, Ticks now)
     if (times <= 0)
         return;
     const std::int64_t iterations = times * period;
+    if (static_cast<double>(times) * static_cast<double>(now - before.time) > static_cast<double>(kLongestTicks)) {
+        m_result.isTooLong = true;
+        return;
+    }
     const Ticks by = times * (now - before.time);
     m_firstLive[loop] += iterations;
     m_result.iterationsJumped += iterations;
@@ -478,8 +481,12 @@ StepRun Runner<Engine>::run()
         }
     };
     drain(0);
-    while (!m_queue.empty()) {
+    while (!m_queue.empty() && !m_result.isTooLong) {
         const Ticks now = m_queue.top().time;
+        if (now > kLongestTicks) {
+            m_result.isTooLong = true;
+            break;
+        }
         while (!m_queue.empty() && m_queue.top().time == now) {
             const Event event = m_queue.pop();
             ++m_result.events;

@@ -30,6 +30,7 @@ struct StepSpan {
 
 struct StepRun {
     Ticks end = 0;
+    bool isTooLong = false; ///< it takes more than kLongestTicks, and was not played to its end
     std::vector<std::uint32_t> classOf; ///< for each device; kNothing: it does nothing
     std::vector<Ticks> endOfClass; ///< when the last op of each class of devices ends
     std::vector<Ticks> computeOfClass; ///< how long each class computes in all

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/switch.h"
 
+#include "core/support/checked.h"
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -23,19 +24,9 @@ double otherShare(std::int64_t n)
     return static_cast<double>(n - 1) / static_cast<double>(n);
 }
 
-[[maybe_unused]] bool isPowerOfTwo(std::int64_t n)
-{
-    return std::has_single_bit(static_cast<std::uint64_t>(n));
-}
-
 double floorLog2(std::int64_t n)
 {
     return static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n)) - 1);
-}
-
-double ceilLog2(std::int64_t n)
-{
-    return n == 1 ? 0.0 : static_cast<double>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
 }
 
 } // namespace
@@ -71,7 +62,7 @@ double recursiveDoublingAllReduceSeconds(double arrayBytes, std::int64_t n, cons
 
 double binomialBroadcastSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
 {
-    return ceilLog2(n) * (port.latencySeconds + whole(arrayBytes, port));
+    return asDouble(ceilLog2(n)) * (port.latencySeconds + whole(arrayBytes, port));
 }
 
 double binomialAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
@@ -108,7 +99,7 @@ SecondsRange doubleTreeAllReduceSeconds(double arrayBytes, std::int64_t n, doubl
     if (n == 1)
         return {};
     return {2.0 * otherShare(n) * whole(arrayBytes, port),
-        2.0 * whole(arrayBytes, port) + 4.0 * ceilLog2(n) * (port.latencySeconds + whole(chunkBytes, port))};
+        2.0 * whole(arrayBytes, port) + 4.0 * asDouble(ceilLog2(n)) * (port.latencySeconds + whole(chunkBytes, port))};
 }
 
 double inSwitchAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/diff_results.h"
 
+#include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -236,23 +237,16 @@ std::string diffText(const Comparison& comparison, const std::vector<GateResult>
 
 std::string diffMarkdown(const Comparison& comparison, const std::vector<GateResult>& gates)
 {
-    // In tables a bar would end the cell; nothing else is markup inside code.
-    const auto code = [](const std::string& words) {
-        std::string out;
-        for (const char c : words)
-            out += c == '`' ? std::string("'") : c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
-        return out.empty() ? out : "`" + out + "`";
-    };
-    std::string text = fmt::format("### {} → {}\n", code(comparison.beforeFile), code(comparison.afterFile));
+    std::string text = fmt::format("### {} → {}\n", markdownCode(comparison.beforeFile), markdownCode(comparison.afterFile));
     for (const GateResult& gate : gates)
-        text += fmt::format("\n- {} {}", gate.passes() ? "passes:" : "**fails:**", code(gate.gate.text));
+        text += fmt::format("\n- {} {}", gate.passes() ? "passes:" : "**fails:**", markdownCode(gate.gate.text));
     text += gates.empty() ? "" : "\n";
     if (comparison.same())
         return text + "\nNo difference.\n";
     text += "\n| | A | B | |\n|---|---:|---:|---:|\n";
     if (comparison.mesh)
-        text += fmt::format(
-            "| mesh | {} | {} | |\n", code(axesText(*comparison.mesh->before)), code(axesText(*comparison.mesh->after)));
+        text += fmt::format("| mesh | {} | {} | |\n", markdownCode(axesText(*comparison.mesh->before), true),
+            markdownCode(axesText(*comparison.mesh->after), true));
     for (const FigureChange& figure : figuresOf(comparison)) {
         const double relative = figure.relative();
         text += fmt::format("| {} | {} | {} | {} |\n", figure.after.name,
@@ -264,24 +258,25 @@ std::string diffMarkdown(const Comparison& comparison, const std::vector<GateRes
     if (comparison.fits)
         text += fmt::format("\n**{}**\n", *comparison.fits->after ? "It fits now." : "It does not fit any more.");
     if (!comparison.sentence.empty())
-        text += "\nWhy: " + code(comparison.sentence) + "\n";
+        text += "\nWhy: " + markdownCode(comparison.sentence) + "\n";
     if (!comparison.arrays.empty()) {
         text += fmt::format(
             "\n**Arrays**: {}\n\n| | array | change |\n|---|---|---|\n", countsText(comparison.arrays, comparison.sameArrays));
         for (const auto& change : comparison.arrays)
-            text += fmt::format("| {} | {} | {} |\n", wordOf(change), code(change.either().name), code(changeText(change)));
+            text += fmt::format("| {} | {} | {} |\n", wordOf(change), markdownCode(change.either().name, true),
+                markdownCode(changeText(change), true));
     }
     if (!comparison.collectives.empty()) {
         text += fmt::format("\n**Collectives**: {}\n\n| | collective | change | because |\n|---|---|---|---|\n",
             countsText(comparison.collectives, comparison.sameCollectives));
         for (const auto& change : comparison.collectives)
-            text += fmt::format("| {} | {} | {} | {} |\n", wordOf(change), code(collectiveText(change.either())),
-                code(changeText(change)), code(causeOf(change)));
+            text += fmt::format("| {} | {} | {} | {} |\n", wordOf(change), markdownCode(collectiveText(change.either()), true),
+                markdownCode(changeText(change), true), markdownCode(causeOf(change), true));
     }
     if (!comparison.problems.empty()) {
         text += "\n**Problems**\n\n";
         for (const auto& change : comparison.problems)
-            text += fmt::format("- {} {}: {}\n", wordOf(change), change.either().id, code(change.either().message));
+            text += fmt::format("- {} {}: {}\n", wordOf(change), change.either().id, markdownCode(change.either().message));
     }
     return text;
 }

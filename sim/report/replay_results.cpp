@@ -2,6 +2,7 @@
 #include "sim/report/replay_results.h"
 
 #include "core/program/op.h"
+#include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -15,7 +16,7 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr std::size_t kMostRows = 40; ///< of the table; JSON has all
+constexpr std::size_t kMostCollectives = 40; ///< of the table; JSON has all
 
 double share(double part, double whole)
 {
@@ -45,15 +46,15 @@ std::string replayText(const ReplayedStep& step, const std::string& name)
     std::ranges::stable_sort(longest, std::greater{}, &SimulatedCollective::seconds);
     TextTable table({{"collective"}, {"ranks"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"time", Align::Right},
         {"exposed", Align::Right}, {"node"}});
-    for (std::size_t i = 0; i < std::min(longest.size(), kMostRows); ++i) {
+    for (std::size_t i = 0; i < std::min(longest.size(), kMostCollectives); ++i) {
         const SimulatedCollective& c = *longest[i];
         table.addRow({opName(c.use.kind), c.use.axes, fmt::format("{}", c.use.count),
             formatBytes(static_cast<double>(c.use.bytesPerDevice)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
             c.use.cause.value});
     }
     text += longest.empty() ? "  no collectives\n" : "\n" + table.text(2);
-    if (longest.size() > kMostRows)
-        text += fmt::format("  and {} more\n", longest.size() - kMostRows);
+    if (longest.size() > kMostCollectives)
+        text += fmt::format("  and {} more\n", longest.size() - kMostCollectives);
     for (const std::string& assumption : s.assumptions)
         text += "  assumed: " + assumption + "\n";
     return text;
@@ -83,14 +84,11 @@ std::string replayJson(const ReplayedStep& step, const std::string& name, double
 std::string replayCsv(const ReplayedStep& step, const std::string& name)
 {
     const Simulation& s = step.simulation;
-    std::string quoted;
-    for (const char c : name)
-        quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
     return fmt::format(
         "traces,hardware,ranks,nodes,step_time_s,compute_s,exposed_communication_s,bubble_s,contention_s,bound_by\n"
-        "\"{}\",\"{}\",{},{},{},{},{},{},{},\"{}\"\n",
-        quoted, s.machine, step.ranks, step.nodes, s.stepSeconds, s.computeSeconds, s.exposedSeconds, s.bubbleSeconds,
-        s.contentionSeconds, s.boundBy);
+        "{},{},{},{},{},{},{},{},{},{}\n",
+        csvCell(name), csvCell(s.machine), step.ranks, step.nodes, s.stepSeconds, s.computeSeconds, s.exposedSeconds,
+        s.bubbleSeconds, s.contentionSeconds, csvCell(s.boundBy));
 }
 
 } // namespace meshwright::sim

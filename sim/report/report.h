@@ -144,8 +144,7 @@ struct ReportCode {
     friend bool operator==(const ReportCode&, const ReportCode&) = default;
 };
 
-using ReportBlock
-    = std::variant<ReportParagraph, ReportFigures, ReportTable, ReportPictures, ReportProblems, ReportCode>;
+using ReportBlock = std::variant<ReportParagraph, ReportFigures, ReportTable, ReportPictures, ReportProblems, ReportCode>;
 
 struct ReportSection {
     std::string id; ///< "collectives"; letters, digits and `-`; no two alike

@@ -26,7 +26,8 @@ const SimulatedCollective* mostWaitedFor(const Simulation& simulation)
 
 std::string collectiveText(const SimulatedCollective& collective)
 {
-    return fmt::format("{} over {} of {}", spokenOp(opName(collective.use.kind)), collective.use.axes, collective.use.cause.value);
+    return fmt::format(
+        "{} over {} of {}", spokenOp(opName(collective.use.kind)), collective.use.axes, collective.use.cause.value);
 }
 
 /// The kind of memory that takes most at the peak, its bytes, and its largest value.
@@ -99,7 +100,8 @@ std::string noneText(std::size_t count)
 
 std::string noneFaster(std::size_t count)
 {
-    return count == 1 ? std::string("The one change that was simulated is not faster.") : fmt::format("None of {} is faster.", changesText(count));
+    return count == 1 ? std::string("The one change that was simulated is not faster.")
+                      : fmt::format("None of {} is faster.", changesText(count));
 }
 
 std::string capitalised(std::string text)
@@ -132,7 +134,7 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
     const double share = usable > 0.0 ? peak / usable : 0.0;
     const bool tight = s.fits && share > 1.0 - kTightShare;
     ReportAnswer result = answer("fits", "Does it fit?",
-        !s.fits       ? ReportTone::Error
+        !s.fits     ? ReportTone::Error
             : tight ? ReportTone::Warning
                     : ReportTone::Good,
         s.fits ? (tight ? "Barely" : "Yes") : "No");
@@ -146,8 +148,8 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
     else
         result.sentence = fmt::format("{} too much on each device.", formatBytes(peak - usable));
     if (dominant.largest != nullptr && (!s.fits || tight) && isByFormulas(inputs))
-        result.sentence += fmt::format(" {} of the peak is {}.", percentText(static_cast<double>(dominant.bytes) / peak),
-            dominant.largest->name);
+        result.sentence += fmt::format(
+            " {} of the peak is {}.", percentText(static_cast<double>(dominant.bytes) / peak), dominant.largest->name);
     else if (dominant.largest != nullptr && (!s.fits || tight))
         result.sentence += fmt::format(" {} of the peak is memory for {}, most of it {} with {}.",
             percentText(static_cast<double>(dominant.bytes) / peak), memoryKindName(dominant.kind), dominant.largest->name,
@@ -166,10 +168,11 @@ ReportAnswer fitsAnswer(const ReportInputs& inputs)
 ReportAnswer speedAnswer(const ReportInputs& inputs)
 {
     const Simulation& s = inputs.simulated->simulation;
-    ReportAnswer result
-        = answer("speed", "How fast is a step?", s.fits ? ReportTone::Neutral : ReportTone::Warning, formatSeconds(s.stepSeconds));
+    ReportAnswer result = answer(
+        "speed", "How fast is a step?", s.fits ? ReportTone::Neutral : ReportTone::Warning, formatSeconds(s.stepSeconds));
     const bool trains = inputs.study->trains();
-    const double perSecond = s.stepSeconds > 0.0 ? (trains ? static_cast<double>(inputs.study->batch) : 1.0) / s.stepSeconds : 0.0;
+    const double perSecond
+        = s.stepSeconds > 0.0 ? (trains ? static_cast<double>(inputs.study->batch) : 1.0) / s.stepSeconds : 0.0;
     result.value = rateValue(perSecond, trains ? "samples" : "steps");
     result.sentence = fmt::format("The model's products use {} of what {} could multiply (MFU, of {}). Predicted, not measured.",
         mfuText(s.mfu), devicesText(inputs.placement->mesh().deviceCount()), s.peakHow);
@@ -215,7 +218,8 @@ ReportAnswer boundAnswer(const ReportInputs& inputs)
             formatSeconds(s.computeSeconds), formatSeconds(s.exposedSeconds), formatSeconds(longest->exposedSeconds),
             collectiveText(*longest));
     result.opening.text = waits
-        ? "A step is bound by a collective when devices wait longer than they compute: then by the one that is waited for longest."
+        ? "A step is bound by a collective when devices wait longer than they compute: then by the one that is waited for "
+          "longest."
         : "A step is bound by what computing spends most of its time on when devices compute longer than they wait.";
     result.opening.formula = "exposed communication > compute";
     result.opening.inputs = {{"exposed communication", formatSeconds(s.exposedSeconds), "simulated"},
@@ -265,7 +269,8 @@ void adviseMemory(ReportAnswer& result, const ReportInputs& inputs)
     result.sentence = inputs.trials.empty()
         ? "No change was simulated."
         : fmt::format("{} fit{}.", noneText(triedCount(inputs)), triedCount(inputs) == 1 ? "" : "s");
-    result.sentence += fmt::format(" The peak must fall by {} on each device", formatBytes(static_cast<double>(s.peakBytes - usableBytes(s))));
+    result.sentence += fmt::format(
+        " The peak must fall by {} on each device", formatBytes(static_cast<double>(s.peakBytes - usableBytes(s))));
     if (dominant.largest != nullptr)
         result.sentence += fmt::format("; the largest value is {} ({})", dominant.largest->name, memoryKindName(dominant.kind));
     result.sentence += ": shard it over more devices, or use chips with more memory.";
@@ -289,13 +294,14 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
         result.opening.text = cause;
     } else if (s.boundBy == "launch overhead" && batch.trial != nullptr && batch.gain > kWorthwhile) {
         adviseTrial(result, inputs, *batch.trial);
-        result.sentence = fmt::format("Kernels are so short that starting them takes the time; {} more samples a second. It changes the training.",
+        result.sentence = fmt::format(
+            "Kernels are so short that starting them takes the time; {} more samples a second. It changes the training.",
             percentText(1.0 / (1.0 - batch.gain) - 1.0));
     } else if (boundByCollective(s) && batch.trial != nullptr && batch.gain > kWorthwhile) {
         adviseTrial(result, inputs, *batch.trial);
-        result.sentence
-            = fmt::format("No other layout that was simulated is faster. More computing for each byte sent: {} more samples a second. It changes the training.",
-                percentText(1.0 / (1.0 - batch.gain) - 1.0));
+        result.sentence = fmt::format("No other layout that was simulated is faster. More computing for each byte sent: {} more "
+                                      "samples a second. It changes the training.",
+            percentText(1.0 / (1.0 - batch.gain) - 1.0));
         result.opening.text = cause;
     } else if (type.trial != nullptr && type.gain > kWorthwhile) {
         adviseTrial(result, inputs, *type.trial);
@@ -309,9 +315,8 @@ void adviseTime(ReportAnswer& result, const ReportInputs& inputs)
     } else {
         result.headline = "Keep this layout";
         result.tone = ReportTone::Good;
-        result.sentence = triedCount(inputs) == 0
-            ? std::string("There is no other mesh of these devices and axes.")
-            : noneFaster(triedCount(inputs));
+        result.sentence = triedCount(inputs) == 0 ? std::string("There is no other mesh of these devices and axes.")
+                                                  : noneFaster(triedCount(inputs));
         result.sentence += s.boundBy == "launch overhead"
             ? std::string(" Its kernels are so short that starting them takes the time.")
             : fmt::format(" {} of the step is computing, at an MFU of {}: only more or faster chips, or less work, shorten it.",
@@ -338,9 +343,9 @@ ReportAnswer nextAnswer(const ReportInputs& inputs)
     if (result.opening.text.starts_with(' '))
         result.opening.text.replace(0, 1, "");
     result.opening.text += result.opening.text.empty() ? "" : "\n";
-    result.opening.text += inputs.trials.empty()
-        ? std::string("No change was simulated.")
-        : "Each change of the section \"What was tried\" was simulated in full. Differences below 2 % are not advised: they are within the model's error.";
+    result.opening.text += inputs.trials.empty() ? std::string("No change was simulated.")
+                                                 : "Each change of the section \"What was tried\" was simulated in full. "
+                                                   "Differences below 2 % are not advised: they are within the model's error.";
     return result;
 }
 
@@ -377,8 +382,8 @@ std::vector<ReportAnswer> reportAnswers(const ReportInputs& inputs)
         answers.back().command = commandText("check", inputs.studyFile, inputs.settings);
     } else {
         answers.back().sentence = "With hardware the report has times, memory and advice.";
-        answers.back().command = commandText("report", inputs.studyFile,
-            withSettings(inputs.settings, {"hardware={chip: h100, hosts: 1}"}), "-o report.html");
+        answers.back().command = commandText(
+            "report", inputs.studyFile, withSettings(inputs.settings, {"hardware={chip: h100, hosts: 1}"}), "-o report.html");
     }
     return answers;
 }
@@ -386,16 +391,17 @@ std::vector<ReportAnswer> reportAnswers(const ReportInputs& inputs)
 ReportSection trialsSection(const ReportInputs& inputs)
 {
     ReportSection section{"tried", "What was tried", {}};
-    section.blocks.push_back(ReportParagraph{
-        "Each row is this study with one thing changed, simulated in full on the same machine. A row opens to the command that reports on it."});
+    section.blocks.push_back(ReportParagraph{"Each row is this study with one thing changed, simulated in full on the same "
+                                             "machine. A row opens to the command that reports on it."});
     ReportTable table;
     table.title = "Changes that were simulated";
-    table.columns = {{"Change"}, {"Step", true}, {"For a sample", true}, {"Waiting", true}, {"Memory", true}, {"Fits"}, {"Bound by"}};
+    table.columns
+        = {{"Change"}, {"Step", true}, {"For a sample", true}, {"Waiting", true}, {"Memory", true}, {"Fits"}, {"Bound by"}};
     if (inputs.simulated != nullptr) {
         const Simulation& s = inputs.simulated->simulation;
-        table.rows.push_back({{wordsValue("as it is"), secondsValue(s.stepSeconds), wordsValue(""), secondsValue(s.exposedSeconds),
-                                  bytesValue(static_cast<double>(s.peakBytes)), wordsValue(s.fits ? "yes" : "no"),
-                                  wordsValue(spokenBound(s.boundBy))},
+        table.rows.push_back({{wordsValue("as it is"), secondsValue(s.stepSeconds), wordsValue(""),
+                                  secondsValue(s.exposedSeconds), bytesValue(static_cast<double>(s.peakBytes)),
+                                  wordsValue(s.fits ? "yes" : "no"), wordsValue(spokenBound(s.boundBy))},
             {}});
     }
     for (const ReportTrial& trial : inputs.trials) {
@@ -409,12 +415,18 @@ ReportSection trialsSection(const ReportInputs& inputs)
                 ? 0.0
                 : secondsPerSample(inputs.simulated->simulation.stepSeconds, inputs.study->batch);
             const double change = now > 0.0 ? secondsPerSample(trial.stepSeconds, trial.batch) / now - 1.0 : 0.0;
-            ReportValue against{fmt::format("{}{}", change > 0.0 ? "+" : change < 0.0 ? "−" : "", percentText(std::fabs(change))), change, {}};
+            ReportValue against{fmt::format("{}{}",
+                                    change > 0.0       ? "+"
+                                        : change < 0.0 ? "−"
+                                                       : "",
+                                    percentText(std::fabs(change))),
+                change, {}};
             row.cells = {wordsValue(trial.what), secondsValue(trial.stepSeconds), std::move(against),
                 secondsValue(trial.exposedSeconds), bytesValue(static_cast<double>(trial.peakBytes)),
                 wordsValue(trial.fits ? "yes" : "no"), wordsValue(spokenBound(trial.boundBy))};
         }
-        row.opening.formula = commandText("report", inputs.studyFile, withSettings(inputs.settings, trial.settings), "-o report.html");
+        row.opening.formula
+            = commandText("report", inputs.studyFile, withSettings(inputs.settings, trial.settings), "-o report.html");
         table.rows.push_back(std::move(row));
     }
     section.blocks.push_back(std::move(table));

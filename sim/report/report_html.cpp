@@ -63,7 +63,8 @@ private:
     {
         add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
+            "'unsafe-inline'\">\n"
             "<meta name=\"generator\" content=\"Meshwright {}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
             "<title>{}: Meshwright report</title>\n<style>\n{}</style>\n</head>\n",
             escapedXml(m_report.version), escapedXml(m_report.title), reportStyle());
@@ -72,16 +73,19 @@ private:
     void write(const ReportAnswer& answer)
     {
         const std::string id = "answer-" + answer.id;
-        add("<section class=\"answer {}\" aria-labelledby=\"{}\">\n<h2 id=\"{}\">{}", reportToneName(answer.tone), escapedXml(id), escapedXml(id),
-            escapedXml(answer.question));
+        add("<section class=\"answer {}\" aria-labelledby=\"{}\">\n<h2 id=\"{}\">{}", reportToneName(answer.tone), escapedXml(id),
+            escapedXml(id), escapedXml(answer.question));
         if (answer.tone == ReportTone::Warning || answer.tone == ReportTone::Error)
-            add(" <span class=\"mark {}\">{}</span>", reportToneName(answer.tone), answer.tone == ReportTone::Error ? "problem" : "warning");
+            add(" <span class=\"mark {}\">{}</span>", reportToneName(answer.tone),
+                answer.tone == ReportTone::Error ? "problem" : "warning");
         constexpr std::size_t kLong = 14; // characters that fit a card at the size of figures
-        add("</h2>\n<p class=\"headline{}\">{}</p>\n", displayWidth(answer.headline) > kLong ? " long" : "", escapedXml(answer.headline));
+        add("</h2>\n<p class=\"headline{}\">{}</p>\n", displayWidth(answer.headline) > kLong ? " long" : "",
+            escapedXml(answer.headline));
         if (!answer.value.text.empty())
             add("<p class=\"value\">{}</p>\n", escapedXml(answer.value.text));
         if (answer.share)
-            add("<div class=\"meter\" aria-hidden=\"true\"><i style=\"width:{:.1f}%\"></i></div>\n", 100.0 * std::clamp(*answer.share, 0.0, 1.0));
+            add("<div class=\"meter\" aria-hidden=\"true\"><i style=\"width:{:.1f}%\"></i></div>\n",
+                100.0 * std::clamp(*answer.share, 0.0, 1.0));
         if (!answer.sentence.empty())
             add("<p class=\"sentence\">{}</p>\n", escapedXml(answer.sentence));
         if (!answer.opening.empty() || !answer.command.empty()) {
@@ -131,8 +135,8 @@ private:
     {
         add("<div class=\"block figures\">\n");
         for (const ReportFigure& figure : figures.figures) {
-            const std::string face = fmt::format("<span class=\"label\">{}</span><span class=\"number\">{}</span>", escapedXml(figure.label),
-                escapedXml(figure.value.text));
+            const std::string face = fmt::format("<span class=\"label\">{}</span><span class=\"number\">{}</span>",
+                escapedXml(figure.label), escapedXml(figure.value.text));
             if (figure.opening.empty()) {
                 add("<div class=\"figure\">{}</div>\n", face);
                 continue;
@@ -146,7 +150,8 @@ private:
 
     void write(const ReportTable& table)
     {
-        add("<div class=\"block\">\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table class=\"data\">\n<caption>{0}</caption>\n"
+        add("<div class=\"block\">\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table "
+            "class=\"data\">\n<caption>{0}</caption>\n"
             "<thead><tr>",
             escapedXml(table.title));
         for (const ReportColumn& column : table.columns)
@@ -209,12 +214,13 @@ private:
 
     void write(const ReportPictures& pictures)
     {
-        const bool wide = std::any_of(
-            pictures.pictures.begin(), pictures.pictures.end(), [](const ReportPicture& picture) { return picture.list.width > kWidePixels; });
+        const bool wide = std::any_of(pictures.pictures.begin(), pictures.pictures.end(),
+            [](const ReportPicture& picture) { return picture.list.width > kWidePixels; });
         add("<div class=\"block pictures{}\">\n", wide ? " wide" : "");
         for (const ReportPicture& picture : pictures.pictures) {
             add("<figure id=\"picture-{}\">\n<div class=\"scroll\"{}>\n{}</div>\n", escapedXml(picture.id),
-                wide ? fmt::format(" role=\"region\" tabindex=\"0\" aria-label=\"{}\"", escapedXml(picture.title)) : std::string(),
+                wide ? fmt::format(" role=\"region\" tabindex=\"0\" aria-label=\"{}\"", escapedXml(picture.title))
+                     : std::string(),
                 svgFragment(picture.list, picture.id + "-"));
             if (!picture.caption.empty())
                 add("<figcaption>{}</figcaption>\n", escapedXml(picture.caption));
@@ -228,8 +234,8 @@ private:
         add("<div class=\"block\">\n");
         for (const ReportProblem& problem : problems.problems) {
             const char* severity = severityName(problem.severity);
-            add("<div class=\"problem {}\">\n<p><span class=\"mark {}\">{} {}</span> {}</p>\n", severity, severity, severity, escapedXml(problem.id),
-                escapedXml(problem.message));
+            add("<div class=\"problem {}\">\n<p><span class=\"mark {}\">{} {}</span> {}</p>\n", severity, severity, severity,
+                escapedXml(problem.id), escapedXml(problem.message));
             if (!problem.rule.empty())
                 add("<p>Rule: {}</p>\n", escapedXml(problem.rule));
             if (!problem.fix.empty())
@@ -243,7 +249,8 @@ private:
 
     void write(const ReportCode& code)
     {
-        add("<div class=\"block\">\n<h3>{}</h3>\n<pre tabindex=\"0\"><code>{}</code></pre>\n</div>\n", escapedXml(code.title), escapedXml(code.text));
+        add("<div class=\"block\">\n<h3>{}</h3>\n<pre tabindex=\"0\"><code>{}</code></pre>\n</div>\n", escapedXml(code.title),
+            escapedXml(code.text));
     }
 
     const Report& m_report;

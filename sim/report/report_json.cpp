@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/escape.h"
 #include "core/support/json_reader.h"
 #include "sim/report/report.h"
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace meshwright::sim {
@@ -257,8 +259,8 @@ Json answerJson(const ReportAnswer& answer)
 
 Json reportObject(const Report& report)
 {
-    Json json = {{"schema", kSchema}, {"meshwright", report.version}, {"title", report.title}, {"facts", inputsJson(report.facts)},
-        {"command", report.command}};
+    Json json = {{"schema", kSchema}, {"meshwright", report.version}, {"title", report.title},
+        {"facts", inputsJson(report.facts)}, {"command", report.command}};
     json["study"] = {{"file", report.study.file}, {"text", report.study.text}, {"settings", report.study.settings}};
     json["answers"] = Json::array();
     for (const ReportAnswer& answer : report.answers)
@@ -289,13 +291,13 @@ public:
     Report read(const Json& json)
     {
         Report report;
-        report.version = m_reader.text(json, "meshwright", {});
-        report.title = m_reader.text(json, "title", {});
+        report.version = words(json, "meshwright", {});
+        report.title = words(json, "title", {});
         report.facts = inputs(json, "facts", {}, false);
-        report.command = m_reader.text(json, "command", {});
+        report.command = words(json, "command", {});
         if (const Json* study = m_reader.member(json, "study", {})) {
-            report.study.file = m_reader.text(*study, "file", "study");
-            report.study.text = m_reader.text(*study, "text", "study");
+            report.study.file = words(*study, "file", "study");
+            report.study.text = words(*study, "text", "study", false, kLongestCode);
             m_reader.list(*study, "settings", "study", false, [&](const Json& setting, const std::string& at) {
                 if (setting.is_string())
                     report.study.settings.push_back(setting.get<std::string>());
@@ -306,7 +308,7 @@ public:
         m_reader.list(json, "answers", {}, false,
             [&](const Json& answer, const std::string& at) { report.answers.push_back(readAnswer(answer, at)); });
         m_reader.list(json, "sections", {}, false, [&](const Json& section, const std::string& at) {
-            ReportSection read{m_reader.text(section, "id", at), m_reader.text(section, "title", at), {}};
+            ReportSection read{words(section, "id", at), words(section, "title", at), {}};
             m_reader.list(section, "blocks", at, false,
                 [&](const Json& block, const std::string& path) { readBlock(read.blocks, block, path); });
             report.sections.push_back(std::move(read));
@@ -321,10 +323,21 @@ public:
     }
 
 private:
+    /// A text, which is drawn: one of any length would take any time and memory to break into lines.
+    std::string words(
+        const Json& json, const char* key, const std::string& path, bool mayBeAbsent = false, std::size_t most = kLongestText)
+    {
+        std::string text = m_reader.text(json, key, path, mayBeAbsent);
+        if (text.size() <= most)
+            return text;
+        m_reader.wrong(Reader::join(path, key), fmt::format("{} bytes of text, at most {} are read", text.size(), most));
+        return {};
+    }
+
     template <typename Names>
     std::size_t nameIndex(const Json& json, const char* key, const std::string& path, const Names& names)
     {
-        const std::string name = m_reader.text(json, key, path, true);
+        const std::string name = words(json, key, path, true);
         if (name.empty())
             return 0;
         for (std::size_t i = 0; i < names.size(); ++i) {
@@ -344,7 +357,7 @@ private:
     {
         std::vector<ReportInput> inputs;
         m_reader.list(json, key, path, mayBeAbsent, [&](const Json& input, const std::string& at) {
-            inputs.push_back({m_reader.text(input, "name", at), m_reader.text(input, "value", at), m_reader.text(input, "source", at, true)});
+            inputs.push_back({words(input, "name", at), words(input, "value", at), words(input, "source", at, true)});
         });
         return inputs;
     }
@@ -355,12 +368,12 @@ private:
         if (found == nullptr)
             return {};
         const std::string at = Reader::join(path, "opening");
-        return {m_reader.text(*found, "text", at, true), m_reader.text(*found, "formula", at, true), inputs(*found, "inputs", at, true)};
+        return {words(*found, "text", at, true), words(*found, "formula", at, true), inputs(*found, "inputs", at, true)};
     }
 
     ReportValue valueOf(const Json& json, const std::string& path)
     {
-        return {m_reader.text(json, "text", path), m_reader.optionalNumber(json, "number", path), m_reader.text(json, "unit", path, true)};
+        return {words(json, "text", path), m_reader.optionalNumber(json, "number", path), words(json, "unit", path, true)};
     }
 
     ReportValue value(const Json& json, const std::string& path)
@@ -372,23 +385,23 @@ private:
     ReportAnswer readAnswer(const Json& json, const std::string& path)
     {
         ReportAnswer answer;
-        answer.id = m_reader.text(json, "id", path);
-        answer.question = m_reader.text(json, "question", path);
+        answer.id = words(json, "id", path);
+        answer.question = words(json, "question", path);
         answer.tone = tone(json, path);
-        answer.headline = m_reader.text(json, "headline", path);
+        answer.headline = words(json, "headline", path);
         answer.value = value(json, path);
-        answer.sentence = m_reader.text(json, "sentence", path, true);
+        answer.sentence = words(json, "sentence", path, true);
         answer.share = m_reader.optionalNumber(json, "share", path);
-        answer.command = m_reader.text(json, "command", path, true);
+        answer.command = words(json, "command", path, true);
         answer.opening = opening(json, path);
         return answer;
     }
 
     void readBlock(std::vector<ReportBlock>& blocks, const Json& json, const std::string& path)
     {
-        const std::string kind = m_reader.text(json, "block", path);
+        const std::string kind = words(json, "block", path);
         if (kind == "paragraph")
-            blocks.push_back(ReportParagraph{m_reader.text(json, "text", path), tone(json, path)});
+            blocks.push_back(ReportParagraph{words(json, "text", path), tone(json, path)});
         else if (kind == "figures")
             blocks.push_back(readFigures(json, path));
         else if (kind == "table")
@@ -398,7 +411,7 @@ private:
         else if (kind == "problems")
             blocks.push_back(readProblems(json, path));
         else if (kind == "code")
-            blocks.push_back(ReportCode{m_reader.text(json, "title", path), m_reader.text(json, "text", path)});
+            blocks.push_back(ReportCode{words(json, "title", path), words(json, "text", path, false, kLongestCode)});
         else if (json.is_object() && json.contains("block"))
             m_reader.wrong(Reader::join(path, "block"), fmt::format("unknown kind of block: \"{}\"", kind));
     }
@@ -407,7 +420,7 @@ private:
     {
         ReportFigures figures;
         m_reader.list(json, "figures", path, false, [&](const Json& figure, const std::string& at) {
-            figures.figures.push_back({m_reader.text(figure, "label", at), value(figure, at), opening(figure, at)});
+            figures.figures.push_back({words(figure, "label", at), value(figure, at), opening(figure, at)});
         });
         return figures;
     }
@@ -415,9 +428,9 @@ private:
     ReportTable readTable(const Json& json, const std::string& path)
     {
         ReportTable table;
-        table.title = m_reader.text(json, "title", path);
+        table.title = words(json, "title", path);
         m_reader.list(json, "columns", path, false, [&](const Json& column, const std::string& at) {
-            table.columns.push_back({m_reader.text(column, "title", at), m_reader.truth(column, "numeric", at, true)});
+            table.columns.push_back({words(column, "title", at), m_reader.truth(column, "numeric", at, true)});
         });
         if (table.columns.empty())
             m_reader.wrong(Reader::join(path, "columns"), "a table needs a column");
@@ -426,11 +439,12 @@ private:
             m_reader.list(row, "cells", at, false,
                 [&](const Json& cell, const std::string& cellPath) { read.cells.push_back(valueOf(cell, cellPath)); });
             if (read.cells.size() != table.columns.size())
-                m_reader.wrong(Reader::join(at, "cells"), fmt::format("{} cells for {} columns", read.cells.size(), table.columns.size()));
+                m_reader.wrong(
+                    Reader::join(at, "cells"), fmt::format("{} cells for {} columns", read.cells.size(), table.columns.size()));
             read.opening = opening(row, at);
             table.rows.push_back(std::move(read));
         });
-        table.note = m_reader.text(json, "note", path, true);
+        table.note = words(json, "note", path, true);
         return table;
     }
 
@@ -438,7 +452,7 @@ private:
     {
         ReportPictures pictures;
         m_reader.list(json, "pictures", path, false, [&](const Json& picture, const std::string& at) {
-            ReportPicture read{m_reader.text(picture, "id", at), m_reader.text(picture, "title", at), m_reader.text(picture, "caption", at, true), {}};
+            ReportPicture read{words(picture, "id", at), words(picture, "title", at), words(picture, "caption", at, true), {}};
             if (const Json* list = m_reader.member(picture, "picture", at))
                 read.list = readList(*list, Reader::join(at, "picture"));
             pictures.pictures.push_back(std::move(read));
@@ -450,16 +464,16 @@ private:
     {
         ReportProblems problems;
         m_reader.list(json, "problems", path, false, [&](const Json& problem, const std::string& at) {
-            problems.problems.push_back({static_cast<Severity>(nameIndex(problem, "severity", at, kSeverityNames)), m_reader.text(problem, "id", at),
-                m_reader.text(problem, "where", at, true), m_reader.text(problem, "message", at), m_reader.text(problem, "rule", at, true),
-                m_reader.text(problem, "fix", at, true)});
+            problems.problems.push_back({static_cast<Severity>(nameIndex(problem, "severity", at, kSeverityNames)),
+                words(problem, "id", at), words(problem, "where", at, true), words(problem, "message", at),
+                words(problem, "rule", at, true), words(problem, "fix", at, true)});
         });
         return problems;
     }
 
     Paint paint(const Json& json, const char* key, const std::string& path)
     {
-        const std::string name = m_reader.text(json, key, path, true);
+        const std::string name = words(json, key, path, true);
         if (name.empty())
             return {};
         std::uint32_t rgb = 0;
@@ -474,11 +488,27 @@ private:
         return {};
     }
 
+    /// A number of a drawing, which no report has larger: whoever draws a dashed line or a letter of any size takes any time and memory.
+    double within(double most, double number, const std::string& path)
+    {
+        if (std::abs(number) <= most)
+            return number;
+        m_reader.wrong(path, fmt::format("{} is more than {}, which no drawing of ours has", number, most));
+        return 0.0;
+    }
+
+    double size(const Json& json, const char* key, const std::string& path, double otherwise)
+    {
+        return within(kLargestSize, m_reader.number(json, key, path, otherwise, true), Reader::join(path, key));
+    }
+
     /// The numbers of `at`: as many as `count`, or with 0 an even number of at least `least`.
     std::vector<double> numbers(const Json& json, const std::string& path, std::size_t count, std::size_t least)
     {
         std::vector<double> numbers;
-        m_reader.list(json, "at", path, false, [&](const Json& number, const std::string& at) { numbers.push_back(m_reader.numberOf(number, at)); });
+        m_reader.list(json, "at", path, false, [&](const Json& number, const std::string& at) {
+            numbers.push_back(within(kFarthest, m_reader.numberOf(number, at), at));
+        });
         if (count > 0 ? numbers.size() == count : numbers.size() >= least && numbers.size() % 2 == 0)
             return numbers;
         m_reader.wrong(Reader::join(path, "at"), fmt::format("{} numbers are not the coordinates of this shape", numbers.size()));
@@ -499,7 +529,7 @@ private:
         ShapeStyle style;
         style.fill = paint(json, "fill", path);
         style.outline = paint(json, "line", path);
-        style.outlineWidth = m_reader.number(json, "line_width", path, 1.0, true);
+        style.outlineWidth = size(json, "line_width", path, 1.0);
         style.hatch = static_cast<Hatch>(nameIndex(json, "hatch", path, kHatchNames));
         if (style.hatch != Hatch::None)
             style.hatchPaint = paint(json, "hatch_line", path);
@@ -509,48 +539,52 @@ private:
     DisplayItem readItem(const Json& json, const std::string& path)
     {
         DisplayItem item{TextShape{}};
-        const std::string shape = m_reader.text(json, "shape", path);
+        const std::string shape = words(json, "shape", path);
         if (shape == "rect") {
             const std::vector<double> at = numbers(json, path, 4, 0);
-            item.shape = RectShape{{at[0], at[1]}, at[2], at[3], style(json, path), m_reader.number(json, "radius", path, 0.0, true)};
+            item.shape = RectShape{{at[0], at[1]}, at[2], at[3], style(json, path), size(json, "radius", path, 0.0)};
             if (at[2] < 0.0 || at[3] < 0.0)
                 m_reader.wrong(path, "a rectangle of negative size");
         } else if (shape == "polygon") {
             item.shape = PolygonShape{pointsOf(numbers(json, path, 0, 6)), style(json, path)};
         } else if (shape == "line") {
             const std::vector<double> at = numbers(json, path, 4, 0);
-            item.shape = LineShape{{at[0], at[1]}, {at[2], at[3]}, paint(json, "line", path), m_reader.number(json, "line_width", path, 1.0, true),
+            item.shape = LineShape{{at[0], at[1]}, {at[2], at[3]}, paint(json, "line", path), size(json, "line_width", path, 1.0),
                 m_reader.truth(json, "dashed", path, true)};
         } else if (shape == "polyline") {
             item.shape = PolylineShape{pointsOf(numbers(json, path, 0, 4)), paint(json, "line", path),
-                m_reader.number(json, "line_width", path, 1.0, true), m_reader.truth(json, "dashed", path, true)};
+                size(json, "line_width", path, 1.0), m_reader.truth(json, "dashed", path, true)};
         } else if (shape == "text") {
             const std::vector<double> at = numbers(json, path, 2, 0);
-            item.shape = TextShape{{at[0], at[1]}, m_reader.text(json, "text", path), m_reader.number(json, "size", path, 12.0, true),
+            item.shape = TextShape{{at[0], at[1]}, words(json, "text", path), size(json, "size", path, 12.0),
                 static_cast<TextAnchor>(nameIndex(json, "anchor", path, kAnchorNames)), paint(json, "fill", path),
                 m_reader.truth(json, "bold", path, true)};
         } else {
             m_reader.wrong(Reader::join(path, "shape"), fmt::format("unknown shape: \"{}\"", shape));
         }
-        item.id = m_reader.text(json, "id", path, true);
-        item.tooltip = m_reader.text(json, "tooltip", path, true);
+        item.id = words(json, "id", path, true);
+        item.tooltip = words(json, "tooltip", path, true);
         return item;
     }
 
     DisplayList readList(const Json& json, const std::string& path)
     {
-        constexpr double kLargestSide = 1e5;
         DisplayList list;
         list.width = m_reader.number(json, "width", path);
         list.height = m_reader.number(json, "height", path);
-        if (list.width < 0.0 || list.height < 0.0 || list.width > kLargestSide || list.height > kLargestSide)
+        if (list.width < 0.0 || list.height < 0.0 || list.width > kFarthest || list.height > kFarthest)
             m_reader.wrong(path, fmt::format("{} x {} is no size of a picture", list.width, list.height));
-        list.title = m_reader.text(json, "title", path, true);
+        list.title = words(json, "title", path, true);
         list.background = paint(json, "background", path);
         m_reader.list(json, "items", path, false,
             [&](const Json& item, const std::string& at) { list.items.push_back(readItem(item, at)); });
         return list;
     }
+
+    static constexpr std::size_t kLongestText = std::size_t{1} << 18;
+    static constexpr std::size_t kLongestCode = std::size_t{8} << 20; ///< the largest study
+    static constexpr double kFarthest = 1e5; ///< from a picture's corner, in pixels
+    static constexpr double kLargestSize = 1e3; ///< of letters, lines and round corners
 
     Reader m_reader;
 };
@@ -585,7 +619,7 @@ Result<std::string_view> embedded(std::string_view text, const std::string& file
 
 std::string reportJson(const Report& report)
 {
-    const std::string json = reportObject(report).dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string json = printableJson(reportObject(report).dump(-1, ' ', false, Json::error_handler_t::replace));
     std::string safe;
     safe.reserve(json.size() + json.size() / 64);
     for (const char c : json)
@@ -607,15 +641,17 @@ Result<Report> readReport(std::string_view text, const std::string& file)
     const auto found = embedded(text, file);
     if (!found)
         return found.error();
-    if (jsonDepth(*found) > kDeepestJson)
-        return Problem{"MW1824", "the report is nested too deep to be one", {}, Place{file}};
+    if (!isWithinJsonLimits(*found))
+        return Problem{"MW1824", "the report is nested too deep, or has too many values, to be one", {}, Place{file}};
     const Json json = Json::parse(*found, nullptr, false);
     if (json.is_discarded())
-        return Problem{"MW1821", "the report in the file is cut off or damaged: it is not JSON", "write the report again", Place{file}};
+        return Problem{
+            "MW1821", "the report in the file is cut off or damaged: it is not JSON", "write the report again", Place{file}};
     const auto schema = json.is_object() ? json.find("schema") : json.end();
     const std::string name = schema != json.end() && schema->is_string() ? schema->get<std::string>() : std::string();
     if (!name.starts_with(kSchemaName))
-        return Problem{"MW1820", name.empty() ? std::string("the JSON is no report") : fmt::format("the JSON is a \"{}\", no report", name),
+        return Problem{"MW1820",
+            name.empty() ? std::string("the JSON is no report") : fmt::format("the JSON is a \"{}\", no report", name),
             "name a page or JSON that `meshwright report` wrote", Place{file}};
     if (name != kSchema)
         return Problem{"MW1822", fmt::format("the report is a \"{}\"; this program reads \"{}\"", name, kSchema),

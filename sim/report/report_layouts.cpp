@@ -83,8 +83,8 @@ public:
     {
         ReportSection section{"layouts", "Layouts", {}};
         const std::vector<Alike> groups = groupsOf(m_inputs.arrays, m_mesh);
-        const auto asked = std::count_if(m_inputs.arrays.begin(), m_inputs.arrays.end(),
-            [](const ReportedArray& array) { return !array.annotation.empty(); });
+        const auto asked = std::count_if(
+            m_inputs.arrays.begin(), m_inputs.arrays.end(), [](const ReportedArray& array) { return !array.annotation.empty(); });
         section.blocks.push_back(ReportParagraph{fmt::format(
             "The step has {} named arrays on {} in the mesh {}. The study places {} of them; the layouts of the others follow, "
             "and each row opens to the reason. Arrays of one type that lie alike share a row.",
@@ -121,7 +121,8 @@ private:
                 *same = &group;
         }
         // What is split is what people look for.
-        std::stable_partition(shown.begin(), shown.end(), [](const Alike* group) { return !group->first().sharding.isReplicated(); });
+        std::stable_partition(
+            shown.begin(), shown.end(), [](const Alike* group) { return !group->first().sharding.isReplicated(); });
         if (shown.size() > kMostPictures)
             shown.resize(kMostPictures);
 
@@ -175,7 +176,8 @@ private:
             row.opening.text = reasonsText(group);
             table.rows.push_back(std::move(row));
         }
-        table.note = "Bytes on a device = elements of the piece × bytes of an element; a piece has ⌈size / pieces⌉ in each dimension.";
+        table.note
+            = "Bytes on a device = elements of the piece × bytes of an element; a piece has ⌈size / pieces⌉ in each dimension.";
         if (groups.size() > kMostGroups)
             table.note += fmt::format(" {} more rows are left out.", groups.size() - kMostGroups);
         return table;
@@ -210,17 +212,20 @@ ReportTable axesTable(const TopologyDrawing& drawing)
 {
     ReportTable table;
     table.title = "Mesh axes on the machine";
-    table.columns = {{"Axis"}, {"Devices", true}, {"Lies along"}, {"Links"}, {"Bandwidth each way", true}, {"Latency of a step", true},
-        {"Ring"}, {"Shares links with"}};
+    table.columns = {{"Axis"}, {"Devices", true}, {"Lies along"}, {"Links"}, {"Bandwidth each way", true},
+        {"Latency of a step", true}, {"Ring"}, {"Shares links with"}};
     for (const DrawnMeshAxis& axis : drawing.meshAxes) {
         const bool linked = axis.bytesPerSecond > 0.0;
-        table.rows.push_back({{wordsValue(axis.name), countValue(axis.size), wordsValue(axis.where.empty() ? "–" : axis.where),
-                                  wordsValue(axis.kind.empty() ? "–" : axis.kind),
-                                  linked ? ReportValue{bandwidthText(axis.bytesPerSecond), axis.bytesPerSecond, "B/s"} : wordsValue("–"),
-                                  linked ? secondsValue(axis.latencySeconds) : wordsValue("–"),
-                                  wordsValue(!linked ? "–" : axis.wraps ? "yes" : "no"),
-                                  wordsValue(axis.sharesWith.empty() ? "–" : join(axis.sharesWith, ", "))},
-            {}});
+        table.rows.push_back(
+            {{wordsValue(axis.name), countValue(axis.size), wordsValue(axis.where.empty() ? "–" : axis.where),
+                 wordsValue(axis.kind.empty() ? "–" : axis.kind),
+                 linked ? ReportValue{bandwidthText(axis.bytesPerSecond), axis.bytesPerSecond, "B/s"} : wordsValue("–"),
+                 linked ? secondsValue(axis.latencySeconds) : wordsValue("–"),
+                 wordsValue(!linked   ? "–"
+                         : axis.wraps ? "yes"
+                                      : "no"),
+                 wordsValue(axis.sharesWith.empty() ? "–" : join(axis.sharesWith, ", "))},
+                {}});
     }
     return table;
 }
@@ -254,8 +259,7 @@ ReportSection machineSection(const ReportInputs& inputs)
     drawing->caption = false;
     if (inputs.placement != nullptr)
         drawing->deviceColours = DeviceColours(inputs.placement->mesh());
-    section.blocks.push_back(
-        ReportPictures{{pictureOf("topology", "The machine and the mesh on it", drawTopology(*drawing))}});
+    section.blocks.push_back(ReportPictures{{pictureOf("topology", "The machine and the mesh on it", drawTopology(*drawing))}});
     if (!drawing->meshAxes.empty())
         section.blocks.push_back(axesTable(*drawing));
     return section;

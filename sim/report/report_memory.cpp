@@ -85,7 +85,8 @@ ReportTable liveTable(const ReportInputs& inputs)
         ReportRow row;
         row.cells = {wordsValue(value.name), wordsValue(memoryKindName(value.kind)), wordsValue(type),
             bytesValue(static_cast<double>(value.bytes)),
-            shareValue(static_cast<double>(value.bytes) / static_cast<double>(std::max<std::int64_t>(1, study.simulation.peakBytes)))};
+            shareValue(
+                static_cast<double>(value.bytes) / static_cast<double>(std::max<std::int64_t>(1, study.simulation.peakBytes)))};
         if (piece != pieces.end())
             row.opening.formula = fmt::format("{} elements × {} B = {} B", groupedDigits(piece->second.elements()),
                 byteSize(piece->second.dtype), groupedDigits(piece->second.bytes()));
@@ -95,7 +96,8 @@ ReportTable liveTable(const ReportInputs& inputs)
         table.note = fmt::format(
             "Buffers begin at multiples of {} B; values that follow each other in place share one.", kBufferAlignment);
     if (study.liveAtPeak.size() > kMostLive)
-        table.note += fmt::format(" {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
+        table.note += fmt::format(
+            " {} more have {} together.", study.liveAtPeak.size() - kMostLive, formatBytes(static_cast<double>(rest)));
     return table;
 }
 

@@ -67,8 +67,10 @@ std::vector<Constant> constantsOf(const Machine& machine)
                                           : std::string(tpu ? "assumed: .90 to .95 is usual for large products on TPUs"
                                                             : "assumed: listed chips have .73 to .87"),
             !chip.achievableMatmulFraction});
-    constants.push_back(fromCatalogue("Memory of a device", bytesValue(static_cast<double>(machine.hbmBytesPerDevice)), chip.hbmBytes));
-    constants.push_back(fromCatalogue("Memory bandwidth of a device", bandwidthValue(machine.hbmBytesPerSecondPerDevice), chip.hbmBytesPerSecond));
+    constants.push_back(
+        fromCatalogue("Memory of a device", bytesValue(static_cast<double>(machine.hbmBytesPerDevice)), chip.hbmBytes));
+    constants.push_back(fromCatalogue(
+        "Memory bandwidth of a device", bandwidthValue(machine.hbmBytesPerSecondPerDevice), chip.hbmBytesPerSecond));
     constants.push_back({"Kernels reach of the memory bandwidth", fractionValue(tpu ? kTpuMemoryFraction : kGpuMemoryFraction),
         tpu ? "assumed for all TPUs: a copy on TPU7x (AI-Hypercomputer/tpu-recipes)"
             : "assumed for all GPUs: A100, 100 MB and more (calculon-ai/calculon, systems/a100_80e.json)",
@@ -77,19 +79,23 @@ std::vector<Constant> constantsOf(const Machine& machine)
 
     const Interconnect& net = chip.interconnect;
     if (net.linkBytesPerSecond)
-        constants.push_back(fromCatalogue("A link between chips, each way", bandwidthValue(net.linkBytesPerSecond->value), net.linkBytesPerSecond));
+        constants.push_back(fromCatalogue(
+            "A link between chips, each way", bandwidthValue(net.linkBytesPerSecond->value), net.linkBytesPerSecond));
     if (net.totalBytesPerSecond)
-        constants.push_back(
-            fromCatalogue("All links of a chip, each way", bandwidthValue(net.totalBytesPerSecond->value), net.totalBytesPerSecond));
+        constants.push_back(fromCatalogue(
+            "All links of a chip, each way", bandwidthValue(net.totalBytesPerSecond->value), net.totalBytesPerSecond));
     if (net.achievableFraction)
-        constants.push_back(
-            fromCatalogue("Collectives reach of the links", fractionValue(net.achievableFraction->value), net.achievableFraction));
+        constants.push_back(fromCatalogue(
+            "Collectives reach of the links", fractionValue(net.achievableFraction->value), net.achievableFraction));
     if (net.hopLatencySeconds)
-        constants.push_back(fromCatalogue("A step between chips", secondsValue(net.hopLatencySeconds->value), net.hopLatencySeconds));
+        constants.push_back(
+            fromCatalogue("A step between chips", secondsValue(net.hopLatencySeconds->value), net.hopLatencySeconds));
     if (machine.choice.hosts > 1 && chip.nicBytesPerSecond)
-        constants.push_back(fromCatalogue("Network of a chip, each way", bandwidthValue(chip.nicBytesPerSecond->value), chip.nicBytesPerSecond));
+        constants.push_back(
+            fromCatalogue("Network of a chip, each way", bandwidthValue(chip.nicBytesPerSecond->value), chip.nicBytesPerSecond));
     if (machine.choice.hosts > 1 && chip.networkLatencySeconds)
-        constants.push_back(fromCatalogue("A step between hosts", secondsValue(chip.networkLatencySeconds->value), chip.networkLatencySeconds));
+        constants.push_back(
+            fromCatalogue("A step between hosts", secondsValue(chip.networkLatencySeconds->value), chip.networkLatencySeconds));
     return constants;
 }
 
@@ -97,21 +103,24 @@ void addPrediction(ReportSection& section, const ReportInputs& inputs)
 {
     const std::vector<Constant> constants = constantsOf(*inputs.machine);
     const std::vector<std::string>& assumptions = inputs.machine->assumptions;
-    const auto assumed = static_cast<std::size_t>(
-                             std::count_if(constants.begin(), constants.end(), [](const Constant& constant) { return constant.assumed; }))
-        + assumptions.size();
-    section.blocks.push_back(ReportParagraph{fmt::format(
-        "Times and memory are predicted by a model of the machine with {} constants: {} come from the catalogue, {} are assumed. None was "
-        "calibrated against this machine, so no error bar can be derived. As a yardstick: predictors that profile every kernel on the "
-        "machine itself report mean errors of 8 % on one node and 15 % on many (vTrain, MICRO 2024); expect more here. The order of two "
-        "layouts is surer than either time.",
+    const auto assumed = static_cast<std::size_t>(std::count_if(constants.begin(), constants.end(), [](const Constant& constant) {
+        return constant.assumed;
+    })) + assumptions.size();
+    section.blocks.push_back(ReportParagraph{fmt::format("Times and memory are predicted by a model of the machine with {} "
+                                                         "constants: {} come from the catalogue, {} are assumed. None was "
+                                                         "calibrated against this machine, so no error bar can be derived. As a "
+                                                         "yardstick: predictors that profile every kernel on the "
+                                                         "machine itself report mean errors of 8 % on one node and 15 % on many "
+                                                         "(vTrain, MICRO 2024); expect more here. The order of two "
+                                                         "layouts is surer than either time.",
         constants.size() + assumptions.size(), constants.size() + assumptions.size() - assumed, assumed)});
     ReportTable table;
     table.title = "Constants of the model of the machine";
     table.columns = {{"Constant"}, {"Value", true}, {"Known from"}, {"Source"}};
     for (const Constant& constant : constants)
-        table.rows.push_back(
-            {{wordsValue(constant.what), constant.value, wordsValue(constant.assumed ? "assumed" : "catalogue"), wordsValue(constant.source)}, {}});
+        table.rows.push_back({{wordsValue(constant.what), constant.value, wordsValue(constant.assumed ? "assumed" : "catalogue"),
+                                  wordsValue(constant.source)},
+            {}});
     for (const std::string& assumption : assumptions)
         table.rows.push_back({{wordsValue(assumption), wordsValue(""), wordsValue("assumed"), wordsValue("")}, {}});
     section.blocks.push_back(std::move(table));
@@ -132,7 +141,8 @@ ReportSection problemsSection(const ReportInputs& inputs)
     }
     ReportProblems list;
     for (const Problem& problem : inputs.problems)
-        list.problems.push_back({problem.severity, problem.id, whereText(problem.place), problem.message, problem.rule, problem.fix});
+        list.problems.push_back(
+            {problem.severity, problem.id, whereText(problem.place), problem.message, problem.rule, problem.fix});
     section.blocks.push_back(std::move(list));
     return section;
 }
@@ -143,12 +153,11 @@ ReportSection originSection(const ReportInputs& inputs, const std::string& comma
     if (inputs.machine != nullptr)
         addPrediction(section, inputs);
     if (inputs.phases > 1)
-        section.blocks.push_back(ReportParagraph{
-            fmt::format("The study has {} phases on meshes of their own; all but the training is about the first.", inputs.phases)});
+        section.blocks.push_back(ReportParagraph{fmt::format(
+            "The study has {} phases on meshes of their own; all but the training is about the first.", inputs.phases)});
     section.blocks.push_back(ReportCode{fmt::format("Command (Meshwright {})", kVersion), command});
-    section.blocks.push_back(ReportCode{
-        inputs.studyFile.empty() ? std::string("The study") : "The study, " + inputs.studyFile,
-        inputs.studyText});
+    section.blocks.push_back(
+        ReportCode{inputs.studyFile.empty() ? std::string("The study") : "The study, " + inputs.studyFile, inputs.studyText});
     return section;
 }
 

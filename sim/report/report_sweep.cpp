@@ -17,7 +17,7 @@ namespace meshwright::sim {
 namespace {
 
 constexpr std::size_t kMostCells = 1600; ///< of a heat map
-constexpr std::size_t kMostRows = 2000; ///< of the table
+constexpr std::size_t kMostPoints = 2000; ///< of the table
 
 const SweepRow* bestOf(const SweepResult& result)
 {
@@ -258,10 +258,10 @@ ReportTable tableOf(const SweepResult& result, const std::string& title, const s
     for (const auto& [name, numeric] : {std::pair{"Step", true}, {"Examples/s", true}, {"Exposed", true}, {"MFU", true},
              {"Memory", true}, {"", false}, {"Bound by", false}})
         table.columns.push_back({name, numeric});
-    for (std::size_t i = 0; i < rows.size() && i < kMostRows; ++i)
+    for (std::size_t i = 0; i < rows.size() && i < kMostPoints; ++i)
         table.rows.push_back(tableRow(result, *rows[i]));
-    if (rows.size() > kMostRows)
-        table.note = fmt::format("{} more are left out; CSV and JSON have all.", rows.size() - kMostRows);
+    if (rows.size() > kMostPoints)
+        table.note = fmt::format("{} more are left out; CSV and JSON have all.", rows.size() - kMostPoints);
     return table;
 }
 

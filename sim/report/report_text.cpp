@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/escape.h"
 #include "sim/report/report.h"
 
 #include <fmt/format.h>
@@ -9,66 +10,27 @@ namespace meshwright::sim {
 
 namespace {
 
-/// Text for Markdown: nothing in it is markup, and it stays on its line.
-std::string plain(const std::string& text)
-{
-    constexpr std::string_view kMarkup = "\\`*_{}[]<>#|~$";
-    std::string out;
-    for (const char c : text) {
-        if (c == '\n') {
-            out += ' ';
-            continue;
-        }
-        if (kMarkup.find(c) != std::string_view::npos)
-            out += '\\';
-        out += c;
-    }
-    return out;
-}
-
-/// A code span, whatever backticks are in the text.
-std::string code(const std::string& text)
-{
-    std::size_t longest = 0;
-    std::size_t run = 0;
-    for (const char c : text) {
-        run = c == '`' ? run + 1 : 0;
-        longest = std::max(longest, run);
-    }
-    const std::string fence(longest + 1, '`');
-    const char* space = longest > 0 ? " " : "";
-    return fence + space + text + space + fence;
-}
-
-std::string fenced(const std::string& text)
-{
-    std::string fence = "```";
-    while (text.find(fence) != std::string::npos)
-        fence += '`';
-    return fmt::format("{}\n{}{}{}\n", fence, text, text.ends_with('\n') ? "" : "\n", fence);
-}
-
 class MarkdownWriter {
 public:
     std::string document(const Report& report)
     {
-        add("# {}\n\n", plain(report.title));
+        add("# {}\n\n", markdownText(report.title));
         for (const ReportInput& fact : report.facts)
-            add("- **{}**: {}\n", plain(fact.name), plain(fact.value));
+            add("- **{}**: {}\n", markdownText(fact.name), markdownText(fact.value));
         add("\n## Answers\n\n| | | |\n|---|---|---|\n");
         for (const ReportAnswer& answer : report.answers)
-            add("| {} | **{}**{}{} | {} |\n", plain(answer.question), plain(answer.headline), answer.value.text.empty() ? "" : ", ",
-                plain(answer.value.text), plain(answer.sentence));
+            add("| {} | **{}**{}{} | {} |\n", markdownText(answer.question), markdownText(answer.headline),
+                answer.value.text.empty() ? "" : ", ", markdownText(answer.value.text), markdownText(answer.sentence));
         for (const ReportAnswer& answer : report.answers) {
             if (!answer.command.empty())
-                add("\n{} {}\n", plain(answer.question), code(answer.command));
+                add("\n{} {}\n", markdownText(answer.question), markdownCode(answer.command));
         }
         for (const ReportSection& section : report.sections) {
-            add("\n## {}\n", plain(section.title));
+            add("\n## {}\n", markdownText(section.title));
             for (const ReportBlock& block : section.blocks)
                 std::visit([this](const auto& one) { write(one); }, block);
         }
-        add("\n---\nMeshwright {}\n", plain(report.version));
+        add("\n---\nMeshwright {}\n", markdownText(report.version));
         return std::move(m_text);
     }
 
@@ -81,22 +43,25 @@ private:
 
     static std::string opened(const ReportOpening& opening)
     {
-        std::string text = plain(opening.text);
+        std::string text = markdownText(opening.text);
         if (!opening.formula.empty())
-            text += (text.empty() ? "" : " ") + code(opening.formula);
+            text += (text.empty() ? "" : " ") + markdownCode(opening.formula);
         std::string inputs;
         for (const ReportInput& input : opening.inputs) {
-            inputs += fmt::format("{}{} = {}", inputs.empty() ? "" : "; ", plain(input.name), plain(input.value));
+            inputs += fmt::format("{}{} = {}", inputs.empty() ? "" : "; ", markdownText(input.name), markdownText(input.value));
             if (!input.source.empty())
-                inputs += fmt::format(" ({})", plain(input.source));
+                inputs += fmt::format(" ({})", markdownText(input.source));
         }
         return inputs.empty() ? text : text + (text.empty() ? "" : " with ") + inputs;
     }
 
     void write(const ReportParagraph& paragraph)
     {
-        add("\n{}{}\n", paragraph.tone == ReportTone::Warning ? "**Warning:** " : paragraph.tone == ReportTone::Error ? "**Error:** " : "",
-            plain(paragraph.text));
+        add("\n{}{}\n",
+            paragraph.tone == ReportTone::Warning     ? "**Warning:** "
+                : paragraph.tone == ReportTone::Error ? "**Error:** "
+                                                      : "",
+            markdownText(paragraph.text));
     }
 
     void write(const ReportFigures& figures)
@@ -104,15 +69,15 @@ private:
         add("\n");
         for (const ReportFigure& figure : figures.figures) {
             const std::string how = opened(figure.opening);
-            add("- {}: **{}**{}{}\n", plain(figure.label), plain(figure.value.text), how.empty() ? "" : " — ", how);
+            add("- {}: **{}**{}{}\n", markdownText(figure.label), markdownText(figure.value.text), how.empty() ? "" : " — ", how);
         }
     }
 
     void write(const ReportTable& table)
     {
-        add("\n**{}**\n\n|", plain(table.title));
+        add("\n**{}**\n\n|", markdownText(table.title));
         for (const ReportColumn& column : table.columns)
-            add(" {} |", plain(column.title));
+            add(" {} |", markdownText(column.title));
         add("\n|");
         for (const ReportColumn& column : table.columns)
             add("{}|", column.numeric ? "---:" : "---");
@@ -121,12 +86,12 @@ private:
         for (const ReportRow& row : table.rows) {
             add("|");
             for (const ReportValue& cell : row.cells)
-                add(" {} |", plain(cell.text));
+                add(" {} |", markdownText(cell.text));
             add("\n");
             opens = opens || !row.opening.empty();
         }
         if (!table.note.empty())
-            add("\n{}\n", plain(table.note));
+            add("\n{}\n", markdownText(table.note));
         if (!opens)
             return;
         add("\n");
@@ -134,9 +99,10 @@ private:
         for (const ReportRow& row : table.rows) {
             ++number;
             if (!row.opening.empty())
-                add("{}. {}: {}\n", number, plain(row.cells.empty() ? std::string() : row.cells.front().text), opened(row.opening));
+                add("{}. {}: {}\n", number, markdownText(row.cells.empty() ? std::string() : row.cells.front().text),
+                    opened(row.opening));
             else
-                add("{}. {}\n", number, plain(row.cells.empty() ? std::string() : row.cells.front().text));
+                add("{}. {}\n", number, markdownText(row.cells.empty() ? std::string() : row.cells.front().text));
         }
     }
 
@@ -144,24 +110,25 @@ private:
     {
         add("\n");
         for (const ReportPicture& picture : pictures.pictures)
-            add("- Picture: {}{}{}\n", plain(picture.title), picture.caption.empty() ? "" : ". ", plain(picture.caption));
+            add("- Picture: {}{}{}\n", markdownText(picture.title), picture.caption.empty() ? "" : ". ",
+                markdownText(picture.caption));
     }
 
     void write(const ReportProblems& problems)
     {
         add("\n");
         for (const ReportProblem& problem : problems.problems) {
-            add("- **{} {}** {}{}{}{}", severityName(problem.severity), plain(problem.id), plain(problem.message), problem.where.empty() ? "" : " (",
-                plain(problem.where), problem.where.empty() ? "" : ")");
+            add("- **{} {}** {}{}{}{}", severityName(problem.severity), markdownText(problem.id), markdownText(problem.message),
+                problem.where.empty() ? "" : " (", markdownText(problem.where), problem.where.empty() ? "" : ")");
             if (!problem.rule.empty())
-                add(" Rule: {}.", plain(problem.rule));
+                add(" Rule: {}.", markdownText(problem.rule));
             if (!problem.fix.empty())
-                add(" Fix: {}.", plain(problem.fix));
+                add(" Fix: {}.", markdownText(problem.fix));
             add("\n");
         }
     }
 
-    void write(const ReportCode& block) { add("\n{}:\n\n{}", plain(block.title), fenced(block.text)); }
+    void write(const ReportCode& block) { add("\n{}:\n\n{}", markdownText(block.title), markdownBlock(block.text)); }
 
     std::string m_text;
 };
@@ -199,20 +166,10 @@ public:
 private:
     static ReportValue wordsOnly(const std::string& text) { return {text, std::nullopt, {}}; }
 
-    static std::string quoted(const std::string& text)
-    {
-        if (text.find_first_of(",\"\r\n") == std::string::npos)
-            return text;
-        std::string result = "\"";
-        for (const char c : text)
-            result += c == '"' ? std::string("\"\"") : std::string(1, c);
-        return result + "\"";
-    }
-
     void row(const std::string& section, const std::string& item, const std::string& name, const ReportValue& value)
     {
-        m_text += fmt::format("{},{},{},{},{},{}\n", quoted(section), quoted(item), quoted(name),
-            value.number ? fmt::format("{}", *value.number) : std::string(), quoted(value.unit), quoted(value.text));
+        m_text += fmt::format("{},{},{},{},{},{}\n", csvCell(section), csvCell(item), csvCell(name),
+            value.number ? fmt::format("{}", *value.number) : std::string(), csvCell(value.unit), csvCell(value.text));
     }
 
     void write(const std::string& section, const ReportTable& table)

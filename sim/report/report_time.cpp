@@ -19,7 +19,7 @@ namespace meshwright::sim {
 namespace {
 
 constexpr double kWidth = 860.0; ///< of wide pictures, pixels
-constexpr std::size_t kMostCollectives = 150; ///< rows of the table
+constexpr std::size_t kMostCollectiveRows = 150; ///< rows of the table
 constexpr std::size_t kMostKernels = 12;
 
 // ---- collectives -------------------------------------------------------------------------------------------------------------------
@@ -154,11 +154,11 @@ private:
             for (const char* title : {"Sent", "Time", "Waited for"})
                 table.columns.push_back({title, true});
         table.columns.push_back({"Value"});
-        for (std::size_t i = 0; i < std::min(kMostCollectives, m_collectives.size()); ++i)
+        for (std::size_t i = 0; i < std::min(kMostCollectiveRows, m_collectives.size()); ++i)
             table.rows.push_back(row(m_collectives[i], timed));
-        if (m_collectives.size() > kMostCollectives)
-            table.note = fmt::format(
-                "{} more are left out; `meshwright simulate --format json` lists all.", m_collectives.size() - kMostCollectives);
+        if (m_collectives.size() > kMostCollectiveRows)
+            table.note = fmt::format("{} more are left out; `meshwright simulate --format json` lists all.",
+                m_collectives.size() - kMostCollectiveRows);
         else if (timed)
             table.note = "Sorted by the time that is waited for.";
         return table;

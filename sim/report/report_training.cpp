@@ -99,9 +99,13 @@ ReportFigures figures(const MeasuredTraining& training)
     };
     add("Steps", countValue(training.steps()),
         {training.interrupted ? "It was interrupted before all steps were done." : "", {}, {}});
-    ReportValue last = plainValue(training.losses.back());
-    add("Loss", {fmt::format("{} → {}", plainValue(training.losses.front()).text, last.text), last.number, {}},
-        {"Of the first batch before its update, and of the last batch after it.", {}, {}});
+    if (!training.losses.empty()) {
+        ReportValue last = plainValue(training.losses.back());
+        add("Loss", {fmt::format("{} → {}", plainValue(training.losses.front()).text, last.text), last.number, {}},
+            {training.interrupted ? "Of the first and the last step's batch, each before its update."
+                                  : "Of the first batch before its update, and of the last batch after it.",
+                {}, {}});
+    }
     if (training.heldOutAccuracy)
         add("Held-out accuracy", shareValue(*training.heldOutAccuracy),
             {{}, "right / examples", {{"examples", groupedDigits(training.heldOutExamples), "held out from training"}}});
@@ -125,6 +129,8 @@ ReportParagraph verdict(const MeasuredTraining& training)
     if (!training.verification)
         return {"The run was not verified against one device; `meshwright train --verify` and `meshwright report --train` do."};
     const MeasuredVerification& v = *training.verification;
+    if (v.passed && !v.provesAnything)
+        return {"Nothing was proved: no element of the checked tensors is finite on one device.", ReportTone::Warning};
     if (v.passed)
         return {fmt::format("Equal to one device: at {} checked steps every tensor is within its tolerance (largest error {:.1e} "
                             "of a tensor's scale).",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/results.h"
 
+#include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -205,19 +206,13 @@ std::string simulationTable(const std::vector<SimulatedStudy>& studies)
 
 std::string simulationCsv(const std::vector<SimulatedStudy>& studies)
 {
-    const auto quoted = [](const std::string& text) {
-        std::string result = "\"";
-        for (const char c : text)
-            result += c == '"' ? std::string("\"\"") : std::string(1, c);
-        return result + "\"";
-    };
     std::string csv = "study,file,mesh,hardware,step_time_s,compute_s,exposed_communication_s,bubble_s,mfu,peak_bytes_per_device,"
                       "capacity_bytes,fits,bound_by\n";
     for (const SimulatedStudy& study : studies) {
         const Simulation& s = study.simulation;
-        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(study.name), quoted(study.file),
-            quoted(study.mesh.text()), quoted(s.machine), s.stepSeconds, s.computeSeconds, s.exposedSeconds, s.bubbleSeconds,
-            s.mfu, s.peakBytes, s.capacityBytes, s.fits, quoted(s.boundBy));
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csvCell(study.name), csvCell(study.file),
+            csvCell(study.mesh.text()), csvCell(s.machine), s.stepSeconds, s.computeSeconds, s.exposedSeconds, s.bubbleSeconds,
+            s.mfu, s.peakBytes, s.capacityBytes, s.fits, csvCell(s.boundBy));
     }
     return csv;
 }
@@ -271,8 +266,12 @@ std::string trainingJson(const TrainingResult& result)
             tensors.push_back({{"name", tensor.name}, {"error", number(tensor.shardedError)},
                 {"unsharded_error", number(tensor.unshardedError)}, {"tolerance", number(tensor.tolerance)},
                 {"scale", number(tensor.scale)}, {"passed", tensor.passed}});
-        json["verify"] = {{"verdict", v.passed ? "equal" : "different"}, {"max_abs_error", number(v.maxAbsError())},
-            {"max_rel_error", number(v.maxRelError())}, {"checked_steps", v.checkedSteps}, {"tensors", std::move(tensors)}};
+        json["verify"] = {{"verdict",
+                              !v.passed                ? "different"
+                                  : v.provesAnything() ? "equal"
+                                                       : "nothing proved"},
+            {"max_abs_error", number(v.maxAbsError())}, {"max_rel_error", number(v.maxRelError())},
+            {"checked_steps", v.checkedSteps}, {"tensors", std::move(tensors)}};
     }
     return dumped(json);
 }
@@ -292,7 +291,7 @@ std::string metricsLine(const TrainingProgress& progress)
         json["held_out_loss"] = number(progress.heldOut->loss);
     }
     json["measured"] = {{"samples_per_s", number(progress.samplesPerSecond)}};
-    return json.dump() + "\n";
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string trainingText(const TrainingResult& result)
@@ -333,6 +332,8 @@ std::string trainingText(const TrainingResult& result)
         const Verification& v = *result.verification;
         if (v.checkedSteps.empty())
             return text + "\nnot verified: no step was done that is checked\n";
+        if (v.passed && !v.provesAnything())
+            return text + "\nnothing was proved: no element of the checked tensors is finite on one device\n";
         text += fmt::format("\nverified against one device at {} steps: {} (largest error {:.2e} of the tensor's scale)\n",
             v.checkedSteps.size(), v.passed ? "equal" : "DIFFERENT", v.maxRelError());
         for (const VerifiedTensor& tensor : v.tensors) {

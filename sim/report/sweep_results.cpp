@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/report/sweep_results.h"
 
+#include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -51,16 +52,6 @@ Json rowJson(const SweepResult& result, const SweepRow& row)
     return json;
 }
 
-std::string quoted(const std::string& text)
-{
-    if (text.find_first_of(",\"\r\n") == std::string::npos)
-        return text;
-    std::string words = "\"";
-    for (const char c : text)
-        words += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return words + "\"";
-}
-
 /// Refused points by what refused them, the most frequent first.
 std::string refusalsText(const SweepResult& result)
 {
@@ -109,21 +100,21 @@ std::string sweepCsv(const SweepResult& result)
 {
     std::string csv;
     for (const SweepParameter& parameter : result.plan.parameters)
-        csv += quoted(parameter.name) + ",";
+        csv += csvCell(parameter.name) + ",";
     csv += "state,step_time_s,examples_per_s,compute_s,exposed_communication_s,bubble_s,mfu,peak_bytes_per_device,capacity_bytes,"
            "pareto,bound_by,"
            "full_mesh,devices,examples,problem,message\n";
     for (const SweepRow& row : result.rows) {
         const SweepOutcome& o = row.outcome;
         for (const std::string& value : row.values)
-            csv += quoted(value) + ",";
+            csv += csvCell(value) + ",";
         csv += sweepStateName(o.state);
         if (o.simulated())
             csv += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},,\n", o.stepSeconds, 1.0 / o.secondsPerExample(),
                 o.computeSeconds, o.exposedSeconds, o.bubbleSeconds, o.mfu, o.peakBytes, o.capacityBytes, row.onFront,
-                quoted(o.boundBy), quoted(o.mesh), o.devices, o.batch);
+                csvCell(o.boundBy), csvCell(o.mesh), o.devices, o.batch);
         else
-            csv += fmt::format(",,,,,,,,,,,,,,{},{}\n", o.problem, quoted(o.message));
+            csv += fmt::format(",,,,,,,,,,,,,,{},{}\n", o.problem, csvCell(o.message));
     }
     return csv;
 }

@@ -35,18 +35,18 @@ MeasuredVerification readVerification(Reader& reader, const Json& json, const st
 {
     MeasuredVerification verification;
     const std::string verdict = reader.text(json, "verdict", path);
-    if (!verdict.empty() && verdict != "equal" && verdict != "different")
+    if (!verdict.empty() && verdict != "equal" && verdict != "different" && verdict != "nothing proved")
         reader.wrong(Reader::join(path, "verdict"), fmt::format("\"{}\" is neither equal nor different", verdict));
-    verification.passed = verdict == "equal";
+    verification.passed = verdict == "equal" || verdict == "nothing proved";
+    verification.provesAnything = verdict != "nothing proved";
     verification.maxAbsError = reader.measured(json, "max_abs_error", path);
     verification.maxRelError = reader.measured(json, "max_rel_error", path);
-    reader.list(json, "checked_steps", path, true, [&](const Json& step, const std::string& at) {
-        verification.checkedSteps.push_back(reader.integerOf(step, at));
-    });
+    reader.list(json, "checked_steps", path, true,
+        [&](const Json& step, const std::string& at) { verification.checkedSteps.push_back(reader.integerOf(step, at)); });
     reader.list(json, "tensors", path, false, [&](const Json& tensor, const std::string& at) {
         verification.tensors.push_back({reader.text(tensor, "name", at), reader.measured(tensor, "error", at),
-            reader.measured(tensor, "unsharded_error", at), reader.measured(tensor, "tolerance", at), reader.measured(tensor, "scale", at),
-            reader.truth(tensor, "passed", at)});
+            reader.measured(tensor, "unsharded_error", at), reader.measured(tensor, "tolerance", at),
+            reader.measured(tensor, "scale", at), reader.truth(tensor, "passed", at)});
     });
     return verification;
 }
@@ -57,8 +57,6 @@ MeasuredTraining readAll(Reader& reader, const Json& json)
     training.version = reader.text(json, "meshwright", {});
     reader.list(json, "losses", {}, false,
         [&](const Json& loss, const std::string& at) { training.losses.push_back(reader.measuredOf(loss, at)); });
-    if (training.losses.empty())
-        reader.wrong("losses", "there is no loss");
     if (const Json* metrics = reader.member(json, "metrics", {})) {
         reader.list(*metrics, "accuracy", "metrics", false,
             [&](const Json& accuracy, const std::string& at) { training.accuracies.push_back(reader.measuredOf(accuracy, at)); });
@@ -75,6 +73,8 @@ MeasuredTraining readAll(Reader& reader, const Json& json)
     training.devices = reader.integer(json, "devices", {}, 1);
     training.peakBytesPerDevice = reader.integer(json, "peak_bytes_per_device", {});
     training.interrupted = reader.truth(json, "interrupted", {});
+    if (training.losses.empty() && !training.interrupted) // a run may be stopped before its first step
+        reader.wrong("losses", "there is no loss");
     reader.list(json, "phases", {}, false, [&](const Json& phase, const std::string& at) {
         training.phases.push_back({reader.text(phase, "mesh", at), reader.integer(phase, "steps", at),
             reader.integer(phase, "arena_bytes", at), reader.integer(phase, "moved_bytes", at)});
@@ -91,9 +91,9 @@ MeasuredTraining readAll(Reader& reader, const Json& json)
 
 Result<MeasuredTraining> readTrainingResult(std::string_view text, const std::string& file)
 {
-    if (text.size() > kLargestReportBytes || jsonDepth(text) > kDeepestJson)
-        return Problem{"MW1824", "the training result is too large or nested too deep to be one", "name a file that `meshwright train -o` wrote",
-            Place{file}};
+    if (text.size() > kLargestReportBytes || !isWithinJsonLimits(text))
+        return Problem{"MW1824", "the training result is too large or nested too deep to be one",
+            "name a file that `meshwright train -o` wrote", Place{file}};
     const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object())
         return Problem{"MW1825", json.is_discarded() ? "the text is not JSON" : "the JSON is no training result",

@@ -46,6 +46,7 @@ struct MeasuredVerification {
     double maxRelError = 0.0;
     std::vector<std::int64_t> checkedSteps;
     std::vector<MeasuredTensor> tensors;
+    bool provesAnything = true; ///< some element was finite
 };
 
 /// What `meshwright train` wrote, as a report needs it. A number that was not finite is a quiet NaN.
@@ -67,7 +68,8 @@ struct MeasuredTraining {
     std::optional<MeasuredVerification> verification;
     std::string json; ///< the text, spaces and line ends made uniform
 
-    std::int64_t steps() const { return static_cast<std::int64_t>(losses.size()) - 1; }
+    /// That were done: each has a loss, and after the last one of a whole run there is one more.
+    std::int64_t steps() const { return static_cast<std::int64_t>(losses.size()) - (interrupted ? 0 : 1); }
 };
 
 /// Reads `meshwright.training/1`; `file` is what problems name.

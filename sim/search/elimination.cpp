@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/elimination.h"
 
+#include "sim/search/search_limits.h"
+#include "sim/search/search_stop.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -10,9 +13,7 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr int kRelaxations = 40;
-constexpr double kRounding = 4e-16; ///< of a sum, for each of its terms: a bound must not be above what it bounds
 
 /// A way to assign the variables that are eliminated so far: its costs, the choice of the last one, and which label of each table went into it.
 struct Label {
@@ -188,6 +189,7 @@ void Eliminator::eliminate(std::size_t variable)
     table.entries.resize(count);
     std::vector<std::uint32_t> choices(m_graph.variables.size(), 0);
     for (std::size_t entry = 0; entry < count; ++entry) {
+        throwIfStopped(m_limits.stop);
         std::size_t rest = entry;
         for (std::size_t i = table.scope.size(); i-- > 0;) {
             const std::size_t size = m_graph.variables[table.scope[i]].size();
@@ -329,7 +331,9 @@ Assignment costOf(const ChoiceGraph& graph, std::vector<std::uint32_t> choices)
     return assignment;
 }
 
-EliminationResult eliminate(const ChoiceGraph& graph, const EliminationLimits& limits)
+namespace {
+
+EliminationResult eliminated(const ChoiceGraph& graph, const EliminationLimits& limits)
 {
     EliminationResult result;
     Eliminator eliminator(graph, limits, 0.0);
@@ -354,6 +358,17 @@ EliminationResult eliminate(const ChoiceGraph& graph, const EliminationLimits& l
     if (!result.front.empty())
         result.lowerBoundSeconds = std::min(result.lowerBoundSeconds, result.front.front().seconds);
     return result;
+}
+
+} // namespace
+
+EliminationResult eliminate(const ChoiceGraph& graph, const EliminationLimits& limits)
+{
+    try {
+        return eliminated(graph, limits);
+    } catch (const SearchStopped&) {
+        return {{}, 0.0, false, false};
+    }
 }
 
 } // namespace meshwright::sim

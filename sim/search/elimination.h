@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <stop_token>
 #include <vector>
 
 namespace meshwright::sim {
@@ -36,6 +37,7 @@ struct EliminationLimits {
     double budgetBytes = std::numeric_limits<double>::infinity();
     std::size_t labels = 256; ///< (time, memory) pairs that are kept for one table entry; more make the answer a bound
     std::size_t entries = std::size_t{1} << 22; ///< of one table
+    std::stop_token stop = {}; ///< asked: the front is empty, and the bound 0
 };
 
 struct EliminationResult {

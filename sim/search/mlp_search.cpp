@@ -4,6 +4,7 @@
 #include "core/support/text.h"
 #include "sim/search/elimination.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
 
@@ -16,11 +17,6 @@
 namespace meshwright::sim {
 
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kUsableShare = 0.90; ///< of a device's memory: the rest is the runtime's
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr double kMoreMemory = 1.25;
 
 /// What a mesh axis does to a layer's product.
 enum class Split : std::uint8_t {
@@ -50,15 +46,15 @@ Lies liesAfter(Split split)
 }
 
 /// The parts of a step that plans are compared by.
-enum Part : std::size_t { Compute, Forward, Backward, Gradients, Gathers, Reshards, Update, PartCount };
-constexpr std::array<const char*, PartCount> kPartNames{"compute", "all-reduce of partial sums",
+enum MlpPart : std::size_t { Computing, Forward, Backward, Gradients, Gathers, Reshards, Update, MlpPartCount };
+constexpr std::array<const char*, MlpPartCount> kMlpPartNames{"compute", "all-reduce of partial sums",
     "all-reduce of activations' gradients", "all-reduce of weights' gradients", "all-gather of weights",
     "reshards between layers", "optimizer"};
 
 /// A layer under one strategy.
 struct LayerChoice {
     Strategy strategy;
-    std::array<double, PartCount> seconds{};
+    std::array<double, MlpPartCount> seconds{};
     double bytes = 0.0;
     std::string weightSpec;
     std::string biasSpec;
@@ -74,13 +70,15 @@ std::string entryText(const std::vector<std::string>& axes)
 /// One mesh of the search.
 class MeshSearch {
 public:
-    MeshSearch(const MlpWork& work, const SearchMachine& machine, std::int64_t data, std::int64_t model)
+    MeshSearch(
+        const MlpWork& work, const SearchMachine& machine, std::int64_t data, std::int64_t model, const std::stop_token& stop)
         : m_work(work)
         , m_sizes{data, model}
         , m_curve(machine.chip, machine.constants)
         , m_cluster(machine.chip, machine.cluster, machine.constants)
         , m_groups{m_cluster.group(data, model), m_cluster.group(model, 1)}
         , m_constants(machine.constants)
+        , m_stop(stop)
     {
         for (std::size_t layer = 0; layer + 1 < work.model.layers.size(); ++layer)
             m_layers.push_back(choicesOf(layer));
@@ -95,7 +93,7 @@ public:
     /// The quickest within the budget; nothing when none is.
     std::optional<Found> best(double budgetBytes, const Filter& filter = {}) const;
 
-    std::array<double, PartCount> parts(const Found& found) const;
+    std::array<double, MlpPartCount> parts(const Found& found) const;
     FoundPlan plan(const Found& found, const SearchMachine& machine) const;
     std::vector<MeshAxis> mesh() const;
     std::size_t strategies() const;
@@ -114,6 +112,7 @@ private:
     Cluster m_cluster;
     std::array<RankGroup, 2> m_groups;
     StackConstants m_constants;
+    std::stop_token m_stop;
     std::vector<std::vector<LayerChoice>> m_layers;
 };
 
@@ -174,7 +173,7 @@ std::optional<LayerChoice> MeshSearch::choiceOf(std::size_t layer, const Strateg
     const double width = m_work.parameterBytes;
     const bool first = layer == 0;
     const double kernels = first ? 2.0 : 3.0;
-    choice.seconds[Compute] = m_curve.productSeconds({1.0, b, n, k}, m_work.format)
+    choice.seconds[Computing] = m_curve.productSeconds({1.0, b, n, k}, m_work.format)
         + m_curve.productSeconds({1.0, k, n, b}, m_work.format)
         + (first ? 0.0 : m_curve.productSeconds({1.0, b, k, n}, m_work.format)) + kernels * m_curve.kernelSeconds()
         + m_curve.streamSeconds(4.0 * width * b * n);
@@ -262,6 +261,7 @@ std::optional<MeshSearch::Found> MeshSearch::best(double budgetBytes, const Filt
     EliminationLimits limits;
     limits.budgetBytes = budgetBytes;
     limits.labels = 64;
+    limits.stop = m_stop;
     const EliminationResult result = eliminate(graph, limits);
     if (result.front.empty())
         return std::nullopt;
@@ -271,12 +271,12 @@ std::optional<MeshSearch::Found> MeshSearch::best(double budgetBytes, const Filt
     return found;
 }
 
-std::array<double, PartCount> MeshSearch::parts(const Found& found) const
+std::array<double, MlpPartCount> MeshSearch::parts(const Found& found) const
 {
-    std::array<double, PartCount> sums{};
+    std::array<double, MlpPartCount> sums{};
     for (std::size_t layer = 0; layer < m_layers.size(); ++layer) {
         const LayerChoice& choice = m_layers[layer][found.picks[layer]];
-        for (std::size_t part = 0; part < PartCount; ++part)
+        for (std::size_t part = 0; part < MlpPartCount; ++part)
             sums[part] += choice.seconds[part];
         if (layer + 1 < m_layers.size())
             sums[Reshards] += reshardSeconds(layer, choice.strategy, m_layers[layer + 1][found.picks[layer + 1]].strategy);
@@ -332,8 +332,8 @@ FoundPlan MeshSearch::plan(const Found& found, const SearchMachine& machine) con
             plan.specs.emplace_back(fmt::format("layers.{}.b", layer), choice.biasSpec);
     }
     const auto sums = parts(found);
-    for (std::size_t part = 0; part < PartCount; ++part)
-        plan.time.push_back({kPartNames[part], sums[part]});
+    for (std::size_t part = 0; part < MlpPartCount; ++part)
+        plan.time.push_back({kMlpPartNames[part], sums[part]});
     plan.boundBy = largestShare(plan.time);
     plan.why.push_back(largestShares(plan.time));
     double flops = 0.0;
@@ -348,7 +348,7 @@ struct MlpTemplate {
     const char* name;
     bool (*allows)(std::size_t layer, const Strategy&, std::int64_t data, std::int64_t model);
 };
-constexpr MlpTemplate kTemplates[] = {
+constexpr MlpTemplate kMlpTemplates[] = {
     {"data parallel",
         [](std::size_t, const Strategy& s, std::int64_t, std::int64_t model) { return model == 1 && s[0] == Split::Batch; }},
     {"FSDP (ZeRO-3)",
@@ -369,15 +369,16 @@ constexpr MlpTemplate kTemplates[] = {
 };
 
 /// The part that grew most against the best.
-std::string whySlower(const std::array<double, PartCount>& parts, const std::array<double, PartCount>& best, double bestSeconds)
+std::string whySlowerLayers(
+    const std::array<double, MlpPartCount>& parts, const std::array<double, MlpPartCount>& best, double bestSeconds)
 {
     std::size_t most = 0;
-    for (std::size_t part = 1; part < PartCount; ++part) {
+    for (std::size_t part = 1; part < MlpPartCount; ++part) {
         if (parts[part] - best[part] > parts[most] - best[most])
             most = part;
     }
     const double growth = parts[most] - best[most];
-    return growth > 0.0 ? fmt::format("+{:.1f} % {}", 100.0 * growth / bestSeconds, kPartNames[most]) : std::string{};
+    return growth > 0.0 ? fmt::format("+{:.1f} % {}", 100.0 * growth / bestSeconds, kMlpPartNames[most]) : std::string{};
 }
 
 struct MeshFound {
@@ -406,7 +407,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             bound = 0.0;
             break;
         }
-        meshes.push_back(std::make_unique<MeshSearch>(work, machine, devices / model, model));
+        meshes.push_back(std::make_unique<MeshSearch>(work, machine, devices / model, model, options.stop));
         const MeshSearch& mesh = *meshes.back();
         result.candidates += static_cast<std::int64_t>(mesh.strategies());
         if (auto best = mesh.best(kUsableShare * mesh.capacityBytes())) {
@@ -444,12 +445,14 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             continue; // the mesh of one axis by its other name: templates use it
         FoundPlan plan = one.search->plan(one.found, machine);
         if (!result.plans.empty()) {
-            if (std::string why = whySlower(one.search->parts(one.found), bestParts, best); !why.empty())
+            if (std::string why = whySlowerLayers(one.search->parts(one.found), bestParts, best); !why.empty())
                 plan.why.insert(plan.why.begin(), std::move(why));
         }
         result.plans.push_back(std::move(plan));
     }
-    for (const MlpTemplate& named : kTemplates) {
+    for (const MlpTemplate& named : kMlpTemplates) {
+        if (options.stop.stop_requested())
+            break;
         TemplateScore score{named.name, "", false, 0.0, 0.0, "no layout of this kind that fits"};
         for (const auto& mesh : meshes) {
             const auto axes = mesh->mesh();
@@ -463,7 +466,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             score.fits = true;
             score.modelSeconds = one->assignment.seconds;
             score.loss = score.modelSeconds / best - 1.0;
-            score.why = score.modelSeconds <= best ? "the best" : whySlower(mesh->parts(*one), bestParts, best);
+            score.why = score.modelSeconds <= best ? "the best" : whySlowerLayers(mesh->parts(*one), bestParts, best);
         }
         result.templates.push_back(std::move(score));
     }
@@ -480,7 +483,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
         result.others.push_back({fmt::format("layers.{}.w {}", layer, choice.weightSpec),
             instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", used otherwise" : instead.weightSpec,
             other->assignment.seconds, other->assignment.seconds / best - 1.0,
-            whySlower(chosen.search->parts(*other), bestParts, best)});
+            whySlowerLayers(chosen.search->parts(*other), bestParts, best)});
     }
     if (const auto more = chosen.search->best(kMoreMemory * budget)) {
         const double gained = std::max(0.0, best - more->assignment.seconds);

@@ -5,6 +5,7 @@
 #include "core/partition/reshard.h"
 #include "core/program/transform.h"
 #include "core/support/text.h"
+#include "sim/search/search_stop.h"
 #include "sim/simulate/instruction_work.h"
 
 #include <fmt/format.h>
@@ -124,13 +125,14 @@ Result<Function> withoutLayouts(const Function& function)
     return compacted(std::move(free));
 }
 
-OpGraph::OpGraph(
-    const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network, MatmulPrecision unstated)
+OpGraph::OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network,
+    MatmulPrecision unstated, std::stop_token stop)
     : m_function(function)
     , m_mesh(mesh)
     , m_device(device)
     , m_network(network)
     , m_unstated(unstated)
+    , m_stop(std::move(stop))
     , m_sources(function.values.size())
     , m_uses(useCounts(function))
     , m_fusedUse(function.values.size(), false)
@@ -480,8 +482,10 @@ OpWork OpGraph::workOf(const Op& op, const Split& split) const
 
 void OpGraph::addBlock(BlockId block, double runs)
 {
-    for (const OpId op : m_function[block].ops)
+    for (const OpId op : m_function[block].ops) {
+        throwIfStopped(m_stop);
         addOp(op, runs);
+    }
 }
 
 void OpGraph::addOp(OpId id, double runs)

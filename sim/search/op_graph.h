@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -46,8 +47,9 @@ Result<Function> withoutLayouts(const Function& function);
 class OpGraph {
 public:
     /// Preconditions: `function` is from `withoutLayouts`; the mesh has at most 31 axes; both costs are of that mesh's machine (in seconds).
+    /// Throws SearchStopped when `stop` asks before it is made.
     OpGraph(const Function& function, const Mesh& mesh, const DeviceCost& device, const CollectiveCost& network,
-        MatmulPrecision unstated = MatmulPrecision::Highest);
+        MatmulPrecision unstated = MatmulPrecision::Highest, std::stop_token stop = {});
 
     const ChoiceGraph& graph() const { return m_graph; }
 
@@ -131,6 +133,7 @@ private:
     const DeviceCost& m_device;
     const CollectiveCost& m_network;
     const MatmulPrecision m_unstated;
+    const std::stop_token m_stop;
     ChoiceGraph m_graph;
     std::vector<Variable> m_variables;
     std::vector<Source> m_sources; ///< of each value

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/plan_explorer.h"
 
+#include "sim/search/search_limits.h"
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 
 namespace meshwright::sim {
@@ -11,7 +14,6 @@ namespace {
 
 constexpr std::size_t kFirstRound = 32;
 constexpr std::size_t kRound = 256;
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 using MeshKey = std::array<std::int32_t, 6>;
 
@@ -31,14 +33,14 @@ PlanExplorer::PlanExplorer(const TransformerSpace& space, Limits limits)
 {
     const SearchMachine& machine = space.machine();
     for (unsigned worker = 0; worker < m_workers; ++worker) {
-        m_models.emplace_back(machine.chip, machine.cluster, machine.constants, machine.traits);
+        m_models.emplace_back(machine.chip, machine.cluster, machine.constants, machine.traits, m_limits.stop);
         m_plans.push_back(space.emptyPlan());
     }
 }
 
 bool PlanExplorer::stopped() const
 {
-    return m_limits.stop.stop_requested() || (m_limits.deadline && Clock::now() >= *m_limits.deadline);
+    return m_limits.stop.stop_requested();
 }
 
 void PlanExplorer::estimate(const std::vector<std::size_t>& indices)
@@ -48,14 +50,21 @@ void PlanExplorer::estimate(const std::vector<std::size_t>& indices)
         if (m_seconds[index] < 0.0)
             fresh.push_back(index);
     }
-    parallelFor(fresh.size(), m_workers, [&](unsigned worker, std::size_t i) {
-        TrainingPlan& plan = m_plans[worker];
-        m_space.apply(m_space.candidates()[fresh[i]], plan);
-        const StepEstimate step = m_models[worker].estimate(plan);
-        m_seconds[fresh[i]] = step.seconds;
-        m_bytes[fresh[i]] = step.memory.total();
-    });
-    m_count += fresh.size();
+    std::atomic<std::size_t> done = 0;
+    parallelFor(
+        fresh.size(), m_workers, m_limits.stop,
+        [&](unsigned worker, std::size_t i) {
+            TrainingPlan& plan = m_plans[worker];
+            m_space.apply(m_space.candidates()[fresh[i]], plan);
+            const StepEstimate step = m_models[worker].estimate(plan);
+            if (stopped())
+                return;
+            m_seconds[fresh[i]] = step.seconds;
+            m_bytes[fresh[i]] = step.memory.total();
+            ++done;
+        },
+        1);
+    m_count += done;
 }
 
 std::vector<Estimated> PlanExplorer::bestMeshes(std::size_t top)
@@ -71,8 +80,7 @@ std::vector<Estimated> PlanExplorer::bestMeshes(std::size_t top)
     m_complete = !m_space.cutShort();
     m_lowerBound = candidates.empty() ? 0.0 : candidates.front().seconds;
     while (next < candidates.size() && candidates[next].seconds < worst) {
-        // A time limit ends the search once there is a plan to tell of.
-        if (m_limits.stop.stop_requested() || (m_firstFit && stopped())) {
+        if (stopped()) {
             m_complete = false;
             break;
         }
@@ -86,7 +94,7 @@ std::vector<Estimated> PlanExplorer::bestMeshes(std::size_t top)
         }
         estimate(round);
         for (const std::size_t index : round) {
-            if (m_bytes[index] > capacity)
+            if (!isEstimated(index) || m_bytes[index] > capacity)
                 continue;
             if (!m_firstFit)
                 m_firstFit = Clock::now();
@@ -142,7 +150,7 @@ std::optional<Estimated> PlanExplorer::best(const Filter& filter, double capacit
         estimate(round);
         looked += round.size();
         for (const std::size_t index : round) {
-            if (m_bytes[index] <= capacityBytes && (!found || m_seconds[index] < found->seconds))
+            if (isEstimated(index) && m_bytes[index] <= capacityBytes && (!found || m_seconds[index] < found->seconds))
                 found = Estimated{index, m_seconds[index], m_bytes[index]};
         }
     }
@@ -167,7 +175,7 @@ std::optional<Estimated> PlanExplorer::smallest(const Filter& filter, std::size_
             order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), next + kFirstRound)));
         estimate(round);
         for (const std::size_t index : round) {
-            if (!found || m_bytes[index] < found->bytes)
+            if (isEstimated(index) && (!found || m_bytes[index] < found->bytes))
                 found = Estimated{index, m_seconds[index], m_bytes[index]};
         }
     }
@@ -191,7 +199,7 @@ std::vector<Estimated> PlanExplorer::front(double slack)
             after = byTime.erase(after);
     };
     for (std::size_t index = 0; index < candidates.size(); ++index) {
-        if (m_seconds[index] >= 0.0)
+        if (isEstimated(index))
             add(index);
     }
     if (byTime.empty())
@@ -210,8 +218,10 @@ std::vector<Estimated> PlanExplorer::front(double slack)
             break;
         estimate(round);
         looked += round.size();
-        for (const std::size_t index : round)
-            add(index);
+        for (const std::size_t index : round) {
+            if (isEstimated(index))
+                add(index);
+        }
     }
     std::vector<Estimated> points;
     for (const auto& [seconds, plan] : byTime) {
@@ -223,8 +233,13 @@ std::vector<Estimated> PlanExplorer::front(double slack)
 
 StepEstimate PlanExplorer::details(std::size_t index)
 {
-    m_space.apply(m_space.candidates()[index], m_plans.front());
-    return m_models.front().estimate(m_plans.front());
+    const auto [known, isNew] = m_details.try_emplace(index);
+    if (isNew) { // though the search was stopped: it is told of
+        const SearchMachine& machine = m_space.machine();
+        m_space.apply(m_space.candidates()[index], m_plans.front());
+        known->second = StepModel(machine.chip, machine.cluster, machine.constants, machine.traits).estimate(m_plans.front());
+    }
+    return known->second;
 }
 
 std::size_t PlanExplorer::tooLarge() const

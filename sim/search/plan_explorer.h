@@ -30,7 +30,6 @@ public:
     struct Limits {
         unsigned threads = 0;
         std::stop_token stop = {};
-        std::optional<Clock::time_point> deadline = {};
         std::function<void(std::size_t looked, double best, double bound)> progress = {};
     };
     PlanExplorer(const TransformerSpace& space, Limits limits);
@@ -64,6 +63,7 @@ public:
 
 private:
     bool stopped() const;
+    bool isEstimated(std::size_t index) const { return m_seconds[index] >= 0.0; } ///< false: not looked at, or cut short
     void estimate(const std::vector<std::size_t>& indices);
 
     const TransformerSpace& m_space;
@@ -73,6 +73,7 @@ private:
     std::vector<TrainingPlan> m_plans;
     std::vector<double> m_seconds; ///< of each candidate; below 0: not estimated
     std::vector<double> m_bytes;
+    std::map<std::size_t, StepEstimate> m_details; ///< of the candidates that were asked for
     std::size_t m_count = 0;
     double m_lowerBound = 0.0;
     bool m_complete = true;

@@ -7,6 +7,8 @@
 #include "sim/search/op_graph.h"
 #include "sim/search/parallel_for.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/search_limits.h"
+#include "sim/search/search_stop.h"
 #include "sim/search/wide_elimination.h"
 
 #include <fmt/format.h>
@@ -29,11 +31,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Choices = std::vector<std::uint32_t>;
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kUsableShare = 0.90; ///< of a device's memory: the rest is the runtime's
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr double kMoreMemory = 1.25;
-constexpr double kFrontStep = 0.02; ///< the front tells of savings of memory above this share
 constexpr std::size_t kFrontPoints = 12;
 constexpr std::size_t kOthers = 12; ///< ops whose next best choice is told
 constexpr std::size_t kLabels = 16;
@@ -45,11 +42,13 @@ using Allowed = std::function<bool(std::size_t variable, std::size_t choice)>;
 /// One mesh, and the best that was found on it.
 class MeshPlans {
 public:
-    MeshPlans(const Function& function, Mesh mesh, MeshPlacement placement, const DeviceCost& device, MatmulPrecision unstated)
+    /// Throws SearchStopped.
+    MeshPlans(const Function& function, Mesh mesh, MeshPlacement placement, const DeviceCost& device, MatmulPrecision unstated,
+        const std::stop_token& stop)
         : m_mesh(std::move(mesh))
         , m_placement(std::move(placement))
         , m_network(m_placement)
-        , m_graph(function, m_mesh, device, m_network, unstated)
+        , m_graph(function, m_mesh, device, m_network, unstated, stop)
     {
     }
 
@@ -65,6 +64,7 @@ public:
         limits.budgetBytes = budgetBytes;
         limits.labels = kLabels;
         limits.entries = kEntries;
+        limits.stop = stop;
         EliminationResult result = m_wide ? EliminationResult{{}, 0.0, false, true} : eliminate(graph, limits);
         if (result.tooWide) {
             m_wide = true;
@@ -142,7 +142,7 @@ struct ProgramTemplate {
     bool oneAxis; ///< only of meshes with one axis
     bool (*allows)(const OpGraph::Variable& variable, std::size_t choice);
 };
-constexpr ProgramTemplate kTemplates[] = {
+constexpr ProgramTemplate kProgramTemplates[] = {
     {"every array whole on every device", false, [](const OpGraph::Variable& v, std::size_t c) { return !v.splits[c]; }},
     {"arguments whole, only what is computed split", false,
         [](const OpGraph::Variable& v, std::size_t c) { return !v.isArgument || !v.splits[c]; }},
@@ -150,7 +150,7 @@ constexpr ProgramTemplate kTemplates[] = {
     {"one mesh axis", true, [](const OpGraph::Variable&, std::size_t) { return true; }},
 };
 
-std::string whySlower(const OpParts& parts, const OpParts& best, double seconds)
+std::string whySlowerOps(const OpParts& parts, const OpParts& best, double seconds)
 {
     std::size_t most = 0;
     for (std::size_t part = 1; part < kOpPartCount; ++part) {
@@ -174,15 +174,12 @@ public:
         , m_options(options)
         , m_budget(kUsableShare * static_cast<double>(machine.hbmBytesPerDevice))
     {
-        if (options.timeLimitSeconds)
-            m_deadline
-                = m_start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*options.timeLimitSeconds));
     }
 
     SearchResult run();
 
 private:
-    bool stopped() const { return m_options.stop.stop_requested() || (m_deadline && Clock::now() >= *m_deadline); }
+    bool stopped() const { return m_options.stop.stop_requested(); }
     double elapsed() const { return std::chrono::duration<double>(Clock::now() - m_start).count(); }
     void placeMeshes();
     void solveMeshes();
@@ -200,7 +197,6 @@ private:
     const SearchOptions& m_options;
     const double m_budget;
     const Clock::time_point m_start = Clock::now();
-    std::optional<Clock::time_point> m_deadline;
     std::vector<Mesh> m_meshes;
     std::vector<MeshPlacement> m_placements;
     std::vector<std::unique_ptr<MeshPlans>> m_plans; ///< of each mesh; null: not looked at
@@ -234,9 +230,13 @@ void ProgramSearch::solveMeshes()
     double best = 0.0;
     m_plans.resize(m_meshes.size());
     const auto solve = [&](unsigned, std::size_t i) {
-        if (stopped())
+        std::unique_ptr<MeshPlans> plans;
+        try {
+            plans = std::make_unique<MeshPlans>(
+                m_function, m_meshes[i], m_placements[i], m_device, m_work.unstated, m_options.stop);
+        } catch (const SearchStopped&) {
             return;
-        auto plans = std::make_unique<MeshPlans>(m_function, m_meshes[i], m_placements[i], m_device, m_work.unstated);
+        }
         plans->best = plans->solve(m_budget, m_options.stop);
         const std::lock_guard lock(mutex);
         const auto& front = plans->best.front;
@@ -250,7 +250,7 @@ void ProgramSearch::solveMeshes()
         if (m_options.progress)
             m_options.progress({static_cast<std::int64_t>(looked), static_cast<std::int64_t>(m_meshes.size()), best, 0.0});
     };
-    parallelFor(m_meshes.size(), workerCount(m_options.threads), solve, 1);
+    parallelFor(m_meshes.size(), workerCount(m_options.threads), m_options.stop, solve, 1);
 }
 
 FoundPlan ProgramSearch::planOf(const MeshPlans& plans, const Assignment& found) const
@@ -309,7 +309,7 @@ void ProgramSearch::addTemplates()
 {
     const double best = m_ranked.front()->best.front.front().seconds;
     const OpParts bestParts = m_ranked.front()->graph().partsOf(m_ranked.front()->best.front.front().choices);
-    for (const ProgramTemplate& named : kTemplates) {
+    for (const ProgramTemplate& named : kProgramTemplates) {
         TemplateScore score{named.name, "", false, 0.0, 0.0, "no layout of this kind that fits"};
         for (const MeshPlans* plans : m_ranked) {
             if (stopped())
@@ -329,7 +329,7 @@ void ProgramSearch::addTemplates()
             score.modelSeconds = one.seconds;
             score.loss = one.seconds / best - 1.0;
             score.why = one.seconds <= best * (1.0 + 1e-12) ? "the best"
-                                                            : whySlower(plans->graph().partsOf(one.choices), bestParts, best);
+                                                            : whySlowerOps(plans->graph().partsOf(one.choices), bestParts, best);
         }
         m_result.templates.push_back(std::move(score));
     }
@@ -370,7 +370,7 @@ void ProgramSearch::addOthers()
         const Assignment& other = found.front.front();
         m_result.others.push_back({fmt::format("{}: {}", plans.graph().variables()[variable].name, chosen),
             texts[other.choices[variable]], other.seconds, other.seconds / best.seconds - 1.0,
-            whySlower(plans.graph().partsOf(other.choices), bestParts, best.seconds)});
+            whySlowerOps(plans.graph().partsOf(other.choices), bestParts, best.seconds)});
     }
 }
 
@@ -433,6 +433,7 @@ SearchResult ProgramSearch::run()
         for (const auto& choices : plans->graph().graph().variables)
             m_result.candidates += static_cast<std::int64_t>(choices.size());
         bound = std::min(bound, plans->best.lowerBoundSeconds);
+        m_result.complete = m_result.complete && !(plans->best.front.empty() && stopped());
         if (!plans->best.front.empty())
             m_ranked.push_back(plans.get());
     }
@@ -450,7 +451,7 @@ SearchResult ProgramSearch::run()
                 break;
             const Assignment& found = plans->best.front.front();
             m_result.plans.push_back(planOf(*plans, found));
-            std::string why = whySlower(plans->graph().partsOf(found.choices), bestParts, best.seconds);
+            std::string why = whySlowerOps(plans->graph().partsOf(found.choices), bestParts, best.seconds);
             if (plans != m_ranked.front() && !why.empty())
                 m_result.plans.back().why.insert(m_result.plans.back().why.begin(), std::move(why));
         }
@@ -490,6 +491,15 @@ std::vector<std::vector<std::int64_t>> orderedFactors(std::int64_t number, std::
     std::vector<std::int64_t> now;
     addFactors(number, most, now, all);
     return all;
+}
+
+Result<Done> checkSearchable(const ProgramWork& work, const Machine& machine)
+{
+    if (const auto free = withoutLayouts(*work.program.find(work.function)); !free)
+        return free.error();
+    if (const auto device = DeviceCost::create(machine); !device)
+        return device.error();
+    return Done{};
 }
 
 Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machine, const SearchOptions& options)

@@ -30,6 +30,9 @@ struct ProgramWork {
 /// Problems: MW1782 the program is written for one mesh; MW1709 the chip has no figures for the cost of products.
 Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machine, const SearchOptions& options);
 
+/// Whether `searchProgram` takes it. Problems: as there.
+Result<Done> checkSearchable(const ProgramWork& work, const Machine& machine);
+
 inline constexpr std::size_t kOpsOnThreeAxes = 40;
 
 /// All ways to write a number as a product of `most` factors above 1 or fewer, in every order; the number 1 as one factor.

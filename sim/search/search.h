@@ -116,8 +116,7 @@ struct SearchProgress {
 struct SearchOptions {
     std::size_t top = 5; ///< meshes that are told of
     unsigned threads = 0; ///< 0: one for each core
-    std::stop_token stop = {};
-    std::optional<double> timeLimitSeconds = {};
+    std::stop_token stop = {}; ///< asked, by somebody or by the clock (TimedStop): what there is so far
     std::function<void(const SearchProgress&)> progress = {};
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/search_output.h"
 
+#include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +22,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Align = TextTable::Align;
 
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 constexpr std::size_t kMostFrontRows = 12;
 constexpr std::size_t kMostSpecRows = 24;
 
@@ -217,19 +218,6 @@ std::string specTable(const FoundPlan& plan)
     return text;
 }
 
-std::string csvCell(const std::string& text)
-{
-    if (text.find_first_of(",\"\n") == std::string::npos)
-        return text;
-    std::string quoted = "\"";
-    for (const char letter : text) {
-        quoted += letter;
-        if (letter == '"')
-            quoted += letter;
-    }
-    return quoted + "\"";
-}
-
 } // namespace
 
 std::string searchJson(const SearchResult& result)
@@ -322,14 +310,19 @@ std::string searchMarkdown(const SearchResult& result)
 {
     const bool machines = severalMachines(result.plans);
     const bool passes = ofTransformers(result);
-    const auto row = [](const std::vector<std::string>& cells) { return "| " + join(cells, " | ") + " |\n"; };
+    const auto row = [](const std::vector<std::string>& cells) {
+        std::string text = "|";
+        for (const std::string& cell : cells)
+            text += " " + markdownText(cell) + " |";
+        return text + "\n";
+    };
     std::vector<std::string> titles;
     std::vector<std::string> rule;
     for (const TextTable::Column& column : planColumns(machines, passes)) {
         titles.push_back(column.title);
         rule.emplace_back(column.align == Align::Right ? "---:" : "---");
     }
-    std::string text = fmt::format("# {}\n\n", result.about) + row(titles) + row(rule);
+    std::string text = fmt::format("# {}\n\n", markdownText(result.about)) + row(titles) + row(rule);
     for (std::size_t i = 0; i < result.plans.size(); ++i)
         text += row(planCells(result.plans[i], i + 1, machines, passes));
     text += "\n" + boundText(result);
@@ -339,7 +332,7 @@ std::string searchMarkdown(const SearchResult& result)
             text += row({score.name, score.mesh, score.modelSeconds > 0.0 && score.fits ? gain(score.loss) : "-", score.why});
     }
     for (const std::string& change : result.changes)
-        text += fmt::format("\n- would fit: {}", change);
+        text += fmt::format("\n- would fit: {}", markdownText(change));
     return text + (result.changes.empty() ? "" : "\n");
 }
 

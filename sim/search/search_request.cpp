@@ -7,6 +7,7 @@
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/hardware/hardware_name.h"
+#include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,6 @@ namespace meshwright::sim {
 namespace {
 
 constexpr std::int64_t kLargestCount = std::int64_t{1} << 40;
-constexpr std::int64_t kMostChips = 1 << 17;
 
 /// A chip's name and what follows it.
 struct NamedMachine {

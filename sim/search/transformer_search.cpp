@@ -5,6 +5,7 @@
 #include "sim/search/axis_order.h"
 #include "sim/search/plan_explorer.h"
 #include "sim/search/plan_reasons.h"
+#include "sim/search/search_limits.h"
 
 #include <fmt/format.h>
 
@@ -16,13 +17,9 @@ namespace meshwright::sim {
 namespace {
 
 constexpr double kFrontSlack = 1.5; ///< the front tells of plans up to so many times as slow as the best
-constexpr double kFrontStep = 0.02; ///< and of savings of memory above this share
-constexpr double kMoreMemory = 1.25;
 constexpr double kLessMemory = 0.80;
 constexpr double kThinHeadroom = 0.10;
 constexpr std::size_t kQuickLooks = 64;
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr std::int64_t kMostChips = 1 << 17;
 
 /// One machine's space, and who looks through it.
 struct Field {
@@ -43,36 +40,36 @@ bool plainAxes(const Candidate& c)
     return c.pp == 1 && c.cp == 1 && c.ep == 1;
 }
 
-struct Template {
+struct TransformerTemplate {
     enum class By : std::uint8_t { Batch, Heads, Both }; ///< what all devices together split
     const char* name;
     By split;
     bool (*is)(const Candidate&, std::int64_t fastDomain);
 };
-constexpr Template kTemplates[] = {
-    {"data parallel", Template::By::Batch,
+constexpr TransformerTemplate kTransformerTemplates[] = {
+    {"data parallel", TransformerTemplate::By::Batch,
         [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 0; }},
-    {"ZeRO-1 data parallel", Template::By::Batch,
+    {"ZeRO-1 data parallel", TransformerTemplate::By::Batch,
         [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 1; }},
-    {"FSDP (ZeRO-3)", Template::By::Batch,
+    {"FSDP (ZeRO-3)", TransformerTemplate::By::Batch,
         [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp == 1 && c.zero == 3 && c.fsdp == c.dp; }},
-    {"FSDP in the host, replicas across", Template::By::Batch,
+    {"FSDP in the host, replicas across", TransformerTemplate::By::Batch,
         [](const Candidate& c, std::int64_t domain) {
             return plainAxes(c) && c.tp == 1 && c.zero == 3 && c.fsdp == domain && c.dp > domain;
         }},
-    {"tensor parallel alone", Template::By::Heads,
+    {"tensor parallel alone", TransformerTemplate::By::Heads,
         [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.dp == 1; }},
-    {"tensor x data", Template::By::Both,
+    {"tensor x data", TransformerTemplate::By::Both,
         [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.dp > 1 && c.zero <= 1; }},
-    {"FSDP x tensor (2-D)", Template::By::Both,
+    {"FSDP x tensor (2-D)", TransformerTemplate::By::Both,
         [](const Candidate& c, std::int64_t) { return plainAxes(c) && c.tp > 1 && c.zero == 3 && c.fsdp == c.dp; }},
-    {"pipeline x data", Template::By::Both,
+    {"pipeline x data", TransformerTemplate::By::Both,
         [](const Candidate& c, std::int64_t) { return c.pp > 1 && c.tp == 1 && c.cp == 1 && c.ep == 1 && c.zero <= 1; }},
-    {"tensor x pipeline x data (Megatron)", Template::By::Both,
+    {"tensor x pipeline x data (Megatron)", TransformerTemplate::By::Both,
         [](const Candidate& c, std::int64_t) { return c.pp > 1 && c.tp > 1 && c.cp == 1 && c.ep == 1 && c.zero <= 1; }},
-    {"context x FSDP", Template::By::Both,
+    {"context x FSDP", TransformerTemplate::By::Both,
         [](const Candidate& c, std::int64_t) { return c.cp > 1 && c.zero == 3 && c.tp == 1 && c.pp == 1 && c.ep == 1; }},
-    {"expert x FSDP", Template::By::Both,
+    {"expert x FSDP", TransformerTemplate::By::Both,
         [](const Candidate& c, std::int64_t) { return c.ep > 1 && c.zero == 3 && c.tp == 1 && c.pp == 1 && c.cp == 1; }},
 };
 
@@ -128,16 +125,12 @@ public:
         , m_options(options)
         , m_larger(larger)
     {
-        if (options.timeLimitSeconds)
-            m_deadline = m_start
-                + std::chrono::duration_cast<PlanExplorer::Clock::duration>(
-                    std::chrono::duration<double>(*options.timeLimitSeconds));
     }
 
     SearchResult run();
 
 private:
-    bool stopped() const { return m_options.stop.stop_requested() || (m_deadline && PlanExplorer::Clock::now() >= *m_deadline); }
+    bool stopped() const { return m_options.stop.stop_requested(); }
     Field fieldOf(const SearchMachine& machine, const std::vector<FixedChoice>& fixed) const;
     void lookQuickly(const SearchMachine& machine);
     FoundPlan planOf(Field& field, const Estimated& estimated) const;
@@ -154,7 +147,6 @@ private:
     const SearchOptions& m_options;
     const std::vector<SearchMachine>& m_larger;
     PlanExplorer::Clock::time_point m_start = PlanExplorer::Clock::now();
-    std::optional<PlanExplorer::Clock::time_point> m_deadline;
     SearchResult m_result;
     std::optional<Field> m_quick; ///< a small part of the first space, with its best plan
 };
@@ -183,7 +175,7 @@ Field Search::fieldOf(const SearchMachine& machine, const std::vector<FixedChoic
 {
     Field field;
     field.space = std::make_unique<TransformerSpace>(m_work, machine, fixed, m_options.threads, m_options.stop);
-    PlanExplorer::Limits limits{m_options.threads, m_options.stop, m_deadline, {}};
+    PlanExplorer::Limits limits{m_options.threads, m_options.stop, {}};
     if (m_options.progress)
         limits.progress = [this, all = static_cast<std::int64_t>(field.space->candidates().size())](
                               std::size_t looked, double best, double bound) {
@@ -249,7 +241,7 @@ void Search::addTemplates(Field& field)
     const SearchMachine& machine = field.space->machine();
     const double best = field.best.empty() ? 0.0 : field.best.front().seconds;
     const std::int64_t domain = field.explorer->cluster().fastDomain();
-    for (const Template& named : kTemplates) {
+    for (const TransformerTemplate& named : kTransformerTemplates) {
         if (stopped())
             return;
         if (std::string_view(named.name) == "expert x FSDP" && m_work.model.experts == 0)
@@ -263,8 +255,8 @@ void Search::addTemplates(Field& field)
             found = field.explorer->smallest(is);
         if (!found) {
             const std::int64_t devices = machine.cluster.devices;
-            const bool byBatch = named.split == Template::By::Batch && m_work.globalBatch % devices != 0;
-            const bool byHeads = named.split == Template::By::Heads && m_work.model.heads % devices != 0;
+            const bool byBatch = named.split == TransformerTemplate::By::Batch && m_work.globalBatch % devices != 0;
+            const bool byHeads = named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0;
             score.why = byBatch ? fmt::format("{} sequences do not divide by {} data ranks", m_work.globalBatch, devices)
                 : byHeads       ? fmt::format("{} heads do not divide by tensor={}", m_work.model.heads, devices)
                 : domain >= devices && std::string_view(named.name).starts_with("FSDP in the host")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_space.h"
 
+#include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/search/parallel_for.h"
 
@@ -14,11 +15,6 @@ namespace {
 constexpr double kImbalance = 1.1; ///< tokens of the busiest expert rank over the mean
 constexpr std::int64_t kMostMicrobatch = 1024;
 constexpr double kSafety = 1.0 - 1e-9; ///< sums in another order differ in the last figures
-
-double real(std::int64_t count)
-{
-    return static_cast<double>(count);
-}
 
 std::vector<std::int64_t> divisors(std::int64_t number)
 {
@@ -86,8 +82,11 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
         }
     }
     enumerate(stop);
-    if (m_cutShort)
+    m_cutShort = stop.stop_requested();
+    if (m_cutShort) {
+        m_candidates.clear();
         return;
+    }
     const unsigned workers = workerCount(threads);
     std::vector<StepModel> models;
     std::vector<TrainingPlan> plans;
@@ -96,10 +95,15 @@ TransformerSpace::TransformerSpace(const SearchWork& work, const SearchMachine& 
         plans.push_back(emptyPlan());
     }
     m_shared.resize(m_sharedOf.size());
-    parallelFor(m_sharedOf.size(), workers,
+    parallelFor(m_sharedOf.size(), workers, stop,
         [&](unsigned worker, std::size_t i) { m_shared[i] = sharedCost(m_sharedOf[i], plans[worker], models[worker]); });
-    parallelFor(m_candidates.size(), workers,
+    parallelFor(m_candidates.size(), workers, stop,
         [&](unsigned worker, std::size_t i) { bound(m_candidates[i], plans[worker], models[worker]); });
+    m_cutShort = stop.stop_requested();
+    if (m_cutShort) { // of candidates without bounds nothing is known
+        m_candidates.clear();
+        return;
+    }
     std::vector<std::pair<double, std::uint32_t>> order;
     order.reserve(m_candidates.size());
     for (std::uint32_t i = 0; i < m_candidates.size(); ++i)
@@ -140,7 +144,7 @@ TrainingPlan TransformerSpace::emptyPlan() const
 
 void TransformerSpace::apply(const Candidate& candidate, TrainingPlan& plan) const
 {
-    plan.work.microbatch = real(candidate.microbatch);
+    plan.work.microbatch = asDouble(candidate.microbatch);
     plan.work.recompute = m_recomputations[candidate.recompute].second;
     plan.layout.dp = candidate.dp;
     plan.layout.tp = candidate.tp;
@@ -171,10 +175,8 @@ void TransformerSpace::enumerate(const std::stop_token& stop)
                 const std::int64_t dp = devices / tp / pp / cp;
                 if (!m_fixed.allows("context", cp) || m_work.globalBatch % dp != 0 || (cp > 1 && m_work.sequence % (2 * cp) != 0))
                     continue;
-                if (stop.stop_requested()) {
-                    m_cutShort = true;
+                if (stop.stop_requested())
                     return;
-                }
                 candidate.tp = static_cast<std::int32_t>(tp);
                 candidate.pp = static_cast<std::int32_t>(pp);
                 candidate.cp = static_cast<std::int32_t>(cp);
@@ -182,7 +184,7 @@ void TransformerSpace::enumerate(const std::stop_token& stop)
                 for (const std::int64_t ep : divisors(model.experts > 0 ? std::gcd(dp, model.experts) : 1)) {
                     candidate.ep = static_cast<std::int32_t>(ep);
                     if (m_fixed.allows("expert", ep))
-                        addLayouts(candidate);
+                        addLayouts(candidate, stop);
                 }
             }
         }
@@ -190,10 +192,12 @@ void TransformerSpace::enumerate(const std::stop_token& stop)
 }
 
 /// Microbatch, recomputation and the ways to split activations.
-void TransformerSpace::addLayouts(Candidate candidate)
+void TransformerSpace::addLayouts(Candidate candidate, const std::stop_token& stop)
 {
     const std::int64_t perRank = m_work.globalBatch / candidate.dp;
     for (const std::int64_t microbatch : divisors(perRank)) {
+        if (stop.stop_requested())
+            return; // the caller sees it
         if (microbatch > kMostMicrobatch || !m_fixed.allows("microbatch", microbatch))
             continue;
         candidate.microbatch = static_cast<std::int32_t>(microbatch);
@@ -315,10 +319,10 @@ double TransformerSpace::pipelineSeconds(const TrainingPlan& plan, const SharedC
     const bool waits = !splitsBackward(layout.schedule); // a step of the others counts from each stage's first task
     if (waits && plan.model.layers % places == 0 && layout.pp > 2) {
         // Stages between the ends are alike: the last of them begins latest.
-        const double chunk = real(plan.model.layers / places) * layerSeconds + busy;
-        const double stage = real(layout.virtualStages) * chunk;
-        const double last = embedding + real(layout.pp - 1) * chunk + passes * (stage + head);
-        const double between = embedding + real(layout.pp - 2) * chunk + passes * stage;
+        const double chunk = asDouble(plan.model.layers / places) * layerSeconds + busy;
+        const double stage = asDouble(layout.virtualStages) * chunk;
+        const double last = embedding + asDouble(layout.pp - 1) * chunk + passes * (stage + head);
+        const double between = embedding + asDouble(layout.pp - 2) * chunk + passes * stage;
         return std::max({passes * (stage + embedding), between, last});
     }
     double lead = 0.0;
@@ -328,7 +332,7 @@ double TransformerSpace::pipelineSeconds(const TrainingPlan& plan, const SharedC
         double first = 0.0;
         for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn) {
             const std::int64_t place = turn * layout.pp + stage;
-            double own = real(layersOfChunk(plan.model.layers, places, place)) * layerSeconds + busy;
+            double own = asDouble(layersOfChunk(plan.model.layers, places, place)) * layerSeconds + busy;
             if (place == 0)
                 own += embedding;
             if (place == places - 1)
@@ -354,15 +358,15 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     const RankParameters parameters = rankParameters(plan);
     const double microbatches = plan.microbatches();
     const std::int64_t shards = plan.shardGroup();
-    const double dataRanks = real(layout.dp * layout.cp);
-    const double expertRanks = std::max(1.0, dataRanks / real(layout.ep));
+    const double dataRanks = asDouble(layout.dp * layout.cp);
+    const double expertRanks = std::max(1.0, dataRanks / asDouble(layout.ep));
 
     double forward = shared.forward;
     double backward = shared.backward;
     double reduce = 0.0;
-    const double ownDense = real(plan.model.layers) / real(layout.pp) * parameters.layer;
+    const double ownDense = asDouble(plan.model.layers) / asDouble(layout.pp) * parameters.layer;
     if (layout.zeroStage >= 3 && shards > 1) {
-        const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
+        const double expertShards = std::max(1.0, asDouble(shards) / asDouble(layout.ep));
         const double moved = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         const RankGroup group = cluster.group(shards, layout.tp);
         const double gather = cluster.allGatherSeconds(moved * plan.work.gatheredBytes(), group);
@@ -379,28 +383,29 @@ void TransformerSpace::bound(Candidate& candidate, TrainingPlan& plan, const Ste
     }
 
     const double pipeline = pipelineSeconds(plan, shared, forward + backward);
-    const double ownExperts = real(plan.model.layers) / real(layout.pp) * parameters.experts;
+    const double ownExperts = asDouble(plan.model.layers) / asDouble(layout.pp) * parameters.experts;
     const double optimizer = model.curve().streamSeconds(constants.optimizerBytes
-        * (ownDense / (layout.zeroStage >= 1 ? real(shards) : 1.0) + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));
+        * (ownDense / (layout.zeroStage >= 1 ? asDouble(shards) : 1.0)
+            + ownExperts / (layout.zeroStage >= 1 ? expertRanks : 1.0)));
     const double plain = pipeline + reduce + optimizer + constants.stepSeconds;
     candidate.seconds = kSafety * plain * (1.0 + stragglerDelay(constants, cluster.hosts()));
 
     const std::int64_t places = layout.pp * layout.virtualStages;
-    const double expertShards = std::min(real(shards), expertRanks);
+    const double expertShards = std::min(asDouble(shards), expertRanks);
     for (const std::int64_t stage : {std::int64_t{0}, layout.pp - 1}) {
         double layers = 0.0;
         for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn)
-            layers += real(layersOfChunk(plan.model.layers, places, turn * layout.pp + stage));
+            layers += asDouble(layersOfChunk(plan.model.layers, places, turn * layout.pp + stage));
         const double dense = layers * parameters.layer + (stage == 0 ? parameters.embedding : 0.0)
             + (stage == layout.pp - 1 ? parameters.head : 0.0);
         const double experts = layers * parameters.experts;
         const double stateBytes = optimizerStateBytes(plan.work, traits);
         const auto held = [&](double bytes, int splitFrom) {
-            return bytes * (layout.zeroStage >= splitFrom ? dense / real(shards) + experts / expertShards : dense + experts);
+            return bytes * (layout.zeroStage >= splitFrom ? dense / asDouble(shards) + experts / expertShards : dense + experts);
         };
-        const double inFlight
-            = heldChunks(layout.schedule, real(layout.pp), real(stage), real(layout.virtualStages), std::ceil(microbatches))
-            / real(layout.virtualStages);
+        const double inFlight = heldChunks(layout.schedule, asDouble(layout.pp), asDouble(stage), asDouble(layout.virtualStages),
+                                    std::ceil(microbatches))
+            / asDouble(layout.virtualStages);
         const double bytes = held(traits.weightBytes, 3) + held(traits.gradientBytes, 2) + held(stateBytes, 1)
             + inFlight * layers * shared.keptBytes + (stage == layout.pp - 1 ? shared.logitBytes : 0.0);
         candidate.bytes = std::max(candidate.bytes, kSafety * bytes);

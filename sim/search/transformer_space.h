@@ -118,7 +118,7 @@ private:
     };
 
     void enumerate(const std::stop_token& stop);
-    void addLayouts(Candidate candidate);
+    void addLayouts(Candidate candidate, const std::stop_token& stop);
     void addStates(Candidate candidate, std::int64_t microbatches);
     void addChunks(const Candidate& candidate, std::int64_t microbatches);
     std::uint32_t sharedIndex(const Candidate& candidate, std::int64_t microbatches);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/wide_elimination.h"
 
+#include "sim/search/search_limits.h"
+#include "sim/search/search_stop.h"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -10,8 +13,6 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 4e-16; ///< of a sum, for each of its terms
 constexpr int kPrices = 14;
 
 /// Costs of the assignments of some variables, mixed radix, the last of the scope fastest.
@@ -52,9 +53,11 @@ ChoiceGraph priced(const ChoiceGraph& graph, double secondsPerByte)
 /// One pass of mini-buckets over a graph without bytes.
 class MiniBuckets {
 public:
-    MiniBuckets(const ChoiceGraph& graph, std::size_t entries)
+    /// Throws SearchStopped.
+    MiniBuckets(const ChoiceGraph& graph, std::size_t entries, const std::stop_token& stop)
         : m_graph(graph)
         , m_entries(static_cast<double>(entries))
+        , m_stop(stop)
         , m_of(graph.variables.size())
     {
         for (std::size_t variable = 0; variable < graph.variables.size(); ++variable) {
@@ -69,6 +72,7 @@ public:
         for (std::size_t variable = 0; variable < graph.variables.size(); ++variable)
             left.insert(left.end(), variable);
         while (!left.empty()) {
+            throwIfStopped(m_stop);
             const std::size_t variable = next(left);
             eliminate(variable);
             left.erase(variable);
@@ -158,6 +162,7 @@ private:
             entries *= m_graph.variables[variable].size();
         sum.table.assign(entries, 0.0);
         for (const std::size_t part : parts) {
+            throwIfStopped(m_stop);
             // Steps of the part's entry as each variable of the sum goes on by one.
             const Costs& costs = m_costs[part];
             std::vector<std::size_t> strides(sum.scope.size(), 0);
@@ -262,6 +267,7 @@ private:
 
     const ChoiceGraph& m_graph;
     double m_entries;
+    const std::stop_token& m_stop;
     std::vector<Costs> m_costs;
     std::vector<std::set<std::size_t>> m_of; ///< of each variable: live costs with it in their scope
     std::vector<Bucket> m_buckets;
@@ -316,7 +322,7 @@ std::vector<bool> heldVariables(const ChoiceGraph& graph, std::size_t entries, s
 }
 
 /// The best choices of all variables but the held ones.
-Choices completed(const ChoiceGraph& graph, const std::vector<bool>& held, const Choices& now, std::size_t entries)
+Choices completed(const ChoiceGraph& graph, const std::vector<bool>& held, const Choices& now, const WideLimits& limits)
 {
     ChoiceGraph rest;
     rest.variables.resize(graph.variables.size());
@@ -336,7 +342,7 @@ Choices completed(const ChoiceGraph& graph, const std::vector<bool>& held, const
         }
         rest.edges.push_back(std::move(other));
     }
-    Choices choices = MiniBuckets(rest, entries).choices(); // exact: nothing is too wide
+    Choices choices = MiniBuckets(rest, limits.entries, limits.stop).choices(); // exact: nothing is too wide
     for (std::size_t variable = 0; variable < graph.variables.size(); ++variable) {
         if (held[variable])
             choices[variable] = now[variable];
@@ -349,7 +355,7 @@ Choices improved(const ChoiceGraph& graph, Choices choices, double bound, const 
     double seconds = costOf(graph, choices).seconds;
     std::size_t turn = 0;
     for (int idle = 0; idle < limits.rounds && seconds > bound * (1.0 + 1e-9) && !limits.stop.stop_requested(); ++idle) {
-        Choices other = completed(graph, heldVariables(graph, limits.entries, turn++), choices, limits.entries);
+        Choices other = completed(graph, heldVariables(graph, limits.entries, turn++), choices, limits);
         const double less = costOf(graph, other).seconds;
         if (less < seconds * (1.0 - 1e-9))
             idle = -1;
@@ -370,7 +376,7 @@ EliminationResult eliminateWide(const ChoiceGraph& graph, const WideLimits& limi
     std::vector<Assignment> met; // within the budget
     const auto attempt = [&](double price) {
         const ChoiceGraph other = priced(graph, price);
-        const MiniBuckets buckets(other, limits.entries);
+        const MiniBuckets buckets(other, limits.entries, limits.stop);
         const double rent = price > 0.0 ? price * limits.budgetBytes : 0.0;
         result.lowerBoundSeconds = std::max(
             result.lowerBoundSeconds, buckets.bound() - rent - kRounding * static_cast<double>(graph.variables.size()) * rent);
@@ -380,28 +386,34 @@ EliminationResult eliminateWide(const ChoiceGraph& graph, const WideLimits& limi
             met.push_back(found);
         return std::pair(fits, found);
     };
-    const auto [fits, quickest] = attempt(0.0);
-    const bool allowed = quickest.seconds < kInfinite;
-    if (allowed && !fits && limits.budgetBytes < kInfinite) {
-        double low = 0.0;
-        double high = std::max(quickest.seconds, 1e-12) / std::max(limits.budgetBytes, 1.0);
-        bool reached = false;
-        for (int i = 0; i < kPrices && !limits.stop.stop_requested(); ++i) {
-            const double price = reached ? (low + high) / 2.0 : high;
-            if (attempt(price).first) {
-                reached = true;
-                high = price;
-            } else {
-                low = price;
-                if (!reached)
-                    high *= 10.0;
+    const auto attemptAll = [&] {
+        const auto [fits, quickest] = attempt(0.0);
+        const bool allowed = quickest.seconds < kInfinite;
+        if (allowed && !fits && limits.budgetBytes < kInfinite) {
+            double low = 0.0;
+            double high = std::max(quickest.seconds, 1e-12) / std::max(limits.budgetBytes, 1.0);
+            bool reached = false;
+            for (int i = 0; i < kPrices; ++i) {
+                const double price = reached ? (low + high) / 2.0 : high;
+                if (attempt(price).first) {
+                    reached = true;
+                    high = price;
+                } else {
+                    low = price;
+                    if (!reached)
+                        high *= 10.0;
+                }
             }
         }
+        // What a byte costs when memory is worth about as much as time, and below and above.
+        const double unit = allowed && quickest.bytes > 0.0 ? quickest.seconds / quickest.bytes : 0.0;
+        for (int i = 0; i < limits.morePoints && unit > 0.0; ++i)
+            attempt(unit * std::pow(10.0, i - limits.morePoints / 2));
+    };
+    try {
+        attemptAll();
+    } catch (const SearchStopped&) { // what was met stays
     }
-    // What a byte costs when memory is worth about as much as time, and below and above.
-    const double unit = allowed && quickest.bytes > 0.0 ? quickest.seconds / quickest.bytes : 0.0;
-    for (int i = 0; i < limits.morePoints && unit > 0.0 && !limits.stop.stop_requested(); ++i)
-        attempt(unit * std::pow(10.0, i - limits.morePoints / 2));
     std::stable_sort(met.begin(), met.end(), [](const Assignment& a, const Assignment& b) {
         return a.seconds != b.seconds ? a.seconds < b.seconds : a.bytes < b.bytes;
     });

@@ -2,6 +2,7 @@
 #include "sim/session/comparable_of.h"
 
 #include "sim/compare/step_change.h"
+#include "sim/session/verdict.h"
 
 #include <fmt/format.h>
 
@@ -110,8 +111,7 @@ Comparable comparableOf(const Analysis& analysis)
 Result<Comparable> comparableOf(Program program, const std::string& file)
 {
     if (program.meshes.empty())
-        return Problem{
-            "MW1222", "the program has no mesh to partition it over", "add one: sdy.mesh @mesh = <[\"data\"=4]>", Place{file}};
+        return noMesh(file);
     const auto partitioned = propagateAndPartition(std::move(program));
     if (!partitioned)
         return inFile(partitioned.error(), file);

@@ -2,6 +2,7 @@
 #include "sim/session/engine.h"
 
 #include "core/diagnose/lints.h"
+#include "core/runtime/kernel.h"
 #include "core/runtime/products.h"
 #include "core/study/arrays.h"
 #include "core/study/check_pipeline.h"
@@ -23,6 +24,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
 
 namespace meshwright::sim {
@@ -246,8 +248,14 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
         cut.again = recomputedOps(*transformer, options);
     }
     auto scheduled = pipelineOf(*microbatch, cut);
-    if (!scheduled)
-        return placedIn(study, scheduled.error());
+    if (!scheduled) {
+        Problems problems = scheduled.error();
+        for (Problem& problem : problems) {
+            if (problem.place == Place{})
+                problem.place.path = "pipeline";
+        }
+        return placedIn(study, std::move(problems));
+    }
     return TrainingPhase{study.train.steps, *std::move(whole), *std::move(scheduled)};
 }
 
@@ -255,19 +263,28 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
 
 namespace {
 
-/// What the network could not do, where the study asked for it.
-Problems placedInNetwork(const Study& study, Problems problems)
+/// What the machine cannot do, where the study asked for it.
+Problems placedOnMachine(const Study& study, Problems problems)
 {
+    static const std::map<std::string, const char*> kPaths = {{"MW1720", "mesh"}, {"MW1721", "device_order"}, {"MW1722", "mesh"},
+        {"MW1730", "dtype.matmul"}, {"MW1740", "network.algorithms"}, {"MW1741", "faults.links"}};
     for (Problem& problem : problems) {
-        if (problem.place.line == 0 && problem.id == "MW1740")
-            problem.place = study.placeOf("network.algorithms");
-        else if (problem.place.line == 0 && problem.id == "MW1741")
-            problem.place = study.placeOf("faults.links");
+        const auto path = kPaths.find(problem.id);
+        if (problem.place == Place{})
+            problem.place = study.placeOf(path == kPaths.end() ? "hardware" : path->second);
     }
     return problems;
 }
 
 } // namespace
+
+Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Machine& machine)
+{
+    auto placement = placeMesh(mesh, machine);
+    if (!placement)
+        return placedOnMachine(study, placement.error());
+    return placement;
+}
 
 Result<SimulatedStudy> simulateStep(
     const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, StepGraph* graph)
@@ -286,14 +303,14 @@ Result<SimulatedStudy> simulateStep(
             return phase.error();
         auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, network, graph);
         if (!simulation)
-            return placedInNetwork(built.study, simulation.error());
+            return placedOnMachine(built.study, simulation.error());
         result.simulation = *std::move(simulation);
         result.liveAtPeak = liveAtPeak(phase->scheduled);
         return result;
     }
     auto simulation = simulate(scheduled, mesh, unsharded, machine, network, unstatedPrecision(built.study), graph);
     if (!simulation)
-        return placedInNetwork(built.study, simulation.error());
+        return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);
     result.liveAtPeak = liveAtPeak(scheduled);
     return result;
@@ -308,6 +325,8 @@ Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalo
     if (Problems problems = checkMeshFits(study, machine->deviceCount()); !problems.empty())
         return problems;
     if (isOnlySimulated(study)) {
+        if (const auto placement = placementOf(study, valueOf(meshOf(study)), *machine); !placement)
+            return placement.error();
         auto simulated = closedFormStep(study, catalogue);
         if (simulated)
             simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -374,15 +393,39 @@ Result<std::vector<TrainingPhase>> trainingPhases(const Study& study)
             if (!phase)
                 return phase.error();
             phases.push_back(*std::move(phase));
-            continue;
+        } else {
+            auto built = buildPhase(study, i);
+            if (!built)
+                return built.error();
+            phases.push_back(
+                {built->study.train.steps, std::move(built->program), schedule(built->partitioned.device, SchedulePolicy::Host)});
         }
-        auto built = buildPhase(study, i);
-        if (!built)
-            return built.error();
-        phases.push_back(
-            {built->study.train.steps, std::move(built->program), schedule(built->partitioned.device, SchedulePolicy::Host)});
+        for (const ScheduledStage& stage : phases.back().scheduled.stages) {
+            for (const ScheduledFunction& function : stage.functions) {
+                if (Problems problems = checkRunnable(function.device.function); !problems.empty())
+                    return placedIn(study, std::move(problems));
+            }
+        }
     }
     return phases;
+}
+
+Problems untrainable(const Study& study, std::span<const std::shared_ptr<const BuiltPhase>> built)
+{
+    if (study.trains() && study.fp8 == Fp8Recipe::None && !isPipelined(study.pipeline)) {
+        for (const std::shared_ptr<const BuiltPhase>& phase : built) {
+            for (const DeviceFunction& function : phase->partitioned.device.stages.front().functions) {
+                if (Problems problems = checkRunnable(function.function); !problems.empty())
+                    return placedIn(study, std::move(problems));
+            }
+        }
+    } else if (const auto phases = trainingPhases(study); !phases) {
+        return phases.error();
+    }
+    if (study.train.data.kind != TrainingData::Kind::File)
+        return {};
+    const auto data = datasetOf(study);
+    return data ? Problems{} : data.error();
 }
 
 namespace {

@@ -4,12 +4,15 @@
 #include "core/partition/partition.h"
 #include "core/study/study.h"
 #include "core/train/trainer.h"
+#include "sim/network/placement.h"
 #include "sim/report/results.h"
 #include "sim/session/study_data.h"
 #include "sim/session/study_machine.h"
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -49,6 +52,9 @@ Result<Simulation> simulateProgram(
 /// of `propagate` and `partition`; places are the study's.
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase = 0);
 
+/// The mesh on the machine, with places in the study. Problems: those of `placeMesh`.
+Result<MeshPlacement> placementOf(const Study& study, const Mesh& mesh, const Machine& machine);
+
 /// The step of a built phase in the order in which an accelerator runs it.
 ScheduledFunction scheduleStep(const BuiltPhase& built);
 
@@ -82,8 +88,13 @@ struct TrainChoices {
 /// What the layouts of a phase waste (`lintStudy`), with places in the study. A study of very many arrays is not looked at so closely.
 Problems lintsOfPhase(const Study& study, const BuiltPhase& phase);
 
-/// The phases of a study, ready for a Trainer. Problems: those of `buildPhase`; MW1733 the model is a program file, which has no training.
+/// The phases of a study, ready for a Trainer. Problems: those of `buildPhase`, `withUnrolledLayers`, `checkPipelineFits`, `pipelineOf` and
+/// `checkRunnable`; MW1733 the model is a program file, which has no training.
 Result<std::vector<TrainingPhase>> trainingPhases(const Study& study);
+
+/// What `trainStudy` refuses of a study on any computer: the problems of its phases and of its data. `built`: its phases, where that is known already.
+/// Makes no phases that are there, and no arrays.
+Problems untrainable(const Study& study, std::span<const std::shared_ptr<const BuiltPhase>> built);
 
 /// The seed, the keys of the initial values, the checkpoint to go on from and the choices. Problems: those of `trainingOptions` and
 /// `CheckpointReader::open`.
@@ -99,6 +110,17 @@ Study unshardedStudy(Study study);
 /// Problems: MW1554 the processes of a job have different studies; those of `trainingPhases`, `trainerOptions`, `checkMemory`, `checkDeviceMemory`, `datasetOf` and `train`.
 Result<TrainingResult> trainStudy(const Study& study, const TrainChoices& choices,
     const std::function<void(const TrainingProgress&)>& progress, const std::stop_token& stop);
+
+/// One function of a program, ready to be loaded on devices.
+struct PreparedRun {
+    Program program; ///< with this function alone, on real numbers
+    std::optional<Function> onComplex; ///< the function itself, where it has complex values
+    PartitionedProgram partitioned;
+};
+
+/// What `runProgram` runs, and what it refuses of a program on any computer. `gradient`: see RunChoices.
+/// Problems: those of `withGradients`, `withComplexPairs`, `propagateAndPartition` and `checkRunnable`.
+Result<PreparedRun> prepareRun(const Program& program, const std::string& function, bool gradient = false);
 
 /// Several runs, timed.
 struct TimingChoices {

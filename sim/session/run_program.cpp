@@ -4,10 +4,10 @@
 #include "core/partition/axis_use.h"
 #include "core/partition/batch_norm.h"
 #include "core/partition/complex_pairs.h"
-#include "core/partition/empty_meshes.h"
 #include "core/program/body_collective.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
+#include "core/runtime/kernel.h"
 #include "core/runtime/products.h"
 #include "core/support/sha256.h"
 #include "core/support/threefry.h"
@@ -130,30 +130,25 @@ void joinParts(const Function& function, RunResult& result)
 
 /// One function, loaded on devices of its own.
 struct OnDevices {
-    PartitionedProgram partitioned;
     std::unique_ptr<VirtualDevices> devices;
     std::unique_ptr<LoadedFunction> loaded;
-
-    const DeviceStage& stage() const { return partitioned.device.stages.front(); }
 };
 
-Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments, const VirtualDevicesOptions& options,
-    std::optional<std::int64_t> deviceMemoryBytes = {})
+Result<OnDevices> load(const PartitionedProgram& partitioned, const std::vector<HostArray>& arguments,
+    const VirtualDevicesOptions& options, std::optional<std::int64_t> deviceMemoryBytes = {})
 {
-    auto partitioned = propagateAndPartition(std::move(program));
-    if (!partitioned)
-        return partitioned.error();
-    OnDevices made{*std::move(partitioned), nullptr, nullptr};
-    const ScheduledFunction scheduled = schedule(made.stage().functions.front(), SchedulePolicy::Host);
+    OnDevices made;
+    const DeviceStage& stage = partitioned.device.stages.front();
+    const ScheduledFunction scheduled = schedule(stage.functions.front(), SchedulePolicy::Host);
     if (deviceMemoryBytes) {
-        if (const auto fits = checkDeviceMemory(scheduled, made.stage().mesh(), *deviceMemoryBytes); !fits)
+        if (const auto fits = checkDeviceMemory(scheduled, stage.mesh(), *deviceMemoryBytes); !fits)
             return fits.error();
     }
-    auto devices = VirtualDevices::create(made.stage().mesh().deviceCount(), options);
+    auto devices = VirtualDevices::create(stage.mesh().deviceCount(), options);
     if (!devices)
         return devices.error();
     made.devices = *std::move(devices);
-    auto loaded = LoadedFunction::load(scheduled, made.stage().meshes, *made.devices);
+    auto loaded = LoadedFunction::load(scheduled, stage.meshes, *made.devices);
     if (!loaded)
         return loaded.error();
     made.loaded = *std::move(loaded);
@@ -164,7 +159,7 @@ Result<OnDevices> load(Program program, const std::vector<HostArray>& arguments,
     return made;
 }
 
-/// The same function without a mesh: no sharding of any value, and constraints are the identity.
+/// The same function without a mesh: no sharding of any value, and constraints and other changes of layout are the identity.
 Program withoutMesh(Program program)
 {
     program.meshes = {{"mesh", Mesh()}};
@@ -176,7 +171,7 @@ Program withoutMesh(Program program)
             value.annotation.clear();
         }
         for (Op& op : function.ops) {
-            if (op.kind == OpKind::ShardingConstraint) {
+            if (op.kind == OpKind::ShardingConstraint || isCollective(op.kind)) {
                 op.kind = OpKind::Reshape;
                 op.attributes = ReshapeAttributes{function[op.results.front()].type.shape};
             }
@@ -228,7 +223,10 @@ Result<RunTimes> timesOf(const Program& program, const std::vector<HostArray>& a
         });
     } else {
         times.unshardedHow = "the unsharded program on one device";
-        auto single = load(withoutMesh(program), arguments, {.permits = 1});
+        const auto partitioned = propagateAndPartition(withoutMesh(program));
+        if (!partitioned)
+            return partitioned.error();
+        auto single = load(*partitioned, arguments, {.permits = 1});
         if (!single)
             return single.error();
         unsharded = timed(choices.timing, [&] { return single->loaded->run({.record = false, .stop = stop}); });
@@ -247,7 +245,6 @@ Result<Program> alone(const Program& program, const std::string& name, bool grad
     assert(one.functions.size() == 1);
     if (one.meshes.empty())
         one.meshes.push_back({"mesh", Mesh()});
-    dropEmptyMeshes(one);
     expandBatchNorms(one.functions.front());
     if (gradient) {
         auto both = withGradients(one.functions.front(), one.meshes);
@@ -258,15 +255,29 @@ Result<Program> alone(const Program& program, const std::string& name, bool grad
     return one;
 }
 
-void readResults(
-    const LoadedFunction& loaded, const Function& whole, const Function& propagated, const Mesh& mesh, RunResult& result)
+/// How a result lies, with the mesh where that is another than the program's.
+std::string resultLayoutText(const TensorSharding& layout, const DeviceStage& stage)
 {
+    const NamedMesh& named = stage.meshes[static_cast<std::size_t>(layout.mesh)];
+    std::string text = layoutText(layout, named.mesh);
+    if (layout.mesh != 0)
+        text += fmt::format(" in the device order of @{}", named.name);
+    return text;
+}
+
+/// Returns the results of which devices that should hold the same do not.
+std::vector<std::size_t> readResults(
+    const LoadedFunction& loaded, const Function& whole, const DeviceStage& stage, RunResult& result)
+{
+    const Function& device = stage.functions.front().function;
+    std::vector<std::size_t> differing;
     for (std::size_t i = 0; i < whole.results().size(); ++i) {
         result.results.push_back(loaded.readResult(i));
         const bool named = i < whole.resultNames.size() && !whole.resultNames[i].empty();
         result.names.push_back(named ? whole.resultNames[i] : "result" + std::to_string(i));
-        result.layouts.push_back(layoutText(*propagated[propagated.results()[i]].sharding, mesh));
+        result.layouts.push_back(resultLayoutText(*device[device.results()[i]].sharding, stage));
         if (!loaded.replicasAgree(i)) {
+            differing.push_back(i);
             Problem& warning = result.warnings.emplace_back();
             warning.id = "MW1536";
             warning.severity = Severity::Warning;
@@ -275,6 +286,7 @@ void readResults(
             warning.fix = "sum or gather it over the axes that its out_sharding leaves out, or name them there";
         }
     }
+    return differing;
 }
 
 /// What of the choices decides what processes do together, and the arrays that they were given.
@@ -292,6 +304,29 @@ std::string sharedChoices(const std::string& name, const RunChoices& choices)
 
 } // namespace
 
+Result<PreparedRun> prepareRun(const Program& program, const std::string& name, bool gradient)
+{
+    auto one = alone(program, name, gradient);
+    if (!one)
+        return one.error();
+    PreparedRun prepared{*std::move(one), {}, {}};
+    Function& function = prepared.program.functions.front();
+    if (hasComplexValues(function)) {
+        auto pairs = withComplexPairs(function);
+        if (!pairs)
+            return pairs.error();
+        prepared.onComplex = std::exchange(function, *std::move(pairs));
+    }
+    auto partitioned = propagateAndPartition(prepared.program);
+    if (!partitioned)
+        return partitioned.error();
+    prepared.partitioned = *std::move(partitioned);
+    if (Problems problems = checkRunnable(prepared.partitioned.device.stages.front().functions.front().function);
+        !problems.empty())
+        return problems;
+    return prepared;
+}
+
 Result<RunResult> runProgram(const Program& program, const std::string& name, const RunChoices& choices, std::stop_token stop)
 {
     if (const auto chosen = chooseProductsFromEnvironment(); !chosen)
@@ -302,26 +337,20 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
             return same.error();
     }
     const bool isFirst = choices.ranks == nullptr || choices.ranks->isFirst();
-    auto one = alone(program, name, choices.gradient);
-    if (!one)
-        return one.error();
-    std::optional<Function> onComplex;
-    if (hasComplexValues(one->functions.front())) {
-        auto pairs = withComplexPairs(one->functions.front());
-        if (!pairs)
-            return pairs.error();
-        onComplex = std::exchange(one->functions.front(), *std::move(pairs));
-    }
-    const Function& whole = one->functions.front();
+    const auto prepared = prepareRun(program, name, choices.gradient);
+    if (!prepared)
+        return prepared.error();
+    const auto& [one, onComplex, partitioned] = *prepared;
+    const Function& whole = one.functions.front();
     const auto arguments = argumentsOf(onComplex ? *onComplex : whole, whole, choices);
     if (!arguments)
         return arguments.error();
-    const auto on = load(*one, *arguments,
+    const auto on = load(partitioned, *arguments,
         {.permits = choices.permits, .stallSeconds = choices.stallSeconds, .ranks = choices.ranks, .engine = choices.engine},
         choices.deviceMemoryBytes);
     if (!on)
         return on.error();
-    const DeviceStage& stage = on->stage();
+    const DeviceStage& stage = partitioned.device.stages.front();
     if (Problems problems = choices.faults.problems(stage.mesh().deviceCount(), 1); !problems.empty())
         return problems;
 
@@ -333,7 +362,8 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     result.mesh = stage.mesh();
     result.arenaBytes = on->loaded->arenaBytes();
     result.warnings = unusedAxisWarnings(stage.functions.front(), stage.mesh());
-    readResults(*on->loaded, whole, on->partitioned.propagated.functions.front(), stage.mesh(), result);
+    append(result.warnings, stage.functions.front().warnings);
+    const std::vector<std::size_t> differingResults = readResults(*on->loaded, whole, stage, result);
     const std::vector<CountedCalls> counted = on->loaded->countedCalls();
     for (const CollectiveUse& use : collectivesOf(stage.functions.front(), stage.mesh())) {
         const auto calls = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
@@ -343,13 +373,15 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     if (const auto lost = choices.ranks != nullptr ? choices.ranks->failure() : std::nullopt) // what was read is nothing, then
         return *lost;
     if (choices.verify && isFirst) {
-        const auto outcome = verifyStep(whole, *arguments, result.results, stage.mesh().deviceCount(), stop, one->meshes);
+        auto outcome = verifyStep(whole, *arguments, result.results, stage.mesh().deviceCount(), stop, one.meshes);
         if (!outcome)
             return outcome.error();
+        for (const std::size_t differing : differingResults) // the first device's value is as good as any other's
+            (*outcome)[differing].passed = false;
         result.verification.emplace().add(0, *outcome);
     }
     if (choices.timing.repetitions > 0 && choices.timing.runs > 0) {
-        auto times = timesOf(*one, *arguments, *on->loaded, choices, stop);
+        auto times = timesOf(one, *arguments, *on->loaded, choices, stop);
         if (!times)
             return times.error();
         if (isFirst)

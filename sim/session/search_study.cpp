@@ -141,50 +141,91 @@ Result<SearchMachine> searchMachineOf(const Study& study, const Catalogue& catal
     return found;
 }
 
-Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue, const Calibration& calibration,
-    const std::vector<FixedChoice>& fixed, const SearchOptions& options)
+namespace {
+
+Problems placedAt(const Study& study, const char* path, Problems problems)
 {
-    if (!study.trains())
-        return searchProgramOf(study, catalogue, options);
-    const auto machine = searchMachineOf(study, catalogue, calibration);
-    if (!machine)
-        return machine.error();
-    if (study.mlp() != nullptr)
-        return searchMlpStudy(study, *machine, catalogue, options);
-    const SearchWork work = workOf(study);
-    if (study.fp8 != Fp8Recipe::None) {
-        if (const auto good = checkFormat(machine->chip, work.format); !good) {
-            Problems problems = good.error();
-            for (Problem& problem : problems)
-                problem.place = study.placeOf("dtype.fp8");
-            return problems;
-        }
+    for (Problem& problem : problems) {
+        if (problem.place == Place{})
+            problem.place = study.placeOf(path);
     }
-    return searchTransformer(work, {*machine}, fixed, options, largerMachines(*machine, catalogue, calibration));
+    return problems;
 }
 
-Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalogue, const SearchOptions& options)
+/// The machine for a study that is trained, which it can multiply as the study wants.
+Result<SearchMachine> trainingMachineOf(const Study& study, const Catalogue& catalogue, const Calibration& calibration)
+{
+    auto machine = searchMachineOf(study, catalogue, calibration);
+    if (!machine)
+        return placedAt(study, "hardware", machine.error());
+    if (study.fp8 != Fp8Recipe::None) {
+        if (const auto good = checkFormat(machine->chip, workOf(study).format); !good)
+            return placedAt(study, "dtype.fp8", good.error());
+    }
+    return machine;
+}
+
+/// A program to be searched, and its machine.
+struct ProgramSearchInput {
+    ProgramWork work;
+    Machine machine;
+};
+
+Result<ProgramSearchInput> programInputOf(const Study& study, const Catalogue& catalogue)
 {
     Study whole = study;
     whole.pipeline = {};
-    const auto machine = machineOf(whole, catalogue);
+    auto machine = machineOf(whole, catalogue);
     if (!machine)
         return machine.error();
     auto plain = plainProgramOf(whole);
     if (!plain)
         return plain.error();
-    auto result = searchProgram({study.name, std::move(plain->program), plain->mainFunction, plain->unstated}, *machine, options);
-    if (!result) {
-        Problems problems = result.error();
-        for (Problem& problem : problems)
-            problem.place = study.placeOf("model");
-        return problems;
+    ProgramWork work{study.name, std::move(plain->program), plain->mainFunction, plain->unstated};
+    if (const auto good = checkSearchable(work, *machine); !good)
+        return placedAt(study, "model", good.error());
+    return ProgramSearchInput{std::move(work), *std::move(machine)};
+}
+
+} // namespace
+
+Problems checkSearch(const Study& study, const Catalogue& catalogue, const Calibration& calibration)
+{
+    if (!study.trains()) {
+        const auto input = programInputOf(study, catalogue);
+        return input ? Problems{} : input.error();
     }
+    const auto machine = trainingMachineOf(study, catalogue, calibration);
+    return machine ? Problems{} : machine.error();
+}
+
+Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue, const Calibration& calibration,
+    const std::vector<FixedChoice>& fixed, const SearchOptions& options)
+{
+    if (!study.trains())
+        return searchProgramOf(study, catalogue, options);
+    const auto machine = trainingMachineOf(study, catalogue, calibration);
+    if (!machine)
+        return machine.error();
+    if (study.mlp() != nullptr)
+        return searchMlpStudy(study, *machine, catalogue, options);
+    return searchTransformer(workOf(study), {*machine}, fixed, options, largerMachines(*machine, catalogue, calibration));
+}
+
+Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalogue, const SearchOptions& options)
+{
+    const auto input = programInputOf(study, catalogue);
+    if (!input)
+        return input.error();
+    const auto& [work, machine] = *input;
+    auto result = searchProgram(work, machine, options);
+    if (!result)
+        return placedAt(study, "model", result.error());
     std::size_t simulated = 0;
     for (FoundPlan& plan : result->plans) {
         if (simulated == kSimulatedPlans || options.stop.stop_requested())
             break;
-        const auto step = simulateProgram(*plan.program, plain->mainFunction, *machine, plain->unstated);
+        const auto step = simulateProgram(*plan.program, work.function, machine, work.unstated);
         if (!step)
             continue;
         ++simulated;
@@ -205,6 +246,21 @@ std::string studyOfProgram(const Study& study, const FoundPlan& plan, const std:
     other.model = ProgramFile{file, plan.program->functions.front().name};
     return writeStudy(other);
 }
+
+namespace {
+
+/// The layers of each piece as the step model cuts them, for studies to say; empty where they are as many everywhere, or none somewhere.
+std::vector<std::int64_t> unevenCut(std::int64_t layers, std::int64_t pieces)
+{
+    std::vector<std::int64_t> counts;
+    if (layers % pieces == 0 || layers < pieces)
+        return counts;
+    for (std::int64_t piece = 0; piece < pieces; ++piece)
+        counts.push_back(layersOfChunk(layers, pieces, piece));
+    return counts;
+}
+
+} // namespace
 
 Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, const SearchMachine& machine)
 {
@@ -253,6 +309,8 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
         study.pipeline.axis = plan.pipeline.stages > 1 ? "pipeline" : "";
         study.pipeline.stages = plan.pipeline.stages;
         study.pipeline.microbatches = static_cast<std::int64_t>(plan.pipeline.microbatches);
+        study.pipeline.chunks = plan.pipeline.chunks;
+        study.pipeline.layers = unevenCut(work.model.layers, plan.pipeline.stages * plan.pipeline.chunks);
         study.pipeline.schedule = plan.pipeline.schedule == "gpipe" ? meshwright::PipelineSchedule::GPipe
             : plan.pipeline.schedule == "interleaved"               ? meshwright::PipelineSchedule::Interleaved
             : plan.pipeline.schedule == "zb_h1"                     ? meshwright::PipelineSchedule::ZeroBubbleH1

@@ -17,6 +17,9 @@ namespace meshwright::sim {
 Result<SearchResult> searchStudy(const Study& study, const Catalogue& catalogue, const Calibration& calibration,
     const std::vector<FixedChoice>& fixed, const SearchOptions& options);
 
+/// What `searchStudy` refuses, before it searches.
+Problems checkSearch(const Study& study, const Catalogue& catalogue, const Calibration& calibration);
+
 /// The best layouts of a study's program, op by op: of a program file, or of the training step that the study's model is built into (in one stage).
 /// Problems: those of `machineOf`, `plainProgramOf` (engine.h) and `searchProgram`.
 Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalogue, const SearchOptions& options);

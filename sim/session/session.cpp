@@ -2,6 +2,7 @@
 #include "sim/session/session.h"
 
 #include "sim/session/closed_form.h"
+#include "sim/session/machine_lints.h"
 
 #include <algorithm>
 #include <array>
@@ -71,14 +72,10 @@ std::string Analysis::reasonOf(const ProgramArray& array) const
 
 namespace {
 
-/// Puts the mesh on the machine and predicts the step. Precondition: built, with a machine.
+/// Puts the mesh on the machine and predicts the step. Precondition: built, with a machine that is large enough.
 void placeAndSimulate(Analysis& analysis)
 {
-    if (Problems tooLarge = checkMeshFits(*analysis.study, analysis.machine->deviceCount()); !tooLarge.empty()) {
-        append(analysis.problems, std::move(tooLarge));
-        return;
-    }
-    analysis.placement = kept(placeMesh(analysis.mesh(), *analysis.machine), analysis.problems);
+    analysis.placement = kept(placementOf(*analysis.study, analysis.mesh(), *analysis.machine), analysis.problems);
     if (analysis.placement)
         analysis.simulated = kept(simulateStep(*analysis.built, *analysis.scheduled, *analysis.machine), analysis.problems);
 }
@@ -88,17 +85,17 @@ void placeAndSimulate(Analysis& analysis)
 namespace {
 
 /// The prediction of a study whose step is told by formulas; that it is only simulated is a warning.
-void tellClosedForm(Analysis& analysis, const Catalogue& catalogue)
+void tellClosedForm(Analysis& analysis, const Catalogue& catalogue, bool isLargeEnough)
 {
     const Study& study = *analysis.study;
-    if (Problems tooLarge = checkMeshFits(study, analysis.machine->deviceCount()); !tooLarge.empty()) {
-        append(analysis.problems, std::move(tooLarge));
-        return;
-    }
-    analysis.simulated = kept(closedFormStep(study, catalogue), analysis.problems);
-    if (!analysis.simulated)
-        return;
-    analysis.placement = kept(placeMesh(analysis.simulated->mesh, *analysis.machine), analysis.problems);
+    if (isLargeEnough)
+        analysis.placement = kept(placementOf(study, valueOf(meshOf(study)), *analysis.machine), analysis.problems);
+    if (analysis.placement)
+        analysis.simulated = kept(closedFormStep(study, catalogue), analysis.problems);
+    else if (const auto plan = planOf(study); !plan) // the formulas must have a use for every axis
+        append(analysis.problems, plan.error());
+    if (analysis.simulated)
+        append(analysis.problems, lintsOnMachine(analysis));
     Problems only = buildPhase(study).error();
     for (Problem& problem : only)
         problem.severity = Severity::Warning;
@@ -123,7 +120,7 @@ std::shared_ptr<const Analysis> Session::analyse(const StudySource& source, cons
             return m_remembered.back();
         }
     }
-    auto analysis = compute(source, stop);
+    auto analysis = analysed(source, m_catalogue, stop);
     if (analysis) {
         const std::lock_guard lock(m_mutex);
         if (m_remembered.size() == kRememberedAnalyses)
@@ -133,7 +130,7 @@ std::shared_ptr<const Analysis> Session::analyse(const StudySource& source, cons
     return analysis;
 }
 
-std::shared_ptr<const Analysis> Session::compute(const StudySource& source, const std::stop_token& stop) const
+std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalogue& catalogue, const std::stop_token& stop)
 {
     auto analysis = std::make_shared<Analysis>();
     analysis->source = source;
@@ -145,14 +142,20 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
     const Problems missing = checkFiles(*study);
     append(analysis->problems, missing);
 
+    bool isLargeEnough = false;
     if (study->hardware)
-        analysis->machine = kept(machineOf(*study, m_catalogue), analysis->problems);
+        analysis->machine = kept(machineOf(*study, catalogue), analysis->problems);
+    if (analysis->machine) {
+        Problems tooLarge = checkMeshFits(*study, analysis->machine->deviceCount());
+        isLargeEnough = tooLarge.empty();
+        append(analysis->problems, std::move(tooLarge));
+    }
     if (stop.stop_requested())
         return nullptr;
     if (hasErrors(missing))
         return analysis;
-    if (isOnlySimulated(*study) && analysis->machine) {
-        tellClosedForm(*analysis, m_catalogue);
+    if (isOnlySimulated(*study)) {
+        tellClosedForm(*analysis, catalogue, isLargeEnough);
         return analysis;
     }
     analysis->built = kept(buildPhase(*study), analysis->problems);
@@ -163,10 +166,12 @@ std::shared_ptr<const Analysis> Session::compute(const StudySource& source, cons
     append(analysis->problems, analysis->built->warnings);
     analysis->arrays = arraysOf(*analysis->built);
     analysis->scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*analysis->built));
-    if (analysis->machine && !stop.stop_requested())
+    if (isLargeEnough && !stop.stop_requested())
         placeAndSimulate(*analysis);
     // Behind what explains why something is missing.
     append(analysis->problems, lintsOfPhase(*study, *analysis->built));
+    if (analysis->simulated)
+        append(analysis->problems, lintsOnMachine(*analysis));
     return stop.stop_requested() ? nullptr : analysis;
 }
 

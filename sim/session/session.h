@@ -42,7 +42,8 @@ struct Analysis {
     std::shared_ptr<const BuiltPhase> built; ///< of the first phase
     std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
     std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
-    std::shared_ptr<const SimulatedStudy> simulated; ///< null without a placement; of a study that has a closed form it is there alone
+    std::shared_ptr<const SimulatedStudy>
+        simulated; ///< null without a placement; of a study that has a closed form it is there alone
     std::vector<ProgramArray> arrays; ///< parameters, states, gradients, inputs, activations: in that order, then the program's
 
     /// The array of this name; null when there is none.
@@ -55,6 +56,10 @@ struct Analysis {
     std::string reasonOf(const ProgramArray& array) const;
 };
 
+/// Reads, checks, builds, propagates, partitions, schedules and simulates, as far as the study allows. Null when `stop` was asked for before it was
+/// done.
+std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalogue& catalogue, const std::stop_token& stop = {});
+
 /// The engine as windows use it: analyses by content, remembered.
 ///
 /// Thread-safe: any number of threads may ask at once. Results are shared and never change.
@@ -64,15 +69,12 @@ public:
 
     const Catalogue& catalogue() const { return m_catalogue; }
 
-    /// Reads, checks, builds, propagates, partitions, schedules and simulates, as far as the study allows.
-    /// Null when `stop` was asked for before it was done. The last `kRememberedAnalyses` answers are kept.
+    /// As `analysed`. The last `kRememberedAnalyses` answers are kept.
     std::shared_ptr<const Analysis> analyse(const StudySource& source, const std::stop_token& stop = {});
 
     static constexpr std::size_t kRememberedAnalyses = 64;
 
 private:
-    std::shared_ptr<const Analysis> compute(const StudySource& source, const std::stop_token& stop) const;
-
     Catalogue m_catalogue;
     std::mutex m_mutex; ///< guards m_remembered
     std::vector<std::shared_ptr<const Analysis>> m_remembered; ///< the latest used last

@@ -132,6 +132,12 @@ Result<Dataset> datasetOf(const Study& study, const std::stop_token& stop)
         = study.transformer() != nullptr ? study.transformer()->config.vocabulary : study.mlp()->layers.back();
     if (auto added = addEvaluation(study, *data, classes); !added)
         return added.error();
+    if (const auto plan = BatchPlan::make(data->trainingRows, study.batch, static_cast<std::uint64_t>(study.train.seed)); !plan) {
+        Problems problems = plan.error();
+        for (Problem& problem : problems)
+            problem.place = study.placeOf("batch");
+        return problems;
+    }
     return data;
 }
 

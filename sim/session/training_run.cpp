@@ -134,9 +134,7 @@ void TrainingRun::work(const std::stop_token& stop)
         if (!done)
             end(TrainingState::Failed, done.error());
     } catch (const std::bad_alloc&) {
-        end(TrainingState::Failed,
-            {Problem{"MW1630", "this computer has not enough memory for the training",
-                "use a smaller batch or model, or shard what is replicated"}});
+        end(TrainingState::Failed, {notEnoughMemory()});
     } catch (const std::exception& error) {
         end(TrainingState::Failed, {Problem{"MW1508", fmt::format("training failed: {}", error.what())}});
     }

@@ -2,6 +2,7 @@
 #include "sim/simulate/step_teller.h"
 
 #include "core/schedule/label.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -69,6 +70,9 @@ Result<Done> StepTeller::run()
     options.fidelity = m_sites.fidelity();
     options.recorded = devices;
     m_run = runFolded(work, folded, options);
+    if (m_run.isTooLong)
+        return Problem{"MW1751", fmt::format("a step takes more than {}", formatSeconds(secondsOf(kLongestTicks))),
+            "use a smaller model or batch, or more devices; is a link or a device of the machine slower than it should be?"};
     m_result.stepSeconds = secondsOf(m_run.end);
     m_result.events = m_run.events;
     m_result.classes = m_run.classes;
@@ -98,9 +102,9 @@ std::vector<std::uint32_t> StepTeller::devicesToTell(const StepWork& work, const
         const double speed = work.speed.empty() ? 1.0 : work.speed[device];
         if (!seen.insert({work.kindOf[device], speed}).second)
             continue;
-        const double ticks = static_cast<double>(m_stages[work.kindOf[device]].computeTicks) / speed;
-        if (ticks > longest) {
-            longest = ticks;
+        const double seconds = m_stages[work.kindOf[device]].computeSeconds / speed;
+        if (seconds > longest) {
+            longest = seconds;
             m_stage = work.kindOf[device];
             devices.insert(devices.begin(), device);
         } else if (devices.size() < kMostDevices) {

@@ -25,7 +25,7 @@ struct Interval {
 struct WrittenStage {
     std::vector<WrittenLoop> loops;
     const std::vector<WrittenWork>* works = nullptr; ///< that notes of computing number
-    Ticks computeTicks = 0; ///< of one device at full speed, loops as often as they run
+    double computeSeconds = 0.0; ///< of one device at full speed, loops as often as they run
     std::int64_t opsWritten = 0; ///< each loop once
     std::vector<std::string> tasks = {}; ///< that notes of computing number
 };
@@ -34,7 +34,7 @@ struct WrittenStage {
 inline WrittenStage finishedStage(StepWriter& writer)
 {
     WrittenStage stage{writer.finish(), &writer.works()};
-    stage.computeTicks = writer.computeTicks();
+    stage.computeSeconds = writer.computeSeconds();
     stage.opsWritten = writer.opsWritten();
     return stage;
 }

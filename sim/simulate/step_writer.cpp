@@ -232,7 +232,7 @@ void StepWriter::end()
         else
             loop.program.collective(draft.site, draft.meeting, waits);
         loop.notes.push_back(draft.note);
-        m_computeTicks += draft.ticks * m_repeat;
+        m_computeSeconds += secondsOf(draft.ticks) * static_cast<double>(m_repeat);
     }
     m_opsWritten += static_cast<std::int64_t>(m_drafts.size());
     m_loops.push_back(std::move(loop));

@@ -80,7 +80,7 @@ public:
     std::int64_t opsWritten() const { return m_opsWritten; }
 
     /// How long a device computes at full speed, its loops as often as they run.
-    Ticks computeTicks() const { return m_computeTicks; }
+    double computeSeconds() const { return m_computeSeconds; }
 
 private:
     /// Something that ops wait for in turn: a stream, or the end of a collective.
@@ -130,7 +130,7 @@ private:
     std::int64_t m_repeat = 1;
     std::uint32_t m_task = kNothing;
     std::int64_t m_opsWritten = 0;
-    Ticks m_computeTicks = 0;
+    double m_computeSeconds = 0.0;
 };
 
 } // namespace meshwright::sim

@@ -2,6 +2,7 @@
 #include "sim/sweep/rank_sweep.h"
 
 #include "core/support/text.h"
+#include "core/support/thread_failure.h"
 
 #include <fmt/format.h>
 
@@ -163,17 +164,21 @@ Result<Done> RankSweep::serve(const SweepEngine& engine) const
                 return done;
         }
     };
+    ThreadFailure failure;
     {
         std::vector<std::jthread> threads;
         for (int job = 0; job < m_jobs[static_cast<std::size_t>(m_ranks->rank())]; ++job) {
             threads.emplace_back([&, job] {
-                const auto done = answer(tagOf(job));
-                const std::lock_guard lock(mutex);
-                if (!done && problems.empty())
-                    problems = done.error();
+                failure.guard([&] {
+                    const auto done = answer(tagOf(job));
+                    const std::lock_guard lock(mutex);
+                    if (!done && problems.empty())
+                        problems = done.error();
+                });
             });
         }
     }
+    failure.rethrow();
     if (!problems.empty())
         return problems;
     return Done{};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/sweep/run_sweep.h"
 
+#include "core/support/thread_failure.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -14,14 +16,18 @@ namespace meshwright::sim {
 
 namespace {
 
-/// Runs `work` on so many threads, this one among them.
+/// Runs `work` on so many threads, this one among them. What it throws is thrown on, once.
 template <typename Work>
 void onThreads(int jobs, Work work)
 {
-    std::vector<std::jthread> others;
-    for (int i = 1; i < jobs; ++i)
-        others.emplace_back(work);
-    work();
+    ThreadFailure failure;
+    {
+        std::vector<std::jthread> others;
+        for (int i = 1; i < jobs; ++i)
+            others.emplace_back([&] { failure.guard(work); });
+        failure.guard(work);
+    }
+    failure.rethrow();
 }
 
 class Runner {

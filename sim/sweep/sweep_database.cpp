@@ -433,6 +433,9 @@ Result<SweepDatabase> SweepDatabase::openExisting(const std::filesystem::path& f
     std::error_code error;
     if (!std::filesystem::exists(file, error))
         return Problem{"MW1001", fmt::format("there is no file \"{}\"", file.string()), "`meshwright sweep --db` makes one"};
+    if (std::filesystem::is_regular_file(file, error) && std::filesystem::is_empty(file, error)) // SQLite would make tables in it
+        return Problem{
+            "MW1791", fmt::format("\"{}\" is empty", file.string()), "`meshwright sweep STUDY --vary ... --db FILE` makes one"};
     return open(file, options);
 }
 

@@ -32,7 +32,7 @@ public:
     /// Opens a file, made if there is none.
     static Result<SweepDatabase> open(const std::filesystem::path& file, const SweepDatabaseOptions& options = {});
 
-    /// Opens a file that must be there, to read from it. Problems: and MW1001.
+    /// Opens a file that must be there, to read from it. Problems: and MW1001, MW1791 it is empty, which it stays.
     static Result<SweepDatabase> openExisting(const std::filesystem::path& file, const SweepDatabaseOptions& options = {});
 
     /// A database that ends with the program.

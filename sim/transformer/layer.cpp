@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/transformer/layer.h"
 
+#include "core/support/checked.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,11 +18,6 @@ constexpr double kCollectiveStarts = 1.5; ///< what a collective costs the host,
 constexpr double kVocabularyTile = 128.0;
 constexpr double kDepthStep = 128.0;
 
-double real(std::int64_t count)
-{
-    return static_cast<double>(count);
-}
-
 constexpr double kScaleShare = 4.0 / 128.0; ///< a 32-bit scale for 128 values
 
 /// What products' gradients read is kept in 8 bits.
@@ -33,16 +30,16 @@ bool keepsNarrow(const TrainingWork& work)
 struct Sizes {
     explicit Sizes(const TrainingPlan& plan)
         : model(plan.model)
-        , tp(real(plan.layout.tp))
-        , cp(real(plan.layout.cp))
-        , hidden(real(plan.model.hidden))
-        , tokens(plan.work.microbatch * real(plan.work.sequence) / cp)
+        , tp(asDouble(plan.layout.tp))
+        , cp(asDouble(plan.layout.cp))
+        , hidden(asDouble(plan.model.hidden))
+        , tokens(plan.work.microbatch * asDouble(plan.work.sequence) / cp)
         , spreadTokens(plan.layout.sequenceParallel ? tokens / tp : tokens)
-        , keys(real(plan.work.sequence))
-        , heads(real(plan.model.heads) / tp)
-        , keyHeads(std::max(1.0, real(plan.model.keyValueHeads) / tp))
-        , queryDim(real(plan.model.headDim + plan.details.ropeHeadDim))
-        , valueDim(real(plan.details.valueHeadDim > 0 ? plan.details.valueHeadDim : plan.model.headDim))
+        , keys(asDouble(plan.work.sequence))
+        , heads(asDouble(plan.model.heads) / tp)
+        , keyHeads(std::max(1.0, asDouble(plan.model.keyValueHeads) / tp))
+        , queryDim(asDouble(plan.model.headDim + plan.details.ropeHeadDim))
+        , valueDim(asDouble(plan.details.valueHeadDim > 0 ? plan.details.valueHeadDim : plan.model.headDim))
         , bytes(bytesPerElement(plan.work.activationFormat))
         , inputBytes(keepsNarrow(plan.work) ? 1.0 + kScaleShare : bytes)
     {
@@ -71,19 +68,20 @@ double inner(const TransformerConfig& model, double width)
 
 double sharedWidth(const TrainingPlan& plan)
 {
-    return plan.details.sharedFfn > 0 ? real(plan.details.sharedFfn) : real(plan.model.sharedExperts * plan.model.expertFfn);
+    return plan.details.sharedFfn > 0 ? asDouble(plan.details.sharedFfn)
+                                      : asDouble(plan.model.sharedExperts * plan.model.expertFfn);
 }
 
 double attentionParameters(const TrainingPlan& plan)
 {
     const Sizes size(plan);
     if (plan.details.keyValueRank > 0) {
-        const double latent = real(plan.details.keyValueRank);
+        const double latent = asDouble(plan.details.keyValueRank);
         const double queries = plan.details.queryRank > 0
-            ? real(plan.details.queryRank) * (size.hidden + size.heads * size.queryDim)
+            ? asDouble(plan.details.queryRank) * (size.hidden + size.heads * size.queryDim)
             : size.hidden * size.heads * size.queryDim;
-        return queries + size.hidden * (latent + real(plan.details.ropeHeadDim))
-            + latent * size.heads * (real(plan.model.headDim) + size.valueDim) + size.heads * size.valueDim * size.hidden;
+        return queries + size.hidden * (latent + asDouble(plan.details.ropeHeadDim))
+            + latent * size.heads * (asDouble(plan.model.headDim) + size.valueDim) + size.heads * size.valueDim * size.hidden;
     }
     return size.hidden * (size.heads * size.queryDim + size.keyHeads * (size.queryDim + size.valueDim))
         + size.heads * size.valueDim * size.hidden;
@@ -228,9 +226,9 @@ void LayerBuilder::projections()
     const Sizes& size = m_size;
     const double rows = size.tokens;
     if (m_plan.details.keyValueRank > 0) {
-        const double latent = real(m_plan.details.keyValueRank);
-        const double rope = real(m_plan.details.ropeHeadDim);
-        const double rank = real(m_plan.details.queryRank);
+        const double latent = asDouble(m_plan.details.keyValueRank);
+        const double rope = asDouble(m_plan.details.ropeHeadDim);
+        const double rank = asDouble(m_plan.details.queryRank);
         if (rank > 0.0) {
             product({1.0, rows, rank, size.hidden}, m_again.qkv);
             product({1.0, rows, size.heads * size.queryDim, rank}, m_again.qkv);
@@ -238,7 +236,7 @@ void LayerBuilder::projections()
             product({1.0, rows, size.heads * size.queryDim, size.hidden}, m_again.qkv);
         }
         product({1.0, rows, latent + rope, size.hidden}, m_again.qkv);
-        product({1.0, rows, size.heads * (real(size.model.headDim) + size.valueDim), latent}, m_again.qkv);
+        product({1.0, rows, size.heads * (asDouble(size.model.headDim) + size.valueDim), latent}, m_again.qkv);
         // Norms of the latents, the assembly of keys from both parts.
         stream(8.0 * rows * (latent + rank) + 8.0 * rows * size.heads * size.queryDim,
             12.0 * rows * (latent + rank) + 8.0 * rows * size.heads * size.queryDim, 5.0, m_again.elementwise);
@@ -368,15 +366,15 @@ void LayerBuilder::experts(double share)
     const ParallelLayout& layout = m_plan.layout;
     m_share = share;
     // Tokens that this rank sends: tensor-parallel ranks each send their own part.
-    const double sent = size.tokens / size.tp * real(model.expertsPerToken);
-    const double own = real(model.experts) / real(layout.ep);
+    const double sent = size.tokens / size.tp * asDouble(model.expertsPerToken);
+    const double own = asDouble(model.experts) / asDouble(layout.ep);
     // Where every rank has all experts none gets more rows than another; a capacity is computed in full, filled or not.
     const double capacity = m_plan.details.expertCapacity;
     const double most = capacity > 0.0 ? capacity : layout.ep > 1 ? layout.expertImbalance : 1.0;
-    const double each = sent * most * real(layout.ep) / real(model.experts);
+    const double each = sent * most * asDouble(layout.ep) / asDouble(model.experts);
     const double computed = capacity > 0.0 ? each : m_curve.groupedRows(own, each);
-    const double width = real(model.expertFfn);
-    product({1.0, size.tokens / size.tp, real(model.experts), size.hidden}, 0.0);
+    const double width = asDouble(model.expertFfn);
+    product({1.0, size.tokens / size.tp, asDouble(model.experts), size.hidden}, 0.0);
     product({own, computed, inner(model, width), size.hidden}, m_again.ffnIn);
     product({own, computed, size.hidden, width}, m_again.ffnOut);
     const double rows = own * each;
@@ -396,7 +394,7 @@ void LayerBuilder::experts(double share)
     const std::int64_t stride = layout.ep > layout.dp * layout.cp ? 1 : layout.tp;
     const RankGroup group = m_cluster.group(layout.ep, stride);
     // Distinct hosts among those of k experts drawn evenly: o (1 - (1 - 1/o)^k).
-    const double copies = real(model.expertsPerToken);
+    const double copies = asDouble(model.expertsPerToken);
     const double distinct = group.outer * (1.0 - std::pow(1.0 - 1.0 / group.outer, copies));
     const double once = layout.dispatchesOnceAHost ? distinct / copies : 1.0;
     const double narrowed
@@ -417,7 +415,7 @@ void LayerBuilder::dispatchByProduct()
 {
     const Sizes& size = m_size;
     const double tokens = size.keys / size.cp;
-    const double slots = tokens * real(size.model.expertsPerToken) * m_plan.details.expertCapacity;
+    const double slots = tokens * asDouble(size.model.expertsPerToken) * m_plan.details.expertCapacity;
     const Product there{size.tokens / size.tp / tokens, slots, size.hidden, tokens};
     const Product back{there.batch, tokens, size.hidden, slots};
     const MathFormat format = m_work.activationFormat;
@@ -465,7 +463,8 @@ void LayerBuilder::tensorCollectives()
     m_cost.again.expert *= shown;
     if (size.model.experts > 0) {
         // A third forward, as of the kernels.
-        const double waits = m_constants.expertLayerSeconds * (1.0 - real(size.model.denseLayers) / real(size.model.layers));
+        const double waits
+            = m_constants.expertLayerSeconds * (1.0 - asDouble(size.model.denseLayers) / asDouble(size.model.layers));
         m_cost.forward.expert += waits / 3.0;
         m_cost.backward.expert += waits * 2.0 / 3.0;
     }
@@ -512,9 +511,10 @@ double LayerBuilder::namedBytes() const
     const Sizes& size = m_size;
     const TransformerConfig& model = size.model;
     const auto saved = [](double again, double columns) { return (1.0 - again) * columns; };
-    const double routed = model.experts > 0 ? 1.0 - real(model.denseLayers) / real(model.layers) : 0.0;
-    const double copies = real(model.expertsPerToken);
-    const double width = (1.0 - routed) * inner(model, real(model.ffn)) + routed * copies * inner(model, real(model.expertFfn));
+    const double routed = model.experts > 0 ? 1.0 - asDouble(model.denseLayers) / asDouble(model.layers) : 0.0;
+    const double copies = asDouble(model.expertsPerToken);
+    const double width
+        = (1.0 - routed) * inner(model, asDouble(model.ffn)) + routed * copies * inner(model, asDouble(model.expertFfn));
     const double outputs = (1.0 - routed) + routed * copies;
     const double columns = saved(m_again.qkv, size.heads * size.queryDim + size.keyHeads * (size.queryDim + size.valueDim))
         + saved(m_again.attention, size.heads * size.valueDim) + saved(m_again.attentionOut, size.hidden)
@@ -525,12 +525,12 @@ double LayerBuilder::namedBytes() const
 LayerCost LayerBuilder::build()
 {
     const TransformerConfig& model = m_plan.model;
-    const double layers = real(model.layers);
+    const double layers = asDouble(model.layers);
     projections();
-    const double window = real(model.slidingWindow);
+    const double window = asDouble(model.slidingWindow);
     const bool windowed = window > 0.0 && window < m_size.keys;
     const double windowShare = !windowed  ? 0.0
-        : m_plan.details.windowLayers > 0 ? real(m_plan.details.windowLayers) / layers
+        : m_plan.details.windowLayers > 0 ? asDouble(m_plan.details.windowLayers) / layers
                                           : 1.0;
     if (windowShare < 1.0)
         core(m_size.keys / 2.0, 1.0 - windowShare);
@@ -538,15 +538,15 @@ LayerCost LayerBuilder::build()
         core(window - window * window / (2.0 * m_size.keys), windowShare);
     norms();
     if (model.experts > 0) {
-        const double dense = real(model.denseLayers) / layers;
+        const double dense = asDouble(model.denseLayers) / layers;
         if (dense > 0.0)
-            feedForward(real(model.ffn), dense);
+            feedForward(asDouble(model.ffn), dense);
         experts(1.0 - dense);
         const double shared = sharedWidth(m_plan);
         if (shared > 0.0)
             feedForward(shared, 1.0 - dense);
     } else {
-        feedForward(real(model.ffn), 1.0);
+        feedForward(asDouble(model.ffn), 1.0);
     }
     tensorCollectives();
     m_cost.hostBytes = m_again.offloaded * namedBytes();
@@ -579,29 +579,29 @@ PassCost operator*(double factor, const PassCost& pass)
 RankParameters rankParameters(const TrainingPlan& plan)
 {
     const TransformerConfig& model = plan.model;
-    const double hidden = real(model.hidden);
-    const double tp = real(plan.layout.tp);
+    const double hidden = asDouble(model.hidden);
+    const double tp = asDouble(plan.layout.tp);
     const double matrices = model.gatedFfn ? 3.0 : 2.0;
     const double normSize = model.norm == NormKind::LayerNorm ? 2.0 : 1.0;
     RankParameters parameters;
-    const double dense = model.experts > 0 ? real(model.denseLayers) / real(model.layers) : 1.0;
-    parameters.layer = attentionParameters(plan) + 2.0 * normSize * hidden + dense * matrices * hidden * real(model.ffn) / tp;
+    const double dense = model.experts > 0 ? asDouble(model.denseLayers) / asDouble(model.layers) : 1.0;
+    parameters.layer = attentionParameters(plan) + 2.0 * normSize * hidden + dense * matrices * hidden * asDouble(model.ffn) / tp;
     if (model.attentionBias)
-        parameters.layer += (real(model.heads) + 2.0 * real(model.keyValueHeads)) * real(model.headDim) / tp;
+        parameters.layer += (asDouble(model.heads) + 2.0 * asDouble(model.keyValueHeads)) * asDouble(model.headDim) / tp;
     if (model.outputBias)
         parameters.layer += hidden;
     if (model.ffnBias)
-        parameters.layer += dense * (inner(model, real(model.ffn)) / tp + hidden);
+        parameters.layer += dense * (inner(model, asDouble(model.ffn)) / tp + hidden);
     if (model.experts > 0) {
-        parameters.layer += (1.0 - dense) * (hidden * real(model.experts) + matrices * hidden * sharedWidth(plan) / tp);
+        parameters.layer += (1.0 - dense) * (hidden * asDouble(model.experts) + matrices * hidden * sharedWidth(plan) / tp);
         parameters.experts
-            = (1.0 - dense) * matrices * hidden * real(model.expertFfn) * real(model.experts) / real(plan.layout.ep);
+            = (1.0 - dense) * matrices * hidden * asDouble(model.expertFfn) * asDouble(model.experts) / asDouble(plan.layout.ep);
     }
-    parameters.embedding = real(model.vocabulary) * hidden / tp;
+    parameters.embedding = asDouble(model.vocabulary) * hidden / tp;
     if (model.position == PositionKind::Learned)
-        parameters.embedding += real(model.maxPositions) * hidden;
+        parameters.embedding += asDouble(model.maxPositions) * hidden;
     if (!model.tiedEmbeddings || plan.layout.pp > 1)
-        parameters.head = real(model.vocabulary) * hidden / tp;
+        parameters.head = asDouble(model.vocabulary) * hidden / tp;
     return parameters;
 }
 
@@ -614,7 +614,7 @@ EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluste
 {
     const Sizes size(plan);
     // Tables are padded so that every rank's part is whole tiles.
-    const double columns = std::ceil(real(plan.model.vocabulary) / size.tp / kVocabularyTile) * kVocabularyTile;
+    const double columns = std::ceil(asDouble(plan.model.vocabulary) / size.tp / kVocabularyTile) * kVocabularyTile;
     EndCost cost;
     const double lookedUp = size.tokens * size.hidden * size.bytes;
     cost.embeddingForward.elementwise = curve.streamSeconds(3.0 * lookedUp);
@@ -628,7 +628,7 @@ EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluste
     cost.headBackward.products
         = curve.productSeconds({1.0, size.tokens, size.hidden, columns}, format) + cost.headWeights.products;
     // To 32 bits (2 in, 4 out), maximum, subtraction, exponential and sum; back: gradient of the loss, to 16 bits.
-    const double logits = size.tokens * (traits.parallelLogits ? columns : real(plan.model.vocabulary));
+    const double logits = size.tokens * (traits.parallelLogits ? columns : asDouble(plan.model.vocabulary));
     cost.headForward.elementwise = curve.streamSeconds(26.0 * logits);
     cost.headBackward.elementwise = curve.streamSeconds(14.0 * logits);
     cost.headForward.kernels = 12.0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 namespace meshwright::sim {
 
@@ -28,12 +29,12 @@ PipelineClock::Task PipelineClock::taskAt(std::int64_t stage, std::int64_t index
             return {static_cast<std::int32_t>(at), 0, false, false};
         const std::int64_t round = at / (m_stages * m_chunks);
         const std::int64_t within = at % (m_stages * m_chunks);
-        return {static_cast<std::int32_t>(round * m_stages + within % m_stages), static_cast<std::int16_t>(within / m_stages),
+        return {static_cast<std::int32_t>(round * m_stages + within % m_stages), static_cast<std::int32_t>(within / m_stages),
             false, false};
     };
     const auto backward = [&](std::int64_t at) -> Task {
         Task task = forward(at);
-        task.chunk = static_cast<std::int16_t>(m_chunks - 1 - task.chunk);
+        task.chunk = static_cast<std::int32_t>(m_chunks - 1 - task.chunk);
         task.backward = true;
         return task;
     };
@@ -77,6 +78,8 @@ double PipelineClock::playSeconds(std::span<const ChunkTime> chunks, std::int64_
     for (std::int64_t left = each * stages; left > 0;) {
         [[maybe_unused]] const std::int64_t before = left;
         for (std::int64_t stage = 0; stage < stages; ++stage) {
+            if (m_stop.stop_requested())
+                return std::numeric_limits<double>::infinity();
             const auto s = static_cast<std::size_t>(stage);
             for (; m_next[s] < each; ++m_next[s], --left) {
                 const Task task = taskAt(stage, m_next[s]);
@@ -140,6 +143,8 @@ double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t st
     const std::int64_t first = whole > few + step ? few : std::max(step, whole / step * step);
     const double early = playSeconds(chunks, stages, first, schedule, sendSeconds, busySeconds);
     const double later = playSeconds(chunks, stages, first + step, schedule, sendSeconds, busySeconds);
+    if (m_stop.stop_requested())
+        return std::numeric_limits<double>::infinity();
     return early + (microbatches - static_cast<double>(first)) * (later - early) / static_cast<double>(step);
 }
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <span>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
 namespace meshwright::sim {
@@ -23,6 +25,12 @@ struct ChunkTime {
 /// of the stage where that is longest: stages begin and end one after the other. Memory is kept between calls.
 class PipelineClock {
 public:
+    /// After a stop the times are infinite: what was being played was not played to its end.
+    explicit PipelineClock(std::stop_token stop = {})
+        : m_stop(std::move(stop))
+    {
+    }
+
     /// The time of a step, in seconds. `chunks[chunk * stages + stage]`; a message between stages takes `sendSeconds`, of which the sender and the
     /// receiver each lose `busySeconds`.
     /// When microbatches are many the first are played and the rest follow at the pace that has set in; `microbatches` may be no whole number.
@@ -40,13 +48,14 @@ public:
 private:
     struct Task {
         std::int32_t microbatch = 0;
-        std::int16_t chunk = 0;
+        std::int32_t chunk = 0;
         bool backward = false;
         bool weight = false; ///< the gradients of weights alone
     };
     Task taskAt(std::int64_t stage, std::int64_t index) const;
     void layOutOrders();
 
+    std::stop_token m_stop;
     std::int64_t m_stages = 1;
     std::int64_t m_chunks = 1;
     std::int64_t m_microbatches = 1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/transformer/step.h"
 
+#include "core/support/checked.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,11 +14,6 @@ constexpr double kReserveShare = 0.05; ///< fragmentation
 constexpr double kReserveBytes = 1.5 * 1024.0 * 1024.0 * 1024.0; ///< of the runtime
 constexpr double kGroupBufferBytes = 0.5e9; ///< channels of one communicator
 constexpr double kPrefetchedUnits = 2.0;
-
-double real(std::int64_t count)
-{
-    return static_cast<double>(count);
-}
 
 /// Computation and communication that run side by side: the longer of both, the computation slowed by what shares its memory and units.
 double beside(double computing, double communicating, double slowdown)
@@ -44,16 +41,18 @@ double optimizerStateBytes(const TrainingWork& work, const StackTraits& traits)
 
 double stepLowerBoundSeconds(const TrainingPlan& plan, const DeviceCurve& curve)
 {
-    const double tokens = real(plan.work.globalBatch) * real(plan.work.sequence);
+    const double tokens = asDouble(plan.work.globalBatch) * asDouble(plan.work.sequence);
     const double flops = tokens * modelFlopsPerToken(plan.model, plan.work.sequence, AttentionCount::None);
-    return flops / (real(plan.layout.deviceCount()) * curve.peak(plan.work.format));
+    return flops / (asDouble(plan.layout.deviceCount()) * curve.peak(plan.work.format));
 }
 
-StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const StackConstants& constants, const StackTraits& traits)
+StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const StackConstants& constants, const StackTraits& traits,
+    std::stop_token stop)
     : m_constants(constants)
     , m_traits(traits)
     , m_curve(chip, constants)
     , m_cluster(chip, cluster, constants)
+    , m_clock(std::move(stop))
 {
     const auto peak = chip.peakFlopsPerSecond.find(MathFormat::Bf16);
     const auto fallback = chip.peakFlopsPerSecond.find(MathFormat::Fp16);
@@ -95,7 +94,7 @@ double StepModel::scatterSeconds(const TrainingPlan& plan, double parameters, co
     const double vectors = 2.0 * (model.norm == NormKind::LayerNorm ? 2.0 : 1.0) + (model.attentionBias ? 1.0 : 0.0)
         + (model.outputBias ? 1.0 : 0.0) + (model.ffnBias ? 2.0 : 0.0);
     return singlySeconds(model.gatedFfn ? 5.0 : 4.0, parameters * m_traits.gradientBytes, group)
-        + singlySeconds(vectors, vectors * real(model.hidden) * m_traits.gradientBytes, group);
+        + singlySeconds(vectors, vectors * asDouble(model.hidden) * m_traits.gradientBytes, group);
 }
 
 /// So many collectives that share the bytes, each on a list of the ranks' parts: every part is a view and a copy of its own.
@@ -121,12 +120,13 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     const EndCost ends = endCost(plan, m_curve, m_cluster, m_traits);
     const RankParameters parameters = rankParameters(plan);
     const double microbatches = plan.microbatches();
-    const double dataRanks = real(layout.dp * layout.cp);
+    const double dataRanks = asDouble(layout.dp * layout.cp);
     const auto shards = plan.shardGroup();
     const RankGroup shardGroup = m_cluster.group(shards, layout.tp);
     const std::int64_t replicas = std::max<std::int64_t>(1, layout.dp * layout.cp / shards);
     const RankGroup replicaGroup = m_cluster.group(replicas, layout.tp * shards);
-    const double expertRanks = std::max(1.0, dataRanks * (real(layout.ep) > dataRanks ? real(layout.tp) : 1.0) / real(layout.ep));
+    const double expertRanks
+        = std::max(1.0, dataRanks * (asDouble(layout.ep) > dataRanks ? asDouble(layout.tp) : 1.0) / asDouble(layout.ep));
 
     // A layer's passes; with ZeRO-3 its weights arrive, and its gradients leave, while a neighbour computes.
     PassCost backwardPass = layer.backward;
@@ -143,7 +143,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     double scatter = 0.0;
     StepEstimate step;
     if (layout.zeroStage >= 3 && shards > 1) {
-        const double expertShards = std::max(1.0, real(shards) / real(layout.ep));
+        const double expertShards = std::max(1.0, asDouble(shards) / asDouble(layout.ep));
         const double layerBytes = parameters.layer + (expertShards > 1.0 ? parameters.experts : 0.0);
         // Kept in 32 bits or not, weights travel as they are multiplied.
         gather = gatherSeconds(plan, layerBytes, shardGroup);
@@ -179,7 +179,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         double layers = 0.0;
         for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn) {
             const std::int64_t place = turn * layout.pp + stage;
-            const double own = real(layersOfChunk(model.layers, chunks, place));
+            const double own = asDouble(layersOfChunk(model.layers, chunks, place));
             ChunkTime time{own * layerForward + m_constants.microbatchSeconds / 2.0,
                 own * layerBackward + m_constants.microbatchSeconds / 2.0, own * layerWeights};
             if (place == 0) {
@@ -203,13 +203,13 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         }
     }
     const double bytes = bytesPerElement(plan.work.activationFormat);
-    const double boundary = bytes * plan.work.microbatch * real(plan.work.sequence) / real(layout.cp) * real(model.hidden)
-        / (layout.sequenceParallel || m_traits.scattersBoundary ? real(layout.tp) : 1.0);
+    const double boundary = bytes * plan.work.microbatch * asDouble(plan.work.sequence) / asDouble(layout.cp)
+        * asDouble(model.hidden) / (layout.sequenceParallel || m_traits.scattersBoundary ? asDouble(layout.tp) : 1.0);
     double send = layout.pp > 1 ? m_cluster.sendSeconds(boundary, layout.tp * layout.cp * layout.dp) : 0.0;
     double busy = send * (1.0 - m_constants.pipelineOverlap);
     if (layout.pp > 1 && m_traits.scattersBoundary && !layout.sequenceParallel) {
         // Who receives puts the parts together again; `busy` is of sender and receiver each.
-        const double together = m_cluster.allGatherSeconds(boundary * real(layout.tp), m_cluster.group(layout.tp, 1));
+        const double together = m_cluster.allGatherSeconds(boundary * asDouble(layout.tp), m_cluster.group(layout.tp, 1));
         send += together;
         busy += together / 2.0;
     }
@@ -217,7 +217,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
 
     // Gradients over data ranks, then the optimizer on what the rank owns of the state.
     const double firstLast = std::max(parameters.embedding, parameters.head);
-    const double ownLayers = real(model.layers) / real(layout.pp);
+    const double ownLayers = asDouble(model.layers) / asDouble(layout.pp);
     const double ownDense
         = ownLayers * parameters.layer + firstLast + (layout.pp == 1 ? std::min(parameters.embedding, parameters.head) : 0.0);
     const double ownExperts = ownLayers * parameters.experts;
@@ -227,7 +227,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         reduce = gather + (m_traits.gradientsOncePerStep ? scatter * microbatches : scatter);
         if (replicas > 1) {
             const double across
-                = m_cluster.allReduceSeconds((ownDense + ownExperts) * m_traits.gradientBytes / real(shards), replicaGroup);
+                = m_cluster.allReduceSeconds((ownDense + ownExperts) * m_traits.gradientBytes / asDouble(shards), replicaGroup);
             behind = std::min(m_constants.dataOverlap * across, ownLayers * layerBackward);
             reduce += across - behind;
         }
@@ -251,7 +251,7 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     if (layout.pp > 1 && model.tiedEmbeddings)
         reduce += m_cluster.allReduceSeconds(parameters.embedding * m_traits.gradientBytes,
             m_cluster.group(2, layout.tp * layout.cp * layout.dp * (layout.pp - 1)));
-    const double optimizerShards = layout.zeroStage >= 1 ? real(shards) : 1.0;
+    const double optimizerShards = layout.zeroStage >= 1 ? asDouble(shards) : 1.0;
     const double expertShards = layout.zeroStage >= 1 ? expertRanks : 1.0;
     const double optimizer
         = m_curve.streamSeconds(m_constants.optimizerBytes * (ownDense / optimizerShards + ownExperts / expertShards)
@@ -283,9 +283,9 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
         = microbatches * slowestLayers * (layerForward - forward.seconds + layerBackward - backward.seconds - leaves - returns);
     step.data = exposedGather + reduce;
     if (layout.pp > 1)
-        step.send = microbatches * real(layout.virtualStages) * 2.0 * busy * (first || last ? 1.0 : 2.0);
+        step.send = microbatches * asDouble(layout.virtualStages) * 2.0 * busy * (first || last ? 1.0 : 2.0);
     const double passOverhead
-        = microbatches * (real(layout.virtualStages) * m_constants.microbatchSeconds + slowestLayers * (leaves + returns));
+        = microbatches * (asDouble(layout.virtualStages) * m_constants.microbatchSeconds + slowestLayers * (leaves + returns));
     step.bubble = std::max(0.0,
         pipeline
             - (step.products + step.attention + step.elementwise + step.tensor + step.context + step.expert + step.launch
@@ -296,8 +296,8 @@ StepEstimate StepModel::estimate(const TrainingPlan& plan)
     step.seconds = plain + slow;
     step.overhead = m_constants.stepSeconds + slow + passOverhead;
 
-    const double tokens = real(plan.work.globalBatch) * real(plan.work.sequence);
-    const double possible = step.seconds * real(layout.deviceCount()) * m_devicePeak;
+    const double tokens = asDouble(plan.work.globalBatch) * asDouble(plan.work.sequence);
+    const double possible = step.seconds * asDouble(layout.deviceCount()) * m_devicePeak;
     step.flops = tokens * modelFlopsPerToken(model, plan.work.sequence, AttentionCount::Full);
     step.mfu = step.flops / possible;
     step.mfuCausal = tokens * modelFlopsPerToken(model, plan.work.sequence, AttentionCount::Causal) / possible;
@@ -318,9 +318,10 @@ StageMemory StepModel::memoryOf(
 {
     const ParallelLayout& layout = plan.layout;
     const std::int64_t chunks = layout.pp * layout.virtualStages;
-    const double shards = real(plan.shardGroup());
-    const double dataRanks = real(layout.dp * layout.cp);
-    const double expertRanks = std::max(1.0, dataRanks * (real(layout.ep) > dataRanks ? real(layout.tp) : 1.0) / real(layout.ep));
+    const double shards = asDouble(plan.shardGroup());
+    const double dataRanks = asDouble(layout.dp * layout.cp);
+    const double expertRanks
+        = std::max(1.0, dataRanks * (asDouble(layout.ep) > dataRanks ? asDouble(layout.tp) : 1.0) / asDouble(layout.ep));
     const double expertShards = std::min(shards, expertRanks);
     const auto sharded = [&](double dense, double experts, bool split) {
         return split ? dense / shards + experts / expertShards : dense + experts;
@@ -335,7 +336,7 @@ StageMemory StepModel::memoryOf(
             continue;
         double layers = 0.0;
         for (std::int64_t turn = 0; turn < layout.virtualStages; ++turn)
-            layers += real(layersOfChunk(plan.model.layers, chunks, turn * layout.pp + stage));
+            layers += asDouble(layersOfChunk(plan.model.layers, chunks, turn * layout.pp + stage));
         const bool first = stage == 0;
         const bool last = stage == layout.pp - 1;
         const double dense = layers * parameters.layer + (first ? parameters.embedding : 0.0) + (last ? parameters.head : 0.0);
@@ -346,9 +347,9 @@ StageMemory StepModel::memoryOf(
         const double sums = plan.work.activationFormat == MathFormat::Bf16 ? m_traits.accumulatorBytes : 0.0;
         memory.gradients = (m_traits.gradientBytes + sums) * sharded(dense, experts, layout.zeroStage >= 2);
         memory.optimizer = optimizerStateBytes(plan.work, m_traits) * sharded(dense, experts, layout.zeroStage >= 1);
-        const double held = heldChunks(layout.schedule, real(layout.pp), real(stage), real(layout.virtualStages),
+        const double held = heldChunks(layout.schedule, asDouble(layout.pp), asDouble(stage), asDouble(layout.virtualStages),
                                 std::ceil(plan.microbatches()))
-            / real(layout.virtualStages);
+            / asDouble(layout.virtualStages);
         memory.activations = held * layers * layer.keptBytes;
         memory.working
             = layer.workingBytes + (plan.work.recompute.layerInputOnly ? layer.fullBytes : layer.fullBytes - layer.keptBytes);

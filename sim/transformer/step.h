@@ -60,7 +60,9 @@ struct StepEstimate {
 /// Predicts steps of transformers on one cluster. Not for several threads at once: it keeps its scratch memory.
 class StepModel {
 public:
-    StepModel(const Chip& chip, const ClusterChoice& cluster, const StackConstants& constants, const StackTraits& traits);
+    /// After a stop what is estimated takes for ever (see PipelineClock).
+    StepModel(const Chip& chip, const ClusterChoice& cluster, const StackConstants& constants, const StackTraits& traits,
+        std::stop_token stop = {});
 
     /// Precondition: `checkPlan` has nothing against it, and its devices are those of the cluster.
     StepEstimate estimate(const TrainingPlan& plan);

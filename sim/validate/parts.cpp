@@ -16,12 +16,7 @@ namespace meshwright::sim {
 
 namespace {
 
-Problem lacking(const std::string& why)
-{
-    return {"MW1774", why, "add the field to the record"};
-}
-
-Result<ChipMatch> chipOf(const Record& record, const Catalogue& catalogue)
+Result<ChipMatch> partChip(const Record& record, const Catalogue& catalogue)
 {
     // `tpu-v7x-device (half a chip)`
     std::string name = record.text("system");
@@ -40,7 +35,7 @@ Result<ChipMatch> chipOf(const Record& record, const Catalogue& catalogue)
     return lacking(fmt::format("the catalogue has no chip \"{}\"", record.text("system")));
 }
 
-MathFormat formatOf(const std::string& dtype)
+MathFormat partFormat(const std::string& dtype)
 {
     return dtype == "fp8" ? MathFormat::Fp8
         : dtype == "fp16" ? MathFormat::Fp16
@@ -49,7 +44,7 @@ MathFormat formatOf(const std::string& dtype)
                           : MathFormat::Bf16;
 }
 
-Result<std::vector<Comparison>> compareCollective(const Record& record, const Chip& chip, const Catalogue& catalogue)
+Result<std::vector<PredictedFigure>> compareCollective(const Record& record, const Chip& chip, const Catalogue& catalogue)
 {
     const std::string operation = record.text("operation");
     const std::map<std::string, OpKind> kinds = {{"all_reduce", OpKind::AllReduce}, {"all_gather", OpKind::AllGather},
@@ -93,7 +88,7 @@ Result<std::vector<Comparison>> compareCollective(const Record& record, const Ch
     std::ranges::transform(stated, stated.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
     if (const auto algorithm = findAlgorithm(stated))
         forced[CollectiveKind::AllReduce] = *algorithm;
-    std::vector<Comparison> comparisons;
+    std::vector<PredictedFigure> comparisons;
     for (const Record::Point& point : record.points) {
         if (!(point.seconds > 0.0))
             continue;
@@ -106,7 +101,7 @@ Result<std::vector<Comparison>> compareCollective(const Record& record, const Ch
     return comparisons;
 }
 
-Result<std::vector<Comparison>> compareProduct(const Record& record, const ChipMatch& match, const StackConstants& constants)
+Result<std::vector<PredictedFigure>> compareProduct(const Record& record, const ChipMatch& match, const StackConstants& constants)
 {
     const DeviceCurve curve(*match.chip, constants);
     const Product product{1.0, record.numberOr("m", 0.0), record.numberOr("n", 0.0), record.numberOr("k", 0.0)};
@@ -115,25 +110,25 @@ Result<std::vector<Comparison>> compareProduct(const Record& record, const ChipM
     const auto seconds = record.number("measured.time_s");
     if (!(flops > 0.0) || (!rate && !seconds))
         return lacking("the source gives no sizes or no time");
-    const double predicted = curve.productSeconds(product, formatOf(record.text("dtype"))) + curve.kernelSeconds();
-    return std::vector<Comparison>{{record.id, predicted, seconds ? *seconds : flops / *rate}};
+    const double predicted = curve.productSeconds(product, partFormat(record.text("dtype"))) + curve.kernelSeconds();
+    return std::vector<PredictedFigure>{{record.id, predicted, seconds ? *seconds : flops / *rate}};
 }
 
-Result<std::vector<Comparison>> compareMemory(const Record& record, const ChipMatch& match, const StackConstants& constants)
+Result<std::vector<PredictedFigure>> compareMemory(const Record& record, const ChipMatch& match, const StackConstants& constants)
 {
     const DeviceCurve curve(*match.chip, constants);
     if (const auto bytes = record.number("bytes")) {
         const auto rate = record.number("measured.bytes_per_s_per_device");
         if (!rate)
             return lacking("the source gives no rate of one device");
-        return std::vector<Comparison>{{record.id, curve.streamSeconds(*bytes) + curve.kernelSeconds(), *bytes / *rate}};
+        return std::vector<PredictedFigure>{{record.id, curve.streamSeconds(*bytes) + curve.kernelSeconds(), *bytes / *rate}};
     }
     const auto elements = record.numberOr("rows", 0.0) * record.numberOr("columns", 0.0);
     const auto rate = record.number("measured.elements_per_s");
     if (!(elements > 0.0) || !rate)
         return lacking("the source gives no shape or no rate");
-    const double bytes = 2.0 * bytesPerElement(formatOf(record.text("dtype"))) * elements;
-    return std::vector<Comparison>{{record.id, curve.streamSeconds(bytes) + curve.kernelSeconds(), elements / *rate}};
+    const double bytes = 2.0 * bytesPerElement(partFormat(record.text("dtype"))) * elements;
+    return std::vector<PredictedFigure>{{record.id, curve.streamSeconds(bytes) + curve.kernelSeconds(), elements / *rate}};
 }
 
 /// A plan of one GPT layer, or of a few, from the fields that records of parts have.
@@ -179,7 +174,7 @@ double passSeconds(const PassCost& pass, const DeviceCurve& curve)
         pass.computing() + pass.communicating() + pass.kernels * curve.kernelSeconds(), pass.kernels * curve.hostKernelSeconds());
 }
 
-Result<std::vector<Comparison>> compareLayer(
+Result<std::vector<PredictedFigure>> compareLayer(
     const Record& record, const ChipMatch& match, const StackConstants& constants, const StackTraits& traits)
 {
     TrainingPlan plan = planOf(record, traits);
@@ -193,7 +188,7 @@ Result<std::vector<Comparison>> compareLayer(
     choice.devices = plan.layout.tp;
     const Cluster cluster(*match.chip, choice, constants);
     const LayerCost layer = layerCost(plan, curve, cluster, constants);
-    std::vector<Comparison> comparisons;
+    std::vector<PredictedFigure> comparisons;
     PassCost backward = layer.backward;
     backward += layer.again;
     for (const auto& [path, predicted] : {std::pair{"measured.forward_time_s", passSeconds(layer.forward, curve)},
@@ -207,7 +202,7 @@ Result<std::vector<Comparison>> compareLayer(
     return comparisons;
 }
 
-Result<std::vector<Comparison>> compareActivations(const Record& record, const Catalogue& catalogue)
+Result<std::vector<PredictedFigure>> compareActivations(const Record& record, const Catalogue& catalogue)
 {
     StackTraits traits;
     traits.attention = AttentionKernel::FusedSoftmax;
@@ -228,7 +223,7 @@ Result<std::vector<Comparison>> compareActivations(const Record& record, const C
     const double chunks = static_cast<double>(plan.layout.virtualStages);
     const double layers = static_cast<double>(plan.model.layers) / pp;
     const double held = heldChunks(plan.layout.schedule, pp, 0.0, chunks, 4.0 * pp) / chunks;
-    std::vector<Comparison> comparisons;
+    std::vector<PredictedFigure> comparisons;
     if (const auto answer = record.number("answer.activation_bytes"))
         comparisons.push_back({record.id, layers * layer.keptBytes * held, *answer});
     if (comparisons.empty())
@@ -238,11 +233,11 @@ Result<std::vector<Comparison>> compareActivations(const Record& record, const C
 
 } // namespace
 
-Result<std::vector<Comparison>> comparePart(const Record& record, const Catalogue& catalogue, const Calibration& calibration)
+Result<std::vector<PredictedFigure>> comparePart(const Record& record, const Catalogue& catalogue, const Calibration& calibration)
 {
     if (record.kind == "activation_memory")
         return compareActivations(record, catalogue);
-    const auto match = chipOf(record, catalogue);
+    const auto match = partChip(record, catalogue);
     if (!match)
         return match.error();
     if (record.kind == "collective")

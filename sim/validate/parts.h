@@ -11,7 +11,7 @@
 namespace meshwright::sim {
 
 /// A predicted and a measured figure of the same thing, in the same unit.
-struct Comparison {
+struct PredictedFigure {
     std::string id;
     double predicted = 0.0;
     double measured = 0.0;
@@ -22,6 +22,7 @@ struct Comparison {
 
 /// Predicts the records that are no training steps: collectives at every size (sim/network), products, memory operations, layers, the operations of
 /// a layer, kept activations. Why not, where it cannot: MW1774.
-Result<std::vector<Comparison>> comparePart(const Record& record, const Catalogue& catalogue, const Calibration& calibration);
+Result<std::vector<PredictedFigure>> comparePart(
+    const Record& record, const Catalogue& catalogue, const Calibration& calibration);
 
 } // namespace meshwright::sim

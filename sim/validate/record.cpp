@@ -76,7 +76,7 @@ std::string faultOf(const Record& record)
     return {};
 }
 
-double collectiveSeconds(const Json& point, const std::string& operation, double devices)
+double pointSeconds(const Json& point, const std::string& operation, double devices)
 {
     for (const char* name : {"time_s", "time_s_from_bus_bandwidth", "time_s_from_reported"}) {
         if (point.contains(name) && point[name].is_number())
@@ -103,7 +103,7 @@ Record recordOf(const Json& json, const std::string& file)
         for (const Json& point : json["points"]) {
             if (!point.is_object() || !point.contains("message_bytes") || !point["message_bytes"].is_number())
                 continue;
-            const double seconds = collectiveSeconds(point, record.text("operation"), devices);
+            const double seconds = pointSeconds(point, record.text("operation"), devices);
             record.points.push_back({point["message_bytes"].get<double>(), seconds});
             if (point.contains("gather_degree") && point["gather_degree"].is_number())
                 record.numbers["gather_degree"] = point["gather_degree"].get<double>();
@@ -247,6 +247,11 @@ Result<std::vector<Record>> recordsOf(const Json& json, const std::string& file)
 
 } // namespace
 
+Problem lacking(const std::string& why)
+{
+    return {"MW1774", why, "add the field to the record"};
+}
+
 std::optional<double> Record::number(std::string_view path) const
 {
     const auto found = numbers.find(path);
@@ -271,7 +276,7 @@ bool Record::has(std::string_view path) const
 
 Result<std::vector<Record>> parseRecords(std::string_view text, const std::string& file)
 {
-    const Json json = jsonDepth(text) > kDeepestJson ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+    const Json json = !isWithinJsonLimits(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
     if (json.is_discarded())
         return Problem{"MW1770", "the file is not JSON", "give a file of records, as JSON", Place{file}};
     try {

@@ -37,6 +37,9 @@ struct Record {
     bool has(std::string_view path) const;
 };
 
+/// MW1774: the record lacks what a prediction needs.
+Problem lacking(const std::string& why);
+
 /// The records of a file: an array of published measurements, or `{"records": [...]}` of plans, whose candidates become a record each.
 /// Problems: MW1770 it is not JSON, MW1771 it is no list of records, MW1772 a record without id or kind; those of `readFile`.
 Result<std::vector<Record>> readRecords(const std::filesystem::path& path);

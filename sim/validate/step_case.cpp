@@ -36,12 +36,6 @@ std::int64_t whole(const Record& record, const char* path, std::int64_t otherwis
     return static_cast<std::int64_t>(std::llround(record.numberOr(path, static_cast<double>(otherwise))));
 }
 
-/// A part of a record that lacks what a prediction needs.
-Problem lacking(const std::string& why)
-{
-    return {"MW1774", why, "add the field to the record"};
-}
-
 MathFormat formatOf(const std::string& dtype)
 {
     if (holds(dtype, "fp4"))

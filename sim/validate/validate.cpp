@@ -111,6 +111,8 @@ void FileValidator::worked(const Record& record)
     m_question = question.starts_with("Same") ? m_question + "; " + question : question;
     Record whole = record;
     whole.texts["question"] = m_question;
+    if (const auto why = impossibleInput(whole))
+        return skip(record, *why);
     const auto answers = workedAnswers(whole, m_catalogue);
     if (answers.empty())
         return skip(record, "the record leaves out the sizes or the chip of its question");
@@ -168,7 +170,7 @@ void FileValidator::constantUtilisation()
 }
 
 /// The errors of one curve once it is right at three of its sizes: the ratio of measured to predicted, straight between them in logarithms.
-void addCalibrated(std::span<const Comparison> curve, std::vector<double>& errors)
+void addCalibrated(std::span<const PredictedFigure> curve, std::vector<double>& errors)
 {
     constexpr std::size_t kFewest = 5;
     if (curve.size() < kFewest)
@@ -189,7 +191,7 @@ void addCalibrated(std::span<const Comparison> curve, std::vector<double>& error
 void FileValidator::summariseParts()
 {
     std::vector<double> calibrated;
-    const std::vector<Comparison>& comparisons = m_result.comparisons;
+    const std::vector<PredictedFigure>& comparisons = m_result.comparisons;
     for (std::size_t first = 0; first < comparisons.size();) {
         std::size_t end = first + 1;
         while (end < comparisons.size() && comparisons[end].id == comparisons[first].id
@@ -203,7 +205,7 @@ void FileValidator::summariseParts()
     std::vector<double> all;
     std::vector<double> large;
     std::vector<double> small;
-    for (const Comparison& comparison : m_result.comparisons) {
+    for (const PredictedFigure& comparison : m_result.comparisons) {
         const double error = std::abs(comparison.predicted / comparison.measured - 1.0);
         all.push_back(error);
         if (comparison.bytes >= kLargeBytes)

@@ -59,7 +59,7 @@ struct FileValidation {
     std::optional<Detection> outOfMemory; ///< in files that have a run that did not fit
     std::optional<SweepScore> sweeps;
     std::vector<StepPrediction> steps;
-    std::vector<Comparison> comparisons;
+    std::vector<PredictedFigure> comparisons;
 };
 
 struct Validation {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/validate/validate.h"
 
+#include "core/support/escape.h"
 #include "core/support/table.h"
 #include "core/support/version.h"
 
@@ -11,38 +12,38 @@ namespace meshwright::sim {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json numberJson(const std::optional<double>& value)
+OrderedJson numberJson(const std::optional<double>& value)
 {
-    return value ? Json(*value) : Json(nullptr);
+    return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
-Json errorsJson(const ErrorSummary& errors)
+OrderedJson errorsJson(const ErrorSummary& errors)
 {
     return {{"median_abs_error", errors.median}, {"mean_abs_error", errors.mean}, {"p90_abs_error", errors.p90},
         {"count", errors.count}};
 }
 
-Json detectionJson(const Detection& detection)
+OrderedJson detectionJson(const Detection& detection)
 {
     return {{"precision", numberJson(detection.precision())}, {"recall", numberJson(detection.recall())},
         {"true_positive", detection.truePositive}, {"false_positive", detection.falsePositive},
         {"false_negative", detection.falseNegative}, {"true_negative", detection.trueNegative}};
 }
 
-Json sweepsJson(const SweepScore& score)
+OrderedJson sweepsJson(const SweepScore& score)
 {
     return {{"count", score.count}, {"kendall_tau_median", score.kendallTauMedian}, {"top1_regret_median", score.topRegretMedian},
         {"top1_regret_max", score.topRegretMax}};
 }
 
-Json fileJson(const FileValidation& file)
+OrderedJson fileJson(const FileValidation& file)
 {
-    Json skipped = Json::array();
+    OrderedJson skipped = OrderedJson::array();
     for (const SkippedRecord& record : file.skipped)
         skipped.push_back({{"id", record.id}, {"why", record.why}});
-    Json json = {{"file", file.file}, {"kind", file.kind}, {"records", file.records}, {"scored", file.scored},
+    OrderedJson json = {{"file", file.file}, {"kind", file.kind}, {"records", file.records}, {"scored", file.scored},
         {"flagged", file.flagged}, {"fitted", file.fitted}, {"skipped", std::move(skipped)}};
     if (file.stepTime) {
         json["step_time"] = errorsJson(*file.stepTime);
@@ -83,14 +84,14 @@ std::string plain(const std::optional<double>& value)
 
 std::string validationJson(const Validation& validation)
 {
-    Json files = Json::array();
+    OrderedJson files = OrderedJson::array();
     for (const FileValidation& file : validation.files)
         files.push_back(fileJson(file));
-    Json json = {{"schema", "meshwright.validation/1"}, {"meshwright", kVersion}, {"files", std::move(files)}};
+    OrderedJson json = {{"schema", "meshwright.validation/1"}, {"meshwright", kVersion}, {"files", std::move(files)}};
     if (validation.sweeps)
         json["sweeps"] = sweepsJson(*validation.sweeps);
     json["out_of_memory"] = detectionJson(validation.outOfMemory);
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string validationText(const Validation& validation)
@@ -150,16 +151,16 @@ std::string validationCsv(const Validation& validation)
             text += fmt::format(
                 "{},{},{},{},{},{:.6g},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},"
                 "{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{:.4g},{},{}\n",
-                file.file, step.id, step.stack, step.chip, step.scored ? 1 : 0, e.seconds,
+                csvCell(file.file), csvCell(step.id), csvCell(step.stack), csvCell(step.chip), step.scored ? 1 : 0, e.seconds,
                 step.measuredSeconds ? fmt::format("{:.6g}", *step.measuredSeconds) : "",
                 step.measuredSeconds ? fmt::format("{:.4f}", e.seconds / *step.measuredSeconds - 1.0) : "", e.products,
                 e.attention, e.elementwise, e.launch, e.tensor, e.context, e.expert, e.send, e.data, e.dataHidden, e.bubble,
                 e.optimizer, e.overhead, m.total(), m.weights, m.gradients, m.optimizer, m.activations, m.gathered, m.working,
                 m.logits, step.outOfMemory ? (*step.outOfMemory ? "1" : "0") : "", e.fits ? 0 : 1);
         }
-        for (const Comparison& comparison : file.comparisons)
-            text += fmt::format("{},{},,,1,{:.6g},{:.6g},{:.4f}\n", file.file, comparison.id, comparison.predicted,
-                comparison.measured, comparison.predicted / comparison.measured - 1.0);
+        for (const PredictedFigure& comparison : file.comparisons)
+            text += fmt::format("{},{},,,1,{:.6g},{:.6g},{:.4f}\n", csvCell(file.file), csvCell(comparison.id),
+                comparison.predicted, comparison.measured, comparison.predicted / comparison.measured - 1.0);
     }
     return text;
 }

@@ -7,8 +7,11 @@
 #include "sim/network/ring.h"
 #include "sim/transformer/rooflines.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <initializer_list>
 
 namespace meshwright::sim {
@@ -31,7 +34,7 @@ public:
 private:
     bool asks(const char* answer, std::initializer_list<const char*> inputs) const;
     double in(const char* name) const { return *m_record.number(std::string("inputs.") + name); }
-    std::int64_t whole(const char* name) const { return static_cast<std::int64_t>(std::clamp(in(name), 0.0, 0x1p40)); }
+    std::int64_t whole(const char* name) const { return static_cast<std::int64_t>(std::clamp(in(name), 1.0, 0x1p40)); }
     const Chip* chip() const;
     void collectives();
     void rooflines();
@@ -175,7 +178,7 @@ void WorkedProblem::models()
     if (asks("params", {"D", "F", "L", "V"})) {
         config.layers = size("L");
         config.hidden = size("D");
-        config.heads = config.keyValueHeads = config.hidden / 128;
+        config.heads = config.keyValueHeads = std::max<std::int64_t>(1, config.hidden / 128);
         config.headDim = 128;
         config.ffn = size("F");
         config.vocabulary = size("V");
@@ -209,6 +212,15 @@ std::map<std::string, double> WorkedProblem::answers()
 }
 
 } // namespace
+
+std::optional<std::string> impossibleInput(const Record& record)
+{
+    for (const auto& [path, value] : record.numbers) {
+        if (path.starts_with("inputs.") && !(value > 0.0 && std::isfinite(value)))
+            return fmt::format("{} is {}: a size, a rate or a time is above 0", path, value);
+    }
+    return std::nullopt;
+}
 
 std::map<std::string, double> workedAnswers(const Record& record, const Catalogue& catalogue)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/resources.h"
+#include "sim/calibrate/host_profile.h"
 #include "sim/calibrate/nccl_log.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/sweep/sweep_file.h"
@@ -26,6 +27,18 @@ void feedNcclLog(std::string_view text)
     require(std::isfinite(fit.latencySeconds) && std::isfinite(fit.busBytesPerSecond), "a fit is finite");
     require(nlohmann::json::accept(sim::ncclProfileJson({*log}, "h100")), "a profile is JSON");
     require(!sim::ncclText({*log}).empty(), "a log can be told of");
+}
+
+/// A computer as `calibrate` measured it: read, written and read again.
+void feedHostProfile(std::string_view text)
+{
+    const auto profile = sim::parseHostProfile(text, "fuzz.json");
+    if (!profile)
+        return;
+    const std::string written = sim::hostProfileJson(*profile);
+    const auto again = sim::parseHostProfile(written, "again.json");
+    require(again.has_value(), "a profile that was written can be read");
+    require(sim::hostProfileJson(*again) == written, "a profile is written as it was read");
 }
 
 /// Published records: read, predicted, summed up.

@@ -30,6 +30,7 @@ void feedFlags(std::string_view text);
 void feedNcclLog(std::string_view text);
 void feedSweep(std::string_view text);
 void feedHardware(std::string_view text);
+void feedHostProfile(std::string_view text);
 void feedRecords(std::string_view text);
 void feedChakra(std::string_view bytes);
 

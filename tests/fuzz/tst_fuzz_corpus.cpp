@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/fuzz/targets.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+namespace tst_fuzz_corpus {
+
 namespace fs = std::filesystem;
 
 using Feed = void (*)(std::string_view);
-Q_DECLARE_METATYPE(Feed)
 
 /// Feeds every target with every file of its corpus: seeds, and what libFuzzer found. A target that is not content ends the program.
 class TestFuzzCorpus : public QObject {
@@ -30,11 +30,11 @@ const std::map<std::string, Feed>& targets()
 {
     using namespace meshwright::fuzz;
     static const std::map<std::string, Feed> kTargets = {{"catalogue", feedCatalogue}, {"chakra", feedChakra}, {"csv", feedCsv},
-        {"flags", feedFlags}, {"hardware", feedHardware}, {"records", feedRecords}, {"nccl_log", feedNcclLog},
-        {"sweep", feedSweep}, {"logical_rules", feedLogicalRules}, {"manifest", feedManifest}, {"mesh", feedMesh},
-        {"messages", feedMessages}, {"model_config", feedModelConfig}, {"npy", feedNpy}, {"op_rule", feedOpRule},
-        {"program", feedProgram}, {"report", feedReport}, {"settings", feedSettings}, {"sharding", feedSharding},
-        {"study", feedStudy}, {"tiles", feedTiles}, {"training_result", feedTrainingResult}};
+        {"flags", feedFlags}, {"hardware", feedHardware}, {"host_profile", feedHostProfile}, {"records", feedRecords},
+        {"nccl_log", feedNcclLog}, {"sweep", feedSweep}, {"logical_rules", feedLogicalRules}, {"manifest", feedManifest},
+        {"mesh", feedMesh}, {"messages", feedMessages}, {"model_config", feedModelConfig}, {"npy", feedNpy},
+        {"op_rule", feedOpRule}, {"program", feedProgram}, {"report", feedReport}, {"settings", feedSettings},
+        {"sharding", feedSharding}, {"study", feedStudy}, {"tiles", feedTiles}, {"training_result", feedTrainingResult}};
     return kTargets;
 }
 
@@ -115,5 +115,8 @@ void TestFuzzCorpus::cutSeeds()
     QVERIFY(fed > 0);
 }
 
-QTEST_APPLESS_MAIN(TestFuzzCorpus)
+MESHWRIGHT_TEST(TestFuzzCorpus)
+
+} // namespace tst_fuzz_corpus
+
 #include "tst_fuzz_corpus.moc"

@@ -14,6 +14,8 @@
 
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,7 @@ namespace meshwright::goldens {
 
 using Json = nlohmann::json;
 
-/// What became of a case. A case that the engine cannot express yet needs a reason.
+/// What became of a case. A case that the engine cannot express needs a reason, and its line in unsupported.txt: any other fails.
 struct Outcome {
     enum class Kind : std::uint8_t { Passed, Failed, Unsupported };
     Kind kind = Kind::Passed;
@@ -67,6 +69,21 @@ inline Outcome all(const std::vector<Outcome>& outcomes)
     return passed();
 }
 
+/// The cases that may be unsupported, as `FILE ID`: the lines of unsupported.txt.
+inline const std::set<std::string>& mayBeUnsupported()
+{
+    static const std::set<std::string> listed = [] {
+        std::set<std::string> lines;
+        std::ifstream in(std::filesystem::path(MESHWRIGHT_SOURCE_DIR) / "tests/goldens/unsupported.txt");
+        for (std::string line; std::getline(in, line);) {
+            if (!line.empty() && line.front() != '#')
+                lines.insert(line);
+        }
+        return lines;
+    }();
+    return listed;
+}
+
 /// The cases of one file, from the folder that the environment variable MESHWRIGHT_GOLDENS names, or from the source tree.
 class GoldenFile {
 public:
@@ -98,6 +115,9 @@ public:
         for (std::size_t i = 0; i < m_cases.size(); ++i)
             QTest::newRow(m_cases[i].at("id").get<std::string>().c_str()) << static_cast<int>(i);
     }
+
+    /// Whether the case with this id may be unsupported.
+    bool mayBeUnsupported(const std::string& id) const { return goldens::mayBeUnsupported().contains(m_name + " " + id); }
 
     /// Why there are no cases; empty when there are.
     const std::string& problem() const { return m_problem; }
@@ -133,6 +153,11 @@ void settleCase(GoldenFile& file, Run run)
     }
     if (outcome.kind == Outcome::Kind::Unsupported && outcome.reason.empty())
         outcome = failed("unsupported without a reason");
+    const bool listed = file.mayBeUnsupported(QTest::currentDataTag());
+    if (outcome.kind == Outcome::Kind::Unsupported && !listed)
+        outcome = failed("unsupported, and not in unsupported.txt: " + outcome.reason);
+    else if (outcome.kind != Outcome::Kind::Unsupported && listed)
+        outcome = failed("is supported: take it out of unsupported.txt");
     file.count(outcome);
     if (outcome.kind == Outcome::Kind::Unsupported)
         QSKIP(("unsupported: " + outcome.reason).c_str());

@@ -2,10 +2,11 @@
 #include "tests/goldens/golden_runner.h"
 
 #include "core/mesh/device_mesh.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <numeric>
+
+namespace tst_golden_device_mesh {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
@@ -184,5 +185,8 @@ void TestGoldenDeviceMesh::cases()
     settleCase(m_file, run);
 }
 
-QTEST_APPLESS_MAIN(TestGoldenDeviceMesh)
+MESHWRIGHT_TEST(TestGoldenDeviceMesh)
+
+} // namespace tst_golden_device_mesh
+
 #include "tst_golden_device_mesh.moc"

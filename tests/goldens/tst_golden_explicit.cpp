@@ -5,10 +5,13 @@
 #include "core/program/shape_rules.h"
 #include "core/program/verify.h"
 #include "tests/goldens/golden_runner.h"
+#include "tests/test_class.h"
 
 #include <map>
 #include <optional>
 #include <stdexcept>
+
+namespace tst_golden_explicit {
 
 namespace {
 
@@ -402,5 +405,8 @@ private:
     GoldenFile m_file{"propagation_jax_explicit.json"};
 };
 
-QTEST_APPLESS_MAIN(TestGoldenExplicit)
+MESHWRIGHT_TEST(TestGoldenExplicit)
+
+} // namespace tst_golden_explicit
+
 #include "tst_golden_explicit.moc"

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/propagate/gspmd.h"
 #include "tests/goldens/op_json.h"
+#include "tests/test_class.h"
 
 #include <array>
+
+namespace tst_golden_gspmd {
 
 namespace {
 
@@ -184,5 +187,8 @@ private:
     GoldenFile m_file{"propagation_gspmd.json"};
 };
 
-QTEST_APPLESS_MAIN(TestGoldenGspmd)
+MESHWRIGHT_TEST(TestGoldenGspmd)
+
+} // namespace tst_golden_gspmd
+
 #include "tst_golden_gspmd.moc"

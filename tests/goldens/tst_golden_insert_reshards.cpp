@@ -3,8 +3,11 @@
 #include "core/program/other_op.h"
 #include "core/program/verify.h"
 #include "tests/goldens/case_reader.h"
+#include "tests/test_class.h"
 
 #include <set>
+
+namespace tst_golden_insert_reshards {
 
 namespace {
 
@@ -346,5 +349,8 @@ private:
     GoldenFile m_file{"insert_reshards.json"};
 };
 
-QTEST_APPLESS_MAIN(TestGoldenInsertReshards)
+MESHWRIGHT_TEST(TestGoldenInsertReshards)
+
+} // namespace tst_golden_insert_reshards
+
 #include "tst_golden_insert_reshards.moc"

@@ -4,10 +4,11 @@
 #include "core/sharding/named_sharding.h"
 #include "core/sharding/shardy_text.h"
 #include "core/sharding/tile_assignment.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <numeric>
+
+namespace tst_golden_layout {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
@@ -273,5 +274,8 @@ void TestGoldenLayout::cases()
     settleCase(m_file, run);
 }
 
-QTEST_APPLESS_MAIN(TestGoldenLayout)
+MESHWRIGHT_TEST(TestGoldenLayout)
+
+} // namespace tst_golden_layout
+
 #include "tst_golden_layout.moc"

@@ -2,10 +2,11 @@
 #include "tests/goldens/golden_runner.h"
 
 #include "core/sharding/logical_axes.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <map>
+
+namespace tst_golden_logical_axes {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
@@ -104,5 +105,8 @@ void TestGoldenLogicalAxes::cases()
     settleCase(m_file, run);
 }
 
-QTEST_APPLESS_MAIN(TestGoldenLogicalAxes)
+MESHWRIGHT_TEST(TestGoldenLogicalAxes)
+
+} // namespace tst_golden_logical_axes
+
 #include "tst_golden_logical_axes.moc"

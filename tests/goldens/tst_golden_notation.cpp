@@ -4,8 +4,9 @@
 #include "core/sharding/jax_spec.h"
 #include "core/sharding/notation.h"
 #include "core/sharding/shardy_text.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_golden_notation {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
@@ -220,5 +221,8 @@ void TestGoldenNotation::cases()
     settleCase(m_file, run);
 }
 
-QTEST_APPLESS_MAIN(TestGoldenNotation)
+MESHWRIGHT_TEST(TestGoldenNotation)
+
+} // namespace tst_golden_notation
+
 #include "tst_golden_notation.moc"

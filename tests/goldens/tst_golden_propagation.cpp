@@ -2,6 +2,9 @@
 #include "core/program/verify.h"
 #include "core/propagate/propagate.h"
 #include "tests/goldens/case_reader.h"
+#include "tests/test_class.h"
+
+namespace tst_golden_propagation {
 
 namespace {
 
@@ -121,5 +124,8 @@ private:
     GoldenFile m_file{"propagation.json"};
 };
 
-QTEST_APPLESS_MAIN(TestGoldenPropagation)
+MESHWRIGHT_TEST(TestGoldenPropagation)
+
+} // namespace tst_golden_propagation
+
 #include "tst_golden_propagation.moc"

@@ -2,8 +2,11 @@
 #include "core/partition/reshard.h"
 #include "core/sharding/shardy_text.h"
 #include "tests/goldens/golden_runner.h"
+#include "tests/test_class.h"
 
 #include <map>
+
+namespace tst_golden_reshard_collectives {
 
 namespace {
 
@@ -104,5 +107,8 @@ private:
     GoldenFile m_file{"reshard_collectives.json"};
 };
 
-QTEST_APPLESS_MAIN(TestGoldenReshardCollectives)
+MESHWRIGHT_TEST(TestGoldenReshardCollectives)
+
+} // namespace tst_golden_reshard_collectives
+
 #include "tst_golden_reshard_collectives.moc"

@@ -2,10 +2,13 @@
 #include "core/propagate/rule.h"
 #include "tests/goldens/golden_runner.h"
 #include "tests/goldens/op_json.h"
+#include "tests/test_class.h"
 
 #include <map>
 #include <numeric>
 #include <set>
+
+namespace tst_golden_rules {
 
 namespace {
 
@@ -239,5 +242,8 @@ private:
     GoldenFile m_file{"sharding_rules.json"};
 };
 
-QTEST_APPLESS_MAIN(TestGoldenRules)
+MESHWRIGHT_TEST(TestGoldenRules)
+
+} // namespace tst_golden_rules
+
 #include "tst_golden_rules.moc"

@@ -8,11 +8,12 @@
 #include "core/runtime/executor.h"
 #include "core/text/program_text.h"
 #include "tests/run_on_devices.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <map>
+
+namespace tst_golden_shard_map {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
@@ -311,5 +312,8 @@ void TestGoldenShardMap::cases()
     settleCase(m_file, run);
 }
 
-QTEST_APPLESS_MAIN(TestGoldenShardMap)
+MESHWRIGHT_TEST(TestGoldenShardMap)
+
+} // namespace tst_golden_shard_map
+
 #include "tst_golden_shard_map.moc"

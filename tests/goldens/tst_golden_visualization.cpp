@@ -6,8 +6,9 @@
 #include "core/sharding/positional_sharding.h"
 #include "core/sharding/visualize.h"
 #include "core/support/text.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_golden_visualization {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
@@ -93,5 +94,8 @@ void TestGoldenVisualization::cases()
     settleCase(m_file, run);
 }
 
-QTEST_APPLESS_MAIN(TestGoldenVisualization)
+MESHWRIGHT_TEST(TestGoldenVisualization)
+
+} // namespace tst_golden_visualization
+
 #include "tst_golden_visualization.moc"

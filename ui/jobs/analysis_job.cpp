@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/jobs/analysis_job.h"
 
+#include "core/support/host_memory.h"
+
+#include <new>
+
 namespace meshwright::ui {
 
 AnalysisJob::AnalysisJob(std::shared_ptr<sim::Session> session, QObject* parent)
@@ -12,11 +16,24 @@ AnalysisJob::AnalysisJob(std::shared_ptr<sim::Session> session, QObject* parent)
 void AnalysisJob::request(sim::StudySource source)
 {
     m_worker.start([this, source = std::move(source)](const std::stop_token& stop) -> std::function<void()> {
-        auto analysis = m_session->analyse(source, stop);
+        auto analysis = analysed(source, stop);
         if (!analysis)
             return nullptr;
         return [this, analysis = std::move(analysis)] { Q_EMIT finished(analysis); };
     });
+}
+
+/// Null when stopped. A study for which there is no memory has an analysis that says so.
+std::shared_ptr<const sim::Analysis> AnalysisJob::analysed(const sim::StudySource& source, const std::stop_token& stop)
+{
+    try {
+        return m_session->analyse(source, stop);
+    } catch (const std::bad_alloc&) {
+        auto analysis = std::make_shared<sim::Analysis>();
+        analysis->source = source;
+        analysis->problems = {notEnoughMemory()};
+        return analysis;
+    }
 }
 
 } // namespace meshwright::ui

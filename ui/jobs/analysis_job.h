@@ -27,6 +27,8 @@ Q_SIGNALS:
     void finished(std::shared_ptr<const sim::Analysis> analysis);
 
 private:
+    std::shared_ptr<const sim::Analysis> analysed(const sim::StudySource& source, const std::stop_token& stop);
+
     std::shared_ptr<sim::Session> m_session;
     LatestWorker m_worker; ///< last: its jobs use all of the above
 };

@@ -3,9 +3,24 @@
 
 #include <QMetaObject>
 
+#include <new>
 #include <utility>
 
 namespace meshwright::ui {
+
+namespace {
+
+/// What a job wants delivered. One that runs out of memory delivers nothing: what was shown before stays.
+std::function<void()> resultOf(const LatestWorker::Job& job, const std::stop_token& stop)
+{
+    try {
+        return job(stop);
+    } catch (const std::bad_alloc&) {
+        return stop.stop_requested() ? std::function<void()>() : [] {};
+    }
+}
+
+} // namespace
 
 LatestWorker::~LatestWorker()
 {
@@ -46,7 +61,7 @@ void LatestWorker::work(const std::stop_token& ends)
             request = std::exchange(m_pending, {});
             m_running = request.stop;
         }
-        std::function<void()> deliver = request.job(request.stop.get_token());
+        std::function<void()> deliver = resultOf(request.job, request.stop.get_token());
         request.job = nullptr;
         if (!deliver)
             continue;

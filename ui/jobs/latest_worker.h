@@ -17,7 +17,7 @@ namespace meshwright::ui {
 class LatestWorker {
 public:
     /// Computes on the worker's thread and returns what is to be done with the result on the thread of the owner; nothing when it was stopped.
-    /// It must look at the token often.
+    /// It must look at the token often. Memory that runs out ends it as if it had nothing to deliver.
     using Job = std::function<std::function<void()>(const std::stop_token&)>;
 
     LatestWorker() = default;

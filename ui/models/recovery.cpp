@@ -39,8 +39,8 @@ std::optional<RecoveredStudy> read(const QString& file)
     const QJsonObject json = QJsonDocument::fromJson(QByteArray::fromStdString(*bytes)).object();
     if (!json["text"].isString())
         return std::nullopt;
-    RecoveredStudy study{
-        {json["text"].toString().toStdString(), json["file"].toString().toStdString(), {}}, json["path"].toString()};
+    RecoveredStudy study{{json["text"].toString().toStdString(), json["file"].toString().toStdString(), {}},
+        json["path"].toString(), file, nullptr};
     for (const QJsonValue& setting : json["settings"].toArray())
         study.source.settings.push_back(setting.toString().toStdString());
     return study;
@@ -78,6 +78,9 @@ Recovery::~Recovery()
 
 void Recovery::store()
 {
+    m_timer.stop();
+    if (!m_document.isModified())
+        return;
     // Without a place to write there is no copy; the user's work goes on all the same.
     (void)writeFileAtomically(m_file.toStdString(), written(m_document).toStdString()).has_value();
 }
@@ -88,20 +91,26 @@ void Recovery::discard()
     QFile::remove(m_file);
 }
 
-std::vector<RecoveredStudy> Recovery::takeLeftBehind(const QString& folder)
+std::vector<RecoveredStudy> Recovery::leftBehind(const QString& folder)
 {
     std::vector<RecoveredStudy> studies;
     for (const QString& name : QDir(folder).entryList({QStringLiteral("*.json")}, QDir::Files, QDir::Time)) {
         const QString file = QDir(folder).filePath(name);
-        QLockFile lock(lockOf(file));
-        lock.setStaleLockTime(0);
-        if (!lock.tryLock(0))
-            continue; // its program is running
-        if (auto study = read(file))
+        auto lock = std::make_shared<QLockFile>(lockOf(file));
+        lock->setStaleLockTime(0);
+        if (!lock->tryLock(0))
+            continue; // its program is running, or another one asks about it
+        if (auto study = read(file)) {
+            study->lock = std::move(lock);
             studies.push_back(*std::move(study));
-        QFile::remove(file);
+        }
     }
     return studies;
+}
+
+void RecoveredStudy::forget() const
+{
+    QFile::remove(copy);
 }
 
 } // namespace meshwright::ui

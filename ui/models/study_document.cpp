@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/models/study_document.h"
 
+#include "core/study/document.h"
 #include "core/study/edit_text.h"
 #include "core/support/file.h"
+
+#include <fmt/format.h>
 
 #include <QElapsedTimer>
 #include <QFileInfo>
@@ -19,6 +22,18 @@ constexpr qint64 kMergeMilliseconds = 1000;
 QString pathOf(const QString& setting)
 {
     return setting.section(QLatin1Char('='), 0, 0).trimmed();
+}
+
+/// A document without the parts that every study has is another program's: nothing is to be written into it.
+Result<Done> checkIsStudy(const std::string& text, const std::string& file)
+{
+    const Document document = parseDocument(text, file);
+    const bool hasParts = document.root.kind == DocNode::Kind::Map
+        && (document.root.find("meshwright") != nullptr || document.root.find("model") != nullptr);
+    if (!document.readable || hasParts)
+        return Done{};
+    return Problem{"MW1830", fmt::format("\"{}\" is no study: it has neither \"meshwright\" nor \"model\"", file),
+        "a study uses a model's config.json by model: {transformer: {config: config.json}}", Place{file}};
 }
 
 } // namespace
@@ -74,22 +89,30 @@ QString StudyDocument::title() const
 
 Result<Done> StudyDocument::open(const QString& path, bool isExample)
 {
-    auto text = readFile(path.toStdString());
+    auto text = readFile(path.toStdString(), kLargestDocumentBytes);
     if (!text)
         return text.error();
-    m_path = isExample ? QString() : path;
+    if (const auto study = checkIsStudy(*text, path.toStdString()); !study)
+        return study.error();
     m_undo.clear();
-    setSource({*std::move(text), path.toStdString(), {}});
-    Q_EMIT pathChanged(m_path);
+    begin({*std::move(text), path.toStdString(), {}}, isExample ? QString() : path);
     return Done{};
 }
 
 void StudyDocument::adopt(sim::StudySource source, const QString& path)
 {
-    m_path = path;
     m_undo.clear();
     m_undo.resetClean();
-    setSource(std::move(source));
+    begin(std::move(source), path);
+}
+
+/// All hear of it, also where it is the study that was open before.
+void StudyDocument::begin(sim::StudySource source, const QString& path)
+{
+    m_path = path;
+    m_onDisk = source.text;
+    m_source = std::move(source);
+    Q_EMIT sourceChanged();
     Q_EMIT pathChanged(m_path);
 }
 
@@ -119,10 +142,25 @@ Result<Done> StudyDocument::save(const QString& path)
     if (auto written = writeFileAtomically(path.toStdString(), edited->text); !written)
         return written;
     m_path = path;
+    m_onDisk = edited->text;
     m_undo.setClean();
     setSource({std::move(edited->text), path.toStdString(), {}});
     Q_EMIT pathChanged(m_path);
     return Done{};
+}
+
+bool StudyDocument::isChangedOnDisk() const
+{
+    const auto found = readFile(m_path.toStdString(), kLargestDocumentBytes);
+    return found ? *found != m_onDisk : QFileInfo::exists(m_path);
+}
+
+Result<Done> StudyDocument::save()
+{
+    if (isChangedOnDisk())
+        return Problem{"MW1829", fmt::format("another program has changed \"{}\" since it was read", m_path.toStdString()),
+            "save under another name, or open the file again", Place{m_path.toStdString()}};
+    return save(m_path);
 }
 
 void StudyDocument::setSource(sim::StudySource source)

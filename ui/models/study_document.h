@@ -31,7 +31,8 @@ public:
     QUndoStack& undoStack() { return m_undo; }
 
     /// Takes a study from a file. `isExample`: it is not to be written over, Save asks for a place. Forgets what could be undone.
-    /// Problems: those of `readFile`.
+    /// Problems: those of `readFile` (MW1004 more than kLargestDocumentBytes), MW1830 the file is something else than a study (a model's
+    /// config.json, say).
     Result<Done> open(const QString& path, bool isExample = false);
 
     /// Takes a study that is not in a file as it stands: one recovered, or embedded in a report. It counts as modified.
@@ -43,12 +44,16 @@ public:
     /// Takes the spec at a path out of the study (undoable): `sharding.layers.1.w`.
     void removeSpec(const QString& path);
 
-    /// Writes the study to its file, or to another one, which it then belongs to.
+    /// Writes the study to a file, which it then belongs to; what is there is replaced.
     /// Problems: those of `editedText` and `writeFileAtomically`.
     Result<Done> save(const QString& path);
 
-    /// Precondition: path() is not empty.
-    Result<Done> save() { return save(m_path); }
+    /// Whether another program has written to path() since this study was read from it or saved to it. A file that is gone was not.
+    bool isChangedOnDisk() const;
+
+    /// Writes the study to its file. Precondition: path() is not empty.
+    /// Problems: those of `save(path)`; MW1829 another program has changed the file.
+    Result<Done> save();
 
 Q_SIGNALS:
     void sourceChanged();
@@ -57,10 +62,12 @@ Q_SIGNALS:
 
 private:
     friend class EditCommand;
+    void begin(sim::StudySource source, const QString& path);
     void setSource(sim::StudySource source);
 
     sim::StudySource m_source;
     QString m_path;
+    std::string m_onDisk; ///< what is in the file of `m_path`, as far as this program knows
     QUndoStack m_undo;
 };
 

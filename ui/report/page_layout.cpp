@@ -130,7 +130,8 @@ public:
             return;
         const double height = size * kLeading;
         for (std::string& line : m_text.lines(words, size, bold, m_width)) {
-            m_items.push_back({TextShape{{m_x, m_y + height / 2.0}, std::move(line), static_cast<double>(size), TextAnchor::Start, role, bold}});
+            m_items.push_back({TextShape{
+                {m_x, m_y + height / 2.0}, std::move(line), static_cast<double>(size), TextAnchor::Start, role, bold}});
             m_y += height;
         }
     }
@@ -355,8 +356,8 @@ private:
             const bool right = table.columns[c].numeric;
             double y = 0.0;
             for (std::string& line : m_text.lines(texts[c], kTableSize, false, room)) {
-                items.push_back({TextShape{{right ? x + room : x, y + kLine / 2.0}, std::move(line), static_cast<double>(kTableSize),
-                    right ? TextAnchor::End : TextAnchor::Start, role, false}});
+                items.push_back({TextShape{{right ? x + room : x, y + kLine / 2.0}, std::move(line),
+                    static_cast<double>(kTableSize), right ? TextAnchor::End : TextAnchor::Start, role, false}});
                 y += kLine;
             }
             height = std::max(height, y);
@@ -384,7 +385,8 @@ private:
         note(table.note);
     }
 
-    Piece rowPiece(const sim::ReportRow& row, const sim::ReportTable& table, const std::vector<double>& widths, const std::shared_ptr<const Piece>& head)
+    Piece rowPiece(const sim::ReportRow& row, const sim::ReportTable& table, const std::vector<double>& widths,
+        const std::shared_ptr<const Piece>& head)
     {
         Piece piece;
         piece.before = 2.0;
@@ -417,7 +419,8 @@ private:
     Piece picturePiece(const sim::ReportPicture& picture, double width)
     {
         Piece piece;
-        const double factor = std::min({1.0, width / std::max(1.0, picture.list.width), 0.7 * m_pageHeight / std::max(1.0, picture.list.height)});
+        const double factor
+            = std::min({1.0, width / std::max(1.0, picture.list.width), 0.7 * m_pageHeight / std::max(1.0, picture.list.height)});
         const DisplayList list = scaled(picture.list, factor);
         piece.items = list.items;
         Stack stack(m_text, 0.0, width, list.height);
@@ -431,7 +434,8 @@ private:
     {
         const bool wide = std::any_of(pictures.pictures.begin(), pictures.pictures.end(),
             [this](const sim::ReportPicture& picture) { return picture.list.width > 0.75 * m_width; });
-        rows(pictures.pictures.size(), wide ? 1 : 2, 10.0, [&](std::size_t i, double width) { return picturePiece(pictures.pictures[i], width); });
+        rows(pictures.pictures.size(), wide ? 1 : 2, 10.0,
+            [&](std::size_t i, double width) { return picturePiece(pictures.pictures[i], width); });
     }
 
     void write(const sim::ReportProblems& problems)
@@ -439,7 +443,9 @@ private:
         for (const sim::ReportProblem& problem : problems.problems) {
             Stack stack(m_text, kPadding, m_width - kPadding);
             stack.add(std::string(severityName(problem.severity)) + " " + problem.id + ": " + problem.message, kBodySize,
-                problem.severity == Severity::Error ? ColourRole::Error : problem.severity == Severity::Warning ? ColourRole::Warning : ColourRole::Text);
+                problem.severity == Severity::Error         ? ColourRole::Error
+                    : problem.severity == Severity::Warning ? ColourRole::Warning
+                                                            : ColourRole::Text);
             if (!problem.rule.empty())
                 stack.add("Rule: " + problem.rule, kTableSize);
             if (!problem.fix.empty())
@@ -545,14 +551,17 @@ std::vector<DisplayList> pagesOf(const sim::Report& report, const PageGeometry& 
     const double width = geometry.width - 2.0 * geometry.sideMargin;
     const double height = geometry.height - geometry.topMargin - geometry.bottomMargin;
     std::vector<DisplayList> pages = Paginator(geometry).pages(PieceWriter(width, height).pieces(report));
+    constexpr std::size_t kMostOfTitle = 120; // stands on every page
+    const std::string title = QString::fromStdString(report.title).left(kMostOfTitle).toStdString();
     for (std::size_t i = 0; i < pages.size(); ++i) {
         DisplayList& page = pages[i];
         const std::string number = fmt::format("{} of {}", i + 1, pages.size());
-        page.title = fmt::format("{}: report, page {}", report.title, number);
+        page.title = fmt::format("{}: report, page {}", title, number);
         const double y = geometry.height - geometry.bottomMargin / 2.0;
-        page.items.push_back({TextShape{{geometry.sideMargin, y}, report.title, static_cast<double>(kSmallSize), TextAnchor::Start, ColourRole::MutedText}});
-        page.items.push_back(
-            {TextShape{{geometry.width - geometry.sideMargin, y}, number, static_cast<double>(kSmallSize), TextAnchor::End, ColourRole::MutedText}});
+        page.items.push_back({TextShape{
+            {geometry.sideMargin, y}, title, static_cast<double>(kSmallSize), TextAnchor::Start, ColourRole::MutedText}});
+        page.items.push_back({TextShape{{geometry.width - geometry.sideMargin, y}, number, static_cast<double>(kSmallSize),
+            TextAnchor::End, ColourRole::MutedText}});
     }
     return pages;
 }

@@ -32,12 +32,13 @@ Result<Done> writeReport(const sim::Report& report, const QString& path)
         return writeFileAtomically(file, sim::reportJson(report));
     if (ending == QLatin1String("pdf"))
         return writePdf(report, path);
-    return Problem{"MW1828", fmt::format("\"{}\" does not end in .html, .md, .csv, .json or .pdf", file), "give the file one of these endings"};
+    return Problem{"MW1828", fmt::format("\"{}\" does not end in .html, .md, .csv, .json or .pdf", file),
+        "give the file one of these endings"};
 }
 
 Result<Done> printReport(const QString& page, const QString& pdf)
 {
-    const auto text = readFile(page.toStdString());
+    const auto text = readFile(page.toStdString(), sim::kLargestReportBytes);
     if (!text)
         return text.error();
     const auto report = sim::readReport(*text, page.toStdString());

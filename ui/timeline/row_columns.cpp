@@ -13,7 +13,6 @@ namespace {
 /// A bucket of the pyramid may stand for so many columns before the slices themselves are added up, which takes far longer.
 constexpr double kCoarsest = 2.0;
 
-
 /// In one column this many slices are added up one by one; the rest comes from the pyramid.
 constexpr std::uint32_t kAddedOneByOne = 8;
 

@@ -36,9 +36,9 @@ private:
     std::mt19937_64 m_engine{20240607};
 };
 
-class Run {
+class BenchmarkRun {
 public:
-    Run(std::int64_t slices, QSize size)
+    BenchmarkRun(std::int64_t slices, QSize size)
         : m_view(m_selection)
         , m_canvas(m_view.canvas())
         , m_slices(slices)
@@ -217,7 +217,7 @@ std::shared_ptr<const Timeline> benchmarkTrace(std::int64_t slices)
 
 TimelineBenchmark benchmarkTimeline(std::int64_t slices, QSize size)
 {
-    return Run(slices, size).result();
+    return BenchmarkRun(slices, size).result();
 }
 
 std::string timelineBenchmarkJson(const TimelineBenchmark& result)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "ui/models/selection.h"
 #include "ui/jobs/latest_worker.h"
+#include "ui/models/selection.h"
 #include "ui/timeline/timeline_canvas.h"
 #include "ui/widgets/view.h"
 

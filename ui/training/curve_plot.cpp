@@ -450,7 +450,8 @@ private:
         constexpr double kFewest = 4.0;
         const QCPRange all = allSteps();
         const double size = std::clamp(range.size(), std::min(kFewest, all.size()), all.size());
-        const double lower = std::clamp(range.lower, all.lower, all.upper - size);
+        const double lower
+            = std::max(all.lower, std::min(range.lower, all.upper - size)); // the difference may round below all.lower
         m_showsAll = size >= all.size();
         m_isMoving = true;
         for (Panel& panel : m_panels)

@@ -490,7 +490,9 @@ void TrainingView::showFigures()
     if (result != nullptr && result->verification && !result->verification->checkedSteps.empty()) {
         const Verification& verification = *result->verification;
         const QString checked = tr("%1 steps checked").arg(verification.checkedSteps.size());
-        figures.push_back({tr("Verified"), verification.passed ? tr("equal") : tr("DIFFERENT"), checked, !verification.passed});
+        figures.push_back({tr("Verified"),
+            verification.passed ? (verification.provesAnything() ? tr("equal") : tr("nothing proved")) : tr("DIFFERENT"), checked,
+            !verification.passed});
     }
     m_figures->setFigures(std::move(figures));
     m_figures->setVisible(!m_figures->figures().empty());

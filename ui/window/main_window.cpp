@@ -23,6 +23,7 @@
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
 #include <QStackedWidget>
 #include <QStatusBar>
 
@@ -30,7 +31,7 @@ namespace meshwright::ui {
 
 namespace {
 
-constexpr qsizetype kMostRecent = 8;
+constexpr qsizetype kMostRecentInMenu = 8;
 const QString kRecentKey = QStringLiteral("recent");
 const QString kThemeKey = QStringLiteral("theme");
 const QString kGeometryKey = QStringLiteral("window/geometry");
@@ -86,6 +87,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     connect(m_start, &StartPage::exampleChosen, this, &MainWindow::openExample);
     connect(m_start, &StartPage::fileChosen, this, &MainWindow::openFile);
     connect(m_start, &StartPage::openRequested, this, &MainWindow::askForFile);
+    connect(m_start, &StartPage::backRequested, this, &MainWindow::showWorkbench);
     connect(m_workbench, &Workbench::commandRequested, this, &MainWindow::showCommand);
     connect(m_workbench, &Workbench::exportRequested, this, &MainWindow::exportView);
     connect(m_workbench, &Workbench::saveReportRequested, this, &MainWindow::saveReport);
@@ -96,7 +98,7 @@ MainWindow::MainWindow(std::shared_ptr<sim::Session> session, const Places& plac
     restoreGeometry(m_settings.value(kGeometryKey).toByteArray());
     m_workbench->restoreArrangement(m_settings.value(kArrangementKey).toByteArray());
     updateRecent();
-    updateTitle();
+    updateActions();
 }
 
 MainWindow::~MainWindow() = default;
@@ -109,11 +111,13 @@ void MainWindow::buildFileMenu()
     QMenu* examples = menu->addMenu(tr("Open &example"));
     for (const QString& path : m_start->examples())
         examples->addAction(QFileInfo(path).completeBaseName(), this, [this, path] { openExample(path); });
-    menu->addAction(tr("S&tart page"), this, [this] { m_pages->setCurrentWidget(m_start); });
+    m_toStart = menu->addAction(tr("S&tart page"), this, &MainWindow::showStart);
+    m_backToStudy = menu->addAction(tr("&Back to the study"), QKeySequence(Qt::Key_Escape), this, &MainWindow::showWorkbench);
     menu->addSeparator();
-    menu->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save);
-    menu->addAction(tr("Save &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), this, &MainWindow::saveAs);
-    menu->addAction(tr("Save re&port…"), QKeySequence(Qt::CTRL | Qt::Key_P), this, &MainWindow::saveReport);
+    m_studyActions.insert(m_studyActions.end(),
+        {menu->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save),
+            menu->addAction(tr("Save &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), this, &MainWindow::saveAs),
+            menu->addAction(tr("Save re&port…"), QKeySequence(Qt::CTRL | Qt::Key_P), this, &MainWindow::saveReport)});
     menu->addSeparator();
     menu->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
 }
@@ -121,11 +125,11 @@ void MainWindow::buildFileMenu()
 void MainWindow::buildEditMenu()
 {
     QMenu* menu = menuBar()->addMenu(tr("&Edit"));
-    QAction* undo = m_document.undoStack().createUndoAction(menu, tr("Undo"));
-    undo->setShortcut(QKeySequence::Undo);
-    QAction* redo = m_document.undoStack().createRedoAction(menu, tr("Redo"));
-    redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
-    menu->addActions({undo, redo});
+    m_undoAction = m_document.undoStack().createUndoAction(menu, tr("Undo"));
+    m_undoAction->setShortcut(QKeySequence::Undo);
+    m_redoAction = m_document.undoStack().createRedoAction(menu, tr("Redo"));
+    m_redoAction->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
+    menu->addActions({m_undoAction, m_redoAction});
 }
 
 void MainWindow::buildViewMenu()
@@ -140,9 +144,10 @@ void MainWindow::buildViewMenu()
                 dock->view()->setFocus();
             });
         action->setToolTip(tr("Show %1").arg(dock->windowTitle()));
+        m_studyActions.push_back(action);
     }
     menu->addSeparator();
-    menu->addAction(tr("&Reset the arrangement"), m_workbench, &Workbench::resetArrangement);
+    m_studyActions.push_back(menu->addAction(tr("&Reset the arrangement"), m_workbench, &Workbench::resetArrangement));
     QMenu* themes = menu->addMenu(tr("&Theme"));
     auto* group = new QActionGroup(themes);
     const std::pair<ThemeChoice, QString> choices[]
@@ -163,12 +168,12 @@ void MainWindow::buildRunMenu()
 {
     QMenu* menu = menuBar()->addMenu(tr("&Run"));
     TrainingView& training = m_workbench->training();
-    menu->addAction(tr("&Train"), QKeySequence(Qt::CTRL | Qt::Key_R), this, [this, &training] {
+    m_studyActions.push_back(menu->addAction(tr("&Train"), QKeySequence(Qt::CTRL | Qt::Key_R), this, [this, &training] {
         ViewDock* dock = m_workbench->findDock(QStringLiteral("training"));
         dock->show();
         dock->raise();
         training.train();
-    });
+    }));
     menu->addAction(tr("&Pause or resume"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_R), this,
         [&job = training.job()] { job.snapshot().state == sim::TrainingState::Paused ? job.resume() : job.pause(); });
     menu->addAction(tr("&Cancel"), QKeySequence(Qt::CTRL | Qt::Key_Period), &training.job(), &TrainingJob::cancel);
@@ -190,7 +195,28 @@ void MainWindow::buildHelpMenu()
 
 void MainWindow::showWorkbench()
 {
+    m_hasStudy = true;
     m_pages->setCurrentWidget(m_workbench);
+    updateActions();
+}
+
+void MainWindow::showStart()
+{
+    m_start->setOpenStudy(m_hasStudy ? m_document.title() : QString());
+    m_pages->setCurrentWidget(m_start);
+    updateActions();
+}
+
+/// On the start page nothing happens to a study that nobody sees.
+void MainWindow::updateActions()
+{
+    const bool showsStudy = m_pages->currentWidget() == m_workbench;
+    for (QAction* action : m_studyActions)
+        action->setEnabled(showsStudy);
+    m_undoAction->setEnabled(showsStudy && m_document.undoStack().canUndo());
+    m_redoAction->setEnabled(showsStudy && m_document.undoStack().canRedo());
+    m_toStart->setEnabled(showsStudy);
+    m_backToStudy->setEnabled(!showsStudy && m_hasStudy);
     updateTitle();
 }
 
@@ -198,9 +224,9 @@ void MainWindow::openExample(const QString& path)
 {
     if (!mayDiscard())
         return;
-    m_workbench->beginStudy();
     if (const auto opened = m_document.open(path, true); !opened)
         return report(tr("The example cannot be opened."), opened.error());
+    m_workbench->beginStudy();
     showWorkbench();
 }
 
@@ -210,11 +236,11 @@ bool MainWindow::openFile(const QString& path)
         return false;
     if (isReport(path))
         return openReport(path);
-    m_workbench->beginStudy();
     if (const auto opened = m_document.open(path); !opened) {
         report(tr("The study cannot be opened."), opened.error());
         return false;
     }
+    m_workbench->beginStudy();
     remember(path);
     showWorkbench();
     return true;
@@ -222,7 +248,7 @@ bool MainWindow::openFile(const QString& path)
 
 bool MainWindow::openReport(const QString& path)
 {
-    const auto text = readFile(path.toStdString());
+    const auto text = readFile(path.toStdString(), sim::kLargestReportBytes);
     const auto read = text ? sim::readReport(*text, path.toStdString()) : Result<sim::Report>(text.error());
     if (!read) {
         report(tr("The report cannot be opened."), read.error());
@@ -237,14 +263,22 @@ bool MainWindow::openReport(const QString& path)
 
 void MainWindow::offerRecovery()
 {
-    for (const RecoveredStudy& study : Recovery::takeLeftBehind(m_places.recovery)) {
+    for (const RecoveredStudy& study : Recovery::leftBehind(m_places.recovery)) {
         const QString name = study.path.isEmpty() ? tr("a study without a name") : QFileInfo(study.path).fileName();
-        const auto answer = QMessageBox::question(this, tr("Unsaved edits were found"),
-            tr("Meshwright did not end properly. Go on with the unsaved edits of %1?").arg(name));
-        if (answer != QMessageBox::Yes || !mayDiscard())
+        QMessageBox question(QMessageBox::Question, tr("Unsaved edits were found"),
+            tr("Meshwright did not end properly. Go on with the unsaved edits of %1?").arg(name), QMessageBox::NoButton, this);
+        const QAbstractButton* goOn = question.addButton(tr("&Go on with them"), QMessageBox::AcceptRole);
+        const QAbstractButton* discard = question.addButton(tr("&Discard them"), QMessageBox::DestructiveRole);
+        question.setEscapeButton(question.addButton(tr("Ask &later"), QMessageBox::RejectRole));
+        question.exec();
+        if (question.clickedButton() == discard)
+            study.forget();
+        if (question.clickedButton() != goOn || !mayDiscard())
             continue;
         m_workbench->beginStudy();
         m_document.adopt(study.source, study.path);
+        m_recovery.store(); // this window's own copy is there before the other one goes
+        study.forget();
         showWorkbench();
     }
 }
@@ -262,6 +296,8 @@ bool MainWindow::save()
 {
     if (m_document.path().isEmpty())
         return saveAs();
+    if (m_document.isChangedOnDisk())
+        return saveOverChanges();
     if (const auto saved = m_document.save(); !saved) {
         report(tr("The study cannot be saved."), saved.error());
         return false;
@@ -270,18 +306,37 @@ bool MainWindow::save()
     return true;
 }
 
-bool MainWindow::saveAs()
+/// Asks what becomes of a file that another program has changed since it was opened.
+bool MainWindow::saveOverChanges()
 {
-    const QString suggested = m_document.path().isEmpty() ? QStringLiteral("study.yaml") : m_document.path();
-    const QString path = QFileDialog::getSaveFileName(this, tr("Save the study"), suggested, tr("Studies (*.yaml *.yml)"));
-    if (path.isEmpty())
-        return false;
+    QMessageBox question(QMessageBox::Warning, tr("The file was changed"),
+        tr("Another program has changed %1 since it was opened. Saving here replaces what that program wrote.")
+            .arg(QDir::toNativeSeparators(m_document.path())),
+        QMessageBox::NoButton, this);
+    const QAbstractButton* elsewhere = question.addButton(tr("Save &as…"), QMessageBox::AcceptRole);
+    const QAbstractButton* replace = question.addButton(tr("&Replace the file"), QMessageBox::DestructiveRole);
+    question.setEscapeButton(question.addButton(QMessageBox::Cancel));
+    question.exec();
+    if (question.clickedButton() == elsewhere)
+        return saveAs();
+    return question.clickedButton() == replace && saveTo(m_document.path());
+}
+
+bool MainWindow::saveTo(const QString& path)
+{
     if (const auto saved = m_document.save(path); !saved) {
         report(tr("The study cannot be saved."), saved.error());
         return false;
     }
     remember(path);
     return true;
+}
+
+bool MainWindow::saveAs()
+{
+    const QString suggested = m_document.path().isEmpty() ? QStringLiteral("study.yaml") : m_document.path();
+    const QString path = QFileDialog::getSaveFileName(this, tr("Save the study"), suggested, tr("Studies (*.yaml *.yml)"));
+    return !path.isEmpty() && saveTo(path);
 }
 
 bool MainWindow::mayDiscard()
@@ -299,7 +354,7 @@ void MainWindow::remember(const QString& path)
     const QString absolute = QFileInfo(path).absoluteFilePath();
     recent.removeAll(absolute);
     recent.prepend(absolute);
-    m_settings.setValue(kRecentKey, recent.mid(0, kMostRecent));
+    m_settings.setValue(kRecentKey, recent.mid(0, kMostRecentInMenu));
     updateRecent();
 }
 
@@ -338,6 +393,10 @@ void MainWindow::exportView(View* view)
 
 void MainWindow::saveReport()
 {
+    if (!m_workbench->analysis()) {
+        statusBar()->showMessage(tr("The study is still being looked at"), 6000);
+        return;
+    }
     const QString path = QFileDialog::getSaveFileName(this, tr("Save the report"),
         QFileInfo(m_document.title()).completeBaseName() + QStringLiteral(".html"),
         tr("Reports (*.html *.md *.csv *.json *.pdf)"));

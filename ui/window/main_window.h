@@ -9,7 +9,9 @@
 #include <QSettings>
 
 #include <memory>
+#include <vector>
 
+class QAction;
 class QMenu;
 class QStackedWidget;
 
@@ -40,7 +42,7 @@ public:
     bool openFile(const QString& path);
     void openExample(const QString& path);
 
-    /// Offers what a program that was killed left behind. Call once the window is shown.
+    /// Offers what a program that was killed left behind; what nobody decides about is offered again. Call once the window is shown.
     void offerRecovery();
 
     Workbench& workbench() { return *m_workbench; }
@@ -58,6 +60,10 @@ private:
     void buildRunMenu();
     void buildHelpMenu();
     void showWorkbench();
+    void showStart();
+    void updateActions();
+    bool saveOverChanges();
+    bool saveTo(const QString& path);
     bool openReport(const QString& path);
     bool save();
     bool saveAs();
@@ -80,6 +86,12 @@ private:
     StartPage* m_start;
     Workbench* m_workbench;
     QMenu* m_recentMenu = nullptr;
+    QAction* m_toStart = nullptr;
+    QAction* m_backToStudy = nullptr;
+    QAction* m_undoAction = nullptr;
+    QAction* m_redoAction = nullptr;
+    std::vector<QAction*> m_studyActions; ///< of the study that is shown: on the start page none is
+    bool m_hasStudy = false;
 };
 
 } // namespace meshwright::ui

@@ -25,7 +25,7 @@ namespace {
 constexpr int kCardWidth = 300;
 constexpr int kCardHeight = 128;
 constexpr int kGap = 12;
-constexpr qsizetype kMostRecent = 4; ///< on this page; the menu has them all
+constexpr qsizetype kMostRecentOnPage = 4; ///< on this page; the menu has them all
 
 /// The examples that people meet first; the rest follows by name.
 const QStringList kFirst = {"notebook_mlp.yaml", "digits.yaml", "tensor_parallel.yaml", "fsdp.yaml"};
@@ -164,6 +164,7 @@ QStringList orderedExamples(const QString& folder)
 
 StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     : QWidget(parent)
+    , m_back(new QPushButton(this))
     , m_grid(new QGridLayout)
     , m_recent(new QVBoxLayout)
     , m_recentHeading(heading(tr("Recent studies"), this))
@@ -181,6 +182,8 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     auto* open = new QPushButton(tr("Open a study…"), this);
     open->setToolTip(tr("A study (YAML) or a report of Meshwright; files can also be dropped on the window"));
     connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
+    m_back->setObjectName(QStringLiteral("back"));
+    connect(m_back, &QPushButton::clicked, this, &StartPage::backRequested);
 
     for (const QString& name : orderedExamples(examplesFolder)) {
         const QString path = QDir(examplesFolder).filePath(name);
@@ -204,6 +207,7 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     words->addWidget(title);
     words->addWidget(subtitle);
     top->addLayout(words, 1);
+    top->addWidget(m_back, 0, Qt::AlignVCenter);
     top->addWidget(open, 0, Qt::AlignVCenter);
     column->addLayout(top);
     column->addSpacing(12);
@@ -221,8 +225,15 @@ StartPage::StartPage(const QString& examplesFolder, QWidget* parent)
     auto* all = new QVBoxLayout(this);
     all->setContentsMargins(0, 0, 0, 0);
     all->addWidget(scroll);
+    setOpenStudy({});
     setRecentFiles({});
     arrange();
+}
+
+void StartPage::setOpenStudy(const QString& title)
+{
+    m_back->setVisible(!title.isEmpty());
+    m_back->setText(tr("Back to %1").arg(title));
 }
 
 void StartPage::setRecentFiles(const QStringList& paths)
@@ -232,7 +243,7 @@ void StartPage::setRecentFiles(const QStringList& paths)
         delete item;
     }
     m_recentHeading->setVisible(!paths.isEmpty());
-    for (const QString& path : paths.mid(0, kMostRecent)) {
+    for (const QString& path : paths.mid(0, kMostRecentOnPage)) {
         auto* button = new QPushButton(
             QStringLiteral("%1   %2").arg(QFileInfo(path).fileName(), QDir::toNativeSeparators(QFileInfo(path).path())), this);
         button->setFlat(true);

@@ -6,6 +6,7 @@
 
 class QGridLayout;
 class QLabel;
+class QPushButton;
 class QVBoxLayout;
 
 namespace meshwright::ui {
@@ -18,6 +19,9 @@ public:
     /// Shows the example studies (*.yaml) of a folder; the one to begin with comes first.
     explicit StartPage(const QString& examplesFolder, QWidget* parent = nullptr);
 
+    /// Offers the way back to the study of this title; an empty one: there is none.
+    void setOpenStudy(const QString& title);
+
     void setRecentFiles(const QStringList& paths);
 
     /// The paths of the examples, in the order shown.
@@ -27,6 +31,7 @@ Q_SIGNALS:
     void exampleChosen(const QString& path);
     void fileChosen(const QString& path);
     void openRequested();
+    void backRequested();
 
 protected:
     void resizeEvent(QResizeEvent* event) override;
@@ -36,6 +41,7 @@ private:
 
     QStringList m_examples;
     QList<QWidget*> m_cards;
+    QPushButton* m_back;
     QGridLayout* m_grid;
     QVBoxLayout* m_recent;
     QLabel* m_recentHeading;

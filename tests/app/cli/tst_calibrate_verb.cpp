@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_calibrate_verb {
 
 using namespace meshwright;
 
@@ -14,6 +16,7 @@ class TestCalibrateVerb : public QObject {
 
 private Q_SLOTS:
     void thisComputer();
+    void interrupted();
     void links();
     void brokenLog();
     void badProfile();
@@ -90,6 +93,26 @@ void TestCalibrateVerb::thisComputer()
     QVERIFY2(text.out.contains("in total"), text.out.constData());
 }
 
+/// Ctrl-C ends a measurement without a profile and without an error.
+void TestCalibrateVerb::interrupted()
+{
+    const QTemporaryDir folder;
+    for (const int signal : {SIGINT, SIGTERM}) {
+        QProcess process;
+        process.start(MESHWRIGHT_PROGRAM, {"calibrate", "-o", folder.filePath("host.json")});
+        QVERIFY(process.waitForStarted());
+        QTRY_VERIFY(tests::waitsForInterrupts(process));
+        QTest::qWait(50);
+        ::kill(static_cast<pid_t>(process.processId()), signal);
+        QVERIFY(process.waitForFinished(30'000));
+        QCOMPARE(process.exitStatus(), QProcess::NormalExit);
+        const QByteArray words = process.readAllStandardError();
+        QVERIFY2(process.exitCode() == 128 + signal, words);
+        QVERIFY2(!words.contains("error"), words);
+        QVERIFY(!QFile::exists(folder.filePath("host.json")));
+    }
+}
+
 void TestCalibrateVerb::links()
 {
     QTemporaryDir folder;
@@ -127,5 +150,8 @@ void TestCalibrateVerb::badProfile()
     QVERIFY2(trained.err.contains("MW1711"), trained.err.constData());
 }
 
-QTEST_APPLESS_MAIN(TestCalibrateVerb)
+MESHWRIGHT_TEST(TestCalibrateVerb)
+
+} // namespace tst_calibrate_verb
+
 #include "tst_calibrate_verb.moc"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QJsonDocument>
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_chakra_verb {
 
 using namespace meshwright;
 
@@ -93,5 +95,8 @@ void TestChakraVerb::exitCodes()
     tests::checkExitCode(outcome);
 }
 
-QTEST_APPLESS_MAIN(TestChakraVerb)
+MESHWRIGHT_TEST(TestChakraVerb)
+
+} // namespace tst_chakra_verb
+
 #include "tst_chakra_verb.moc"

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <QDir>
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <csignal>
 #include <random>
+
+namespace tst_checkpoint_verbs {
 
 namespace {
 
@@ -50,8 +53,15 @@ private Q_SLOTS:
     void damagedOneIsPassedOver();
     void metricsGoOn();
     void interruptedKeepsTheSteps();
+    void killedAtAnyMoment_data();
     void killedAtAnyMoment();
     void fullDisk();
+    void onlyCheckpointsGo();
+    void somethingInTheWayIsSaidBefore();
+    void secondTrainingIsRefused();
+    void nobodyTakesTheWords_data();
+    void nobodyTakesTheWords();
+    void fullDiskUnderTheMetrics();
     void otherMesh();
     void exitCodes_data();
     void exitCodes();
@@ -170,13 +180,19 @@ void TestCheckpointVerbs::interruptedKeepsTheSteps()
     QCOMPARE(run(training(static_cast<int>(steps) + 1, {"--resume", folder.path()})).code, 0);
 }
 
+void TestCheckpointVerbs::killedAtAnyMoment_data()
+{
+    meshwright::tests::addSeeds({11, 12});
+}
+
 void TestCheckpointVerbs::killedAtAnyMoment()
 {
     const int kills = qEnvironmentVariableIsSet("MESHWRIGHT_KILLS") ? qEnvironmentVariableIntValue("MESHWRIGHT_KILLS") : 6;
     const QJsonArray losses = object(run(training(40, {})))["losses"].toArray();
     QCOMPARE(losses.size(), 41);
     const QTemporaryDir folder;
-    std::mt19937 random(11);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     int lastStep = 0;
     for (int kill = 0; kill < kills; ++kill) {
         QProcess process;
@@ -228,6 +244,97 @@ void TestCheckpointVerbs::fullDisk()
     QCOMPARE(checkpoints(folder.path()), QStringList{"step-000000001"});
     QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot).size(), 1); // nothing half-written
     QCOMPARE(run(training(3, {"--resume", folder.path()})).code, 0);
+}
+
+/// `--keep` removes checkpoints, and nothing that only looks like one.
+void TestCheckpointVerbs::onlyCheckpointsGo()
+{
+    const QTemporaryDir folder;
+    const QTemporaryDir elsewhere;
+    QVERIFY(QDir(folder.path()).mkpath("step-2"));
+    for (const QString& path : {folder.filePath("step-2/thesis.txt"), elsewhere.filePath("thesis.txt")}) {
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write("precious") == 8);
+    }
+    QVERIFY(QFile::link(elsewhere.path(), folder.filePath("step-000000099")));
+    const Outcome outcome = run(training(4, {"--checkpoint", folder.path(), "--every", "1", "--keep", "1"}));
+    QVERIFY2(outcome.code == 0, outcome.err);
+    QCOMPARE(checkpoints(folder.path()), (QStringList{"step-000000004", "step-000000099"}));
+    QVERIFY(QFile::exists(folder.filePath("step-2/thesis.txt")));
+    QVERIFY(QFile::exists(elsewhere.filePath("thesis.txt")));
+    QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot).size(), 3); // no lock is left
+}
+
+void TestCheckpointVerbs::somethingInTheWayIsSaidBefore()
+{
+    const QTemporaryDir folder;
+    QVERIFY(QDir(folder.path()).mkpath("step-000000003"));
+    QFile file(folder.filePath("step-000000003/thesis.txt"));
+    QVERIFY(file.open(QIODevice::WriteOnly) && file.write("precious") == 8);
+    const Outcome outcome = run(training(4, {"--checkpoint", folder.path(), "--every", "1"}));
+    QCOMPARE(outcome.code, 3);
+    QVERIFY2(outcome.out.contains("MW1649"), outcome.out);
+    QCOMPARE(checkpoints(folder.path()), QStringList{"step-000000003"}); // nothing was trained
+    QVERIFY(file.exists());
+}
+
+void TestCheckpointVerbs::secondTrainingIsRefused()
+{
+    const QTemporaryDir folder;
+    QProcess first;
+    first.start(MESHWRIGHT_PROGRAM, training(1000000, {"--checkpoint", folder.path(), "--every", "1", "--keep", "2"}));
+    QVERIFY(first.waitForStarted());
+    QTRY_VERIFY_WITH_TIMEOUT(!checkpoints(folder.path()).isEmpty(), 20'000);
+    const Outcome second = run(training(4, {"--checkpoint", folder.path()}));
+    QCOMPARE(second.code, 3);
+    const QByteArray words = second.out + second.err;
+    QVERIFY2(words.contains("MW1008") && words.contains(QString("process %1 on ").arg(first.processId()).toUtf8()), words);
+    first.kill();
+    QVERIFY(first.waitForFinished());
+    QDir(folder.path()).removeRecursively();
+    QVERIFY(QDir().mkpath(folder.path()));
+    QCOMPARE(run(training(2, {"--checkpoint", folder.path()})).code, 0); // a killed one holds nobody up
+}
+
+void TestCheckpointVerbs::nobodyTakesTheWords_data()
+{
+    QTest::addColumn<QString>("redirection");
+
+    QTest::newRow("full disk") << "2>/dev/full";
+    QTest::newRow("closed") << "2>&-";
+    QTest::newRow("closed input too") << "0<&- 2>&-";
+    QTest::newRow("a reader that is gone") << "2> >(exec true)";
+}
+
+/// Words on standard error are worth less than a training: it ends as it would, with its checkpoints, its metrics and its result.
+void TestCheckpointVerbs::nobodyTakesTheWords()
+{
+    QFETCH(QString, redirection);
+    const QTemporaryDir folder;
+    QStringList loud = training(5, {"--checkpoint", folder.filePath("k"), "--every", "2", "--metrics", folder.filePath("m")});
+    loud.removeOne("-q");
+    const Outcome outcome = meshwright::tests::runProgram(
+        "bash", QStringList{"-c", "exec \"$@\" " + redirection, "bash", MESHWRIGHT_PROGRAM} + loud);
+    QCOMPARE(outcome.code, 0);
+    QCOMPARE(object(outcome)["losses"].toArray().size(), 6);
+    QCOMPARE(checkpoints(folder.filePath("k")).last(), QString("step-000000005"));
+    QFile metrics(folder.filePath("m"));
+    QVERIFY(metrics.open(QIODevice::ReadOnly));
+    const QList<QByteArray> lines = metrics.readAll().trimmed().split('\n');
+    QCOMPARE(lines.size(), 5);
+    for (const QByteArray& line : lines)
+        QCOMPARE(errorsAgainst("metrics-1.json", line), QStringList()); // no words of ours between them
+}
+
+/// The disk is full for everything that stands beside the result: the training ends, its result is shown, and the exit code says so.
+void TestCheckpointVerbs::fullDiskUnderTheMetrics()
+{
+    for (const char* flag : {"--metrics", "--trace", "-o"}) {
+        const Outcome outcome = run(training(3, {flag, "/dev/full"}));
+        QVERIFY2(outcome.code == 6, flag);
+        QCOMPARE(object(outcome)["losses"].toArray().size(), 4);
+        QVERIFY2(outcome.err.contains("MW1007"), outcome.err);
+    }
 }
 
 void TestCheckpointVerbs::otherMesh()
@@ -284,5 +391,8 @@ void TestCheckpointVerbs::exitCodes()
     meshwright::tests::checkExitCode(outcome);
 }
 
-QTEST_GUILESS_MAIN(TestCheckpointVerbs)
+MESHWRIGHT_TEST(TestCheckpointVerbs)
+
+} // namespace tst_checkpoint_verbs
+
 #include "tst_checkpoint_verbs.moc"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QElapsedTimer>
 #include <QTemporaryDir>
 #include <QXmlStreamReader>
-#include <QtTest>
+
+namespace tst_command_line {
 
 using namespace meshwright;
 
@@ -30,7 +32,11 @@ private Q_SLOTS:
     void checkFixes();
     void checkFixesStandardInput();
     void checkFixKeepsWhatItCannotWrite();
+    void memoryThatRunsOut_data();
+    void memoryThatRunsOut();
     void unwritableOutput();
+    void resultsOutliveFullDisks_data();
+    void resultsOutliveFullDisks();
     void unwritableFileBeforeTheWork();
     void fileOnStandardOutputStandsAlone();
     void programsWithoutFunctions();
@@ -73,6 +79,13 @@ void TestCommandLine::exitCodes_data()
 
     QTest::newRow("version") << QStringList{"--version"} << 0 << "";
     QTest::newRow("a layout") << show({"--spec", "P('data')"}) << 0 << "";
+    const auto check = [](const char* spec) {
+        return QStringList{"check", "--mesh", "x=2,y=1,b=2", "--shape", "8x8", "--spec", spec};
+    };
+    QTest::newRow("check: a partial value over one device") << check("P(None, unreduced={'y'})") << 0 << "";
+    QTest::newRow("check: an unconstrained dimension") << check("P(P.UNCONSTRAINED, 'b')") << 0 << "";
+    QTest::newRow("check: whole values with partial cotangents") << check("P('b', reduced={'x'})") << 0 << "";
+    QTest::newRow("check: a partial value") << check("P('b', unreduced={'x'})") << 3 << "MW1161";
     QTest::newRow("a scalar") << QStringList{"show", "--mesh", "", "--shape", "scalar", "--spec", "P()"} << 0 << "";
     QTest::newRow("a study") << QStringList{"check", example("digits.yaml")} << 0 << "";
     QTest::newRow("doctor") << QStringList{"doctor"} << 0 << "";
@@ -441,6 +454,36 @@ void TestCommandLine::checkFixKeepsWhatItCannotWrite()
     QVERIFY(!QFile::exists(folder.filePath("none.yaml")));
 }
 
+void TestCommandLine::memoryThatRunsOut_data()
+{
+    QTest::addColumn<int>("kibibytes");
+    QTest::addColumn<QStringList>("arguments");
+
+    for (const int kibibytes : {60'000, 100'000, 160'000}) {
+        QTest::addRow("train within %d KiB", kibibytes)
+            << kibibytes << QStringList{"train", example("wide_mlp.yaml"), "--set", "train.steps=1", "--quiet"};
+        QTest::addRow("search within %d KiB", kibibytes)
+            << kibibytes
+            << QStringList{"search", "--model", "llama3_405b", "--hw", "h100x16384", "--tokens", "64M", "--seq", "8k"};
+        QTest::addRow("sweep within %d KiB", kibibytes)
+            << kibibytes << QStringList{"sweep", example("wide_mlp.yaml"), "--vary", "mesh=data*model=8", "--quiet"};
+    }
+}
+
+/// A limit is a clear problem wherever it is met, in threads too; what needs less is done.
+void TestCommandLine::memoryThatRunsOut()
+{
+    QFETCH(int, kibibytes);
+    QFETCH(QStringList, arguments);
+    const Outcome outcome = tests::runProgram(
+        "/bin/sh", QStringList{"-c", QString("ulimit -v %1; exec \"$0\" \"$@\"").arg(kibibytes), MESHWRIGHT_PROGRAM} + arguments);
+    if (outcome.code == 0)
+        return;
+    QVERIFY2(outcome.code == 6, QByteArray::number(outcome.code) + outcome.err);
+    QVERIFY2(
+        outcome.err.contains("error MW1515: there is not enough memory") || outcome.err.contains("error MW1521"), outcome.err);
+}
+
 void TestCommandLine::unwritableOutput()
 {
     const Outcome outcome = run(show({"--spec", "P()", "-o", "/nonexistent/layout.txt"}));
@@ -452,8 +495,29 @@ void TestCommandLine::unwritableOutput()
     full.setStandardOutputFile("/dev/full");
     full.start(MESHWRIGHT_PROGRAM, show({"--spec", "P()"}));
     QVERIFY(full.waitForFinished(30'000));
-    QCOMPARE(full.exitCode(), 3);
-    QVERIFY(full.readAllStandardError().contains("MW1005"));
+    QCOMPARE(full.exitCode(), 6);
+    QVERIFY(full.readAllStandardError().contains("MW1007"));
+}
+
+void TestCommandLine::resultsOutliveFullDisks_data()
+{
+    QTest::addColumn<QStringList>("arguments");
+
+    QTest::newRow("simulate --trace") << QStringList{"simulate", example("fsdp.yaml"), "--trace", "/dev/full"};
+    QTest::newRow("propagate -o") << QStringList{"propagate", example("mlp.mlir"), "-o", "/dev/full", "--format", "text"};
+    QTest::newRow("sweep -o") << QStringList{
+        "sweep", example("wide_mlp.yaml"), "--vary", "batch=1024,2048", "-o", "/dev/full", "--format", "csv"};
+    QTest::newRow("search -o") << QStringList{"search", example("wide_mlp.yaml"), "-o", "/dev/full"};
+}
+
+/// A disk that fills up while a verb works: what it found is on standard output, and the exit code says that the file is missing.
+void TestCommandLine::resultsOutliveFullDisks()
+{
+    QFETCH(QStringList, arguments);
+    const Outcome outcome = run(arguments);
+    QVERIFY2(outcome.code == 6, outcome.err);
+    QVERIFY2(outcome.err.contains("MW1007"), outcome.err);
+    QVERIFY(!outcome.out.isEmpty());
 }
 
 /// What could not be written in the end is said before anything is done.
@@ -650,5 +714,8 @@ void TestCommandLine::startsWithoutTheDesktop()
         QVERIFY2(!libraries.contains(heavy), heavy);
 }
 
-QTEST_APPLESS_MAIN(TestCommandLine)
+MESHWRIGHT_TEST(TestCommandLine)
+
+} // namespace tst_command_line
+
 #include "tst_command_line.moc"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
 #include <QXmlStreamReader>
-#include <QtTest>
+
+namespace tst_diff_verb {
 
 using namespace meshwright::tests;
 
@@ -204,5 +206,8 @@ void TestDiffVerb::checkForServers()
     QVERIFY(spec.out.contains("MW1104"));
 }
 
-QTEST_APPLESS_MAIN(TestDiffVerb)
+MESHWRIGHT_TEST(TestDiffVerb)
+
+} // namespace tst_diff_verb
+
 #include "tst_diff_verb.moc"

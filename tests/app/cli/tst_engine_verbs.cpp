@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_engine_verbs {
 
 using namespace meshwright;
 
@@ -362,5 +364,8 @@ void TestEngineVerbs::conversionJson()
     QCOMPARE(QJsonDocument::fromJson(outcome.out).object()["written"].toObject().size(), 10);
 }
 
-QTEST_GUILESS_MAIN(TestEngineVerbs)
+MESHWRIGHT_TEST(TestEngineVerbs)
+
+} // namespace tst_engine_verbs
+
 #include "tst_engine_verbs.moc"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/device_engine.h"
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QElapsedTimer>
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_fault_flags {
 
 namespace {
 
@@ -132,5 +134,8 @@ void TestFaultFlags::stragglerIsInTheTrace()
     QVERIFY(!events.isEmpty());
 }
 
-QTEST_GUILESS_MAIN(TestFaultFlags)
+MESHWRIGHT_TEST(TestFaultFlags)
+
+} // namespace tst_fault_flags
+
 #include "tst_fault_flags.moc"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
 #include <QXmlStreamReader>
-#include <QtTest>
+
+namespace tst_mesh_verb {
 
 using namespace meshwright;
 
@@ -232,5 +234,8 @@ void TestMeshVerb::showPads()
     QCOMPARE(run("show --mesh a=4 --shape 10x4 --spec \"P('b',)\" --pad").code, 3);
 }
 
-QTEST_APPLESS_MAIN(TestMeshVerb)
+MESHWRIGHT_TEST(TestMeshVerb)
+
+} // namespace tst_mesh_verb
+
 #include "tst_mesh_verb.moc"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_pipeline_verbs {
 
 namespace {
 
@@ -151,5 +153,8 @@ void TestPipelineVerbs::exitCodes()
     meshwright::tests::checkExitCode(outcome);
 }
 
-QTEST_GUILESS_MAIN(TestPipelineVerbs)
+MESHWRIGHT_TEST(TestPipelineVerbs)
+
+} // namespace tst_pipeline_verbs
+
 #include "tst_pipeline_verbs.moc"

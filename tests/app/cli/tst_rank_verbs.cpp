@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 #include "tests/ways_program.h"
 
 #include <QElapsedTimer>
@@ -8,6 +9,8 @@
 
 #include <csignal>
 #include <unistd.h>
+
+namespace tst_rank_verbs {
 
 using namespace meshwright::tests;
 
@@ -321,5 +324,8 @@ void TestRankVerbs::withoutMpi()
     QVERIFY2(outcome.code == 0, outcome.err);
 }
 
-QTEST_GUILESS_MAIN(TestRankVerbs)
+MESHWRIGHT_TEST(TestRankVerbs)
+
+} // namespace tst_rank_verbs
+
 #include "tst_rank_verbs.moc"

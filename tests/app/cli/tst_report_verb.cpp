@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_report_verb {
 
 using namespace meshwright;
 
@@ -39,6 +41,7 @@ private Q_SLOTS:
     void readsStandardInput();
     void training();
     void result();
+    void interruptedAtAnyMoment();
     void failedFileLeavesWhatWasThere();
     void tourWritesAReport();
     void helpBeginsWithExamples();
@@ -53,23 +56,30 @@ void TestReportVerb::exitCodes_data()
 
     QTest::newRow("fits") << QStringList{example("wide_mlp.yaml")} << 0 << "" << true;
     QTest::newRow("does not fit") << QStringList{example("wide_mlp.yaml"), "--set", "batch=4194304"} << 4 << "" << true;
-    QTest::newRow("mesh larger than the slice") << QStringList{example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4
-                                                << "MW1430" << true;
+    QTest::newRow("mesh larger than the slice")
+        << QStringList{example("digits.yaml"), "--set", "mesh.data=100", "--set", "sharding={}"} << 4 << "MW1430" << true;
     QTest::newRow("no hardware") << QStringList{example("digits.yaml"), "--set", "hardware=null"} << 0 << "" << true;
-    QTest::newRow("a warning") << QStringList{example("wide_mlp.yaml"), "--set", "sharding.match=[{path: \"nothing.*\", spec: []}]"} << 0 << "MW1431" << true;
+    QTest::newRow("a warning") << QStringList{example("wide_mlp.yaml"), "--set",
+        "sharding.match=[{path: \"nothing.*\", spec: []}]"}
+                               << 0 << "MW1431" << true;
     QTest::newRow("missing file") << QStringList{"nowhere.yaml"} << 3 << "MW1001" << false;
     QTest::newRow("wrong study") << QStringList{example("digits.yaml"), "--set", "sharding.x=P('dat')"} << 3 << "MW1102" << false;
     QTest::newRow("a step by formulas") << QStringList{example("llama3_405b_h100.yaml")} << 0 << "step 8." << true;
-    QTest::newRow("no such chip") << QStringList{example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3 << "MW1701" << false;
+    QTest::newRow("no such chip") << QStringList{example("digits.yaml"), "--set", "hardware={chip: v5x}"} << 3 << "MW1701"
+                                  << false;
     QTest::newRow("no study") << QStringList{} << 2 << "MW1904" << false;
-    QTest::newRow("two ways of training") << QStringList{example("digits.yaml"), "--train", "--result", "r.json"} << 2 << "MW1903" << false;
+    QTest::newRow("two ways of training") << QStringList{example("digits.yaml"), "--train", "--result", "r.json"} << 2 << "MW1903"
+                                          << false;
     QTest::newRow("no result") << QStringList{example("digits.yaml"), "--result", "nowhere.json"} << 3 << "MW1001" << false;
-    QTest::newRow("no training result") << QStringList{example("digits.yaml"), "--result", example("digits.yaml")} << 3 << "MW1825" << false;
+    QTest::newRow("no training result") << QStringList{example("digits.yaml"), "--result", example("digits.yaml")} << 3
+                                        << "MW1825" << false;
     QTest::newRow("a program has no training") << QStringList{"-", "--train"} << 3 << "MW1733" << false;
-    QTest::newRow("training fails") << QStringList{example("fsdp.yaml"), "--train", "-q", "--set", "optimizer={sgd: {learning_rate: 1.0e+30}}"} << 6
-                                    << "MW1620" << false;
+    QTest::newRow("training fails") << QStringList{example("fsdp.yaml"), "--train", "-q", "--set",
+        "optimizer={sgd: {learning_rate: 1.0e+30}}"}
+                                    << 6 << "MW1620" << false;
     QTest::newRow("unknown flag") << QStringList{example("digits.yaml"), "--trian"} << 2 << "did you mean \"--train\"?" << false;
-    QTest::newRow("unknown format") << QStringList{example("digits.yaml"), "--format", "text"} << 2 << "one of: html, md, csv, json" << false;
+    QTest::newRow("unknown format") << QStringList{example("digits.yaml"), "--format", "text"} << 2
+                                    << "one of: html, md, csv, json" << false;
 }
 
 void TestReportVerb::exitCodes()
@@ -78,7 +88,8 @@ void TestReportVerb::exitCodes()
     QFETCH(bool, written);
     QTemporaryDir folder;
     const QString file = folder.filePath("report.html");
-    const QByteArray program = "meshwright: 1\nname: p\nmodel: {program: " + example("mlp.mlir").toUtf8() + "}\nmesh: {data: 4, model: 2}\n";
+    const QByteArray program
+        = "meshwright: 1\nname: p\nmodel: {program: " + example("mlp.mlir").toUtf8() + "}\nmesh: {data: 4, model: 2}\n";
     const Outcome outcome = run(QStringList{"report"} + arguments + QStringList{"-o", file}, program);
     tests::checkExitCode(outcome);
     QCOMPARE(contentOf(file).endsWith("</html>\n"), written);
@@ -92,16 +103,26 @@ void TestReportVerb::formats_data()
     QTest::addColumn<int>("code");
     QTest::addColumn<QString>("start");
 
-    QTest::newRow("HTML") << "r.html" << "" << 0 << "<!DOCTYPE html>";
-    QTest::newRow("Markdown") << "r.md" << "" << 0 << "# wide MLP";
-    QTest::newRow("CSV") << "r.CSV" << "" << 0 << "section,item,name,value,unit,text\n";
-    QTest::newRow("JSON") << "r.json" << "" << 0 << "{\"schema\":\"meshwright.report/1\"";
-    QTest::newRow("format before ending") << "r.html" << "md" << 0 << "# wide MLP";
-    QTest::newRow("no ending") << "report" << "" << 2 << "";
-    QTest::newRow("no ending, but a format") << "report" << "csv" << 0 << "section,";
-    QTest::newRow("standard output") << "" << "" << 0 << "<!DOCTYPE html>";
-    QTest::newRow("standard output as Markdown") << "-" << "md" << 0 << "# wide MLP";
-    QTest::newRow("standard output as JSON") << "" << "json" << 0 << "{\"schema\":\"meshwright.report/1\"";
+    QTest::newRow("HTML") << "r.html"
+                          << "" << 0 << "<!DOCTYPE html>";
+    QTest::newRow("Markdown") << "r.md"
+                              << "" << 0 << "# wide MLP";
+    QTest::newRow("CSV") << "r.CSV"
+                         << "" << 0 << "section,item,name,value,unit,text\n";
+    QTest::newRow("JSON") << "r.json"
+                          << "" << 0 << "{\"schema\":\"meshwright.report/1\"";
+    QTest::newRow("format before ending") << "r.html"
+                                          << "md" << 0 << "# wide MLP";
+    QTest::newRow("no ending") << "report"
+                               << "" << 2 << "";
+    QTest::newRow("no ending, but a format") << "report"
+                                             << "csv" << 0 << "section,";
+    QTest::newRow("standard output") << ""
+                                     << "" << 0 << "<!DOCTYPE html>";
+    QTest::newRow("standard output as Markdown") << "-"
+                                                 << "md" << 0 << "# wide MLP";
+    QTest::newRow("standard output as JSON") << ""
+                                             << "json" << 0 << "{\"schema\":\"meshwright.report/1\"";
 }
 
 void TestReportVerb::formats()
@@ -164,7 +185,8 @@ void TestReportVerb::readsStandardInput()
 
 void TestReportVerb::training()
 {
-    const Outcome outcome = run({"report", example("digits.yaml"), "--train", "-q", "--set", "train.steps=3", "--format", "json"});
+    const Outcome outcome
+        = run({"report", example("digits.yaml"), "--train", "-q", "--set", "train.steps=3", "--format", "json"});
     QCOMPARE(outcome.code, 0);
     QCOMPARE(tests::resultErrors(outcome.out), QString());
     const QJsonObject training = QJsonDocument::fromJson(outcome.out).object()["training"].toObject();
@@ -182,6 +204,31 @@ void TestReportVerb::result()
     // What was measured stays in a report that is opened again, and the same result gives the same page.
     QCOMPARE(run({"report", page}).out, contentOf(page));
     QCOMPARE(run({"report", example("digits.yaml"), "--result", result}).out, contentOf(page));
+}
+
+/// Ctrl-C while `report --train` trains, from before its first step on: the report of what was reached is written, and nothing crashes.
+void TestReportVerb::interruptedAtAnyMoment()
+{
+    const QTemporaryDir folder;
+    const QString page = folder.filePath("r.json");
+    int partial = 0;
+    for (int i = 0; i < 12; ++i) {
+        QFile::remove(page);
+        QProcess process;
+        process.start(MESHWRIGHT_PROGRAM,
+            {"report", example("digits.yaml"), "--train", "--set", "train.steps=1000000", "-o", page, "--format", "json"});
+        QVERIFY(process.waitForStarted());
+        QVERIFY(tests::interruptWhen(process, [&] { return tests::waitsForInterrupts(process); }));
+        if (i % 3 == 0)
+            QTest::qWait(10 * i); // else before there is anything to stop
+        QVERIFY(process.state() == QProcess::NotRunning || process.waitForFinished(30'000));
+        QCOMPARE(process.exitStatus(), QProcess::NormalExit);
+        QVERIFY2(process.exitCode() == 130, process.readAllStandardError());
+        partial += QFile::exists(page) ? 1 : 0;
+        if (QFile::exists(page))
+            QCOMPARE(tests::errorsAgainst("report-1.json", contentOf(page)), QStringList());
+    }
+    qInfo("%d of 12 wrote a report of what was reached", partial);
 }
 
 void TestReportVerb::failedFileLeavesWhatWasThere()
@@ -246,5 +293,8 @@ void TestReportVerb::guiIsMissing()
     QVERIFY2(outcome.err.contains("MW1827"), outcome.err);
 }
 
-QTEST_GUILESS_MAIN(TestReportVerb)
+MESHWRIGHT_TEST(TestReportVerb)
+
+} // namespace tst_report_verb
+
 #include "tst_report_verb.moc"

@@ -2,11 +2,13 @@
 #include "core/runtime/npy.h"
 #include "core/support/file.h"
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 #include "tests/ways_program.h"
 
 #include <QDir>
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_run_verb {
 
 using namespace meshwright;
 
@@ -67,6 +69,8 @@ private Q_SLOTS:
     void exitCodes();
     void arraysInAndOut();
     void differingReplicasAreSaid();
+    void proofs_data();
+    void proofs();
     void devicesThatDiffer_data();
     void devicesThatDiffer();
     void pmapEqualsSpmd();
@@ -212,26 +216,78 @@ void TestRunVerb::arraysInAndOut()
     QVERIFY(readArray(path("new/results/grad1.npy")) == gradW);
 }
 
-/// A result that is said to be the same on all devices, and is not.
+/// A result that is said to be the same on all devices, and is not: what certainly differs is refused, what turns out to is no proof.
 void TestRunVerb::differingReplicasAreSaid()
 {
-    QFile file(path("differs.mlir"));
-    QVERIFY(file.open(QIODevice::WriteOnly));
-    file.write(R"(module @differs {
+    const auto program = [this](const QString& body) {
+        QFile file(path("differs.mlir"));
+        file.open(QIODevice::WriteOnly);
+        file.write(QString(R"(module @differs {
   sdy.mesh @mesh = <["x"=2]>
   func.func public @main(%x: tensor<4xf32>) -> tensor<2xf32> {
     %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"x"} (%y: tensor<2xf32>) {
-      %1 = stablehlo.negate %y : tensor<2xf32>
+      %1 = %1
       sdy.return %1 : tensor<2xf32>
     } : (tensor<4xf32>) -> tensor<2xf32>
     return %0 : tensor<2xf32>
   }
 }
-)");
-    file.close();
+)")
+                       .replace("%1 = %1", "%1 = " + body)
+                       .toUtf8());
+    };
+    program("stablehlo.negate %y : tensor<2xf32>");
+    for (const QStringList& command : {QStringList{"run"}, QStringList{"check"}}) {
+        const Outcome refused = tests::runProgram(MESHWRIGHT_PROGRAM, command + QStringList{path("differs.mlir")});
+        QCOMPARE(refused.code, 3);
+        QVERIFY2((refused.err + refused.out).contains("MW1266"), refused.err);
+    }
+    program("\"stablehlo.collective_permute\"(%y) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : "
+            "(tensor<2xf32>) -> tensor<2xf32>");
     const Outcome outcome = run({path("differs.mlir")});
     QCOMPARE(outcome.code, 0);
     QVERIFY2(outcome.err.contains("MW1536"), outcome.err);
+    const Outcome verified = run({path("differs.mlir"), "--verify"});
+    QCOMPARE(verified.code, 5);
+    QVERIFY2(verified.out.contains("DIFFERENT"), verified.out);
+}
+
+void TestRunVerb::proofs_data()
+{
+    QTest::addColumn<QString>("ops"); // of %x, 8x4 in [{"a"}, {}], as %r
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("said");
+
+    QTest::newRow("a reshard") << "%r = sdy.reshard %x <@mesh, [{\"b\"}, {}]> : tensor<8x4xf32>" << 0 << ": equal";
+    QTest::newRow("a gather") << "%r = sdy.all_gather [{\"a\"}, {}] %x out_sharding=<@mesh, [{}, {}]> : tensor<8x4xf32>" << 0
+                              << ": equal";
+    QTest::newRow("a reduction of nothing")
+        << "%r = sdy.all_reduce {\"b\"} %x out_sharding=<@mesh, [{\"a\"}, {}]> : tensor<8x4xf32>" << 0 << ": equal";
+    QTest::newRow("a gather of another axis")
+        << "%r = sdy.all_gather [{\"b\"}, {}] %x out_sharding=<@mesh, [{}, {}]> : tensor<8x4xf32>" << 3 << "MW1333";
+    QTest::newRow("nothing is a number")
+        << "%s = stablehlo.multiply %x, %x : tensor<8x4xf32>\n%n = stablehlo.negate %s : tensor<8x4xf32>\n"
+           "%r = stablehlo.log %n : tensor<8x4xf32>"
+        << 0 << "nothing was proved: no element of the results is finite on one device";
+}
+
+/// What `--verify` says of changes of layout, and of results that prove nothing. Passes are looked at too.
+void TestRunVerb::proofs()
+{
+    QFETCH(QString, ops);
+    QFETCH(int, code);
+    QFETCH(QString, said);
+    QFile file(path("proof.mlir"));
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(("sdy.mesh @mesh = <[\"a\"=2, \"b\"=2]>\nfunc.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, "
+                "[{\"a\"}, "
+                "{}]>}) -> tensor<8x4xf32> {\n"
+        + ops + "\nreturn %r : tensor<8x4xf32>\n}\n")
+                   .toUtf8());
+    file.close();
+    const Outcome outcome = run({path("proof.mlir"), "--verify", "--verify-passes"});
+    QVERIFY2(outcome.code == code, outcome.err);
+    QVERIFY2((outcome.out + outcome.err).contains(said.toUtf8()), outcome.out + outcome.err);
 }
 
 void TestRunVerb::devicesThatDiffer_data()
@@ -340,5 +396,8 @@ void TestRunVerb::listed()
     QVERIFY2(outcome.out.contains("A matrix product with weights split over the batch's axis (FSDP)"), outcome.out);
 }
 
-QTEST_APPLESS_MAIN(TestRunVerb)
+MESHWRIGHT_TEST(TestRunVerb)
+
+} // namespace tst_run_verb
+
 #include "tst_run_verb.moc"

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QElapsedTimer>
 #include <QRegularExpression>
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <csignal>
+
+namespace tst_sweep_verb {
 
 using namespace meshwright::tests;
 
@@ -304,5 +306,8 @@ void TestSweepVerb::changedStudyIsSimulatedAgain()
     QVERIFY(sweep(QByteArray(study).replace("64, 256,", "64, 512,")).contains("2 simulated"));
 }
 
-QTEST_APPLESS_MAIN(TestSweepVerb)
+MESHWRIGHT_TEST(TestSweepVerb)
+
+} // namespace tst_sweep_verb
+
 #include "tst_sweep_verb.moc"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/app/cli/program_process.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_validate_verb {
 
 using namespace meshwright;
 
@@ -84,5 +86,8 @@ void TestValidateVerb::faults()
     QCOMPARE(run({"validate", folder.filePath("none.json")}).code, 3);
 }
 
-QTEST_APPLESS_MAIN(TestValidateVerb)
+MESHWRIGHT_TEST(TestValidateVerb)
+
+} // namespace tst_validate_verb
+
 #include "tst_validate_verb.moc"

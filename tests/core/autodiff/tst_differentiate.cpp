@@ -5,9 +5,10 @@
 #include "core/program/verify.h"
 
 #include "tests/gradient_check.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_differentiate {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -192,6 +193,8 @@ void TestDifferentiate::ops_data()
     row("square", [](Builder& b, const Values& v) { return Values{b.binary(OpKind::Multiply, v[0], v[0])}; }, {any});
     row("divide", binary(OpKind::Divide), {any, positive});
     row("remainder", binary(OpKind::Remainder), {ramp({2, 3}, 0.5, 9.0), ramp({2, 3}, 0.2, 0.3, 2.0)});
+    row("remainder of all signs", binary(OpKind::Remainder),
+        {Array{{2, 3}, {-7.3, 5.2, -4.7, 9.1, -2.6, 6.4}}, Array{{2, 3}, {2.0, -1.5, 1.3, -4.0, -1.1, 2.7}}});
     row("maximum", binary(OpKind::Maximum), {any, ramp({2, 3}, 2.0)});
     row("minimum", binary(OpKind::Minimum), {any, ramp({2, 3}, 2.0)});
     row("power", binary(OpKind::Power), {positive, any});
@@ -717,5 +720,8 @@ void TestDifferentiate::problems()
     QVERIFY(differentiate(onShards, {1}, {1})); // not on the way
 }
 
-QTEST_APPLESS_MAIN(TestDifferentiate)
+MESHWRIGHT_TEST(TestDifferentiate)
+
+} // namespace tst_differentiate
+
 #include "tst_differentiate.moc"

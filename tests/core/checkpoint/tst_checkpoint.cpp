@@ -3,16 +3,23 @@
 #include "core/checkpoint/safetensors.h"
 #include "core/sharding/notation.h"
 #include "core/sharding/shardy_text.h"
+#include "core/support/file.h"
 #include "tests/json_schema.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+#include <fmt/format.h>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <numeric>
 #include <random>
+
+namespace tst_checkpoint {
 
 using namespace meshwright;
 namespace fs = std::filesystem;
@@ -68,9 +75,17 @@ SavedState stateOf(std::int64_t step)
     return state;
 }
 
+Result<fs::path> writeTo(const QTemporaryDir& folder, std::int64_t step, const std::vector<ArrayToSave>& arrays = someArrays())
+{
+    const auto into = CheckpointFolder::open(folder.path().toStdString());
+    if (!into)
+        return into.error();
+    return into->write(stateOf(step), arrays);
+}
+
 fs::path written(const QTemporaryDir& folder, std::int64_t step = 2)
 {
-    const auto path = writeCheckpoint(folder.path().toStdString(), stateOf(step), someArrays());
+    const auto path = writeTo(folder, step);
     if (!path)
         qFatal("%s", describe(path.error()).c_str());
     return *path;
@@ -112,6 +127,7 @@ private Q_SLOTS:
     void damagedOnesArePassedOver();
     void sameStepAgain();
     void oldOnesGo();
+    void aFlippedBitIsFound_data();
     void aFlippedBitIsFound();
     void cutOff_data();
     void cutOff();
@@ -119,6 +135,12 @@ private Q_SLOTS:
     void manifestsThatLie();
     void nothingThere();
     void fullDisk();
+    void whatIsNotOursStays_data();
+    void whatIsNotOursStays();
+    void linksAreNotFollowed();
+    void notOverWhatIsNotOurs();
+    void unfinishedOnesOfOthersStay();
+    void oneWriterAtATime();
     void typesThatSafetensorsLacks();
 };
 
@@ -153,8 +175,8 @@ void TestCheckpoint::replicasAreWrittenOnceAndEvenly()
 {
     const QTemporaryDir folder;
     const TensorType type{DType::F32, {64, 64}};
-    const auto path = valueOf(writeCheckpoint(folder.path().toStdString(), stateOf(0),
-        {arrayToSave("first", type, {"a=4,b=2", "P('a')"}), arrayToSave("second", type, {"a=4,b=2", "P('a')"})}));
+    const auto path = valueOf(writeTo(
+        folder, 0, {arrayToSave("first", type, {"a=4,b=2", "P('a')"}), arrayToSave("second", type, {"a=4,b=2", "P('a')"})}));
     const auto reader = valueOf(CheckpointReader::open(path));
     std::int64_t payload = 0;
     std::map<std::size_t, std::int64_t> byFile;
@@ -254,8 +276,7 @@ void TestCheckpoint::onlyTheBytesThatAreNeeded()
 {
     const QTemporaryDir folder;
     const TensorType type{DType::F32, {4096, 64}}; // 1 MiB: 16 blocks, in two pieces
-    const auto path
-        = valueOf(writeCheckpoint(folder.path().toStdString(), stateOf(0), {arrayToSave("w", type, {"a=2", "P('a')"})}));
+    const auto path = valueOf(writeTo(folder, 0, {arrayToSave("w", type, {"a=2", "P('a')"})}));
     const auto reader = valueOf(CheckpointReader::open(path));
     QVERIFY(valueOf(reader->read(0, {{0, 256}, {0, 64}})) == counting(type).slice({{0, 256}, {0, 64}}));
     QCOMPARE(reader->bytesRead(), kChecksumBlockBytes);
@@ -325,11 +346,17 @@ void TestCheckpoint::oldOnesGo()
     fs::path last;
     for (const std::int64_t step : {1, 2, 30, 3, 4})
         last = written(folder, step);
-    removeOldCheckpoints(last, 2); // a run that went on from step 2: what 30 has is another's, and no reason to lose 3
+    valueOf(CheckpointFolder::open(folder.path().toStdString()))
+        .removeOld(last, 2); // a run that went on from step 2: what 30 has is another's, and no reason to lose 3
     QStringList left;
     for (const fs::path& path : checkpointsIn(folder.path().toStdString()))
         left << QString::fromStdString(path.filename().string());
     QCOMPARE(left, (QStringList{"step-000000030", "step-000000004", "step-000000003"}));
+}
+
+void TestCheckpoint::aFlippedBitIsFound_data()
+{
+    tests::addSeeds({5, 6});
 }
 
 /// Any bit of any file: the damage is found when the checkpoint is opened or when what it hit is read.
@@ -341,7 +368,8 @@ void TestCheckpoint::aFlippedBitIsFound()
     for (const auto& entry : fs::directory_iterator(path))
         files.push_back(entry.path());
     std::sort(files.begin(), files.end());
-    std::mt19937 random(5);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     int found = 0;
     for (int round = 0; round < 60; ++round) {
         const fs::path file = files[random() % files.size()];
@@ -446,7 +474,7 @@ void TestCheckpoint::fullDisk()
     rlimit small = old;
     small.rlim_cur = 20'000;
     QCOMPARE(setrlimit(RLIMIT_FSIZE, &small), 0);
-    const auto path = writeCheckpoint(folder.path().toStdString(), stateOf(2), someArrays());
+    const auto path = writeTo(folder, 2);
     setrlimit(RLIMIT_FSIZE, &old);
     std::signal(SIGXFSZ, oldHandler);
     QVERIFY(!path);
@@ -456,13 +484,121 @@ void TestCheckpoint::fullDisk()
     QCOMPARE(valueOf(CheckpointReader::open(fs::path(folder.path().toStdString())))->path(), before);
 }
 
+void TestCheckpoint::whatIsNotOursStays_data()
+{
+    QTest::addColumn<QString>("folder");
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<bool>("isCheckpoint"); // there is one of ours beside the file
+
+    QTest::newRow("a name that only looks like ours") << "step-2"
+                                                      << "thesis.txt" << false;
+    QTest::newRow("no manifest") << "step-000000002"
+                                 << "thesis.txt" << false;
+    QTest::newRow("data of somebody else") << "step-000000002"
+                                           << "device-00000.safetensors" << false;
+    QTest::newRow("notes beside a checkpoint") << "step-000000002"
+                                               << "notes.txt" << true;
+    QTest::newRow("a file that the manifest does not name") << "step-000000002"
+                                                            << "device-00077.safetensors" << true;
+    QTest::newRow("a manifest of something else") << "step-000000002"
+                                                  << "checkpoint.json.bak" << false;
+}
+
+/// Old checkpoints go, and nothing else, whatever its name.
+void TestCheckpoint::whatIsNotOursStays()
+{
+    QFETCH(QString, folder);
+    QFETCH(QString, file);
+    QFETCH(bool, isCheckpoint);
+    const QTemporaryDir root;
+    if (isCheckpoint)
+        written(root, 2);
+    const fs::path theirs = fs::path(root.path().toStdString()) / folder.toStdString();
+    fs::create_directories(theirs);
+    QVERIFY(writeFileAtomically(theirs / file.toStdString(), "precious"));
+    for (const std::int64_t step : {1, 3, 4})
+        written(root, step);
+    const fs::path last = written(root, 5);
+    valueOf(CheckpointFolder::open(root.path().toStdString())).removeOld(last, 1);
+    QCOMPARE(valueOf(readFile(theirs / file.toStdString())), std::string("precious"));
+    QVERIFY(!fs::exists(fs::path(root.path().toStdString()) / "step-000000003"));
+    QVERIFY(fs::exists(last));
+}
+
+/// A link with a step's name is neither removed nor followed: what it leads to may be anybody's.
+void TestCheckpoint::linksAreNotFollowed()
+{
+    const QTemporaryDir elsewhere;
+    const fs::path theirs = written(elsewhere, 2);
+    const QTemporaryDir folder;
+    const fs::path root = folder.path().toStdString();
+    fs::create_directory_symlink(theirs, root / "step-000000002");
+    fs::create_directory_symlink(theirs, root / "step-000000001.4711.part");
+    const fs::path last = written(folder, 5);
+    valueOf(CheckpointFolder::open(root)).removeOld(last, 1);
+    QVERIFY(fs::is_symlink(root / "step-000000002"));
+    QVERIFY(fs::is_symlink(root / "step-000000001.4711.part"));
+    QCOMPARE(valueOf(CheckpointReader::open(theirs))->checkpoint().state.step, std::int64_t{2});
+    QCOMPARE(idsOf(writeTo(folder, 2).error()), QString("MW1649"));
+}
+
+/// A checkpoint replaces a checkpoint only; that another thing is in the way is known before the training.
+void TestCheckpoint::notOverWhatIsNotOurs()
+{
+    const QTemporaryDir folder;
+    const fs::path theirs = fs::path(folder.path().toStdString()) / "step-000000007";
+    fs::create_directory(theirs);
+    QVERIFY(writeFileAtomically(theirs / "thesis.txt", "precious"));
+    QCOMPARE(idsOf(writeTo(folder, 7).error()), QString("MW1649"));
+    QCOMPARE(valueOf(readFile(theirs / "thesis.txt")), std::string("precious"));
+    const auto into = valueOf(CheckpointFolder::open(folder.path().toStdString()));
+    QCOMPARE(idsOf(into.checkPlaces(0, 10).error()), QString("MW1649"));
+    QVERIFY(into.checkPlaces(0, 6));
+    QVERIFY(into.checkPlaces(8, 10));
+}
+
+/// What only has the name of an unfinished checkpoint keeps its files; what a killed writer left goes.
+void TestCheckpoint::unfinishedOnesOfOthersStay()
+{
+    const QTemporaryDir folder;
+    const fs::path root = folder.path().toStdString();
+    for (const char* name : {"step-000000003.part", "step-3.1.part", "step-000000003.1.part"}) {
+        fs::create_directory(root / name);
+        QVERIFY(writeFileAtomically(root / name / "thesis.txt", "precious"));
+    }
+    fs::create_directory(root / "step-000000004.1.part");
+    QVERIFY(writeFileAtomically(root / "step-000000004.1.part" / "device-00000.safetensors", "half"));
+    written(folder, 5);
+    for (const char* name : {"step-000000003.part", "step-3.1.part", "step-000000003.1.part"})
+        QCOMPARE(valueOf(readFile(root / name / "thesis.txt")), std::string("precious"));
+    QVERIFY(!fs::exists(root / "step-000000004.1.part"));
+}
+
+void TestCheckpoint::oneWriterAtATime()
+{
+    const QTemporaryDir folder;
+    {
+        const auto first = CheckpointFolder::open(folder.path().toStdString());
+        QVERIFY(first);
+        const auto second = CheckpointFolder::open(folder.path().toStdString());
+        QVERIFY(!second);
+        QCOMPARE(idsOf(second.error()), QString("MW1008"));
+        QVERIFY(second.error().front().message.find(fmt::format("process {} on ", ::getpid())) != std::string::npos);
+    }
+    QVERIFY(CheckpointFolder::open(folder.path().toStdString())); // it is free again, and nothing is left in it
+    QVERIFY(fs::is_empty(folder.path().toStdString()));
+}
+
 void TestCheckpoint::typesThatSafetensorsLacks()
 {
     const QTemporaryDir folder;
     ArrayToSave array = someArrays().front();
     array.type.dtype = DType::C64;
-    QCOMPARE(idsOf(writeCheckpoint(folder.path().toStdString(), stateOf(0), {array}).error()), QString("MW1640"));
+    QCOMPARE(idsOf(writeTo(folder, 0, {array}).error()), QString("MW1640"));
 }
 
-QTEST_APPLESS_MAIN(TestCheckpoint)
+MESHWRIGHT_TEST(TestCheckpoint)
+
+} // namespace tst_checkpoint
+
 #include "tst_checkpoint.moc"

@@ -2,12 +2,13 @@
 #include "core/diagnose/explain_message.h"
 #include "core/diagnose/log_text.h"
 #include "core/support/text.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
-
-#include <QtTest>
 
 #include <algorithm>
 #include <set>
+
+namespace tst_explain_message {
 
 using namespace meshwright;
 
@@ -669,5 +670,8 @@ void TestExplainMessage::lines()
     QVERIFY(!part.has("ab"));
 }
 
-QTEST_APPLESS_MAIN(TestExplainMessage)
+MESHWRIGHT_TEST(TestExplainMessage)
+
+} // namespace tst_explain_message
+
 #include "tst_explain_message.moc"

@@ -4,10 +4,12 @@
 #include "core/study/edit_text.h"
 #include "core/text/program_text.h"
 #include "sim/session/engine.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QDir>
-#include <QtTest>
+
+namespace tst_lints {
 
 using namespace meshwright;
 
@@ -140,6 +142,18 @@ void TestLints::studies_data()
                                      << "MW1276"
                                      << "384 KiB on each device; the reduced values are 96 B"
                                      << "sharding.layers.1.out" << true;
+    const QByteArray narrow
+        = "optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [8, 8, 8], loss: mse, bias: false}}\n"
+          "sharding: {layers.0.w: [[data, model], null], layers.1.w: [[data, model], null], ";
+    // Two weights of 256 B, to be gathered twice and their gradients scattered once.
+    QTest::newRow("a whole batch, all parameters split") << narrow + "x: [], y: []}\n"
+                                                         << "MW1277"
+                                                         << "would move about 1.50 KiB"
+                                                         << "sharding.x" << false;
+    QTest::newRow("all split") << narrow + "x: [[data, model]], y: [[data, model]]}\n"
+                               << "-MW1277"
+                               << ""
+                               << "" << false;
     QTest::newRow("logits stay sharded") << logits + batch + ", layers.0.w: [null, model], layers.1.w: [null, model]}\n"
                                          << "-MW1276"
                                          << ""
@@ -217,6 +231,12 @@ void TestLints::programs_data()
                                   "<@mesh, [{\"a\"}, {}]> : tensor<8x8xf32>\n    %2 = stablehlo.add %1, %y : tensor<8x8xf32>\n   "
                                   " return %2 : tensor<8x8xf32>\n  }\n}\n";
     QTest::newRow("gathered and split again") << mesh + constraint << "MW1272";
+    QByteArray needed = constraint;
+    needed.replace(") -> tensor<8x8xf32> {", ") -> (tensor<8x8xf32>, tensor<8x8xf32>) {");
+    needed.replace("return %2 : tensor<8x8xf32>",
+        "%3 = stablehlo.tanh %1 : tensor<8x8xf32>\n    return %2, %3 : "
+        "tensor<8x8xf32>, tensor<8x8xf32>");
+    QTest::newRow("gathered, and split again by one of two users") << mesh + needed << "";
 }
 
 void TestLints::programs()
@@ -364,5 +384,8 @@ void TestLints::examples()
     QVERIFY2(idsOf(problems) == expected, qPrintable(tests::text(describe(problems))));
 }
 
-QTEST_APPLESS_MAIN(TestLints)
+MESHWRIGHT_TEST(TestLints)
+
+} // namespace tst_lints
+
 #include "tst_lints.moc"

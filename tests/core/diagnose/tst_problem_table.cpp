@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/problem_table.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QDirIterator>
 #include <QRegularExpression>
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_problem_table {
 
 using namespace meshwright;
 
@@ -154,5 +156,8 @@ void TestProblemTable::missingResource()
     QVERIFY(findResource("problems.yaml").has_value());
 }
 
-QTEST_APPLESS_MAIN(TestProblemTable)
+MESHWRIGHT_TEST(TestProblemTable)
+
+} // namespace tst_problem_table
+
 #include "tst_problem_table.moc"

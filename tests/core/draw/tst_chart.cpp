@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/chart.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_chart {
 
 using namespace meshwright;
 
@@ -143,5 +144,8 @@ void TestChart::textOnRolesIsReadable()
     }
 }
 
-QTEST_APPLESS_MAIN(TestChart)
+MESHWRIGHT_TEST(TestChart)
+
+} // namespace tst_chart
+
 #include "tst_chart.moc"

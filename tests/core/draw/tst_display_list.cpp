@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/display_list.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_display_list {
 
 using namespace meshwright;
 
@@ -87,5 +88,8 @@ void TestDisplayList::widths()
     QVERIFY(estimatedWidth("abc", 10.0, true) > estimatedWidth("abc", 10.0));
 }
 
-QTEST_APPLESS_MAIN(TestDisplayList)
+MESHWRIGHT_TEST(TestDisplayList)
+
+} // namespace tst_display_list
+
 #include "tst_display_list.moc"

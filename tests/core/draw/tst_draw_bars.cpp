@@ -3,10 +3,11 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_draw_bars {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -159,5 +160,8 @@ void TestDrawBars::sameBytes()
     QCOMPARE(svgText(drawBars(collectives(5)), Theme::Dark), svgText(drawBars(collectives(5)), Theme::Dark));
 }
 
-QTEST_APPLESS_MAIN(TestDrawBars)
+MESHWRIGHT_TEST(TestDrawBars)
+
+} // namespace tst_draw_bars
+
 #include "tst_draw_bars.moc"

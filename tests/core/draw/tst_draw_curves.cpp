@@ -3,10 +3,11 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_draw_curves {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -166,5 +167,8 @@ void TestDrawCurves::sameBytes()
     QCOMPARE(svgText(drawCurves(drawing), Theme::Light), svgText(drawCurves(drawing), Theme::Light));
 }
 
-QTEST_APPLESS_MAIN(TestDrawCurves)
+MESHWRIGHT_TEST(TestDrawCurves)
+
+} // namespace tst_draw_curves
+
 #include "tst_draw_curves.moc"

@@ -3,8 +3,9 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_draw_heat_map {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -116,5 +117,8 @@ void TestDrawHeatMap::sameBytes()
     QCOMPARE(svgText(drawHeatMap(drawing()), Theme::Dark), svgText(drawHeatMap(drawing()), Theme::Dark));
 }
 
-QTEST_APPLESS_MAIN(TestDrawHeatMap)
+MESHWRIGHT_TEST(TestDrawHeatMap)
+
+} // namespace tst_draw_heat_map
+
 #include "tst_draw_heat_map.moc"

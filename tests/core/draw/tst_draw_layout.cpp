@@ -2,12 +2,13 @@
 #include "core/draw/draw_layout.h"
 
 #include "core/draw/svg.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
-
-#include <QtTest>
 
 #include <map>
 #include <set>
+
+namespace tst_draw_layout {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -389,5 +390,8 @@ void TestDrawLayout::sameBytes()
     QCOMPARE(svg(), svg());
 }
 
-QTEST_APPLESS_MAIN(TestDrawLayout)
+MESHWRIGHT_TEST(TestDrawLayout)
+
+} // namespace tst_draw_layout
+
 #include "tst_draw_layout.moc"

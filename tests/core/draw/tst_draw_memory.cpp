@@ -3,10 +3,11 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_draw_memory {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -218,5 +219,8 @@ void TestDrawMemory::sameBytes()
     QCOMPARE(svgText(drawMemory(steps()), Theme::Dark), svgText(drawMemory(steps()), Theme::Dark));
 }
 
-QTEST_APPLESS_MAIN(TestDrawMemory)
+MESHWRIGHT_TEST(TestDrawMemory)
+
+} // namespace tst_draw_memory
+
 #include "tst_draw_memory.moc"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/draw_reshard.h"
 #include "tests/core/draw/picture_checks.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_draw_reshard {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -109,5 +110,8 @@ void TestDrawReshard::manyDevices()
     QVERIFY(textsOf(list).join(' ').contains("36 more devices"));
 }
 
-QTEST_APPLESS_MAIN(TestDrawReshard)
+MESHWRIGHT_TEST(TestDrawReshard)
+
+} // namespace tst_draw_reshard
+
 #include "tst_draw_reshard.moc"

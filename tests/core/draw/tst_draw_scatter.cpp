@@ -3,11 +3,12 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
 #include <limits>
+
+namespace tst_draw_scatter {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -131,5 +132,8 @@ void TestDrawScatter::sameBytes()
     QCOMPARE(svgText(drawScatter(drawing()), Theme::Light), svgText(drawScatter(drawing()), Theme::Light));
 }
 
-QTEST_APPLESS_MAIN(TestDrawScatter)
+MESHWRIGHT_TEST(TestDrawScatter)
+
+} // namespace tst_draw_scatter
+
 #include "tst_draw_scatter.moc"

@@ -3,10 +3,11 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <set>
+
+namespace tst_draw_timeline {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -19,6 +20,7 @@ private Q_SLOTS:
     void everyCategoryLooksItsOwn();
     void tooltips();
     void aPart();
+    void aSliverOfALongSlice();
     void shortSlicesAreFolded();
     void itemsAreBounded();
     void rowsAreChosenAndCounted();
@@ -134,6 +136,17 @@ void TestDrawTimeline::aPart()
     QVERIFY(textsOf(list).contains("4.0 ms"));
 }
 
+/// What is left of a long slice at the edge of a part is as wide as its time in the part.
+void TestDrawTimeline::aSliverOfALongSlice()
+{
+    TimelineDrawing drawing;
+    drawing.fromSeconds = 4e-3 - 1e-6; // "dot_general" ends at 4 ms
+    drawing.toSeconds = 8e-3;
+    const DisplayList list = drawTimeline(smallTimeline(), drawing);
+    QVERIFY(rectOf(list, "slice:0").width < 1.0);
+    QVERIFY(rectOf(list, "slice:1").width > 100.0);
+}
+
 void TestDrawTimeline::shortSlicesAreFolded()
 {
     const DisplayList list = drawTimeline(longTimeline(1, 100000), {});
@@ -200,5 +213,8 @@ void TestDrawTimeline::sameBytes()
     QCOMPARE(svg(), svg());
 }
 
-QTEST_APPLESS_MAIN(TestDrawTimeline)
+MESHWRIGHT_TEST(TestDrawTimeline)
+
+} // namespace tst_draw_timeline
+
 #include "tst_draw_timeline.moc"

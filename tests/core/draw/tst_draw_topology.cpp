@@ -3,12 +3,13 @@
 
 #include "core/draw/svg.h"
 #include "tests/core/draw/picture_checks.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
-
-#include <QtTest>
 
 #include <cmath>
 #include <set>
+
+namespace tst_draw_topology {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -422,5 +423,8 @@ void TestDrawTopology::sameBytes()
     QCOMPARE(svg(), svg());
 }
 
-QTEST_APPLESS_MAIN(TestDrawTopology)
+MESHWRIGHT_TEST(TestDrawTopology)
+
+} // namespace tst_draw_topology
+
 #include "tst_draw_topology.moc"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/svg.h"
+#include "tests/test_class.h"
 
 #include <QXmlStreamReader>
-#include <QtTest>
+
+namespace tst_svg {
 
 using namespace meshwright;
 
@@ -114,7 +116,8 @@ void TestSvg::animations()
     }
     QVERIFY(!reader.hasError());
     QCOMPARE(visible, (QStringList{"hidden", "hidden", "visible"}));
-    QCOMPARE(times, (QStringList{"visible;hidden at 0;0.33", "hidden;visible;hidden at 0;0.33;0.67", "hidden;visible at 0;0.67"}));
+    QCOMPARE(
+        times, (QStringList{"visible;hidden at 0;0.33", "hidden;visible;hidden at 0;0.33;0.67", "hidden;visible at 0;0.67"}));
     QVERIFY(svg.contains("dur=\"6s\""));
     frames.resize(1);
     QCOMPARE(animatedSvgText(frames, Theme::Dark, 2.0), svgText(frames.front(), Theme::Dark));
@@ -223,5 +226,8 @@ void TestSvg::numbers()
     QVERIFY(QString::fromStdString(svgText(list, Theme::Light)).contains("x1=\"" + expected + "\""));
 }
 
-QTEST_APPLESS_MAIN(TestSvg)
+MESHWRIGHT_TEST(TestSvg)
+
+} // namespace tst_svg
+
 #include "tst_svg.moc"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/draw/theme.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
 #include <set>
+
+namespace tst_theme {
 
 using namespace meshwright;
 
@@ -116,5 +117,8 @@ void TestTheme::categoriesAreToldApart()
     }
 }
 
-QTEST_APPLESS_MAIN(TestTheme)
+MESHWRIGHT_TEST(TestTheme)
+
+} // namespace tst_theme
+
 #include "tst_theme.moc"

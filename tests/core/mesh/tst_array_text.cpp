@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/mesh/device_mesh.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <numeric>
+
+namespace tst_array_text {
 
 using namespace meshwright;
 
@@ -28,8 +29,6 @@ DeviceArray counted(std::vector<std::int64_t> shape)
 }
 
 } // namespace
-
-Q_DECLARE_METATYPE(DeviceArray)
 
 void TestArrayText::texts_data()
 {
@@ -70,5 +69,8 @@ void TestArrayText::texts()
     QTEST(QString::fromStdString(arrayText(array)), "text");
 }
 
-QTEST_APPLESS_MAIN(TestArrayText)
+MESHWRIGHT_TEST(TestArrayText)
+
+} // namespace tst_array_text
+
 #include "tst_array_text.moc"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/mesh/device_mesh.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <numeric>
+
+namespace tst_device_mesh {
 
 using namespace meshwright;
 
@@ -271,5 +272,8 @@ void TestDeviceMesh::hybridProblems()
     QCOMPARE(idsOf(createHybridDeviceMesh(Sizes{8}, Sizes{1}, DeviceKind::TpuV4, devices)), QString("MW1173"));
 }
 
-QTEST_APPLESS_MAIN(TestDeviceMesh)
+MESHWRIGHT_TEST(TestDeviceMesh)
+
+} // namespace tst_device_mesh
+
 #include "tst_device_mesh.moc"

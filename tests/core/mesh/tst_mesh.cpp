@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/mesh/mesh.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_mesh {
 
 using namespace meshwright;
 using Order = std::vector<DeviceId>;
@@ -160,5 +161,8 @@ void TestMesh::allProblemsAtOnce()
     QCOMPARE(ids.join(' '), QString("MW1110@mesh.axes[0] MW1112@mesh.axes[0] MW1111@mesh.axes[2]"));
 }
 
-QTEST_APPLESS_MAIN(TestMesh)
+MESHWRIGHT_TEST(TestMesh)
+
+} // namespace tst_mesh
+
 #include "tst_mesh.moc"

@@ -3,9 +3,10 @@
 #include "core/program/verify.h"
 
 #include "tests/plain_evaluator.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_initializers {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -183,5 +184,8 @@ void TestInitializers::narrowTypes()
         QString("bf16[2,3]"));
 }
 
-QTEST_APPLESS_MAIN(TestInitializers)
+MESHWRIGHT_TEST(TestInitializers)
+
+} // namespace tst_initializers
+
 #include "tst_initializers.moc"

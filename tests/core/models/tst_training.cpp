@@ -4,9 +4,10 @@
 #include "core/program/verify.h"
 
 #include "tests/gradient_check.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_training {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -110,6 +111,8 @@ private Q_SLOTS:
     void stepIsAdam();
     void stepIsAdamW();
     void decayOfSgd();
+    void decayFollowsTheSchedule_data();
+    void decayFollowsTheSchedule();
     void schedules_data();
     void schedules();
     void clipping_data();
@@ -580,6 +583,43 @@ void TestTraining::decayOfSgd()
     }
 }
 
+void TestTraining::decayFollowsTheSchedule_data()
+{
+    QTest::addColumn<bool>("isAdam");
+    QTest::newRow("sgd") << false;
+    QTest::newRow("adamw") << true;
+}
+
+/// A step takes the scheduled rate times the decay of a parameter, not the peak times it.
+void TestTraining::decayFollowsTheSchedule()
+{
+    QFETCH(bool, isAdam);
+    constexpr double kPeak = 0.5;
+    constexpr double kStep = 1.0; // of 4 that warm up: a quarter of the peak
+    const auto updated = [&](double decay) {
+        AdamOptimizer adam = AdamOptimizer::adamW();
+        adam.learningRate = kPeak;
+        Optimizer optimizer = isAdam ? Optimizer(adam) : Optimizer(SgdOptimizer{kPeak, 0.0});
+        UpdateChoices& choices = *updateChoices(optimizer);
+        choices.schedule = {LearningRateSchedule::Kind::Constant, 4, 0, 0.0};
+        choices.weightDecay = decay;
+        MlpModel model;
+        model.layers = {1, 1};
+        model.bias = false;
+        model.loss = LossKind::SumSquared;
+        const Program program = programOf(model, optionsOf(optimizer, 1));
+        const Function& step = *program.find("step");
+        auto arguments = argumentsOf(step); // w, moments, step, x, y
+        arguments.front().data = {2.0};
+        for (std::size_t i = 1; i <= momentsOf(optimizer); ++i)
+            arguments[i].data = {0.0};
+        arguments[1 + momentsOf(optimizer)].data = {kStep};
+        return evaluatePlainly(step, arguments)[0].data[0];
+    };
+    constexpr double kDecay = 0.1;
+    QVERIFY(std::abs(updated(0.0) - updated(kDecay) - kPeak * kStep / 4.0 * kDecay * 2.0) < 1e-12);
+}
+
 void TestTraining::schedules_data()
 {
     QTest::addColumn<int>("kind");
@@ -822,5 +862,8 @@ void TestTraining::evaluateEqualsStep()
     QCOMPARE(evaluated[1].scalar(), stepped[5].scalar());
 }
 
-QTEST_APPLESS_MAIN(TestTraining)
+MESHWRIGHT_TEST(TestTraining)
+
+} // namespace tst_training
+
 #include "tst_training.moc"

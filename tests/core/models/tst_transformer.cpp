@@ -4,12 +4,13 @@
 #include "core/program/verify.h"
 #include "core/runtime/evaluate.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
-
-#include <QtTest>
 
 #include <cmath>
 #include <random>
+
+namespace tst_transformer {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -721,5 +722,8 @@ void TestTransformer::problems()
     QVERIFY2(expected.isEmpty() ? words.isEmpty() : words.contains(expected), qPrintable(words));
 }
 
-QTEST_APPLESS_MAIN(TestTransformer)
+MESHWRIGHT_TEST(TestTransformer)
+
+} // namespace tst_transformer
+
 #include "tst_transformer.moc"

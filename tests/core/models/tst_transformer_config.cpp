@@ -3,14 +3,15 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <nlohmann/json.hpp>
 
-#include <QtTest>
-
 #include <cmath>
 #include <filesystem>
+
+namespace tst_transformer_config {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -329,7 +330,7 @@ void TestTransformerConfig::problems_data()
     row("uneven heads", R"({"model_type": "llama", "num_key_value_heads": 5})",
         "MW1353: 32 query heads cannot be shared evenly by 5 key and value heads");
     row("head size", R"({"model_type": "gpt2", "n_embd": 770})", "MW1353: hidden size 770 does not divide by 12 heads");
-    row("no head left", R"({"model_type": "llama", "hidden_size": 16})", "MW1352: headDim must be 1 to 2^40, got: 0");
+    row("no head left", R"({"model_type": "llama", "hidden_size": 16})", "MW1353: hidden size 16 does not divide by 32 heads");
     row("odd rotation", R"({"model_type": "llama", "head_dim": 7})",
         "MW1353: rotary positions turn pairs, but 7 dims of a head are rotated");
     row("experts", R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "MW1353: a token cannot pass 9 of 8 experts");
@@ -371,7 +372,7 @@ void TestTransformerConfig::sizeProblems_data()
     row(
         "good", [](TransformerConfig&) {}, "");
     row(
-        "no layers", [](TransformerConfig& c) { c.layers = 0; }, "MW1352: layers must be 1 to 2^40, got: 0");
+        "no layers", [](TransformerConfig& c) { c.layers = 0; }, "MW1352: layers must be 1 to 4096, got: 0");
     row(
         "no vocabulary", [](TransformerConfig& c) { c.vocabulary = 0; }, "MW1352: vocabulary must be 1 to 2^40, got: 0");
     row(
@@ -394,5 +395,8 @@ void TestTransformerConfig::sizeProblems()
     QVERIFY2(expected.isEmpty() ? words.isEmpty() : words.contains(expected), qPrintable(words));
 }
 
-QTEST_APPLESS_MAIN(TestTransformerConfig)
+MESHWRIGHT_TEST(TestTransformerConfig)
+
+} // namespace tst_transformer_config
+
 #include "tst_transformer_config.moc"

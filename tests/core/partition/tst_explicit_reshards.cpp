@@ -6,8 +6,9 @@
 #include "core/program/verify.h"
 #include "core/sharding/shardy_text.h"
 #include "core/text/program_text.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_explicit_reshards {
 
 using namespace meshwright;
 
@@ -357,5 +358,8 @@ void TestExplicitReshards::unevenSequencesGiveWay()
     }
 }
 
-QTEST_APPLESS_MAIN(TestExplicitReshards)
+MESHWRIGHT_TEST(TestExplicitReshards)
+
+} // namespace tst_explicit_reshards
+
 #include "tst_explicit_reshards.moc"

@@ -3,8 +3,9 @@
 
 #include "core/program/builder.h"
 #include "core/program/verify.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_partition {
 
 using namespace meshwright;
 
@@ -77,6 +78,7 @@ private Q_SLOTS:
     void localShapesVerify();
     void reducesOnceIntoTheWantedLayout();
     void sumsOfPartialSumsReduceOnce();
+    void partialSumsOverDifferentAxesReduceApart();
     void accumulatingCarryReducesAfterTheLoop();
     void gatherIsRepeatedInTheNextPhase();
     void causesNameTheAnnotation();
@@ -87,7 +89,7 @@ private Q_SLOTS:
     void asShardyPlacesThem();
     void collectivesOfTheProgramItself();
     void onlyLocal();
-    void refusesToMakePartialSums();
+    void wholeValuesBecomePartialSums();
     void manualComputation();
 };
 
@@ -165,6 +167,21 @@ void TestPartition::sumsOfPartialSumsReduceOnce()
     const auto device = f.run();
     QVERIFY(device);
     QCOMPARE(collectives(*device, f.meshes.front().mesh), QStringList{"all_reduce a 128 forward sum"});
+}
+
+/// Sums that are partial over different axes are no partial sum together: each is reduced over its own axis.
+void TestPartition::partialSumsOverDifferentAxesReduceApart()
+{
+    Fixture f("a=4,b=2");
+    const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
+    const ValueId z = f.argument("z", {64, 32}, "P('b', None)");
+    const ValueId ofX = f.builder.named(f.builder.reduce(ReduceKind::Sum, x, {0}), "ofX");
+    const ValueId ofZ = f.builder.named(f.builder.reduce(ReduceKind::Sum, z, {0}), "ofZ");
+    f.builder.setResults({f.builder.binary(OpKind::Add, ofX, ofZ)});
+    const auto device = f.run();
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    QCOMPARE(collectives(*device, f.meshes.front().mesh),
+        (QStringList{"all_reduce a 128 forward ofX", "all_reduce b 128 forward ofZ"}));
 }
 
 void TestPartition::accumulatingCarryReducesAfterTheLoop()
@@ -333,7 +350,7 @@ void TestPartition::onlyLocal()
     QVERIFY(device.error().front().message.find("dot_general needs w as P()") != std::string::npos);
 }
 
-void TestPartition::refusesToMakePartialSums()
+void TestPartition::wholeValuesBecomePartialSums()
 {
     Fixture f("a=4,b=2");
     const ValueId x = f.argument("x", {64, 32}, "P('a', None)");
@@ -341,8 +358,12 @@ void TestPartition::refusesToMakePartialSums()
     partial.unreduced = {wholeAxis(f.meshes.front().mesh, 1)};
     f.builder.setResults({f.builder.constrain(x, partial, "sharding.y")});
     const auto device = f.run();
-    QVERIFY(!device);
-    QCOMPARE(QString::fromStdString(device.error().front().id), QString("MW1220"));
+    QVERIFY2(device, device ? "" : describe(device.error()).c_str());
+    // The first device along b keeps the value, the others have zeros; nothing moves.
+    QVERIFY(collectives(*device, f.meshes.front().mesh).isEmpty());
+    const ValueId result = device->function.results().front();
+    QCOMPARE(opName(device->function[device->function[result].producer].kind), "select");
+    QCOMPARE(device->function[result].sharding->unreduced, partial.unreduced);
 }
 
 void TestPartition::manualComputation()
@@ -367,5 +388,8 @@ void TestPartition::manualComputation()
     QVERIFY(device->function[result].sharding->dims == layout.dims);
 }
 
-QTEST_APPLESS_MAIN(TestPartition)
+MESHWRIGHT_TEST(TestPartition)
+
+} // namespace tst_partition
+
 #include "tst_partition.moc"

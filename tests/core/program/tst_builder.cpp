@@ -2,9 +2,10 @@
 #include "core/program/builder.h"
 #include "core/program/verify.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_builder {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -130,5 +131,8 @@ void TestBuilder::find()
     QVERIFY(!program.find("step")->findValue("y"));
 }
 
-QTEST_APPLESS_MAIN(TestBuilder)
+MESHWRIGHT_TEST(TestBuilder)
+
+} // namespace tst_builder
+
 #include "tst_builder.moc"

@@ -2,13 +2,14 @@
 #include "core/program/builder.h"
 #include "core/program/data_flow.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
-
-#include <QtTest>
 
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/graph_concepts.hpp>
 #include <boost/graph/topological_sort.hpp>
+
+namespace tst_data_flow {
 
 using namespace meshwright;
 
@@ -126,5 +127,8 @@ void TestDataFlow::emptyBlock()
     QVERIFY(found.second.empty());
 }
 
-QTEST_APPLESS_MAIN(TestDataFlow)
+MESHWRIGHT_TEST(TestDataFlow)
+
+} // namespace tst_data_flow
+
 #include "tst_data_flow.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/shape_rules.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_shape_rules {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -222,5 +223,8 @@ void TestShapeRules::problems()
     QCOMPARE(text(types.error().front().message), message);
 }
 
-QTEST_APPLESS_MAIN(TestShapeRules)
+MESHWRIGHT_TEST(TestShapeRules)
+
+} // namespace tst_shape_rules
+
 #include "tst_shape_rules.moc"

@@ -2,8 +2,11 @@
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 #include "core/program/verify.h"
+#include "tests/test_class.h"
 
 #include <QTest>
+
+namespace tst_split_constants {
 
 using namespace meshwright;
 
@@ -12,6 +15,8 @@ class TestSplitConstants : public QObject {
 
 private Q_SLOTS:
     void splitsChains();
+    void splitsRecurrences();
+    void splitsWhatConstantsShare();
     void keepsWhatIsAnnotated();
     void splitsResultsAndBodies();
     void mergesEqualOnes();
@@ -40,14 +45,71 @@ void TestSplitConstants::splitsChains()
     b.setResults({v});
     const auto copies = splitConstantsPerUse(function);
     QVERIFY(verify(function, {}).empty());
-    // One more mask, and an iota of its own for each of the four operands.
-    QCOMPARE(copies.size(), std::size_t{4});
+    // One more mask, and one iota for both of its operands.
+    QCOMPARE(copies.size(), std::size_t{2});
     QCOMPARE(operand(function, u, 1), mask);
     const ValueId other = operand(function, v, 1);
     QVERIFY(other != mask && function[other].name.empty());
-    const std::set<ValueId> iotas
-        = {operand(function, mask, 0), operand(function, mask, 1), operand(function, other, 0), operand(function, other, 1)};
-    QCOMPARE(iotas.size(), std::size_t{4});
+    QCOMPARE(operand(function, mask, 0), rows);
+    QCOMPARE(operand(function, mask, 1), rows);
+    QVERIFY(operand(function, other, 0) != rows);
+    QCOMPARE(operand(function, other, 1), operand(function, other, 0));
+}
+
+/// Each value of a constant recurrence is used by the next two, and every third by something else: copies grow with the uses outside, not as
+/// the ways through the recurrence do.
+void TestSplitConstants::splitsRecurrences()
+{
+    Function function;
+    Builder b(function);
+    ValueId sum = b.argument(kMatrix, "x");
+    ValueId last = b.iota(kMatrix, 0);
+    ValueId next = b.iota(kMatrix, 1);
+    int uses = 0;
+    for (int i = 0; i < 60; ++i) {
+        const ValueId after = b.binary(OpKind::Subtract, b.binary(OpKind::Multiply, next, next), last);
+        last = std::exchange(next, after);
+        if (i % 20 == 0) {
+            sum = b.binary(OpKind::Add, sum, next);
+            ++uses;
+        }
+    }
+    b.setResults({sum});
+    const std::size_t before = function.ops.size();
+    const auto copies = splitConstantsPerUse(function);
+    QVERIFY(verify(function, {}).empty());
+    QVERIFY(copies.size() <= static_cast<std::size_t>(uses) * before);
+    for (const ConstantCopy& copy : copies)
+        QVERIFY(copy.original.at() < before && copy.copy.at() >= before);
+    // All agree: everything is made once again.
+    QCOMPARE(mergeEqualCopies(function, copies).size(), copies.size());
+    QVERIFY(verify(function, {}).empty());
+    QCOMPARE(function.body().ops.size(), before);
+}
+
+/// A value that two constants are made of is one of each; where the two differ, so does it.
+void TestSplitConstants::splitsWhatConstantsShare()
+{
+    Function function;
+    Builder b(function);
+    const ValueId x = b.argument(kMatrix, "x");
+    const ValueId rows = b.iota(kMatrix, 0);
+    const ValueId negated = b.unary(OpKind::Negate, rows);
+    const ValueId squared = b.binary(OpKind::Multiply, rows, rows);
+    const ValueId u = b.binary(OpKind::Add, x, negated);
+    b.setResults({b.binary(OpKind::Add, u, squared)});
+    const auto copies = splitConstantsPerUse(function);
+    QVERIFY(verify(function, {}).empty());
+    QCOMPARE(copies.size(), std::size_t{1});
+    QCOMPARE(operand(function, negated, 0), rows);
+    const ValueId own = operand(function, squared, 0);
+    QVERIFY(own != rows);
+    QCOMPARE(operand(function, squared, 1), own);
+    Function apart = function;
+    apart[own].sharding = TensorSharding::replicatedOf(2);
+    QVERIFY(mergeEqualCopies(apart, copies).empty());
+    QCOMPARE(mergeEqualCopies(function, copies).size(), std::size_t{1});
+    QCOMPARE(operand(function, squared, 0), rows);
 }
 
 void TestSplitConstants::keepsWhatIsAnnotated()
@@ -108,5 +170,8 @@ void TestSplitConstants::mergesEqualOnes()
     QCOMPARE(function.body().ops.size(), std::size_t{6});
 }
 
-QTEST_APPLESS_MAIN(TestSplitConstants)
+MESHWRIGHT_TEST(TestSplitConstants)
+
+} // namespace tst_split_constants
+
 #include "tst_split_constants.moc"

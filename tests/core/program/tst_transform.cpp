@@ -2,9 +2,10 @@
 #include "core/program/transform.h"
 #include "core/program/verify.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_transform {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -72,6 +73,7 @@ private Q_SLOTS:
     void restricted();
     void restrictedLoop_data();
     void restrictedLoop();
+    void carriesInARow();
     void nestedLoops();
     void counts();
 };
@@ -203,6 +205,24 @@ void TestTransform::restrictedLoop()
     }
 }
 
+/// Each carry takes the place of the one before it, so that one result needs all three in the end.
+void TestTransform::carriesInARow()
+{
+    Function f;
+    Builder b(f);
+    std::vector<ValueId> first;
+    for (int i = 0; i < 4; ++i)
+        first.push_back(b.argument(kVector));
+    const OpId loop = b.beginRepeat({4, 4, 0, false}, first);
+    const auto inner = f[b.block()].arguments;
+    b.setResults({inner[1], inner[2], b.unary(OpKind::Exp, inner[2]), b.unary(OpKind::Negate, inner[3])});
+    b.setResults(b.endRepeat(loop));
+    const Function one = restrictedTo(f, {0});
+    QVERIFY2(verify(one, {}).empty(), qPrintable(text(describe(verify(one, {})))));
+    QCOMPARE(opsOf(one), QString("repeat exponential"));
+    QCOMPARE(one[one.body().ops.front()].operands.size(), std::size_t{3});
+}
+
 // A loop around the two chains, of which the outer one gives one: the inner loop loses the other.
 void TestTransform::nestedLoops()
 {
@@ -234,5 +254,8 @@ void TestTransform::counts()
     QCOMPARE(uses[body.results[2].at()], std::size_t{1});
 }
 
-QTEST_APPLESS_MAIN(TestTransform)
+MESHWRIGHT_TEST(TestTransform)
+
+} // namespace tst_transform
+
 #include "tst_transform.moc"

@@ -2,9 +2,10 @@
 #include "core/program/op.h"
 #include "core/program/program.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_type {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -108,5 +109,8 @@ void TestType::labels()
     QCOMPARE(text(compareDirectionName(CompareDirection::GreaterEqual)), QString("GE"));
 }
 
-QTEST_APPLESS_MAIN(TestType)
+MESHWRIGHT_TEST(TestType)
+
+} // namespace tst_type
+
 #include "tst_type.moc"

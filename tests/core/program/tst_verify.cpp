@@ -2,9 +2,10 @@
 #include "core/program/builder.h"
 #include "core/program/verify.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_verify {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -31,7 +32,7 @@ Function sample()
 
 const std::vector<NamedMesh>& meshes()
 {
-    static const std::vector<NamedMesh> kMeshes = {{"mesh", meshOf("a=4,b=2")}};
+    static const std::vector<NamedMesh> kMeshes = {{"mesh", meshOf("a=4,b=2,c=6")}};
     return kMeshes;
 }
 
@@ -53,6 +54,7 @@ private Q_SLOTS:
     void emptyFunction();
     void functionNames();
     void subAxesThatFit();
+    void afterPasses();
 };
 
 void TestVerify::good()
@@ -150,6 +152,14 @@ void TestVerify::problems_data()
         },
         "MW1308", "the sharding of %2: \"a\" is used twice");
     row(
+        "parts in no one grid",
+        [](Function& f) {
+            f.values[2].sharding = TensorSharding::replicatedOf(2);
+            f.values[2].sharding->dims[0].axes = {{2, 1, 2}};
+            f.values[2].sharding->unreduced = {{2, 3, 2}};
+        },
+        "MW1308", "the sharding of %2: \"c\":(3)2 and \"c\":(1)2 are in no one grid of their axis");
+    row(
         "names",
         [](Function& f) {
             Builder(f).argument({DType::F32, {}}, "x");
@@ -200,5 +210,25 @@ void TestVerify::subAxesThatFit()
     QVERIFY(verify(f, meshes()).empty());
 }
 
-QTEST_APPLESS_MAIN(TestVerify)
+/// Passes look at what they made where that is asked for.
+void TestVerify::afterPasses()
+{
+    Function f = sample();
+    f.values[2].sharding = TensorSharding::replicatedOf(2);
+    f.values[2].sharding->dims[0].axes = {{5, 1, 2}};
+    const bool before = verifiesPasses();
+    setVerifyPasses(false);
+    QVERIFY(faultsAfter("a pass", f, meshes()).empty());
+    setVerifyPasses(true);
+    const Problems faults = faultsAfter("a pass", f, meshes());
+    setVerifyPasses(before);
+    QCOMPARE(faults.size(), std::size_t{1});
+    QCOMPARE(faults.front().id, std::string("MW1215"));
+    QVERIFY(faults.front().message.starts_with("after a pass, the function \"f\" is not well formed: MW1308 "));
+}
+
+MESHWRIGHT_TEST(TestVerify)
+
+} // namespace tst_verify
+
 #include "tst_verify.moc"

@@ -2,8 +2,11 @@
 #include "core/propagate/explain.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "tests/test_class.h"
 
 #include <QTest>
+
+namespace tst_explain {
 
 using namespace meshwright;
 
@@ -184,5 +187,8 @@ void TestExplain::stepsAreInOrder()
     }
 }
 
-QTEST_APPLESS_MAIN(TestExplain)
+MESHWRIGHT_TEST(TestExplain)
+
+} // namespace tst_explain
+
 #include "tst_explain.moc"

@@ -2,10 +2,13 @@
 #include "core/partition/explicit_costs.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
+#include "tests/test_class.h"
 
 #include <QTest>
 
 #include <algorithm>
+
+namespace tst_explicit_types {
 
 using namespace meshwright;
 
@@ -358,5 +361,8 @@ void TestExplicitTypes::goesOnAfterAnError()
     QCOMPARE(QString::fromStdString(findings[1].problem.id), QString("MW1250"));
 }
 
-QTEST_APPLESS_MAIN(TestExplicitTypes)
+MESHWRIGHT_TEST(TestExplicitTypes)
+
+} // namespace tst_explicit_types
+
 #include "tst_explicit_types.moc"

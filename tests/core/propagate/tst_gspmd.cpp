@@ -2,8 +2,11 @@
 #include "core/propagate/gspmd.h"
 #include "core/propagate/tile_rules.h"
 #include "core/text/program_text.h"
+#include "tests/test_class.h"
 
 #include <QTest>
+
+namespace tst_gspmd {
 
 using namespace meshwright;
 
@@ -310,5 +313,8 @@ void TestGspmd::writesWhatItReads()
     QVERIFY(valueOf(tileAnnotations(again->functions.front(), again->meshes)) == found.shardings);
 }
 
-QTEST_APPLESS_MAIN(TestGspmd)
+MESHWRIGHT_TEST(TestGspmd)
+
+} // namespace tst_gspmd
+
 #include "tst_gspmd.moc"

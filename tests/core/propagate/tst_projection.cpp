@@ -2,10 +2,14 @@
 #include "core/propagate/factor_propagation.h"
 #include "core/propagate/projection.h"
 #include "tests/core/propagate/sharding_text.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <QTest>
 
 #include <random>
+
+namespace tst_projection {
 
 using namespace meshwright;
 using namespace meshwright::testing;
@@ -43,6 +47,7 @@ private Q_SLOTS:
     void projects();
     void missing();
     void strided();
+    void roundTrip_data();
     void roundTrip();
     void merge_data();
     void merge();
@@ -111,10 +116,16 @@ void TestProjection::strided()
     QCOMPARE(backProject(projected, rule.results.front(), rule, std::nullopt, 0), TensorSharding::openOf(1));
 }
 
+void TestProjection::roundTrip_data()
+{
+    tests::addSeeds({7, 8});
+}
+
 void TestProjection::roundTrip()
 {
     const Mesh mesh = meshOf("a=2,b=3,c=4,d=6");
-    std::mt19937 random(7);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     const std::vector<std::pair<Shape, Shape>> shapes
         = {{{24, 6}, {4, 6, 6}}, {{4, 6, 6}, {24, 6}}, {{12, 12}, {12, 12}}, {{144}, {3, 4, 12}}, {{6, 4}, {4, 6}}};
     for (int i = 0; i < 500; ++i) {
@@ -222,6 +233,12 @@ void TestProjection::withoutOverlap_data()
     QTest::newRow("a part beside") << "a:(1)2"
                                    << "a:(2)4"
                                    << "a:(1)2";
+    QTest::newRow("a part beside, in no grid with it") << "d:(3)2"
+                                                       << "d:(1)2"
+                                                       << "-";
+    QTest::newRow("a part behind, in a grid with it") << "d:(2)3"
+                                                      << "d:(1)2"
+                                                      << "d:(2)3";
     QTest::newRow("two parts") << "a"
                                << "a:(4)2, a:(2)2"
                                << "a:(1)2";
@@ -232,7 +249,7 @@ void TestProjection::withoutOverlap()
     QFETCH(QString, axis);
     QFETCH(QString, others);
     QFETCH(QString, expected);
-    const Mesh mesh = meshOf("a=8,b=2,c=2");
+    const Mesh mesh = meshOf("a=8,b=2,c=2,d=6");
     const auto left = prefixWithoutOverlap(axesOf(axis.toStdString(), mesh).front(), axesOf(others.toStdString(), mesh));
     QCOMPARE(left ? text({*left}, mesh) : QString("-"), expected);
 }
@@ -293,5 +310,8 @@ void TestProjection::aggressivePrefersTheLargerTensor()
     QCOMPARE(t.table(), QString("[a] [] []; [] [a] []; [] [a] []"));
 }
 
-QTEST_APPLESS_MAIN(TestProjection)
+MESHWRIGHT_TEST(TestProjection)
+
+} // namespace tst_projection
+
 #include "tst_projection.moc"

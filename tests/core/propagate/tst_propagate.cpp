@@ -5,10 +5,13 @@
 #include "core/propagate/explain.h"
 #include "core/propagate/propagate.h"
 #include "tests/core/propagate/sharding_text.h"
+#include "tests/test_class.h"
 
 #include <QTest>
 
 #include <map>
+
+namespace tst_propagate {
 
 using namespace meshwright;
 using namespace meshwright::testing;
@@ -75,6 +78,7 @@ private Q_SLOTS:
     void megatron();
     void fullyShardedWithPriorities();
     void group();
+    void groupOfDifferentAnnotations();
     void groupProblems();
     void constantsDoNotTieTheirUsers();
     void constantsMergeAgain();
@@ -86,6 +90,7 @@ private Q_SLOTS:
     void resultShardings();
     void wrongSharding();
     void noMesh();
+    void cacheStaysSplit();
     void conflicts();
     void partialSumOfAProduct();
     void reasonsLeadBack();
@@ -226,6 +231,27 @@ void TestPropagate::group()
     QCOMPARE(s.explain(report, z), QString("P('a',): dim 0 by a, from x (sharding.x) through sharding group and tanh"));
 }
 
+/// Members that are annotated differently keep that: the group has what is behind them, where it is open.
+void TestPropagate::groupOfDifferentAnnotations()
+{
+    Sketch s("a=2,b=2");
+    const ValueId x = s.arg("x", {8, 8}, "[{a}, {?}]");
+    const ValueId y = s.arg("y", {8, 8}, "[{?}, {b}]");
+    const ValueId z = s.b.unary(OpKind::Tanh, y);
+    s.function.shardingGroups = {{x, y}};
+    s.b.setResults({s.b.unary(OpKind::Exp, x), z});
+    s.run();
+    QCOMPARE(s.text(x), QString("[{a}, {b}]"));
+    QCOMPARE(s.text(y), QString("[{a}, {b}]"));
+    QCOMPARE(s.text(z), QString("[{a}, {b}]"));
+    const std::vector<ValueId>& group = s.function.shardingGroups.front();
+    for (std::size_t i = 0; i < group.size(); ++i) {
+        const Op& constraint = s.function[s.function[group[i]].producer];
+        QCOMPARE(constraint.kind, OpKind::ShardingConstraint);
+        QCOMPARE(constraint.operands.front(), i == 0 ? x : y);
+    }
+}
+
 void TestPropagate::groupProblems()
 {
     Sketch s("a=2,b=2");
@@ -233,12 +259,6 @@ void TestPropagate::groupProblems()
     const ValueId y = s.arg("y", {8, 8}, "[{b}, {}]");
     const ValueId z = s.arg("z", {8});
     s.b.setResults({x, y, z});
-    s.function.shardingGroups = {{x, y}};
-    const auto different = propagate(s.function, s.meshes);
-    QVERIFY(!different);
-    QCOMPARE(different.error().front().id, std::string("MW1201"));
-    QCOMPARE(different.error().front().message,
-        std::string("x and y are in one sharding group, but are annotated differently: [{\"a\"}, {}] and [{\"b\"}, {}]"));
     s.function.shardingGroups = {{x, z}};
     const auto shapes = propagate(s.function, s.meshes);
     QVERIFY(!shapes);
@@ -435,6 +455,23 @@ void TestPropagate::noMesh()
     QVERIFY(!s.function[x].sharding);
 }
 
+/// A cache that is written a position at a time stays split along its positions, from one step to the next.
+void TestPropagate::cacheStaysSplit()
+{
+    Sketch s("x=4,y=2");
+    const ValueId cache = s.arg("cache", {8, 64, 16}, "[{y}, {x}, {}]");
+    const ValueId entry = s.arg("entry", {8, 1, 16});
+    const ValueId position = s.b.argument({DType::S32, {}}, "position");
+    const ValueId zero = s.b.splat({DType::S32, {}}, 0.0);
+    const ValueId written = s.b.add(OpKind::DynamicUpdateSlice, {cache, entry, zero, position, zero});
+    const ValueId read = s.b.unary(OpKind::Negate, written);
+    s.b.setResults({read});
+    s.run();
+    QCOMPARE(s.text(written), QString("[{y}, {x}, {}]"));
+    QCOMPARE(s.text(read), QString("[{y}, {x}, {}]"));
+    QCOMPARE(s.text(entry), QString("[{y}, {}, {}]"));
+}
+
 void TestPropagate::conflicts()
 {
     Sketch s("a=2,b=2");
@@ -510,5 +547,8 @@ void TestPropagate::waysBackToTheUser()
     QVERIFY(shardingWays(s.function, report, x).front().size() == 1);
 }
 
-QTEST_APPLESS_MAIN(TestPropagate)
+MESHWRIGHT_TEST(TestPropagate)
+
+} // namespace tst_propagate
+
 #include "tst_propagate.moc"

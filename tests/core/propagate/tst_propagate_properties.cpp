@@ -5,12 +5,16 @@
 #include "core/program/verify.h"
 #include "core/propagate/propagate.h"
 #include "tests/core/propagate/sharding_text.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <QElapsedTimer>
 #include <QTest>
 
 #include <algorithm>
 #include <random>
+
+namespace tst_propagate_properties {
 
 using namespace meshwright;
 using namespace meshwright::testing;
@@ -139,7 +143,7 @@ void TestPropagateProperties::randomPrograms()
 {
     QFETCH(int, strategy);
     const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
-    for (unsigned seed = 0; seed < 60; ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(0, 60)) {
         std::mt19937 random(seed);
         Function function = randomProgram(random, meshes.front().mesh);
         const Function before = function;
@@ -187,7 +191,7 @@ void TestPropagateProperties::namesOfAxesDoNotMatter()
     const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
     const std::vector<NamedMesh> others = {{"mesh", valueOf(parseMesh("z=4,x=2,y=3"))}};
     const std::vector<std::int32_t> to = {1, 2, 0};
-    for (unsigned seed = 100; seed < 140; ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(100, 40)) {
         std::mt19937 random(seed);
         Function function = randomProgram(random, meshes.front().mesh);
         Function other = function;
@@ -207,7 +211,7 @@ void TestPropagateProperties::namesOfAxesDoNotMatter()
 void TestPropagateProperties::unrelatedOpsDoNotMatter()
 {
     const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
-    for (unsigned seed = 200; seed < 230; ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(200, 30)) {
         std::mt19937 random(seed);
         const Function first = randomProgram(random, meshes.front().mesh);
         const Function second = randomProgram(random, meshes.front().mesh);
@@ -237,7 +241,7 @@ void TestPropagateProperties::unrelatedOpsDoNotMatter()
 void TestPropagateProperties::moreIsKnownAtEachLevel()
 {
     const std::vector<NamedMesh> meshes = {{"mesh", valueOf(parseMesh("a=2,b=3,c=4"))}};
-    for (unsigned seed = 300; seed < 340; ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(300, 40)) {
         std::mt19937 random(seed);
         Function basic = randomProgram(random, meshes.front().mesh);
         Function aggressive = basic;
@@ -343,5 +347,8 @@ void TestPropagateProperties::trainingSteps()
     QCOMPARE(found, expected);
 }
 
-QTEST_APPLESS_MAIN(TestPropagateProperties)
+MESHWRIGHT_TEST(TestPropagateProperties)
+
+} // namespace tst_propagate_properties
+
 #include "tst_propagate_properties.moc"

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/builder.h"
 #include "core/propagate/rule.h"
+#include "tests/test_class.h"
 
 #include <QTest>
+
+namespace tst_rule {
 
 using namespace meshwright;
 
@@ -32,8 +36,6 @@ DotAttributes dotOf(std::vector<std::size_t> lhsBatch, std::vector<std::size_t> 
 
 } // namespace
 
-Q_DECLARE_METATYPE(RuleCase)
-
 class TestRule : public QObject {
     Q_OBJECT
 
@@ -42,6 +44,7 @@ private Q_SLOTS:
     void rule();
     void factorsFillTheirDimensions_data();
     void factorsFillTheirDimensions();
+    void updateAtAKnownPlace();
     void noRule();
 };
 
@@ -70,6 +73,14 @@ void TestRule::rule_data()
     row("random bits",
         {OpKind::RandomBits, RandomBitsAttributes{{DType::U32, {4}}, true}, {{DType::U32, {2}}}, {{DType::U32, {4}}}},
         "([i])->([j]) {i=2, j=4} need_replication={i} blocked_propagation={i}");
+
+    const TensorType at{DType::S32, {}};
+    row("dynamic_slice",
+        {OpKind::DynamicSlice, DynamicSliceAttributes{{32, 1, 2}}, {f32({32, 4, 8}), at, at, at}, {f32({32, 1, 2})}},
+        "([i, j, k], [], [], [])->([i, j, k]) {i=32, j=4, k=8} need_replication={j, k} blocked_propagation={j, k}");
+    row("dynamic_update_slice",
+        {OpKind::DynamicUpdateSlice, {}, {f32({32, 4, 8}), f32({32, 1, 2}), at, at, at}, {f32({32, 4, 8})}},
+        "([i, j, l], [i, k, m], [], [], [])->([i, j, l]) {i=32, j=4, k=1, l=8, m=2} need_replication={k, m}");
 
     const auto reshape = [&](const char* title, Shape from, Shape to, const char* expected) {
         row(title, {OpKind::Reshape, ReshapeAttributes{to}, {f32(std::move(from))}, {f32(to)}}, expected);
@@ -130,6 +141,25 @@ void TestRule::factorsFillTheirDimensions()
     check(op.results.front().shape, rule->results.front());
 }
 
+/// Where all starts are constants, the update may be split along its own dimensions too.
+void TestRule::updateAtAKnownPlace()
+{
+    for (const bool isKnown : {true, false}) {
+        Function function;
+        Builder b(function);
+        const ValueId cache = b.argument(f32({32, 4, 8}));
+        const ValueId update = b.argument(f32({32, 1, 2}));
+        const ValueId given = b.argument({DType::S32, {}});
+        const ValueId zero = b.splat({DType::S32, {}}, 0.0);
+        const ValueId made = b.add(OpKind::DynamicUpdateSlice, {cache, update, zero, isKnown ? zero : given, zero});
+        b.setResults({made});
+        const auto rule = shardingRule(function, function[made].producer);
+        QVERIFY(rule);
+        const QString expected = "([i, j, l], [i, k, m], [], [], [])->([i, j, l]) {i=32, j=4, k=1, l=8, m=2}";
+        QCOMPARE(QString::fromStdString(ruleText(*rule)), expected + (isKnown ? "" : " need_replication={k, m}"));
+    }
+}
+
 void TestRule::noRule()
 {
     QVERIFY(!shardingRule(OpKind::Constant, ConstantAttributes{f32({}), {1.0}}, {}, std::vector{f32({})}));
@@ -137,5 +167,8 @@ void TestRule::noRule()
     QVERIFY(!shardingRule(OpKind::Repeat, RepeatAttributes{}, {}, {}));
 }
 
-QTEST_APPLESS_MAIN(TestRule)
+MESHWRIGHT_TEST(TestRule)
+
+} // namespace tst_rule
+
 #include "tst_rule.moc"

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/ranks/launch.h"
 #include "tests/rank_threads.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <atomic>
 #include <numeric>
 
+namespace tst_ranks {
+
 using namespace meshwright;
 using namespace meshwright::tests;
 
 using Variables = std::map<std::string, std::string>;
-Q_DECLARE_METATYPE(Variables)
 
 class TestRanks : public QObject {
     Q_OBJECT
@@ -23,6 +23,7 @@ private Q_SLOTS:
     void names();
     void messagesMatchInOrder();
     void agreement();
+    void disagreementEndsTheExchange();
     void tagsAreTheSame();
     void stopped();
     void failureEndsExchanges();
@@ -100,6 +101,25 @@ void TestRanks::agreement()
         const auto one = ranks->any(ranks->rank() == 2);
         const auto said = ranks->all(std::string(static_cast<std::size_t>(ranks->rank()), 'x'));
         return none && !*none && one && *one && said && *said == std::vector<std::string>{"", "x", "xx"};
+    }));
+}
+
+/// What the check finds is the problem of the exchange; nothing of the second exchange is taken any more.
+void TestRanks::disagreementEndsTheExchange()
+{
+    QVERIFY(onRanks(2, [](const std::shared_ptr<Ranks>& ranks) {
+        const int other = 1 - ranks->rank();
+        const int own = ranks->rank();
+        int others = -1;
+        int taken = -1;
+        const std::vector<Ranks::Outgoing> outgoing = {{other, std::as_bytes(std::span(&own, 1))}};
+        const std::vector<Ranks::Incoming> first = {{other, std::as_writable_bytes(std::span(&others, 1))}};
+        const std::vector<Ranks::Incoming> second = {{other, std::as_writable_bytes(std::span(&taken, 1))}};
+        const auto check = [&]() -> Result<Done> {
+            return others == own ? Result<Done>(Done{}) : Problem{"MW1505", "they differ"};
+        };
+        const auto done = ranks->exchangeAgreed(5, {outgoing, first}, check, {outgoing, second});
+        return !done && done.error().front().message == "they differ" && others == other && taken == -1;
     }));
 }
 
@@ -276,5 +296,8 @@ void TestRanks::failureIsTold()
     QCOMPARE(heard.load(), 2);
 }
 
-QTEST_APPLESS_MAIN(TestRanks)
+MESHWRIGHT_TEST(TestRanks)
+
+} // namespace tst_ranks
+
 #include "tst_ranks.moc"

@@ -4,8 +4,9 @@
 #include "core/runtime/tile_table.h"
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/rank_threads.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_collectives {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -144,8 +145,6 @@ struct Case {
 };
 
 } // namespace
-
-Q_DECLARE_METATYPE(Case)
 
 class TestCollectives : public QObject {
     Q_OBJECT
@@ -519,5 +518,8 @@ void TestCollectives::layoutsThatDoNotFit()
     QCOMPARE(idOf(bare, {bare.mesh}), std::string("MW1512"));
 }
 
-QTEST_APPLESS_MAIN(TestCollectives)
+MESHWRIGHT_TEST(TestCollectives)
+
+} // namespace tst_collectives
+
 #include "tst_collectives.moc"

@@ -5,8 +5,9 @@
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/manual_programs.h"
 #include "tests/run_on_devices.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_control_flow {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -147,6 +148,7 @@ private Q_SLOTS:
     void aBranchForEachNumber_data();
     void aBranchForEachNumber();
     void carriesSwap();
+    void countsWhileSlicingFromTheEnd();
     void truthValuesChoose();
     void devicesThatDisagree();
 };
@@ -240,6 +242,43 @@ void TestControlFlow::carriesSwap()
     QCOMPARE(run->results[1].values(), filled(8, 1.0));
 }
 
+/// Slices are taken from the end while the counter, which is a number too, goes up from 0.
+void TestControlFlow::countsWhileSlicingFromTheEnd()
+{
+    const Program program = programOf(R"(func.func @main(%w: tensor<3x1xf32>) -> tensor<1xf32> {
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %z = stablehlo.constant dense<0.0> : tensor<1xf32>
+  %r:2 = stablehlo.while(%i = %c0, %h = %z) : tensor<i32>, tensor<1xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %last = stablehlo.constant dense<2> : tensor<i32>
+    %at = stablehlo.subtract %last, %i : tensor<i32>
+    %s = stablehlo.dynamic_slice %w, %at, %c0, sizes = [1, 1] : (tensor<3x1xf32>, tensor<i32>, tensor<i32>) -> tensor<1x1xf32>
+    %row = stablehlo.reshape %s : (tensor<1x1xf32>) -> tensor<1xf32>
+    %f = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+    %v = stablehlo.reshape %f : (tensor<f32>) -> tensor<1xf32>
+    %t = stablehlo.multiply %row, %v : tensor<1xf32>
+    %d = stablehlo.add %h, %h : tensor<1xf32>
+    %e = stablehlo.add %d, %t : tensor<1xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %e : tensor<i32>, tensor<1xf32>
+  }
+  return %r#1 : tensor<1xf32>
+})");
+    const Function& function = program.functions.front();
+    const auto loop = std::find_if(
+        function.body().ops.begin(), function.body().ops.end(), [&](OpId op) { return function[op].kind == OpKind::Repeat; });
+    QVERIFY(loop != function.body().ops.end());
+    QVERIFY(function[*loop].as<RepeatAttributes>().reversed);
+    const auto results = evaluate(function, std::vector{HostArray::of({DType::F32, {3, 1}}, Numbers{1, 10, 100})});
+    QVERIFY2(results, results ? "" : describe(results.error()).c_str());
+    QCOMPARE(results->front().values(), (Numbers{(2.0 * (100 * 0) + 10 * 1) * 2.0 + 1 * 2}));
+}
+
 void TestControlFlow::truthValuesChoose()
 {
     const Program program = programOf(
@@ -272,5 +311,8 @@ void TestControlFlow::devicesThatDisagree()
     QCOMPARE(QString::fromStdString(result.error().front().id), "MW1230");
 }
 
-QTEST_APPLESS_MAIN(TestControlFlow)
+MESHWRIGHT_TEST(TestControlFlow)
+
+} // namespace tst_control_flow
+
 #include "tst_control_flow.moc"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/clocks.h"
 #include "core/runtime/virtual_devices.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <fstream>
 #include <numeric>
@@ -10,6 +9,8 @@
 #include <stdexcept>
 #include <sys/resource.h>
 #include <thread>
+
+namespace tst_device_engine {
 
 using namespace meshwright;
 
@@ -353,5 +354,8 @@ void TestDeviceEngine::refusedStacks()
         devices.error().front().message.find("refused stack ") != std::string::npos, devices.error().front().message.c_str());
 }
 
-QTEST_APPLESS_MAIN(TestDeviceEngine)
+MESHWRIGHT_TEST(TestDeviceEngine)
+
+} // namespace tst_device_engine
+
 #include "tst_device_engine.moc"

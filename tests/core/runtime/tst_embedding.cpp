@@ -7,10 +7,11 @@
 #include "core/runtime/executor.h"
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/run_on_devices.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
+
+namespace tst_embedding {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -259,5 +260,8 @@ void TestEmbedding::scatterGradients()
     }
 }
 
-QTEST_APPLESS_MAIN(TestEmbedding)
+MESHWRIGHT_TEST(TestEmbedding)
+
+} // namespace tst_embedding
+
 #include "tst_embedding.moc"

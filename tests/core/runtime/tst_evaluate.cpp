@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/evaluate.h"
+#include "core/runtime/group_exchange.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <thread>
+
+namespace tst_evaluate {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -18,6 +20,8 @@ private Q_SLOTS:
     void resultsThatAreArguments();
     void problems();
     void stops();
+    void extremesOverAGroupKeepNans_data();
+    void extremesOverAGroupKeepNans();
 };
 
 void TestEvaluate::repeat_data()
@@ -105,8 +109,14 @@ void TestEvaluate::problems()
     QCOMPARE(idsOf(negate, {HostArray(type)}), (Ids{"MW1503"}));
     QCOMPARE(idsOf(negate, {HostArray({DType::F64, {4}}), HostArray({DType::F32, {5}})}), (Ids{"MW1503", "MW1503"}));
 
-    const Function gather
+    const Function reduced // a change of layout, which is the identity on whole arrays
         = functionOf({type}, [](Builder& b, const auto& a) { return b.add(OpKind::AllReduce, {a[0]}, CollectiveAttributes{}); });
+    QCOMPARE(idsOf(reduced, {HostArray(type)}), Ids());
+    CollectiveAttributes whole;
+    whole.axes = {{0, 1, 2}};
+    whole.perDim = {whole.axes};
+    const Function gather
+        = functionOf({type}, [&](Builder& b, const auto& a) { return b.add(OpKind::AllGather, {a[0]}, whole); });
     QCOMPARE(idsOf(gather, {HostArray(type)}), (Ids{"MW1504"}));
 
     const Function receive = functionOf({}, [&](Builder& b, const auto&) {
@@ -142,5 +152,37 @@ void TestEvaluate::stops()
     }
 }
 
-QTEST_APPLESS_MAIN(TestEvaluate)
+void TestEvaluate::extremesOverAGroupKeepNans_data()
+{
+    QTest::addColumn<int>("reduction");
+    QTest::addColumn<int>("holder");
+    for (const ReduceKind kind : {ReduceKind::Max, ReduceKind::Min}) {
+        for (int holder = 0; holder < 3; ++holder)
+            QTest::addRow("%s, of member %d", reduceKindName(kind), holder) << static_cast<int>(kind) << holder;
+    }
+}
+
+/// Whichever member has it.
+void TestEvaluate::extremesOverAGroupKeepNans()
+{
+    QFETCH(int, reduction);
+    QFETCH(int, holder);
+    std::vector<HostArray> arrays;
+    for (int member = 0; member < 3; ++member) {
+        const double own = member == holder ? std::numeric_limits<double>::quiet_NaN() : member;
+        arrays.push_back(HostArray::of({DType::F32, {2}}, std::vector<double>{own, static_cast<double>(member)}));
+    }
+    const std::vector<const HostArray*> members{&arrays[0], &arrays[1], &arrays[2]};
+    BodyCollective collective;
+    collective.reduction = static_cast<ReduceKind>(reduction);
+    for (const HostArray& result : exchangedInGroup(collective, members)) {
+        QVERIFY(std::isnan(result.at(0)));
+        QCOMPARE(result.at(1), collective.reduction == ReduceKind::Max ? 2.0 : 0.0);
+    }
+}
+
+MESHWRIGHT_TEST(TestEvaluate)
+
+} // namespace tst_evaluate
+
 #include "tst_evaluate.moc"

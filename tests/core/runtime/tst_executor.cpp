@@ -3,11 +3,12 @@
 #include "core/partition/partition.h"
 #include "core/runtime/executor.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <numeric>
 #include <thread>
+
+namespace tst_executor {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -128,8 +129,6 @@ const Specs kFsdp{{"x", "P('data')"}, {"y", "P('data')"}, {"layers.0.w", "P(None
     {"layers.2.w", "P('data')"}, {"layers.1.b", "P('data')"}};
 
 } // namespace
-
-Q_DECLARE_METATYPE(Specs)
 
 class TestExecutor : public QObject {
     Q_OBJECT
@@ -818,5 +817,8 @@ void TestExecutor::stoppedRunCountsForNothing()
     QVERIFY(loaded->readArgument(0) == state);
 }
 
-QTEST_APPLESS_MAIN(TestExecutor)
+MESHWRIGHT_TEST(TestExecutor)
+
+} // namespace tst_executor
+
 #include "tst_executor.moc"

@@ -5,10 +5,11 @@
 #include "core/runtime/executor.h"
 #include "core/runtime/faults.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <limits>
+
+namespace tst_faults {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -424,5 +425,8 @@ void TestFaults::noMemoryForArenas()
     QCOMPARE(loaded.error().front().id, std::string("MW1521"));
 }
 
-QTEST_APPLESS_MAIN(TestFaults)
+MESHWRIGHT_TEST(TestFaults)
+
+} // namespace tst_faults
+
 #include "tst_faults.moc"

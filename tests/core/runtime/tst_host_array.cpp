@@ -2,10 +2,11 @@
 #include "core/runtime/host_array.h"
 #include "core/runtime/narrow_float.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <limits>
+
+namespace tst_host_array {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -109,5 +110,8 @@ void TestHostArray::memoryIsAligned()
     QCOMPARE(AlignedBytes(0).size(), 0);
 }
 
-QTEST_APPLESS_MAIN(TestHostArray)
+MESHWRIGHT_TEST(TestHostArray)
+
+} // namespace tst_host_array
+
 #include "tst_host_array.moc"

@@ -4,10 +4,11 @@
 #include "core/runtime/tile_table.h"
 #include "core/support/threefry.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <limits>
+
+namespace tst_kernels {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -23,8 +24,6 @@ HostArray run(const Function& function, const std::vector<HostArray>& arguments,
 }
 
 } // namespace
-
-Q_DECLARE_METATYPE(std::function<ValueId(Builder&, const std::vector<ValueId>&)>)
 
 class TestKernels : public QObject {
     Q_OBJECT
@@ -973,5 +972,8 @@ void TestKernels::dimensionsOfOneAreLeftOut()
     }
 }
 
-QTEST_APPLESS_MAIN(TestKernels)
+MESHWRIGHT_TEST(TestKernels)
+
+} // namespace tst_kernels
+
 #include "tst_kernels.moc"

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/batch_norm.h"
 #include "core/partition/complex_pairs.h"
-#include "core/partition/empty_meshes.h"
 #include "core/runtime/evaluate.h"
 #include "core/text/program_text.h"
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/run_on_devices.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <complex>
 #include <functional>
 #include <numbers>
+
+namespace tst_lowering {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -432,5 +432,8 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
     QCOMPARE(collectives(run->stage), QStringList());
 }
 
-QTEST_APPLESS_MAIN(TestLowering)
+MESHWRIGHT_TEST(TestLowering)
+
+} // namespace tst_lowering
+
 #include "tst_lowering.moc"

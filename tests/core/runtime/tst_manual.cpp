@@ -9,11 +9,13 @@
 #include "tests/gradient_check.h"
 #include "tests/manual_programs.h"
 #include "tests/run_on_devices.h"
-
-#include <QtTest>
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <numeric>
 #include <random>
+
+namespace tst_manual {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -454,11 +456,9 @@ void TestManual::runs()
     const auto ran = runOnDevices(function, program.meshes, arguments);
     QVERIFY2(ran, problemsText(ran ? Problems() : ran.error()).c_str());
     QCOMPARE(ran->collectives, sorted(row.collectives));
-    QVERIFY(ran->replicasAgree || row.name == "axis_index");
+    QVERIFY(ran->replicasAgree);
     const auto oracle = Oracle(function, program.meshes.front().mesh).run(arguments);
     for (std::size_t i = 0; i < reference->size(); ++i) {
-        if (row.name == "axis_index" && i == 1)
-            continue; // devices hold different values where equal ones are promised: any of them
         QVERIFY2(difference(ran->results[i], (*reference)[i].values(), 1e-5).empty(),
             difference(ran->results[i], (*reference)[i].values(), 1e-5).c_str());
         if (oracle)
@@ -479,8 +479,7 @@ void TestManual::derivatives()
     for (const HostArray& argument : argumentsOf(function))
         arguments.push_back(plain(argument));
     const std::vector<std::size_t> wrt = indices(arguments.size());
-    // What a device says of itself where all should say the same has no derivative.
-    const std::vector<std::size_t> seeds = indices(row.name == "axis_index" ? 1 : function.results().size());
+    const std::vector<std::size_t> seeds = indices(function.results().size());
     QCOMPARE(tests::gradientFault(function, arguments, wrt, seeds, 2e-6, program.meshes, evaluator), QString());
 
     // The two programs on devices.
@@ -622,7 +621,7 @@ void TestManual::reductions()
 /// <u, f'(c)>, exactly.
 void TestManual::randomBodies()
 {
-    for (std::uint64_t round = 0; round < 120; ++round) {
+    for (const std::uint64_t round : tests::seedRange(0, 120)) {
         const Program program = RandomBody(round).make();
         const Function& function = program.functions.front();
         const std::string what = fmt::format("round {}\n{}", round, writeProgram(program));
@@ -810,5 +809,8 @@ void TestManual::needsMeshes()
     QCOMPARE(QString::fromStdString(derivative.error().front().id), QString("MW1310"));
 }
 
-QTEST_APPLESS_MAIN(TestManual)
+MESHWRIGHT_TEST(TestManual)
+
+} // namespace tst_manual
+
 #include "tst_manual.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/npy.h"
 #include "tests/core/runtime/runtime_test.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_npy {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -200,5 +201,8 @@ void TestNpy::missingFile()
     QCOMPARE(tests::idsOf(readNpy("/no/such/file.npy")), QString("MW1001"));
 }
 
-QTEST_APPLESS_MAIN(TestNpy)
+MESHWRIGHT_TEST(TestNpy)
+
+} // namespace tst_npy
+
 #include "tst_npy.moc"

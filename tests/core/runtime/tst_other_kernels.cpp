@@ -3,8 +3,9 @@
 #include "core/runtime/kernel.h"
 #include "core/text/program_text.h"
 #include "tests/core/runtime/runtime_test.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_other_kernels {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -101,6 +102,37 @@ void TestOtherKernels::values_data()
             "  %v, %i = chlo.top_k(%a, k = 2) : tensor<2x4xf32> -> (tensor<2x2xf32>, tensor<2x2xi32>)\n"
             "  return %v, %i : tensor<2x2xf32>, tensor<2x2xi32>"),
         {{1, 4, 4, 2, -1, -5, -3, -2}}, {{4, 4, -1, -2}, {1, 2, 0, 3}});
+    // In the total order: NaN above all, -NaN below.
+    row("the largest of what is no number",
+        functionText("%a: tensor<5xf32>", "tensor<5xf32>, tensor<5xi32>",
+            "  %v, %i = chlo.top_k(%a, k = 5) : tensor<5xf32> -> (tensor<5xf32>, tensor<5xi32>)\n"
+            "  return %v, %i : tensor<5xf32>, tensor<5xi32>"),
+        {{std::numeric_limits<double>::infinity(), std::nan(""), -std::nan(""), -std::numeric_limits<double>::infinity(), 3}},
+        {{std::nan(""), std::numeric_limits<double>::infinity(), 3, -std::numeric_limits<double>::infinity(), -std::nan("")},
+            {1, 0, 4, 3, 2}});
+    row("fewer bits",
+        functionText("%a: tensor<5xf32>", "tensor<5xf32>",
+            "  %0 = stablehlo.reduce_precision %a, format = e5m10 : tensor<5xf32>\n  return %0 : tensor<5xf32>"),
+        {{0.1, 65505, 65520, 1e-8, -3}}, {{0.0999755859375, 65504, std::numeric_limits<double>::infinity(), 0, -3}});
+    row("no bits of mantissa",
+        functionText("%a: tensor<2xf32>", "tensor<2xf32>",
+            "  %0 = stablehlo.reduce_precision %a, format = e5m0 : tensor<2xf32>\n  return %0 : tensor<2xf32>"),
+        {{std::nan(""), 3}}, {{std::numeric_limits<double>::infinity(), 4}});
+    // As numbers of one bit: a sum is "or", a product "and".
+    row("truth values as numbers",
+        functionText("%a: tensor<4xi1>, %b: tensor<4xi1>", "tensor<4xi1>, tensor<4xi1>, tensor<i1>",
+            "  %0 = stablehlo.add %a, %b : tensor<4xi1>\n  %1 = stablehlo.multiply %a, %b : tensor<4xi1>\n"
+            "  %f = stablehlo.constant dense<false> : tensor<i1>\n"
+            "  %2 = stablehlo.reduce(%1 init: %f) applies stablehlo.maximum across dimensions = [0] : (tensor<4xi1>, tensor<i1>) "
+            "-> tensor<i1>\n  return %0, %1, %2 : tensor<4xi1>, tensor<4xi1>, tensor<i1>"),
+        {{0, 0, 1, 1}, {0, 1, 0, 1}}, {{0, 1, 1, 1}, {0, 0, 0, 1}, {1}});
+    row("tangents, and parts of real numbers",
+        functionText("%a: tensor<2xf32>", "tensor<2xf32>, tensor<2xf32>, tensor<2xf32>",
+            "  %0 = chlo.tan %a : tensor<2xf32> -> tensor<2xf32>\n"
+            "  %1 = stablehlo.real %a : (tensor<2xf32>) -> tensor<2xf32>\n"
+            "  %2 = stablehlo.imag %a : (tensor<2xf32>) -> tensor<2xf32>\n"
+            "  return %0, %1, %2 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>"),
+        {{0.5, -1}}, {{0.5463024898, -1.5574077247}, {0.5, -1}, {0, 0}});
     // Windows that end at each element: 5 - 1 elements of padding before.
     row("running sums",
         functionText("%a: tensor<5xf32>", "tensor<5xf32>",
@@ -220,5 +252,8 @@ void TestOtherKernels::notRun()
     QVERIFY(problems.front().fix.starts_with("simulate the program instead"));
 }
 
-QTEST_APPLESS_MAIN(TestOtherKernels)
+MESHWRIGHT_TEST(TestOtherKernels)
+
+} // namespace tst_other_kernels
+
 #include "tst_other_kernels.moc"

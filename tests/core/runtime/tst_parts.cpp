@@ -3,10 +3,11 @@
 #include "core/runtime/executor.h"
 #include "core/runtime/kernel.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
+
+namespace tst_parts {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -284,8 +285,6 @@ HostArray onDevices(Function function, const Case& given, const Arrays& argument
 
 } // namespace
 
-Q_DECLARE_METATYPE(Case)
-
 /// Ops that take arrays apart and put them together.
 class TestParts : public QObject {
     Q_OBJECT
@@ -293,6 +292,8 @@ class TestParts : public QObject {
 private Q_SLOTS:
     void ops_data();
     void ops();
+    void unsignedIndices_data();
+    void unsignedIndices();
     void barrier();
     void whatIsNotComputed();
 };
@@ -322,6 +323,8 @@ void TestParts::ops_data()
     const IndexingDims rows{{1}, {0}, {}, {}, {0}, 1};
     row("rows", gatherCase(f32({10, 4}), s32({8, 1}), {rows, {1, 4}}, {"P(None, 'b')", "P('a')"}));
     row("rows of a split table", gatherCase(f32({10, 4}), s32({8, 1}), {rows, {1, 4}}, {"P('a', 'b')", "P('a')"}));
+    const IndexingDims elements{{}, {0, 1}, {}, {}, {0, 1}, 0};
+    row("elements of a table split both ways", gatherCase(f32({6, 4}), s32({2, 9}), {elements, {1, 1}}, {"P('a', 'b')"}));
     const IndexingDims scalars{{2}, {0}, {}, {}, {0}, 2};
     row("indices of their own", gatherCase(f32({10, 4}), s32({2, 3}), {scalars, {1, 4}}, {"P(None, 'a')", "P('b')"}));
     const IndexingDims windows{{0, 2}, {}, {}, {}, {1, 0}, 0};
@@ -337,6 +340,8 @@ void TestParts::ops_data()
     }
     row("rows to a split table",
         scatterCase({f32({10, 4}), s32({8, 1}), f32({8, 4})}, {rows, ReduceKind::Sum}, {"P('a')", "P()", "P()"}));
+    row("elements to a table split both ways",
+        scatterCase({f32({6, 4}), s32({2, 9}), f32({9})}, {elements, ReduceKind::Sum}, {"P('a', 'b')"}));
     row("the larger", scatterCase({f32({9, 8}), s32({2, 4}), f32({3, 4, 2})}, {windows, ReduceKind::Max}, {"P('b', 'a')"}));
     row("put in batches",
         scatterCase({f32({4, 9, 6}), s32({4, 3, 1}), f32({4, 3, 6})}, {batched, std::nullopt},
@@ -364,6 +369,35 @@ void TestParts::ops()
     }
 }
 
+void TestParts::unsignedIndices_data()
+{
+    QTest::addColumn<DType>("dtype");
+    QTest::addColumn<double>("large"); // would be negative if it were signed
+    QTest::newRow("u8") << DType::U8 << 200.0;
+    QTest::newRow("u16") << DType::U16 << 40'000.0;
+    QTest::newRow("u32") << DType::U32 << 3e9;
+}
+
+/// A large unsigned index is moved to the end, as one that reaches over it, and not to the beginning.
+void TestParts::unsignedIndices()
+{
+    QFETCH(DType, dtype);
+    QFETCH(double, large);
+    constexpr std::int64_t kCount = 150;
+    const IndexingDims elements{{}, {0}, {}, {}, {0}, 1};
+    const Function function = test::functionOf({f32({kCount}), {dtype, {3, 1}}, {dtype, {}}}, [&](Builder& b, const auto& a) {
+        const ValueId gathered = b.add(OpKind::Gather, {a[0], a[1]}, GatherAttributes{elements, {1}, false});
+        const ValueId sliced = b.add(OpKind::DynamicSlice, {a[0], a[2]}, DynamicSliceAttributes{{1}});
+        return b.add(OpKind::Concatenate, {gathered, sliced}, ConcatenateAttributes{0});
+    });
+    const Arrays arguments{
+        HostArray::of(f32({kCount}), each({kCount}, [](const Shape& index) { return static_cast<double>(index[0]); })),
+        HostArray::of({dtype, {3, 1}}, Numbers{large, 130, 3}), HostArray::of({dtype, {}}, Numbers{large})};
+    const auto results = evaluate(function, arguments);
+    QVERIFY2(results, results ? "" : describe(results.error()).c_str());
+    QCOMPARE(results->front().values(), (Numbers{kCount - 1, 130, 3, kCount - 1}));
+}
+
 void TestParts::barrier()
 {
     const TensorType type = f32({4});
@@ -387,5 +421,8 @@ void TestParts::whatIsNotComputed()
     QVERIFY(problems.front().message.find("negate on elements of type") != std::string::npos);
 }
 
-QTEST_APPLESS_MAIN(TestParts)
+MESHWRIGHT_TEST(TestParts)
+
+} // namespace tst_parts
+
 #include "tst_parts.moc"

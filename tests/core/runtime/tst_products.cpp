@@ -3,14 +3,15 @@
 #include "core/runtime/panel_product.h"
 #include "core/runtime/products.h"
 #include "tests/core/runtime/runtime_test.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <thread>
+
+namespace tst_products {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -37,8 +38,6 @@ private Q_SLOTS:
     void bfloat16PartsAndThreadsChangeNoBit();
     void bfloat16KeepsNumbersThatAreNone();
 };
-
-Q_DECLARE_METATYPE(ProductPart)
 
 void TestProducts::parts_data()
 {
@@ -488,5 +487,8 @@ void TestProducts::bfloat16KeepsNumbersThatAreNone()
     }
 }
 
-QTEST_APPLESS_MAIN(TestProducts)
+MESHWRIGHT_TEST(TestProducts)
+
+} // namespace tst_products
+
 #include "tst_products.moc"

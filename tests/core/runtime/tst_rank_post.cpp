@@ -2,10 +2,11 @@
 #include "core/runtime/device_states.h"
 #include "core/runtime/rank_post.h"
 #include "tests/rank_threads.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cstring>
+
+namespace tst_rank_post {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -174,5 +175,8 @@ void TestRankPost::statesOnTheWay()
         std::string("no device can move: device 0 waits in all_reduce of loss, 1 of 2 have finished (device 12)"));
 }
 
-QTEST_APPLESS_MAIN(TestRankPost)
+MESHWRIGHT_TEST(TestRankPost)
+
+} // namespace tst_rank_post
+
 #include "tst_rank_post.moc"

@@ -4,8 +4,12 @@
 #include "core/sharding/shardy_text.h"
 #include "tests/core/runtime/runtime_test.h"
 #include "tests/random_shardings.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+#include <numeric>
+
+namespace tst_reshard_execution {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -81,13 +85,65 @@ class TestReshardExecution : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void movesOfOneAxis_data();
+    void movesOfOneAxis();
+    void bothSequencesGiveTheSameValues_data();
     void bothSequencesGiveTheSameValues();
+    void programsInBothStyles_data();
     void programsInBothStyles();
 };
 
+void TestReshardExecution::movesOfOneAxis_data()
+{
+    QTest::addColumn<QString>("mesh");
+    for (const char* mesh :
+        {"a=2,b=2,c=2", "a=4,b=2,c=4", "a=2,b=4,c=2", "a=2,b=3,c=2", "a=3,b=2,c=4", "a=2,b=2,c=6", "b=2,a=4,c=4"})
+        QTest::newRow(mesh) << QString(mesh);
+}
+
+/// Each layout with at most one axis to each other one: the replicas along the axes that neither names stay among themselves.
+void TestReshardExecution::movesOfOneAxis()
+{
+    QFETCH(QString, mesh);
+    const Mesh on = valueOf(parseMesh(mesh.toStdString()));
+    const BytesThenStepsCost cost;
+    auto devices = VirtualDevices::create(on.deviceCount(), {});
+    QVERIFY(devices);
+    const Shape shape{12, 12};
+    std::vector<TensorSharding> layouts{TensorSharding::replicatedOf(2)};
+    for (std::size_t dim = 0; dim < 2; ++dim) {
+        for (std::size_t axis = 0; axis < on.axes().size(); ++axis) {
+            layouts.push_back(TensorSharding::replicatedOf(2));
+            layouts.back().dims[dim].axes = {wholeAxis(on, axis)};
+        }
+    }
+    std::vector<double> values(static_cast<std::size_t>(elementCount(shape)));
+    std::iota(values.begin(), values.end(), 0.0);
+    const HostArray argument = HostArray::of({DType::F32, shape}, values);
+    for (const TensorSharding& from : layouts) {
+        for (const TensorSharding& to : layouts) {
+            const ReshardPlan plans[]
+                = {planReshard(shape, 4, from, to, on, cost), *planShardyReshard(shape, 4, from, on, to, on, cost)};
+            for (const ReshardPlan& plan : plans) {
+                if (!isEven(plan, shape))
+                    continue;
+                const Ran ran = run(functionOf(plan, shape, from), on, **devices, argument);
+                QVERIFY2(difference(ran.result, values, 0.0).empty(),
+                    fmt::format("{} -> {}", shardyText(from, on), shardyText(to, on)).c_str());
+            }
+        }
+    }
+}
+
+void TestReshardExecution::bothSequencesGiveTheSameValues_data()
+{
+    tests::addSeeds({23, 24, 25});
+}
+
 void TestReshardExecution::bothSequencesGiveTheSameValues()
 {
-    tests::Random random(23);
+    QFETCH(quint64, seed);
+    tests::Random random(seed);
     const tests::RandomLimits limits{.open = false, .replicated = false};
     const BytesThenStepsCost cost;
     int ranShardy = 0;
@@ -100,8 +156,8 @@ void TestReshardExecution::bothSequencesGiveTheSameValues()
         TensorSharding to = tests::randomSharding(random, rank, mesh, limits);
         to.unreduced.clear();
         const Shape shape = tests::dividedBy(random, from, to);
-        const std::string what
-            = fmt::format("round {}: {} {} -> {}", round, mesh.text(), shardyText(from, mesh), shardyText(to, mesh));
+        const std::string what = fmt::format(
+            "seed {}, round {}: {} {} -> {}", seed, round, mesh.text(), shardyText(from, mesh), shardyText(to, mesh));
 
         // Whole numbers, so that sums are exact in any order.
         Shape wide = shape;
@@ -136,14 +192,20 @@ void TestReshardExecution::bothSequencesGiveTheSameValues()
             ranShardy += plan == &shardy ? 1 : 0;
         }
     }
-    QVERIFY(ranShardy > 120);
+    QVERIFY(ranShardy > 100);
+}
+
+void TestReshardExecution::programsInBothStyles_data()
+{
+    tests::addSeeds({5, 6});
 }
 
 /// Two layers with a reduction, annotated at random: placed as Shardy does and by the least bytes they give what one device gives, and the
 /// least bytes are no more than Shardy's. Whole numbers, so that sums are exact in any order.
 void TestReshardExecution::programsInBothStyles()
 {
-    tests::Random random(5);
+    QFETCH(quint64, seed);
+    tests::Random random(seed);
     const NamedMesh mesh{"mesh", valueOf(parseMesh("x=2,y=2,z=2"))};
     const tests::RandomLimits limits{.open = false, .unreduced = false, .replicated = false};
     auto devices = VirtualDevices::create(mesh.mesh.deviceCount(), {});
@@ -190,5 +252,8 @@ void TestReshardExecution::programsInBothStyles()
     }
 }
 
-QTEST_APPLESS_MAIN(TestReshardExecution)
+MESHWRIGHT_TEST(TestReshardExecution)
+
+} // namespace tst_reshard_execution
+
 #include "tst_reshard_execution.moc"

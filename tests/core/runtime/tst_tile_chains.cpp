@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/kernel.h"
 #include "tests/core/runtime/runtime_test.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_tile_chains {
 
 using namespace meshwright;
 using namespace meshwright::test;
@@ -52,6 +53,8 @@ private Q_SLOTS:
     void adam();
     void swapLikeUpdates();
     void broadcastOfAChain();
+    void broadcastOfABroadcast_data();
+    void broadcastOfABroadcast();
     void narrowTypes();
     void transposingBroadcastInPlace();
     void foldedLeaves();
@@ -181,6 +184,34 @@ void TestTileChains::broadcastOfAChain()
     checkOnePass(hidden, arguments, {{0, 0}});
 }
 
+void TestTileChains::broadcastOfABroadcast_data()
+{
+    QTest::addColumn<Shape>("first");
+    QTest::addColumn<Shape>("second");
+    QTest::newRow("rows of one, one of them") << Shape{1, 16} << Shape{1, 16};
+    QTest::newRow("rows of one, some") << Shape{1, 16} << Shape{8, 16};
+    QTest::newRow("longer than a tile") << Shape{1, 3000} << Shape{1, 3000};
+    QTest::newRow("the same again") << Shape{4, 16} << Shape{4, 16};
+}
+
+/// The second one may be as large as the first, and then is made behind it, not together with it.
+void TestTileChains::broadcastOfABroadcast()
+{
+    QFETCH(Shape, first);
+    QFETCH(Shape, second);
+    const TensorType vector{DType::F32, {first[1]}};
+    const TensorType type{DType::F32, second};
+    Function function;
+    Builder b(function);
+    const ValueId x = b.argument(type);
+    const ValueId bias = b.argument(vector);
+    const ValueId row = b.broadcast(bias, first, {1});
+    const ValueId spread = b.broadcast(row, second, {0, 1});
+    const ValueId twice = b.broadcast(b.unary(OpKind::Negate, spread), second, {0, 1});
+    b.setResults({b.binary(OpKind::Add, b.binary(OpKind::Add, x, spread), twice), spread});
+    checkOnePass(function, {randomArray(type, 1), randomArray(vector, 2)}, {});
+}
+
 void TestTileChains::narrowTypes()
 {
     // Every op rounds to bfloat16, fused or not.
@@ -240,5 +271,8 @@ void TestTileChains::foldedLeaves()
     QVERIFY(output == expected->front());
 }
 
-QTEST_APPLESS_MAIN(TestTileChains)
+MESHWRIGHT_TEST(TestTileChains)
+
+} // namespace tst_tile_chains
+
 #include "tst_tile_chains.moc"

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/clocks.h"
 #include "core/runtime/virtual_devices.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <new>
 #include <numeric>
+#include <stdexcept>
 #include <sys/resource.h>
 #include <thread>
+
+namespace tst_virtual_devices {
 
 using namespace meshwright;
 
@@ -146,11 +148,13 @@ void TestVirtualDevices::exceptionIsAProblem()
     const VirtualDevices::Place place = [] { return std::string("the barrier"); };
     const auto result = devices->run([&](std::int64_t device) -> Result<Done> {
         if (device == 1)
-            throw std::bad_alloc();
+            throw std::runtime_error("a library's");
         return devices->wait(device, *barrier, place) ? Result<Done>(Done{}) : Result<Done>(VirtualDevices::interrupted());
     });
     QCOMPARE(idOf(result), std::string("MW1508"));
     QVERIFY(result.error().front().message.starts_with("device 1 failed"));
+    const auto starved = devices->run([](std::int64_t) -> Result<Done> { throw std::bad_alloc(); });
+    QCOMPARE(idOf(starved), std::string("MW1515"));
 }
 
 void TestVirtualDevices::nobodyCanMove_data()
@@ -290,5 +294,8 @@ void TestVirtualDevices::tooManyStacks()
     QCOMPARE(devices.error().front().id, std::string("MW1509"));
 }
 
-QTEST_APPLESS_MAIN(TestVirtualDevices)
+MESHWRIGHT_TEST(TestVirtualDevices)
+
+} // namespace tst_virtual_devices
+
 #include "tst_virtual_devices.moc"

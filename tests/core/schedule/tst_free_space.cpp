@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/free_space.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <random>
 #include <vector>
+
+namespace tst_free_space {
 
 using namespace meshwright;
 
@@ -95,5 +96,8 @@ void TestFreeSpace::asPlainly()
     }
 }
 
-QTEST_APPLESS_MAIN(TestFreeSpace)
+MESHWRIGHT_TEST(TestFreeSpace)
+
+} // namespace tst_free_space
+
 #include "tst_free_space.moc"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/pipeline_tasks.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <array>
 #include <set>
+
+namespace tst_pipeline_tasks {
 
 using namespace meshwright;
 
@@ -177,5 +178,8 @@ void TestPipelineTasks::slotsAreTakenAnew()
     }
 }
 
-QTEST_APPLESS_MAIN(TestPipelineTasks)
+MESHWRIGHT_TEST(TestPipelineTasks)
+
+} // namespace tst_pipeline_tasks
+
 #include "tst_pipeline_tasks.moc"

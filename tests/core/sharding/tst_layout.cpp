@@ -2,11 +2,13 @@
 #include "core/sharding/layout.h"
 
 #include "core/sharding/layout_grid.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <random>
+
+namespace tst_layout {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -22,6 +24,7 @@ private Q_SLOTS:
     void scalarAndEmpty();
     void equivalence_data();
     void equivalence();
+    void boxesTileTheArray_data();
     void boxesTileTheArray();
     void grids();
     void gridsOfUnevenAndEmpty();
@@ -132,11 +135,17 @@ void TestLayout::equivalence()
     QCOMPARE(equivalent({8, 8}, shardingOf(specB, 2, meshB), meshB, shardingOf(specA, 2, meshA), meshA), expected);
 }
 
+void TestLayout::boxesTileTheArray_data()
+{
+    tests::addSeeds({20240229, 20240230});
+}
+
 void TestLayout::boxesTileTheArray()
 {
     // Random meshes, random even shardings: every element is in exactly one box, all boxes have the shard shape, and every
     // device holds exactly one box.
-    std::mt19937 random(20240229);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     const auto pick = [&](std::int64_t low, std::int64_t high) {
         return low + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(high - low + 1));
     };
@@ -274,5 +283,8 @@ void TestLayout::deviceLists()
     QCOMPARE(deviceListText({3, 1, 2, 0}, 2), std::string("0,1,...(4)"));
 }
 
-QTEST_APPLESS_MAIN(TestLayout)
+MESHWRIGHT_TEST(TestLayout)
+
+} // namespace tst_layout
+
 #include "tst_layout.moc"

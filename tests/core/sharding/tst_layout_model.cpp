@@ -3,9 +3,11 @@
 #include "core/sharding/tile_assignment.h"
 
 #include "tests/random_shardings.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_layout_model {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -16,9 +18,13 @@ class TestLayoutModel : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void elements_data();
     void elements();
+    void tiles_data();
     void tiles();
+    void partialSums_data();
     void partialSums();
+    void equivalence_data();
     void equivalence();
 };
 
@@ -120,10 +126,16 @@ QByteArray context(const Shape& shape, const TensorSharding& sharding, const Mes
 
 } // namespace
 
+void TestLayoutModel::elements_data()
+{
+    tests::addSeeds({1, 2});
+}
+
 /// Any rank, parts of axes, sizes that do not divide (and empty ones), orders of devices.
 void TestLayoutModel::elements()
 {
-    Random random(1);
+    QFETCH(quint64, seed);
+    Random random(seed);
     for (int i = 0; i < 250; ++i) {
         const Mesh mesh = randomMesh(random, kLimits);
         const auto rank = static_cast<std::size_t>(pick(random, 0, 4));
@@ -141,10 +153,16 @@ void TestLayoutModel::elements()
     }
 }
 
+void TestLayoutModel::tiles_data()
+{
+    tests::addSeeds({2, 3});
+}
+
 /// XLA's tiles of a sharding put the same elements on every device.
 void TestLayoutModel::tiles()
 {
-    Random random(2);
+    QFETCH(quint64, seed);
+    Random random(seed);
     for (int i = 0; i < 250; ++i) {
         const Mesh mesh = randomMesh(random, kLimits);
         const auto rank = static_cast<std::size_t>(pick(random, 1, 3));
@@ -163,11 +181,17 @@ void TestLayoutModel::tiles()
     }
 }
 
+void TestLayoutModel::partialSums_data()
+{
+    tests::addSeeds({3, 4});
+}
+
 /// The devices whose partial values add up to a whole hold the same elements, differ along the unreduced axes alone, and there is one such group for each
 /// setting of the others.
 void TestLayoutModel::partialSums()
 {
-    Random random(3);
+    QFETCH(quint64, seed);
+    Random random(seed);
     int partial = 0;
     for (int i = 0; i < 400; ++i) {
         const Mesh mesh = randomMesh(random, kLimits);
@@ -197,11 +221,17 @@ void TestLayoutModel::partialSums()
     QVERIFY(partial > 50);
 }
 
+void TestLayoutModel::equivalence_data()
+{
+    tests::addSeeds({4, 5});
+}
+
 /// Two shardings are equivalent as JAX has it when their tiles are: when every device holds the same of a shape that all tiles divide. Shardy's equality
 /// implies that.
 void TestLayoutModel::equivalence()
 {
-    Random random(4);
+    QFETCH(quint64, seed);
+    Random random(seed);
     const RandomLimits limits{.parts = true, .open = false, .unreduced = false, .replicated = true};
     int equal = 0;
     for (int i = 0; i < 1500; ++i) {
@@ -225,5 +255,8 @@ void TestLayoutModel::equivalence()
     QVERIFY2(equal > 30 && equal < 1400, QByteArray::number(equal));
 }
 
-QTEST_APPLESS_MAIN(TestLayoutModel)
+MESHWRIGHT_TEST(TestLayoutModel)
+
+} // namespace tst_layout_model
+
 #include "tst_layout_model.moc"

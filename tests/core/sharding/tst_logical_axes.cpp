@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/logical_axes.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_logical_axes {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -270,5 +271,8 @@ void TestLogicalAxes::maxText()
     QCOMPARE(text(jaxSpecText(decision->spec)), onMesh);
 }
 
-QTEST_APPLESS_MAIN(TestLogicalAxes)
+MESHWRIGHT_TEST(TestLogicalAxes)
+
+} // namespace tst_logical_axes
+
 #include "tst_logical_axes.moc"

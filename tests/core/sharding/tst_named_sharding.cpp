@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/named_sharding.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_named_sharding {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -109,5 +110,8 @@ void TestNamedSharding::allProblemsAtOnce()
     QCOMPARE(idsOf(placement), QString("MW1121 MW1120"));
 }
 
-QTEST_APPLESS_MAIN(TestNamedSharding)
+MESHWRIGHT_TEST(TestNamedSharding)
+
+} // namespace tst_named_sharding
+
 #include "tst_named_sharding.moc"

@@ -8,9 +8,11 @@
 #include "core/sharding/shardy_text.h"
 
 #include "tests/random_shardings.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_notation {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -39,8 +41,11 @@ private Q_SLOTS:
     void longNames();
     void axesInTypes();
     void notes();
+    void randomRoundTrips_data();
     void randomRoundTrips();
+    void roundTheHouses_data();
     void roundTheHouses();
+    void damagedTexts_data();
     void damagedTexts();
 };
 
@@ -559,9 +564,15 @@ void TestNotation::notes()
     QCOMPARE(idsOf(printSharding(TensorSharding::replicatedOf(1), Mesh(), Notation::DTensor)), QString("MW1161"));
 }
 
+void TestNotation::randomRoundTrips_data()
+{
+    tests::addSeeds({4, 5});
+}
+
 void TestNotation::randomRoundTrips()
 {
-    Random random(4);
+    QFETCH(quint64, seed);
+    Random random(seed);
     int written = 0;
     for (int i = 0; i < 1200; ++i) {
         const RandomLimits limits{
@@ -610,11 +621,17 @@ std::map<DeviceId, IndexBox> boxesOf(const Shape& shape, const TensorSharding& s
 
 } // namespace
 
+void TestNotation::roundTheHouses_data()
+{
+    tests::addSeeds({41, 42});
+}
+
 /// From any notation to any other and on to a third: wherever the meaning exists the same layout comes back, with a mesh that is known and, for the
 /// notations that bring their own, without one.
 void TestNotation::roundTheHouses()
 {
-    Random random(41);
+    QFETCH(quint64, seed);
+    Random random(seed);
     int walks = 0;
     for (int i = 0; i < 400; ++i) {
         const RandomLimits limits{.parts = chance(random, 50),
@@ -661,10 +678,16 @@ void TestNotation::roundTheHouses()
     QVERIFY2(walks > 1200, QByteArray::number(walks));
 }
 
+void TestNotation::damagedTexts_data()
+{
+    tests::addSeeds({5, 6});
+}
+
 /// Whatever is done to a text, it is read or refused with a reason.
 void TestNotation::damagedTexts()
 {
-    Random random(5);
+    QFETCH(quint64, seed);
+    Random random(seed);
     const Mesh mesh = meshOf("x=4,y=2");
     ParsedSharding parsed;
     parsed.mesh = mesh;
@@ -706,5 +729,8 @@ void TestNotation::damagedTexts()
     }
 }
 
-QTEST_APPLESS_MAIN(TestNotation)
+MESHWRIGHT_TEST(TestNotation)
+
+} // namespace tst_notation
+
 #include "tst_notation.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/partition_spec.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_partition_spec {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -217,5 +218,8 @@ void TestPartitionSpec::advice()
     QCOMPARE(elementCount({3, 4}), std::int64_t{12});
 }
 
-QTEST_APPLESS_MAIN(TestPartitionSpec)
+MESHWRIGHT_TEST(TestPartitionSpec)
+
+} // namespace tst_partition_spec
+
 #include "tst_partition_spec.moc"

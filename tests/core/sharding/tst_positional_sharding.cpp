@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/positional_sharding.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_positional_sharding {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -193,5 +194,8 @@ void TestPositionalSharding::problems()
     QCOMPARE(found, expected);
 }
 
-QTEST_APPLESS_MAIN(TestPositionalSharding)
+MESHWRIGHT_TEST(TestPositionalSharding)
+
+} // namespace tst_positional_sharding
+
 #include "tst_positional_sharding.moc"

@@ -2,9 +2,11 @@
 #include "core/sharding/shardy_text.h"
 
 #include "tests/random_shardings.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_shardy_text {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -21,6 +23,7 @@ private Q_SLOTS:
     void column();
     void ranks();
     void builtByHand();
+    void randomRoundTrips_data();
     void randomRoundTrips();
     void namedForm_data();
     void namedForm();
@@ -154,9 +157,15 @@ void TestShardyText::builtByHand()
     QCOMPARE(text(problems.front().id), QString("MW1141"));
 }
 
+void TestShardyText::randomRoundTrips_data()
+{
+    tests::addSeeds({1, 2});
+}
+
 void TestShardyText::randomRoundTrips()
 {
-    Random random(1);
+    QFETCH(quint64, seed);
+    Random random(seed);
     for (int i = 0; i < 2000; ++i) {
         const Mesh mesh = randomMesh(random, {});
         const TensorSharding sharding = randomSharding(random, static_cast<std::size_t>(pick(random, 0, 4)), mesh, {});
@@ -232,5 +241,8 @@ void TestShardyText::namedFormProblems()
     QCOMPARE(named.error().front().place.column, column);
 }
 
-QTEST_APPLESS_MAIN(TestShardyText)
+MESHWRIGHT_TEST(TestShardyText)
+
+} // namespace tst_shardy_text
+
 #include "tst_shardy_text.moc"

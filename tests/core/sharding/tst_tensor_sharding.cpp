@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/tensor_sharding.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <algorithm>
+
+namespace tst_tensor_sharding {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -39,15 +40,18 @@ void TestTensorSharding::overlapOfParts_data()
     QTest::addColumn<AxisRefs>("two");
     QTest::addColumn<bool>("overlap");
     QTest::addColumn<bool>("prefix"); // the first is the major part of the second
+    QTest::addColumn<bool>("independent");
 
     // Axis 0 has size 8.
-    QTest::newRow("same") << AxisRefs{{0, 1, 8}, {0, 1, 8}} << true << true;
-    QTest::newRow("other axis") << AxisRefs{{0, 1, 8}, {1, 1, 8}} << false << false;
-    QTest::newRow("neighbours") << AxisRefs{{0, 1, 2}, {0, 2, 4}} << false << false;
-    QTest::newRow("major part") << AxisRefs{{0, 1, 2}, {0, 1, 8}} << true << true;
-    QTest::newRow("whole and its major part") << AxisRefs{{0, 1, 8}, {0, 1, 2}} << true << false;
-    QTest::newRow("in the middle") << AxisRefs{{0, 2, 2}, {0, 1, 8}} << true << false;
-    QTest::newRow("partly") << AxisRefs{{0, 1, 4}, {0, 2, 4}} << true << false;
+    QTest::newRow("same") << AxisRefs{{0, 1, 8}, {0, 1, 8}} << true << true << false;
+    QTest::newRow("other axis") << AxisRefs{{0, 1, 8}, {1, 1, 8}} << false << false << true;
+    QTest::newRow("neighbours") << AxisRefs{{0, 1, 2}, {0, 2, 4}} << false << false << true;
+    QTest::newRow("major part") << AxisRefs{{0, 1, 2}, {0, 1, 8}} << true << true << false;
+    QTest::newRow("whole and its major part") << AxisRefs{{0, 1, 8}, {0, 1, 2}} << true << false << false;
+    QTest::newRow("in the middle") << AxisRefs{{0, 2, 2}, {0, 1, 8}} << true << false << false;
+    QTest::newRow("partly") << AxisRefs{{0, 1, 4}, {0, 2, 4}} << true << false << false;
+    QTest::newRow("apart") << AxisRefs{{0, 1, 2}, {0, 4, 2}} << false << false << true;
+    QTest::newRow("in no one grid") << AxisRefs{{0, 1, 2}, {0, 3, 2}} << false << false << false; // of an axis of 6
 }
 
 void TestTensorSharding::overlapOfParts()
@@ -55,6 +59,9 @@ void TestTensorSharding::overlapOfParts()
     QFETCH(AxisRefs, two);
     QFETCH(bool, overlap);
     QFETCH(bool, prefix);
+    QFETCH(bool, independent);
+    QCOMPARE(areIndependent(two[0], two[1]), independent);
+    QCOMPARE(areIndependent(two[1], two[0]), independent);
     QCOMPARE(overlaps(two[0], two[1]), overlap);
     QCOMPARE(overlaps(two[1], two[0]), overlap);
     QCOMPARE(isPrefixOf(two[0], two[1]), prefix);
@@ -278,5 +285,8 @@ void TestTensorSharding::sameness()
     QVERIFY(sameSharding(TensorSharding::replicatedOf(2), mesh, TensorSharding::replicatedOf(3), meshOf("x=7")));
 }
 
-QTEST_APPLESS_MAIN(TestTensorSharding)
+MESHWRIGHT_TEST(TestTensorSharding)
+
+} // namespace tst_tensor_sharding
+
 #include "tst_tensor_sharding.moc"

@@ -2,9 +2,11 @@
 #include "core/sharding/tile_assignment.h"
 
 #include "tests/random_shardings.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_tile_assignment {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -17,6 +19,7 @@ private Q_SLOTS:
     void iotaProblems_data();
     void iotaProblems();
     void listsAsIotas();
+    void transposing_data();
     void transposing();
     void smallestMeshes();
     void readingAndWriting_data();
@@ -36,6 +39,7 @@ private Q_SLOTS:
     void importProblems();
     void inventedMeshes();
     void ownOrder();
+    void randomRoundTrips_data();
     void randomRoundTrips();
 };
 
@@ -106,9 +110,15 @@ void TestTileAssignment::listsAsIotas()
     QCOMPARE(idsOf(TileAssignment::list({}, {})), QString("MW1151"));
 }
 
+void TestTileAssignment::transposing_data()
+{
+    tests::addSeeds({3, 4});
+}
+
 void TestTileAssignment::transposing()
 {
-    Random random(3);
+    QFETCH(quint64, seed);
+    Random random(seed);
     for (int i = 0; i < 200; ++i) {
         const Mesh mesh = randomMesh(random, {});
         const TileSharding sharding = toTiles(randomSharding(random, 3, mesh, {}), mesh);
@@ -386,9 +396,15 @@ void TestTileAssignment::ownOrder()
         std::string("{devices=[4,2]<=[2,4]T(1,0) last_tile_dims={manual}}"));
 }
 
+void TestTileAssignment::randomRoundTrips_data()
+{
+    tests::addSeeds({2, 3});
+}
+
 void TestTileAssignment::randomRoundTrips()
 {
-    Random random(2);
+    QFETCH(quint64, seed);
+    Random random(seed);
     for (int i = 0; i < 1500; ++i) {
         const RandomLimits limits{.open = false, .replicated = false, .sizesOfOne = true, .ownOrder = true};
         const Mesh mesh = randomMesh(random, limits);
@@ -431,5 +447,8 @@ void TestTileAssignment::randomRoundTrips()
     }
 }
 
-QTEST_APPLESS_MAIN(TestTileAssignment)
+MESHWRIGHT_TEST(TestTileAssignment)
+
+} // namespace tst_tile_assignment
+
 #include "tst_tile_assignment.moc"

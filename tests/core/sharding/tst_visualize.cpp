@@ -2,11 +2,12 @@
 #include "core/sharding/visualize.h"
 
 #include "core/sharding/layout_grid.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <set>
+
+namespace tst_visualize {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -158,5 +159,8 @@ void TestVisualize::deviceColours()
     QCOMPARE(DeviceColours(meshOf("one=1,x=2")).of(1), DeviceColours(meshOf("x=2")).of(1)); // axes of size 1 do not count
 }
 
-QTEST_APPLESS_MAIN(TestVisualize)
+MESHWRIGHT_TEST(TestVisualize)
+
+} // namespace tst_visualize
+
 #include "tst_visualize.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/axis_edits.h"
 #include "core/study/edit_text.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_axis_edits {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -117,5 +118,8 @@ void TestAxisEdits::names()
     QCOMPARE(tests::text(axisNameProblem(study, name.toStdString())), problem);
 }
 
-QTEST_APPLESS_MAIN(TestAxisEdits)
+MESHWRIGHT_TEST(TestAxisEdits)
+
+} // namespace tst_axis_edits
+
 #include "tst_axis_edits.moc"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/study.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_bad_studies {
 
 using namespace meshwright;
 
@@ -308,5 +309,8 @@ void TestBadStudies::madeByHand()
     QCOMPARE(listed(checkStudy(study)), "MW1111 0:0 MW1401 0:0 MW1425 0:0");
 }
 
-QTEST_APPLESS_MAIN(TestBadStudies)
+MESHWRIGHT_TEST(TestBadStudies)
+
+} // namespace tst_bad_studies
+
 #include "tst_bad_studies.moc"

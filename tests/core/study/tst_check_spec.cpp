@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/check_spec.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_check_spec {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -142,5 +143,8 @@ void TestCheckSpec::wrongMeshes()
     }
 }
 
-QTEST_APPLESS_MAIN(TestCheckSpec)
+MESHWRIGHT_TEST(TestCheckSpec)
+
+} // namespace tst_check_spec
+
 #include "tst_check_spec.moc"

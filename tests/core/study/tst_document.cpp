@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/document.h"
 #include "core/study/flow_specs.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_document {
 
 using namespace meshwright;
 
@@ -293,5 +294,8 @@ void TestDocument::anyBytes()
     }
 }
 
-QTEST_APPLESS_MAIN(TestDocument)
+MESHWRIGHT_TEST(TestDocument)
+
+} // namespace tst_document
+
 #include "tst_document.moc"

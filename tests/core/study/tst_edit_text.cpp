@@ -4,11 +4,13 @@
 #include "core/study/study.h"
 #include "core/support/file.h"
 #include "tests/random_shardings.h"
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <filesystem>
+
+namespace tst_edit_text {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -23,7 +25,9 @@ private Q_SLOTS:
     void examples_data();
     void examples();
     void commentsOfExamplesStay();
+    void randomTexts_data();
     void randomTexts();
+    void randomSettings_data();
     void randomSettings();
     void rewrites_data();
     void rewrites();
@@ -379,10 +383,16 @@ private:
 
 } // namespace
 
+void TestEditText::randomTexts_data()
+{
+    tests::addSeeds({20240607, 20240608});
+}
+
 /// Random documents in all styles, random settings: the edited text reads as it should, and nearly always without being written anew.
 void TestEditText::randomTexts()
 {
-    Random random(20240607);
+    QFETCH(quint64, seed);
+    Random random(seed);
     RandomText texts(random);
     int edits = 0;
     int rewritten = 0;
@@ -407,11 +417,17 @@ void TestEditText::randomTexts()
     QVERIFY2(rewritten * 50 < edits, fmt::format("{} of {} were written anew", rewritten, edits).c_str());
 }
 
+void TestEditText::randomSettings_data()
+{
+    tests::addSeeds({7, 8});
+}
+
 /// Any characters as text and as setting: a good edit or a refusal, never a broken text.
 void TestEditText::randomSettings()
 {
     const std::string alphabet = "ab:-?[]{},#&*!|>'\"=.1 \n\tP(";
-    Random random(7);
+    QFETCH(quint64, seed);
+    Random random(seed);
     const auto any = [&](int length) {
         std::string text;
         for (int i = 0; i < length; ++i)
@@ -541,5 +557,8 @@ void TestEditText::settingTexts()
     QCOMPARE(settingText("3"), std::string("\"3\""));
 }
 
-QTEST_APPLESS_MAIN(TestEditText)
+MESHWRIGHT_TEST(TestEditText)
+
+} // namespace tst_edit_text
+
 #include "tst_edit_text.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/edit_text.h"
 #include "core/study/study.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_fixes {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -241,5 +242,8 @@ void TestFixes::hardware()
     QCOMPARE(checkMeshFits(*mended, devices).empty(), !fix.isEmpty());
 }
 
-QTEST_APPLESS_MAIN(TestFixes)
+MESHWRIGHT_TEST(TestFixes)
+
+} // namespace tst_fixes
+
 #include "tst_fixes.moc"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/study/legal_sizes.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_legal_sizes {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -194,5 +195,8 @@ void TestLegalSizes::settings()
     QVERIFY(!nearestMesh(study, 7));
 }
 
-QTEST_APPLESS_MAIN(TestLegalSizes)
+MESHWRIGHT_TEST(TestLegalSizes)
+
+} // namespace tst_legal_sizes
+
 #include "tst_legal_sizes.moc"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/verify.h"
 #include "core/study/resolve.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <algorithm>
+
+namespace tst_resolve {
 
 using namespace meshwright;
 
@@ -220,5 +221,8 @@ void TestResolve::problems()
     QCOMPARE(tests::idsOf(trainingOptions(wrong)), "MW1102");
 }
 
-QTEST_APPLESS_MAIN(TestResolve)
+MESHWRIGHT_TEST(TestResolve)
+
+} // namespace tst_resolve
+
 #include "tst_resolve.moc"

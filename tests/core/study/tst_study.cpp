@@ -3,11 +3,12 @@
 #include "core/study/arrays.h"
 #include "core/study/logical_names.h"
 #include "core/study/study.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <filesystem>
+
+namespace tst_study {
 
 using namespace meshwright;
 
@@ -454,5 +455,8 @@ void TestStudy::logicalNames()
     }
 }
 
-QTEST_APPLESS_MAIN(TestStudy)
+MESHWRIGHT_TEST(TestStudy)
+
+} // namespace tst_study
+
 #include "tst_study.moc"

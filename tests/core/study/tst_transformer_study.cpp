@@ -4,10 +4,12 @@
 #include "core/study/study.h"
 #include "core/support/file.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_transformer_study {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -289,5 +291,8 @@ void TestTransformerStudy::fixes()
     QVERIFY2(left.empty(), left.empty() ? "" : describe(left).c_str());
 }
 
-QTEST_APPLESS_MAIN(TestTransformerStudy)
+MESHWRIGHT_TEST(TestTransformerStudy)
+
+} // namespace tst_transformer_study
+
 #include "tst_transformer_study.moc"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/checked.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <limits>
 #include <vector>
+
+namespace tst_checked {
 
 using namespace meshwright;
 
@@ -76,5 +77,8 @@ void TestChecked::ceilDivision()
     QCOMPARE(qint64{ceilDiv(value, divisor)}, expected);
 }
 
-QTEST_APPLESS_MAIN(TestChecked)
+MESHWRIGHT_TEST(TestChecked)
+
+} // namespace tst_checked
+
 #include "tst_checked.moc"

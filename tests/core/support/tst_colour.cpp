@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/colour.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <array>
+
+namespace tst_colour {
 
 using namespace meshwright;
 
@@ -79,5 +80,8 @@ void TestColour::terminalColours()
     QCOMPARE(nearestTerminalColour(colourFromHex(rgb)), index);
 }
 
-QTEST_APPLESS_MAIN(TestColour)
+MESHWRIGHT_TEST(TestColour)
+
+} // namespace tst_colour
+
 #include "tst_colour.moc"

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+#include <fmt/format.h>
 
-#include <filesystem>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+namespace tst_file {
 
 using namespace meshwright;
 namespace fs = std::filesystem;
@@ -26,6 +37,18 @@ private Q_SLOTS:
     void unwritable();
     void readOnlyFolder();
     void tooLarge();
+    void devicesWithoutEnd();
+    void permissionsStay_data();
+    void permissionsStay();
+    void protectedFilesAreNotReplaced();
+    void linksInTheWayAreNotFollowed();
+    void newFilesAreExclusive();
+    void linksThatLeadNowhere();
+    void abandonedFilesAreRemoved();
+    void filesOfOthersStay();
+    void writtenAtOnceByMany();
+    void fullDiskLeavesWhatWas();
+    void linesAreWhole();
 
 private:
     fs::path path(const char* name) const { return fs::path(m_folder->path().toStdString()) / name; }
@@ -83,7 +106,7 @@ void TestFile::devicesStayDevices()
     fs::create_symlink("/dev/full", path("full"));
     const auto written = writeFileAtomically(path("full"), "x");
     QVERIFY(!written);
-    QCOMPARE(written.error().front().id, std::string("MW1005"));
+    QCOMPARE(written.error().front().id, std::string("MW1007"));
     QVERIFY(fs::is_character_file("/dev/full"));
 }
 
@@ -180,5 +203,177 @@ void TestFile::tooLarge()
     QCOMPARE(read.error().front().id, std::string("MW1004"));
 }
 
-QTEST_APPLESS_MAIN(TestFile)
+void TestFile::devicesWithoutEnd()
+{
+    const auto read = readFile("/dev/zero");
+    QVERIFY(!read);
+    QCOMPARE(read.error().front().id, std::string("MW1004"));
+}
+
+void TestFile::permissionsStay_data()
+{
+    QTest::addColumn<int>("mode");
+
+    for (const int mode : {0600, 0640, 0644, 0666, 0700, 0755})
+        QTest::addRow("%o", static_cast<unsigned>(mode)) << mode;
+}
+
+void TestFile::permissionsStay()
+{
+    QFETCH(int, mode);
+    QVERIFY(writeFileAtomically(path("x"), "before"));
+    QCOMPARE(::chmod(path("x").c_str(), static_cast<mode_t>(mode)), 0);
+    QVERIFY(writeFileAtomically(path("x"), "after"));
+    QCOMPARE(static_cast<int>(fs::status(path("x")).permissions()), mode);
+    QCOMPARE(valueOf(readFile(path("x"))), std::string("after"));
+}
+
+void TestFile::protectedFilesAreNotReplaced()
+{
+    if (::geteuid() == 0)
+        QSKIP("the superuser may write everywhere");
+    QVERIFY(writeFileAtomically(path("x"), "before"));
+    QCOMPARE(::chmod(path("x").c_str(), 0444), 0);
+    QVERIFY(!checkWritable(path("x")));
+    QVERIFY(!writeFileAtomically(path("x"), "after"));
+    QCOMPARE(valueOf(readFile(path("x"))), std::string("before"));
+}
+
+/// Whoever guesses a temporary name can put a link there: all of them are taken here, as the names were before they were drawn at random.
+void TestFile::linksInTheWayAreNotFollowed()
+{
+    QVERIFY(writeFileAtomically(path("victim"), "precious"));
+    fs::create_symlink(path("victim"), path(fmt::format("x.{}.part", ::getpid()).c_str()));
+    QVERIFY(writeFileAtomically(path("x"), "content"));
+    QVERIFY(checkWritable(path("x")));
+    QCOMPARE(valueOf(readFile(path("victim"))), std::string("precious"));
+    QVERIFY(!fs::is_symlink(path("x")));
+}
+
+void TestFile::newFilesAreExclusive()
+{
+    QVERIFY(writeFileAtomically(path("victim"), "precious"));
+    fs::create_symlink(path("victim"), path("link"));
+    fs::create_symlink(path("nowhere"), path("dangling"));
+    for (const char* name : {"victim", "link", "dangling"}) {
+        const auto file = NewFile::create(path(name));
+        QVERIFY2(!file, name);
+        QCOMPARE(file.error().front().id, std::string("MW1005"));
+    }
+    QCOMPARE(valueOf(readFile(path("victim"))), std::string("precious"));
+    QVERIFY(!fs::exists(path("nowhere")));
+}
+
+/// Where a link's end is missing, the file is made there, and the link stays one.
+void TestFile::linksThatLeadNowhere()
+{
+    fs::create_symlink("target", path("second"));
+    fs::create_symlink(path("second"), path("first"));
+    QVERIFY(writeFileAtomically(path("first"), "content"));
+    QVERIFY(fs::is_symlink(path("first")) && fs::is_symlink(path("second")));
+    QCOMPARE(valueOf(readFile(path("target"))), std::string("content"));
+}
+
+/// A writer that is killed leaves a temporary file; the next writer in the folder removes it.
+void TestFile::abandonedFilesAreRemoved()
+{
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const rlimit small{4096, 4096};
+        std::signal(SIGXFSZ, SIG_DFL); // ends the writer in the middle of its file
+        setrlimit(RLIMIT_FSIZE, &small);
+        (void)writeFileAtomically(path("x"), std::string(1 << 20, 'x')).has_value();
+        ::_exit(0);
+    }
+    int status = 0;
+    QCOMPARE(::waitpid(child, &status, 0), child);
+    QVERIFY(WIFSIGNALED(status));
+    QCOMPARE(entries(), std::size_t{1});
+    QVERIFY(!fs::exists(path("x")));
+    QVERIFY(writeFileAtomically(path("y"), "content"));
+    QCOMPARE(entries(), std::size_t{1});
+    QVERIFY(fs::exists(path("y")));
+}
+
+/// Only what is a temporary file by its name, and nobody writes to, is removed.
+void TestFile::filesOfOthersStay()
+{
+    const std::vector<std::string> names = {"x.1.part", ".meshwright-1.part", ".meshwright-0123456789abcdeg.part",
+        ".meshwright-0123456789abcdef.part.txt", "a.meshwright-0123456789abcdef.part"};
+    for (const std::string& name : names)
+        QVERIFY(writeFileAtomically(path(name.c_str()), "precious"));
+    QVERIFY(writeFileAtomically(path("victim"), "precious"));
+    fs::create_symlink(path("victim"), path(".meshwright-0000000000000000.part"));
+    fs::create_directory(path(".meshwright-0000000000000001.part"));
+    QCOMPARE(::mkfifo(path(".meshwright-0000000000000002.part").c_str(), 0600), 0);
+    const auto held = NewFile::create(path(".meshwright-0000000000000003.part"));
+    QVERIFY(held && ::flock(held->descriptor(), LOCK_EX) == 0);
+    const std::size_t before = entries();
+    QVERIFY(writeFileAtomically(path("y"), "content"));
+    QCOMPARE(entries(), before + 1);
+    QCOMPARE(valueOf(readFile(path("victim"))), std::string("precious"));
+}
+
+/// Writers of one file do not remove each other's temporary files: all succeed, and one of the contents is there as a whole.
+void TestFile::writtenAtOnceByMany()
+{
+    std::vector<std::thread> writers;
+    std::atomic<int> failures = 0;
+    for (int i = 0; i < 8; ++i)
+        writers.emplace_back([&, i] {
+            for (int round = 0; round < 20; ++round)
+                failures += writeFileAtomically(path("x"), std::string(10'000, static_cast<char>('a' + i))) ? 0 : 1;
+        });
+    for (std::thread& writer : writers)
+        writer.join();
+    QCOMPARE(failures.load(), 0);
+    QCOMPARE(entries(), std::size_t{1});
+    const std::string content = valueOf(readFile(path("x")));
+    QCOMPARE(content, std::string(10'000, content.front()));
+}
+
+/// A limit on the size of files stands for a full disk.
+void TestFile::fullDiskLeavesWhatWas()
+{
+    QVERIFY(writeFileAtomically(path("x"), "before"));
+    auto growing = GrowingFile::open(path("lines"), true);
+    QVERIFY(growing && growing->append("one\n"));
+    rlimit old{};
+    QCOMPARE(getrlimit(RLIMIT_FSIZE, &old), 0);
+    rlimit small = old;
+    small.rlim_cur = 1000;
+    const auto oldHandler = std::signal(SIGXFSZ, SIG_IGN);
+    QCOMPARE(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const auto whole = writeFileAtomically(path("x"), std::string(5000, 'x'));
+    const auto line = growing->append(std::string(5000, 'y') + "\n");
+    setrlimit(RLIMIT_FSIZE, &old);
+    std::signal(SIGXFSZ, oldHandler);
+    QVERIFY(!whole && whole.error().front().id == "MW1007");
+    QCOMPARE(valueOf(readFile(path("x"))), std::string("before"));
+    QVERIFY(!line && line.error().front().id == "MW1007");
+    QCOMPARE(valueOf(readFile(path("lines"))), std::string("one\n")); // no half line
+    QCOMPARE(entries(), std::size_t{2});
+}
+
+void TestFile::linesAreWhole()
+{
+    {
+        auto file = GrowingFile::open(path("lines"), true);
+        QVERIFY(file && file->append("one\n"));
+        QCOMPARE(valueOf(readFile(path("lines"))), std::string("one\n")); // as soon as it is written
+    }
+    {
+        auto file = GrowingFile::open(path("lines"), false);
+        QVERIFY(file && file->append("two\n"));
+    }
+    QCOMPARE(valueOf(readFile(path("lines"))), std::string("one\ntwo\n"));
+    QVERIFY(GrowingFile::open(path("lines"), true));
+    QCOMPARE(valueOf(readFile(path("lines"))), std::string());
+    QVERIFY(!GrowingFile::open(path("nowhere") / "lines", true));
+}
+
+MESHWRIGHT_TEST(TestFile)
+
+} // namespace tst_file
+
 #include "tst_file.moc"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/quantity.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_quantity {
 
 using namespace meshwright;
 
@@ -73,5 +74,8 @@ void TestQuantity::bytes()
     QCOMPARE(parseBytes(text.toStdString()).value_or(kNone), value);
 }
 
-QTEST_APPLESS_MAIN(TestQuantity)
+MESHWRIGHT_TEST(TestQuantity)
+
+} // namespace tst_quantity
+
 #include "tst_quantity.moc"

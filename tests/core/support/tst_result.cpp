@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/id.h"
 #include "core/support/result.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+namespace tst_result {
 
 using namespace meshwright;
 
@@ -11,6 +18,8 @@ class TestResult : public QObject {
 
 private Q_SLOTS:
     void valueOrProblems();
+    void valuesThatAreNoneStop_data();
+    void valuesThatAreNoneStop();
     void description_data();
     void description();
     void listsOfProblems();
@@ -30,6 +39,38 @@ void TestResult::valueOrProblems()
     QCOMPARE(valueOf(Result<std::string>(std::string("x"))), std::string("x"));
     const Result<std::unique_ptr<int>> moved = std::make_unique<int>(3);
     QCOMPARE(**moved, 3);
+}
+
+void TestResult::valuesThatAreNoneStop_data()
+{
+    QTest::addColumn<std::function<int()>>("use");
+    const auto none = [] { return Result<std::string>(Problem{"MW1104", "dim 0 of size 10 is not divisible by 4"}); };
+    QTest::newRow("valueOf") << std::function<int()>([=] { return static_cast<int>(valueOf(none()).size()); });
+    QTest::newRow("*") << std::function<int()>([=] { return static_cast<int>((*none()).size()); });
+    QTest::newRow("->") << std::function<int()>([=] { return static_cast<int>(none()->size()); });
+}
+
+/// In every build: the program ends, and has said which problem it was.
+void TestResult::valuesThatAreNoneStop()
+{
+    QFETCH(std::function<int()>, use);
+    int ends[2];
+    QCOMPARE(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::signal(SIGABRT, SIG_DFL);
+        ::dup2(ends[1], STDERR_FILENO);
+        ::_exit(use());
+    }
+    ::close(ends[1]);
+    std::string said(1000, '\0');
+    said.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(ends[0], said.data(), said.size()))));
+    ::close(ends[0]);
+    int status = 0;
+    QCOMPARE(::waitpid(child, &status, 0), child);
+    QVERIFY(WIFSIGNALED(status));
+    QCOMPARE(WTERMSIG(status), SIGABRT);
+    QVERIFY2(QByteArray::fromStdString(said).contains("MW1104: dim 0 of size 10 is not divisible by 4"), said.c_str());
 }
 
 void TestResult::description_data()
@@ -78,5 +119,8 @@ void TestResult::ids()
     QCOMPARE(std::hash<RowId>{}(RowId(std::size_t{1})), std::hash<RowId>{}(RowId(std::int32_t{1})));
 }
 
-QTEST_APPLESS_MAIN(TestResult)
+MESHWRIGHT_TEST(TestResult)
+
+} // namespace tst_result
+
 #include "tst_result.moc"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/sha256.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_sha256 {
 
 using namespace meshwright;
 
@@ -38,5 +39,8 @@ void TestSha256::digests()
     QCOMPARE(QString::fromStdString(sha256Text(bytes)), digest);
 }
 
-QTEST_APPLESS_MAIN(TestSha256)
+MESHWRIGHT_TEST(TestSha256)
+
+} // namespace tst_sha256
+
 #include "tst_sha256.moc"

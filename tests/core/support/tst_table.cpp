@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/table.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_table {
 
 using namespace meshwright;
 using Align = TextTable::Align;
@@ -38,5 +39,8 @@ void TestTable::missingCellsAndUtf8()
     QCOMPARE(table.text(), std::string(" time  note\n12 µs  x\n  3 s\n")); // no spaces at the ends
 }
 
-QTEST_APPLESS_MAIN(TestTable)
+MESHWRIGHT_TEST(TestTable)
+
+} // namespace tst_table
+
 #include "tst_table.moc"

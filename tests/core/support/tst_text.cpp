@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/text.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_text {
 
 using namespace meshwright;
 
@@ -182,5 +183,8 @@ void TestText::widths()
     QCOMPARE(displayWidth("12 µs │"), std::size_t{7});
 }
 
-QTEST_APPLESS_MAIN(TestText)
+MESHWRIGHT_TEST(TestText)
+
+} // namespace tst_text
+
 #include "tst_text.moc"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/text_cursor.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_text_cursor {
 
 using namespace meshwright;
 
@@ -81,5 +82,8 @@ void TestTextCursor::problem()
     QVERIFY(TextCursor(text).expected("MW1150", "thing", "y").message.size() < 200);
 }
 
-QTEST_APPLESS_MAIN(TestTextCursor)
+MESHWRIGHT_TEST(TestTextCursor)
+
+} // namespace tst_text_cursor
+
 #include "tst_text_cursor.moc"

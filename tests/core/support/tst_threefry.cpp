@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/threefry.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+
+namespace tst_threefry {
 
 using namespace meshwright;
 
@@ -129,5 +130,8 @@ void TestThreefry::permutationSortsByWords()
     }
 }
 
-QTEST_APPLESS_MAIN(TestThreefry)
+MESHWRIGHT_TEST(TestThreefry)
+
+} // namespace tst_threefry
+
 #include "tst_threefry.moc"

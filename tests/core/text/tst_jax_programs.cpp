@@ -6,12 +6,13 @@
 #include "core/support/file.h"
 #include "core/text/program_text.h"
 #include "tests/core/text/compare_programs.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
-
-#include <QtTest>
 
 #include <filesystem>
 #include <map>
+
+namespace tst_jax_programs {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -394,5 +395,8 @@ void TestJaxPrograms::resources()
         QVERIFY(writeProgram(*program).find("dense<[1.000000e+00, 2.000000e+00]>") != std::string::npos);
 }
 
-QTEST_APPLESS_MAIN(TestJaxPrograms)
+MESHWRIGHT_TEST(TestJaxPrograms)
+
+} // namespace tst_jax_programs
+
 #include "tst_jax_programs.moc"

@@ -3,9 +3,11 @@
 #include "core/support/file.h"
 #include "core/text/program_text.h"
 #include "tests/core/text/compare_programs.h"
+#include "tests/test_class.h"
 
 #include <QRegularExpression>
-#include <QtTest>
+
+namespace tst_program_reader {
 
 using namespace meshwright;
 
@@ -27,6 +29,7 @@ private Q_SLOTS:
     void scan();
     void reversedScan();
     void counterAsAValue();
+    void countersAlone();
     void unrolledToNothing();
     void reduceWithAnotherStart();
     void reducerBodies();
@@ -301,22 +304,24 @@ void TestProgramReader::genericCollectives()
         return readGood(R"(sdy.mesh @m = <["x"=2, "y"=4]>
 func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>}) -> tensor<8x8xf32> {
 )" + std::string(ops)
-            + "  return %5 : tensor<8x8xf32>\n}");
+            + "  return %6 : tensor<8x8xf32>\n}");
     };
     const Program pretty = read(R"(  %0 = sdy.all_gather [{"x"}, {}] %a out_sharding=<@m, [{}, {"y"}]> : tensor<8x8xf32>
   %1 = sdy.all_slice [{"x"}, {}] %0 out_sharding=<@m, [{"x"}, {"y"}]> : tensor<8x8xf32>
   %2 = sdy.all_to_all [{"y"}: 1->0] %1 out_sharding=<@m, [{"x", "y"}, {}]> : tensor<8x8xf32>
   %3 = sdy.collective_permute %2 out_sharding=<@m, [{"y", "x"}, {}]> : tensor<8x8xf32>
-  %4 = sdy.all_reduce {"x"} %3 out_sharding=<@m, [{"y"}, {}]> : tensor<8x8xf32>
-  %5 = sdy.reduce_scatter [{}, {"x"}] %4 out_sharding=<@m, [{"y"}, {"x"}]> : tensor<8x8xf32>
+  %4 = sdy.all_gather [{"x"}, {}] %3 out_sharding=<@m, [{"y"}, {}]> : tensor<8x8xf32>
+  %5 = sdy.all_reduce {"x"} %4 out_sharding=<@m, [{"y"}, {}]> : tensor<8x8xf32>
+  %6 = sdy.reduce_scatter [{}, {"x"}] %5 out_sharding=<@m, [{"y"}, {"x"}]> : tensor<8x8xf32>
 )");
     const Program generic = read(
         R"(  %0 = "sdy.all_gather"(%a) <{gathering_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, out_sharding = #sdy.sharding<@m, [{}, {"y"}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %1 = "sdy.all_slice"(%0) <{out_sharding = #sdy.sharding<@m, [{"x"}, {"y"}]>, slicing_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %2 = "sdy.all_to_all"(%1) <{out_sharding = #sdy.sharding<@m, [{"x", "y"}, {}]>, params = #sdy<all_to_all_param_list[{"y"}: 1->0]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %3 = "sdy.collective_permute"(%2) <{out_sharding = #sdy.sharding<@m, [{"y", "x"}, {}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
-  %4 = "sdy.all_reduce"(%3) <{out_sharding = #sdy.sharding<@m, [{"y"}, {}]>, reduction_axes = #sdy<axis_ref_list{"x"}>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
-  %5 = "sdy.reduce_scatter"(%4) <{out_sharding = #sdy.sharding<@m, [{"y"}, {"x"}]>, reduce_scatter_axes = #sdy<list_of_axis_ref_lists[{}, {"x"}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %4 = "sdy.all_gather"(%3) <{gathering_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, out_sharding = #sdy.sharding<@m, [{"y"}, {}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %5 = "sdy.all_reduce"(%4) <{out_sharding = #sdy.sharding<@m, [{"y"}, {}]>, reduction_axes = #sdy<axis_ref_list{"x"}>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %6 = "sdy.reduce_scatter"(%5) <{out_sharding = #sdy.sharding<@m, [{"y"}, {"x"}]>, reduce_scatter_axes = #sdy<list_of_axis_ref_lists[{}, {"x"}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
 )");
     QCOMPARE(kindsOf(pretty.functions.front()), kindsOf(generic.functions.front()));
     QCOMPARE(differenceOf(withoutKept(pretty), withoutKept(generic)), std::string());
@@ -456,6 +461,30 @@ void TestProgramReader::counterAsAValue()
     QCOMPARE(function.ops[1].as<RepeatAttributes>(), expected);
     QCOMPARE(std::get<std::int64_t>(function[function[function.results()[1]].producer].as<ConstantAttributes>().data.value),
         std::int64_t{5});
+}
+
+/// Nothing but a counter: all that is left of the loop is made for the results.
+void TestProgramReader::countersAlone()
+{
+    const Program program = readGood(R"(func.func @main() -> tensor<i64> {
+  %c = stablehlo.constant dense<0> : tensor<i64>
+  %one = stablehlo.constant dense<1> : tensor<i64>
+  %n = stablehlo.constant dense<10> : tensor<i64>
+  %0:2 = stablehlo.while(%i = %c, %sum = %c) : tensor<i64>, tensor<i64>
+  cond {
+    %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %sum, %one : tensor<i64>
+    %2 = stablehlo.add %i, %one : tensor<i64>
+    stablehlo.return %2, %1 : tensor<i64>, tensor<i64>
+  }
+  return %0#0 : tensor<i64>
+})");
+    QCOMPARE(program.functions.size(), std::size_t{1});
+    const Function& function = program.functions.front();
+    const Op& made = function[function[function.results().front()].producer];
+    QCOMPARE(std::get<std::int64_t>(made.as<ConstantAttributes>().data.value), std::int64_t{10});
 }
 
 void TestProgramReader::unrolledToNothing()
@@ -624,8 +653,7 @@ void TestProgramReader::errors_data()
     op("no part", "%0 = stablehlo.slice %x [2:5] : (tensor<4xf32>) -> tensor<3xf32>", "MW1304", 8, "2:5:1 is no part of dim 0");
     op("no direction", "%0 = sdy.propagation_barrier %x allowed_direction=SIDEWAYS : tensor<4xf32>", "MW1326", 53,
         "NONE, FORWARD");
-    op("a shape of a kept op", "%0 = chlo.lgamma %x : tensor<4xf32> -> tensor<5xf32>", "MW1302", 8,
-        "does not fit the result");
+    op("a shape of a kept op", "%0 = chlo.lgamma %x : tensor<4xf32> -> tensor<5xf32>", "MW1302", 8, "does not fit the result");
     op("gather",
         "%0 = \"stablehlo.gather\"(%x, %x) <{dimension_numbers = #stablehlo.gather<offset_dims = [-1]>, slice_sizes = "
         "array<i64: 1>}> : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>",
@@ -669,8 +697,7 @@ void TestProgramReader::errors_data()
         "expected a complex number");
     op("unknown function", "%0 = call @mian(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "there is no function @mian");
     op("recursion", "%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "@main calls itself");
-    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36,
-        "there is no mesh @mesh before this place");
+    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36, "there is no mesh @mesh");
     const std::string mesh = "sdy.mesh @mesh = <[\"x\"=4]> ";
     const auto sharded = [&](const char* name, const char* sharding, const char* id, int column, const char* message) {
         row(name,
@@ -818,5 +845,8 @@ void TestProgramReader::callsTooDeep()
     QCOMPARE(program.error().front().id, std::string("MW1329"));
 }
 
-QTEST_APPLESS_MAIN(TestProgramReader)
+MESHWRIGHT_TEST(TestProgramReader)
+
+} // namespace tst_program_reader
+
 #include "tst_program_reader.moc"

@@ -5,10 +5,12 @@
 #include "core/text/number.h"
 #include "core/text/program_text.h"
 #include "tests/core/text/compare_programs.h"
-
-#include <QtTest>
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <random>
+
+namespace tst_program_round_trip {
 
 using namespace meshwright;
 
@@ -25,6 +27,7 @@ private Q_SLOTS:
     void groups();
     void send();
     void loopWithoutSlices();
+    void mutatedTextNeverCrashes_data();
     void mutatedTextNeverCrashes();
 };
 
@@ -690,7 +693,7 @@ std::string roundTripDifference(const Program& program)
 
 void TestProgramRoundTrip::random()
 {
-    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(0, 300)) {
         const Program program = RandomProgram(seed).make();
         QVERIFY2(verify(program).empty(),
             qPrintable(QString("seed %1: ").arg(seed) + QString::fromStdString(describe(verify(program)))));
@@ -705,7 +708,7 @@ void TestProgramRoundTrip::everyKindOccurs()
 {
     std::set<OpKind> seen{OpKind::Send}; // has a test of its own
     std::set<std::string> kept;
-    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(0, 300)) {
         for (const Function& function : RandomProgram(seed).make().functions)
             forEachOp(function, [&](OpId op) {
                 seen.insert(function[op].kind);
@@ -798,9 +801,15 @@ void TestProgramRoundTrip::loopWithoutSlices()
     QCOMPARE(roundTripDifference(program), std::string());
 }
 
+void TestProgramRoundTrip::mutatedTextNeverCrashes_data()
+{
+    tests::addSeeds({11, 12});
+}
+
 void TestProgramRoundTrip::mutatedTextNeverCrashes()
 {
-    std::mt19937_64 random(11); // seed: fixed, any would do
+    QFETCH(quint64, seed);
+    std::mt19937_64 random(seed);
     const std::string text = writeProgram(RandomProgram(5).make()) + writeProgram(RandomProgram(8).make());
     const std::string_view pieces[] = {"{", "}", "(", ")", "[", "]", "<", ">", "\"", "%", "#", "@", "->", "9223372036854775808",
         "tensor<", "dense<", "?", "-", ":", "\n", std::string_view("\0", 1), "loc("};
@@ -835,5 +844,8 @@ void TestProgramRoundTrip::mutatedTextNeverCrashes()
     }
 }
 
-QTEST_APPLESS_MAIN(TestProgramRoundTrip)
+MESHWRIGHT_TEST(TestProgramRoundTrip)
+
+} // namespace tst_program_round_trip
+
 #include "tst_program_round_trip.moc"

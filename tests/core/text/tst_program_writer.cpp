@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/builder.h"
 #include "core/text/program_text.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <functional>
 #include <limits>
 
+namespace tst_program_writer {
+
 using namespace meshwright;
 
 using BuildOp = std::function<ValueId(Builder&)>;
-Q_DECLARE_METATYPE(BuildOp)
 
 /// The exact text of ops, as MLIR prints StableHLO, CHLO and Shardy.
 class TestProgramWriter : public QObject {
@@ -308,20 +308,20 @@ void TestProgramWriter::op_data()
                 {{kY}, {{kY}, {}}, {}, ReduceKind::Max, {}, {}, {}, {"grad.w", "dot_general", "", "sharding.x"}},
                 sharded({{kY}, {}}));
         },
-        "%0 = sdy.reduce_scatter [{\"y\"}, {}] %arg0 out_sharding=<@mesh, [{\"y\"}, {}]> {mw.cause = {annotation = "
-        "\"sharding.x\", op = \"dot_general\", value = \"grad.w\"}, "
-        "mw.reduction = \"max\"} : (tensor<8x4xf32>) -> tensor<2x4xf32>");
+        "%0 = sdy.reduce_scatter max [{\"y\"}, {}] %arg0 out_sharding=<@mesh, [{\"y\"}, {}]> {mw.cause = {annotation = "
+        "\"sharding.x\", op = \"dot_general\", value = \"grad.w\"}} : (tensor<8x4xf32>) -> tensor<2x4xf32>");
     row(
         "all_to_all",
         [](Builder& b) {
-            return collective(b, OpKind::AllToAll, {{kX}, {}, {{{kX}, 0, 1}}, ReduceKind::Sum, {}, {}, {}, {}}, sharded({{}, {kX}}));
+            return collective(
+                b, OpKind::AllToAll, {{kX}, {}, {{{kX}, 0, 1}}, ReduceKind::Sum, {}, {}, {}, {}}, sharded({{}, {kX}}));
         },
         "%0 = sdy.all_to_all [{\"x\"}: 0->1] %arg0 out_sharding=<@mesh, [{}, {\"x\"}]> : (tensor<8x4xf32>) -> tensor<16x2xf32>");
     row(
         "collective_permute",
         [](Builder& b) {
-            return collective(b, OpKind::CollectivePermute, {{}, {}, {}, ReduceKind::Sum, {8, 4}, {1, 0, 2, 3, 4, 5, 6, 7}, {}, {}},
-                sharded({{kX}, {}}));
+            return collective(b, OpKind::CollectivePermute,
+                {{}, {}, {}, ReduceKind::Sum, {8, 4}, {1, 0, 2, 3, 4, 5, 6, 7}, {}, {}}, sharded({{kX}, {}}));
         },
         "%0 = sdy.collective_permute %arg0 out_sharding=<@mesh, [{\"x\"}, {}]> {mw.sources = array<i64: 1, 0, 2, 3, 4, 5, 6, 7>} "
         ": tensor<8x4xf32>");
@@ -466,5 +466,8 @@ void TestProgramWriter::namesOfValues()
         || writeProgram(program).find(names[last.at()] + " = stablehlo.exp") != std::string::npos);
 }
 
-QTEST_APPLESS_MAIN(TestProgramWriter)
+MESHWRIGHT_TEST(TestProgramWriter)
+
+} // namespace tst_program_writer
+
 #include "tst_program_writer.moc"

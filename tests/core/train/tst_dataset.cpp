@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/train/dataset.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <zlib.h>
 
 #include <cmath>
 #include <numeric>
+
+namespace tst_dataset {
 
 using namespace meshwright;
 
@@ -283,6 +285,11 @@ void TestDataset::batches()
     const auto again = resumed->rowsOf(4); // without the steps before
     QCOMPARE(later, std::vector<std::int64_t>(again.begin(), again.end()));
 
+    auto fresh = BatchPlan::make(10, 3, 1);
+    const auto first = fresh->rowsOf(0);
+    const auto back = plan->rowsOf(0); // after a later epoch
+    QCOMPARE(std::vector<std::int64_t>(back.begin(), back.end()), std::vector<std::int64_t>(first.begin(), first.end()));
+
     auto whole = BatchPlan::make(4, 4, 9);
     const auto all = whole->rowsOf(7);
     QCOMPARE(std::vector<std::int64_t>(all.begin(), all.end()), (std::vector<std::int64_t>{0, 1, 2, 3}));
@@ -367,5 +374,8 @@ void TestDataset::tokenErrors()
     }
 }
 
-QTEST_APPLESS_MAIN(TestDataset)
+MESHWRIGHT_TEST(TestDataset)
+
+} // namespace tst_dataset
+
 #include "tst_dataset.moc"

@@ -4,11 +4,13 @@
 #include "core/schedule/pipeline_tasks.h"
 #include "core/train/pipeline_program.h"
 #include "core/train/trainer.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <cmath>
+
+namespace tst_pipelined_training {
 
 using namespace meshwright;
 
@@ -132,8 +134,6 @@ const Specs kModel{{"layers.0.w", "P(None, 'model')"}, {"layers.1.w", "P('model'
     {"layers.3.w", "P('model', None)"}};
 
 } // namespace
-
-Q_DECLARE_METATYPE(Case)
 
 class TestPipelinedTraining : public QObject {
     Q_OBJECT
@@ -401,5 +401,8 @@ void TestPipelinedTraining::whatCannotBeCut()
     QCOMPARE(idOf(pipelineOf(programOf(4, 12, NoOptimizer{}, mesh, {}), cutOf(shape, "pipe", {2, 2}))), std::string("MW1545"));
 }
 
-QTEST_APPLESS_MAIN(TestPipelinedTraining)
+MESHWRIGHT_TEST(TestPipelinedTraining)
+
+} // namespace tst_pipelined_training
+
 #include "tst_pipelined_training.moc"

@@ -2,12 +2,13 @@
 #include "core/models/training.h"
 #include "core/partition/partition.h"
 #include "core/runtime/executor.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <map>
 #include <set>
 #include <thread>
+
+namespace tst_pytorch_losses {
 
 using namespace meshwright;
 
@@ -125,8 +126,6 @@ const std::map<std::string, std::string> kMegatron{{"x", "P('data')"}, {"y", "P(
 
 } // namespace
 
-Q_DECLARE_METATYPE(Optimizer)
-
 /// Training on devices against PyTorch, from the same numbers; and against itself, by hash.
 class TestPyTorchLosses : public QObject {
     Q_OBJECT
@@ -242,5 +241,8 @@ void TestPyTorchLosses::manyDevicesTrain()
     QVERIFY(std::abs(many.losses[1] - 1.71146393) <= 1e-5 * 1.71146393);
 }
 
-QTEST_APPLESS_MAIN(TestPyTorchLosses)
+MESHWRIGHT_TEST(TestPyTorchLosses)
+
+} // namespace tst_pytorch_losses
+
 #include "tst_pytorch_losses.moc"

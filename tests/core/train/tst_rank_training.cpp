@@ -5,9 +5,11 @@
 #include "core/train/trainer.h"
 #include "tests/folder_content.h"
 #include "tests/rank_threads.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+
+namespace tst_rank_training {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -247,5 +249,8 @@ void TestRankTraining::moreProcessesThanDevices()
     }));
 }
 
-QTEST_APPLESS_MAIN(TestRankTraining)
+MESHWRIGHT_TEST(TestRankTraining)
+
+} // namespace tst_rank_training
+
 #include "tst_rank_training.moc"

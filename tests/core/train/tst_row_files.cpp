@@ -2,15 +2,17 @@
 #include "core/runtime/npy.h"
 #include "core/support/file.h"
 #include "core/train/dataset.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <zlib.h>
 
 #include <filesystem>
 #include <limits>
 #include <numeric>
+
+namespace tst_row_files {
 
 using namespace meshwright;
 
@@ -312,5 +314,8 @@ void TestRowFiles::tokens()
     QCOMPARE(tokenProblems(data, 3).front().message, std::string("row 2 of x has the input 6, which is no token"));
 }
 
-QTEST_APPLESS_MAIN(TestRowFiles)
+MESHWRIGHT_TEST(TestRowFiles)
+
+} // namespace tst_row_files
+
 #include "tst_row_files.moc"

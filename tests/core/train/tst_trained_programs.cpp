@@ -5,9 +5,10 @@
 #include "core/train/dataset.h"
 
 #include "tests/plain_evaluator.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_trained_programs {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -224,5 +225,8 @@ void TestTrainedPrograms::digitsAreLearnt()
     QVERIFY(state[states + 1].at(0) >= 0.95); // its accuracy
 }
 
-QTEST_APPLESS_MAIN(TestTrainedPrograms)
+MESHWRIGHT_TEST(TestTrainedPrograms)
+
+} // namespace tst_trained_programs
+
 #include "tst_trained_programs.moc"

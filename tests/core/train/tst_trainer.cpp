@@ -5,12 +5,14 @@
 #include "core/train/trainer.h"
 #include "core/train/training_checkpoint.h"
 #include "core/train/training_memory.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <limits>
 #include <thread>
+
+namespace tst_trainer {
 
 using namespace meshwright;
 
@@ -385,5 +387,8 @@ void TestTrainer::whatCannotBeResumed()
     QCOMPARE(QString::fromStdString(result.error().front().id), id);
 }
 
-QTEST_APPLESS_MAIN(TestTrainer)
+MESHWRIGHT_TEST(TestTrainer)
+
+} // namespace tst_trainer
+
 #include "tst_trainer.moc"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/builder.h"
 #include "core/train/verify.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <array>
 #include <limits>
+
+namespace tst_verify_step {
 
 using namespace meshwright;
 
@@ -17,6 +18,7 @@ private Q_SLOTS:
     void verdict_data();
     void verdict();
     void overflowMustBeAlike();
+    void whatIsNotFiniteProvesNothing();
     void madeOfOtherResults_data();
     void madeOfOtherResults();
 };
@@ -68,6 +70,28 @@ void TestVerifyStep::overflowMustBeAlike()
     QVERIFY(!verified(1e38, std::numeric_limits<double>::quiet_NaN()).front().passed);
 }
 
+/// Where both overflow everywhere, or there is no element, they agree and nothing is known.
+void TestVerifyStep::whatIsNotFiniteProvesNothing()
+{
+    const auto verification = [](const std::vector<VerifiedTensor>& tensors) {
+        Verification made;
+        made.add(0, tensors);
+        return made;
+    };
+    QVERIFY(verification(verified(0.5, 0.5)).provesAnything());
+    const Verification infinite
+        = verification(verified(std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()));
+    QVERIFY(infinite.passed);
+    QVERIFY(!infinite.provesAnything());
+    QVERIFY(!verification(verified(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()))
+                 .provesAnything());
+    QVERIFY(!verification({}).provesAnything());
+    // A later step that proves something counts, whichever of them is the worse.
+    Verification both = infinite;
+    both.add(1, verified(0.5, 0.5));
+    QVERIFY(both.provesAnything());
+}
+
 void TestVerifyStep::madeOfOtherResults_data()
 {
     QTest::addColumn<double>("moment");
@@ -103,5 +127,8 @@ void TestVerifyStep::madeOfOtherResults()
     QCOMPARE(verification.passed, passed);
 }
 
-QTEST_APPLESS_MAIN(TestVerifyStep)
+MESHWRIGHT_TEST(TestVerifyStep)
+
+} // namespace tst_verify_step
+
 #include "tst_verify_step.moc"

@@ -9,8 +9,9 @@
 #include "core/study/study.h"
 #include "sim/hardware/hardware_file.h"
 #include "sim/session/engine.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_host_profile {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -466,5 +467,8 @@ void TestHostProfile::fullyShardedMemory()
     QVERIFY(result.peakBytesPerDevice >= peak);
 }
 
-QTEST_GUILESS_MAIN(TestHostProfile)
+MESHWRIGHT_TEST(TestHostProfile)
+
+} // namespace tst_host_profile
+
 #include "tst_host_profile.moc"

@@ -3,10 +3,12 @@
 
 #include "sim/hardware/catalogue.h"
 #include "sim/hardware/hardware_file.h"
-
-#include <QtTest>
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <random>
+
+namespace tst_nccl_log {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -64,6 +66,7 @@ private Q_SLOTS:
     void profileIsAMachine();
     void brokenLogs_data();
     void brokenLogs();
+    void cutAnywhere_data();
     void cutAnywhere();
 };
 
@@ -178,10 +181,16 @@ void TestNcclLog::brokenLogs()
     QCOMPARE(firstId(parseNcclLog(text.toStdString(), "x.txt")), id);
 }
 
+void TestNcclLog::cutAnywhere_data()
+{
+    tests::addSeeds({7, 8});
+}
+
 /// A log cut or spoiled anywhere is read or refused.
 void TestNcclLog::cutAnywhere()
 {
-    std::mt19937 random(7);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     for (const std::string& whole : {std::string(kText), std::string(kJson)}) {
         for (std::size_t length = 0; length < whole.size(); length += 7) {
             std::string text = whole.substr(0, length);
@@ -195,5 +204,8 @@ void TestNcclLog::cutAnywhere()
     }
 }
 
-QTEST_APPLESS_MAIN(TestNcclLog)
+MESHWRIGHT_TEST(TestNcclLog)
+
+} // namespace tst_nccl_log
+
 #include "tst_nccl_log.moc"

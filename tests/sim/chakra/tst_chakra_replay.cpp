@@ -5,12 +5,14 @@
 #include "sim/network/network_cost.h"
 #include "sim/session/engine.h"
 #include "sim/simulate/step_graph.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <map>
 #include <set>
+
+namespace tst_chakra_replay {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -489,5 +491,8 @@ void TestChakraReplay::wrong()
     QVERIFY2(first.startsWith(said), qPrintable(first));
 }
 
-QTEST_APPLESS_MAIN(TestChakraReplay)
+MESHWRIGHT_TEST(TestChakraReplay)
+
+} // namespace tst_chakra_replay
+
 #include "tst_chakra_replay.moc"

@@ -6,10 +6,12 @@
 #include "sim/report/finding_files.h"
 #include "sim/session/comparable_of.h"
 #include "tests/json_schema.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QXmlStreamReader>
-#include <QtTest>
+
+namespace tst_compare {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -496,5 +498,8 @@ void TestCompare::junit()
     QVERIFY(junitText("check", cases, Severity::Warning).find("failures=\"2\"") != std::string::npos);
 }
 
-QTEST_APPLESS_MAIN(TestCompare)
+MESHWRIGHT_TEST(TestCompare)
+
+} // namespace tst_compare
+
 #include "tst_compare.moc"

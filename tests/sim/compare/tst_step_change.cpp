@@ -5,8 +5,9 @@
 #include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/session/session.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_step_change {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -100,8 +101,6 @@ std::vector<std::pair<QString, Simulation>> onAllMeshes(Session& session, const 
 }
 
 } // namespace
-
-Q_DECLARE_METATYPE(Simulation)
 
 class TestStepChange : public QObject {
     Q_OBJECT
@@ -242,7 +241,8 @@ void TestStepChange::notebookSlider()
         = "+N ms: all-reduce of the gradient of layers.0's output over model moves more (N MiB -> N %1 a device) (+N ms), "
           "all-reduce of layers.2's output over model moves more (N MiB -> N %1 a device) (+N ms)";
     QCOMPARE(sentences.value(0),
-        QString("+N ms: all-reduce of layers.2's output over model (+N ms), more of the all-reduce of the gradient of layers.1.w over "
+        QString("+N ms: all-reduce of layers.2's output over model (+N ms), more of the all-reduce of the gradient of layers.1.w "
+                "over "
                 "data is hidden behind computing (-N ms)"));
     QCOMPARE(sentences.value(1), more.arg("MiB"));
     QVERIFY2(sentences.value(2).contains("over model moves more (N MiB -> N GiB a device)"), qPrintable(sentences.value(2)));
@@ -288,5 +288,8 @@ void TestStepChange::words()
     QTEST(QString::fromStdString(valueInWords(name.toStdString())), "words");
 }
 
-QTEST_APPLESS_MAIN(TestStepChange)
+MESHWRIGHT_TEST(TestStepChange)
+
+} // namespace tst_step_change
+
 #include "tst_step_change.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/cost/op_cost.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_op_cost {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -60,6 +61,7 @@ private Q_SLOTS:
     void bounds();
     void tiles_data();
     void tiles();
+    void tilesOfABatch();
     void nothingTakesNoTime();
     void formula();
     void everyChip();
@@ -161,6 +163,16 @@ void TestOpCost::tiles()
     QVERIFY(near(cost(choice).tileEfficiency({1, m, n, k}), expected));
 }
 
+/// The products of a batch fill the multiprocessors together.
+void TestOpCost::tilesOfABatch()
+{
+    const DeviceCost a100 = cost(HardwareChoice{"a100"});
+    QVERIFY(near(a100.tileEfficiency({108, 128, 128, 512}), 1.0));
+    QVERIFY(near(a100.tileEfficiency({109, 128, 128, 512}), 109.0 / 216.0));
+    QVERIFY(near(a100.tileEfficiency({54, 256, 128, 512}), 1.0));
+    QVERIFY(near(a100.tileEfficiency({27, 128, 128, 512}), 27.0 / 108.0));
+}
+
 void TestOpCost::nothingTakesNoTime()
 {
     QCOMPARE(v3().time({}).seconds, 0.0);
@@ -199,5 +211,8 @@ void TestOpCost::missingRate()
     QCOMPARE(made.error().front().id, std::string("MW1709"));
 }
 
-QTEST_APPLESS_MAIN(TestOpCost)
+MESHWRIGHT_TEST(TestOpCost)
+
+} // namespace tst_op_cost
+
 #include "tst_op_cost.moc"

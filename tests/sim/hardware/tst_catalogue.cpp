@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/hardware/catalogue.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_catalogue {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -250,5 +251,8 @@ void TestCatalogue::missingFile()
     QCOMPARE(result.error().front().id, std::string("MW1001"));
 }
 
-QTEST_APPLESS_MAIN(TestCatalogue)
+MESHWRIGHT_TEST(TestCatalogue)
+
+} // namespace tst_catalogue
+
 #include "tst_catalogue.moc"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/hardware/fitting_choice.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_fitting_choice {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -92,5 +93,8 @@ void TestFittingChoice::everyChipHasOne()
     QVERIFY2(fitting + 3 >= static_cast<int>(catalogue().chips().size()), std::to_string(fitting).c_str());
 }
 
-QTEST_APPLESS_MAIN(TestFittingChoice)
+MESHWRIGHT_TEST(TestFittingChoice)
+
+} // namespace tst_fitting_choice
+
 #include "tst_fitting_choice.moc"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/hardware/hardware_file.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_hardware_file {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -142,5 +143,8 @@ void TestHardwareFile::problems()
     QCOMPARE(found.error().front().place.file, std::string("mine.yaml"));
 }
 
-QTEST_APPLESS_MAIN(TestHardwareFile)
+MESHWRIGHT_TEST(TestHardwareFile)
+
+} // namespace tst_hardware_file
+
 #include "tst_hardware_file.moc"

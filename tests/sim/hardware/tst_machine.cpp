@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/hardware/machine.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_machine {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -215,5 +216,8 @@ void TestMachine::missingFigure()
         QCOMPARE(problem.id, std::string("MW1709"));
 }
 
-QTEST_APPLESS_MAIN(TestMachine)
+MESHWRIGHT_TEST(TestMachine)
+
+} // namespace tst_machine
+
 #include "tst_machine.moc"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/hardware/machine.h"
 #include "sim/hardware/topology_graph.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <set>
+
+namespace tst_topology {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -158,5 +159,8 @@ void TestTopology::tooLarge()
     QCOMPARE(graph.error().front().id, std::string("MW1710"));
 }
 
-QTEST_APPLESS_MAIN(TestTopology)
+MESHWRIGHT_TEST(TestTopology)
+
+} // namespace tst_topology
+
 #include "tst_topology.moc"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/collective.h"
 #include "sim/network/placement.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_collective {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -319,5 +320,8 @@ void TestCollective::opposite()
     QVERIFY(std::abs(found.seconds - (2e-6 + 8.0 * kMiB / 45e9)) < 1e-15);
 }
 
-QTEST_APPLESS_MAIN(TestCollective)
+MESHWRIGHT_TEST(TestCollective)
+
+} // namespace tst_collective
+
 #include "tst_collective.moc"

@@ -4,11 +4,13 @@
 #include "sim/network/ring.h"
 #include "sim/network/switch.h"
 #include "sim/network/torus.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+
+namespace tst_fidelity {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -116,6 +118,8 @@ private Q_SLOTS:
     void noWay();
     void messagesAreCounted();
     void oversubscribedLeaves();
+    void ringsPassOnWhatHasArrived_data();
+    void ringsPassOnWhatHasArrived();
 };
 
 void TestFidelity::agree_data()
@@ -549,5 +553,38 @@ void TestFidelity::oversubscribedLeaves()
         qPrintable(QString::number(message / closed)));
 }
 
-QTEST_APPLESS_MAIN(TestFidelity)
+void TestFidelity::ringsPassOnWhatHasArrived_data()
+{
+    QTest::addColumn<int>("size");
+    for (int size = 3; size <= 9; ++size)
+        QTest::addRow("%d", size) << size;
+}
+
+/// Round a ring no step of a gather moves more than the step before brought; a scatter is a gather backwards in time.
+void TestFidelity::ringsPassOnWhatHasArrived()
+{
+    QFETCH(int, size);
+    for (const bool scatters : {false, true}) {
+        CollectiveRequest request{CollectiveKind::AllGather, size * kMiB, wholeGroup(torus({size}, true)), PermutePattern::Any};
+        if (scatters)
+            request.kind = CollectiveKind::ReduceScatter;
+        const CollectivePlan plan = planCollective(request);
+        QCOMPARE(plan.phases.size(), std::size_t(1));
+        double moved = 0.0;
+        for (const PlanLane& lane : plan.phases.front()) {
+            QCOMPARE(lane.shape, LaneShape::Ring);
+            auto steps = lane.stepBytes;
+            if (scatters)
+                std::ranges::reverse(steps);
+            QVERIFY(std::ranges::is_sorted(steps, std::ranges::greater()));
+            moved = std::accumulate(steps.begin(), steps.end(), moved);
+        }
+        QCOMPARE(moved, static_cast<double>(size - 1) * kMiB); // all pieces but its own, both ways together
+    }
+}
+
+MESHWRIGHT_TEST(TestFidelity)
+
+} // namespace tst_fidelity
+
 #include "tst_fidelity.moc"

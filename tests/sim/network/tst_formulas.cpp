@@ -3,11 +3,12 @@
 #include "sim/network/ring.h"
 #include "sim/network/switch.h"
 #include "sim/network/torus.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <array>
+
+namespace tst_formulas {
 
 using namespace meshwright::sim;
 
@@ -268,5 +269,8 @@ void TestFormulas::bestChunksAreBest()
     }
 }
 
-QTEST_APPLESS_MAIN(TestFormulas)
+MESHWRIGHT_TEST(TestFormulas)
+
+} // namespace tst_formulas
+
 #include "tst_formulas.moc"

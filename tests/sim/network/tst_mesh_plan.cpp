@@ -3,11 +3,12 @@
 
 #include "core/support/resources.h"
 #include "sim/network/placement.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <set>
+
+namespace tst_mesh_plan {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -222,5 +223,8 @@ void TestMeshPlan::largerThanTheMachine()
     QCOMPARE(plan.error().front().id, std::string("MW1720"));
 }
 
-QTEST_APPLESS_MAIN(TestMeshPlan)
+MESHWRIGHT_TEST(TestMeshPlan)
+
+} // namespace tst_mesh_plan
+
 #include "tst_mesh_plan.moc"

@@ -5,8 +5,9 @@
 #include "core/sharding/shardy_text.h"
 #include "sim/hardware/catalogue.h"
 #include "sim/hardware/machine.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_network_cost {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -61,5 +62,8 @@ void TestNetworkCost::choosesTheQuickestWay()
     }
 }
 
-QTEST_APPLESS_MAIN(TestNetworkCost)
+MESHWRIGHT_TEST(TestNetworkCost)
+
+} // namespace tst_network_cost
+
 #include "tst_network_cost.moc"

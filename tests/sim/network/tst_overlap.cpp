@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/overlap.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
 #include <numeric>
 #include <vector>
+
+namespace tst_overlap {
 
 using namespace meshwright::sim;
 
@@ -107,5 +108,8 @@ void TestOverlap::pipeline()
         QVERIFY(std::abs(pipelineSeconds(4, 8, chunks, 1.0, 2.0) * (1.0 - pipelineBubbleShare(4, 8, chunks)) - 24.0) < 1e-12);
 }
 
-QTEST_APPLESS_MAIN(TestOverlap)
+MESHWRIGHT_TEST(TestOverlap)
+
+} // namespace tst_overlap
+
 #include "tst_overlap.moc"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/placement.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <numeric>
+
+namespace tst_placement {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -372,5 +373,8 @@ void TestPlacement::problems()
     QCOMPARE(QString::fromStdString(placement.error().front().message), message);
 }
 
-QTEST_APPLESS_MAIN(TestPlacement)
+MESHWRIGHT_TEST(TestPlacement)
+
+} // namespace tst_placement
+
 #include "tst_placement.moc"

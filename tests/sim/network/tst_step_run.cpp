@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/step_run.h"
-
-#include <QtTest>
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+
+namespace tst_step_run {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -100,7 +102,9 @@ class TestStepRun : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void queueKeepsOrder_data();
     void queueKeepsOrder();
+    void ratesAreMaxMin_data();
     void ratesAreMaxMin();
     void onlyTheTouchedAreFilled();
     void overlap();
@@ -118,9 +122,15 @@ private Q_SLOTS:
     void delayedSites();
 };
 
+void TestStepRun::queueKeepsOrder_data()
+{
+    tests::addSeeds({3, 4});
+}
+
 void TestStepRun::queueKeepsOrder()
 {
-    std::mt19937 random(3);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     EventQueue queue;
     std::vector<std::pair<Ticks, std::uint32_t>> pushed;
     Ticks last = 0;
@@ -150,9 +160,15 @@ void TestStepRun::queueKeepsOrder()
     QCOMPARE(sizeof(Event), std::size_t(24));
 }
 
+void TestStepRun::ratesAreMaxMin_data()
+{
+    tests::addSeeds({11, 12});
+}
+
 void TestStepRun::ratesAreMaxMin()
 {
-    std::mt19937 random(11);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     for (int trial = 0; trial < 200; ++trial) {
         const std::size_t linkCount = 1 + random() % 12;
         std::vector<double> capacity;
@@ -306,7 +322,7 @@ void TestStepRun::foldedIsUnfolded()
 
     const Topology box = torus(sizes, wraps);
     const auto devices = static_cast<std::uint32_t>(box.deviceCount());
-    for (std::uint32_t seed = 1; seed <= (devices > 500 ? 1U : 6U); ++seed) {
+    for (const std::uint32_t seed : tests::seedRange(1, devices > 500 ? 1 : 6)) {
         std::mt19937 random(seed);
         Faults faults;
         for (int i = 0; i < failed; ++i) {
@@ -547,5 +563,8 @@ void TestStepRun::delayedSites()
     QCOMPARE(ends(-1000 * kMicrosecond), plain - 8 * kMicrosecond); // four hops, there and again
 }
 
-QTEST_APPLESS_MAIN(TestStepRun)
+MESHWRIGHT_TEST(TestStepRun)
+
+} // namespace tst_step_run
+
 #include "tst_step_run.moc"

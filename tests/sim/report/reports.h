@@ -26,7 +26,8 @@ inline std::shared_ptr<const sim::Analysis> analysed(const sim::StudySource& sou
     return session.analyse(source);
 }
 
-inline sim::Report exampleReport(const std::string& name, std::vector<std::string> settings = {}, const sim::ReportChoices& choices = {})
+inline sim::Report exampleReport(
+    const std::string& name, std::vector<std::string> settings = {}, const sim::ReportChoices& choices = {})
 {
     return sim::reportOf(*analysed(exampleSource(name, std::move(settings))), choices);
 }

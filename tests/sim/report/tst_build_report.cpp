@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/sim/report/reports.h"
 
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
-
 #include <cmath>
+
+namespace tst_build_report {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -91,15 +92,28 @@ void TestBuildReport::answers_data()
     QTest::addColumn<QString>("next");
 
     // By hand from `meshwright simulate` with the settings that each advice names.
-    QTest::newRow("another mesh is faster") << "wide_mlp" << Words{} << "Yes" << "compute" << "mesh data=8, model=1";
-    QTest::newRow("the fastest mesh") << "wide_mlp" << Words{"mesh.data=8", "mesh.model=1"} << "Yes" << "compute" << "Keep this layout";
-    QTest::newRow("waits, every layout is slower") << "wide_mlp" << Words{"batch=8192"} << "Yes" << "all-reduce over data" << "batch 16384";
-    QTest::newRow("too large a batch") << "wide_mlp" << Words{"batch=4194304"} << "No" << "compute" << "batch 262144";
-    QTest::newRow("too large, and no half of it") << "wide_mlp"
-                                                  << Words{"mesh={data: 1}", "sharding={}", "batch=4194305", "hardware={chip: v5e, topology: [1, 1]}"}
-                                                  << "No" << "compute" << "More memory";
-    QTest::newRow("one axis, no other mesh") << "fsdp" << Words{} << "Yes" << "all-reduce over data" << "batch 2048";
-    QTest::newRow("everywhere the same") << "replicated" << Words{} << "Yes" << "launch overhead" << "Keep this layout";
+    QTest::newRow("another mesh is faster") << "wide_mlp" << Words{} << "Yes"
+                                            << "compute"
+                                            << "mesh data=8, model=1";
+    QTest::newRow("the fastest mesh") << "wide_mlp" << Words{"mesh.data=8", "mesh.model=1"} << "Yes"
+                                      << "compute"
+                                      << "Keep this layout";
+    QTest::newRow("waits, every layout is slower") << "wide_mlp" << Words{"batch=8192"} << "Yes"
+                                                   << "all-reduce over data"
+                                                   << "batch 16384";
+    QTest::newRow("too large a batch") << "wide_mlp" << Words{"batch=4194304"} << "No"
+                                       << "compute"
+                                       << "batch 262144";
+    QTest::newRow("too large, and no half of it")
+        << "wide_mlp" << Words{"mesh={data: 1}", "sharding={}", "batch=4194305", "hardware={chip: v5e, topology: [1, 1]}"} << "No"
+        << "compute"
+        << "More memory";
+    QTest::newRow("one axis, no other mesh") << "fsdp" << Words{} << "Yes"
+                                             << "all-reduce over data"
+                                             << "batch 2048";
+    QTest::newRow("everywhere the same") << "replicated" << Words{} << "Yes"
+                                         << "launch overhead"
+                                         << "Keep this layout";
 }
 
 void TestBuildReport::answers()
@@ -125,7 +139,8 @@ void TestBuildReport::advisedChangeIsAsFastAsSaid()
     const Report changed = exampleReport("wide_mlp", {"mesh.data=8", "mesh.model=1"});
     const double saved = figureOf(report, "breakdown", "Step") - figureOf(changed, "breakdown", "Step");
     QVERIFY(std::fabs(*report.findAnswer("next")->value.number - saved) < 1e-12);
-    QCOMPARE(text(report.findAnswer("next")->command), "meshwright report wide_mlp.yaml --set mesh.data=8 --set mesh.model=1 -o report.html");
+    QCOMPARE(text(report.findAnswer("next")->command),
+        "meshwright report wide_mlp.yaml --set mesh.data=8 --set mesh.model=1 -o report.html");
     const auto tables = blocksOf<ReportTable>(report, "tried");
     const auto row = rowOf(tables.at(0), "mesh data=8, model=1");
     QVERIFY(row && row->cells[1].number);
@@ -138,7 +153,8 @@ void TestBuildReport::advisedBatchFits()
     QVERIFY(analysed(exampleSource("wide_mlp", {"batch=262144"}))->simulated->simulation.fits);
     QVERIFY(!analysed(exampleSource("wide_mlp", {"batch=524288"}))->simulated->simulation.fits);
     const auto trials = trialsOf(*analysed(exampleSource("wide_mlp", settings)), 20);
-    const auto split = std::find_if(trials.begin(), trials.end(), [](const ReportTrial& trial) { return trial.what.starts_with("weights"); });
+    const auto split
+        = std::find_if(trials.begin(), trials.end(), [](const ReportTrial& trial) { return trial.what.starts_with("weights"); });
     QVERIFY(split != trials.end());
     QCOMPARE(text(split->whyNot), QString());
     QVERIFY(!split->fits); // it is not the weights that take the memory
@@ -174,11 +190,15 @@ void TestBuildReport::breakdownAddsUp()
     QFETCH(QString, example);
     const Report report = exampleReport(example.toStdString(), {}, {.training = {}, .mostTrials = 0});
     const double step = figureOf(report, "breakdown", "Step");
-    QVERIFY(std::fabs(step - figureOf(report, "breakdown", "Compute") - figureOf(report, "breakdown", "Exposed communication")) < 1e-12);
-    QVERIFY(std::fabs(figureOf(report, "collectives", "Waited for") - figureOf(report, "breakdown", "Exposed communication")) < 1e-12);
+    QVERIFY(std::fabs(step - figureOf(report, "breakdown", "Compute") - figureOf(report, "breakdown", "Exposed communication"))
+        < 1e-12);
+    QVERIFY(std::fabs(figureOf(report, "collectives", "Waited for") - figureOf(report, "breakdown", "Exposed communication"))
+        < 1e-12);
     // MFU = F / (t D P), by its own inputs.
     const Simulation& s = analysed(exampleSource(example.toStdString()))->simulated->simulation;
-    QVERIFY(std::fabs(figureOf(report, "breakdown", "Model FLOPs utilisation") - s.modelFlops / (step * 8.0 * s.peakFlopsPerSecond)) < 1e-12);
+    QVERIFY(
+        std::fabs(figureOf(report, "breakdown", "Model FLOPs utilisation") - s.modelFlops / (step * 8.0 * s.peakFlopsPerSecond))
+        < 1e-12);
     // Kinds at the peak make up what is live.
     double live = 0.0;
     for (const ReportFigures& block : blocksOf<ReportFigures>(report, "memory")) {
@@ -224,12 +244,13 @@ void TestBuildReport::collectivesAreThoseOfTheSimulation()
     }
     QVERIFY(std::fabs(exposed - s.exposedSeconds) < 1e-12);
     const ReportRow& first = table.rows.front();
-    QCOMPARE(text(first.cells[0].text + " " + first.cells[1].text + " " + first.cells.back().text), "all-reduce model act.layers.2.product");
+    QCOMPARE(text(first.cells[0].text + " " + first.cells[1].text + " " + first.cells.back().text),
+        "all-reduce model act.layers.2.product");
     QCOMPARE(*first.cells[4].number, 256.0 * 1024.0 * 1024.0);
     QVERIFY(text(first.opening.text).contains("It comes from sharding.layers.1.w."));
     // The link's rate opens to where it was found.
-    const auto link = std::find_if(
-        first.opening.inputs.begin(), first.opening.inputs.end(), [](const ReportInput& input) { return input.name == "w along y"; });
+    const auto link = std::find_if(first.opening.inputs.begin(), first.opening.inputs.end(),
+        [](const ReportInput& input) { return input.name == "w along y"; });
     QVERIFY(link != first.opening.inputs.end());
     QVERIFY(text(link->source).startsWith("catalogue: "));
 }
@@ -292,7 +313,8 @@ void TestBuildReport::brokenStudy()
 void TestBuildReport::programStudy()
 {
     StudySource source = exampleSource("digits");
-    source.text = "meshwright: 1\nname: p\nhardware: {chip: v5e, topology: [4, 2]}\nmodel: {program: mlp.mlir}\nmesh: {data: 4, model: 2}\n";
+    source.text = "meshwright: 1\nname: p\nhardware: {chip: v5e, topology: [4, 2]}\nmodel: {program: mlp.mlir}\nmesh: {data: 4, "
+                  "model: 2}\n";
     const Report report = reportOf(*analysed(source));
     QVERIFY2(report.findSection("timeline") != nullptr, reportMarkdown(report).c_str());
     QVERIFY(text(report.findAnswer("speed")->value.text).endsWith("steps/s"));
@@ -329,7 +351,8 @@ void TestBuildReport::failedVerification()
     training.verification->tensors.back().passed = false;
     const Report report = exampleReport("digits", {}, {.training = training});
     QVERIFY(paragraphs(report, "training").contains("DIFFERENT from one device: 1 of"));
-    QCOMPARE(text(blocksOf<ReportTable>(report, "training").at(0).rows.front().cells.back().text), "different"); // the worst first
+    QCOMPARE(
+        text(blocksOf<ReportTable>(report, "training").at(0).rows.front().cells.back().text), "different"); // the worst first
 }
 
 void TestBuildReport::noFolderInIt()
@@ -362,5 +385,8 @@ void TestBuildReport::commands()
     QCOMPARE(withSettings({"mesh.data=2", "batch=4"}, {"mesh.data=8"}), (Words{"batch=4", "mesh.data=8"}));
 }
 
-QTEST_GUILESS_MAIN(TestBuildReport)
+MESHWRIGHT_TEST(TestBuildReport)
+
+} // namespace tst_build_report
+
 #include "tst_build_report.moc"

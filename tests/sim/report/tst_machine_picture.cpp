@@ -2,9 +2,10 @@
 #include "sim/report/machine_picture.h"
 
 #include "sim/session/engine.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_machine_picture {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -239,5 +240,8 @@ void TestMachinePicture::tooLarge()
     QVERIFY(described(result).contains("a machine of 160000 devices is too large to draw; at most 32768"));
 }
 
-QTEST_APPLESS_MAIN(TestMachinePicture)
+MESHWRIGHT_TEST(TestMachinePicture)
+
+} // namespace tst_machine_picture
+
 #include "tst_machine_picture.moc"

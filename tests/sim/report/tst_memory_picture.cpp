@@ -2,10 +2,11 @@
 #include "sim/report/memory_picture.h"
 
 #include "sim/session/session.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <set>
+
+namespace tst_memory_picture {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -86,5 +87,8 @@ void TestMemoryPicture::sentences()
     QCOMPARE(QString::fromStdString(memorySentence(simulationWith(peakGib))), expected);
 }
 
-QTEST_APPLESS_MAIN(TestMemoryPicture)
+MESHWRIGHT_TEST(TestMemoryPicture)
+
+} // namespace tst_memory_picture
+
 #include "tst_memory_picture.moc"

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/json_reader.h"
 #include "tests/sim/report/reports.h"
 
 #include "tests/json_schema.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QRegularExpression>
-#include <QtTest>
 
 #include <cmath>
 #include <cstring>
+
+namespace tst_report_files {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -67,7 +70,8 @@ Report hostileReport()
 /// What is wrong with the nesting and the ids of a page; elements of HTML that have no end are known.
 QString nestingErrors(const QString& html)
 {
-    static const QRegularExpression kScripts("<script[^>]*>.*?</script>|<style>.*?</style>|<!DOCTYPE html>", QRegularExpression::DotMatchesEverythingOption);
+    static const QRegularExpression kScripts(
+        "<script[^>]*>.*?</script>|<style>.*?</style>|<!DOCTYPE html>", QRegularExpression::DotMatchesEverythingOption);
     static const QRegularExpression kTag(R"(<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z][a-zA-Z0-9:-]*(?:="[^"<]*")?)*)\s*(/?)>)");
     static const QRegularExpression kId(R"re(\sid="([^"]*)")re");
     static const QRegularExpression kReference(R"re((?:href="#|aria-labelledby="|url\(#)([^")]*))re");
@@ -221,7 +225,8 @@ void TestReportFiles::picturesFollowTheTheme()
     const QString pictures = page.mid(page.indexOf("<svg"));
     QVERIFY(pictures.contains("class=\"fill-compute"));
     // No colour of a role stands in a picture as itself.
-    QVERIFY(!pictures.left(pictures.indexOf("<script")).contains("=\"" + text(hexText(colourOf(ColourRole::AllReduce, Theme::Light))) + '"'));
+    QVERIFY(!pictures.left(pictures.indexOf("<script"))
+                 .contains("=\"" + text(hexText(colourOf(ColourRole::AllReduce, Theme::Light))) + '"'));
     QVERIFY(page.contains("@media screen and (prefers-color-scheme:dark)")); // paper stays light
 }
 
@@ -252,6 +257,14 @@ void TestReportFiles::unreadable_data()
     QTest::newRow("unknown colour") << changed("\"fill\":\"", "\"fill\":\"#12345\",\"f\":\"") << "MW1823";
     QTest::newRow("a cell too few") << changed("\"cells\":[{\"text\":\"", "\"cells\":[],\"c\":[{\"text\":\"") << "MW1823";
     QTest::newRow("half a point") << changed("\"shape\":\"rect\",\"at\":[", "\"shape\":\"rect\",\"at\":[1,") << "MW1823";
+    // Whatever draws these would take any time and memory: a dashed line of any length, letters of any size, a text of any length.
+    QTest::newRow("a line without end") << changed(
+        "\"shape\":\"rect\",\"at\":[", "\"shape\":\"line\",\"dashed\":true,\"at\":[0,0,1e300,0],\"a\":[")
+                                        << "MW1823";
+    QTest::newRow("letters without end") << changed("\"shape\":\"text\",", "\"shape\":\"text\",\"size\":1e9,\"s\":1,\"t\":2,")
+                                         << "MW1823";
+    QTest::newRow("a title without end") << changed("\"title\":\"", ("\"title\":\"" + std::string(1 << 20, 'x')).c_str())
+                                         << "MW1823";
     QTest::newRow("settings no list") << changed("\"settings\":[]", "\"settings\":{}") << "MW1823";
 }
 
@@ -273,6 +286,10 @@ void TestReportFiles::tooDeepOrTooLarge()
     const auto large = readReport(std::string(kLargestReportBytes + 1, ' '), "large.json");
     QCOMPARE(idsOf(large), "MW1824");
     QCOMPARE(idsOf(readTrainingResult(std::string(100'000, '{'), "deep.json")), "MW1824");
+    std::string many = "{\"schema\":\"meshwright.report/1\",\"answers\":[";
+    for (std::size_t i = 0; i < kMostJsonValues; ++i)
+        many += "1,";
+    QCOMPARE(idsOf(readReport(many + "1]}", "many.json")), "MW1824");
 }
 
 void TestReportFiles::cutAnywhere()
@@ -294,7 +311,8 @@ void TestReportFiles::damagedAnywhere()
         random = random * 1664525U + 1013904223U;
         return static_cast<std::size_t>(random >> 8U) % below;
     };
-    constexpr std::string_view kBytes = "\"{}[],:0-e \\\x00\xFF" "ant";
+    constexpr std::string_view kBytes = "\"{}[],:0-e \\\x00\xFF"
+                                        "ant";
     int refused = 0;
     for (int i = 0; i < 120; ++i) {
         std::string damaged = json;
@@ -350,8 +368,10 @@ void TestReportFiles::trainingResults_data()
     QTest::newRow("no losses") << QByteArray("\"losses\"") << QByteArray("\"gains\"") << "MW1826 MW1826";
     QTest::newRow("no devices") << QByteArray("\"devices\": 8") << QByteArray("\"devices\": 0") << "MW1826";
     QTest::newRow("half a device") << QByteArray("\"devices\": 8") << QByteArray("\"devices\": 8.5") << "MW1826";
-    QTest::newRow("unknown verdict") << QByteArray("\"verdict\": \"equal\"") << QByteArray("\"verdict\": \"similar\"") << "MW1826";
-    QTest::newRow("a word for a number") << QByteArray("\"samples_per_s\": ") << QByteArray("\"samples_per_s\": \"fast\", \"s\": ") << "MW1826";
+    QTest::newRow("unknown verdict") << QByteArray("\"verdict\": \"equal\"") << QByteArray("\"verdict\": \"similar\"")
+                                     << "MW1826";
+    QTest::newRow("a word for a number") << QByteArray("\"samples_per_s\": ")
+                                         << QByteArray("\"samples_per_s\": \"fast\", \"s\": ") << "MW1826";
 }
 
 void TestReportFiles::trainingResults()
@@ -418,5 +438,8 @@ void TestReportFiles::csv()
     QVERIFY(csv.contains("\ncollectives,Collectives of a step 1,Bytes on a device,268435456,B,256 MiB\n"));
 }
 
-QTEST_GUILESS_MAIN(TestReportFiles)
+MESHWRIGHT_TEST(TestReportFiles)
+
+} // namespace tst_report_files
+
 #include "tst_report_files.moc"

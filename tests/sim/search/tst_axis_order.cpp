@@ -6,8 +6,9 @@
 #include "sim/search/mlp_search.h"
 #include "sim/search/search_output.h"
 #include "sim/search/search_request.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_axis_order {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -112,5 +113,8 @@ void TestAxisOrder::prices()
     QVERIFY(searchText(priced).find("no price") == std::string::npos);
 }
 
-QTEST_APPLESS_MAIN(TestAxisOrder)
+MESHWRIGHT_TEST(TestAxisOrder)
+
+} // namespace tst_axis_order
+
 #include "tst_axis_order.moc"

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/elimination.h"
 #include "sim/search/wide_elimination.h"
+#include "tests/seeds.h"
 #include "tests/sim/search/oracles.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
 #include <numeric>
 #include <random>
+
+namespace tst_elimination {
 
 using namespace meshwright::sim;
 using namespace meshwright::tests;
@@ -17,13 +19,21 @@ class TestElimination : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void equalsBruteForce_data();
     void equalsBruteForce();
+    void boundIsNeverAbove_data();
     void boundIsNeverAbove();
+    void moreMemoryIsNeverSlower_data();
     void moreMemoryIsNeverSlower();
+    void namesDoNotMatter_data();
     void namesDoNotMatter();
+    void edges_data();
     void edges();
+    void longChain_data();
     void longChain();
+    void equalsTheSolver_data();
     void equalsTheSolver();
+    void wideGraphs_data();
     void wideGraphs();
 };
 
@@ -58,9 +68,15 @@ ChoiceGraph randomGraph(Random& random, std::size_t variables, std::size_t choic
 
 } // namespace
 
+void TestElimination::equalsBruteForce_data()
+{
+    addSeeds({1, 2});
+}
+
 void TestElimination::equalsBruteForce()
 {
-    Random random(1);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     for (int i = 0; i < 1000; ++i) {
         const ChoiceGraph graph = randomGraph(random, 1 + random() % 6, 4, 0.2 + 0.1 * static_cast<double>(random() % 7));
         EliminationLimits limits;
@@ -79,9 +95,15 @@ void TestElimination::equalsBruteForce()
     }
 }
 
+void TestElimination::boundIsNeverAbove_data()
+{
+    addSeeds({2, 3});
+}
+
 void TestElimination::boundIsNeverAbove()
 {
-    Random random(2);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     int capped = 0;
     int feasible = 0;
     double shares = 0.0;
@@ -105,9 +127,15 @@ void TestElimination::boundIsNeverAbove()
     QVERIFY2(shares > 0.6 * feasible, qPrintable(QString("%1 of %2").arg(shares).arg(feasible)));
 }
 
+void TestElimination::moreMemoryIsNeverSlower_data()
+{
+    addSeeds({3, 4});
+}
+
 void TestElimination::moreMemoryIsNeverSlower()
 {
-    Random random(3);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     const ChoiceGraph graph = randomGraph(random, 10, 4, 0.25);
     double before = kInfinite;
     for (double budget = 0.0; budget < 500.0; budget += 10.0) {
@@ -120,9 +148,15 @@ void TestElimination::moreMemoryIsNeverSlower()
     QVERIFY(before < kInfinite);
 }
 
+void TestElimination::namesDoNotMatter_data()
+{
+    addSeeds({4, 5});
+}
+
 void TestElimination::namesDoNotMatter()
 {
-    Random random(4);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     for (int i = 0; i < 50; ++i) {
         const ChoiceGraph graph = randomGraph(random, 8, 3, 0.3);
         std::vector<std::size_t> order(graph.variables.size());
@@ -144,6 +178,11 @@ void TestElimination::namesDoNotMatter()
     }
 }
 
+void TestElimination::edges_data()
+{
+    addSeeds({5, 6});
+}
+
 void TestElimination::edges()
 {
     QVERIFY(eliminate({}).exact);
@@ -154,7 +193,8 @@ void TestElimination::edges()
     pair.edges.push_back({0, 1, {kInfinite, kInfinite}});
     QVERIFY(eliminate(pair).front.empty());
     // Eight variables that all meet need a table of 4^7.
-    Random random(5);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     ChoiceGraph dense;
     for (int i = 0; i < 8; ++i)
         dense.variables.push_back(std::vector<ChoiceCost>(4));
@@ -168,10 +208,16 @@ void TestElimination::edges()
     QCOMPARE(eliminate(dense).front.front().seconds, 28.0);
 }
 
+void TestElimination::longChain_data()
+{
+    addSeeds({6, 7});
+}
+
 /// Three hundred layers in a row: the work grows with their number, not with the number of assignments.
 void TestElimination::longChain()
 {
-    Random random(6);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     ChoiceGraph chain;
     for (std::size_t i = 0; i < 300; ++i) {
         chain.variables.push_back({{1.0, 3.0}, {2.0, 1.0}, {4.0, 0.0}});
@@ -187,12 +233,18 @@ void TestElimination::longChain()
     QVERIFY((result.front.front().seconds - result.lowerBoundSeconds) / result.front.front().seconds < 0.01);
 }
 
+void TestElimination::equalsTheSolver_data()
+{
+    addSeeds({7, 8});
+}
+
 /// 200 graphs against COIN-OR's cbc, where it is installed.
 void TestElimination::equalsTheSolver()
 {
     if (Solver::program().isEmpty())
         QSKIP("cbc is not installed");
-    Random random(7);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     Solver solver;
     double expected = 0.0;
     for (int solved = 0; solved < 200;) {
@@ -212,10 +264,16 @@ void TestElimination::equalsTheSolver()
     QVERIFY2(std::abs(*optimum - expected) < 1e-3, qPrintable(QString("%1 against %2").arg(*optimum).arg(expected)));
 }
 
+void TestElimination::wideGraphs_data()
+{
+    addSeeds({8, 9});
+}
+
 /// Tables that are too wide: the bound stays below what there is, the assignment above, and both meet often.
 void TestElimination::wideGraphs()
 {
-    Random random(8);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     int met = 0;
     for (int i = 0; i < 150; ++i) {
         const ChoiceGraph graph = randomGraph(random, 6 + random() % 2, 3, 0.8);
@@ -241,5 +299,8 @@ void TestElimination::wideGraphs()
     QVERIFY2(met > 60, qPrintable(QString::number(met)));
 }
 
-QTEST_APPLESS_MAIN(TestElimination)
+MESHWRIGHT_TEST(TestElimination)
+
+} // namespace tst_elimination
+
 #include "tst_elimination.moc"

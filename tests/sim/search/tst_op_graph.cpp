@@ -8,11 +8,13 @@
 #include "sim/search/op_graph.h"
 #include "sim/search/program_search.h"
 #include "sim/search/wide_elimination.h"
+#include "tests/seeds.h"
 #include "tests/sim/search/oracles.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <random>
+
+namespace tst_op_graph {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -23,13 +25,19 @@ class TestOpGraph : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void equalsBruteForce_data();
     void equalsBruteForce();
+    void equalsTheSolver_data();
     void equalsTheSolver();
+    void moreMemoryIsNeverSlower_data();
     void moreMemoryIsNeverSlower();
+    void relabelledAxes_data();
     void relabelledAxes();
+    void assignmentsArePlans_data();
     void assignmentsArePlans();
     void knownOptimum();
     void loops();
+    void search_data();
     void search();
     void problems();
 };
@@ -135,9 +143,15 @@ std::vector<std::uint32_t> randomChoices(Random& random, const ChoiceGraph& grap
 
 } // namespace
 
+void TestOpGraph::equalsBruteForce_data()
+{
+    tests::addSeeds({11, 12});
+}
+
 void TestOpGraph::equalsBruteForce()
 {
-    Random random(11);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     int tried = 0;
     int joined = 0; // graphs with more edges than a tree
     while (tried < 1000) {
@@ -175,11 +189,17 @@ void TestOpGraph::equalsBruteForce()
     QVERIFY2(joined > 50, qPrintable(QString::number(joined)));
 }
 
+void TestOpGraph::equalsTheSolver_data()
+{
+    tests::addSeeds({12, 13});
+}
+
 void TestOpGraph::equalsTheSolver()
 {
     if (Solver::program().isEmpty())
         QSKIP("cbc is not installed");
-    Random random(12);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     Solver solver;
     double expected = 0.0;
     for (int tried = 0; tried < 200; ++tried) {
@@ -202,9 +222,15 @@ void TestOpGraph::equalsTheSolver()
     QVERIFY2(std::abs(*optimum / expected - 1.0) < 1e-6, qPrintable(QString("%1 against %2").arg(*optimum).arg(expected)));
 }
 
+void TestOpGraph::moreMemoryIsNeverSlower_data()
+{
+    tests::addSeeds({13, 14});
+}
+
 void TestOpGraph::moreMemoryIsNeverSlower()
 {
-    Random random(13);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     for (int i = 0; i < 10; ++i) {
         const OnMachine one(randomFunction(random, 8), "x=2,y=2");
         double before = std::numeric_limits<double>::infinity();
@@ -219,10 +245,16 @@ void TestOpGraph::moreMemoryIsNeverSlower()
     }
 }
 
+void TestOpGraph::relabelledAxes_data()
+{
+    tests::addSeeds({14, 15});
+}
+
 /// Names of axes mean nothing.
 void TestOpGraph::relabelledAxes()
 {
-    Random random(14);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     const Machine where = machine();
     const DeviceCost device = valueOf(DeviceCost::create(where));
     const BytesThenStepsCost alike;
@@ -244,10 +276,16 @@ void TestOpGraph::relabelledAxes()
     }
 }
 
+void TestOpGraph::assignmentsArePlans_data()
+{
+    tests::addSeeds({15, 16});
+}
+
 /// Any assignment is a plan: it is partitioned as it stands, and its shards compute what the whole program does.
 void TestOpGraph::assignmentsArePlans()
 {
-    Random random(15);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     for (int i = 0; i < 60; ++i) {
         const OnMachine one(randomFunction(random, 5, 8), "x=2,y=2");
         const auto choices = randomChoices(random, one.graph.graph());
@@ -309,9 +347,15 @@ void TestOpGraph::loops()
     QVERIFY(seconds[1] > 1.5 * seconds[0]);
 }
 
+void TestOpGraph::search_data()
+{
+    tests::addSeeds({16, 17});
+}
+
 void TestOpGraph::search()
 {
-    Random random(16);
+    QFETCH(quint64, seed);
+    Random random(static_cast<std::mt19937::result_type>(seed));
     const Function function = randomFunction(random, 10);
     const Machine where = machine({4, 4});
     const Program program = programOf(function, Mesh());
@@ -359,5 +403,8 @@ void TestOpGraph::problems()
     QCOMPARE(withoutLayouts(manual).error().front().id, std::string("MW1782"));
 }
 
-QTEST_APPLESS_MAIN(TestOpGraph)
+MESHWRIGHT_TEST(TestOpGraph)
+
+} // namespace tst_op_graph
+
 #include "tst_op_graph.moc"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/resources.h"
 #include "sim/search/search_request.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_search_request {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -227,5 +228,8 @@ void TestSearchRequest::fixed()
         QCOMPARE(firstId(read.error()), std::string("MW1938"));
 }
 
-QTEST_APPLESS_MAIN(TestSearchRequest)
+MESHWRIGHT_TEST(TestSearchRequest)
+
+} // namespace tst_search_request
+
 #include "tst_search_request.moc"

@@ -4,10 +4,11 @@
 #include "sim/search/search_output.h"
 #include "sim/search/search_request.h"
 #include "sim/search/transformer_search.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <random>
+
+namespace tst_transformer_search {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -309,5 +310,8 @@ void TestTransformerSearch::chipsAndPrices()
     QVERIFY(cheap);
 }
 
-QTEST_APPLESS_MAIN(TestTransformerSearch)
+MESHWRIGHT_TEST(TestTransformerSearch)
+
+} // namespace tst_transformer_search
+
 #include "tst_transformer_search.moc"

@@ -4,8 +4,9 @@
 #include "core/runtime/executor.h"
 #include "core/support/resources.h"
 #include "sim/session/engine.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_device_memory {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -113,5 +114,8 @@ void TestDeviceMemory::arenasAreWhatIsPlanned()
     }
 }
 
-QTEST_GUILESS_MAIN(TestDeviceMemory)
+MESHWRIGHT_TEST(TestDeviceMemory)
+
+} // namespace tst_device_memory
+
 #include "tst_device_memory.moc"

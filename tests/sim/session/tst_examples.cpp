@@ -4,8 +4,9 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/text/program_text.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_examples {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -30,6 +31,10 @@ QStringList collectivesOfPhase(const Study& study, std::size_t phase)
         return {QString::fromStdString(describe(built.error()))};
     const DeviceStage& stage = built->partitioned.device.stages.front();
     QStringList lines;
+    for (const DeviceFunction& function : stage.functions) { // no op of an example is computed whole
+        for (const Problem& warning : function.warnings)
+            lines << QString::fromStdString(describe(warning));
+    }
     for (const CollectiveUse& use : collectivesOf(*stage.find(built->mainFunction), stage.mesh())) {
         if (!isScalar(use))
             lines << QString::fromStdString(
@@ -447,11 +452,16 @@ void TestExamples::programsRunAsOneDevice()
     const auto run = runProgram(*program, program->functions.front().name, {.seed = 1, .verify = true}, {});
     QVERIFY2(run, run ? "" : describe(run.error()).c_str());
     QVERIFY(run->verification && run->verification->passed);
+    for (const Problem& warning : run->warnings)
+        QVERIFY2(warning.id != "MW1218", describe(warning).c_str());
     for (const CountedCollective& counted : run->collectives) {
         QCOMPARE(counted.calls, counted.use.count);
         QCOMPARE(counted.bytesPerDevice, counted.use.count * counted.use.bytesPerDevice);
     }
 }
 
-QTEST_APPLESS_MAIN(TestExamples)
+MESHWRIGHT_TEST(TestExamples)
+
+} // namespace tst_examples
+
 #include "tst_examples.moc"

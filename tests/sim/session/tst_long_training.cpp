@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <malloc.h>
 
 #include <memory>
 #include <vector>
+
+namespace tst_long_training {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -72,7 +73,8 @@ void TestLongTraining::keepsNothing()
     static_assert(kFigures < kSmallestArray * (kSteps - kFirst));
     std::size_t before = 0;
     std::size_t after = 0;
-    const auto result = trainStudy(studyOf(parts), {.permits = 1}, // the panels of a second product at once would be made whenever two first meet
+    const auto result = trainStudy(studyOf(parts),
+        {.permits = 1}, // the panels of a second product at once would be made whenever two first meet
         [&](const TrainingProgress& progress) {
             if (progress.step == kFirst)
                 before = liveBytes();
@@ -97,5 +99,8 @@ void TestLongTraining::aLeakWouldShow()
     QVERIFY(liveBytes() > list + kFigures);
 }
 
-QTEST_APPLESS_MAIN(TestLongTraining)
+MESHWRIGHT_TEST(TestLongTraining)
+
+} // namespace tst_long_training
+
 #include "tst_long_training.moc"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_network_keys {
 
 using namespace meshwright;
 
@@ -215,5 +216,8 @@ void TestNetworkKeys::hardwareFileTakesThemToo()
     QCOMPARE(missing.error().front().fixSettings, std::vector<std::string>{"faults.links[0].axis=ring"});
 }
 
-QTEST_APPLESS_MAIN(TestNetworkKeys)
+MESHWRIGHT_TEST(TestNetworkKeys)
+
+} // namespace tst_network_keys
+
 #include "tst_network_keys.moc"

@@ -3,12 +3,14 @@
 
 #include "core/runtime/products.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <bit>
 #include <cmath>
+
+namespace tst_notebook {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -263,5 +265,8 @@ void TestNotebook::goesOnFromACheckpoint()
     QCOMPARE(rest.losses, whole.losses);
 }
 
-QTEST_APPLESS_MAIN(TestNotebook)
+MESHWRIGHT_TEST(TestNotebook)
+
+} // namespace tst_notebook
+
 #include "tst_notebook.moc"

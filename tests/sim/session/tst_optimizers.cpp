@@ -2,11 +2,12 @@
 #include "sim/session/engine.h"
 
 #include "core/study/study.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <functional>
 #include <set>
+
+namespace tst_optimizers {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -366,5 +367,8 @@ void TestOptimizers::smallGradientsKeepTheirBits()
         qPrintable(QString("%1, %2 and %3").arg(scaled).arg(plain).arg(vanished)));
 }
 
-QTEST_APPLESS_MAIN(TestOptimizers)
+MESHWRIGHT_TEST(TestOptimizers)
+
+} // namespace tst_optimizers
+
 #include "tst_optimizers.moc"

@@ -3,11 +3,13 @@
 
 #include "core/study/study.h"
 #include "core/train/training_memory.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <functional>
+
+namespace tst_pipeline_settings {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -85,8 +87,6 @@ const std::string kDynamic
     = "optimizer={sgd: {learning_rate: 0.1, momentum: 0.9, loss_scale: {first: 295147905179352825856, growth_steps: 2}}}";
 
 } // namespace
-
-Q_DECLARE_METATYPE(Settings)
 
 /// What a study may ask for besides stages.
 class TestPipelineSettings : public QObject {
@@ -324,5 +324,8 @@ void TestPipelineSettings::refused()
         firstId(transformerOf({"model.transformer.unroll=false", "sharding={}", "dtype.fp8=blockwise"})), std::string("MW1465"));
 }
 
-QTEST_GUILESS_MAIN(TestPipelineSettings)
+MESHWRIGHT_TEST(TestPipelineSettings)
+
+} // namespace tst_pipeline_settings
+
 #include "tst_pipeline_settings.moc"

@@ -5,12 +5,13 @@
 #include "sim/network/step_run.h"
 #include "sim/session/session.h"
 #include "sim/transformer/pipeline.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <map>
 #include <set>
 #include <tuple>
+
+namespace tst_pipeline_steps {
 
 using namespace meshwright;
 
@@ -31,6 +32,7 @@ private Q_SLOTS:
     void slowStage();
     void sessionHasThem();
     void closedFormIsPredicted();
+    void chunksThatFitComeFirst();
     void closedFormAgrees_data();
     void closedFormAgrees();
 };
@@ -223,6 +225,26 @@ void TestPipelineSteps::closedFormIsPredicted()
     QVERIFY(qAbs(live - s.peakBytes) < 16);
 }
 
+/// Where a study leaves open into how many chunks its stages are cut, the quickest of those that fit are told, not the quickest of all: more
+/// chunks keep fewer microbatches under way.
+void TestPipelineSteps::chunksThatFitComeFirst()
+{
+    const auto simulatedWith = [](std::vector<std::string> settings) {
+        settings.insert(settings.begin(),
+            {"pipeline={axis: pipe, stages: 16, microbatches: 64, schedule: interleaved}", "model.transformer.layers=128",
+                "sequence=7424", "batch=8192"});
+        const auto study = loadStudy(resourcesDirectory() / "examples" / "llama3_405b_h100.yaml", settings);
+        return valueOf(sim::simulateStudy(valueOf(study), valueOf(sim::defaultCatalogue()))).simulation;
+    };
+    const sim::Simulation quick = simulatedWith({"pipeline.chunks=4"});
+    const sim::Simulation fits = simulatedWith({"pipeline.chunks=8"});
+    QVERIFY(!quick.fits && fits.fits && quick.stepSeconds < fits.stepSeconds);
+    const sim::Simulation open = simulatedWith({});
+    QVERIFY(open.fits);
+    QCOMPARE(open.stepSeconds, fits.stepSeconds);
+    QCOMPARE(open.peakBytes, fits.peakBytes);
+}
+
 namespace {
 
 /// The task list of core/schedule as a step: a receive, the task, a send; a stage forward takes `forward[stage]`, backward twice that.
@@ -328,5 +350,8 @@ void TestPipelineSteps::closedFormAgrees()
     QVERIFY(qAbs(sim::secondsOf(playedByTasks(shape, forward, 0)) - clockSeconds(forward)) < 1e-12 * stages * microbatches);
 }
 
-QTEST_APPLESS_MAIN(TestPipelineSteps)
+MESHWRIGHT_TEST(TestPipelineSteps)
+
+} // namespace tst_pipeline_steps
+
 #include "tst_pipeline_steps.moc"

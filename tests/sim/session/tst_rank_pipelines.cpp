@@ -7,13 +7,15 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "core/text/program_text.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <algorithm>
 #include <array>
 #include <tuple>
+
+namespace tst_rank_pipelines {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -511,5 +513,8 @@ void TestRankPipelines::otherProgram()
     }));
 }
 
-QTEST_APPLESS_MAIN(TestRankPipelines)
+MESHWRIGHT_TEST(TestRankPipelines)
+
+} // namespace tst_rank_pipelines
+
 #include "tst_rank_pipelines.moc"

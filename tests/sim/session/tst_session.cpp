@@ -3,10 +3,11 @@
 #include "core/support/resources.h"
 #include "sim/session/analysis_state.h"
 #include "sim/session/session.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <thread>
+
+namespace tst_session {
 
 using namespace meshwright;
 
@@ -195,5 +196,8 @@ void TestSession::answersManyThreads()
     QVERIFY(seconds[0] < seconds[1]);
 }
 
-QTEST_APPLESS_MAIN(TestSession)
+MESHWRIGHT_TEST(TestSession)
+
+} // namespace tst_session
+
 #include "tst_session.moc"

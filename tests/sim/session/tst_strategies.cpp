@@ -2,10 +2,11 @@
 #include "sim/session/engine.h"
 
 #include "core/support/resources.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <numeric>
+
+namespace tst_strategies {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -241,5 +242,8 @@ void TestStrategies::initialisedSharded()
     QVERIFY(sharded->parameters == alone->parameters); // to the bit
 }
 
-QTEST_APPLESS_MAIN(TestStrategies)
+MESHWRIGHT_TEST(TestStrategies)
+
+} // namespace tst_strategies
+
 #include "tst_strategies.moc"

@@ -3,8 +3,9 @@
 
 #include "core/support/resources.h"
 #include "core/train/training_memory.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_training_run {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -253,5 +254,8 @@ void TestTrainingRun::leavesOutWhatDoesNotFit()
         snapshot.problems.front().message.find("training needs") != std::string::npos, snapshot.problems.front().message.c_str());
 }
 
-QTEST_GUILESS_MAIN(TestTrainingRun)
+MESHWRIGHT_TEST(TestTrainingRun)
+
+} // namespace tst_training_run
+
 #include "tst_training_run.moc"

@@ -5,8 +5,9 @@
 #include "core/support/resources.h"
 #include "sim/session/engine.h"
 #include "sim/simulate/instruction_work.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_simulation {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -41,7 +42,8 @@ Function chain(int layers, bool useResult)
 
 DeviceFunction onDevices(const Function& function)
 {
-    DeviceFunction device{function, {}};
+    DeviceFunction device;
+    device.function = function;
     for (const Value& value : function.values)
         device.globalShapes.push_back(value.type.shape);
     return device;
@@ -194,6 +196,18 @@ void TestSimulation::workOfInstructions()
 void TestSimulation::modelFlopsCountLoops()
 {
     QCOMPARE(productFlops(chain(3, true)), 3 * 2.0 * 1024 * 1024 * 1024);
+
+    Function nested; // 5 times 3 times one product
+    Builder builder(nested);
+    const TensorType square{DType::F32, {64, 64}};
+    const ValueId h = builder.argument(square, "h");
+    const OpId outer = builder.beginRepeat({5, 1, 0, false}, {h});
+    const OpId inner = builder.beginRepeat({3, 1, 0, false}, {nested[builder.block()].arguments[0]});
+    const ValueId carried = nested[builder.block()].arguments[0];
+    builder.setResults({builder.matmul(carried, carried, DType::F32)});
+    builder.setResults(builder.endRepeat(inner));
+    builder.setResults(builder.endRepeat(outer));
+    QCOMPARE(productFlops(nested), 5 * 3 * 2.0 * 64 * 64 * 64);
 }
 
 void TestSimulation::meshLargerThanTheMachine()
@@ -577,5 +591,8 @@ void TestSimulation::stragglersAreShown()
     QVERIFY(qAbs(waits - (slow.exposedSeconds + 0.5 * slow.computeSeconds)) < 1e-11);
 }
 
-QTEST_APPLESS_MAIN(TestSimulation)
+MESHWRIGHT_TEST(TestSimulation)
+
+} // namespace tst_simulation
+
 #include "tst_simulation.moc"

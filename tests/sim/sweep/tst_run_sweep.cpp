@@ -3,10 +3,10 @@
 
 #include "sim/sweep/rank_sweep.h"
 #include "tests/rank_threads.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <atomic>
 #include <chrono>
@@ -15,6 +15,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+
+namespace tst_run_sweep {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -288,5 +290,8 @@ void TestRunSweep::progress()
     QCOMPARE(best, run.result.rows[*run.result.best].outcome.stepSeconds);
 }
 
-QTEST_APPLESS_MAIN(TestRunSweep)
+MESHWRIGHT_TEST(TestRunSweep)
+
+} // namespace tst_run_sweep
+
 #include "tst_run_sweep.moc"

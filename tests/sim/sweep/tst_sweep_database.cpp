@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/sweep/sweep_database.h"
 
+#include "core/support/file.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
 #include <QFile>
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <sqlite3.h>
 #include <unistd.h>
+
+namespace tst_sweep_database {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -209,6 +212,9 @@ void TestSweepDatabase::refusals()
     QCOMPARE(tests::text(database.error().front().id), id);
     QVERIFY(database.error().front().message.find(name) != std::string::npos);
     QCOMPARE(tests::idsOf(SweepDatabase::openExisting(file("not there"))), "MW1001");
+    QVERIFY(writeFileAtomically(file("empty"), ""));
+    QCOMPARE(tests::idsOf(SweepDatabase::openExisting(file("empty"))), "MW1791");
+    QVERIFY(std::filesystem::is_empty(file("empty"))); // reading writes nothing into it
 }
 
 void TestSweepDatabase::locked()
@@ -279,5 +285,8 @@ void TestSweepDatabase::namesThatSqliteTakesForOthers()
     QDir::setCurrent(before);
 }
 
-QTEST_APPLESS_MAIN(TestSweepDatabase)
+MESHWRIGHT_TEST(TestSweepDatabase)
+
+} // namespace tst_sweep_database
+
 #include "tst_sweep_database.moc"

@@ -2,9 +2,10 @@
 #include "sim/sweep/sweep_file.h"
 
 #include "core/support/text.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_sweep_file {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -150,5 +151,8 @@ void TestSweepFile::damagedAnywhere()
     }
 }
 
-QTEST_APPLESS_MAIN(TestSweepFile)
+MESHWRIGHT_TEST(TestSweepFile)
+
+} // namespace tst_sweep_file
+
 #include "tst_sweep_file.moc"

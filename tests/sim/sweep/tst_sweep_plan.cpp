@@ -3,9 +3,10 @@
 #include "sim/sweep/sweep_result.h"
 
 #include "core/support/text.h"
+#include "tests/test_class.h"
 #include "tests/values.h"
 
-#include <QtTest>
+namespace tst_sweep_plan {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -254,5 +255,8 @@ void TestSweepPlan::frontOfBatches()
     QVERIFY(!result.rows[0].onFront && result.rows[1].onFront);
 }
 
-QTEST_APPLESS_MAIN(TestSweepPlan)
+MESHWRIGHT_TEST(TestSweepPlan)
+
+} // namespace tst_sweep_plan
+
 #include "tst_sweep_plan.moc"

@@ -3,8 +3,9 @@
 
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
+#include "tests/test_class.h"
 
-#include <QtTest>
+namespace tst_constants {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -95,5 +96,8 @@ void TestConstants::faults()
     QCOMPARE(calibration.error().front().place.path, path.toStdString());
 }
 
-QTEST_APPLESS_MAIN(TestConstants)
+MESHWRIGHT_TEST(TestConstants)
+
+} // namespace tst_constants
+
 #include "tst_constants.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/transformer/pipeline.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_pipeline {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -181,5 +182,8 @@ void TestPipeline::messagesDelay()
     QVERIFY(with >= without + 2 * 3 * 0.5); // the first microbatch there, its gradient back
 }
 
-QTEST_APPLESS_MAIN(TestPipeline)
+MESHWRIGHT_TEST(TestPipeline)
+
+} // namespace tst_pipeline
+
 #include "tst_pipeline.moc"

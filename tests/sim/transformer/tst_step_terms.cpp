@@ -3,11 +3,12 @@
 
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
 #include <functional>
+
+namespace tst_step_terms {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -391,5 +392,8 @@ void TestStepTerms::hostKeepsActivations()
     QVERIFY(!waits || (after > moving && after < 1.02 * moving));
 }
 
-QTEST_APPLESS_MAIN(TestStepTerms)
+MESHWRIGHT_TEST(TestStepTerms)
+
+} // namespace tst_step_terms
+
 #include "tst_step_terms.moc"

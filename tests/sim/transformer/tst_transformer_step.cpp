@@ -5,10 +5,11 @@
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
 #include "sim/transformer/rooflines.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_transformer_step {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -467,5 +468,8 @@ void TestTransformerStep::zeroBubblesSaveTime()
     QVERIFY(h2.memory.activations > 1.8 * h1.memory.activations);
 }
 
-QTEST_APPLESS_MAIN(TestTransformerStep)
+MESHWRIGHT_TEST(TestTransformerStep)
+
+} // namespace tst_transformer_step
+
 #include "tst_transformer_step.moc"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/validate/statistics.h"
-
-#include <QtTest>
+#include "tests/test_class.h"
 
 #include <cmath>
+
+namespace tst_statistics {
 
 using namespace meshwright::sim;
 
@@ -73,5 +74,8 @@ void TestStatistics::detection()
     QVERIFY(!Detection{}.recall());
 }
 
-QTEST_APPLESS_MAIN(TestStatistics)
+MESHWRIGHT_TEST(TestStatistics)
+
+} // namespace tst_statistics
+
 #include "tst_statistics.moc"

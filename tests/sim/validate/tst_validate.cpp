@@ -5,11 +5,13 @@
 #include "sim/validate/step_case.h"
 #include "sim/validate/worked.h"
 #include "tests/json_schema.h"
+#include "tests/test_class.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
 
 #include <cmath>
+
+namespace tst_validate {
 
 using namespace meshwright;
 using namespace meshwright::sim;
@@ -40,6 +42,8 @@ private Q_SLOTS:
     void parts();
     void workedProblems_data();
     void workedProblems();
+    void impossibleInputs_data();
+    void impossibleInputs();
     void jsonKeepsToItsSchema();
 };
 
@@ -58,7 +62,7 @@ const Calibration& calibration()
 }
 
 /// A GPT of 1.3 G parameters on 8 A100.
-QByteArray stepRecord(const char* id, const char* layout, const char* measured, const char* more = "")
+QByteArray recordOfStep(const char* id, const char* layout, const char* measured, const char* more = "")
 {
     return QByteArray(R"({"id": ")") + id
         + R"(", "kind": "training_step", "system": "nvidia-a100-sxm-80gb", "chips": 8, "topology": "one node", "software": "Megatron-DeepSpeed",
@@ -128,7 +132,7 @@ void TestValidate::folders()
 
 void TestValidate::stepRecord()
 {
-    const auto file = validated("[" + ::stepRecord("one", R"({"dp": 4, "tp": 2, "pp": 1})", R"({"step_time_s": 2.0})") + "]");
+    const auto file = validated("[" + recordOfStep("one", R"({"dp": 4, "tp": 2, "pp": 1})", R"({"step_time_s": 2.0})") + "]");
     QCOMPARE(file.steps.size(), std::size_t{1});
     const StepPrediction& step = file.steps.front();
     QCOMPARE(step.stack, std::string("megatron-deepspeed"));
@@ -140,10 +144,10 @@ void TestValidate::stepRecord()
 
 void TestValidate::skipsAndFlags()
 {
-    const auto file = validated("[" + ::stepRecord("whole", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
-        + ::stepRecord("odd", R"({"dp": 8})", R"({"step_time_s": 2.0})", R"(, "flags": ["does not add up"])") + ","
-        + ::stepRecord("failed", R"({"dp": 8})", R"({"outcome": "kernel_unavailable"})") + ","
-        + ::stepRecord("heads", R"({"dp": 1, "tp": 8, "pp": 3})", R"({"step_time_s": 2.0})")
+    const auto file = validated("[" + recordOfStep("whole", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
+        + recordOfStep("odd", R"({"dp": 8})", R"({"step_time_s": 2.0})", R"(, "flags": ["does not add up"])") + ","
+        + recordOfStep("failed", R"({"dp": 8})", R"({"outcome": "kernel_unavailable"})") + ","
+        + recordOfStep("heads", R"({"dp": 1, "tp": 8, "pp": 3})", R"({"step_time_s": 2.0})")
         + R"(,{"id": "other", "kind": "weather"},{"id": "shapeless", "kind": "training_step", "system": "a100", "chips": 8, "model": {"seq": 2048}}])");
     QCOMPARE(file.scored, std::size_t{1});
     QCOMPARE(file.flagged, std::size_t{1});
@@ -206,8 +210,8 @@ void TestValidate::fittedRecordsAreNotScored()
 {
     const auto constants
         = valueOf(Calibration::parse(R"({"classes": {}, "stacks": {"s": {"chips": {"c": {"fitted_on": ["one"]}}}}})", "x.json"));
-    const auto records = recordsOf("[" + ::stepRecord("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
-        + ::stepRecord("two", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]");
+    const auto records = recordsOf("[" + recordOfStep("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
+        + recordOfStep("two", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]");
     const auto file = validateRecords(records, "made.json", catalogue(), constants);
     QCOMPARE(file.scored, std::size_t{1});
     QCOMPARE(file.fitted, std::size_t{1});
@@ -216,7 +220,7 @@ void TestValidate::fittedRecordsAreNotScored()
 /// Ids, files and models' names select nothing.
 void TestValidate::namesDoNotMatter()
 {
-    QByteArray text = "[" + ::stepRecord("one", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + "]";
+    QByteArray text = "[" + recordOfStep("one", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + "]";
     const double before = validated(text).steps.front().estimate.seconds;
     text.replace("\"one\"", "\"vtrain-bloom\"").replace("\"layers\"", "\"name\": \"LLaMA\", \"layers\"");
     const auto renamed = parseRecords(text.toStdString(), "other.json");
@@ -271,7 +275,7 @@ void TestValidate::wordsOfRecords()
     QFETCH(double, capacity);
     QFETCH(double, imbalance);
     QFETCH(bool, staged);
-    QByteArray text = "[" + ::stepRecord("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]";
+    QByteArray text = "[" + recordOfStep("one", R"({"dp": 8})", R"({"step_time_s": 2.0})") + "]";
     text.replace(R"("layers": 24)", R"("layers": 24, "experts": 8, "experts_per_token": 2)").replace(old, words);
     const StepCase step = valueOf(stepCaseOf(recordsOf(text).front(), catalogue(), calibration()));
     QCOMPARE(step.plans.front().details.expertCapacity, capacity);
@@ -379,12 +383,41 @@ void TestValidate::workedProblems()
         qPrintable(QString::number(answers.at(answer.toStdString()))));
 }
 
+void TestValidate::impossibleInputs_data()
+{
+    QTest::addColumn<QByteArray>("inputs");
+    QTest::addColumn<QString>("why");
+
+    QTest::newRow("no shards") << QByteArray(R"({"bytes_gathered": 4e7, "shards": 0, "ici_oneway_bytes_per_s": 5e10})")
+                               << "inputs.shards is 0: ";
+    QTest::newRow("less than none") << QByteArray(R"({"bytes_gathered": 4e7, "shards": -3, "hop_latency_s": 1e-6})")
+                                    << "inputs.shards is -3: ";
+    QTest::newRow("no bandwidth") << QByteArray(R"({"bytes_gathered": 4e7, "shards": 4, "ici_oneway_bytes_per_s": 0})")
+                                  << "inputs.ici_oneway_bytes_per_s is 0: ";
+    QTest::newRow("part of a shard") << QByteArray(R"({"bytes_gathered": 4e7, "shards": 0.5, "ici_oneway_bytes_per_s": 5e10})")
+                                     << "";
+    QTest::newRow("a narrow model") << QByteArray(R"({"D": 100, "F": 5, "L": 1, "V": 9})") << "";
+}
+
+/// A worked problem with impossible numbers is skipped, and says which.
+void TestValidate::impossibleInputs()
+{
+    QFETCH(QByteArray, inputs);
+    QFETCH(QString, why);
+    const bool isModel = inputs.contains("\"L\"");
+    const auto file = validated(R"([{"id": "w", "kind": "worked_problem", "question": "on one v5p axis?", "inputs": )" + inputs
+        + R"(, "answer": {")" + (isModel ? "params" : "time_s") + R"(": 1}}])");
+    QCOMPARE(file.skipped.size(), std::size_t(why.isEmpty() ? 0 : 1));
+    if (!why.isEmpty())
+        QVERIFY2(QString::fromStdString(file.skipped.front().why).startsWith(why), file.skipped.front().why.c_str());
+}
+
 void TestValidate::jsonKeepsToItsSchema()
 {
     Validation validation;
-    validation.files.push_back(validated("[" + ::stepRecord("a", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
-        + ::stepRecord("b", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + ","
-        + ::stepRecord("c", R"({"dp": 8})", R"({"outcome": "out_of_memory"})") + R"(,{"id": "other", "kind": "weather"}])"));
+    validation.files.push_back(validated("[" + recordOfStep("a", R"({"dp": 8})", R"({"step_time_s": 2.0})") + ","
+        + recordOfStep("b", R"({"dp": 4, "tp": 2})", R"({"step_time_s": 2.0})") + ","
+        + recordOfStep("c", R"({"dp": 8})", R"({"outcome": "out_of_memory"})") + R"(,{"id": "other", "kind": "weather"}])"));
     validation.sweeps = validation.files.front().sweeps;
     QVERIFY(validation.sweeps);
     QFile file(QString::fromStdString((resourcesDirectory() / "schemas/validation-1.json").string()));
@@ -399,5 +432,8 @@ void TestValidate::jsonKeepsToItsSchema()
     QVERIFY(validationCsv(validation).find("made.json,a,megatron-deepspeed,nvidia-a100-sxm-80gb,1,") != std::string::npos);
 }
 
-QTEST_APPLESS_MAIN(TestValidate)
+MESHWRIGHT_TEST(TestValidate)
+
+} // namespace tst_validate
+
 #include "tst_validate.moc"

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "ui/collectives/collectives_model.h"
 #include "ui/collectives/collectives_view.h"
 
 #include <QAbstractItemModelTester>
+
+namespace tst_collectives_view {
 
 using namespace meshwright;
 
@@ -143,5 +146,8 @@ void TestCollectivesView::pictureHasEveryRow()
     QVERIFY(picture.width > 400 && picture.height > 100);
 }
 
-QTEST_MAIN(TestCollectivesView)
+MESHWRIGHT_TEST(TestCollectivesView)
+
+} // namespace tst_collectives_view
+
 #include "tst_collectives_view.moc"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "ui/jobs/analysis_job.h"
+
+namespace tst_analysis_job {
 
 using namespace meshwright;
 
@@ -13,6 +16,7 @@ private Q_SLOTS:
     void answersOnItsThread();
     void theLatestRequestWins();
     void endsWhileItWorks();
+    void memoryRunsOut();
 };
 
 namespace {
@@ -69,5 +73,19 @@ void TestAnalysisJob::endsWhileItWorks()
     }
 }
 
-QTEST_GUILESS_MAIN(TestAnalysisJob)
+/// A job for which there is no memory delivers nothing, and the next one is done.
+void TestAnalysisJob::memoryRunsOut()
+{
+    ui::LatestWorker worker;
+    worker.start([](const std::stop_token&) -> std::function<void()> { throw std::bad_alloc(); });
+    QTRY_VERIFY(!worker.isBusy());
+    bool isDone = false;
+    worker.start([&](const std::stop_token&) -> std::function<void()> { return [&] { isDone = true; }; });
+    QTRY_VERIFY(isDone);
+}
+
+MESHWRIGHT_TEST(TestAnalysisJob)
+
+} // namespace tst_analysis_job
+
 #include "tst_analysis_job.moc"

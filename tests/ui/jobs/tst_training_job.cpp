@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "ui/jobs/training_job.h"
+
+namespace tst_training_job {
 
 using namespace meshwright;
 using sim::TrainingState;
@@ -134,5 +137,8 @@ void TestTrainingJob::goesAwayWhileItRuns()
     }
 }
 
-QTEST_GUILESS_MAIN(TestTrainingJob)
+MESHWRIGHT_TEST(TestTrainingJob)
+
+} // namespace tst_training_job
+
 #include "tst_training_job.moc"

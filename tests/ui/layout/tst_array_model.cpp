@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/layout/array_model.h"
 
+#include "tests/test_class.h"
 #include "tests/ui/layout/example_analysis.h"
 
 #include <QAbstractItemModelTester>
+
+namespace tst_array_model {
 
 using namespace meshwright;
 using namespace meshwright::ui;
@@ -110,5 +113,8 @@ void TestArrayModel::everyExample()
     QCOMPARE(static_cast<std::size_t>(arrays), analysis->arrays.size());
 }
 
-QTEST_MAIN(TestArrayModel)
+MESHWRIGHT_TEST(TestArrayModel)
+
+} // namespace tst_array_model
+
 #include "tst_array_model.moc"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/layout/layout_view.h"
 
-#include "tests/ui/layout/example_analysis.h"
 #include "sim/session/engine.h"
+#include "tests/test_class.h"
+#include "tests/ui/layout/example_analysis.h"
 #include "ui/layout/picture_area.h"
+
+namespace tst_layout_view {
 
 using namespace meshwright;
 using namespace meshwright::ui;
@@ -513,5 +516,8 @@ void TestLayoutView::commands()
     QTEST(shown.view.command(), "command");
 }
 
-QTEST_MAIN(TestLayoutView)
+MESHWRIGHT_TEST(TestLayoutView)
+
+} // namespace tst_layout_view
+
 #include "tst_layout_view.moc"

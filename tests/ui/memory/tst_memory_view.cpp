@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/text.h"
+#include "tests/test_class.h"
 #include "ui/memory/live_model.h"
 #include "ui/memory/memory_chart.h"
 #include "ui/memory/memory_view.h"
 #include "ui/theme/theme.h"
 #include "ui/widgets/notice.h"
+
+namespace tst_memory_view {
 
 using namespace meshwright;
 using namespace meshwright::ui;
@@ -319,5 +322,8 @@ void TestMemoryView::bothThemes()
     qApp->setPalette(paletteOf(Theme::Light));
 }
 
-QTEST_MAIN(TestMemoryView)
+MESHWRIGHT_TEST(TestMemoryView)
+
+} // namespace tst_memory_view
+
 #include "tst_memory_view.moc"

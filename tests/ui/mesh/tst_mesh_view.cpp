@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
 #include "ui/mesh/axis_bar.h"
 #include "ui/mesh/mesh_view.h"
 #include "ui/theme/theme.h"
 #include "ui/widgets/notice.h"
 #include "ui/widgets/picture_view.h"
+
+namespace tst_mesh_view {
 
 using namespace meshwright;
 using namespace meshwright::ui;
@@ -335,5 +338,8 @@ void TestMeshView::bothThemes()
     qApp->setPalette(paletteOf(Theme::Light));
 }
 
-QTEST_MAIN(TestMeshView)
+MESHWRIGHT_TEST(TestMeshView)
+
+} // namespace tst_mesh_view
+
 #include "tst_mesh_view.moc"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
 #include "ui/models/recovery.h"
 #include "ui/models/study_document.h"
 
@@ -6,6 +7,8 @@
 
 #include <csignal>
 #include <unistd.h>
+
+namespace tst_recovery {
 
 using namespace meshwright;
 
@@ -45,16 +48,19 @@ void TestRecovery::editsSurviveBeingKilled()
 {
     const QTemporaryDir folder;
     QProcess program;
-    program.start(QCoreApplication::applicationFilePath(), {"--edit-and-wait", folder.path()});
+    program.start(QCoreApplication::applicationFilePath(), {"tst_recovery", "--edit-and-wait", folder.path()});
     QVERIFY(program.waitForFinished());
     QCOMPARE(program.exitStatus(), QProcess::CrashExit);
 
-    const auto studies = ui::Recovery::takeLeftBehind(folder.path());
+    QCOMPARE(ui::Recovery::leftBehind(folder.path()).size(), std::size_t{1}); // asked about, and not answered
+    const auto studies = ui::Recovery::leftBehind(folder.path());
     QCOMPARE(studies.size(), std::size_t{1});
+    QVERIFY(ui::Recovery::leftBehind(folder.path()).empty()); // one program asks at a time
     QCOMPARE(studies[0].source.text, std::string("meshwright: 1\n"));
     QCOMPARE(studies[0].source.settings, std::vector<std::string>{"batch=32"});
     QCOMPARE(studies[0].path, QString("/tmp/mine.yaml"));
-    QVERIFY(ui::Recovery::takeLeftBehind(folder.path()).empty()); // each is given once
+    studies[0].forget();
+    QVERIFY(!QFile::exists(studies[0].copy));
 }
 
 void TestRecovery::savedStudiesLeaveNothing()
@@ -78,7 +84,7 @@ void TestRecovery::runningProgramsKeepTheirs()
     document.adopt({"meshwright: 1\n", "", {}}, {});
     document.change({"batch=32"}, "Edit the batch");
     QTRY_COMPARE(QDir(copies.path()).entryList({"*.json"}).size(), 1);
-    QVERIFY(ui::Recovery::takeLeftBehind(copies.path()).empty());
+    QVERIFY(ui::Recovery::leftBehind(copies.path()).empty());
     QCOMPARE(QDir(copies.path()).entryList({"*.json"}).size(), 1);
 }
 
@@ -89,7 +95,8 @@ void TestRecovery::damagedCopiesAreLeftOut()
     QVERIFY(file.open(QIODevice::WriteOnly));
     file.write("{\"text\": ");
     file.close();
-    QVERIFY(ui::Recovery::takeLeftBehind(copies.path()).empty());
+    QVERIFY(ui::Recovery::leftBehind(copies.path()).empty());
+    QVERIFY(file.exists());
 }
 
 void TestRecovery::worksWithoutAPlace()
@@ -102,12 +109,13 @@ void TestRecovery::worksWithoutAPlace()
     QVERIFY(document.isModified());
 }
 
-int main(int argc, char** argv)
-{
-    QCoreApplication application(argc, argv);
+MESHWRIGHT_TEST_RUN(TestRecovery, [](int argc, char** argv) {
     if (argc == 3 && QByteArray(argv[1]) == "--edit-and-wait")
         return editAndWait(QString::fromLocal8Bit(argv[2]));
     TestRecovery test;
     return QTest::qExec(&test, argc, argv);
-}
+})
+
+} // namespace tst_recovery
+
 #include "tst_recovery.moc"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
 #include "ui/models/selection.h"
+
+namespace tst_selection {
 
 using namespace meshwright;
 
@@ -32,5 +35,8 @@ void TestSelection::tellsOfChangesOnly()
     QCOMPARE(selection.devices(), (std::set<DeviceId>{1, 2}));
 }
 
-QTEST_GUILESS_MAIN(TestSelection)
+MESHWRIGHT_TEST(TestSelection)
+
+} // namespace tst_selection
+
 #include "tst_selection.moc"

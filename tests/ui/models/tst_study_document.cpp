@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/support/file.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "ui/models/study_document.h"
+
+namespace tst_study_document {
 
 using namespace meshwright;
 
@@ -17,6 +21,9 @@ private Q_SLOTS:
     void removingASpec();
     void examplesAskForAPlace();
     void whatCannotBeOpened();
+    void changesOfOthersAreNotOverwritten();
+    void onlyStudiesAreOpened_data();
+    void onlyStudiesAreOpened();
     void whatCannotBeSaved();
 };
 
@@ -154,6 +161,60 @@ void TestStudyDocument::whatCannotBeOpened()
     QCOMPARE(document.title(), QString("study.yaml")); // what was open stays
 }
 
+void TestStudyDocument::changesOfOthersAreNotOverwritten()
+{
+    const QTemporaryDir folder;
+    const QString path = writtenTo(folder);
+    ui::StudyDocument document;
+    QVERIFY(document.open(path));
+    document.change({"batch=32"}, "Edit the batch");
+    QVERIFY(!document.isChangedOnDisk());
+    QVERIFY(document.save()); // our own writing is no change of others
+    document.change({"batch=64"}, "Edit the batch");
+    QVERIFY(writeFileAtomically(path.toStdString(), "meshwright: 1\nmodel: theirs\n"));
+    QVERIFY(document.isChangedOnDisk());
+    const auto saved = document.save();
+    QVERIFY(!saved);
+    QCOMPARE(saved.error().front().id, std::string("MW1829"));
+    QCOMPARE(contentOf(path), QByteArray("meshwright: 1\nmodel: theirs\n"));
+    QVERIFY(document.isModified());
+    QVERIFY(document.save(path)); // said to be wanted
+    QVERIFY(contentOf(path).contains("batch: 64"));
+
+    document.change({"batch=16"}, "Edit the batch");
+    QVERIFY(QFile::remove(path)); // nothing is lost by writing it again
+    QVERIFY(document.save());
+    QVERIFY(contentOf(path).contains("batch: 16"));
+}
+
+void TestStudyDocument::onlyStudiesAreOpened_data()
+{
+    QTest::addColumn<QByteArray>("text");
+    QTest::addColumn<QString>("id");
+
+    QTest::newRow("config.json") << QByteArray(R"({"model_type": "llama", "hidden_size": 64})") << "MW1830";
+    QTest::newRow("a list") << QByteArray("- a\n- b\n") << "MW1830";
+    QTest::newRow("words") << QByteArray("just words") << "MW1830";
+    QTest::newRow("a study that lacks its version") << QByteArray("model: {mlp: {layers: [4, 2]}}\nbatch: 8\n") << "";
+    QTest::newRow("a study that has only begun") << QByteArray("meshwright: 1\n") << "";
+    QTest::newRow("one that cannot be read") << QByteArray("meshwright: [") << ""; // its problems say why
+    QTest::newRow("much too large") << QByteArray(9 << 20, ' ') << "MW1004";
+}
+
+/// What is no study is not opened, so that nothing is ever written into it.
+void TestStudyDocument::onlyStudiesAreOpened()
+{
+    QFETCH(QByteArray, text);
+    QFETCH(QString, id);
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("file.json");
+    QVERIFY(writeFileAtomically(path.toStdString(), text.toStdString()));
+    ui::StudyDocument document;
+    const auto opened = document.open(path);
+    QCOMPARE(opened ? QString() : QString::fromStdString(opened.error().front().id), id);
+    QCOMPARE(contentOf(path), text);
+}
+
 void TestStudyDocument::whatCannotBeSaved()
 {
     const QTemporaryDir folder;
@@ -167,5 +228,8 @@ void TestStudyDocument::whatCannotBeSaved()
     QCOMPARE(document.title(), QString("study.yaml"));
 }
 
-QTEST_GUILESS_MAIN(TestStudyDocument)
+MESHWRIGHT_TEST(TestStudyDocument)
+
+} // namespace tst_study_document
+
 #include "tst_study_document.moc"

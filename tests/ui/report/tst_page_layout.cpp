@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/sim/report/reports.h"
+#include "tests/test_class.h"
 #include "ui/report/page_layout.h"
 #include "ui/report/page_text.h"
 #include "ui/report/report_files.h"
 #include "ui/widgets/painter.h"
 
 #include <set>
+
+namespace tst_page_layout {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -23,6 +26,7 @@ private Q_SLOTS:
     void everythingIsOnItsPage_data();
     void everythingIsOnItsPage();
     void nothingIsLost();
+    void endlessTextsAreCut();
     void tablesRepeatTheirHeads();
     void headingsAreNotLast();
     void pagesAreNumbered();
@@ -59,7 +63,9 @@ std::vector<QRectF> textFrames(const DisplayList& page)
         font.setPixelSize(std::max(1, qRound(text->size)));
         font.setBold(text->bold);
         const double width = QFontMetricsF(font).horizontalAdvance(QString::fromStdString(text->text));
-        const double left = text->anchor == TextAnchor::Start ? text->at.x : text->anchor == TextAnchor::Middle ? text->at.x - width / 2.0 : text->at.x - width;
+        const double left = text->anchor == TextAnchor::Start ? text->at.x
+            : text->anchor == TextAnchor::Middle              ? text->at.x - width / 2.0
+                                                              : text->at.x - width;
         frames.emplace_back(left, text->at.y - text->size / 2.0, width, text->size);
     }
     return frames;
@@ -141,7 +147,8 @@ void TestPageLayout::nothingIsLost()
         }
         for (const auto& table : blocksOf<sim::ReportTable>(report, section.id.c_str())) {
             for (const sim::ReportRow& row : table.rows)
-                words << QString::fromStdString(row.cells.front().text).split(' ') << QString::fromStdString(row.opening.formula).split(' ');
+                words << QString::fromStdString(row.cells.front().text).split(' ')
+                      << QString::fromStdString(row.opening.formula).split(' ');
         }
     }
     for (const sim::ReportAnswer& answer : report.answers)
@@ -149,6 +156,26 @@ void TestPageLayout::nothingIsLost()
     QVERIFY(words.size() > 300);
     for (const QString& word : words)
         QVERIFY2(word.isEmpty() || all.contains(word) || QString(all).remove(' ').contains(word), qPrintable(word));
+}
+
+/// Texts of damaged reports: lines in any number, one word of any length, words in any number. Each ends soon, and is cut off.
+void TestPageLayout::endlessTextsAreCut()
+{
+    constexpr std::size_t kBytes = 8 << 20;
+    std::string words;
+    while (words.size() < kBytes)
+        words += "ab ";
+    for (const std::string& text : {std::string(kBytes, '\n'), std::string(kBytes, 'x'), words}) {
+        PageText breaker;
+        std::size_t lines = 0;
+        for (int i = 0; i < 4; ++i)
+            lines += breaker.lines(text, 12, false, 300.0).size();
+        QVERIFY2(lines <= PageText::kMostLines + 8, qPrintable(QString::number(lines)));
+    }
+    sim::Report report = exampleReport("fsdp", {}, {.training = {}, .mostTrials = 0});
+    report.title = std::string(100'000, 't');
+    for (const DisplayList& page : pagesOf(report))
+        QVERIFY(page.title.size() < 200);
 }
 
 void TestPageLayout::tablesRepeatTheirHeads()
@@ -274,5 +301,8 @@ void TestPageLayout::printingNeedsAReport()
     QVERIFY(!printReport(folder.filePath("nowhere.html"), folder.filePath("out.pdf")));
 }
 
-QTEST_MAIN(TestPageLayout)
+MESHWRIGHT_TEST(TestPageLayout)
+
+} // namespace tst_page_layout
+
 #include "tst_page_layout.moc"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/sim/report/reports.h"
+#include "tests/test_class.h"
 #include "ui/report/report_view.h"
+
+namespace tst_report_view {
 
 using namespace meshwright;
 using namespace meshwright::tests;
@@ -153,7 +156,8 @@ void TestReportView::pagesFillTheWidth()
     const QImage image = view.grab().toImage();
     const double scale = image.devicePixelRatio();
     const QPoint middle(area->viewport()->mapTo(&view, area->viewport()->rect().center()));
-    QCOMPARE(image.pixel(qRound(middle.x() * scale), qRound((area->y() + 20) * scale)), qtColour(ColourRole::Background, Theme::Light).rgb());
+    QCOMPARE(image.pixel(qRound(middle.x() * scale), qRound((area->y() + 20) * scale)),
+        qtColour(ColourRole::Background, Theme::Light).rgb());
 }
 
 void TestReportView::scrollsByKeys()
@@ -183,7 +187,8 @@ void TestReportView::followsTheTheme()
     QVERIFY(waitForReport(view));
     const auto has = [&](Theme theme) {
         const QImage image = view.grab().toImage();
-        const int y = qRound((view.findChild<QScrollArea*>()->y() + 30) * image.devicePixelRatio()); // the margin of the first page
+        const int y
+            = qRound((view.findChild<QScrollArea*>()->y() + 30) * image.devicePixelRatio()); // the margin of the first page
         const QRgb wanted = qtColour(ColourRole::Background, theme).rgb();
         int count = 0;
         for (int x = 0; x < image.width(); x += 7)
@@ -244,5 +249,8 @@ void TestReportView::endsWhileWorking()
     }
 }
 
-QTEST_MAIN(TestReportView)
+MESHWRIGHT_TEST(TestReportView)
+
+} // namespace tst_report_view
+
 #include "tst_report_view.moc"

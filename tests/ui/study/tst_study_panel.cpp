@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "ui/models/selection.h"
 #include "ui/models/study_document.h"
 #include "ui/study/legal_spin_box.h"
@@ -11,6 +12,8 @@
 #include "ui/theme/theme.h"
 
 #include <QAbstractItemModelTester>
+
+namespace tst_study_panel {
 
 using namespace meshwright;
 using namespace meshwright::ui;
@@ -970,5 +973,8 @@ void TestStudyPanel::followsTheTheme()
     QTRY_COMPARE(tone(), qtColour(ColourRole::Error, Theme::Light).rgb());
 }
 
-QTEST_MAIN(TestStudyPanel)
+MESHWRIGHT_TEST(TestStudyPanel)
+
+} // namespace tst_study_panel
+
 #include "tst_study_panel.moc"

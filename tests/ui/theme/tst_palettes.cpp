@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/colour.h"
+#include "tests/test_class.h"
 #include "ui/theme/theme.h"
+
+namespace tst_palettes {
 
 using namespace meshwright;
 
@@ -80,5 +83,8 @@ void TestPalettes::switchesAtRunTime()
     QCOMPARE(label.grab().toImage().pixel(190, 55), ui::qtColour(ColourRole::Surface, Theme::Light).rgb());
 }
 
-QTEST_MAIN(TestPalettes)
+MESHWRIGHT_TEST(TestPalettes)
+
+} // namespace tst_palettes
+
 #include "tst_palettes.moc"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
 #include "ui/theme/theme.h"
 #include "ui/timeline/minimap.h"
 #include "ui/timeline/rows_painter.h"
 #include "ui/timeline/timeline_colours.h"
+
+namespace tst_rows_painter {
 
 using namespace meshwright;
 using ui::RowsPainter;
@@ -239,5 +242,8 @@ void TestRowsPainter::minimapShowsEveryGroup()
     QVERIFY(!ui::minimapImage({}, axis, Theme::Dark, QSize(20, 20)).isNull());
 }
 
-QTEST_MAIN(TestRowsPainter)
+MESHWRIGHT_TEST(TestRowsPainter)
+
+} // namespace tst_rows_painter
+
 #include "tst_rows_painter.moc"

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
 #include "ui/timeline/row_layout.h"
 #include "ui/timeline/time_axis.h"
 #include "ui/timeline/zoom_history.h"
+
+namespace tst_time_axis {
 
 using namespace meshwright;
 using ui::RowLayout;
@@ -16,6 +20,7 @@ class TestTimeAxis : public QObject {
 private Q_SLOTS:
     void ticks_data();
     void ticks();
+    void ticksAreFewAndInside_data();
     void ticksAreFewAndInside();
     void exactTimes();
     void zoomKeepsThePointer();
@@ -71,9 +76,15 @@ void TestTimeAxis::ticks()
     QCOMPARE(QString::fromStdString(ticks.base), base);
 }
 
+void TestTimeAxis::ticksAreFewAndInside_data()
+{
+    tests::addSeeds({3, 4});
+}
+
 void TestTimeAxis::ticksAreFewAndInside()
 {
-    std::mt19937 random(3);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     std::uniform_real_distribution<double> share(0.0, 1.0);
     for (int i = 0; i < 2000; ++i) {
         const double length = std::pow(10.0, -10.0 + 12.0 * share(random));
@@ -211,5 +222,8 @@ void TestTimeAxis::collapsedGroupsKeepTheirHeading()
     QVERIFY(!layout.lineOf(1, 0));
 }
 
-QTEST_APPLESS_MAIN(TestTimeAxis)
+MESHWRIGHT_TEST(TestTimeAxis)
+
+} // namespace tst_time_axis
+
 #include "tst_time_axis.moc"

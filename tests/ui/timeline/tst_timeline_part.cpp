@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
 #include "ui/timeline/row_columns.h"
+
+namespace tst_timeline_part {
 
 using namespace meshwright;
 using ui::Bucket;
@@ -19,9 +23,11 @@ private Q_SLOTS:
     void unsortedTimelinesAreSorted();
     void stopsWhenAsked();
     void pyramidIsWhatSlicesSay();
+    void searchesByTime_data();
     void searchesByTime();
     void columnsOfFewSlices_data();
     void columnsOfFewSlices();
+    void columnsAreExactWithoutPyramid_data();
     void columnsAreExactWithoutPyramid();
     void columnsOfPyramidMissNothing();
     void wideSlicesAmongManyAreDrawn();
@@ -133,10 +139,16 @@ void TestTimelinePart::pyramidIsWhatSlicesSay()
     }
 }
 
+void TestTimelinePart::searchesByTime_data()
+{
+    tests::addSeeds({7, 8});
+}
+
 void TestTimelinePart::searchesByTime()
 {
     const auto part = TimelinePart::build(test::randomTimeline({.rows = 2, .slices = 500}));
-    std::mt19937 random(7);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     std::uniform_real_distribution<double> moment(-1e-6, 1.1 * part->endSeconds());
     for (int i = 0; i < 500; ++i) {
         const double at = moment(random);
@@ -205,10 +217,16 @@ void TestTimelinePart::columnsOfFewSlices()
     QCOMPARE(text, expected);
 }
 
+void TestTimelinePart::columnsAreExactWithoutPyramid_data()
+{
+    tests::addSeeds({11, 12});
+}
+
 void TestTimelinePart::columnsAreExactWithoutPyramid()
 {
     const auto part = TimelinePart::build(test::randomTimeline({.rows = 2, .slices = 3000, .spread = 1.5}));
-    std::mt19937 random(11);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     std::uniform_real_distribution<double> share(0.0, 1.0);
     for (int i = 0; i < 12; ++i) {
         const double length = part->endSeconds() * std::pow(10.0, -3.0 * share(random));
@@ -302,5 +320,8 @@ void TestTimelinePart::columnsWithVeryManySlices()
         QCOMPARE(row.columns[x].category, SliceCategory::Permute);
 }
 
-QTEST_APPLESS_MAIN(TestTimelinePart)
+MESHWRIGHT_TEST(TestTimelinePart)
+
+} // namespace tst_timeline_part
+
 #include "tst_timeline_part.moc"

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
 #include "ui/jobs/latest_worker.h"
 #include "ui/timeline/slice_facts.h"
 #include "ui/timeline/timeline_search.h"
 #include "ui/timeline/timeline_totals.h"
+
+namespace tst_timeline_search {
 
 using namespace meshwright;
 using ui::SearchMatches;
@@ -26,6 +30,7 @@ private Q_SLOTS:
     void foldedFactsCount();
     void totalsByHand();
     void totalsOfSomeRows();
+    void totalsMatchPlainLoops_data();
     void totalsMatchPlainLoops();
     void stopsWhenAsked();
     void onlyTheLatestJobDelivers();
@@ -238,12 +243,18 @@ void TestTimelineSearch::totalsOfSomeRows()
     QCOMPARE(totals[0].idleSeconds, 3.0);
 }
 
+void TestTimelineSearch::totalsMatchPlainLoops_data()
+{
+    tests::addSeeds({5, 6});
+}
+
 void TestTimelineSearch::totalsMatchPlainLoops()
 {
     const auto model = test::modelOf({test::randomTimeline({.rows = 6, .slices = 400})});
     const ui::TimelinePart& part = *model->groups()[0].part;
     const ui::TimeAxis axis(*model, false);
-    std::mt19937 random(5);
+    QFETCH(quint64, seed);
+    std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
     std::uniform_real_distribution<double> moment(0.0, part.endSeconds());
     for (int i = 0; i < 20; ++i) {
         const double a = moment(random);
@@ -337,5 +348,8 @@ void TestTimelineSearch::workersEndWithTheirOwner()
     QVERIFY(wasStopped);
 }
 
-QTEST_GUILESS_MAIN(TestTimelineSearch)
+MESHWRIGHT_TEST(TestTimelineSearch)
+
+} // namespace tst_timeline_search
+
 #include "tst_timeline_search.moc"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/session.h"
+#include "tests/test_class.h"
 #include "tests/ui/timeline/timelines.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
@@ -9,6 +10,8 @@
 
 #include <fstream>
 #include <sstream>
+
+namespace tst_timeline_view {
 
 using namespace meshwright;
 using ui::SliceId;
@@ -702,12 +705,12 @@ void TestTimelineView::benchmarkRuns()
     QCOMPARE(json, QString(R"({"slices": 1000000, "frame_ms_median": 1.23, "frame_ms_max": 5.68, "bytes_per_slice": 16.95})"));
 }
 
-int main(int argc, char** argv)
-{
-    QApplication application(argc, argv);
-    ui::applyTheme(application, ui::ThemeChoice::Light);
+MESHWRIGHT_TEST_RUN(TestTimelineView, [](int argc, char** argv) {
+    ui::applyTheme(*qApp, ui::ThemeChoice::Light);
     TestTimelineView test;
     return QTest::qExec(&test, argc, argv);
-}
+})
+
+} // namespace tst_timeline_view
 
 #include "tst_timeline_view.moc"

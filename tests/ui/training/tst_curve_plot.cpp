@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
 #include "ui/theme/theme.h"
 #include "ui/training/curve_plot.h"
 #include "ui/training/thinning.h"
 
 #include <cmath>
 #include <limits>
+
+namespace tst_curve_plot {
 
 using namespace meshwright;
 
@@ -294,5 +297,8 @@ void TestCurvePlot::saysWhatIsMissing()
     QCOMPARE(plot->drawnPoints(0, 0), 1);
 }
 
-QTEST_MAIN(TestCurvePlot)
+MESHWRIGHT_TEST(TestCurvePlot)
+
+} // namespace tst_curve_plot
+
 #include "tst_curve_plot.moc"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/file.h"
 #include "core/support/resources.h"
+#include "tests/test_class.h"
 #include "ui/training/curve_plot.h"
 #include "ui/training/figures.h"
 #include "ui/training/training_view.h"
+
+namespace tst_training_view {
 
 using namespace meshwright;
 using sim::TrainingState;
@@ -350,5 +353,8 @@ void TestTrainingView::names()
         QVERIFY(!button->toolTip().isEmpty());
 }
 
-QTEST_MAIN(TestTrainingView)
+MESHWRIGHT_TEST(TestTrainingView)
+
+} // namespace tst_training_view
+
 #include "tst_training_view.moc"

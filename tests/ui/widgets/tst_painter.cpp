@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/test_class.h"
 #include "ui/theme/theme.h"
 #include "ui/widgets/painter.h"
 #include "ui/widgets/picture_export.h"
 #include "ui/widgets/view.h"
+
+namespace tst_painter {
 
 using namespace meshwright;
 
@@ -144,5 +147,8 @@ void TestPainter::wordsAreQuoted()
     QCOMPARE(ui::shellQuoted("it's $5"), QStringLiteral("'it'\\''s $5'"));
 }
 
-QTEST_MAIN(TestPainter)
+MESHWRIGHT_TEST(TestPainter)
+
+} // namespace tst_painter
+
 #include "tst_painter.moc"

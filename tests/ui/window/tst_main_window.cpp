@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/analysis_state.h"
+#include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/collectives/collectives_view.h"
+#include "ui/training/training_view.h"
 #include "ui/window/headline.h"
 #include "ui/window/start_page.h"
 #include "ui/window/view_dock.h"
 
 #include <QAbstractButton>
+#include <QDir>
+#include <QMenu>
+#include <QMenuBar>
+#include <QMessageBox>
 #include <QMimeData>
+#include <QTimer>
+
+namespace tst_main_window {
 
 using namespace meshwright;
 using tests::WindowFixture;
@@ -24,6 +33,14 @@ private Q_SLOTS:
     void undoAndRedo();
     void unsavedEditsAreMarked();
     void savesAndRemembers();
+    void asksBeforeItReplacesWhatOthersWrote_data();
+    void asksBeforeItReplacesWhatOthersWrote();
+    void startPageCanBeLeft_data();
+    void startPageCanBeLeft();
+    void nothingHappensToAStudyThatNobodySees();
+    void theSameFileAgain();
+    void recoveredEditsStayUntilAnswered_data();
+    void recoveredEditsStayUntilAnswered();
     void opensWhatIsDropped();
     void problemsKeepTheLastState();
     void formulasFillTheHeadline();
@@ -38,11 +55,43 @@ namespace {
 
 QAction* actionOf(const QMainWindow& window, const QString& text)
 {
-    for (QAction* action : window.findChildren<QAction*>()) {
-        if (action->text().remove(QLatin1Char('&')) == text)
-            return action;
+    for (const QMenu* menu : window.menuBar()->findChildren<QMenu*>()) {
+        for (QAction* action : menu->actions()) {
+            const QString shown = action->text().remove(QLatin1Char('&'));
+            if (shown == text || (text == QLatin1String("Undo") && shown.startsWith("Undo ")))
+                return action;
+        }
     }
     return nullptr;
+}
+
+/// Answers the next question with the button of this text (without its `&`); an empty one presses Escape. Returns what was asked.
+std::shared_ptr<QString> answerNext(const QString& button)
+{
+    auto asked = std::make_shared<QString>();
+    auto* timer = new QTimer(qApp);
+    QObject::connect(timer, &QTimer::timeout, timer, [timer, asked, button] {
+        auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+        if (box == nullptr)
+            return;
+        timer->deleteLater();
+        *asked = box->text();
+        if (button.isEmpty())
+            return box->reject();
+        for (QAbstractButton* one : box->buttons()) {
+            if (one->text().remove(QLatin1Char('&')) == button)
+                return one->click();
+        }
+        box->reject();
+    });
+    timer->start(10);
+    return asked;
+}
+
+QByteArray contentOf(const QString& path)
+{
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
 }
 
 void openNotebook(WindowFixture& fixture)
@@ -145,6 +194,142 @@ void TestMainWindow::savesAndRemembers()
     QVERIFY(file.open(QIODevice::ReadOnly));
     QVERIFY(file.readAll().contains("batch: 200\n"));
     QVERIFY(actionOf(fixture.window, path) != nullptr); // among the recent files
+}
+
+void TestMainWindow::asksBeforeItReplacesWhatOthersWrote_data()
+{
+    QTest::addColumn<QString>("button");
+    QTest::addColumn<bool>("replaces");
+
+    QTest::newRow("escape") << "" << false;
+    QTest::newRow("cancel") << "Cancel" << false;
+    QTest::newRow("replace") << "Replace the file" << true;
+}
+
+void TestMainWindow::asksBeforeItReplacesWhatOthersWrote()
+{
+    QFETCH(QString, button);
+    QFETCH(bool, replaces);
+    WindowFixture fixture;
+    fixture.window.show();
+    const QString path = fixture.copyOf("digits.yaml");
+    QVERIFY(fixture.window.openFile(path));
+    fixture.window.document().change({"batch=200"}, "Edit the batch");
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::Append) && file.write("# theirs\n") > 0);
+    file.close();
+    const auto asked = answerNext(button);
+    actionOf(fixture.window, "Save")->trigger();
+    QVERIFY2(asked->contains("Another program has changed"), asked->toUtf8());
+    QCOMPARE(contentOf(path).contains("# theirs"), !replaces);
+    QCOMPARE(contentOf(path).contains("batch: 200"), replaces);
+    QCOMPARE(fixture.window.isWindowModified(), !replaces);
+    fixture.window.document().undoStack().setClean(); // nobody is asked when it closes
+}
+
+void TestMainWindow::startPageCanBeLeft_data()
+{
+    QTest::addColumn<QString>("way");
+
+    for (const char* way : {"menu", "key", "button"})
+        QTest::newRow(way) << way;
+}
+
+void TestMainWindow::startPageCanBeLeft()
+{
+    QFETCH(QString, way);
+    WindowFixture fixture;
+    fixture.window.show();
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    QVERIFY(!actionOf(fixture.window, "Back to the study")->isEnabled()); // there is none yet
+    QVERIFY(!actionOf(fixture.window, "Start page")->isEnabled());
+    openNotebook(fixture);
+    auto* start = fixture.window.findChild<ui::StartPage*>();
+    actionOf(fixture.window, "Start page")->trigger();
+    QVERIFY(start->isVisible());
+    QCOMPARE(fixture.window.windowTitle(), QString("Meshwright"));
+    auto* back = start->findChild<QAbstractButton*>("back");
+    QCOMPARE(back->text(), QString("Back to notebook_mlp (example)"));
+    if (way == QLatin1String("menu"))
+        actionOf(fixture.window, "Back to the study")->trigger();
+    else if (way == QLatin1String("key"))
+        QTest::keyClick(&fixture.window, Qt::Key_Escape);
+    else
+        QTest::mouseClick(back, Qt::LeftButton);
+    QVERIFY(!start->isVisible());
+    QVERIFY(fixture.window.workbench().isVisible());
+    QVERIFY(fixture.window.windowTitle().startsWith("notebook_mlp"));
+    QVERIFY(fixture.isShown());
+}
+
+/// On the start page, with or without a study behind it: no training, no saving, no undo.
+void TestMainWindow::nothingHappensToAStudyThatNobodySees()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+    const QStringList names = {"Train", "Save", "Save as…", "Save report…", "Reset the arrangement", "Layout", "Undo", "Redo"};
+    for (const QString& name : names)
+        QVERIFY2(!actionOf(fixture.window, name)->isEnabled(), qPrintable(name));
+    openNotebook(fixture);
+    fixture.window.document().change({"batch=64"}, "Edit the batch");
+    for (const QString& name : names)
+        QCOMPARE(actionOf(fixture.window, name)->isEnabled(), name != QLatin1String("Redo"));
+    actionOf(fixture.window, "Start page")->trigger();
+    for (const QString& name : names)
+        QVERIFY2(!actionOf(fixture.window, name)->isEnabled(), qPrintable(name));
+    QTest::keyClick(&fixture.window, Qt::Key_R, Qt::ControlModifier);
+    QTest::keyClick(&fixture.window, Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(fixture.window.workbench().training().job().snapshot().step, std::int64_t{0});
+    QVERIFY(!fixture.window.workbench().training().job().isActive());
+    QVERIFY(fixture.window.document().isModified());
+    fixture.window.document().undoStack().setClean();
+}
+
+/// A file that is opened again, unchanged, is shown again.
+void TestMainWindow::theSameFileAgain()
+{
+    WindowFixture fixture;
+    fixture.window.show();
+    const QString path = fixture.copyOf("digits.yaml");
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_VERIFY(fixture.isShown());
+    QVERIFY(fixture.window.openFile(path));
+    QTRY_VERIFY(fixture.isShown());
+}
+
+void TestMainWindow::recoveredEditsStayUntilAnswered_data()
+{
+    QTest::addColumn<QString>("button");
+    QTest::addColumn<qsizetype>("copies"); // afterwards: one to ask about again, or the window's own
+    QTest::addColumn<bool>("isOpen");
+
+    QTest::newRow("go on") << "Go on with them" << qsizetype{1} << true;
+    QTest::newRow("discard") << "Discard them" << qsizetype{0} << false;
+    QTest::newRow("later") << "Ask later" << qsizetype{1} << false;
+    QTest::newRow("escape") << "" << qsizetype{1} << false;
+}
+
+void TestMainWindow::recoveredEditsStayUntilAnswered()
+{
+    QFETCH(QString, button);
+    QFETCH(qsizetype, copies);
+    QFETCH(bool, isOpen);
+    WindowFixture fixture;
+    fixture.window.show();
+    QVERIFY(QDir().mkpath(fixture.places.recovery));
+    const QDir folder(fixture.places.recovery);
+    QFile copy(folder.filePath("left.json"));
+    QVERIFY(copy.open(QIODevice::WriteOnly));
+    copy.write(R"({"text": "meshwright: 1\nmodel: {mlp: {layers: [4, 2]}}\nbatch: 8\n", "settings": ["batch=32"]})");
+    copy.close();
+    const auto asked = answerNext(button);
+    fixture.window.offerRecovery();
+    QVERIFY2(asked->contains("unsaved edits"), asked->toUtf8());
+    QCOMPARE(folder.entryList({"*.json"}).size(), copies);
+    QCOMPARE(QFile::exists(copy.fileName()), !isOpen && copies == 1);
+    QCOMPARE(fixture.window.document().isModified(), isOpen);
+    fixture.window.document().undoStack().setClean();
 }
 
 void TestMainWindow::opensWhatIsDropped()
@@ -280,5 +465,8 @@ void TestMainWindow::arrangementCanBeReset()
         QVERIFY(!dock->isHidden() || workbench.tabifiedDockWidgets(const_cast<ui::ViewDock*>(dock)).size() > 0);
 }
 
-QTEST_MAIN(TestMainWindow)
+MESHWRIGHT_TEST(TestMainWindow)
+
+} // namespace tst_main_window
+
 #include "tst_main_window.moc"

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/seeds.h"
+#include "tests/test_class.h"
 #include "tests/ui/window/window_fixture.h"
 #include "ui/window/view_dock.h"
 
 #include <QRandomGenerator>
+
+namespace tst_random_events {
 
 using namespace meshwright;
 using tests::WindowFixture;
@@ -156,19 +160,17 @@ private:
 
 void TestRandomEvents::survives_data()
 {
-    QTest::addColumn<quint32>("seed");
-    for (const quint32 seed : {1U, 2U})
-        QTest::newRow(qPrintable(QString("seed %1").arg(seed))) << seed;
+    meshwright::tests::addSeeds({1, 2});
 }
 
 void TestRandomEvents::survives()
 {
-    QFETCH(quint32, seed);
+    QFETCH(quint64, seed);
     WindowFixture fixture;
     fixture.window.show();
     fixture.window.openExample(fixture.example("digits.yaml"));
     QTRY_VERIFY(fixture.isShown());
-    Monkey monkey(fixture, seed);
+    Monkey monkey(fixture, static_cast<quint32>(seed));
     for (int i = 0; i < kEvents; ++i) {
         monkey.act();
         if (i % 10 == 0)
@@ -181,5 +183,8 @@ void TestRandomEvents::survives()
     QVERIFY(fixture.analysis()->simulated != nullptr);
 }
 
-QTEST_MAIN(TestRandomEvents)
+MESHWRIGHT_TEST(TestRandomEvents)
+
+} // namespace tst_random_events
+
 #include "tst_random_events.moc"

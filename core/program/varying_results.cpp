@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/varying_results.h"
+
+#include "core/program/body_collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+
+namespace {
+
+/// What devices along one axis have of a value. Of an op's operands the last of these decides.
+enum class Along : std::uint8_t { Same, Different, Unknown };
+
+class AxisVariance {
+public:
+    AxisVariance(const Function& function, const Op& computation, const Mesh& mesh, std::int32_t axis)
+        : m_function(function)
+        , m_computation(computation)
+        , m_mesh(mesh)
+        , m_axis(axis)
+        , m_along(function.values.size(), Along::Unknown)
+    {
+    }
+
+    /// Of each result of the body.
+    std::vector<Along> run()
+    {
+        const auto& inShardings = m_computation.as<ComputationAttributes>().inShardings;
+        const Block& body = m_function[m_computation.bodies.front()];
+        for (std::size_t i = 0; i < body.arguments.size() && i < inShardings.size(); ++i)
+            at(body.arguments[i]) = names(inShardings[i], m_axis) ? Along::Different : Along::Same;
+        visit(body);
+        std::vector<Along> results;
+        for (const ValueId result : body.results)
+            results.push_back(at(result));
+        return results;
+    }
+
+    static bool names(const TensorSharding& sharding, std::int32_t axis)
+    {
+        const auto isIt = [&](const AxisRef& ref) { return ref.axis == axis; };
+        return std::any_of(sharding.unreduced.begin(), sharding.unreduced.end(), isIt)
+            || std::any_of(sharding.dims.begin(), sharding.dims.end(),
+                [&](const DimSharding& dim) { return std::any_of(dim.axes.begin(), dim.axes.end(), isIt); });
+    }
+
+private:
+    Along& at(ValueId value) { return m_along[value.at()]; }
+
+    void visit(const Block& block)
+    {
+        for (const OpId id : block.ops) {
+            const Op& op = m_function[id];
+            if (op.kind == OpKind::Computation) {
+                visitComputation(op);
+                continue;
+            }
+            for (const ValueId result : op.results)
+                at(result) = made(op);
+        }
+    }
+
+    /// One inside, named or manual over other axes: along this one its body is nothing but ops.
+    void visitComputation(const Op& op)
+    {
+        const Block& body = m_function[op.bodies.front()];
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+            at(body.arguments[i]) = at(op.operands[i]);
+        visit(body);
+        for (std::size_t i = 0; i < op.results.size(); ++i)
+            at(op.results[i]) = at(body.results[i]);
+    }
+
+    Along made(const Op& op)
+    {
+        if (isPartitionId(op))
+            return Along::Different;
+        Along operands = Along::Same;
+        for (const ValueId operand : op.operands)
+            operands = std::max(operands, at(operand));
+        if (isBodyCollective(op))
+            return exchanged(op, operands);
+        // What loops and branches make of the same everywhere is the same, but for device ids and collectives in them.
+        return op.bodies.empty() ? operands : Along::Unknown;
+    }
+
+    Along exchanged(const Op& op, Along operands) const
+    {
+        const auto collective = bodyCollective(m_function, op, m_mesh);
+        if (!collective)
+            return Along::Unknown;
+        const std::vector<std::int32_t> touched = axesTouched(*collective, m_mesh);
+        if (std::find(touched.begin(), touched.end(), m_axis) == touched.end())
+            return operands;
+        const bool makesEqual = collective->kind == OpKind::AllReduce || collective->kind == OpKind::AllGather;
+        return makesEqual && axesOfGroups(collective->groups, m_mesh) ? Along::Same : Along::Unknown;
+    }
+
+    const Function& m_function;
+    const Op& m_computation;
+    const Mesh& m_mesh;
+    std::int32_t m_axis;
+    std::vector<Along> m_along; ///< by value
+};
+
+} // namespace
+
+Problems varyingResults(const Function& function, const Op& computation, const Mesh& mesh)
+{
+    const auto& attributes = computation.as<ComputationAttributes>();
+    Problems problems;
+    for (const std::int32_t axis : attributes.manualAxes) {
+        const MeshAxis& named = mesh.axes()[static_cast<std::size_t>(axis)];
+        if (named.size == 1)
+            continue;
+        const std::vector<Along> results = AxisVariance(function, computation, mesh, axis).run();
+        for (std::size_t i = 0; i < results.size() && i < attributes.outShardings.size(); ++i) {
+            const TensorSharding& out = attributes.outShardings[i];
+            if (results[i] != Along::Different || AxisVariance::names(out, axis))
+                continue;
+            problems.push_back({"MW1266",
+                fmt::format(
+                    "result {} of a manual computation differs along {}, and its out_sharding {} says that all {} devices "
+                    "along it have the same",
+                    i, named.name, layoutText(out, mesh), named.size),
+                fmt::format(
+                    "sum or gather it over {0} (jax.lax.psum, jax.lax.all_gather), or name {0} in its out_spec", named.name),
+                {}, Severity::Error,
+                "what leaves a manual computation is equal along the axes that its out_sharding leaves out"});
+        }
+    }
+    return problems;
+}
+
+} // namespace meshwright
