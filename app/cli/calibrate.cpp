@@ -6,6 +6,7 @@
 #include "core/support/text.h"
 #include "sim/calibrate/host_measure.h"
 #include "sim/calibrate/nccl_log.h"
+#include "sim/session/study_machine.h"
 
 #include <fmt/format.h>
 
@@ -59,7 +60,13 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
     }
     if (!problems.empty())
         return fail(problems, output);
-    return finish(options, sim::ncclProfileJson(logs, options.base), sim::ncclText(logs), output);
+    const auto catalogue = sim::defaultCatalogue();
+    if (!catalogue)
+        return fail(catalogue.error(), output);
+    const auto profile = sim::ncclProfileJson(logs, options.base, *catalogue);
+    if (!profile)
+        return fail(profile.error(), output);
+    return finish(options, *profile, sim::ncclText(logs), output);
 }
 
 } // namespace meshwright::cli

@@ -4,7 +4,7 @@
 #include "core/program/transform.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <set>
 
 namespace meshwright {
@@ -27,11 +27,9 @@ public:
             m_positionOf[m_block.ops[i].at()] = i;
             m_groupOf[i] = i;
             m_members.push_back({i});
-            m_farthest.push_back(i);
             m_needs.push_back(needsOf(i));
-            m_readers.emplace_back();
-            for (const std::size_t needed : m_needs[i])
-                m_readers[needed].push_back(i);
+            m_order.push_back(i);
+            m_placeOf.push_back(i);
         }
     }
 
@@ -98,10 +96,7 @@ private:
             const std::size_t producer = producerOf(operand);
             if (producer == kNoPosition || isCheap(producer) || !isFusable(producer) || shapeAt(producer) != shapeAt(position))
                 continue;
-            const std::size_t from = m_groupOf[producer];
-            const std::size_t into = m_groupOf[position];
-            if (from != into && canJoin(from, into))
-                join(from, into);
+            join(m_groupOf[producer], m_groupOf[position]);
         }
     }
 
@@ -114,55 +109,58 @@ private:
         const std::size_t producer = producerOf(part.operands.front());
         if (producer == kNoPosition || opAt(producer).kind != OpKind::RandomBits || m_uses[part.operands.front().at()] != 1)
             return;
-        if (canJoin(m_groupOf[producer], m_groupOf[position]))
-            join(m_groupOf[producer], m_groupOf[position]);
+        join(m_groupOf[producer], m_groupOf[position]);
     }
 
-    /// Visits the groups that `start` leads to by `next` (`m_needs` or `m_readers`), each once and through those alone that `visit` says yes to.
-    template <typename Visit>
-    void walk(std::vector<std::size_t> start, const std::vector<std::vector<std::size_t>>& next, Visit visit) const
+    /// The groups that `later` needs and that stand behind `earlier` in the order: what both as one group must come after. Nothing when one of
+    /// them needs `earlier`, so that the joined group would need itself, or when they are too many to look at for every pair of ops.
+    std::optional<std::set<std::size_t>> between(std::size_t earlier, std::size_t later) const
     {
-        std::set<std::size_t> visited(start.begin(), start.end());
-        while (!start.empty()) {
-            const std::size_t group = start.back();
-            start.pop_back();
+        constexpr std::size_t kMost = 1000;
+        std::set<std::size_t> found;
+        std::vector<std::size_t> open{later};
+        while (!open.empty()) {
+            const std::size_t group = open.back();
+            open.pop_back();
             for (const std::size_t member : m_members[group]) {
-                for (const std::size_t other : next[member]) {
-                    if (visit(group, m_groupOf[other]) && visited.insert(m_groupOf[other]).second)
-                        start.push_back(m_groupOf[other]);
+                for (const std::size_t needed : m_needs[member]) {
+                    const std::size_t other = m_groupOf[needed];
+                    if (other == earlier && group != later)
+                        return std::nullopt;
+                    if (m_placeOf[other] <= m_placeOf[earlier] || other == later || !found.insert(other).second)
+                        continue;
+                    if (found.size() > kMost)
+                        return std::nullopt;
+                    open.push_back(other);
                 }
             }
         }
+        return found;
     }
 
-    /// False when some other group needs a member of the joined group and is needed by one. Groups that need nothing as far as where the joined
-    /// one begins cannot.
-    bool canJoin(std::size_t a, std::size_t b) const
+    /// Makes one group of two, unless some other group needs a member of it and is needed by one.
+    void join(std::size_t a, std::size_t b)
     {
-        const std::size_t first = std::min(m_members[a].front(), m_members[b].front());
-        bool leadsBack = false;
-        walk({a, b}, m_needs, [&](std::size_t group, std::size_t needed) {
-            leadsBack = leadsBack || (group != a && group != b && (needed == a || needed == b));
-            return !leadsBack && m_farthest[needed] >= first;
-        });
-        return !leadsBack;
-    }
-
-    void join(std::size_t from, std::size_t into)
-    {
-        auto& members = m_members[into];
-        members.insert(members.end(), m_members[from].begin(), m_members[from].end());
+        if (a == b)
+            return;
+        const auto [earlier, later] = m_placeOf[a] < m_placeOf[b] ? std::pair(a, b) : std::pair(b, a);
+        const auto first = between(earlier, later);
+        if (!first)
+            return;
+        auto& members = m_members[earlier];
+        members.insert(members.end(), m_members[later].begin(), m_members[later].end());
         std::sort(members.begin(), members.end());
-        for (const std::size_t member : m_members[from])
-            m_groupOf[member] = into;
-        m_members[from].clear();
-        const std::size_t farthest = std::max(m_farthest[from], m_farthest[into]);
-        m_farthest[into] = farthest;
-        walk({into}, m_readers, [&](std::size_t, std::size_t reader) {
-            const bool raised = m_farthest[reader] < farthest;
-            m_farthest[reader] = std::max(m_farthest[reader], farthest);
-            return raised;
-        });
+        for (const std::size_t member : m_members[later])
+            m_groupOf[member] = earlier;
+        m_members[later].clear();
+        if (first->empty())
+            return;
+        const auto at = [&](std::size_t group) { return m_order.begin() + static_cast<std::ptrdiff_t>(m_placeOf[group]); };
+        const auto begin = at(earlier);
+        const auto end = at(later) + 1;
+        std::stable_partition(begin, end, [&](std::size_t group) { return first->contains(group); });
+        for (auto moved = begin; moved != end; ++moved)
+            m_placeOf[*moved] = static_cast<std::size_t>(moved - m_order.begin());
     }
 
     /// Adds the cheap ops that feed `position` to the node's ops.
@@ -263,9 +261,8 @@ private:
     std::vector<std::size_t> m_uses; ///< of each value
     std::vector<std::vector<std::size_t>> m_members; ///< by group, ascending; empty: joined into another
     std::vector<std::vector<std::size_t>> m_needs; ///< by position: the positions it needs, see `needsOf`
-    std::vector<std::vector<std::size_t>> m_readers; ///< by position: the positions that need it
-    std::vector<std::size_t>
-        m_farthest; ///< by group: the last position among its members and all that they need, whatever lies between
+    std::vector<std::size_t> m_order; ///< groups, each behind all that it needs, and what is left of those joined into another
+    std::vector<std::size_t> m_placeOf; ///< by group: in the order
 };
 
 } // namespace

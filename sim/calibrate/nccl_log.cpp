@@ -267,18 +267,18 @@ private:
     Problems m_problems;
 };
 
-/// The catalogue's name for what the driver calls a GPU.
-std::string chipNamed(const std::string& device)
+Result<std::string> chipOf(const NcclLog& log, const std::string& base, const Catalogue& catalogue)
 {
-    for (const char* chip : {"GB300", "GB200", "B300", "B200", "GH200", "H200", "H100", "A100", "V100"}) {
-        if (device.find(chip) != std::string::npos) {
-            std::string key = chip;
-            std::ranges::transform(
-                key, key.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-            return key;
-        }
+    if (!base.empty()) {
+        const auto chip = catalogue.find(base);
+        return chip ? Result<std::string>(base) : Result<std::string>(inFile(chip.error(), "--base"));
     }
-    return "a100";
+    if (const Chip* chip = catalogue.ofDevice(log.device))
+        return chip->key;
+    return Problem{"MW1715",
+        log.device.empty() ? std::string("the log does not say which GPU was measured")
+                           : fmt::format("the catalogue has no GPU \"{}\", which the log names", log.device),
+        "name the nearest one: --base h100"};
 }
 
 } // namespace
@@ -331,12 +331,15 @@ NcclFit fitNccl(const NcclLog& log)
     return fit;
 }
 
-std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base)
+Result<std::string> ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base, const Catalogue& catalogue)
 {
     // The largest group says most of the links; an all-reduce more than the others.
     const auto weight
         = [](const NcclLog& log) { return std::pair(log.ranks, log.operation == CollectiveKind::AllReduce ? 1 : 0); };
     const NcclLog& main = *std::ranges::max_element(logs, {}, weight);
+    const auto chip = chipOf(main, base, catalogue);
+    if (!chip)
+        return chip.error();
     const auto steps = [](const NcclLog& log, std::int64_t size) {
         return static_cast<double>(size - 1) * (log.operation == CollectiveKind::AllReduce ? 2.0 : 1.0);
     };
@@ -365,8 +368,7 @@ std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string&
             {"worst_error", fit.worstError}, {"slower_than_larger", fit.slower}, {"points", std::move(points)}});
     }
     const Json json = {{"schema", "meshwright.hardware/1"}, {"meshwright", kVersion}, {"meshwright_hardware", 1},
-        {"chip", {{"base", base.empty() ? chipNamed(main.device) : base}}}, {"topology", std::move(topology)},
-        {"links", std::move(links)}};
+        {"chip", {{"base", *chip}}}, {"topology", std::move(topology)}, {"links", std::move(links)}};
     return json.dump(2, ' ', false, decltype(json)::error_handler_t::replace) + "\n";
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/support/result.h"
+#include "sim/hardware/catalogue.h"
 #include "sim/network/collective.h"
 
 #include <cstdint>
@@ -57,8 +58,9 @@ Result<NcclLog> readNcclLog(const std::filesystem::path& path); ///< also the pr
 NcclFit fitNccl(const NcclLog& log);
 
 /// A hardware file (`meshwright_hardware: 1`, as JSON) whose links are as measured: a switch of the ranks, or hosts on a network. `base` is the
-/// chip; empty: the one whose name the log has, else the catalogue's A100. The measurements stand under `links`.
-std::string ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base);
+/// chip; empty: the one that the log of the most ranks names. The measurements stand under `links`.
+/// Problems: MW1715 the log names no GPU of the catalogue; MW1701 the catalogue has no chip `base`.
+Result<std::string> ncclProfileJson(const std::vector<NcclLog>& logs, const std::string& base, const Catalogue& catalogue);
 
 /// A row for each log.
 std::string ncclText(const std::vector<NcclLog>& logs);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 namespace meshwright::sim {
@@ -322,6 +323,8 @@ Chip EntryReader::readChip(const std::string& key, const std::vector<VendorLibra
     else
         complain(m_path + ".class", fmt::format("\"class\" must be tpu, gpu or cpu, got: \"{}\"", chipClass));
     chip.devicesPerChip = count("devices_per_chip").value_or(1);
+    if (m_json.contains("slices_count"))
+        chip.slicesCountCores = text(m_json, "slices_count", m_path) == "cores";
     readPeaks(chip);
     readOnChip(chip);
     readInterconnect(chip);
@@ -438,6 +441,31 @@ Result<ChipMatch> Catalogue::find(std::string_view name) const
     if (found == m_names.end())
         return Problem{"MW1701", fmt::format("unknown chip: \"{}\"", name), knownChips(lowerCase(name), names())};
     return ChipMatch{&m_chips[found->second.chip], found->second.devices, found->second.approximation};
+}
+
+const Chip* Catalogue::ofDevice(std::string_view device) const
+{
+    const std::string text = lowerCase(device);
+    const auto isWordAt = [&](std::size_t at, std::size_t length) {
+        const auto isPart
+            = [&](std::size_t i) { return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
+        return !(at > 0 && isPart(at - 1)) && !isPart(at + length);
+    };
+    std::size_t longest = 0;
+    const Chip* found = nullptr;
+    for (const auto& [name, alias] : m_names) {
+        const Chip& chip = m_chips[alias.chip];
+        if (chip.chipClass != ChipClass::Gpu || name.size() <= longest)
+            continue;
+        for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+            if (isWordAt(at, name.size())) {
+                longest = name.size();
+                found = &chip;
+                break;
+            }
+        }
+    }
+    return found;
 }
 
 std::vector<std::string> Catalogue::names() const

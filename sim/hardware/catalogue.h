@@ -33,6 +33,10 @@ public:
     /// Problems: MW1701 there is none, with the nearest name.
     Result<ChipMatch> find(std::string_view name) const;
 
+    /// The chip that a driver's name for a device means (`NVIDIA A100-SXM4-80GB`): the longest key or alias of a GPU that is a word of it. Null:
+    /// none is.
+    const Chip* ofDevice(std::string_view device) const;
+
     /// In the order of their keys.
     const std::vector<Chip>& chips() const { return m_chips; }
 

@@ -77,6 +77,7 @@ struct Chip {
     std::string vendor;
     ChipClass chipClass = ChipClass::Gpu;
     std::int64_t devicesPerChip = 1; ///< how many devices JAX shows a chip, >= 1
+    bool slicesCountCores = false; ///< the names of its slices count TensorCores, two a chip: a v4-128 has 64 chips
 
     std::map<MathFormat, Figure> peakFlopsPerSecond; ///< dense, a multiply-add is two
     std::set<MathFormat> unsupported; ///< formats without a fast path

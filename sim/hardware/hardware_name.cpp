@@ -36,12 +36,6 @@ std::optional<CountedName> countedName(const Catalogue& catalogue, const std::st
     return likely;
 }
 
-/// The names of Google's slices count TensorCores where a chip has two.
-bool namesCores(const Chip& chip)
-{
-    return chip.key == "tpu-v2" || chip.key == "tpu-v3" || chip.key == "tpu-v4" || chip.key == "tpu-v5p";
-}
-
 Problem unknownChip(const Catalogue& catalogue, const std::string& name, const std::optional<CountedName>& parts)
 {
     const std::string chip = parts ? parts->chip : name;
@@ -100,7 +94,7 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
         return Problem{"MW1914",
             fmt::format("\"{}\" says how many chips there are, and the topology or the hosts say it too", choice.chip),
             fmt::format("leave one of the two out: \"{}\"", parts->chip)};
-    const bool cores = parts->separator == '-' && namesCores(chip);
+    const bool cores = parts->separator == '-' && chip.slicesCountCores;
     if (cores && *count % 2 != 0)
         return Problem{
             "MW1914", fmt::format("\"{}\" counts cores, two a chip: {} is odd", choice.chip, *count), "write an even number"};

@@ -29,11 +29,6 @@ struct NamedMachine {
     std::int64_t slices = 1;
 };
 
-bool namesCores(const Chip& chip)
-{
-    return chip.key == "tpu-v2" || chip.key == "tpu-v3" || chip.key == "tpu-v4" || chip.key == "tpu-v5p";
-}
-
 Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogue)
 {
     const auto whole = catalogue.find(name);
@@ -57,7 +52,7 @@ Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogu
         if (!count || *count < 1 || slices < 1)
             return Problem{"MW1937", fmt::format("\"{}\" is no number of chips in \"{}\"", name.substr(at + 1), name),
                 "write it as h100x64 or v5e-64; slices as v5e-256x2"};
-        return NamedMachine{chip->chip, count, separator == '-' && namesCores(*chip->chip), slices};
+        return NamedMachine{chip->chip, count, separator == '-' && chip->chip->slicesCountCores, slices};
     }
     const auto counted = namedChoice(catalogue, {name, {}, 0, 0});
     return counted ? whole.error() : counted.error(); // names the nearest chip, with its count

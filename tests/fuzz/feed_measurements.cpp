@@ -25,7 +25,10 @@ void feedNcclLog(std::string_view text)
     require(std::ranges::is_sorted(log->points, {}, &sim::NcclPoint::bytes), "points rise");
     const sim::NcclFit fit = sim::fitNccl(*log);
     require(std::isfinite(fit.latencySeconds) && std::isfinite(fit.busBytesPerSecond), "a fit is finite");
-    require(nlohmann::json::accept(sim::ncclProfileJson({*log}, "h100")), "a profile is JSON");
+    static const auto kCatalogue = sim::Catalogue::load(resourcesDirectory() / "hardware" / "catalogue.json");
+    require(kCatalogue.has_value(), "the catalogue is there");
+    const auto profile = sim::ncclProfileJson({*log}, "h100", *kCatalogue);
+    require(profile && nlohmann::json::accept(*profile), "a profile is JSON");
     require(!sim::ncclText({*log}).empty(), "a log can be told of");
 }
 

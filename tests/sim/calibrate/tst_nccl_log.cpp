@@ -63,6 +63,7 @@ private Q_SLOTS:
     void json();
     void olderText();
     void fit();
+    void chipOfTheLog();
     void profileIsAMachine();
     void brokenLogs_data();
     void brokenLogs();
@@ -128,12 +129,33 @@ void TestNcclLog::fit()
     QCOMPARE(fitNccl(bent).slower, std::vector<std::int64_t>{131072});
 }
 
+/// The longest name of a GPU that is a word of what its driver says; none is a problem, not another GPU.
+void TestNcclLog::chipOfTheLog()
+{
+    const Catalogue catalogue = valueOf(Catalogue::load(MESHWRIGHT_SOURCE_DIR "/resources/hardware/catalogue.json"));
+    const auto keyOf = [&](const char* device) {
+        const Chip* chip = catalogue.ofDevice(device);
+        return chip == nullptr ? std::string() : chip->key;
+    };
+    QCOMPARE(keyOf("NVIDIA A100-SXM4-80GB"), std::string("nvidia-a100-sxm-80gb"));
+    QCOMPARE(keyOf("NVIDIA A100-PCIE-40GB"), std::string("nvidia-a100-pcie"));
+    QCOMPARE(keyOf("NVIDIA H100 80GB HBM3"), std::string("nvidia-h100-sxm-80gb"));
+    QCOMPARE(keyOf("NVIDIA GH200 480GB"), std::string("nvidia-gh200-141gb"));
+    QCOMPARE(keyOf("Tesla V100-SXM2-32GB"), std::string("nvidia-v100-sxm2"));
+    QCOMPARE(keyOf("NVIDIA GeForce RTX 4090"), std::string());
+    QCOMPARE(keyOf("NVIDIA RTX A1000"), std::string());
+    NcclLog log = valueOf(parseNcclLog(kText, "all_reduce_perf.txt"));
+    log.device = "NVIDIA GeForce RTX 4090";
+    QCOMPARE(ncclProfileJson({log}, "", catalogue).error().front().id, std::string("MW1715"));
+    QCOMPARE(ncclProfileJson({log}, "h9000", catalogue).error().front().id, std::string("MW1701"));
+}
+
 /// A study can name the profile; a collective of the largest size takes what was measured.
 void TestNcclLog::profileIsAMachine()
 {
     const Catalogue catalogue = valueOf(Catalogue::load(MESHWRIGHT_SOURCE_DIR "/resources/hardware/catalogue.json"));
     const NcclLog log = valueOf(parseNcclLog(kText, "all_reduce_perf.txt"));
-    const Machine machine = valueOf(parseHardware(ncclProfileJson({log}, ""), "links.json", catalogue));
+    const Machine machine = valueOf(parseHardware(valueOf(ncclProfileJson({log}, "", catalogue)), "links.json", catalogue));
     QCOMPARE(machine.deviceCount(), 4);
     QCOMPARE(machine.chip.key, std::string("nvidia-a100-sxm-80gb"));
     const PhysicalAxis& axis = machine.topology.axes().front();
@@ -146,8 +168,10 @@ void TestNcclLog::profileIsAMachine()
               .seconds;
     QVERIFY(qAbs(seconds / 1020e-6 - 1.0) < 1e-6);
     const NcclLog two = valueOf(parseNcclLog(kJson, "out.json"));
-    QCOMPARE(valueOf(parseHardware(ncclProfileJson({two, log}, "h100"), "links.json", catalogue)).deviceCount(), 4);
-    QCOMPARE(valueOf(parseHardware(ncclProfileJson({two}, ""), "links.json", catalogue)).deviceCount(), 2);
+    QCOMPARE(
+        valueOf(parseHardware(valueOf(ncclProfileJson({two, log}, "h100", catalogue)), "links.json", catalogue)).deviceCount(),
+        4);
+    QCOMPARE(valueOf(parseHardware(valueOf(ncclProfileJson({two}, "", catalogue)), "links.json", catalogue)).deviceCount(), 2);
     QVERIFY(ncclText({log, two}).find("elements were wrong") != std::string::npos);
 }
 
