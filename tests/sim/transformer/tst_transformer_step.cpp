@@ -4,7 +4,6 @@
 #include "core/support/file.h"
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
-#include "sim/transformer/rooflines.h"
 #include "tests/test_class.h"
 
 #include <cmath>
@@ -36,7 +35,6 @@ private Q_SLOTS:
     void policies();
     void faults_data();
     void faults();
-    void rooflines();
     void eightBits_data();
     void eightBits();
     void chipsWithEightBits_data();
@@ -333,13 +331,6 @@ void TestTransformerStep::faults()
     plan.layout.ep = ep;
     const auto checked = checkPlan(plan);
     QCOMPARE(checked ? std::string() : checked.error().front().id, id.toStdString());
-}
-
-void TestTransformerStep::rooflines()
-{
-    QCOMPARE(computeBoundTokens(459e12, 180e9), 2550.0);
-    QVERIFY(std::abs(bestShardDegree(4194304, 8960, 28672) - 1618) < 5);
-    QVERIFY(std::abs(computeBoundRows(394e12, 810e9, 1.0) - 243) < 1);
 }
 
 namespace {
