@@ -123,14 +123,4 @@ PartitionSpec placedSpec(const JaxSpec& spec)
     return placed;
 }
 
-std::string axesPhrase(const std::vector<std::string>& axes)
-{
-    if (axes.size() == 1)
-        return fmt::format("mesh axis '{}'", axes.front());
-    std::string text = "mesh axes ";
-    for (std::size_t i = 0; i < axes.size(); ++i)
-        text += fmt::format("{}'{}'", i == 0 ? "" : i + 1 == axes.size() ? " and " : ", ", axes[i]);
-    return text;
-}
-
 } // namespace meshwright

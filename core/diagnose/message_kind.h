@@ -53,7 +53,5 @@ std::string typeFact(const TensorType& type);
 PartitionSpec withoutAxesOf(const PartitionSpec& spec, std::size_t dim, std::int64_t size, const Mesh& mesh);
 /// Our spec, unconstrained dimensions as whole ones.
 PartitionSpec placedSpec(const JaxSpec& spec);
-/// "mesh axis 'x'", "mesh axes 'x' and 'y'"
-std::string axesPhrase(const std::vector<std::string>& axes);
 
 } // namespace meshwright

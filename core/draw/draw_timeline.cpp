@@ -262,11 +262,6 @@ SliceLook sliceLook(SliceCategory category)
     return {};
 }
 
-ColourRole colourRoleOf(SliceCategory category)
-{
-    return sliceLook(category).role;
-}
-
 DisplayList drawTimeline(const Timeline& timeline, const TimelineDrawing& drawing)
 {
     assert(drawing.width > 0.0 && drawing.rowHeight > 2.0 * kRowPadding);

@@ -20,9 +20,6 @@ struct SliceLook {
 };
 SliceLook sliceLook(SliceCategory category);
 
-/// The colour role of a category.
-ColourRole colourRoleOf(SliceCategory category);
-
 /// Which part of a timeline `drawTimeline` shows, and how.
 struct TimelineDrawing {
     std::string title = {}; ///< over the picture; empty: no heading

@@ -154,7 +154,7 @@ private:
     std::optional<TensorSharding> finalSharding(const std::optional<TensorSharding>& sharding, std::size_t rank) const;
     void writeBack();
 
-    /// The names that ruleText gives.
+    /// The names that Shardy gives.
     static std::string factorName(std::uint16_t factor);
     std::string stepText(const Step& step) const;
     void materialise(const std::vector<std::pair<ValueId, ValueId>>& merged);

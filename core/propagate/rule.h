@@ -45,11 +45,8 @@ struct OpShardingRule {
     friend bool operator==(const OpShardingRule&, const OpShardingRule&) = default;
 };
 
-/// As Shardy writes it: `([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}`.
-std::string ruleText(const OpShardingRule& rule);
-
-/// Reads what `ruleText` writes, also with `, custom` behind it and in `#sdy.op_sharding_rule<..>`. Nothing when it is not of that form,
-/// when a factor has no size, or a kind or a tensor names an unknown factor.
+/// Reads a rule as Shardy writes it, `([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}`, also with `, custom` behind it and in
+/// `#sdy.op_sharding_rule<..>`. Nothing when it is not of that form, when a factor has no size, or a kind or a tensor names an unknown factor.
 std::optional<OpShardingRule> parseRule(std::string_view text);
 
 /// The rule of an op from its kind, attributes and types; the one place that knows them. Nothing for ops that propagation does not

@@ -300,11 +300,6 @@ std::map<IndexBox, std::vector<std::int64_t>> LoadedFunction::piecesOfArgument(s
     return m_implementation->arrays().holdersOf(function().arguments()[argument]);
 }
 
-IndexBox LoadedFunction::boxOfArgument(std::size_t argument, std::int64_t device) const
-{
-    return m_implementation->arrays().boxOf(function().arguments()[argument], device);
-}
-
 HostArray LoadedFunction::readArgumentPiece(std::size_t argument, std::int64_t device, Ranks::Readers readers) const
 {
     return m_implementation->arrays().readPiece(function().arguments()[argument], device, readers);

@@ -72,9 +72,6 @@ public:
     /// The distinct pieces of an argument, and for each the devices that hold it.
     std::map<IndexBox, std::vector<std::int64_t>> piecesOfArgument(std::size_t argument) const;
 
-    /// The piece of an argument that a device is to hold; `writeArgumentPiece` puts it there.
-    /// Preconditions: the device is below deviceCount(), the piece has the box's shape and the argument's element type.
-    IndexBox boxOfArgument(std::size_t argument, std::int64_t device) const;
     HostArray readArgumentPiece(std::size_t argument, std::int64_t device,
         Ranks::Readers readers = Ranks::Readers::First) const; ///< of several processes the readers get it
     void writeArgumentPiece(std::size_t argument, std::int64_t device, const HostArray& piece);

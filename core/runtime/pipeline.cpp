@@ -888,11 +888,6 @@ Result<std::unique_ptr<LoadedPipeline>> LoadedPipeline::load(
     return std::unique_ptr<LoadedPipeline>(new LoadedPipeline(std::move(implementation)));
 }
 
-bool LoadedPipeline::has(const std::string& array) const
-{
-    return m_implementation->where(array).has_value();
-}
-
 std::map<IndexBox, std::vector<std::int64_t>> LoadedPipeline::piecesOf(const std::string& array) const
 {
     return m_implementation->piecesOf(array);

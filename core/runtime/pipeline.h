@@ -45,7 +45,6 @@ public:
 
     // ---- arrays that stay: parameters and states, between runs only; precondition: the name is one of them
 
-    bool has(const std::string& array) const;
     std::map<IndexBox, std::vector<std::int64_t>> piecesOf(
         const std::string& array) const; ///< and the virtual devices that hold each
     HostArray readPiece(

@@ -21,7 +21,6 @@ public:
     /// Memory for one run at a time: a slot for each value, in which the constants are already.
     std::vector<std::uint64_t> memory() const { return m_initial; }
 
-    std::size_t argumentCount() const { return m_arguments.size(); }
     std::size_t resultCount() const { return m_results.size(); }
 
     /// An element of memory to the slot of an argument, and from that of a result; `from` and `to` are of the value's type.

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 
@@ -177,61 +176,6 @@ std::vector<DeviceId> PositionalSharding::devicesAt(std::int64_t cell) const
 bool PositionalSharding::isFullyReplicated() const
 {
     return std::all_of(m_shape.begin(), m_shape.end(), [](std::int64_t size) { return size == 1; });
-}
-
-Result<Layout> PositionalSharding::layout(const Shape& arrayShape, RankPromotion promotion) const
-{
-    // The tiles along each dimension of the array.
-    Shape tiles(arrayShape.size(), 1);
-    std::size_t missingDims = 0;
-    if (!isFullyReplicated()) {
-        missingDims = m_shape.size() > arrayShape.size() ? m_shape.size() - arrayShape.size() : 0;
-        const bool leadingOnes = std::all_of(m_shape.begin(), m_shape.begin() + static_cast<std::ptrdiff_t>(missingDims),
-            [](std::int64_t size) { return size == 1; });
-        if (arrayShape.size() > m_shape.size() || (missingDims > 0 && (promotion == RankPromotion::Refuse || !leadingOnes)))
-            return Problem{"MW1133",
-                fmt::format("a sharding of shape {} (rank {}) does not fit an array of rank {}", tupleText(m_shape),
-                    m_shape.size(), arrayShape.size()),
-                fmt::format("reshape the sharding to rank {}", arrayShape.size()), {}, Severity::Error,
-                "the sharding has one dimension for each dimension of the array"};
-        tiles.assign(m_shape.begin() + static_cast<std::ptrdiff_t>(missingDims), m_shape.end());
-    }
-
-    Layout layout;
-    layout.shape = arrayShape;
-    Problems problems;
-    for (std::size_t dim = 0; dim < arrayShape.size(); ++dim) {
-        if (arrayShape[dim] % tiles[dim] != 0)
-            problems.push_back(
-                {"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, arrayShape[dim], tiles[dim]),
-                    fmt::format("make it {}, or replicate the sharding along its axis {}",
-                        divisibleSizesText(arrayShape[dim], tiles[dim]), dim + missingDims),
-                    {}, Severity::Error, fmt::format("the sharding cuts the dimension into {} equal pieces", tiles[dim])});
-        layout.shardShape.push_back(arrayShape[dim] / tiles[dim]);
-    }
-    if (!problems.empty())
-        return problems;
-
-    std::map<IndexBox, std::vector<std::size_t>> holders;
-    const auto strides = stridesOf(tiles);
-    for (std::size_t cell = 0; cell < m_cells.size(); ++cell) {
-        IndexBox box;
-        for (std::size_t dim = 0; dim < tiles.size(); ++dim) {
-            const std::int64_t start = static_cast<std::int64_t>(cell) / strides[dim] % tiles[dim] * layout.shardShape[dim];
-            box.push_back({start, start + layout.shardShape[dim]});
-        }
-        auto& held = holders[box];
-        held.insert(held.end(), m_cells[cell].begin(), m_cells[cell].end());
-    }
-    for (auto& [box, indices] : holders) {
-        std::sort(indices.begin(), indices.end());
-        Shard shard{box, {}};
-        for (const std::size_t index : indices)
-            shard.devices.push_back(m_devices[index]);
-        layout.shards.push_back(std::move(shard));
-    }
-    layout.fullyReplicated = layout.shards.size() == 1;
-    return layout;
 }
 
 namespace {

@@ -14,12 +14,6 @@ namespace meshwright {
 /// The most devices that a positional sharding has: it holds a set for each of its cells, and is written device by device.
 inline constexpr std::int64_t kLargestPositional = std::int64_t{1} << 16;
 
-/// What to do with an array of lower rank than the sharding.
-enum class RankPromotion : std::uint8_t {
-    Refuse,
-    Allow, ///< leading dimensions of the sharding that are 1 are ignored, as NumPy broadcasts
-};
-
 /// An n-dimensional array of sets of devices, as `jax.sharding.PositionalSharding`: cell (i, j) of the array of sets holds
 /// tile (i, j) of the data.
 ///
@@ -58,13 +52,6 @@ public:
     std::vector<DeviceId> devicesAt(std::int64_t cell) const;
     /// True when every device holds everything: all dimensions are 1.
     bool isFullyReplicated() const;
-
-    /// Where an array of `arrayShape` lies.
-    ///
-    /// A sharding whose dimensions are all 1 fits every rank. Otherwise the ranks must agree, or with `RankPromotion::Allow`
-    /// the array may lack leading dimensions in which the sharding has size 1.
-    /// Problems: MW1133 the ranks do not fit, MW1104 a dimension does not divide by its number of tiles. All are reported.
-    Result<Layout> layout(const Shape& arrayShape, RankPromotion promotion = RankPromotion::Allow) const;
 
     /// As JAX prints it: `PositionalSharding([[{TPU 0, 1}]\n                    [{TPU 2, 3}]], shape=(2, 1))`, wrapped at 100 columns as NumPy does.
     std::string text(const std::string& platform = "TPU") const;

@@ -117,17 +117,9 @@ std::string tileText(std::span<const TileSharding> tuple);
 /// Source: openxla/xla, xla/hlo/ir/hlo_sharding.cc (`Subgroup`, `PartialTile`).
 TileSharding normalized(const TileSharding& sharding);
 
-/// True when both put the same tile on every device, and its devices play the same part. All that replicate are equal.
-bool samePlacement(const TileSharding& a, const TileSharding& b);
-
 /// Whether the sharding fits an array and a number of devices (0..n-1, all of them).
 /// Problems: MW1153 a device beyond the last, or one that is left out; MW1154 another rank than the array has.
 Problems tileProblems(const TileSharding& sharding, const Shape& shape, std::int64_t deviceCount);
-
-/// Where an array lies; `devices` are all devices, in order, for those shardings that do not name theirs. Tiles have size
-/// ceil(n / tiles); the last ones may be short or empty. Manual and unreduced groups hold the same range.
-/// Problems: MW1154 another rank, MW1156 an unknown sharding has no layout.
-Result<Layout> tileLayout(const Shape& shape, const TileSharding& sharding, const std::vector<DeviceId>& devices);
 
 /// How the devices of a mesh with an order of its own are written.
 enum class TileForm : std::uint8_t {

@@ -162,11 +162,6 @@ std::string whyNotAxisSize(const Study& study, const std::string& axis, std::int
     return {};
 }
 
-bool cutsEvenly(const Study& study, const std::vector<MeshAxis>& mesh)
-{
-    return !Cuts(study).firstProblem(mesh);
-}
-
 std::vector<std::vector<MeshAxis>> meshFactorisations(const Study& study, std::int64_t devices)
 {
     std::vector<std::vector<MeshAxis>> found;

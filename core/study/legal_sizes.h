@@ -25,9 +25,6 @@ std::vector<std::int64_t> legalAxisSizes(const Study& study, const std::string& 
 /// Preconditions: as `legalAxisSizes`.
 std::string whyNotAxisSize(const Study& study, const std::string& axis, std::int64_t size, std::int64_t devices);
 
-/// True when the mesh cuts every array evenly that the study splits.
-bool cutsEvenly(const Study& study, const std::vector<MeshAxis>& mesh);
-
 /// All meshes with the study's axes in their order whose product is `devices` and that cut every array evenly, the largest first axis first: 8x1,
 /// 4x2, 2x4, 1x8. At most kMostFactorisations; empty without axes. Preconditions: devices >= 1, the axes are sound.
 std::vector<std::vector<MeshAxis>> meshFactorisations(const Study& study, std::int64_t devices);

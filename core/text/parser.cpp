@@ -156,12 +156,6 @@ void Parser::recover(std::size_t start)
     jump(std::min(at, text.size()));
 }
 
-/// What stands between `start` and the current token.
-std::string_view Parser::textFrom(std::size_t start) const
-{
-    return trimmed(m_lexer.text().substr(start, std::max(m_previousEnd, start) - start));
-}
-
 /// The end of the line, not looking into brackets and strings; npos when a bracket has no end.
 std::size_t Parser::lineEnd(std::size_t from) const
 {

@@ -38,7 +38,6 @@ private:
         m_previousEnd = m_lexer.position();
         m_token = m_lexer.next();
     }
-    std::string_view textFrom(std::size_t start) const;
     bool expected(std::string_view what);
     bool expect(char punctuation);
     bool expectWord(std::string_view word);

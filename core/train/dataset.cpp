@@ -519,11 +519,6 @@ Result<std::vector<float>> fileRowsOf(const Dataset& dataset, const RowFile& fil
 
 } // namespace
 
-std::vector<float> followingOf(const Dataset& dataset, std::span<const std::int64_t> rows)
-{
-    return shifted(dataset, rows, inputsOf(dataset, rows));
-}
-
 Result<std::vector<float>> readInputs(const Dataset& dataset, std::span<const std::int64_t> rows)
 {
     if (dataset.inputFile == nullptr)

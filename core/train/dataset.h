@@ -97,8 +97,6 @@ Dataset randomTokens(std::int64_t rows, std::int64_t sequence, std::int64_t voca
 /// whole number from 0 to classes - 1.
 Problems tokenProblems(const Dataset& dataset, std::int64_t sequence);
 
-/// For each row of tokens the tokens that follow: the row without its first token, and then its label. [rows, features], row-major.
-std::vector<float> followingOf(const Dataset& dataset, std::span<const std::int64_t> rows);
 /// The labels of the rows as numbers.
 std::vector<float> labelsOf(const Dataset& dataset, std::span<const std::int64_t> rows);
 

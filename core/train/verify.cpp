@@ -125,7 +125,6 @@ Result<std::optional<VerifiedTensor>> judgedFromResults(const Function& function
     if (!runs)
         return runs.error();
     VerifiedTensor tensor = judged(sharded[result], runs->unsharded.front(), runs->reference.front(), devices);
-    tensor.fromResults = true;
     return std::optional(std::move(tensor));
 }
 

@@ -16,7 +16,6 @@ namespace meshwright {
 struct VerifiedTensor {
     std::string name;
     double shardedError = 0.0; ///< largest absolute error of the sharded run
-    bool fromResults = false; ///< measured from the other results that it is made of, as the sharded run has them
     double unshardedError = 0.0; ///< of the run on one device, in the same types
     double tolerance = 0.0; ///< 4 * unshardedError + devices * eps * scale
     double scale = 0.0; ///< largest absolute value of the reference

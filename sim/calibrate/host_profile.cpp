@@ -177,19 +177,6 @@ double HostProfile::productRate(double m, double n, double k) const
     return std::exp(logRate);
 }
 
-double secondsFor(const std::vector<SizedTime>& times, double bytes)
-{
-    if (bytes <= times.front().bytes)
-        return times.front().seconds;
-    for (std::size_t i = 1; i < times.size(); ++i) {
-        if (bytes > times[i].bytes)
-            continue;
-        const double share = std::log(bytes / times[i - 1].bytes) / std::log(times[i].bytes / times[i - 1].bytes);
-        return times[i - 1].seconds * std::pow(times[i].seconds / times[i - 1].seconds, share);
-    }
-    return times.back().seconds * bytes / times.back().bytes;
-}
-
 std::string hostProfileJson(const HostProfile& profile)
 {
     const double best = *std::ranges::max_element(profile.productFlopsPerSecond);

@@ -116,9 +116,6 @@ struct HostProfile {
     double productRate(double m, double n, double k) const;
 };
 
-/// Between measured sizes in logarithms; outside in proportion to the bytes above, as the smallest below. `times` is not empty.
-double secondsFor(const std::vector<SizedTime>& times, double bytes);
-
 std::string hostProfileJson(const HostProfile& profile);
 
 /// Problems: MW1711 the file is no profile of a computer, one of an older version, or a figure is missing or no number above 0; those of `readFile`.

@@ -53,19 +53,6 @@ double gpuTileEfficiency(const MatmulDims& dims, std::optional<std::int64_t> mul
 
 } // namespace
 
-const char* opBoundName(OpBound bound)
-{
-    switch (bound) {
-    case OpBound::Compute:
-        return "compute";
-    case OpBound::Memory:
-        return "memory";
-    case OpBound::Overhead:
-        return "overhead";
-    }
-    return "";
-}
-
 Result<DeviceCost> DeviceCost::create(const Machine& machine)
 {
     using enum MathFormat;

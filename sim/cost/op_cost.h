@@ -36,9 +36,6 @@ struct OpWork {
 /// What an op waits for.
 enum class OpBound : std::uint8_t { Compute, Memory, Overhead };
 
-/// "compute", "memory" or "overhead".
-const char* opBoundName(OpBound bound);
-
 struct OpTime {
     double seconds = 0.0; ///< overheadSeconds + max(computeSeconds, memorySeconds)
     double computeSeconds = 0.0; ///< FLOPs / (peak * achievable fraction * share of full tiles)

@@ -48,7 +48,7 @@ struct PhysicalAxis {
 };
 
 /// How the devices of a machine are joined: a product of axes. Two devices of one chip are an axis of their own (`core`), and each
-/// has an equal share of the chip's links. Sizes grow with the axes only; `TopologyGraph` spells every device and link out.
+/// has an equal share of the chip's links. Sizes grow with the axes only.
 class Topology {
 public:
     Topology() = default;
@@ -71,23 +71,8 @@ public:
     /// Precondition: as many coordinates as axes, each inside.
     DeviceId deviceAt(std::span<const std::int64_t> coordinates) const;
 
-    /// Directed links of the whole graph, those to and between switches included.
-    std::int64_t linkCount() const;
-
-    /// Directed links that enter a device.
-    std::int64_t linksEntering(DeviceId device) const;
-
     /// All that a device can send at once, in bytes per second.
     double injectionBytesPerSecond(DeviceId device) const;
-
-    /// Links on the shortest path between the two devices that are furthest apart.
-    std::int64_t diameterLinks() const;
-
-    /// The latency of that path, in seconds: a step through a switch counts once.
-    double diameterSeconds() const;
-
-    /// What can flow one way from the lower half (floor) of an axis to the upper, in bytes per second; 0 for an axis of length 1.
-    double halfCutBytesPerSecond(std::size_t axis) const;
 
     /// `4x2 torus (x, y), x wraps` or `4 hosts of 8 GPUs`.
     std::string text() const;
@@ -95,9 +80,6 @@ public:
     friend bool operator==(const Topology&, const Topology&) = default;
 
 private:
-    const PhysicalAxis* findKind(AxisKind kind) const;
-    bool hasSpine() const;
-
     std::vector<PhysicalAxis> m_axes;
     std::vector<std::int64_t> m_strides;
     std::int64_t m_deviceCount = 1;

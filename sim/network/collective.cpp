@@ -478,7 +478,7 @@ Candidate Estimator::switchAllReduce(const GroupAxis& axis, double bytes) const
             [&] { return "2 (n-1)(alpha + B/(n w)), " + inputs; });
     if (n > 2 && admits(Tree)) {
         const double chunk = bytes / static_cast<double>(pipelineChunks(bytes));
-        consider(Tree, doubleTreeAllReduceSeconds(bytes, n, chunk, axis.link).most, 2.0, "double binary tree",
+        consider(Tree, doubleTreeAllReduceSeconds(bytes, n, chunk, axis.link), 2.0, "double binary tree",
             [&] { return say("2 B/w + 4 ceil(log2 n)(alpha + b/w), b={}, {}", bytesText(chunk), inputs); });
     }
     if (axis.inSwitchBytesPerSecond > 0.0 && admits(InSwitch)) {
@@ -552,8 +552,8 @@ Candidate Estimator::star(const GroupAxis& axis) const
     case CollectiveKind::Permute:
         if (scattered && m_pattern == PermutePattern::Any) {
             const std::int64_t half = n / 2;
-            return {ringPermuteSeconds(m_bytes, n, half, axis.link, Directions::One), 1.0, say("{}", ring),
-                say("n/2 (alpha + B/w), {}", inputs), {Ring}};
+            return {ringPermuteSeconds(m_bytes, n, half, axis.link), 1.0, say("{}", ring), say("n/2 (alpha + B/w), {}", inputs),
+                {Ring}};
         }
         return {axis.link.latencySeconds + m_bytes / axis.link.bytesPerSecond, 1.0, say("direct"), say("alpha + B/w, {}", inputs),
             {Direct}};

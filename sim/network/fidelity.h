@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "sim/network/messages.h"
-
+#include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <vector>
 
 namespace meshwright::sim {
 
@@ -20,16 +17,5 @@ enum class Fidelity : std::uint8_t {
 /// "closed", "fluid" or "message".
 const char* fidelityName(Fidelity fidelity);
 std::optional<Fidelity> findFidelity(std::string_view name);
-
-struct NetworkRun {
-    std::vector<Ticks> ends; ///< of each collective
-    std::int64_t events = 0;
-    std::int64_t messages = 0; ///< Message only
-    std::int64_t classes = 0; ///< Fluid only: of devices
-};
-
-/// When collectives end that start at given times on the same machine.
-/// Preconditions: the collectives were routed on `links`; only Fidelity::Message heeds `StartedCollective::ready`.
-NetworkRun runCollectives(std::span<const StartedCollective> collectives, const MachineLinks& links, Fidelity fidelity);
 
 } // namespace meshwright::sim

@@ -12,14 +12,13 @@ namespace meshwright::sim {
 
 using LinkId = std::uint32_t;
 
-/// Every directed link of a machine as a number: device * portCount() + port, and after those the up- and down-links of leaf switches.
+/// Every directed link of a machine as a number: device * ports + port, and after those the up- and down-links of leaf switches.
 class MachineLinks {
 public:
     /// Precondition: faults name devices and axes of the topology. The topology must outlive the links.
     explicit MachineLinks(const Topology& topology, const Faults& faults = {});
 
     const Topology& topology() const { return m_topology; }
-    std::uint32_t portCount() const { return m_ports; }
     std::size_t count() const { return m_count; }
 
     /// Torus: the link from the device to the next place along the axis.

@@ -371,31 +371,4 @@ std::int64_t MessageEngine::messages() const
     return m_impl->messages();
 }
 
-MessageRun runMessages(std::span<const StartedCollective> collectives, const MachineLinks& links)
-{
-    EventQueue queue;
-    MessageEngine engine(links, queue);
-    MessageRun result;
-    for (std::uint32_t i = 0; i < collectives.size(); ++i) {
-        const StartedCollective& started = collectives[i];
-        const DeviceGroups& groups = started.collective->groups;
-        engine.add(*started.collective);
-        for (std::uint32_t group = 0; group < groups.count(); ++group)
-            engine.expect(i, group, i, 0);
-        for (std::uint32_t member = 0; member < groups.members.size(); ++member)
-            engine.beginMember(i, member, started.start + (started.ready == nullptr ? 0 : (*started.ready)[member]));
-        result.ends.push_back(started.start);
-    }
-    while (!queue.empty()) {
-        const Event event = queue.pop();
-        ++result.events;
-        engine.handle(event);
-        for (const MessageEngine::Finished& done : engine.finished())
-            result.ends[done.node] = event.time; // the last group's stays
-        engine.finished().clear();
-    }
-    result.messages = engine.messages();
-    return result;
-}
-
 } // namespace meshwright::sim

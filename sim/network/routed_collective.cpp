@@ -301,27 +301,4 @@ Result<std::uint32_t> routeLanes(const CollectiveRequest& request, const DeviceG
     return Router(request, groups, links).run(take);
 }
 
-DeviceGroups groupsAlong(const Topology& topology, const std::vector<std::size_t>& axes)
-{
-    DeviceGroups groups;
-    std::vector<DeviceId> offsets{0};
-    for (const std::size_t axis : axes) {
-        std::vector<DeviceId> further;
-        for (const DeviceId offset : offsets) {
-            for (std::int64_t place = 0; place < topology.axes()[axis].length; ++place)
-                further.push_back(offset + place * topology.stride(axis));
-        }
-        offsets = std::move(further);
-    }
-    groups.size = static_cast<std::uint32_t>(offsets.size());
-    groups.members.reserve(static_cast<std::size_t>(topology.deviceCount()));
-    for (DeviceId device = 0; device < topology.deviceCount(); ++device) {
-        if (!std::ranges::all_of(axes, [&](std::size_t axis) { return topology.coordinate(device, axis) == 0; }))
-            continue;
-        for (const DeviceId offset : offsets)
-            groups.members.push_back(static_cast<std::uint32_t>(device + offset));
-    }
-    return groups;
-}
-
 } // namespace meshwright::sim

@@ -86,7 +86,4 @@ Result<RoutedCollective> routeCollective(const CollectiveRequest& request, Devic
 Result<std::uint32_t> routeLanes(const CollectiveRequest& request, const DeviceGroups& groups, const MachineLinks& links,
     const std::function<void(std::uint32_t phase, RoutedLane lane)>& take);
 
-/// The groups that span the whole of some axes of the machine.
-DeviceGroups groupsAlong(const Topology& topology, const std::vector<std::size_t>& axes);
-
 } // namespace meshwright::sim

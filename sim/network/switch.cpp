@@ -2,10 +2,9 @@
 #include "sim/network/switch.h"
 
 #include "core/support/checked.h"
-#include <algorithm>
+
 #include <bit>
 #include <cassert>
-#include <cmath>
 
 namespace meshwright::sim {
 
@@ -65,51 +64,26 @@ double binomialBroadcastSeconds(double arrayBytes, std::int64_t n, const LinkSpe
     return asDouble(ceilLog2(n)) * (port.latencySeconds + whole(arrayBytes, port));
 }
 
-double binomialAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
+double chainBroadcastSeconds(double arrayBytes, std::int64_t n, std::int64_t chunks, const LinkSpec& port)
 {
-    return 2.0 * binomialBroadcastSeconds(arrayBytes, n, port);
-}
-
-double chainBroadcastSeconds(double arrayBytes, std::int64_t n, std::int64_t chunks, const LinkSpec& port, double overheadSeconds)
-{
-    assert(chunks >= 1 && overheadSeconds >= 0.0);
+    assert(chunks >= 1);
     if (n == 1)
         return 0.0;
     const auto hops = static_cast<double>(n - 1);
     const auto pieces = static_cast<double>(chunks);
-    return hops * port.latencySeconds + (hops - 1.0 + pieces) * (overheadSeconds + whole(arrayBytes, port) / pieces);
+    return hops * port.latencySeconds + (hops - 1.0 + pieces) * (whole(arrayBytes, port) / pieces);
 }
 
-std::int64_t bestChainChunks(double arrayBytes, std::int64_t n, const LinkSpec& port, double overheadSeconds, std::int64_t most)
-{
-    assert(most >= 1);
-    if (n <= 2 || arrayBytes == 0.0)
-        return 1;
-    if (overheadSeconds == 0.0)
-        return most;
-    const double ideal = std::sqrt(static_cast<double>(n - 2) * whole(arrayBytes, port) / overheadSeconds);
-    const auto below = static_cast<std::int64_t>(std::clamp(std::floor(ideal), 1.0, static_cast<double>(most)));
-    const std::int64_t above = std::min(below + 1, most);
-    const auto seconds = [&](std::int64_t chunks) { return chainBroadcastSeconds(arrayBytes, n, chunks, port, overheadSeconds); };
-    return seconds(above) < seconds(below) ? above : below;
-}
-
-SecondsRange doubleTreeAllReduceSeconds(double arrayBytes, std::int64_t n, double chunkBytes, const LinkSpec& port)
+double doubleTreeAllReduceSeconds(double arrayBytes, std::int64_t n, double chunkBytes, const LinkSpec& port)
 {
     if (n == 1)
-        return {};
-    return {2.0 * otherShare(n) * whole(arrayBytes, port),
-        2.0 * whole(arrayBytes, port) + 4.0 * asDouble(ceilLog2(n)) * (port.latencySeconds + whole(chunkBytes, port))};
+        return 0.0;
+    return 2.0 * whole(arrayBytes, port) + 4.0 * asDouble(ceilLog2(n)) * (port.latencySeconds + whole(chunkBytes, port));
 }
 
 double inSwitchAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
 {
     return n == 1 ? 0.0 : port.latencySeconds + whole(arrayBytes, port);
-}
-
-double inSwitchAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
-{
-    return n == 1 ? 0.0 : port.latencySeconds + otherShare(n) * whole(arrayBytes, port);
 }
 
 double pairwiseAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port)
@@ -141,25 +115,6 @@ double directAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec&
 double directAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link)
 {
     return 2.0 * directAllGatherSeconds(arrayBytes, n, link);
-}
-
-double directAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link)
-{
-    return directAllGatherSeconds(arrayBytes, n, link);
-}
-
-double hierarchicalAllReduceSeconds(
-    double arrayBytes, std::int64_t groups, std::int64_t perGroup, const LinkSpec& inner, const LinkSpec& outer)
-{
-    return switchRingAllReduceSeconds(arrayBytes, perGroup, inner)
-        + switchRingAllReduceSeconds(arrayBytes / static_cast<double>(perGroup), groups, outer);
-}
-
-double hierarchicalAllReduceTierSeconds(
-    double arrayBytes, std::int64_t groups, std::int64_t perGroup, const LinkSpec& inner, const LinkSpec& outer)
-{
-    return std::max(2.0 * otherShare(perGroup) * whole(arrayBytes, inner),
-        2.0 * otherShare(groups) * whole(arrayBytes, outer) / static_cast<double>(perGroup));
 }
 
 } // namespace meshwright::sim

@@ -31,31 +31,14 @@ double recursiveDoublingAllReduceSeconds(double arrayBytes, std::int64_t n, cons
 /// ceil(log2 n)(a + B/w).
 double binomialBroadcastSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port);
 
-/// A reduction and a broadcast: 2 ceil(log2 n)(a + B/w).
-double binomialAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port);
+/// A chain of h = n-1 hops, m chunks: h a + (h-1+m) B/(m w). Precondition: chunks >= 1.
+double chainBroadcastSeconds(double arrayBytes, std::int64_t n, std::int64_t chunks, const LinkSpec& port);
 
-/// A chain of h = n-1 hops, m chunks, `overheadSeconds` (o) of port time lost for each message: h a + (h-1+m)(o + B/(m w)).
-/// Precondition: chunks >= 1.
-double chainBroadcastSeconds(
-    double arrayBytes, std::int64_t n, std::int64_t chunks, const LinkSpec& port, double overheadSeconds = 0.0);
-
-/// The number of chunks that makes the above least: sqrt((h-1) B/(o w)), rounded to the better neighbour, in 1 .. `most`
-/// (`most` when nothing is lost for a message).
-std::int64_t bestChainChunks(double arrayBytes, std::int64_t n, const LinkSpec& port, double overheadSeconds, std::int64_t most);
-
-/// What an all-reduce over two binary trees takes at least and at most, for chunks of b bytes: 2 (n-1)/n B/w and
-/// 2 B/w + 4 ceil(log2 n)(a + b/w).
-struct SecondsRange {
-    double least = 0.0;
-    double most = 0.0;
-};
-SecondsRange doubleTreeAllReduceSeconds(double arrayBytes, std::int64_t n, double chunkBytes, const LinkSpec& port);
+/// What an all-reduce over two binary trees takes at most, for chunks of b bytes: 2 B/w + 4 ceil(log2 n)(a + b/w).
+double doubleTreeAllReduceSeconds(double arrayBytes, std::int64_t n, double chunkBytes, const LinkSpec& port);
 
 /// The switch adds up and sends out: a + B/w.
 double inSwitchAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port);
-
-/// With the switch's help (multicast or adding): a + (n-1)/n B/w; a reduce-scatter takes the same.
-double inSwitchAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port);
 
 /// Pairwise exchange: (n-1)(a + B/(n w)).
 double pairwiseAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& port);
@@ -73,17 +56,5 @@ double directAllGatherSeconds(double arrayBytes, std::int64_t n, const LinkSpec&
 
 /// 2(alpha + B/(n w)).
 double directAllReduceSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link);
-
-/// alpha + B/(n w).
-double directAllToAllSeconds(double arrayBytes, std::int64_t n, const LinkSpec& link);
-
-/// g groups of m: rings inside the groups (w_a, a_a), then between them (w_e and a_e, the port of each device):
-/// 2(m-1)(a_a + B/(m w_a)) + 2(g-1)(a_e + B/(m g w_e)).
-double hierarchicalAllReduceSeconds(
-    double arrayBytes, std::int64_t groups, std::int64_t perGroup, const LinkSpec& inner, const LinkSpec& outer);
-
-/// max of 2(m-1)/m B/w_a and 2(g-1)/g B/(m w_e): the bandwidth part of the busier tier, however well the phases overlap.
-double hierarchicalAllReduceTierSeconds(
-    double arrayBytes, std::int64_t groups, std::int64_t perGroup, const LinkSpec& inner, const LinkSpec& outer);
 
 } // namespace meshwright::sim

@@ -29,11 +29,6 @@ double torusAllGatherSeconds(double arrayBytes, std::span<const TorusAxis> axes,
     return seconds;
 }
 
-double torusAllReduceSeconds(double arrayBytes, std::span<const TorusAxis> axes, Directions directions)
-{
-    return 2.0 * torusAllGatherSeconds(arrayBytes, axes, directions);
-}
-
 double torusAllGatherAtOnceSeconds(double arrayBytes, std::span<const TorusAxis> axes)
 {
     const std::size_t count = axes.size();
@@ -49,11 +44,6 @@ double torusAllGatherAtOnceSeconds(double arrayBytes, std::span<const TorusAxis>
         seconds += slowest;
     }
     return seconds;
-}
-
-double torusAllReduceAtOnceSeconds(double arrayBytes, std::span<const TorusAxis> axes)
-{
-    return 2.0 * torusAllGatherAtOnceSeconds(arrayBytes, axes);
 }
 
 double torusAllToAllSeconds(double arrayBytes, std::span<const TorusAxis> axes)

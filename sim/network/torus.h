@@ -23,15 +23,9 @@ struct TorusAxis {
 /// axes that wrap; others are lines.
 double torusAllGatherSeconds(double arrayBytes, std::span<const TorusAxis> axes, Directions directions);
 
-/// Reduce-scatter, then all-gather: twice the above.
-double torusAllReduceSeconds(double arrayBytes, std::span<const TorusAxis> axes, Directions directions);
-
 /// All D axes at once: B is cut in D parts, and part p takes the axes in the order rotated by p, both ways on rings. Phases are in
 /// lock-step: the sum over phases of the slowest part. For equal rings D floor(k/2) alpha + (n-1)/n B/(2 D w), which no schedule beats.
 double torusAllGatherAtOnceSeconds(double arrayBytes, std::span<const TorusAxis> axes);
-
-/// Twice the above.
-double torusAllReduceAtOnceSeconds(double arrayBytes, std::span<const TorusAxis> axes);
 
 /// Dimension order, both ways: the busiest axis rules. For even lengths max_i of k_i B/(8w) on rings, k_i B/(4w) on lines; latencies add.
 double torusAllToAllSeconds(double arrayBytes, std::span<const TorusAxis> axes);

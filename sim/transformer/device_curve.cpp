@@ -111,12 +111,6 @@ double DeviceCurve::productSeconds(const Product& product, MathFormat format) co
     return std::max(computing, moved / m_streamBytesPerSecond);
 }
 
-double DeviceCurve::productShare(const Product& product, MathFormat format) const
-{
-    const double seconds = productSeconds(product, format);
-    return seconds > 0.0 ? 2.0 * product.batch * product.m * product.n * product.k / (seconds * peak(format)) : 0.0;
-}
-
 double DeviceCurve::fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const
 {
     // Dao, FlashAttention-2 (arXiv 2307.08691), figures 4 to 7: A100, causal, 2,048 to 16,384 keys; FlashAttention-3 (arXiv 2407.08608), H100.

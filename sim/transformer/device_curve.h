@@ -29,9 +29,6 @@ public:
     /// Without the gap between kernels. Preconditions: sizes >= 0.
     double productSeconds(const Product& product, MathFormat format) const;
 
-    /// The share of the peak that a product gets.
-    double productShare(const Product& product, MathFormat format) const;
-
     /// A kernel that moves so many bytes.
     double streamSeconds(double bytes) const { return bytes / m_streamBytesPerSecond; }
 

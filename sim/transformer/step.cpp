@@ -39,13 +39,6 @@ double optimizerStateBytes(const TrainingWork& work, const StackTraits& traits)
                                                : traits.optimizerStateBytes;
 }
 
-double stepLowerBoundSeconds(const TrainingPlan& plan, const DeviceCurve& curve)
-{
-    const double tokens = asDouble(plan.work.globalBatch) * asDouble(plan.work.sequence);
-    const double flops = tokens * modelFlopsPerToken(plan.model, plan.work.sequence, AttentionCount::None);
-    return flops / (asDouble(plan.layout.deviceCount()) * curve.peak(plan.work.format));
-}
-
 StepModel::StepModel(const Chip& chip, const ClusterChoice& cluster, const StackConstants& constants, const StackTraits& traits,
     std::stop_token stop)
     : m_constants(constants)

@@ -103,7 +103,4 @@ std::int64_t layersOfChunk(std::int64_t layers, std::int64_t chunks, std::int64_
 /// Bytes of optimizer state for each parameter: a recipe may keep moments in 16 bits.
 double optimizerStateBytes(const TrainingWork& work, const StackTraits& traits);
 
-/// What no schedule of the step on these devices beats: products at peak and, with tensor or data parallelism, the bytes over all links.
-double stepLowerBoundSeconds(const TrainingPlan& plan, const DeviceCurve& curve);
-
 } // namespace meshwright::sim

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -235,6 +236,9 @@ Result<std::vector<PredictedFigure>> compareActivations(const Record& record, co
 
 Result<std::vector<PredictedFigure>> comparePart(const Record& record, const Catalogue& catalogue, const Calibration& calibration)
 {
+    static constexpr std::array kKinds{"activation_memory", "collective", "gemm", "memory_op", "layer_time", "op_times"};
+    if (std::ranges::find(kKinds, record.kind) == kKinds.end())
+        return lacking(fmt::format("\"{}\" is no kind of record that can be predicted", record.kind));
     if (record.kind == "activation_memory")
         return compareActivations(record, catalogue);
     const auto match = partChip(record, catalogue);
@@ -248,9 +252,7 @@ Result<std::vector<PredictedFigure>> comparePart(const Record& record, const Cat
         return compareProduct(record, *match, constants);
     if (record.kind == "memory_op")
         return compareMemory(record, *match, constants);
-    if (record.kind == "layer_time" || record.kind == "op_times")
-        return compareLayer(record, *match, constants, calibration.traits(stack));
-    return lacking(fmt::format("\"{}\" is no kind of record that can be predicted", record.kind));
+    return compareLayer(record, *match, constants, calibration.traits(stack));
 }
 
 } // namespace meshwright::sim

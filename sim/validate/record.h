@@ -19,7 +19,7 @@ struct Record {
     std::string file; ///< name of the file, without folders
     std::string id;
     std::string
-        kind; ///< `training_step`, `collective`, `gemm`, `memory_op`, `layer_time`, `op_times`, `activation_memory`, `worked_problem`
+        kind; ///< `training_step`, `collective`, `gemm`, `memory_op`, `layer_time`, `op_times`, `activation_memory`; records of other kinds are not predicted
     std::string sweep = {}; ///< candidates of one sweep that may be compared have the same; empty: none
     bool flagged = false;
     std::string fault = {}; ///< what is wrong with a field, so that the record cannot be predicted; empty: nothing

@@ -2,7 +2,6 @@
 #include "sim/validate/validate.h"
 
 #include "sim/validate/step_case.h"
-#include "sim/validate/worked.h"
 
 #include <fmt/format.h>
 
@@ -33,7 +32,6 @@ public:
 private:
     void step(const Record& record);
     void part(const Record& record);
-    void worked(const Record& record);
     void skip(const Record& record, std::string why) { m_result.skipped.push_back({record.id, std::move(why)}); }
     bool scores(const Record& record);
     void summariseSteps();
@@ -44,7 +42,6 @@ private:
 
     const Catalogue& m_catalogue;
     const Calibration& m_calibration;
-    std::string m_question; ///< of the worked problem before, with those that it goes on from
     FileValidation m_result;
 };
 
@@ -102,27 +99,6 @@ void FileValidator::part(const Record& record)
         return;
     ++m_result.scored;
     m_result.comparisons.insert(m_result.comparisons.end(), comparisons->begin(), comparisons->end());
-}
-
-void FileValidator::worked(const Record& record)
-{
-    // "Same, measured on hardware" is about what the question before it is about.
-    const std::string question = record.text("question");
-    m_question = question.starts_with("Same") ? m_question + "; " + question : question;
-    Record whole = record;
-    whole.texts["question"] = m_question;
-    if (const auto why = impossibleInput(whole))
-        return skip(record, *why);
-    const auto answers = workedAnswers(whole, m_catalogue);
-    if (answers.empty())
-        return skip(record, "the record leaves out the sizes or the chip of its question");
-    if (!scores(record))
-        return;
-    ++m_result.scored;
-    for (const auto& [name, value] : answers) {
-        if (const auto expected = record.number("answer." + name))
-            m_result.comparisons.push_back({record.id, value, *expected, 0.0});
-    }
 }
 
 void FileValidator::summariseSteps()
@@ -284,8 +260,6 @@ FileValidation FileValidator::run(const std::vector<Record>& records, const std:
             skip(record, record.fault);
         else if (record.kind == "training_step")
             step(record);
-        else if (record.kind == "worked_problem")
-            worked(record);
         else
             part(record);
     }

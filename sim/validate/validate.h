@@ -51,7 +51,7 @@ struct FileValidation {
     std::optional<double>
         constantMfuMeanError; ///< of one utilisation for each chip of the file, the one that is best for its records
     std::optional<double> rankCorrelation; ///< Spearman
-    std::optional<ErrorSummary> time; ///< of parts: collectives, products, memory operations, layers, problems
+    std::optional<ErrorSummary> time; ///< of parts: collectives, products, memory operations, layers
     std::optional<ErrorSummary> largeTime; ///< of collectives of 16 MiB and more
     std::optional<ErrorSummary> smallTime; ///< of collectives below 1 MiB
     std::optional<ErrorSummary>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // How quick the network simulation is: bench_network [SIMGRID]. Prints a JSON object on a line for each case. SIMGRID is
 // the program built from the SimGrid anchor; its cases run in between ours.
-#include "sim/network/fidelity.h"
-#include "sim/network/step_run.h"
+#include "tests/sim/network/run_collectives.h"
 
 #include <fmt/format.h>
 
@@ -19,6 +18,7 @@
 
 using namespace meshwright;
 using namespace meshwright::sim;
+using namespace meshwright::tests;
 
 namespace {
 

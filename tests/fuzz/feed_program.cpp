@@ -4,6 +4,7 @@
 #include "core/text/program_text.h"
 
 #include "tests/fuzz/targets.h"
+#include "tests/rule_text.h"
 
 namespace meshwright::fuzz {
 
@@ -25,8 +26,8 @@ void feedOpRule(std::string_view text)
     const auto rule = parseRule(text);
     if (!rule)
         return;
-    const auto again = parseRule(ruleText(*rule));
-    require(again && ruleText(*again) == ruleText(*rule), "a rule that is written reads as itself");
+    const auto again = parseRule(tests::ruleText(*rule));
+    require(again && tests::ruleText(*again) == tests::ruleText(*rule), "a rule that is written reads as itself");
 }
 
 } // namespace meshwright::fuzz

@@ -2,6 +2,7 @@
 #include "core/sharding/tile_assignment.h"
 
 #include "tests/fuzz/targets.h"
+#include "tests/tile_placement.h"
 
 namespace meshwright::fuzz {
 
@@ -19,7 +20,7 @@ void feedTiles(std::string_view text)
         require(again && *again == tiles, "tiles that are written read as themselves");
         const TileSharding simple = normalized(tiles);
         require(normalized(simple) == simple, "the simplest form is its own simplest form");
-        require(samePlacement(simple, tiles), "the simplest form places the same");
+        require(tests::samePlacement(simple, tiles), "the simplest form places the same");
         if (const auto mesh = meshOfTiles(tiles); mesh && tiles.kind == TileKind::Tiled)
             require(fromTiles(tiles, tiles.rank(), *mesh).has_value(), "the mesh that explains tiles explains them");
     }

@@ -2,6 +2,7 @@
 #include "core/propagate/gspmd.h"
 #include "tests/goldens/op_json.h"
 #include "tests/test_class.h"
+#include "tests/tile_placement.h"
 
 #include <array>
 
@@ -11,6 +12,7 @@ namespace {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
+using namespace meshwright::tests;
 
 /// `size=3x2 stride=2x1 pad=1_1x0_1`: the numbers behind a word, by dimension; one for each dimension of `rank` when it is not there.
 std::vector<std::vector<std::int64_t>> windowNumbers(

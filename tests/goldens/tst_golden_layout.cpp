@@ -5,6 +5,7 @@
 #include "core/sharding/shardy_text.h"
 #include "core/sharding/tile_assignment.h"
 #include "tests/test_class.h"
+#include "tests/tile_placement.h"
 
 #include <numeric>
 
@@ -12,6 +13,7 @@ namespace tst_golden_layout {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
+using namespace meshwright::tests;
 
 class TestGoldenLayout : public QObject {
     Q_OBJECT

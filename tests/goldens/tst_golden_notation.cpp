@@ -5,11 +5,13 @@
 #include "core/sharding/notation.h"
 #include "core/sharding/shardy_text.h"
 #include "tests/test_class.h"
+#include "tests/tile_placement.h"
 
 namespace tst_golden_notation {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
+using namespace meshwright::tests;
 
 class TestGoldenNotation : public QObject {
     Q_OBJECT

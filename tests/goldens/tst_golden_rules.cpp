@@ -2,6 +2,7 @@
 #include "core/propagate/rule.h"
 #include "tests/goldens/golden_runner.h"
 #include "tests/goldens/op_json.h"
+#include "tests/rule_text.h"
 #include "tests/test_class.h"
 
 #include <map>
@@ -14,6 +15,7 @@ namespace {
 
 using namespace meshwright;
 using namespace meshwright::goldens;
+using namespace meshwright::tests;
 
 /// Factors numbered in the order in which they are met, so that rules compare whatever their factors are called.
 class Canonical {

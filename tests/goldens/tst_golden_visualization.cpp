@@ -6,6 +6,7 @@
 #include "core/sharding/positional_sharding.h"
 #include "core/sharding/visualize.h"
 #include "core/support/text.h"
+#include "tests/positional_layout.h"
 #include "tests/test_class.h"
 
 namespace tst_golden_visualization {
@@ -55,7 +56,7 @@ Result<Layout> layoutFor(const Json& golden)
         const auto sharding = positionalOf(golden);
         if (!sharding)
             return sharding.error();
-        return sharding->layout(shape);
+        return tests::positionalLayout(*sharding, shape);
     }
     const auto mesh = goldens::meshOf(golden.at("mesh"));
     if (!mesh)

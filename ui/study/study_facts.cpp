@@ -257,12 +257,6 @@ const Problem* StudyFacts::findProblem(std::string_view path) const
     return found == problems.end() ? nullptr : &*found;
 }
 
-const ArrayFacts* StudyFacts::findArray(std::string_view name) const
-{
-    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const ArrayFacts& one) { return one.array.name == name; });
-    return found == arrays.end() ? nullptr : &*found;
-}
-
 std::string StudyFacts::reasonOf(const ArrayFacts& array) const
 {
     if (array.isOwn)

@@ -38,7 +38,6 @@ public:
 
     const std::vector<LayoutLine>& lines() const { return m_lines; }
     double height() const { return m_height; }
-    double headingHeight() const { return m_headingHeight; }
 
     /// The line at a height; nothing in gaps and below the last.
     std::optional<std::size_t> lineAt(double y) const;

@@ -62,7 +62,6 @@ public:
     static std::shared_ptr<const TimelinePart> build(std::shared_ptr<const Timeline> timeline, const std::stop_token& stop = {});
 
     const Timeline& timeline() const { return *m_timeline; }
-    const std::shared_ptr<const Timeline>& sharedTimeline() const { return m_timeline; }
     std::size_t sliceCount() const { return m_starts.size(); }
     std::size_t rowCount() const { return m_pyramids.size(); }
     double endSeconds() const { return m_endSeconds; }

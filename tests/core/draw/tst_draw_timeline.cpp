@@ -110,7 +110,6 @@ void TestDrawTimeline::everyCategoryLooksItsOwn()
     for (int i = 0; i <= static_cast<int>(SliceCategory::Host); ++i) {
         const SliceLook look = sliceLook(static_cast<SliceCategory>(i));
         looks.insert({look.role, look.hatch});
-        QVERIFY(colourRoleOf(static_cast<SliceCategory>(i)) == look.role);
     }
     QCOMPARE(looks.size(), std::size_t{10});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/builder.h"
 #include "core/propagate/rule.h"
+#include "tests/rule_text.h"
 #include "tests/test_class.h"
 
 #include <QTest>
@@ -8,6 +9,7 @@
 namespace tst_rule {
 
 using namespace meshwright;
+using namespace meshwright::tests;
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include "tests/random_shardings.h"
 #include "tests/seeds.h"
 #include "tests/test_class.h"
+#include "tests/tile_placement.h"
 #include "tests/values.h"
 
 namespace tst_tile_assignment {

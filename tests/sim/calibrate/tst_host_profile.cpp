@@ -60,7 +60,6 @@ class TestHostProfile : public QObject {
 
 private Q_SLOTS:
     void ratesBetweenPoints();
-    void timesBetweenSizes();
     void writtenAndRead();
     void isAHardwareFile();
     void badProfiles_data();
@@ -88,14 +87,6 @@ void TestHostProfile::ratesBetweenPoints()
         std::vector<std::array<double, 3>>{{1.0, 1.0, 1.0}, {10.0, 100.0, 1.0}, {3.0, 30.0, 99.0}, {100.0, 100.0, 100.0}})
         QVERIFY(qAbs(profile.productRate(m, n, k) / (m * n * k) - 1.0) < 1e-9);
     QVERIFY(qAbs(profile.productRate(1000.0, 1.0, 1.0) - 100.0) < 1e-9); // as the nearest point
-}
-
-void TestHostProfile::timesBetweenSizes()
-{
-    const std::vector<SizedTime> times = {{100.0, 1.0}, {10000.0, 100.0}};
-    QCOMPARE(secondsFor(times, 1.0), 1.0);
-    QVERIFY(qAbs(secondsFor(times, 1000.0) - 10.0) < 1e-9);
-    QVERIFY(qAbs(secondsFor(times, 1e5) - 1000.0) < 1e-9);
 }
 
 void TestHostProfile::writtenAndRead()

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/bounds.h"
-#include "sim/network/fidelity.h"
 #include "sim/network/ring.h"
 #include "sim/network/switch.h"
 #include "sim/network/torus.h"
+#include "tests/sim/network/closed_forms.h"
+#include "tests/sim/network/run_collectives.h"
 #include "tests/test_class.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace tst_fidelity {
 
 using namespace meshwright;
 using namespace meshwright::sim;
+using namespace meshwright::tests;
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/network/step_run.h"
 #include "tests/seeds.h"
+#include "tests/sim/network/run_collectives.h"
 #include "tests/test_class.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace tst_step_run {
 
 using namespace meshwright;
 using namespace meshwright::sim;
+using namespace meshwright::tests;
 
 namespace {
 
