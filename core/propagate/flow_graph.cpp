@@ -4,40 +4,14 @@
 #include "core/program/other_op.h"
 #include "core/program/transform.h"
 
+#include <boost/pending/disjoint_sets.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace meshwright {
 
 namespace {
-
-/// Sets of values that share a slot.
-class Unions {
-public:
-    explicit Unions(std::size_t size)
-        : m_parent(size)
-    {
-        std::iota(m_parent.begin(), m_parent.end(), std::uint32_t{0});
-    }
-
-    std::uint32_t find(std::uint32_t i)
-    {
-        while (m_parent[i] != i)
-            i = m_parent[i] = m_parent[m_parent[i]];
-        return i;
-    }
-    void join(ValueId a, ValueId b)
-    {
-        const std::uint32_t x = find(static_cast<std::uint32_t>(a.index));
-        const std::uint32_t y = find(static_cast<std::uint32_t>(b.index));
-        m_parent[std::max(x, y)] = std::min(x, y);
-    }
-
-private:
-    std::vector<std::uint32_t> m_parent;
-};
 
 class GraphBuilder {
 public:
@@ -45,7 +19,7 @@ public:
         : m_function(function)
         , m_conservative(conservative)
         , m_uses(useCounts(function))
-        , m_unions(function.values.size())
+        , m_sharing(function.values.size())
     {
     }
 
@@ -82,7 +56,7 @@ private:
                         "take one of them out of the group"});
                     continue;
                 }
-                m_unions.join(group.front(), member);
+                m_sharing.union_set(group.front().at(), member.at());
                 m_bond[member.at()] = "sharding group";
             }
         }
@@ -91,7 +65,7 @@ private:
 
     void join(ValueId a, ValueId b, const char* bond)
     {
-        m_unions.join(a, b);
+        m_sharing.union_set(a.at(), b.at());
         for (const ValueId member : {a, b}) {
             if (m_bond[member.at()][0] == '\0')
                 m_bond[member.at()] = bond;
@@ -133,17 +107,16 @@ private:
 
     void makeSlots()
     {
-        const auto values = static_cast<std::uint32_t>(m_function.values.size());
-        m_graph.slotOf.resize(values);
-        for (std::uint32_t value = 0; value < values; ++value) {
-            const std::uint32_t root = m_unions.find(value);
-            if (root == value) {
-                m_graph.slotOf[value] = static_cast<std::uint32_t>(m_graph.slots.size());
+        constexpr auto kNoSlot = static_cast<std::uint32_t>(-1);
+        m_graph.slotOf.assign(m_function.values.size(), kNoSlot);
+        for (std::size_t value = 0; value < m_function.values.size(); ++value) {
+            std::uint32_t& shared = m_graph.slotOf[m_sharing.find_set(value)];
+            if (shared == kNoSlot) {
+                shared = static_cast<std::uint32_t>(m_graph.slots.size());
                 m_graph.slots.emplace_back();
-            } else {
-                m_graph.slotOf[value] = m_graph.slotOf[root]; // roots come first
             }
-            FlowSlot& slot = m_graph.slots[m_graph.slotOf[value]];
+            m_graph.slotOf[value] = shared;
+            FlowSlot& slot = m_graph.slots[shared];
             slot.members.push_back(ValueId(static_cast<std::int32_t>(value)));
             if (slot.bond[0] == '\0' || m_bond[value] == std::string_view("sharding group"))
                 slot.bond = m_bond[value];
@@ -390,7 +363,7 @@ private:
     const Function& m_function;
     bool m_conservative;
     std::vector<std::size_t> m_uses;
-    Unions m_unions;
+    boost::disjoint_sets_with_storage<> m_sharing; ///< the values that share a slot
     std::vector<const char*> m_bond;
     FlowGraph m_graph;
 };

@@ -4,6 +4,9 @@
 #include "core/program/other_op.h"
 #include "core/runtime/host_array.h"
 
+#include <unsupported/Eigen/FFT>
+
+#include <bit>
 #include <complex>
 #include <cstring>
 #include <numbers>
@@ -14,17 +17,14 @@ namespace {
 
 using Complex = std::complex<double>;
 
-/// Transforms lines of one length. Powers of two by halves; other lengths as a convolution of a power of two.
-/// Source: J. W. Cooley, J. W. Tukey, Math. Comp. 19, 1965; L. I. Bluestein, IEEE Trans. Audio Electroacoust. 18, 1970.
+/// Transforms lines of one length. Lengths of small prime factors as they are; others as a convolution of a power of two, since Eigen's time
+/// grows with the largest factor. Source: L. I. Bluestein, IEEE Trans. Audio Electroacoust. 18, 1970.
 class LineTransform {
 public:
     explicit LineTransform(std::size_t length)
         : m_length(length)
         , m_padded(paddedLength(length))
-        , m_roots(m_padded / 2)
     {
-        for (std::size_t i = 0; i < m_roots.size(); ++i)
-            m_roots[i] = turn(i, m_padded);
         if (m_padded == m_length)
             return;
         m_chirp.resize(m_length);
@@ -33,7 +33,7 @@ public:
             m_chirp[i] = turn(i * i % (2 * m_length), 2 * m_length);
             m_filter[i] = m_filter[(m_padded - i) % m_padded] = std::conj(m_chirp[i]);
         }
-        byHalves(m_filter);
+        forward(m_filter);
     }
 
     /// In place: sum of line[j] exp(-2 pi i j k / length); with `inverse` exp(+..), divided by the length.
@@ -42,7 +42,7 @@ public:
         if (inverse)
             conjugate(line);
         if (m_padded == m_length)
-            byHalves(line);
+            forward(line);
         else
             byChirp(line);
         if (!inverse)
@@ -61,14 +61,12 @@ private:
 
     static std::size_t paddedLength(std::size_t length)
     {
-        std::size_t power = 1;
-        while (power < length)
-            power *= 2;
-        if (power == length)
-            return length;
-        while (power < 2 * length - 1)
-            power *= 2;
-        return power;
+        std::size_t rest = length;
+        for (const unsigned factor : {2U, 3U, 5U, 7U}) {
+            while (rest % factor == 0)
+                rest /= factor;
+        }
+        return rest == 1 ? length : std::bit_ceil(2 * length - 1);
     }
 
     static void conjugate(std::vector<Complex>& line)
@@ -77,28 +75,14 @@ private:
             value = std::conj(value);
     }
 
-    void byHalves(std::vector<Complex>& line) const
+    static void forward(std::vector<Complex>& line)
     {
-        const std::size_t n = line.size();
-        for (std::size_t i = 1, j = 0; i < n; ++i) { // j is i with its bits the other way round
-            std::size_t bit = n / 2;
-            for (; (j & bit) != 0; bit /= 2)
-                j ^= bit;
-            j |= bit;
-            if (i < j)
-                std::swap(line[i], line[j]);
-        }
-        for (std::size_t size = 2; size <= n; size *= 2) {
-            for (std::size_t first = 0; first < n; first += size) {
-                for (std::size_t i = 0; i < size / 2; ++i) {
-                    Complex& even = line[first + i];
-                    Complex& odd = line[first + i + size / 2];
-                    const Complex turned = odd * m_roots[i * (n / size)];
-                    odd = even - turned;
-                    even += turned;
-                }
-            }
-        }
+        thread_local Eigen::FFT<double> transform; // keeps the roots of each length
+        thread_local std::vector<Complex> made;
+        if (line.size() == 1) // its own transform, which Eigen 3.4 cannot do
+            return;
+        transform.fwd(made, line);
+        line.swap(made);
     }
 
     void byChirp(std::vector<Complex>& line) const
@@ -106,17 +90,16 @@ private:
         std::vector<Complex> padded(m_padded);
         for (std::size_t i = 0; i < m_length; ++i)
             padded[i] = line[i] * m_chirp[i];
-        byHalves(padded);
+        forward(padded);
         for (std::size_t i = 0; i < m_padded; ++i)
             padded[i] = std::conj(padded[i] * m_filter[i]);
-        byHalves(padded);
+        forward(padded);
         for (std::size_t i = 0; i < m_length; ++i)
             line[i] = std::conj(padded[i]) / static_cast<double>(m_padded) * m_chirp[i];
     }
 
     std::size_t m_length;
     std::size_t m_padded;
-    std::vector<Complex> m_roots;
     std::vector<Complex> m_chirp;
     std::vector<Complex> m_filter;
 };

@@ -3,6 +3,7 @@
 #include "core/runtime/fft_kernel.h"
 #include "core/runtime/host_array.h"
 #include "core/runtime/kernel.h"
+#include "core/runtime/matrix_kernel.h"
 #include "core/runtime/scalar_block.h"
 #include "core/runtime/strides.h"
 
@@ -436,113 +437,6 @@ public:
     }
 };
 
-/// Every matrix of the last two dimensions, in double precision: Cholesky's factor, and solutions of triangular systems.
-class MatrixKernel : public OtherKernel {
-public:
-    using OtherKernel::OtherKernel;
-
-    void run(Addresses addresses, Scratch&, const StopFlag& stop) const override
-    {
-        const std::vector<Input> from = inputs(addresses);
-        std::vector<std::vector<double>> operands;
-        for (std::size_t i = 0; i < from.size(); ++i)
-            operands.push_back(
-                HostArray::fromBytes(m_types[i], {from[i].data(), static_cast<std::size_t>(m_types[i].bytes())}).values());
-        std::vector<double> results(static_cast<std::size_t>(m_resultTypes.front().elements()));
-        const auto size = static_cast<std::size_t>(m_types[0].shape.back() * m_types[0].shape.back()); // of a square matrix
-        const std::size_t others
-            = operands.size() > 1 && size > 0 ? operands[1].size() / std::max<std::size_t>(operands[0].size() / size, 1) : 0;
-        for (std::size_t matrix = 0; size > 0 && matrix * size < operands[0].size() && !stop.isSet(); ++matrix) {
-            const double* a = operands[0].data() + matrix * size;
-            if (operands.size() == 1)
-                compute(a, nullptr, results.data() + matrix * size);
-            else
-                compute(a, operands[1].data() + matrix * others, results.data() + matrix * others);
-        }
-        const HostArray made = HostArray::of(m_resultTypes.front(), results);
-        if (made.bytes() > 0)
-            std::memcpy(addresses[m_results.front().at()], made.data(), static_cast<std::size_t>(made.bytes()));
-    }
-
-protected:
-    virtual void compute(const double* a, const double* b, double* result) const = 0;
-    std::int64_t rows() const { return m_types[0].shape.back(); }
-};
-
-/// a = l times its transpose; of a only the named triangle counts, the other one of the result is zero. NaN where a is not positive definite.
-class CholeskyKernel final : public MatrixKernel {
-public:
-    CholeskyKernel(const Function& function, const Op& op)
-        : MatrixKernel(function, op)
-        , m_lower(integerAt(op.as<OtherAttributes>().attributes, "lower").value_or(0) != 0)
-    {
-    }
-
-protected:
-    void compute(const double* a, const double*, double* l) const override
-    {
-        const std::int64_t n = rows();
-        const auto at = [&](std::int64_t row, std::int64_t column) { return m_lower ? row * n + column : column * n + row; };
-        std::fill(l, l + n * n, 0.0);
-        for (std::int64_t column = 0; column < n; ++column) {
-            for (std::int64_t row = column; row < n; ++row) {
-                double sum = a[at(row, column)];
-                for (std::int64_t k = 0; k < column; ++k)
-                    sum -= l[at(row, k)] * l[at(column, k)];
-                l[at(row, column)] = row == column ? std::sqrt(sum) : sum / l[at(column, column)];
-            }
-        }
-    }
-
-private:
-    bool m_lower;
-};
-
-/// op(a) x = b, or x op(a) = b.
-class TriangularKernel final : public MatrixKernel {
-public:
-    TriangularKernel(const Function& function, const Op& op)
-        : MatrixKernel(function, op)
-    {
-        const auto& attributes = op.as<OtherAttributes>().attributes;
-        const auto isSet
-            = [&](const char* name, bool otherwise) { return integerAt(attributes, name).value_or(otherwise ? 1 : 0) != 0; };
-        m_left = isSet("left_side", true);
-        m_unit = isSet("unit_diagonal", false);
-        const KeptAttribute* transpose = findAttribute(attributes, "transpose_a");
-        m_transposed = transpose != nullptr && transpose->text.find("NO_TRANSPOSE") == std::string::npos;
-        m_lower = isSet("lower", false) != (m_transposed == m_left); // of what stands on the left of x, in the end
-    }
-
-protected:
-    void compute(const double* a, const double* b, double* x) const override
-    {
-        const std::int64_t n = rows();
-        const std::int64_t rowsOfB = m_types[1].shape[m_types[1].shape.size() - 2];
-        const std::int64_t columns = m_types[1].shape.back();
-        const std::int64_t systems = m_left ? columns : rowsOfB;
-        // x op(a) = b is op(a) transposed times x transposed.
-        const bool swaps = m_transposed == m_left;
-        const auto element = [&](std::int64_t i, std::int64_t k) { return swaps ? a[k * n + i] : a[i * n + k]; };
-        for (std::int64_t s = 0; s < systems; ++s) {
-            const auto at = [&](std::int64_t i) { return m_left ? i * columns + s : s * columns + i; };
-            for (std::int64_t step = 0; step < n; ++step) {
-                const std::int64_t i = m_lower ? step : n - 1 - step;
-                double sum = b[at(i)];
-                for (std::int64_t k = m_lower ? 0 : i + 1; k < (m_lower ? i : n); ++k)
-                    sum -= element(i, k) * x[at(k)];
-                x[at(i)] = m_unit ? sum : sum / element(i, i);
-            }
-        }
-    }
-
-private:
-    bool m_left = true;
-    bool m_unit = false;
-    bool m_transposed = false;
-    bool m_lower = false;
-};
-
 using RealFunction = double (*)(double);
 
 double bitCount(double x)
@@ -553,16 +447,17 @@ double bitCount(double x)
 /// Element-wise functions of one floating operand, by name.
 RealFunction realFunction(std::string_view name)
 {
-    static const std::unordered_map<std::string_view, RealFunction> kFunctions = {{"acos", [](double x) { return std::acos(x); }},
-        {"acosh", [](double x) { return std::acosh(x); }}, {"asin", [](double x) { return std::asin(x); }},
-        {"asinh", [](double x) { return std::asinh(x); }}, {"atan", [](double x) { return std::atan(x); }},
-        {"atanh", [](double x) { return std::atanh(x); }}, {"cosh", [](double x) { return std::cosh(x); }},
-        {"sinh", [](double x) { return std::sinh(x); }}, {"tan", [](double x) { return std::tan(x); }},
-        {"lgamma", [](double x) { return std::lgamma(x); }}, {"real", [](double x) { return x; }},
-        {"imag", [](double) { return 0.0; }}, // of real numbers {"is_inf", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }},
-        {"is_pos_inf", [](double x) { return x == std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }},
-        {"is_neg_inf", [](double x) { return x == -std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }}, {"popcnt", bitCount},
-        {"count_leading_zeros", bitCount}};
+    static const std::unordered_map<std::string_view, RealFunction> kFunctions
+        = {{"acos", [](double x) { return std::acos(x); }}, {"acosh", [](double x) { return std::acosh(x); }},
+            {"asin", [](double x) { return std::asin(x); }}, {"asinh", [](double x) { return std::asinh(x); }},
+            {"atan", [](double x) { return std::atan(x); }}, {"atanh", [](double x) { return std::atanh(x); }},
+            {"cosh", [](double x) { return std::cosh(x); }}, {"sinh", [](double x) { return std::sinh(x); }},
+            {"tan", [](double x) { return std::tan(x); }}, {"lgamma", [](double x) { return std::lgamma(x); }},
+            {"real", [](double x) { return x; }}, {"imag", [](double) { return 0.0; }}, // of real numbers
+            {"is_inf", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }},
+            {"is_pos_inf", [](double x) { return x == std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }},
+            {"is_neg_inf", [](double x) { return x == -std::numeric_limits<double>::infinity() ? 1.0 : 0.0; }},
+            {"popcnt", bitCount}, {"count_leading_zeros", bitCount}};
     const auto found = kFunctions.find(name);
     return found == kFunctions.end() ? nullptr : found->second;
 }
@@ -719,10 +614,8 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
     }
     if (name == "top_k" && op.results.size() == 2 && function[op.results[1]].type.dtype == DType::S32 && !first.shape.empty())
         return std::make_unique<TopKernel>(function, op);
-    if (name == "cholesky" && isFloating(first.dtype))
-        return std::make_unique<CholeskyKernel>(function, op);
-    if (name == "triangular_solve" && isFloating(first.dtype))
-        return std::make_unique<TriangularKernel>(function, op);
+    if ((name == "cholesky" || name == "triangular_solve") && isFloating(first.dtype))
+        return makeMatrixKernel(function, id);
     if (name == "reduce_precision" && isFloating(first.dtype)) {
         const auto exponent = integerAt(other.attributes, "exponent_bits");
         const auto mantissa = integerAt(other.attributes, "mantissa_bits");

@@ -2,119 +2,16 @@
 #include "core/runtime/pipeline.h"
 
 #include "core/runtime/clocks.h"
-#include "core/runtime/pipeline_recording.h"
-#include "core/schedule/pipeline_tasks.h"
-#include "core/support/text.h"
+#include "core/runtime/pipeline_stages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <set>
 
 namespace meshwright {
 
 namespace {
-
-constexpr std::size_t kNoArray = static_cast<std::size_t>(-1);
-
-/// How long a value stays: for good, for a step, or while a microbatch is between its forward and its backward task.
-enum class Kept : std::uint8_t { Always, Step, Passing };
-
-Kept keptOf(const std::string& name)
-{
-    constexpr std::array kStep = {"x", "y", "loss", "accuracy", "predictions", "dropout.part"};
-    constexpr std::array kPassing = {"in", "out", "ct.in", "ct.out"};
-    if (std::find(kStep.begin(), kStep.end(), name) != kStep.end())
-        return Kept::Step;
-    const bool isPassing = std::find(kPassing.begin(), kPassing.end(), name) != kPassing.end() || name.starts_with("residual.");
-    return isPassing ? Kept::Passing : Kept::Always;
-}
-
-/// A value that functions of one stage share.
-struct Array {
-    std::string name;
-    Kept kept = Kept::Always;
-    std::size_t piece = 0; ///< of the pipeline, unless it is always kept
-    TensorType local;
-    Shape whole;
-    TensorSharding sharding;
-};
-
-/// An argument or a result that lies where an array of the stage does.
-struct Binding {
-    bool isResult = false;
-    std::size_t index = 0;
-    std::size_t array = 0;
-};
-
-/// A result that is another one, or an argument: it is copied, as both have a place of their own.
-struct Repeated {
-    std::size_t from = 0; ///< arrays
-    std::size_t to = 0;
-};
-
-struct StageFunction {
-    std::string name;
-    std::size_t piece = 0;
-    std::unique_ptr<LoadedFunction> loaded;
-    std::vector<Binding> bindings;
-    std::vector<Repeated> repeated;
-};
-
-/// What a stage gives another one of the gradient of a parameter that both have, and takes of it.
-struct SharedGradient {
-    std::size_t other = 0; ///< stage
-    std::size_t given = 0; ///< array
-    std::size_t taken = 0; ///< array
-    std::int64_t number = 0; ///< of the parameter, among all that are shared
-};
-
-struct Stage {
-    std::vector<NamedMesh> meshes;
-    std::vector<std::int64_t> devices; ///< virtual ones, by position
-    std::vector<Array> arrays;
-    std::vector<StageFunction> functions;
-    std::vector<Task> tasks;
-    std::vector<Task> forwardTasks;
-    std::vector<SharedGradient> shared;
-
-    std::size_t find(const std::string& name, std::size_t piece) const
-    {
-        const Kept kept = keptOf(name);
-        for (std::size_t i = 0; i < arrays.size(); ++i) {
-            if (arrays[i].name == name && (kept == Kept::Always || arrays[i].piece == piece))
-                return i;
-        }
-        return kNoArray;
-    }
-
-    StageFunction* function(const std::string& name)
-    {
-        const auto found
-            = std::find_if(functions.begin(), functions.end(), [&](const StageFunction& f) { return f.name == name; });
-        return found == functions.end() ? nullptr : &*found;
-    }
-
-    IndexBox boxOf(const Array& array, std::int64_t position) const
-    {
-        return shardBox(array.whole, array.sharding, meshes[static_cast<std::size_t>(array.sharding.mesh)].mesh, position);
-    }
-};
-
-/// What one virtual device has.
-struct alignas(64) PipelineDevice {
-    std::size_t stage = 0;
-    std::int64_t position = 0; ///< on the stage's mesh
-    std::vector<std::vector<AlignedBytes>> memory; ///< by array of the stage, by slot
-    std::shared_ptr<Mailbox> mailbox;
-    std::map<MessageTag, VirtualDevices::Place> places; ///< what it waits in, by message
-    std::vector<TaskRecord> records; ///< of this run
-    std::vector<TaskRecord> completeRecords; ///< of the last recorded run that was not stopped
-    LoadedPipeline::Transfers sent; ///< in this run
-    LoadedPipeline::Transfers sentInAll; ///< in complete training steps
-};
 
 void copyBytes(AlignedBytes& to, const AlignedBytes& from)
 {
@@ -130,198 +27,19 @@ std::string messageText(const MessageTag& tag)
 
 } // namespace
 
-class LoadedPipeline::Implementation {
+/// Runs the tasks of each device, and hands on what stages have for each other.
+class LoadedPipeline::Implementation : public PipelineStages {
 public:
     using RunOptions = LoadedFunction::RunOptions;
-
-    Implementation(const ScheduledProgram& scheduled, const Mesh& mesh, VirtualDevices& devices)
-        : m_shape(scheduled.pipeline)
-        , m_virtual(devices)
-        , m_slots(slotPlan(scheduled.pipeline, scheduled.tasks))
-        , m_devices(static_cast<std::size_t>(devices.count()))
-    {
-        std::map<DeviceId, std::int64_t> numbers;
-        for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
-            numbers[mesh.deviceAt(position)] = position;
-        for (const ScheduledStage& from : scheduled.stages) {
-            Stage& stage = m_stages.emplace_back();
-            stage.meshes = from.meshes;
-            for (std::int64_t position = 0; position < from.mesh().deviceCount(); ++position)
-                stage.devices.push_back(numbers.at(from.mesh().deviceAt(position)));
-        }
-        for (const Task& task : scheduled.tasks)
-            m_stages[task.stage].tasks.push_back(task);
-        for (const Task& task : forwardTasks(m_shape))
-            m_stages[task.stage].forwardTasks.push_back(task);
-    }
+    using PipelineStages::PipelineStages;
 
     Problems load(const ScheduledProgram& scheduled)
     {
-        Problems problems;
-        for (std::size_t s = 0; s < m_stages.size(); ++s) {
-            Stage& stage = m_stages[s];
-            for (const ScheduledFunction& function : scheduled.stages[s].functions) {
-                const std::string& name = function.device.function.name;
-                auto loaded = LoadedFunction::load(function, stage.meshes, m_virtual, {.devices = stage.devices});
-                if (!loaded) {
-                    append(problems, loaded.error());
-                    continue;
-                }
-                const auto chunk = parseInteger(name.substr(std::min(name.size(), name.find('.') + 1))).value_or(0);
-                StageFunction& made = stage.functions.emplace_back();
-                made.name = name;
-                made.piece = static_cast<std::size_t>(chunk) * m_stages.size() + s;
-                made.loaded = *std::move(loaded);
-                bind(stage, made);
-            }
-        }
-        if (problems.empty()) {
-            makeMemory();
-            findShared();
+        Problems problems = PipelineStages::load(scheduled);
+        if (problems.empty())
             namePlaces();
-        }
         return problems;
     }
-
-    // ---- arrays
-
-    struct Where {
-        std::size_t stage = 0;
-        std::size_t array = 0;
-    };
-
-    /// The first stage that has an array; a state that all stages have (a count of steps) is the same on all.
-    std::optional<Where> where(const std::string& name) const
-    {
-        for (std::size_t s = 0; s < m_stages.size(); ++s) {
-            const std::size_t array = m_stages[s].find(name, 0);
-            if (array != kNoArray && m_stages[s].arrays[array].kept == Kept::Always)
-                return Where{s, array};
-        }
-        return std::nullopt;
-    }
-
-    const Array& arrayAt(const Where& at) const { return m_stages[at.stage].arrays[at.array]; }
-
-    std::map<IndexBox, std::vector<std::int64_t>> piecesOf(const std::string& name) const
-    {
-        const Where at = *where(name);
-        const Stage& stage = m_stages[at.stage];
-        std::map<IndexBox, std::vector<std::int64_t>> pieces;
-        for (std::size_t position = 0; position < stage.devices.size(); ++position)
-            pieces[stage.boxOf(arrayAt(at), static_cast<std::int64_t>(position))].push_back(stage.devices[position]);
-        return pieces;
-    }
-
-    /// An array of one device, in one of its slots.
-    struct Spot {
-        std::size_t array = 0;
-        std::int64_t device = 0;
-        std::size_t slot = 0;
-    };
-
-    /// Their pieces, without padding.
-    std::vector<HostArray> readSpots(const std::vector<Spot>& spots, Ranks::Readers readers) const
-    {
-        std::vector<HostArray> pieces;
-        std::vector<Ranks::Shared> shared;
-        for (const Spot& spot : spots) {
-            const PipelineDevice& from = m_devices[static_cast<std::size_t>(spot.device)];
-            const Stage& stage = m_stages[from.stage];
-            const Array& what = stage.arrays[spot.array];
-            const Shape extents = extentsOf(stage.boxOf(what, from.position));
-            if (!m_virtual.isHere(spot.device)) {
-                pieces.emplace_back(TensorType{what.local.dtype, extents});
-                continue;
-            }
-            const AlignedBytes& bytes = from.memory[spot.array][spot.slot];
-            pieces.push_back(HostArray::fromBytes(what.local, std::span(bytes.data(), static_cast<std::size_t>(bytes.size())))
-                                 .slice(wholeBox(extents)));
-        }
-        if (m_virtual.ranks() == nullptr)
-            return pieces;
-        for (std::size_t i = 0; i < spots.size(); ++i)
-            shared.push_back(
-                {m_virtual.rankOf(spots[i].device), {pieces[i].data(), static_cast<std::size_t>(pieces[i].bytes())}});
-        static_cast<void>(m_virtual.ranks()->share(shared, readers));
-        return pieces;
-    }
-
-    HostArray readPiece(const std::string& name, std::int64_t device, Ranks::Readers readers) const
-    {
-        return std::move(readSpots({{where(name)->array, device, 0}}, readers).front());
-    }
-
-    void writeSlot(std::size_t array, std::int64_t device, std::size_t slot, const HostArray& piece)
-    {
-        if (!m_virtual.isHere(device))
-            return;
-        PipelineDevice& to = m_devices[static_cast<std::size_t>(device)];
-        HostArray local = HostArray::filled(m_stages[to.stage].arrays[array].local, 0.0);
-        local.assign(wholeBox(piece.type().shape), piece);
-        std::memcpy(to.memory[array][slot].data(), local.data(), static_cast<std::size_t>(local.bytes()));
-    }
-
-    /// The devices that hold what a device of one stage holds of an array: of all stages that have it, so that shared states stay the same.
-    std::vector<Spot> spotsOf(const std::string& name, std::int64_t device) const
-    {
-        const auto position = static_cast<std::size_t>(m_devices[static_cast<std::size_t>(device)].position);
-        std::vector<Spot> spots;
-        for (const Stage& stage : m_stages) {
-            const std::size_t array = stage.find(name, 0);
-            if (array != kNoArray)
-                spots.push_back({array, stage.devices[position], 0});
-        }
-        return spots;
-    }
-
-    void writePiece(const std::string& name, std::int64_t device, const HostArray& piece)
-    {
-        for (const Spot& spot : spotsOf(name, device))
-            writeSlot(spot.array, spot.device, 0, piece);
-    }
-
-    bool writesHere(const std::string& name, std::int64_t device) const
-    {
-        const std::vector<Spot> spots = spotsOf(name, device);
-        return std::any_of(spots.begin(), spots.end(), [this](const Spot& spot) { return m_virtual.isHere(spot.device); });
-    }
-
-    /// The whole of an array, of some slots, from a stage's devices; of equal pieces the first device's.
-    std::vector<HostArray> readWholes(const Stage& stage, std::size_t array, std::size_t slots) const
-    {
-        std::map<IndexBox, std::int64_t> holders;
-        for (std::size_t position = 0; position < stage.devices.size(); ++position)
-            holders.emplace(stage.boxOf(stage.arrays[array], static_cast<std::int64_t>(position)), stage.devices[position]);
-        std::vector<Spot> spots;
-        for (std::size_t slot = 0; slot < slots; ++slot) {
-            for (const auto& [box, device] : holders)
-                spots.push_back({array, device, slot});
-        }
-        const std::vector<HostArray> pieces = readSpots(spots, Ranks::Readers::All);
-        std::vector<HostArray> wholes;
-        auto piece = pieces.begin();
-        for (std::size_t slot = 0; slot < slots; ++slot) {
-            wholes.emplace_back(TensorType{stage.arrays[array].local.dtype, stage.arrays[array].whole});
-            for (const auto& [box, device] : holders)
-                wholes.back().assign(box, *piece++);
-        }
-        return wholes;
-    }
-
-    HostArray read(const std::string& name) const
-    {
-        const Where at = *where(name);
-        return std::move(readWholes(m_stages[at.stage], at.array, 1).front());
-    }
-
-    void writeBatch(const HostArray& x, const HostArray& y)
-    {
-        writeInput(m_stages.front(), "x", 0, x);
-        writeInput(m_stages.back(), "y", lastPiece(), y);
-    }
-
-    // ---- running
 
     Result<Done> initialise(const std::map<std::string, HostArray>& keys, const std::stop_token& stop)
     {
@@ -366,37 +84,6 @@ public:
         if (options.record && trains)
             m_recordStart = m_start;
         return done;
-    }
-
-    double mean(const std::string& name) const
-    {
-        const Stage& last = m_stages.back();
-        const std::size_t array = last.find(name, lastPiece());
-        std::vector<Spot> spots;
-        for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch)
-            spots.push_back({array, last.devices.front(), static_cast<std::size_t>(microbatch)});
-        double sum = 0.0;
-        for (const HostArray& value : readSpots(spots, Ranks::Readers::All))
-            sum += value.at(0);
-        return sum / static_cast<double>(m_shape.microbatches);
-    }
-
-    HostArray predictions() const
-    {
-        const Stage& last = m_stages.back();
-        const std::size_t array = last.find("predictions", lastPiece());
-        Shape shape = last.arrays[array].whole;
-        const std::int64_t rows = shape.front();
-        shape.front() *= m_shape.microbatches;
-        HostArray all({last.arrays[array].local.dtype, shape});
-        std::int64_t first = 0;
-        for (const HostArray& part : readWholes(last, array, static_cast<std::size_t>(m_shape.microbatches))) {
-            IndexBox box = wholeBox(last.arrays[array].whole);
-            box.front() = {first, first + rows};
-            all.assign(box, part);
-            first += rows;
-        }
-        return all;
     }
 
     std::vector<Counted> countedCalls() const
@@ -467,97 +154,10 @@ public:
         return records;
     }
 
-    std::int64_t bytesPerDevice() const
-    {
-        std::int64_t most = 0;
-        for (const Stage& stage : m_stages) {
-            std::int64_t arena = 0;
-            for (const StageFunction& function : stage.functions)
-                arena = std::max(arena, function.loaded->arenaBytes());
-            std::int64_t bytes = arena;
-            for (const Array& array : stage.arrays)
-                bytes += array.local.bytes() * static_cast<std::int64_t>(slotsOf(array));
-            most = std::max(most, bytes);
-        }
-        return most;
-    }
-
     bool isShared() const { return m_virtual.ranks() != nullptr; }
 
 private:
-    bool isHere(const PipelineDevice& device) const { return m_virtual.isHere(numberOf(device)); }
     static bool isStaged(const PipelineDevice& device) { return device.mailbox != nullptr; }
-
-    std::size_t lastPiece() const { return static_cast<std::size_t>(m_shape.pieces() - 1); }
-
-    std::size_t slotsOf(const Array& array) const
-    {
-        return array.kept == Kept::Always ? 1
-            : array.kept == Kept::Step    ? static_cast<std::size_t>(m_shape.microbatches)
-                                          : static_cast<std::size_t>(std::max<std::int64_t>(1, m_slots.slots[array.piece]));
-    }
-
-    std::size_t slotOf(const Array& array, std::size_t microbatch) const
-    {
-        return array.kept == Kept::Always ? 0
-            : array.kept == Kept::Step    ? microbatch
-                                          : static_cast<std::size_t>(m_slots.slotOf[array.piece][microbatch]);
-    }
-
-    /// Finds or declares the arrays that a function's arguments and results are.
-    void bind(Stage& stage, StageFunction& made) const
-    {
-        const DeviceFunction& device = made.loaded->scheduled().device;
-        const Function& function = device.function;
-        const auto arrayOf = [&](const std::string& name, ValueId value) {
-            std::size_t array = stage.find(name, made.piece);
-            if (array == kNoArray) {
-                array = stage.arrays.size();
-                stage.arrays.push_back({name, keptOf(name), made.piece, function[value].type, device.globalShapes[value.at()],
-                    *function[value].sharding});
-            }
-            assert(stage.arrays[array].local == function[value].type);
-            return array;
-        };
-        std::map<std::int32_t, std::size_t> arrayInBuffer;
-        const std::vector<std::int32_t>& bufferOf = made.loaded->scheduled().buffers.bufferOf;
-        for (std::size_t i = 0; i < function.arguments().size() && made.name != "init"; ++i) { // keys stay in the arena
-            const ValueId value = function.arguments()[i];
-            made.bindings.push_back({false, i, arrayOf(function[value].name, value)});
-            arrayInBuffer[bufferOf[value.at()]] = made.bindings.back().array;
-        }
-        for (std::size_t i = 0; i < function.results().size(); ++i) {
-            const bool isDonated = std::any_of(function.donations.begin(), function.donations.end(),
-                [i](const Donation& donation) { return donation.result == i; });
-            if (isDonated)
-                continue; // lies in the place of its argument
-            const ValueId value = function.results()[i];
-            const std::size_t array = arrayOf(function.resultNames[i], value);
-            const auto [first, isNew] = arrayInBuffer.emplace(bufferOf[value.at()], array);
-            if (isNew)
-                made.bindings.push_back({true, i, array});
-            else
-                made.repeated.push_back({first->second, array});
-        }
-    }
-
-    void makeMemory()
-    {
-        for (std::size_t s = 0; s < m_stages.size(); ++s) {
-            const Stage& stage = m_stages[s];
-            for (std::size_t position = 0; position < stage.devices.size(); ++position) {
-                PipelineDevice& device = m_devices[static_cast<std::size_t>(stage.devices[position])];
-                device.stage = s;
-                device.position = static_cast<std::int64_t>(position);
-                device.mailbox = m_virtual.makeMailbox(stage.devices[position]);
-                for (const Array& array : stage.arrays) {
-                    device.memory.emplace_back();
-                    for (std::size_t slot = 0; slot < slotsOf(array) && isHere(device); ++slot)
-                        device.memory.back().emplace_back(array.local.bytes());
-                }
-            }
-        }
-    }
 
     /// The names of all messages that a device will wait for, made beforehand: others read them while it waits.
     void namePlaces()
@@ -601,29 +201,6 @@ private:
                        device.stage)] { return text; };
     }
 
-    /// What each stage gives the others of the gradients of parameters that they share.
-    void findShared()
-    {
-        std::set<std::string> all;
-        for (const Stage& one : m_stages) {
-            for (const Array& array : one.arrays)
-                all.emplace(sharedParameter(array.name));
-        }
-        all.erase("");
-        std::int64_t number = 0;
-        for (const std::string& parameter : all) {
-            for (Stage& stage : m_stages) {
-                for (std::size_t other = 0; other < m_stages.size(); ++other) {
-                    const std::size_t given = stage.find(sharedArray(parameter), 0);
-                    const std::size_t taken = stage.find(sharedArray(parameter, other), 0);
-                    if (given != kNoArray && taken != kNoArray)
-                        stage.shared.push_back({other, given, taken, number});
-                }
-            }
-            ++number;
-        }
-    }
-
     MessageTag sharedTag(std::int64_t position, std::size_t from, std::int64_t number) const
     {
         return {m_stages[from].devices[static_cast<std::size_t>(position)], m_shape.pieces() + 1, number, false};
@@ -663,20 +240,6 @@ private:
         const bool isBackward = task.passesGradients();
         return {numberOf(peer(device, isBackward ? piece + 1 : piece - 1)), static_cast<std::int64_t>(piece),
             static_cast<std::int64_t>(task.microbatch), isBackward};
-    }
-
-    void writeInput(const Stage& stage, const std::string& name, std::size_t piece, const HostArray& whole)
-    {
-        const std::size_t array = stage.find(name, piece);
-        const std::int64_t rows = stage.arrays[array].whole.front();
-        for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch) {
-            for (std::size_t position = 0; position < stage.devices.size(); ++position) {
-                IndexBox box = stage.boxOf(stage.arrays[array], static_cast<std::int64_t>(position));
-                box.front().start += microbatch * rows;
-                box.front().stop += microbatch * rows;
-                writeSlot(array, stage.devices[position], static_cast<std::size_t>(microbatch), whole.slice(box));
-            }
-        }
     }
 
     /// Runs something on every device of every stage, with all functions ready for it.
@@ -752,11 +315,6 @@ private:
         for (const Repeated& repeated : function.repeated)
             copyBytes(memoryOf(repeated.to), memoryOf(repeated.from));
         return done;
-    }
-
-    std::int64_t numberOf(const PipelineDevice& device) const
-    {
-        return m_stages[device.stage].devices[static_cast<std::size_t>(device.position)];
     }
 
     Result<Done> carryOut(PipelineDevice& device, const Task& task)
@@ -862,11 +420,6 @@ private:
         return bytes;
     }
 
-    PipelineShape m_shape;
-    VirtualDevices& m_virtual;
-    SlotPlan m_slots;
-    std::vector<Stage> m_stages;
-    std::vector<PipelineDevice> m_devices; ///< by virtual device
     bool m_isRecording = false;
     double m_start = 0.0; ///< of the last run
     double m_recordStart = 0.0; ///< of the last complete recorded one

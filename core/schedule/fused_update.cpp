@@ -40,7 +40,7 @@ public:
         , m_block(function[block])
         , m_nodes(std::move(nodes))
         , m_dependence(function)
-        , m_goneInto(m_nodes.size(), kNoNode)
+        , m_isJoined(m_nodes.size(), false)
     {
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
             for (const ValueId read : m_nodes[n].reads) {
@@ -60,7 +60,12 @@ public:
             if (pass != kNoNode)
                 join(n, pass);
         }
-        return remaining();
+        std::vector<FusionNode> remaining;
+        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            if (!m_isJoined[n])
+                remaining.push_back(std::move(m_nodes[n]));
+        }
+        return remaining;
     }
 
 private:
@@ -73,8 +78,7 @@ private:
             return kNoNode;
         const ValueId sum = op.results.front();
         const auto reader = m_readerOf.find(sum);
-        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNoNode
-            || m_goneInto[reader->second] != kNoNode)
+        if (!m_function[sum].sharding || reader == m_readerOf.end() || reader->second == kNoNode || m_isJoined[reader->second])
             return kNoNode;
         const FusionNode& pass = m_nodes[reader->second];
         const AxisRefs& axes = op.as<CollectiveAttributes>().axes;
@@ -96,41 +100,14 @@ private:
             if (read != sum && std::find(node.reads.begin(), node.reads.end(), read) == node.reads.end())
                 node.reads.push_back(read);
         }
-        for (const std::size_t needed : from.needs) {
-            if (needed != reduction && std::find(node.needs.begin(), node.needs.end(), needed) == node.needs.end())
-                node.needs.push_back(needed);
-        }
-        m_goneInto[pass] = reduction;
-    }
-
-    /// The nodes that are left, with their needs renumbered.
-    std::vector<FusionNode> remaining()
-    {
-        std::vector<std::size_t> place(m_nodes.size(), 0);
-        std::size_t count = 0;
-        for (std::size_t n = 0; n < m_nodes.size(); ++n)
-            place[n] = m_goneInto[n] == kNoNode ? count++ : kNoNode;
-        std::vector<FusionNode> result;
-        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
-            if (m_goneInto[n] != kNoNode)
-                continue;
-            std::vector<std::size_t> needs;
-            for (const std::size_t needed : m_nodes[n].needs) {
-                const std::size_t now = place[m_goneInto[needed] == kNoNode ? needed : m_goneInto[needed]];
-                if (std::find(needs.begin(), needs.end(), now) == needs.end())
-                    needs.push_back(now);
-            }
-            m_nodes[n].needs = std::move(needs);
-            result.push_back(std::move(m_nodes[n]));
-        }
-        return result;
+        m_isJoined[pass] = true;
     }
 
     const Function& m_function;
     const Block& m_block;
     std::vector<FusionNode> m_nodes;
     DeviceDependence m_dependence;
-    std::vector<std::size_t> m_goneInto; ///< by node: the all-reduce that it is done with
+    std::vector<bool> m_isJoined; ///< by node: it is done with an all-reduce
     std::map<ValueId, std::size_t> m_readerOf; ///< the only node that reads a value; kNoNode: more than one, or a result
 };
 

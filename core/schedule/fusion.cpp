@@ -226,21 +226,9 @@ private:
             own.push_back(members);
         }
 
-        std::vector<std::size_t> writer(m_block.ops.size(), kNoPosition);
-        for (std::size_t n = 0; n < result.size(); ++n) {
-            for (const std::size_t position : own[n])
-                writer[position] = n;
-        }
         std::set<ValueId> wanted(m_block.results.begin(), m_block.results.end());
-        for (std::size_t n = 0; n < result.size(); ++n) {
-            for (const ValueId read : result[n].reads) {
-                wanted.insert(read);
-                const std::size_t producer = producerOf(read);
-                if (producer != kNoPosition
-                    && std::find(result[n].needs.begin(), result[n].needs.end(), writer[producer]) == result[n].needs.end())
-                    result[n].needs.push_back(writer[producer]);
-            }
-        }
+        for (const FusionNode& node : result)
+            wanted.insert(node.reads.begin(), node.reads.end());
         for (std::size_t n = 0; n < result.size(); ++n) {
             for (const std::size_t position : own[n]) {
                 const auto& values = opAt(position).results;

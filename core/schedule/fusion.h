@@ -13,7 +13,6 @@ struct FusionNode {
         ops; ///< in program order; cheap ops that feed them (constants, broadcasts, iotas) are among them, and may be in several nodes
     std::vector<ValueId> reads; ///< from outside the node, each once
     std::vector<ValueId> writes; ///< read by other nodes, or results of the block
-    std::vector<std::size_t> needs; ///< the nodes that make what it reads
     std::vector<OpId>
         update; ///< of an all-reduce: element-wise ops on its result that are done in the same pass (see fused_update.h)
     std::size_t position = 0; ///< of its last op in the block

@@ -5,6 +5,9 @@
 #include "core/schedule/fused_update.h"
 #include "core/schedule/fusion.h"
 
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/range/iterator_range.hpp>
+
 #include <algorithm>
 #include <array>
 #include <queue>
@@ -33,6 +36,26 @@ const ScheduledFunction* ScheduledStage::find(std::string_view name) const
 
 namespace {
 
+/// What flows between nodes: for each value that a node reads, in the order of its reads, an edge from the node that writes it.
+using NodeFlow = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS>;
+
+NodeFlow nodeFlow(const std::vector<FusionNode>& nodes, std::size_t values)
+{
+    std::vector<std::size_t> writer(values, nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        for (const ValueId value : nodes[n].writes)
+            writer[value.at()] = n;
+    }
+    NodeFlow flow(nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        for (const ValueId value : nodes[n].reads) {
+            if (writer[value.at()] < nodes.size())
+                boost::add_edge(writer[value.at()], n, flow);
+        }
+    }
+    return flow;
+}
+
 class BlockScheduler {
 public:
     BlockScheduler(const Function& function, BlockId block, SchedulePolicy policy)
@@ -43,6 +66,7 @@ public:
     {
         if (policy == SchedulePolicy::Host)
             m_nodes = withFusedUpdates(function, block, std::move(m_nodes));
+        m_flow = nodeFlow(m_nodes, function.values.size());
     }
 
     std::vector<Instruction> run()
@@ -68,23 +92,20 @@ private:
         std::vector<double> wish;
         for (const FusionNode& node : m_nodes)
             wish.push_back(static_cast<double>(node.position));
-        std::vector<std::size_t> firstReader(m_nodes.size(), m_nodes.size());
-        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
-            for (const std::size_t needed : m_nodes[n].needs)
-                firstReader[needed] = std::min(firstReader[needed], n);
-        }
         const FusionNode* gatherBefore = nullptr;
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
             const FusionNode& node = m_nodes[n];
             const OpKind kind = opOf(node).kind;
-            if ((kind == OpKind::AllReduce || kind == OpKind::ReduceScatter) && !node.needs.empty()) {
-                wish[n] = std::max(wish[node.needs.front()], lastReadOfOverwritten(n)) + 0.5;
+            if ((kind == OpKind::AllReduce || kind == OpKind::ReduceScatter) && boost::in_degree(n, m_flow) > 0) {
+                const std::size_t maker = *boost::inv_adjacent_vertices(n, m_flow).first;
+                wish[n] = std::max(wish[maker], lastReadOfOverwritten(n)) + 0.5;
             } else if (m_policy == SchedulePolicy::Overlapped && kind == OpKind::AllGather) {
                 const bool samePhase = gatherBefore != nullptr && opOf(*gatherBefore).phase == opOf(node).phase;
                 if (samePhase) {
-                    const std::size_t reader = firstReader[static_cast<std::size_t>(gatherBefore - m_nodes.data())];
-                    if (reader < m_nodes.size())
-                        wish[n] = std::min(wish[n], static_cast<double>(m_nodes[reader].position) - 0.5);
+                    const auto [reader, end]
+                        = boost::adjacent_vertices(static_cast<std::size_t>(gatherBefore - m_nodes.data()), m_flow);
+                    if (reader != end)
+                        wish[n] = std::min(wish[n], static_cast<double>(m_nodes[*reader].position) - 0.5);
                 }
                 gatherBefore = &node;
             }
@@ -117,16 +138,11 @@ private:
     std::vector<std::size_t> order() const
     {
         const std::vector<double> wish = wishes();
-        std::vector<std::size_t> missing(m_nodes.size(), 0);
-        std::vector<std::vector<std::size_t>> readers(m_nodes.size());
-        for (std::size_t n = 0; n < m_nodes.size(); ++n) {
-            missing[n] = m_nodes[n].needs.size();
-            for (const std::size_t needed : m_nodes[n].needs)
-                readers[needed].push_back(n);
-        }
+        std::vector<std::size_t> missing(m_nodes.size());
         using Entry = std::pair<double, std::size_t>;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
         for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+            missing[n] = boost::in_degree(n, m_flow);
             if (missing[n] == 0)
                 ready.emplace(wish[n], n);
         }
@@ -135,7 +151,7 @@ private:
             const std::size_t n = ready.top().second;
             ready.pop();
             result.push_back(n);
-            for (const std::size_t reader : readers[n]) {
+            for (const std::size_t reader : boost::make_iterator_range(boost::adjacent_vertices(n, m_flow))) {
                 if (--missing[reader] == 0)
                     ready.emplace(wish[reader], reader);
             }
@@ -230,6 +246,7 @@ private:
     BlockId m_block;
     SchedulePolicy m_policy;
     std::vector<FusionNode> m_nodes;
+    NodeFlow m_flow;
 };
 
 } // namespace

@@ -10,6 +10,8 @@
 #include "core/text/parser.h"
 #include "core/text/tile_import.h"
 
+#include <boost/iterator/counting_iterator.hpp>
+#include <boost/pending/disjoint_sets.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,6 +74,7 @@ public:
         if (std::any_of(ops.begin(), ops.end(), [&](OpId id) { return isBorder(m_function[id]); })) {
             m_origin.assign(m_function.values.size(), Origin::Wholes);
             m_region.assign(m_function.values.size(), kNone);
+            m_joined = boost::disjoint_sets_with_storage<>(ops.size());
             for (const OpId id : ops)
                 classify(id);
             for (const ValueId result : m_function[m_block].results) {
@@ -80,9 +83,7 @@ public:
                         "a piece leaves the block without @SPMDShardToFullShape");
             }
             for (const auto& [root, region] : regions()) {
-                const bool isSpoilt = std::any_of(
-                    m_spoilt.begin(), m_spoilt.end(), [&, which = root](std::size_t each) { return rootOf(each) == which; });
-                if (!isSpoilt)
+                if (!isSpoilt(root))
                     build(region);
             }
         }
@@ -99,25 +100,19 @@ private:
 
     // ---- which ops belong together
 
-    std::size_t rootOf(std::size_t region) const
+    bool isSpoilt(std::size_t region)
     {
-        while (m_parent[region] != region)
-            region = m_parent[region];
-        return region;
+        return std::any_of(m_spoilt.begin(), m_spoilt.end(),
+            [&](std::size_t each) { return m_joined.find_set(each) == m_joined.find_set(region); });
     }
-
-    std::size_t newRegion()
-    {
-        m_parent.push_back(m_parent.size());
-        return m_parent.back();
-    }
-
-    void unite(std::size_t a, std::size_t b) { m_parent[rootOf(std::max(a, b))] = rootOf(std::min(a, b)); }
 
     /// Says why the region of an op stays as it is; once for each.
     void spoil(std::size_t region, OpId op, const std::string& why)
     {
-        if (!m_spoilt.insert(rootOf(region)).second || !op.valid())
+        if (isSpoilt(region))
+            return;
+        m_spoilt.push_back(region);
+        if (!op.valid())
             return;
         m_import.problems.warn("MW1356", m_import.offsets[op.at()],
             fmt::format("this shard_map in the form before Shardy is not understood: {}", why), kPrintWithShardy);
@@ -131,9 +126,9 @@ private:
         std::size_t region = kNone;
         if (isCall(op, kEnter)) {
             made = Origin::Pieces;
-            region = newRegion();
+            region = m_regions++;
             if (const ValueId operand = op.operands.front(); m_origin[operand.at()] == Origin::Pieces) {
-                unite(region, m_region[operand.at()]);
+                m_joined.union_set(region, m_region[operand.at()]);
                 spoil(region, id, "a piece is cut once more");
             }
         } else {
@@ -143,11 +138,11 @@ private:
                 if (m_origin[operand.at()] != Origin::Pieces)
                     continue;
                 if (region != kNone)
-                    unite(region, m_region[operand.at()]);
-                region = rootOf(m_region[operand.at()]);
+                    m_joined.union_set(region, m_region[operand.at()]);
+                region = m_region[operand.at()];
             }
             if (leaves && region == kNone && !anyWhole)
-                region = newRegion(); // of what each device makes from nothing
+                region = m_regions++; // of what each device makes from nothing
             if (region != kNone && anyWhole)
                 spoil(region, id, fmt::format("{} takes a piece and a whole array", opName(op)));
             if (region != kNone)
@@ -163,11 +158,14 @@ private:
         }
     }
 
-    std::map<std::size_t, Region> regions() const
+    std::map<std::size_t, Region> regions()
     {
+        const boost::counting_iterator<std::size_t> first(0), end(m_regions);
+        m_joined.compress_sets(first, end);
+        m_joined.normalize_sets(first, end); // the first one stands for those that are joined
         std::map<std::size_t, Region> regions;
         for (const auto& [member, id] : m_members) {
-            Region& region = regions[rootOf(member)];
+            Region& region = regions[m_joined.find_set(member)];
             const Op& op = m_function[id];
             (isCall(op, kEnter) ? region.enters : isCall(op, kLeave) ? region.leaves : region.inside).push_back(id);
         }
@@ -420,9 +418,10 @@ private:
     const Mesh& m_mesh;
     std::vector<Origin> m_origin; ///< by value
     std::vector<std::size_t> m_region; ///< by value
-    std::vector<std::size_t> m_parent; ///< of regions that are one
+    std::size_t m_regions = 0;
+    boost::disjoint_sets_with_storage<> m_joined; ///< regions that are one
     std::vector<std::pair<std::size_t, OpId>> m_members;
-    std::set<std::size_t> m_spoilt;
+    std::vector<std::size_t> m_spoilt;
 };
 
 } // namespace

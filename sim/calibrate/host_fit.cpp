@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/calibrate/host_fit.h"
 
+#include <Eigen/Core>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -21,29 +23,24 @@ void leastSquares(
     std::span<const HostSample> samples, std::span<const double> trust, std::size_t first, std::size_t last, HostCosts& costs)
 {
     constexpr int kRounds = 4000;
-    const std::size_t count = last - first + 1;
-    std::vector<double> products(count * count, 0.0);
-    std::vector<double> targets(count, 0.0);
-    for (std::size_t s = 0; s < samples.size(); ++s) {
-        const HostSample& sample = samples[s];
-        double rest = sample.seconds - predicted(sample, costs);
-        for (std::size_t i = first; i <= last; ++i)
-            rest += sample.amounts[i] * costs[i];
-        const double scale = trust[s] * sample.weight / (sample.seconds * sample.seconds);
-        for (std::size_t i = 0; i < count; ++i) {
-            const double amount = sample.amounts[first + i] * scale;
-            targets[i] += amount * rest;
-            for (std::size_t j = 0; j < count && amount != 0.0; ++j)
-                products[i * count + j] += amount * sample.amounts[first + j];
-        }
+    const auto count = static_cast<Eigen::Index>(last - first + 1);
+    Eigen::Map<Eigen::VectorXd> fitted(&costs[first], count);
+    Eigen::MatrixXd amounts(static_cast<Eigen::Index>(samples.size()), count);
+    Eigen::VectorXd rests(amounts.rows());
+    for (Eigen::Index s = 0; s < amounts.rows(); ++s) {
+        const HostSample& sample = samples[static_cast<std::size_t>(s)];
+        const double scale = std::sqrt(trust[static_cast<std::size_t>(s)] * sample.weight) / sample.seconds;
+        amounts.row(s) = scale * Eigen::Map<const Eigen::RowVectorXd>(&sample.amounts[first], count);
+        rests[s] = scale * (sample.seconds - predicted(sample, costs)) + amounts.row(s).dot(fitted);
     }
-    for (int round = 0; round < kRounds; ++round) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const double own = products[i * count + i];
-            double left = targets[i];
-            for (std::size_t j = 0; j < count; ++j)
-                left -= j == i ? 0.0 : products[i * count + j] * costs[first + j];
-            costs[first + i] = own > 0.0 ? std::max(0.0, left / own) : 0.0;
+    const Eigen::MatrixXd products = amounts.transpose() * amounts;
+    const Eigen::VectorXd targets = amounts.transpose() * rests;
+    Eigen::VectorXd before = Eigen::VectorXd::Constant(count, -1.0);
+    for (int round = 0; round < kRounds && fitted != before; ++round) {
+        before = fitted;
+        for (Eigen::Index i = 0; i < count; ++i) {
+            const double own = products(i, i);
+            fitted[i] = own > 0.0 ? std::max(0.0, fitted[i] + (targets[i] - products.col(i).dot(fitted)) / own) : 0.0;
         }
     }
 }

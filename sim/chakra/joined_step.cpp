@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/chakra/joined_step.h"
 
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/range/iterator_range.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +14,10 @@
 namespace meshwright::sim {
 
 namespace {
+
+/// From each event to those that cannot begin before it is over.
+using FollowingEvents = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
+    boost::no_property, std::uint32_t, std::uint32_t>;
 
 constexpr std::size_t kFamiliesTried = 64; ///< the latest of one shape; where so many overlap, groups are no axes of a mesh
 
@@ -295,21 +301,22 @@ Result<Done> JoinedStep::makeSites()
     return Done{};
 }
 
-template <typename Visit>
-void JoinedStep::forEachEdge(const Visit& visit) const
+std::vector<std::pair<std::uint32_t, std::uint32_t>> JoinedStep::edges() const
 {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (std::uint32_t node = 0; node < m_eventOf.size(); ++node) {
         for (const std::uint32_t other : m_traces.dependencies(node))
-            visit(m_eventOf[other], m_eventOf[node]);
+            edges.emplace_back(m_eventOf[other], m_eventOf[node]);
         if (m_messageOf[node] != kNothing)
-            visit(m_messageOf[node], m_eventOf[node]);
+            edges.emplace_back(m_messageOf[node], m_eventOf[node]);
     }
     for (const auto* chains : {&m_eventsOfGroup, &m_eventsOfChannel}) {
         for (const std::vector<std::uint32_t>& chain : *chains) {
             for (std::size_t i = 1; i < chain.size(); ++i)
-                visit(chain[i - 1], chain[i]);
+                edges.emplace_back(chain[i - 1], chain[i]);
         }
     }
+    return edges;
 }
 
 /// Gives an event its place in the turns of its ranks.
@@ -329,17 +336,12 @@ void JoinedStep::take(std::uint32_t number, std::map<std::pair<std::uint32_t, st
 
 Result<Done> JoinedStep::play()
 {
+    const auto needs = edges();
     std::vector<std::uint32_t> waits(m_events.size(), 0);
-    std::vector<std::uint32_t> firstFollower(m_events.size() + 1, 0);
-    forEachEdge([&](std::uint32_t from, std::uint32_t to) {
-        ++waits[to];
-        ++firstFollower[from + 1];
-    });
-    for (std::size_t event = 0; event < m_events.size(); ++event)
-        firstFollower[event + 1] += firstFollower[event];
-    std::vector<std::uint32_t> followers(firstFollower.back());
-    std::vector<std::uint32_t> next(firstFollower.begin(), firstFollower.end() - 1);
-    forEachEdge([&](std::uint32_t from, std::uint32_t to) { followers[next[from]++] = to; });
+    for (const auto& edge : needs)
+        ++waits[edge.second];
+    const FollowingEvents graph(
+        boost::edges_are_unsorted_multi_pass, needs.begin(), needs.end(), static_cast<std::uint32_t>(m_events.size()));
 
     using Ready = std::tuple<Ticks, std::uint32_t, std::uint32_t>; // when, place in the file, event
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
@@ -366,10 +368,10 @@ Result<Done> JoinedStep::play()
             Ticks& free = freeAt[2 * node.rank + (node.kind == TraceNode::Kind::Host ? 1 : 0)];
             end = free = std::min(kLongestTicks, std::max(free, readyAt[event]) + m_events[event].ticks);
         }
-        for (std::uint32_t i = firstFollower[event]; i < firstFollower[event + 1]; ++i) {
-            readyAt[followers[i]] = std::max(readyAt[followers[i]], end);
-            if (--waits[followers[i]] == 0)
-                push(followers[i]);
+        for (const std::uint32_t follower : boost::make_iterator_range(boost::adjacent_vertices(event, graph))) {
+            readyAt[follower] = std::max(readyAt[follower], end);
+            if (--waits[follower] == 0)
+                push(follower);
         }
     }
     if (taken == m_events.size())

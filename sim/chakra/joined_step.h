@@ -89,8 +89,7 @@ private:
     std::uint32_t newEvent();
     void take(std::uint32_t event, std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>& meetings);
     std::string textOf(const DeviceGroups& groups) const;
-    template <typename Visit>
-    void forEachEdge(const Visit& visit) const;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges() const; ///< of events: the second waits for the first
 
     const TraceSet& m_traces;
     const MeshPlacement& m_placement;

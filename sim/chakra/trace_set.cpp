@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/chakra/trace_set.h"
 
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/range/iterator_range.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +13,10 @@
 namespace meshwright::sim {
 
 namespace {
+
+/// From what comes before to what waits for it.
+using FollowerGraph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
+    boost::no_property, std::uint32_t, std::uint32_t>;
 
 Problem disagree(std::string message, const char* fix)
 {
@@ -209,20 +215,13 @@ Result<Done> TraceSet::sortRank(std::uint32_t first, const std::string& file)
 {
     const auto count = static_cast<std::uint32_t>(m_nodes.size()) - first;
     std::vector<std::uint32_t> waits(count, 0);
-    std::vector<std::uint32_t> firstFollower(count + 1, 0);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (std::uint32_t node = 0; node < count; ++node) {
         waits[node] = static_cast<std::uint32_t>(dependencies(first + node).size());
         for (const std::uint32_t other : dependencies(first + node))
-            ++firstFollower[other - first + 1];
+            edges.emplace_back(other - first, node);
     }
-    for (std::uint32_t node = 0; node < count; ++node)
-        firstFollower[node + 1] += firstFollower[node];
-    std::vector<std::uint32_t> followers(firstFollower[count]);
-    std::vector<std::uint32_t> next(firstFollower.begin(), firstFollower.end() - 1);
-    for (std::uint32_t node = 0; node < count; ++node) {
-        for (const std::uint32_t other : dependencies(first + node))
-            followers[next[other - first]++] = node;
-    }
+    const FollowerGraph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), count);
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
     for (std::uint32_t node = 0; node < count; ++node) {
         if (waits[node] == 0)
@@ -233,9 +232,9 @@ Result<Done> TraceSet::sortRank(std::uint32_t first, const std::string& file)
         const std::uint32_t node = ready.top();
         ready.pop();
         m_order.push_back(first + node);
-        for (std::uint32_t i = firstFollower[node]; i < firstFollower[node + 1]; ++i) {
-            if (--waits[followers[i]] == 0)
-                ready.push(followers[i]);
+        for (const std::uint32_t follower : boost::make_iterator_range(boost::adjacent_vertices(node, graph))) {
+            if (--waits[follower] == 0)
+                ready.push(follower);
         }
     }
     if (m_order.size() - before == count)

@@ -239,7 +239,7 @@ void TestLowering::fourier_data()
 {
     QTest::addColumn<int>("length");
     QTest::addColumn<bool>("inverse");
-    for (const int length : {1, 2, 5, 6, 8, 12, 16}) {
+    for (const int length : {1, 2, 5, 6, 8, 11, 12, 16, 22}) {
         QTest::newRow(qPrintable(QString("forward %1").arg(length))) << length << false;
         QTest::newRow(qPrintable(QString("inverse %1").arg(length))) << length << true;
     }

@@ -187,11 +187,20 @@ void TestOtherKernels::values_data()
             "  %0 = chlo.sinh %a : tensor<2xf32> -> tensor<2xf32>\n  %1 = chlo.atan %a : tensor<2xf32> -> tensor<2xf32>\n  "
             "return %0, %1 : tensor<2xf32>, tensor<2xf32>"),
         {{0, 1}}, {{0, 1.17520119}, {0, 0.78539816}});
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    row("is_inf",
+        functionText("%a: tensor<3xf32>", "tensor<3xi1>",
+            "  %0 = chlo.is_inf %a : tensor<3xf32> -> tensor<3xi1>\n  return %0 : tensor<3xi1>"),
+        {{1, kInfinity, -kInfinity}}, {{0, 1, 1}});
     // [[4, 2], [2, 10]] = l l', l = [[2, 0], [1, 3]].
     row("cholesky",
         functionText("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
             "  %0 = stablehlo.cholesky %a, lower = true : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>"),
         {{4, 99, 2, 10}}, {{2, 0, 1, 3}});
+    row("cholesky, upper",
+        functionText("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
+            "  %0 = stablehlo.cholesky %a, lower = false : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>"),
+        {{4, 2, 99, 10}}, {{2, 1, 0, 3}});
     const auto solve = [](const char* left, const char* lower, const char* transpose) {
         return functionText("%a: tensor<2x2xf32>, %b: tensor<2x2xf32>", "tensor<2x2xf32>",
             fmt::format(
