@@ -64,9 +64,8 @@ void say(std::string_view words);
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx but MW1914, which studies may have, MW1514, MW1520, MW1524 to MW1526) before invalid documents before infeasible meshes (MW1430, MW1513,
-/// MW1720) before failures while running (MW1007, MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1543 to MW1546, MW162x, MW1640,
-/// MW1789); kExitOk without errors.
+/// The exit code that problems ask for, each by its entry in problems.yaml: a fault of ours (70) before usage (2) before invalid documents (3)
+/// before infeasible studies (4) before failures while running (6); kExitOk without errors. Without a readable table it is 3 (MW1006).
 int exitCodeOf(const Problems& problems);
 
 /// Prints the problems and gives their exit code.

@@ -10,6 +10,7 @@
 #include "core/partition/reshard_moves.h"
 #include "core/program/type.h"
 #include "core/sharding/notation.h"
+#include "core/sharding/partition_spec.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -64,9 +65,10 @@ void checkDivides(const Shape& shape, const TensorSharding& sharding, const char
     }
     for (std::size_t dim = 0; dim < shape.size(); ++dim) {
         const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
-        if (shape[dim] % pieces != 0)
-            problems.push_back({"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, shape[dim], pieces),
-                "choose a size that divides, or leave the dimension whole", Place{flag}});
+        if (shape[dim] % pieces != 0) {
+            problems.push_back(notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces}));
+            problems.back().place.file = flag;
+        }
     }
 }
 

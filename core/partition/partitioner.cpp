@@ -10,6 +10,7 @@
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
+#include "core/sharding/partition_spec.h"
 
 #include <fmt/format.h>
 
@@ -273,11 +274,11 @@ void Partitioner::checkDivides(ValueId id)
         return; // chosen by propagation, or for what is made of it: what does not divide is left whole
     for (std::size_t dim = 0; dim < value.type.shape.size(); ++dim) {
         const std::int64_t pieces = shardCount(value.sharding->dims[dim].axes);
-        if (value.type.shape[dim] % pieces != 0)
-            m_problems.push_back({"MW1211",
-                fmt::format(
-                    "{}: dim {} of size {} is not divisible by {}", valueText(m_source, id), dim, value.type.shape[dim], pieces),
-                "choose a size that divides, or leave the dimension whole", Place{{}, 0, 0, value.annotation}});
+        if (value.type.shape[dim] % pieces != 0) {
+            m_problems.push_back(
+                notDivisible({.dim = dim, .size = value.type.shape[dim], .pieces = pieces, .array = valueText(m_source, id)}));
+            m_problems.back().place.path = value.annotation;
+        }
     }
 }
 

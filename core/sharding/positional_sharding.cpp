@@ -201,12 +201,12 @@ Result<Layout> PositionalSharding::layout(const Shape& arrayShape, RankPromotion
     layout.shape = arrayShape;
     Problems problems;
     for (std::size_t dim = 0; dim < arrayShape.size(); ++dim) {
-        if (arrayShape[dim] % tiles[dim] != 0)
-            problems.push_back(
-                {"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, arrayShape[dim], tiles[dim]),
-                    fmt::format("make it {}, or replicate the sharding along its axis {}",
-                        divisibleSizesText(arrayShape[dim], tiles[dim]), dim + missingDims),
-                    {}, Severity::Error, fmt::format("the sharding cuts the dimension into {} equal pieces", tiles[dim])});
+        if (arrayShape[dim] % tiles[dim] != 0) {
+            Problem problem = notDivisible({.dim = dim, .size = arrayShape[dim], .pieces = tiles[dim]});
+            problem.fix = fmt::format("make it {}, or replicate the sharding along its axis {}",
+                divisibleSizesText(arrayShape[dim], tiles[dim]), dim + missingDims);
+            problems.push_back(std::move(problem));
+        }
         layout.shardShape.push_back(arrayShape[dim] / tiles[dim]);
     }
     if (!problems.empty())

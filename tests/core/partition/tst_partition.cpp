@@ -241,7 +241,7 @@ void TestPartition::refusesUnevenArguments()
     f.builder.setResults({f.builder.unary(OpKind::Negate, x)});
     const auto device = f.run();
     QVERIFY(!device);
-    QCOMPARE(device.error().front().id, std::string("MW1211"));
+    QCOMPARE(device.error().front().id, std::string("MW1104"));
     QCOMPARE(device.error().front().message, std::string("x: dim 0 of size 10 is not divisible by 4"));
 }
 
