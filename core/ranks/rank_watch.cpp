@@ -235,11 +235,11 @@ Result<std::unique_ptr<RankWatch>> RankWatch::start(Ranks& ranks)
         listening = listenFor(ranks.size(), isOneHost, meeting.port);
     }
     const Socket listener(listening);
-    const auto told
+    const auto gathered
         = ranks.all(listening >= 0 ? fmt::format("{} {} {}", meeting.hosts, meeting.port, meeting.secret) : std::string());
-    if (!told)
-        return told.error();
-    const std::vector<std::string> words = split(told->front(), ' ');
+    if (!gathered)
+        return gathered.error();
+    const std::vector<std::string> words = split(gathered->front(), ' ');
 
     std::vector<std::unique_ptr<Socket>> sockets;
     bool isComplete = words.size() == 3;
@@ -288,14 +288,14 @@ RankWatch::~RankWatch()
         m_thread.join();
     }
     if (!m_hasReported)
-        tellAll(m_ranks.failure() ? kEnded : kFarewell);
+        sendAll(m_ranks.failure() ? kEnded : kFarewell);
     for (const int end : m_wake) {
         if (end >= 0)
             ::close(end);
     }
 }
 
-void RankWatch::tellAll(char word)
+void RankWatch::sendAll(char word)
 {
     for (const auto& socket : m_sockets) {
         if (socket->isOpen())
@@ -309,7 +309,7 @@ void RankWatch::report(const Problems& problems)
         return;
     if (m_ranks.isFirst()) {
         m_hasReported = true;
-        tellAll(kEnded);
+        sendAll(kEnded);
         return;
     }
     if (m_ranks.failure()) { // the first one has heard, or is gone
@@ -383,7 +383,7 @@ void RankWatch::watch()
             const bool hadFailed = m_ranks.failure().has_value();
             isWatched[i] = readFrom(i);
             if (m_ranks.isFirst() && !hadFailed && m_ranks.failure())
-                tellAll(kEnded);
+                sendAll(kEnded);
         }
     }
 }

@@ -29,7 +29,7 @@ constexpr std::size_t kDeepestCall = 100;
 constexpr std::size_t kMostOps = 4'000'000;
 
 /// True when an argument's name says something, other than `arg0`, `0` and what MLIR itself makes up.
-bool isTelling(std::string_view name)
+bool isDescriptive(std::string_view name)
 {
     const bool numbered = name.find_first_not_of("0123456789") == std::string_view::npos;
     return !numbered && !(name.starts_with("arg") && name.find_first_not_of("0123456789_", 3) == std::string_view::npos);
@@ -244,7 +244,7 @@ void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindi
         Value& made = m_function[value];
         if (made.name.empty())
             made.name = !argument.location.empty() ? argument.location
-                : isTelling(argument.name)         ? std::string(argument.name)
+                : isDescriptive(argument.name)     ? std::string(argument.name)
                                                    : std::string();
         if (!made.name.empty() && !names.insert(made.name).second)
             made.name.clear();

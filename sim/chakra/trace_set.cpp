@@ -131,8 +131,8 @@ Result<Done> TraceSet::readTime(const ChakraNode& node, TraceNode& to) const
         to.ticks = *exact;
         return Done{};
     }
-    to.isTold = node.durationMicros == 0 && to.kind == TraceNode::Kind::Compute;
-    if (to.isTold)
+    to.isEstimated = node.durationMicros == 0 && to.kind == TraceNode::Kind::Compute;
+    if (to.isEstimated)
         seconds = std::max(to.flops / m_rates.flopsPerSecond, static_cast<double>(to.bytes) / m_rates.bytesPerSecond);
     if (!(seconds <= kMostSeconds))
         return cannotBe(fmt::format("node {} takes {:.3g} seconds", node.id, seconds), "write durations in microseconds");

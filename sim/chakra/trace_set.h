@@ -33,7 +33,7 @@ struct TraceNode {
     std::uint32_t channel = 0; ///< Collective: into TraceSet::groups; Send, Receive: into TraceSet::channels
     std::uint64_t id = 0; ///< in its file
     Ticks ticks = 0; ///< Compute, Host
-    bool isTold = false; ///< Compute: the trace has no time for it, `ticks` are by FLOPs and bytes
+    bool isEstimated = false; ///< Compute: the trace has no time for it, `ticks` are by FLOPs and bytes
     double flops = 0.0;
     std::int64_t bytes = 0; ///< read and written, or `comm_size`
 };

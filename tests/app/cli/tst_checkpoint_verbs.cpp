@@ -57,7 +57,7 @@ private Q_SLOTS:
     void killedAtAnyMoment();
     void fullDisk();
     void onlyCheckpointsGo();
-    void somethingInTheWayIsSaidBefore();
+    void reportsObstaclesBeforeTraining();
     void secondTrainingIsRefused();
     void nobodyTakesTheWords_data();
     void nobodyTakesTheWords();
@@ -265,7 +265,7 @@ void TestCheckpointVerbs::onlyCheckpointsGo()
     QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot).size(), 3); // no lock is left
 }
 
-void TestCheckpointVerbs::somethingInTheWayIsSaidBefore()
+void TestCheckpointVerbs::reportsObstaclesBeforeTraining()
 {
     const QTemporaryDir folder;
     QVERIFY(QDir(folder.path()).mkpath("step-000000003"));

@@ -131,8 +131,8 @@ private Q_SLOTS:
     void aFlippedBitIsFound();
     void cutOff_data();
     void cutOff();
-    void manifestsThatLie_data();
-    void manifestsThatLie();
+    void refusesFalseManifests_data();
+    void refusesFalseManifests();
     void nothingThere();
     void fullDisk();
     void whatIsNotOursStays_data();
@@ -416,7 +416,7 @@ void TestCheckpoint::cutOff()
     QCOMPARE(idsOf(CheckpointReader::open(path).error()), id);
 }
 
-void TestCheckpoint::manifestsThatLie_data()
+void TestCheckpoint::refusesFalseManifests_data()
 {
     QTest::addColumn<QString>("id");
     QTest::addColumn<std::function<void(Checkpoint&)>>("change");
@@ -436,7 +436,7 @@ void TestCheckpoint::manifestsThatLie_data()
     row("a loss too many", "MW1641", [](Checkpoint& c) { c.state.losses.push_back(1.0); });
 }
 
-void TestCheckpoint::manifestsThatLie()
+void TestCheckpoint::refusesFalseManifests()
 {
     QFETCH(QString, id);
     QFETCH(std::function<void(Checkpoint&)>, change);

@@ -27,7 +27,7 @@ private Q_SLOTS:
     void whatIsWrittenIsRead();
     void otherWritersAreRead();
     void attributes();
-    void everyCutIsSaid();
+    void reportsEveryCut();
     void damaged_data();
     void damaged();
     void noMoreNodesThanAllowed();
@@ -170,7 +170,7 @@ void TestChakra::attributes()
 }
 
 /// Cut off anywhere a file is refused, or it ended between two nodes.
-void TestChakra::everyCutIsSaid()
+void TestChakra::reportsEveryCut()
 {
     ChakraTrace trace = sample();
     for (ChakraNode& node : trace.nodes)

@@ -75,7 +75,7 @@ private Q_SLOTS:
     void meshTooLarge();
     void brokenStudy();
     void programStudy();
-    void trainingIsTold();
+    void reportsTraining();
     void trainingOfAnotherStudy();
     void failedVerification();
     void noFolderInIt();
@@ -321,7 +321,7 @@ void TestBuildReport::programStudy()
     QVERIFY(paragraphs(report, "training").contains("has no training"));
 }
 
-void TestBuildReport::trainingIsTold()
+void TestBuildReport::reportsTraining()
 {
     const Report report = exampleReport("digits", {"train.steps=3"}, {.training = trainedExample("digits")});
     QCOMPARE(figureOf(report, "training", "Steps"), 3.0);

@@ -26,7 +26,7 @@ private Q_SLOTS:
     void piecesByKeyboard();
     void pixelsHaveTheDevicesColours_data();
     void pixelsHaveTheDevicesColours();
-    void hoverTells();
+    void hoverShowsThePiece();
     void factsAndReason();
     void linkAsksForTheSpec();
     void keepsTheArrayThroughEdits();
@@ -248,7 +248,7 @@ void TestLayoutView::pixelsHaveTheDevicesColours()
     QCOMPARE(image.pixelColor(1, 1).rgb(), qtColour(ColourRole::Background, static_cast<Theme>(theme)).rgb());
 }
 
-void TestLayoutView::hoverTells()
+void TestLayoutView::hoverShowsThePiece()
 {
     Shown shown(exampleAnalysis("wide_mlp"));
     shown.selection.setArray("layers.1.w");

@@ -40,7 +40,7 @@ private Q_SLOTS:
     void rulerDragAddsUp();
     void shiftDragTakesRows();
     void searchCountsAndGoesOn();
-    void badPatternsAreSaidInline();
+    void showsBadPatternsInline();
     void manySlicesAreSearchedAside();
     void readsManySlicesAside();
     void clockOfTheMeasuredStep();
@@ -447,7 +447,7 @@ void TestTimelineView::searchCountsAndGoesOn()
     QCOMPARE(shown.count(), QString());
 }
 
-void TestTimelineView::badPatternsAreSaidInline()
+void TestTimelineView::showsBadPatternsInline()
 {
     Shown shown(twoDevices());
     const auto visibleWords = [&] {
