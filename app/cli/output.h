@@ -77,7 +77,7 @@ int failAfterResult(const Problems& problems, const Output& output);
 /// What each problem id is in a few words, from the table of problems; empty when there is no table.
 std::map<std::string, std::string> problemTitles();
 
-/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were mended and are no more, `notFor` what verbs for other documents say.
+/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were fixed and are no more, `notFor` what verbs for other documents say.
 std::string problemsJson(const Problems& problems, const Problems& fixed = {}, const Problems& notFor = {});
 
 } // namespace meshwright::cli

@@ -65,8 +65,7 @@ Result<Done> shareStandardInput(Ranks& ranks)
     if (file >= 0)
         ::close(file);
     if (!isThere)
-        return Problem{"MW1001", fmt::format("cannot keep what came from standard input: {}", std::strerror(errno)),
-            "give the name of a file"};
+        return Problem{"MW1001", fmt::format("cannot store standard input: {}", std::strerror(errno)), "give the name of a file"};
     std::clearerr(stdin); // the first one has read it to its end
     return Done{};
 }

@@ -52,7 +52,7 @@ const DocNode& listOf(const DocNode& root, const char* key, Problems& problems)
     const DocNode* list = root.find(key);
     if (list != nullptr && list->kind == DocNode::Kind::List)
         return *list;
-    problems.push_back(wrongTable(fmt::format("there is no list \"{}\"", key), root));
+    problems.push_back(wrongTable(fmt::format("the table has no list \"{}\"", key), root));
     return kNone;
 }
 

@@ -410,7 +410,7 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
     }
     if (m_options.localOnly && !mayMove && bestRoute.communicates)
         m_problems.push_back({"MW1221",
-            fmt::format("{} needs {} as {}, it lies as {}", consumer, valueText(m_source, value),
+            fmt::format("{} needs {} as {}, but it is sharded as {}", consumer, valueText(m_source, value),
                 layoutText(wanted, meshOf(wanted)), layoutText(best->layout, meshOf(wanted))),
             "insert reshards first, or partition the program without --only"});
     return emitRoute(value, *best, bestRoute, phase, consumer, reason);
@@ -543,7 +543,7 @@ Cause Partitioner::causeOf(ValueId value, const TensorSharding& from, const Tens
             axesText(from.unreduced, mesh));
     else
         cause.reason = fmt::format(
-            "{} needs {} as {}, it lies as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
+            "{} needs {} as {}, but it is sharded as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
     if (!reason.empty())
         cause.reason += ": " + reason;
     cause.annotation = annotationOf(value, reduces ? from.unreduced : movedAxes(from, to));

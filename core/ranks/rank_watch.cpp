@@ -45,7 +45,7 @@ Problem readProblem(std::string_view text, const std::string& sender)
 {
     const std::vector<std::string> fields = split(std::string(text.substr(0, text.find(kProblemEnd))), kFieldEnd);
     if (fields.size() < 3)
-        return {"MW1551", fmt::format("{} failed", sender), "look at what it printed"};
+        return {"MW1551", fmt::format("{} failed", sender), "see its output"};
     return {fields[0], fmt::format("{}: {}", sender, fields[1]), fields[2]};
 }
 
@@ -343,8 +343,8 @@ void RankWatch::lose(int rank)
 {
     if (rank == 0)
         m_ranks.firstIsLost();
-    m_ranks.raise({"MW1551", fmt::format("{} was lost: its process ended without a word", m_ranks.nameOf(rank)),
-        "look at why it ended (killed for its memory? a machine that went down?), and start the job again"});
+    m_ranks.raise({"MW1551", fmt::format("{} was lost: its process ended without a message", m_ranks.nameOf(rank)),
+        "find out why it ended (killed for its memory? a machine that went down?), and start the job again"});
 }
 
 /// False when the connection says no more.
@@ -356,7 +356,7 @@ bool RankWatch::readFrom(std::size_t at)
     if (got > 0) {
         socket.heard.append(bytes.data(), static_cast<std::size_t>(got));
         if (socket.heard.front() == kEnded)
-            m_ranks.raise({"MW1551", "the job was ended by its first rank", "see what that one says"});
+            m_ranks.raise({"MW1551", "the job was ended by its first rank", "see its messages"});
         return socket.heard.front() == kFailed; // the rest of what it says is to come
     }
     if (!socket.heard.empty() && socket.heard.front() == kFailed)

@@ -240,7 +240,7 @@ void checkParts(const AxisRefs& axes, const Mesh& mesh, Problems& problems)
         if (axis != whole
             && (axis.pre < 1 || axis.size < 2 || axis.pre > whole.size || axis.size > whole.size
                 || whole.size % (axis.pre * axis.size) != 0))
-            problems.push_back({"MW1141", fmt::format("{} is no part of an axis of size {}", axisText(axis, mesh), whole.size),
+            problems.push_back({"MW1141", fmt::format("{} is not a part of an axis of size {}", axisText(axis, mesh), whole.size),
                 "give a pre-size and a size whose product divides the axis"});
     }
 }

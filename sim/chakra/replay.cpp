@@ -307,7 +307,7 @@ private:
     {
         KernelWork work;
         work.label = name.empty() ? "compute" : name;
-        work.formula = op.isEstimated ? "no time in its trace: by its FLOPs and bytes" : "as its trace has it";
+        work.formula = op.isEstimated ? "no time in its trace: estimated from FLOPs and bytes" : "from its trace";
         work.time.seconds = secondsOf(op.ticks);
         work.time.bound = OpBound::Compute;
         work.bytes = op.bytes;
@@ -382,8 +382,9 @@ Result<ReplayedStep> replay(
     }
     if (estimated > 0)
         simulation.assumptions.push_back(estimated == 1
-                ? std::string("1 node of computing has no time in the traces: its time is by FLOPs and bytes")
-                : fmt::format("{} nodes of computing have no time in the traces: their times are by FLOPs and bytes", estimated));
+                ? std::string("1 node of computing has no time in the traces: its time is estimated from FLOPs and bytes")
+                : fmt::format("{} nodes of computing have no time in the traces: their times are estimated from FLOPs and bytes",
+                    estimated));
     simulation.peakFlopsPerSecond = rate->flopsPerSecond;
     simulation.peakHow = rate->how;
     if (simulation.stepSeconds > 0.0)

@@ -71,7 +71,7 @@ public:
     }
 
     /// The trace of the next rank; `file` names it in problems.
-    /// Problems: MW1768 a group that is not there or that the rank is no part of, a message that neither begins nor ends here; MW1769 nodes that wait for each other;
+    /// Problems: MW1768 a group that is not there or that the rank is not a part of, a message that neither begins nor ends here; MW1769 nodes that wait for each other;
     /// MW1784 a size, a kind of collective or a time that cannot be.
     Result<Done> add(const ChakraTrace& trace, const std::string& file);
 

@@ -205,7 +205,7 @@ std::string productsInWords(const Simulation& before, const Simulation& after)
     const bool longer = after.productSeconds > before.productSeconds;
     const auto flop = [](double count) { return formatCount(count) + "FLOP"; };
     if (after.productFlopsPerDevice <= 0.0 || before.productFlopsPerDevice <= 0.0)
-        return longer ? "products that were not there before" : "there are no products any more";
+        return longer ? "new products" : "products are gone";
     if (differs(before.peakFlopsPerSecond, after.peakFlopsPerSecond))
         return fmt::format("products are {} here {}", longer ? "slower" : "faster",
             fromTo(flop(before.peakFlopsPerSecond) + "/s", flop(after.peakFlopsPerSecond) + "/s at best"));

@@ -483,7 +483,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             continue;
         const LayerChoice& instead = chosen.search->layers()[layer][other->picks[layer]];
         result.others.push_back({fmt::format("layers.{}.w {}", layer, choice.weightSpec),
-            instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", used otherwise" : instead.weightSpec,
+            instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", sharded differently" : instead.weightSpec,
             other->assignment.seconds, other->assignment.seconds / best - 1.0,
             whySlowerLayers(chosen.search->parts(*other), bestParts, best)});
     }

@@ -250,7 +250,7 @@ Result<std::vector<PredictedFigure>> comparePart(const Record& record, const Cat
         return compareMemory(record, *match, constants);
     if (record.kind == "layer_time" || record.kind == "op_times")
         return compareLayer(record, *match, constants, calibration.traits(stack));
-    return lacking(fmt::format("\"{}\" is no kind of record that can be predicted", record.kind));
+    return lacking(fmt::format("\"{}\" is not a kind of record that can be predicted", record.kind));
 }
 
 } // namespace meshwright::sim

@@ -52,7 +52,7 @@ inline void reduce(ProgramGenerator& generator, Random& random)
         most = kind == ReduceKind::Sum ? generator.largest(a) * static_cast<double>(count)
                                        : std::pow(std::max(generator.largest(a), 1.0), static_cast<double>(count));
     } else if (count == 0) {
-        return; // the largest of nothing is no number to go on with
+        return; // the largest of nothing is not a number to go on with
     }
     generator.keep(generator.builder.reduce(kind, a, dims), std::max(most, 1.0));
 }

@@ -108,7 +108,7 @@ void TestCheckpointVerbs::damagedOneIsPassedOver()
     resume.removeOne("-q");
     const Outcome resumed = run(resume);
     QVERIFY2(resumed.code == 0, resumed.err);
-    QVERIFY2(resumed.err.contains("warning MW1642: step-000000004 is passed over: "), resumed.err);
+    QVERIFY2(resumed.err.contains("warning MW1642: step-000000004 is skipped: "), resumed.err);
     QCOMPARE(object(resumed)["first_step"].toInt(), 2);
     QCOMPARE(object(resumed)["losses"], object(run(training(6, {})))["losses"]);
     const Outcome named = run(training(6, {"--resume", folder.path() + "/step-000000004"}));

@@ -220,7 +220,7 @@ void TestRankVerbs::devicesThatDiffer_data()
     QTest::addColumn<QString>("said");
     QTest::newRow("another reduction") << sumLine("r", "a", "4x8xf32", "[[0, 1, 2, 3]]", "maximum") << "MW1505";
     QTest::newRow("none") << "%r = stablehlo.add %a, %a : tensor<4x8xf32>\n"
-                          << "no device can move: devices 0 and 2 wait in all_reduce of x";
+                          << "no device can proceed: devices 0 and 2 wait in all_reduce of x";
 }
 
 void TestRankVerbs::devicesThatDiffer()

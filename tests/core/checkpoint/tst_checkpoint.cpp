@@ -322,7 +322,7 @@ void TestCheckpoint::damagedOnesArePassedOver()
         QCOMPARE(reader->checkpoint().state.step, std::int64_t{2});
         QCOMPARE(reader->bytesRead(), std::int64_t{0});
         QCOMPARE(idsOf(reader->passedOver()), QString("MW1642"));
-        QVERIFY(reader->passedOver().front().message.starts_with("step-000000010 is passed over: "));
+        QVERIFY(reader->passedOver().front().message.starts_with("step-000000010 is skipped: "));
         QCOMPARE(valueOf(CheckpointReader::open(root))->checkpoint().state.step, std::int64_t{inHeader ? 2 : 10});
         if (inHeader)
             QCOMPARE(idsOf(CheckpointReader::open(newest).error()), QString("MW1642"));

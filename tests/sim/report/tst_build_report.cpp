@@ -304,7 +304,7 @@ void TestBuildReport::brokenStudy()
     const auto analysis = analysed({"meshwright: 1\nmodel: {mlp: {layers: [4]}}\n", "/some/where/broken.yaml", {}});
     const Report report = reportOf(*analysis);
     QCOMPARE(text(report.title), "broken.yaml");
-    QCOMPARE(text(report.findAnswer("next")->headline), "Mend the study");
+    QCOMPARE(text(report.findAnswer("next")->headline), "Fix the study");
     QCOMPARE(text(report.findAnswer("next")->command), "meshwright check broken.yaml");
     QVERIFY(!blocksOf<ReportProblems>(report, "problems").empty());
     QVERIFY(report.findSection("layouts") != nullptr);

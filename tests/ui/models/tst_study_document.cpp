@@ -201,7 +201,7 @@ void TestStudyDocument::onlyStudiesAreOpened_data()
     QTest::newRow("much too large") << QByteArray(9 << 20, ' ') << "MW1004";
 }
 
-/// What is no study is not opened, so that nothing is ever written into it.
+/// What is not a study is not opened, so that nothing is ever written into it.
 void TestStudyDocument::onlyStudiesAreOpened()
 {
     QFETCH(QByteArray, text);

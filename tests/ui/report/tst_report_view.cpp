@@ -227,7 +227,7 @@ void TestReportView::brokenStudyHasAReport()
     ReportView view(selection);
     view.setAnalysis(analysed({"meshwright: 1\nmodel: {mlp: {layers: [4]}}\n", "broken.yaml", {}}));
     QVERIFY(waitForReport(view));
-    QVERIFY(pageText(view.picture()).contains("Mend the study"));
+    QVERIFY(pageText(view.picture()).contains("Fix the study"));
 }
 
 void TestReportView::commandIsForTheShell()
