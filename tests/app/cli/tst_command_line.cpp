@@ -100,12 +100,13 @@ void TestCommandLine::exitCodes_data()
                               << "\"0\" is not a whole number";
     QTest::newRow("too few devices") << QStringList{"calibrate", "--devices", "1"} << 2 << "not a whole number from 2 to 1024";
     QTest::newRow("not an amount of memory") << QStringList{"run", example("mlp.mlir"), "--device-memory", "100XB"} << 2
-                                         << "\"100XB\" is not an amount of memory; write 512MiB";
+                                             << "\"100XB\" is not an amount of memory; write 512MiB";
     QTest::newRow("permits") << QStringList{"run", example("mlp.mlir"), "--permits", "-1"} << 2
                              << "not a whole number from 1 to 1024";
     QTest::newRow("engine") << QStringList{"run", example("mlp.mlir"), "--engine", "thread"} << 2
                             << "MW1526: unknown engine \"thread\" for virtual devices\n  fix: did you mean \"threads\"?";
-    QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2 << "not a whole number";
+    QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2
+                          << "not a whole number";
     QTest::newRow("stall") << QStringList{"run", example("mlp.mlir"), "--stall-timeout", "nan"} << 2 << "no number of seconds";
     QTest::newRow("every without checkpoints")
         << QStringList{"train", example("fsdp.yaml"), "--every", "5"} << 2 << "MW1912: --every says nothing without --checkpoint";
