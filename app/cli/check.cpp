@@ -29,7 +29,7 @@ struct CheckedFile {
     Problems problems;
     Problems notFor; ///< see sim::Verdict: for whoever reads JSON; a person hears it from the verb
     std::shared_ptr<const Study> study; ///< null: there is none, or its text is in error
-    Problems fixed; ///< what was mended
+    Problems fixed; ///< what was fixed
     bool rewritten = false; ///< for that the file had to be written anew
 };
 
@@ -52,19 +52,19 @@ sim::Verdict verdictOnProgram(const std::string& text, const std::string& name)
     return verdict;
 }
 
-/// A program's text after its lints were mended; itself when there is nothing to mend. Nothing for one that cannot be read.
+/// A program's text after its lints were fixed; itself when there is nothing to fix. Nothing for one that cannot be read.
 Result<FixedText> fixedProgramText(const std::string& text, const std::string& name)
 {
     auto program = readProgram(text, name);
     if (!program)
         return program.error();
-    FixedProgram mended = fixedProgram(*std::move(program));
-    if (mended.fixed.empty())
+    FixedProgram repaired = fixedProgram(*std::move(program));
+    if (repaired.fixed.empty())
         return FixedText{text, {}, false};
-    return FixedText{writeProgram(mended.program), std::move(mended.fixed), true};
+    return FixedText{writeProgram(repaired.program), std::move(repaired.fixed), true};
 }
 
-/// Mends the text and writes it back to where it came from; standard input goes to standard output.
+/// Fixes the text and writes it back to where it came from; standard input goes to standard output.
 std::string fixOne(const std::string& path, std::string text, bool isProgram, const sim::Catalogue& catalogue,
     CheckedFile& checked, Output& output)
 {
@@ -155,7 +155,7 @@ std::string rulesText(const Study& study)
     return text + decisionsText(assigned);
 }
 
-/// What was mended, a line each with the settings that did it.
+/// What was fixed, a line each with the settings that did it.
 std::string fixesText(const CheckedFile& checked)
 {
     std::string text;
@@ -163,7 +163,7 @@ std::string fixesText(const CheckedFile& checked)
         text += fmt::format("{}: fixed {}: {}\n  {}\n", checked.name, problem.id, problem.message,
             problem.fixSettings.empty() ? problem.fix : join(problem.fixSettings, ", "));
     if (checked.rewritten)
-        text += checked.name + ": the file was written anew, comments inside it are gone\n";
+        text += checked.name + ": the file was rewritten and lost its comments\n";
     return text;
 }
 
@@ -258,15 +258,15 @@ int runCheck(const CheckOptions& options, Output& output)
     if (!options.spec.empty() && options.files.empty())
         return checkSpec(options, output);
     if (!options.spec.empty() || !options.mesh.empty() || !options.shape.empty())
-        return fail({Problem{"MW1932", "--spec, --mesh and --shape are about one spec; files have their own",
+        return fail({Problem{"MW1932", "--spec, --mesh and --shape check one spec and cannot be combined with files",
                         "check the spec alone: check --mesh x=4 --shape 8x8 --spec \"P('x')\""}},
             output);
     if (options.files.empty())
         return fail({Problem{"MW1904", "FILE is missing", "see the examples of `meshwright check --help`"}}, output);
     const bool fixesInput = options.fix && std::find(options.files.begin(), options.files.end(), "-") != options.files.end();
     if (fixesInput && (output.format != Format::Text || options.files.size() > 1))
-        return fail({Problem{"MW1903", "--fix writes the mended standard input to standard output, where nothing else may go",
-                        "check `-` alone and as text, or give files"}},
+        return fail({Problem{"MW1903", "--fix writes the fixed standard input to standard output, which must carry nothing else",
+                        "check only `-`, with --format text, or name files"}},
             output);
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)

@@ -62,8 +62,8 @@ public:
         m_app.description("Plans, runs and simulates sharded training: draws layouts, finds mistakes, shows why.");
         m_app.footer(kMainExamples);
         m_app.formatter(std::make_shared<ExamplesFirst>());
-        m_app.set_version_flag("--version", std::string("meshwright ") + kVersion, "Print the version and end");
-        m_app.set_help_flag("-h,--help", "Print this help and end");
+        m_app.set_version_flag("--version", std::string("meshwright ") + kVersion, "Print the version and exit");
+        m_app.set_help_flag("-h,--help", "Print this help and exit");
         m_app.allow_extras(); // unknown arguments are ours to report, with the nearest name
         for (const auto add : {addShow, addMesh, addTrain, addSimulate, addSearch, addSweep, addDiff, addReport, addGui, addRun,
                  addCheck, addConvert, addReshard, addPropagate, addPartition, addExplain, addList, addTour, addCalibrate,
@@ -136,8 +136,7 @@ Problems CommandLine::unexpected(const Verb* verb) const
     // After an unknown flag, what follows may have been its value: only the flag is reported.
     if (problems.empty()) {
         for (const std::string& argument : left)
-            problems.push_back(
-                {"MW1905", fmt::format("\"{}\" is an argument too many", argument), fmt::format("see `{}`", help)});
+            problems.push_back({"MW1905", fmt::format("unexpected argument \"{}\"", argument), fmt::format("see `{}`", help)});
     }
     return problems;
 }
@@ -180,7 +179,7 @@ Problems CommandLine::wrongFlags(const Verb& verb, Output& output)
     for (const CLI::Option* option : verb.app->get_options()) {
         // An empty name, as of a variable that is not set, would be taken for a flag that was not given.
         if (isOfAFile(*option) && std::ranges::count(option->results(), std::string()) > 0)
-            problems.push_back({"MW1903", fmt::format("{}: \"\" names no file or folder", option->get_name()),
+            problems.push_back({"MW1903", fmt::format("{}: \"\" is not a file or folder", option->get_name()),
                 fmt::format("name one, or leave {} out", option->get_name())});
     }
     for (const CLI::Option* option : verb.needed) {
@@ -219,7 +218,7 @@ Problems CommandLine::unwritable(const Verb& verb, Output& output)
     }
     if (onStandardOutput.size() > 1)
         problems.push_back(
-            {"MW1903", join(onStandardOutput, " and ") + " cannot both go to standard output", "give one of them a file"});
+            {"MW1903", join(onStandardOutput, " and ") + " cannot both write to standard output", "give one of them a file"});
     output.wordsOnError = !onStandardOutput.empty();
     return problems;
 }

@@ -87,7 +87,7 @@ Result<LogicalRules> readRules(const std::string& text)
         return parseLogicalRules(text);
     auto content = readFile(text);
     if (!content) {
-        Problem problem{"MW1185", fmt::format("--rules: \"{}\" is no built-in list and no file that can be read", text),
+        Problem problem{"MW1185", fmt::format("--rules: \"{}\" is neither a built-in list nor a readable file", text),
             suggestion(text, logicalRuleListNames()) + "; or write [['batch', 'data']]", Place{"--rules"}};
         return problem;
     }
@@ -101,7 +101,8 @@ Result<LogicalNames> withStacked(const LogicalNames& names, const std::string& s
     const auto dim = at == std::string::npos ? std::nullopt : parseInteger(std::string_view(stacked).substr(at + 1));
     const auto rank = static_cast<std::int64_t>(names.size());
     if (!dim || at == 0 || *dim < -rank - 1 || *dim > rank)
-        return Problem{"MW1186", fmt::format("--stacked: \"{}\" puts no dimension into an array of rank {}", stacked, rank),
+        return Problem{"MW1186",
+            fmt::format("--stacked: \"{}\" does not place a dimension in an array of rank {}", stacked, rank),
             fmt::format("write a name and a place from {} to {}, such as layers@0", -rank - 1, rank), Place{"--stacked"}};
     return stackedNames(names, stacked.substr(0, at), *dim);
 }
@@ -126,7 +127,8 @@ Result<RuledSpec> ruledSpec(const ConvertOptions& options, const Mesh& mesh)
     std::erase_if(decision->trace, [](const LogicalStep& step) { return step.verdict == LogicalVerdict::NameAbsent; });
     RuledSpec ruled{*std::move(names), *std::move(decision), {}};
     if (const auto dropped = dropAbsentAxes(ruled.decision.spec, mesh); !dropped.empty())
-        ruled.notes.push_back(fmt::format("the mesh {} lacks {}: taken as axes of size 1", mesh.text(), join(dropped, ", ")));
+        ruled.notes.push_back(
+            fmt::format("the mesh {} lacks {}: assumed to be axes of size 1", mesh.text(), join(dropped, ", ")));
     return ruled;
 }
 
@@ -194,9 +196,9 @@ Result<ConvertSubject> convertSubject(const ConvertOptions& options)
     const bool isLogical = !options.logical.empty();
     if (isLogical == !options.text.empty() || isLogical == options.rules.empty())
         return Problem{"MW1184",
-            isLogical                  ? "--logical goes with --rules, and without a sharding"
+            isLogical                  ? "--logical needs --rules and takes no sharding"
                 : options.text.empty() ? "a sharding is missing"
-                                       : "--rules goes with --logical",
+                                       : "--rules needs --logical",
             "give a sharding, or --logical NAMES --rules RULES"};
     auto mesh = meshOfFlags(options);
     if (!mesh)

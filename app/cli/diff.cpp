@@ -24,7 +24,7 @@ constexpr std::array kDiffFormats = {Format::Text, Format::Json, Format::Markdow
 /// One of the two things, and for a study all that is known of it.
 struct Side {
     sim::Comparable comparable;
-    std::shared_ptr<const sim::Analysis> analysis; ///< null: it is no study
+    std::shared_ptr<const sim::Analysis> analysis; ///< null: it is not a study
 };
 
 /// The engine is only started for studies.
@@ -123,7 +123,7 @@ std::map<std::string, std::string> gateTitles()
     return {{"any", "something differs"}, {"mesh", "the mesh differs"}, {"sharding", "the layout of an array differs"},
         {"collectives", "a collective is new, gone or changed"}, {"new-collectives", "a collective is new or moves more"},
         {"bytes", "more bytes a device"}, {"time", "a longer step"}, {"memory", "a higher peak of memory"},
-        {"fits", "it does not fit any more"}, {"problems", "a new problem"}};
+        {"fits", "it no longer fits"}, {"problems", "a new problem"}};
 }
 
 std::string writtenAs(const sim::Comparison& comparison, const std::vector<sim::GateResult>& gates, Format format)
@@ -152,7 +152,7 @@ int runDiff(const DiffOptions& options, Output& output)
     if (options.after.empty() && options.settingsBefore.empty() && options.settingsAfter.empty())
         return fail({Problem{"MW1904", "B is missing", "name a second file, or change the first with --set-b"}}, output);
     if (options.before == "-" && (options.after.empty() || options.after == "-"))
-        return fail({Problem{"MW1903", "standard input can be read once", "give one of the two as a file"}}, output);
+        return fail({Problem{"MW1903", "standard input can be read only once", "give one of the two as a file"}}, output);
     // Where findings are what is written, everything that differs is one when no gate says otherwise.
     const bool ofFindings = *format == Format::Sarif || *format == Format::Junit;
     const auto gates = sim::parseGates(options.failOn.empty() && ofFindings ? "any" : options.failOn);

@@ -48,7 +48,7 @@ int explainId(const std::string& id, Output& output)
     const ProblemEntry* entry = table->find(id);
     if (entry == nullptr) {
         const auto near = nearestName(id, table->ids());
-        return fail({Problem{"MW1908", fmt::format("\"{}\" is no problem id", id),
+        return fail({Problem{"MW1908", fmt::format("\"{}\" is not a problem id", id),
                         near ? fmt::format("did you mean {}? `meshwright list problems` names all", *near)
                              : std::string("`meshwright list problems` names all ids")}},
             output);
@@ -159,8 +159,8 @@ std::string messagesJson(const ExplainedText& explained)
 void sayUnknown(const ExplainedText& explained, Output& output)
 {
     printProblems(
-        {Problem{"MW1930", "no message in this text is known",
-            "`meshwright explain --help` shows what can be given; `meshwright check` looks at a study or a program itself", {},
+        {Problem{"MW1930", "the text has no message that Meshwright explains",
+            "`meshwright explain --help` shows the accepted inputs; `meshwright check` checks a study or a program", {},
             Severity::Warning,
             explained.nearest.empty() ? std::string() : fmt::format("the nearest known message is {}", explained.nearest)}},
         output);

@@ -52,7 +52,7 @@ Result<Program> readProgramFile(const std::string& file, Output& output, Program
 
 Problem noFunction(const std::string& name)
 {
-    return {"MW1732", "the program has no function", "is the file cut short? A program has at least one func.func", Place{name}};
+    return {"MW1732", "the program has no function", "is the file truncated? A program has at least one func.func", Place{name}};
 }
 
 bool isProgramText(const std::string& file, std::string_view text)

@@ -44,7 +44,7 @@ int runGui(const GuiOptions& options, Output& output)
 {
     const std::filesystem::path program = desktopProgram();
     if (program.empty())
-        return fail({Problem{"MW1827", "the desktop program, meshwright-gui, is neither beside this program nor in PATH",
+        return fail({Problem{"MW1827", "the desktop program, meshwright-gui, is neither next to this program nor in PATH",
                         "install it (it needs Qt 6), or build without -DMESHWRIGHT_GUI=OFF"}},
             output);
     std::string name = program.string();

@@ -41,7 +41,7 @@ constexpr const char* kReshardExamples
 void addShow(VerbTable& table)
 {
     const auto options = std::make_shared<ShowOptions>();
-    Verb& verb = table.add("show", "Draw how an array lies on a mesh of devices.", kShowExamples,
+    Verb& verb = table.add("show", "Draw how an array is sharded over a mesh of devices.", kShowExamples,
         {Format::Text, Format::Json, Format::Svg}, [options](Output& output) { return runShow(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("--mesh", options->mesh, "Axes with their sizes: data=4,model=2")->type_name("AXES"));
@@ -52,13 +52,14 @@ void addShow(VerbTable& table)
             ->type_name("SPEC"));
     verb.app->add_option("--device-order", options->deviceOrder, "Device ids in mesh order: 0,1,3,2 (default 0,1,2,...)")
         ->type_name("IDS");
-    verb.app->add_option("--platform", options->platform, "The word before device ids (default TPU)")->type_name("WORD");
+    verb.app->add_option("--platform", options->platform, "Platform name before device ids (default TPU)")->type_name("WORD");
     verb.app->add_option("--dtype", options->dtype, "Element type (default f32)")->type_name("TYPE");
     verb.app->add_option("--name", options->name, "Name of the array in headings (default x)")->type_name("NAME");
     verb.app->add_option("--scale", options->scale, "Size of the text drawing (default 1)")
         ->type_name("NUMBER")
         ->check(anyNumber);
-    verb.app->add_flag("--pad", options->pad, "Pad dimensions that do not divide, as inside a program, instead of refusing them");
+    verb.app->add_flag(
+        "--pad", options->pad, "Pad dimensions that are not divisible, as inside a program, instead of refusing them");
     verb.addFile("-o,--output", options->file, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 
@@ -66,22 +67,23 @@ void addMesh(VerbTable& table)
 {
     const auto options = std::make_shared<MeshOptions>();
     Verb& verb
-        = table.add("mesh", "Order the devices of a machine for a logical mesh, and say what each axis gets.", kMeshExamples,
+        = table.add("mesh", "Order a machine's devices for a logical mesh, and list the links of each axis.", kMeshExamples,
             {Format::Text, Format::Json, Format::Svg}, [options](Output& output) { return runMesh(*options, output); });
     verb.needed.push_back(verb.app->add_option("--hw", options->chip, "The chip: v3, v5e, h100, ...")->type_name("CHIP"));
     verb.app->add_option("--topology", options->topology, "Chips of a TPU slice along x, y and z: 4x4")->type_name("SIZES");
     verb.app->add_option("--hosts", options->hosts, "Hosts of GPUs (default 1)")->type_name("N")->check(wholeNumber(1));
-    verb.app->add_option("--per-host", options->perHost, "GPUs of a host (default: as many as share its fast links)")
+    verb.app->add_option("--per-host", options->perHost, "GPUs per host (default: all that share its fast links)")
         ->type_name("N")
         ->check(wholeNumber(1));
-    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, in devices: data=4,model=2; -1 is what is left")
+    verb.app
+        ->add_option("--mesh", options->mesh, "Axes with their sizes, in devices: data=4,model=2; -1 takes the remaining devices")
         ->type_name("AXES");
     verb.app->add_option("--ici", options->inner, "Axes within each of several slices (or hosts), with --dcn")->type_name("AXES");
     verb.app->add_option("--dcn", options->outer, "Axes over slices (or hosts)")->type_name("AXES");
     verb.app->add_option("--order", options->order, "jax: as create_device_mesh (default); axes: along the physical axes")
         ->type_name("ORDER");
     verb.app->add_flag("--whole-axes", options->wholeAxes,
-        "Refuse a mesh that needs parts of physical axes (create_device_mesh without allow_split_physical_axes)");
+        "Refuse a mesh that splits physical axes (create_device_mesh without allow_split_physical_axes)");
     verb.app->add_flag(
         "--contiguous-submeshes", options->contiguousSubmeshes, "Every host owns a contiguous part of the mesh (TPU v4, v5p)");
     verb.addFile("-o,--output", options->file, "File to write instead of standard output", WrittenFile::Kind::Result);
@@ -90,16 +92,16 @@ void addMesh(VerbTable& table)
 void addConvert(VerbTable& table)
 {
     const auto options = std::make_shared<ConvertOptions>();
-    Verb& verb = table.add("convert", "Write a sharding in another notation, or in all of them.", kConvertExamples,
+    Verb& verb = table.add("convert", "Convert a sharding to another notation, or to all of them.", kConvertExamples,
         {Format::Text, Format::Json}, [options](Output& output) { return runConvert(*options, output); });
-    verb.app->add_option("SHARDING", options->text, "In any notation; the text tells which")->type_name("");
+    verb.app->add_option("SHARDING", options->text, "Sharding in any notation, recognised from the text")->type_name("");
     verb.app
-        ->add_option(
-            "--mesh", options->mesh, "Axes with their sizes, where the text does not say: data=4,model=2, or a printed Mesh(..)")
+        ->add_option("--mesh", options->mesh,
+            "Axes with their sizes, if the text does not state them: data=4,model=2, or a printed Mesh(..)")
         ->type_name("AXES");
     verb.app->add_option("--device-order", options->deviceOrder, "Device ids in mesh order: 0,1,3,2 (default 0,1,2,...)")
         ->type_name("IDS");
-    verb.app->add_option("--shape", options->shape, "Sizes of the array, where a notation needs them")->type_name("SHAPE");
+    verb.app->add_option("--shape", options->shape, "Sizes of the array, for notations that need them")->type_name("SHAPE");
     verb.app
         ->add_option(
             "--logical", options->logical, "Instead of a sharding: logical names of the dimensions, for --rules: batch,embed")
@@ -120,28 +122,28 @@ void addConvert(VerbTable& table)
 void addReshard(VerbTable& table)
 {
     const auto options = std::make_shared<ReshardOptions>();
-    Verb& verb = table.add("reshard", "Find the cheapest collectives that bring an array into another layout.", kReshardExamples,
+    Verb& verb = table.add("reshard", "Find the cheapest collectives that change the sharding of an array.", kReshardExamples,
         {Format::Text, Format::Json, Format::Svg}, [options](Output& output) { return runReshard(*options, output); });
-    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, where the layouts do not say: data=4,model=2")
+    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, if the layouts do not state them: data=4,model=2")
         ->type_name("AXES");
     verb.app->add_option("--shape", options->shape, "Sizes of the array: 8192x8192, or scalar")->type_name("SHAPE");
     verb.needed.push_back(
         verb.app->add_option("--from", options->from, "Sharding before, in any notation; or a folder of checkpoints")
             ->type_name("SHARDING"));
     verb.needed.push_back(
-        verb.app->add_option("--to", options->to, "Sharding after, in any notation; of checkpoints: the study to restore to")
+        verb.app->add_option("--to", options->to, "Sharding after, in any notation; for checkpoints: the study to restore to")
             ->type_name("SHARDING"));
-    verb.app->add_flag("--dry-run", options->dryRun, "Of checkpoints: only say which device reads what");
+    verb.app->add_flag("--dry-run", options->dryRun, "For checkpoints: only list what each device reads");
     verb.app
         ->add_option(
-            "-o,--output", options->result, "File to write instead of standard output; of checkpoints: folder for the new one")
+            "-o,--output", options->result, "File to write instead of standard output; for checkpoints: folder for the new one")
         ->type_name("PATH");
     addSettings(*verb.app, options->settings);
     verb.app->add_option("--dtype", options->dtype, "Element type (default f32)")->type_name("TYPE");
-    verb.app->add_option("--hw", options->hardware, "Chip, for times: v5e, h100 (choose the quickest way)")->type_name("CHIP");
+    verb.app->add_option("--hw", options->hardware, "Chip, to choose the fastest sequence: v5e, h100")->type_name("CHIP");
     verb.app->add_option("--topology", options->topology, "Chips along each axis of a slice: 4x2")->type_name("SIZES");
     verb.app->add_option("--hosts", options->hosts, "Hosts of GPUs (default 1)")->type_name("N")->check(wholeNumber(1));
-    verb.app->add_flag("--shardy", options->shardy, "The sequence that Shardy takes, instead of the cheapest");
+    verb.app->add_flag("--shardy", options->shardy, "Use Shardy's sequence instead of the cheapest");
 }
 
 } // namespace meshwright::cli

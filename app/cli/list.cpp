@@ -181,8 +181,7 @@ int runList(const ListOptions& options, Output& output)
     if (options.what == "models")
         return listModels(output);
     const std::vector<std::string> names = {"hardware", "models", "examples", "problems"};
-    return fail(
-        {Problem{"MW1903", fmt::format("there is no list of \"{}\"", options.what), suggestion(options.what, names)}}, output);
+    return fail({Problem{"MW1903", fmt::format("unknown list: \"{}\"", options.what), suggestion(options.what, names)}}, output);
 }
 
 } // namespace meshwright::cli

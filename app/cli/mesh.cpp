@@ -42,7 +42,7 @@ Result<std::string> withInferredSize(const std::string& text, std::int64_t devic
         if (!size || *size == 0 || *size < -1)
             return text;
         if (*size == -1 && open)
-            return Problem{"MW1950", "only one axis may have the size -1", "give all sizes but one", Place{flag}};
+            return Problem{"MW1950", "only one axis may have the size -1", "give all sizes except one", Place{flag}};
         if (*size == -1)
             open = i;
         else if (const auto product = checkedMultiply(others, *size))
@@ -80,7 +80,7 @@ Result<sim::MeshRequest> requestOf(const MeshOptions& options)
         problems.push_back({"MW1903", fmt::format("--order: \"{}\" is not allowed here", options.order), "one of: jax, axes"});
     const bool isHybrid = !options.inner.empty() || !options.outer.empty();
     if (isHybrid != options.mesh.empty() || (isHybrid && (options.inner.empty() || options.outer.empty())))
-        problems.push_back({"MW1911", isHybrid ? "--ici and --dcn go together, without --mesh" : "no mesh is given",
+        problems.push_back({"MW1911", isHybrid ? "--ici and --dcn must be given together, without --mesh" : "no mesh is given",
             "give --mesh data=4,model=2, or --ici data=4,model=2 --dcn data=2"});
     if (!problems.empty() || !isHybrid) {
         request.mesh = parsed(options.mesh, "--mesh");
@@ -123,7 +123,7 @@ std::string meshText(const sim::MeshPlan& plan, const sim::Machine& machine)
     const bool isHybrid = plan.slices > 1;
     const char* outer = machine.chip.chipClass == sim::ChipClass::Tpu ? "slices" : "hosts";
     std::vector<TextTable::Column> columns
-        = {{"axis"}, {"size", Align::Right}, {"lies on"}, {"wraps"}, {"all-gather", Align::Right}, {"hop", Align::Right}};
+        = {{"axis"}, {"size", Align::Right}, {"runs on"}, {"wraps"}, {"all-gather", Align::Right}, {"hop", Align::Right}};
     if (isHybrid)
         columns.push_back({outer, Align::Right});
     TextTable table(std::move(columns));
@@ -211,7 +211,8 @@ Result<std::vector<std::int64_t>> parseTopology(const std::string& text)
     for (const std::string& part : split(text, 'x')) {
         const auto size = parseInteger(trimmed(part));
         if (!size)
-            return Problem{"MW1910", fmt::format("\"{}\" is not a topology: \"{}\" is no number of chips", text, trimmed(part)),
+            return Problem{"MW1910",
+                fmt::format("\"{}\" is not a topology: \"{}\" is not a number of chips", text, trimmed(part)),
                 "write the chips along each axis with an x between them, such as 4x4", Place{"--topology"}};
         sizes.push_back(*size);
     }
@@ -261,7 +262,7 @@ int runMesh(const MeshOptions& given, Output& output)
         append(problems, request.error());
     if (!problems.empty()) {
         const int code = fail(problems, output);
-        // A text that is no mesh is a wrong command line, not a document with a mistake.
+        // A text that is not a mesh is a wrong command line, not a document with a mistake.
         return std::any_of(problems.begin(), problems.end(), [](const Problem& problem) { return problem.id == "MW1117"; })
             ? int{kExitUsage}
             : code;

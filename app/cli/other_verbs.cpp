@@ -22,7 +22,7 @@ constexpr const char* kCheckExamples = R"help(  meshwright check study.yaml
   meshwright check *.yaml --format sarif > check.sarif
   meshwright check program.mlir
   meshwright check --mesh x=4,y=2 --shape 8x3 --spec "P('x', 'y')"
-  cat study.yaml | meshwright check - --fix > mended.yaml)help";
+  cat study.yaml | meshwright check - --fix > fixed.yaml)help";
 
 constexpr const char* kExplainExamples = R"help(  meshwright explain MW1104
   meshwright explain train.log
@@ -71,10 +71,9 @@ void addCheck(VerbTable& table)
     verb.app->add_option("--spec", options->spec, "Check this spec instead of files: P('x', None)")->type_name("SPEC");
     verb.app->add_option("--mesh", options->mesh, "The mesh of the spec: x=4,y=2")->type_name("AXES");
     verb.app->add_option("--shape", options->shape, "The shape of the spec's array: 8192x8192, or scalar")->type_name("SHAPE");
-    verb.app->add_flag(
-        "--explicit", options->explicitTypes, "The files are StableHLO programs: check their types as JAX's explicit mode does");
-    verb.app->add_flag("--fix", options->fix, "Apply the fixes that need no decision, in place; - goes to standard output");
-    verb.app->add_option("--fail-on", *failOn, "Least severity that makes the exit code 1: note, warning or error (default)")
+    verb.app->add_flag("--explicit", options->explicitTypes, "Check the types of StableHLO programs as JAX's explicit mode does");
+    verb.app->add_flag("--fix", options->fix, "Apply the fixes that have only one answer, in place (for -, to standard output)");
+    verb.app->add_option("--fail-on", *failOn, "Lowest severity that gives exit code 1: note, warning or error (default)")
         ->type_name("SEVERITY");
     verb.choices.push_back({"--fail-on", failOn.get(), {"note", "warning", "error"}});
 }
@@ -87,9 +86,9 @@ void addExplain(VerbTable& table)
     verb.needed.push_back(
         verb.app->add_option("WHAT", options->what, "An id such as MW1104, a message, a file with messages; - is standard input")
             ->type_name(""));
-    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, where the messages do not say: data=4,model=2")
+    verb.app->add_option("--mesh", options->mesh, "Axes with their sizes, if the messages do not state them: data=4,model=2")
         ->type_name("AXES");
-    verb.app->add_option("--shape", options->shape, "Sizes of the array, where a message does not say: 8192x8192")
+    verb.app->add_option("--shape", options->shape, "Sizes of the array, if a message does not state them: 8192x8192")
         ->type_name("SHAPE");
 }
 
@@ -104,7 +103,7 @@ void addList(VerbTable& table)
 void addTour(VerbTable& table)
 {
     const auto options = std::make_shared<TourOptions>();
-    Verb& verb = table.add("tour", "Train, verify and simulate the built-in examples, and sum it up.", kTourExamples,
+    Verb& verb = table.add("tour", "Train, verify and simulate the built-in examples, and print a summary.", kTourExamples,
         {Format::Text}, [options](Output& output) { return runTour(*options, output); });
     verb.addFile("--report", options->report, "File for the report of the trained example, as HTML", WrittenFile::Kind::Beside);
 }
@@ -114,33 +113,31 @@ void addCalibrate(VerbTable& table)
     const auto options = std::make_shared<CalibrateOptions>();
     Verb& verb = table.add("calibrate", "Measure this computer, or read logs of nccl-tests: a profile of the hardware.",
         kCalibrateExamples, {Format::Text, Format::Json}, [options](Output& output) { return runCalibrate(*options, output); });
-    verb.app->add_option("--nccl", options->logs, "Log of nccl-tests, text or JSON (-J); several times for several")
-        ->type_name("FILE");
+    verb.app->add_option("--nccl", options->logs, "Log of nccl-tests, text or JSON (-J); can be repeated")->type_name("FILE");
     verb.app->add_option("--base", options->base, "Chip of the catalogue for a profile of links (default: as the log says)")
         ->type_name("CHIP");
-    verb.app->add_option("--devices", options->devices, "Virtual devices of barrier and collectives (default 8)")
+    verb.app->add_option("--devices", options->devices, "Virtual devices that measure barriers and collectives (default 8)")
         ->type_name("N")
         ->check(wholeNumber(2, 1024));
-    verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one for each core)")
+    verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one per core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
-    verb.app->add_flag("--quick", options->quick, "A coarser grid of products, in about a second");
+    verb.app->add_flag("--quick", options->quick, "Measure a coarser grid of products, in about a second");
     verb.addFile("-o,--output", options->file, "File for the profile", WrittenFile::Kind::Beside);
 }
 
 void addValidate(VerbTable& table)
 {
     const auto options = std::make_shared<ValidateOptions>();
-    Verb& verb
-        = table.add("validate", "Predict published measurements and say how far off the predictions are.", kValidateExamples,
-            {Format::Text, Format::Json, Format::Csv}, [options](Output& output) { return runValidate(*options, output); });
+    Verb& verb = table.add("validate", "Predict published measurements and report the errors.", kValidateExamples,
+        {Format::Text, Format::Json, Format::Csv}, [options](Output& output) { return runValidate(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("RECORDS", options->paths, "Files of records, and folders with them")->type_name(""));
 }
 
 void addDoctor(VerbTable& table)
 {
-    table.add("doctor", "Say whether this machine is fit, and what was found on it.", kDoctorExamples,
+    table.add("doctor", "Check this machine and installation, and report what was found.", kDoctorExamples,
         {Format::Text, Format::Json}, [](Output& output) { return runDoctor(output); });
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -137,6 +138,16 @@ Result<Done> Output::finish()
     return cannotWriteFile("standard output", m_error);
 }
 
+namespace {
+
+Result<ProblemTable> problemTable()
+{
+    const auto path = findResource("problems.yaml");
+    return path ? ProblemTable::load(*path) : Result<ProblemTable>(path.error());
+}
+
+} // namespace
+
 void printProblems(const Problems& problems, Output& output)
 {
     if (output.silent)
@@ -152,37 +163,34 @@ void printProblems(const Problems& problems, Output& output)
 
 namespace {
 
-/// True for what is wrong with an array's file, with the arrays for a program, or with a study's pipeline.
-bool isOfAFile(const std::string& id)
+/// The exit codes of problems.yaml by ids, read when the first command fails. Empty when the installation has no readable table.
+const std::map<std::string, int>& exitCodes()
 {
-    return (id >= "MW1530" && id <= "MW1535") || (id >= "MW1543" && id <= "MW1546");
+    static const std::map<std::string, int> kCodes = [] {
+        std::map<std::string, int> codes;
+        if (const auto table = problemTable()) {
+            for (const ProblemEntry& entry : table->entries())
+                codes[entry.id] = entry.exitCode;
+        }
+        return codes;
+    }();
+    return kCodes;
 }
 
 } // namespace
 
 int exitCodeOf(const Problems& problems)
 {
-    bool usage = false;
-    bool infeasible = false;
-    bool running = false;
-    bool invalid = false;
+    constexpr std::array<int, 5> kFirstWins{kExitInternal, kExitUsage, kExitInvalid, kExitInfeasible, kExitFailed};
+    auto wins = kFirstWins.end();
     for (const Problem& problem : problems) {
         if (problem.severity != Severity::Error)
             continue;
-        if (problem.id == "MW1215")
-            return kExitInternal;
-        if ((problem.id.starts_with("MW19") && problem.id != "MW1914") || problem.id == "MW1514" || problem.id == "MW1520"
-            || problem.id == "MW1524" || problem.id == "MW1525" || problem.id == "MW1526")
-            usage = true;
-        else if (problem.id == "MW1430" || problem.id == "MW1720" || problem.id == "MW1513")
-            infeasible = true;
-        else if (problem.id == "MW1007" || (problem.id.starts_with("MW15") && !isOfAFile(problem.id))
-            || problem.id.starts_with("MW162") || problem.id == "MW1630" || problem.id == "MW1640" || problem.id == "MW1789")
-            running = true;
-        else
-            invalid = true;
+        const auto code = exitCodes().find(problem.id);
+        wins = std::min(
+            wins, std::find(kFirstWins.begin(), kFirstWins.end(), code == exitCodes().end() ? kExitInvalid : code->second));
     }
-    return usage ? kExitUsage : invalid ? kExitInvalid : infeasible ? kExitInfeasible : running ? kExitFailed : kExitOk;
+    return wins == kFirstWins.end() ? int{kExitOk} : *wins;
 }
 
 int fail(const Problems& problems, Output& output)
@@ -203,9 +211,7 @@ int failAfterResult(const Problems& problems, const Output& output)
 std::map<std::string, std::string> problemTitles()
 {
     std::map<std::string, std::string> titles;
-    const auto path = findResource("problems.yaml");
-    const auto table = path ? ProblemTable::load(*path) : Result<ProblemTable>(path.error());
-    if (table) {
+    if (const auto table = problemTable()) {
         for (const ProblemEntry& entry : table->entries())
             titles[entry.id] = entry.title;
     }

@@ -64,9 +64,8 @@ void say(std::string_view words);
 /// Problems for the user: as JSON (`meshwright.problems/1`) on standard output when that is the format, else as text on standard error.
 void printProblems(const Problems& problems, Output& output);
 
-/// The exit code that problems ask for: usage (MW19xx but MW1914, which studies may have, MW1514, MW1520, MW1524 to MW1526) before invalid documents before infeasible meshes (MW1430, MW1513,
-/// MW1720) before failures while running (MW1007, MW15xx but the array files' MW1530 to MW1535 and the pipelines' MW1543 to MW1546, MW162x, MW1640,
-/// MW1789); kExitOk without errors.
+/// The exit code that problems ask for, each by its entry in problems.yaml: a fault of ours (70) before usage (2) before invalid documents (3)
+/// before infeasible studies (4) before failures while running (6); kExitOk without errors. Without a readable table it is 3 (MW1006).
 int exitCodeOf(const Problems& problems);
 
 /// Prints the problems and gives their exit code.
@@ -78,7 +77,7 @@ int failAfterResult(const Problems& problems, const Output& output);
 /// What each problem id is in a few words, from the table of problems; empty when there is no table.
 std::map<std::string, std::string> problemTitles();
 
-/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were mended and are no more, `notFor` what verbs for other documents say.
+/// `meshwright.problems/1`, with a newline at the end; `fixed` are those that were fixed and are no more, `notFor` what verbs for other documents say.
 std::string problemsJson(const Problems& problems, const Problems& fixed = {}, const Problems& notFor = {});
 
 } // namespace meshwright::cli

@@ -46,7 +46,8 @@ Problem ProgramValues::noSuchValue(const std::string& wanted) const
     }
     const auto near = nearestName(wanted, names);
     return {"MW1923", fmt::format("the program has no value \"{}\"", wanted),
-        near ? fmt::format("did you mean \"{}\"?", *near) : "name one as the written program does: %arg0, %3, or by its name"};
+        near ? fmt::format("did you mean \"{}\"?", *near)
+             : "use a name of the written program, such as %arg0 or %3, or the value's own name"};
 }
 
 std::string ProgramValues::title(std::size_t function, ValueId value) const

@@ -33,12 +33,12 @@ constexpr const char* kPartitionExamples = R"help(  meshwright partition program
 void addRun(VerbTable& table)
 {
     const auto options = std::make_shared<RunOptions>();
-    Verb& verb = table.add("run", "Execute a StableHLO program, sharded as its text says.", kRunExamples, {Format::Text},
+    Verb& verb = table.add("run", "Run a StableHLO program with the shardings of its text.", kRunExamples, {Format::Text},
         [options](Output& output) { return runRun(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));
-    verb.app->add_option("--function", options->function, "Which function, when there are several")->type_name("NAME");
+    verb.app->add_option("--function", options->function, "Function to run, if there are several")->type_name("NAME");
     auto* arguments = verb.app->add_option("--args", options->arguments, "The arguments as NPY files (default: random numbers)")
                           ->type_name("A.npy,B.npy")
                           ->delimiter(',');
@@ -48,11 +48,11 @@ void addRun(VerbTable& table)
         ->excludes(arguments);
     verb.addFile("--out", options->folder, "Folder for the results as whole arrays: result0.npy and so on",
         WrittenFile::Kind::Folder, "FOLDER");
-    verb.app->add_flag("--grad", options->gradient, "Also the gradient of the sum of the results by each argument");
+    verb.app->add_flag(
+        "--grad", options->gradient, "Also compute the gradient of the summed results with respect to each argument");
     verb.app->add_flag("--verify", options->verify, "Check the results against one device; exit code 5 on a difference");
-    verb.app->add_option("--time", options->time, "Time so many repetitions of so many runs, and the unsharded program too")
-        ->type_name("5x5");
-    verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one for each core)")
+    verb.app->add_option("--time", options->time, "Time repetitions x runs, sharded and unsharded")->type_name("5x5");
+    verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one per core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
     addEngine(*verb.app, options->engine);
@@ -63,26 +63,28 @@ void addRun(VerbTable& table)
 void addPropagate(VerbTable& table)
 {
     const auto options = std::make_shared<PropagateOptions>();
-    Verb& verb = table.add("propagate", "Give every value of a StableHLO program its sharding, and say why.", kPropagateExamples,
-        {Format::Text, Format::Json}, [options](Output& output) { return runPropagate(*options, output); });
+    Verb& verb = table.add("propagate", "Propagate shardings to every value of a StableHLO program, and explain each.",
+        kPropagateExamples, {Format::Text, Format::Json}, [options](Output& output) { return runPropagate(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "StableHLO text with Shardy's shardings; - is standard input")
             ->type_name(""));
-    verb.app->add_option("--strategy", options->strategy, "How far to go: " + join(strategyNames(), ", "))->type_name("NAME");
+    verb.app->add_option("--strategy", options->strategy, "Propagation strategy: " + join(strategyNames(), ", "))
+        ->type_name("NAME");
     verb.app
         ->add_option("--mode", options->mode,
-            "Whose rules: " + join(propagationModeNames(), ", ") + " (explicit: JAX's sharding in types, as a type checker)")
+            "Propagation rules: " + join(propagationModeNames(), ", ")
+                + " (explicit: JAX's sharding in types, as a type checker)")
         ->type_name("NAME");
-    verb.app->add_option("--explain", options->explain, "Only why this value lies as it does: a name, %arg0, %3")
+    verb.app->add_option("--explain", options->explain, "Only explain the sharding of this value: a name, %arg0, %3")
         ->type_name("VALUE");
-    verb.app->add_flag("--steps", options->steps, "Only the reasons in order, as JSON");
+    verb.app->add_flag("--steps", options->steps, "Only list the reasons in order, as JSON");
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 
 void addPartition(VerbTable& table)
 {
     const auto options = std::make_shared<PartitionVerbOptions>();
-    Verb& verb = table.add("partition", "Turn a StableHLO program into what one device runs, with its collectives.",
+    Verb& verb = table.add("partition", "Partition a StableHLO program into the program of one device, with its collectives.",
         kPartitionExamples, {Format::Text, Format::Json}, [options](Output& output) { return runPartition(*options, output); });
     verb.needed.push_back(
         verb.app->add_option("FILE", options->file, "StableHLO text with Shardy's shardings; - is standard input")
@@ -91,7 +93,7 @@ void addPartition(VerbTable& table)
         ->add_option(
             "--only", options->only, "One pass, without propagation: insert-reshards, reshard-to-collectives or global-to-local")
         ->type_name("PASS");
-    verb.app->add_flag("--shardy", options->shardy, "Where and how Shardy moves data, instead of the least bytes");
+    verb.app->add_flag("--shardy", options->shardy, "Place collectives as Shardy does, instead of moving the fewest bytes");
     verb.addFile("-o,--output", options->result, "File to write instead of standard output", WrittenFile::Kind::Result);
 }
 

@@ -53,20 +53,19 @@ Result<Done> shareStandardInput(Ranks& ranks)
         return text.error();
     auto size = static_cast<std::int64_t>(text->size());
     const Ranks::Shared sizes{0, std::as_writable_bytes(std::span(&size, 1))};
-    if (const auto told = ranks.share({&sizes, 1}, Ranks::Readers::All); !told)
-        return told;
+    if (const auto shared = ranks.share({&sizes, 1}, Ranks::Readers::All); !shared)
+        return shared;
     text->resize(static_cast<std::size_t>(size));
     const Ranks::Shared content{0, std::as_writable_bytes(std::span(*text))};
-    if (const auto told = ranks.share({&content, 1}, Ranks::Readers::All); !told)
-        return told;
+    if (const auto shared = ranks.share({&content, 1}, Ranks::Readers::All); !shared)
+        return shared;
     const int file = ::memfd_create("standard input", MFD_CLOEXEC);
     const bool isThere = file >= 0 && ::write(file, text->data(), text->size()) == static_cast<ssize_t>(text->size())
         && ::lseek(file, 0, SEEK_SET) == 0 && ::dup2(file, STDIN_FILENO) == STDIN_FILENO;
     if (file >= 0)
         ::close(file);
     if (!isThere)
-        return Problem{"MW1001", fmt::format("cannot keep what came from standard input: {}", std::strerror(errno)),
-            "give the name of a file"};
+        return Problem{"MW1001", fmt::format("cannot store standard input: {}", std::strerror(errno)), "give the name of a file"};
     std::clearerr(stdin); // the first one has read it to its end
     return Done{};
 }

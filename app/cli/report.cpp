@@ -112,13 +112,14 @@ int runReport(const ReportOptions& options, Output& output)
     if (!format)
         return fail(format.error(), output);
     if (options.train && !options.result.empty())
-        return fail({Problem{"MW1903", "--train and --result exclude each other", "train now, or take the result of a training"}},
+        return fail(
+            {Problem{"MW1903", "--train and --result cannot be combined", "train now, or use the result of an earlier training"}},
             output);
     if (options.study.empty() && options.sweep.empty())
         return fail({Problem{"MW1904", "STUDY is missing", "see the examples of `meshwright report --help`"}}, output);
     if (!options.study.empty() && !options.sweep.empty())
         return fail(
-            {Problem{"MW1940", "a report is of a study or of a sweep, not of both", "leave the study or --sweep out"}}, output);
+            {Problem{"MW1940", "a report describes a study or a sweep, not both", "leave the study or --sweep out"}}, output);
     if (!options.sweep.empty())
         return reportSweep(options, *format, output);
     const auto subject = reportSubject(options);

@@ -10,6 +10,7 @@
 #include "core/partition/reshard_moves.h"
 #include "core/program/type.h"
 #include "core/sharding/notation.h"
+#include "core/sharding/partition_spec.h"
 #include "core/support/table.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
@@ -64,9 +65,10 @@ void checkDivides(const Shape& shape, const TensorSharding& sharding, const char
     }
     for (std::size_t dim = 0; dim < shape.size(); ++dim) {
         const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
-        if (shape[dim] % pieces != 0)
-            problems.push_back({"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, shape[dim], pieces),
-                "choose a size that divides, or leave the dimension whole", Place{flag}});
+        if (shape[dim] % pieces != 0) {
+            problems.push_back(notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces}));
+            problems.back().place.file = flag;
+        }
     }
 }
 
@@ -80,8 +82,7 @@ void checkPartialSums(const Request& request, Problems& problems)
         });
         if (!partial)
             problems.push_back({"MW1220",
-                fmt::format(
-                    "the array is not a partial sum over {} before, and cannot become one", axisText(axis, request.to.mesh)),
+                fmt::format("the array is not a partial sum over {} and cannot become one", axisText(axis, request.to.mesh)),
                 "leave the unreduced axes out", Place{"--to"}});
     }
 }
@@ -94,7 +95,8 @@ Problems takeSizes(const ParsedSharding& from, const ParsedSharding& to, std::op
             continue;
         if (shape && *shape != *side->shape)
             return {Problem{"MW1915",
-                fmt::format("two arrays are named: {} and {}", typeText({*dtype, *shape}), typeText({*dtype, *side->shape})),
+                fmt::format("the two layouts are of different arrays: {} and {}", typeText({*dtype, *shape}),
+                    typeText({*dtype, *side->shape})),
                 "give both layouts of one array", Place{side == &from ? "--from" : "--to"}}};
         shape = side->shape;
         if (const auto stated = parseDType(side->dtype))
@@ -117,7 +119,7 @@ Result<Request> requestOf(const ReshardOptions& options)
         take(parseShape(options.shape), "--shape", problems, shape);
     auto dtype = parseDType(options.dtype);
     if (!dtype)
-        problems.push_back({"MW1903", fmt::format("\"{}\" is no element type", options.dtype),
+        problems.push_back({"MW1903", fmt::format("\"{}\" is not an element type", options.dtype),
             "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", Place{"--dtype"}});
     if (!problems.empty())
         return problems;
@@ -317,7 +319,7 @@ std::string reshardSvg(const Request& request, const ReshardPlan& plan)
         drawing.devices.push_back(mesh.deviceAt(position));
     TensorSharding at = request.from.sharding;
     ReshardFrame before{fmt::format("{} on {}", typeText({request.dtype, request.shape}), mesh.text()),
-        fmt::format("as it lies: {}", layoutText(at, mesh)), {}};
+        fmt::format("before: {}", layoutText(at, mesh)), {}};
     for (std::int64_t position = 0; position < mesh.deviceCount(); ++position)
         before.held.push_back({{shardBox(request.shape, at, mesh, position), {mesh.deviceAt(position)}}});
     drawing.frames.push_back(std::move(before));

@@ -88,8 +88,8 @@ bool isCheckpointReshard(const ReshardOptions& options)
 int runCheckpointReshard(const ReshardOptions& options, Output& output)
 {
     if (!options.dryRun && options.result.empty()) {
-        fail({Problem{"MW1904", "where the new checkpoint goes is missing",
-                 "name a folder with -o, or only ask who reads what: --dry-run"}},
+        fail({Problem{"MW1904", "the folder for the new checkpoint is missing",
+                 "name a folder with -o, or only list what each device reads: --dry-run"}},
             output);
         return kExitUsage;
     }

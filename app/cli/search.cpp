@@ -68,18 +68,17 @@ Problems usageProblems(const SearchVerbOptions& options)
         && (!options.words.model.empty() || !options.words.hardware.empty() || !options.words.tokens.empty()
             || !options.words.globalBatch.empty() || !options.words.sequence.empty() || !options.words.chips.empty()))
         problems.push_back({"MW1934",
-            "a study says its model, batch and hardware itself: --model, --hw, --chips, --tokens, --seq and --global-batch go "
-            "without one",
+            "a study states its own model, batch and hardware: --model, --hw, --chips, --tokens, --seq and --global-batch "
+            "cannot be combined with it",
             "override values of the study with --set"});
     if (options.study.empty() && !options.words.model.empty() && options.words.hardware.empty())
         problems.push_back({"MW1933", "--hw is missing", "name chips and their number: --hw v5e-64, --hw h100x64"});
     if (options.perOp && options.study.empty())
-        problems.push_back(
-            {"MW1933", "--per-op needs a study, whose program is searched", "meshwright search study.yaml --per-op"});
+        problems.push_back({"MW1933", "--per-op needs a study", "meshwright search study.yaml --per-op"});
     if (options.top < 1)
         problems.push_back({"MW1903", fmt::format("--top: {} is not allowed here", options.top), "write 1 or more"});
     if (options.timeLimit && !(*options.timeLimit > 0.0))
-        problems.push_back({"MW1903", "--time-limit: no number of seconds above 0", "--time-limit 20"});
+        problems.push_back({"MW1903", "--time-limit: expected a number of seconds above 0", "--time-limit 20"});
     return problems;
 }
 

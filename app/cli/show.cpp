@@ -134,7 +134,7 @@ Result<Shape> parseShape(const std::string& text)
         const bool digits = !size.empty() && size.find_first_not_of("0123456789") == std::string_view::npos;
         const auto value = parseInteger(size);
         if (!value && !digits)
-            problems.push_back({"MW1906", fmt::format("\"{}\" is not a shape: \"{}\" is no size", text, size),
+            problems.push_back({"MW1906", fmt::format("\"{}\" is not a shape: \"{}\" is not a size", text, size),
                 "write the sizes with an x between them, such as 8192x8192, or scalar", place});
         else if (!value || *value < 1 || *value > kLargestDimension)
             problems.push_back(
@@ -172,7 +172,7 @@ int runShow(const ShowOptions& options, Output& output)
         valueOrProblems(shown, "--spec", problems);
     const auto dtype = parseDType(options.dtype);
     if (!dtype)
-        problems.push_back({"MW1903", fmt::format("\"{}\" is no element type", options.dtype),
+        problems.push_back({"MW1903", fmt::format("\"{}\" is not an element type", options.dtype),
             "one of: f32, bf16, f16, f64, i32, i8, ui32, i1", Place{"--dtype"}});
     if (!(options.scale > 0.0 && options.scale <= 100.0))
         problems.push_back({"MW1903", fmt::format("the scale must be above 0 and at most 100, got {}", options.scale),

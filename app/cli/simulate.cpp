@@ -55,14 +55,14 @@ Problems whatToSimulate(const SimulateOptions& options)
     if (!replays && options.studies.empty())
         missing("STUDY", "`meshwright simulate --help` shows examples");
     if (replays && options.hardware.empty())
-        missing("--hw", "say what the traces are replayed on: --hw h100x8");
+        missing("--hw", "name the hardware to replay the traces on: --hw h100x8");
     if (replays && (!options.studies.empty() || !options.settings.empty() || !options.chakra.empty()))
-        problems.push_back({"MW1903", "--chakra-in takes no study, nor what is of one",
-            "replay traces, or simulate a study, one after the other"});
+        problems.push_back({"MW1903", "--chakra-in cannot be combined with a study or its options",
+            "replay traces and simulate studies in separate commands"});
     if (!options.chakra.empty() && options.studies.size() > 1)
         problems.push_back(
             {"MW1903", fmt::format("--chakra writes the traces of one step, and there are {} studies", options.studies.size()),
-                "simulate one study at a time, each with a folder of its own"});
+                "simulate one study at a time, each with its own folder"});
     return problems;
 }
 

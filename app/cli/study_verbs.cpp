@@ -60,18 +60,18 @@ constexpr const char* kReportExamples = R"help(  meshwright report study.yaml -o
 void addTrain(VerbTable& table)
 {
     const auto options = std::make_shared<TrainOptions>();
-    Verb& verb = table.add("train", "Really train a study, sharded over virtual devices.", kTrainExamples,
-        {Format::Text, Format::Json}, [options](Output& output) { return runTrain(*options, output); });
+    Verb& verb = table.add("train", "Train a study, sharded over virtual devices.", kTrainExamples, {Format::Text, Format::Json},
+        [options](Output& output) { return runTrain(*options, output); });
     verb.needed.push_back(verb.app->add_option("STUDY", options->study, "Study file; - is standard input")->type_name(""));
     addSettings(*verb.app, options->settings);
     verb.app->add_flag("--verify", options->verify, "Check steps against one device; exit code 5 on a difference");
-    verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one for each core)")
+    verb.app->add_option("--permits", options->permits, "Devices that compute at once (default: one per core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
     addEngine(*verb.app, options->engine);
     addDeviceMemory(*verb.app, options->deviceMemory);
-    const CLI::Option* predict
-        = verb.app->add_flag("--predict", options->predict, "Predict the step in virtual time beside what is measured");
+    const CLI::Option* predict = verb.app->add_flag(
+        "--predict", options->predict, "Also predict the step in virtual time, to compare with the measurement");
     const CLI::Option* profile
         = verb.app->add_option("--profile", options->profile, "Profile of this computer for --predict (default: measured first)")
               ->type_name("FILE");
@@ -86,11 +86,10 @@ void addTrain(VerbTable& table)
         = verb.app->add_option("--every", options->every, "Steps between two checkpoints (default: only after the last step)")
               ->type_name("N")
               ->check(wholeNumber(0));
-    const CLI::Option* keep
-        = verb.app->add_option("--keep", options->keep, "How many of the newest checkpoints stay (default: all)")
-              ->type_name("N")
-              ->check(wholeNumber(0));
-    verb.app->add_option("--resume", options->resume, "Go on from a checkpoint, or from the newest complete one in a folder")
+    const CLI::Option* keep = verb.app->add_option("--keep", options->keep, "Number of newest checkpoints to keep (default: all)")
+                                  ->type_name("N")
+                                  ->check(wholeNumber(0));
+    verb.app->add_option("--resume", options->resume, "Resume from a checkpoint, or from the newest complete one in a folder")
         ->type_name("FOLDER");
     addFaultFlags(*verb.app, options->faults);
     verb.followers = {{every, checkpoint}, {keep, checkpoint}, {profile, predict}};
@@ -99,9 +98,9 @@ void addTrain(VerbTable& table)
 void addSimulate(VerbTable& table)
 {
     const auto options = std::make_shared<SimulateOptions>();
-    Verb& verb
-        = table.add("simulate", "Say how long a step takes on hardware, what bounds it, and whether it fits.", kSimulateExamples,
-            {Format::Text, Format::Json, Format::Csv}, [options](Output& output) { return runSimulate(*options, output); });
+    Verb& verb = table.add("simulate", "Predict a step on hardware: its time, what bounds it, and whether it fits in memory.",
+        kSimulateExamples, {Format::Text, Format::Json, Format::Csv},
+        [options](Output& output) { return runSimulate(*options, output); });
     verb.app->add_option("STUDY", options->studies, "Study files; - is standard input")->type_name("");
     addSettings(*verb.app, options->settings);
     verb.addFile("--trace", options->trace, "File for the timeline, for Perfetto", WrittenFile::Kind::Beside);
@@ -109,95 +108,94 @@ void addSimulate(VerbTable& table)
         "Folder for the step as Chakra execution traces, a file for each rank, for ASTRA-sim", WrittenFile::Kind::Folder,
         "FOLDER");
     const CLI::Option* traces
-        = verb.app->add_option("--chakra-in", options->chakraIn, "Replay the Chakra traces of a step in place of a study")
+        = verb.app->add_option("--chakra-in", options->chakraIn, "Replay the Chakra traces of a step instead of a study")
               ->type_name("FOLDER");
     const CLI::Option* hardware
-        = verb.app->add_option("--hw", options->hardware, "Chips and how many to replay traces on: v5e-64, h100x64")
+        = verb.app->add_option("--hw", options->hardware, "Chips, and how many, to replay traces on: v5e-64, h100x64")
               ->type_name("NAME");
     verb.followers = {{hardware, traces}};
-    verb.app->add_option("--fidelity", options->fidelity, "The network by formulas, as flows that share links, or every message")
+    verb.app->add_option("--fidelity", options->fidelity, "Network model: formulas, flows that share links, or every message")
         ->type_name("closed|fluid|message");
-    verb.app->add_option("--algorithm", options->algorithm, "How collectives are done: ring, tree ...; or all_reduce=ring,...")
+    verb.app->add_option("--algorithm", options->algorithm, "Algorithm of collectives: ring, tree ...; or all_reduce=ring,...")
         ->type_name("NAME");
 }
 
 void addSearch(VerbTable& table)
 {
     const auto options = std::make_shared<SearchVerbOptions>();
-    Verb& verb = table.add("search", "Find the best layouts of a training step on hardware, and say why the others lose.",
+    Verb& verb = table.add("search", "Find the fastest layouts of a training step on hardware, and explain why the others lose.",
         kSearchExamples, {Format::Text, Format::Json, Format::Csv, Format::Markdown},
         [options](Output& output) { return runSearch(*options, output); });
     CLI::App& app = *verb.app;
-    app.add_option("STUDY", options->study, "A study; its own mesh and specs do not count")->type_name("");
+    app.add_option("STUDY", options->study, "A study; its own mesh and specs are ignored")->type_name("");
     addSettings(app, options->settings);
-    app.add_option("--model", options->words.model, "A config.json of Hugging Face, or a model that comes along: llama3_8b")
+    app.add_option("--model", options->words.model, "A Hugging Face config.json, or a built-in model: llama3_8b")
         ->type_name("FILE");
     app.add_option(
            "--hw", options->words.hardware, "Chips and how many: v5e-64, h100x64, v5e-256x2 for two slices; several to compare")
         ->type_name("NAME")
         ->delimiter(',')
         ->allow_extra_args(false);
-    app.add_option("--chips", options->words.chips, "How many chips, or from how many to how many, doubling: 16..256")
+    app.add_option("--chips", options->words.chips, "Number of chips, or a range that doubles: 16..256")->type_name("N");
+    app.add_option("--tokens", options->words.tokens, "Tokens per step; k, M and G count in 1,024s")->type_name("N");
+    app.add_option("--seq", options->words.sequence, "Tokens per sequence (default: 4k, or the model's number of positions)")
         ->type_name("N");
-    app.add_option("--tokens", options->words.tokens, "Tokens of a step; k, M and G count in 1,024s")->type_name("N");
-    app.add_option("--seq", options->words.sequence, "Tokens of a sequence (default: 4k, or as many as the model has positions)")
-        ->type_name("N");
-    app.add_option("--global-batch", options->words.globalBatch, "Sequences of a step, in place of --tokens")->type_name("N");
+    app.add_option("--global-batch", options->words.globalBatch, "Sequences per step, instead of --tokens")->type_name("N");
     app.add_option("--dtype", options->words.format, "Number format of products (default bf16)")->type_name("bf16|fp16|fp8|fp32");
-    app.add_option("--fp8", options->words.recipe, "Products in 8 bits, and which values share a scale")
+    app.add_option("--fp8", options->words.recipe, "Multiply in 8 bits; the recipe chooses which values share a scale")
         ->type_name("delayed|current|rowwise|blockwise");
-    app.add_option("--price", options->words.prices, "Dollars an hour for a chip: one for all, or one for each --hw")
+    app.add_option("--price", options->words.prices, "Dollars per hour and chip: one for all, or one for each --hw")
         ->type_name("USD")
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--fix", options->fixed,
-           "Choices that are made: data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, "
+           "Choices to fix: data, fsdp, expert, context, tensor, pipeline, microbatch, chunks, zero, recompute, "
            "schedule")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     app.add_flag("--per-op", options->perOp,
-        "Choose a layout for every op of the study's training step, not one of the known ways; programs are always searched "
-        "so");
-    app.add_option("--top", options->top, "How many meshes to tell of (default 5)")->type_name("N")->check(wholeNumber(1));
-    app.add_option("--time-limit", options->timeLimit, "Stop after so many seconds with the best so far")
+        "Choose a layout for every op of the study's training step instead of a known strategy; programs are always "
+        "searched this way");
+    app.add_option("--top", options->top, "Number of meshes to list (default 5)")->type_name("N")->check(wholeNumber(1));
+    app.add_option("--time-limit", options->timeLimit, "Stop after this many seconds with the best plan so far")
         ->type_name("SECONDS")
         ->check(anyNumber);
-    app.add_option("-j,--threads", options->threads, "Threads (default: one for each core); the answer does not depend on them")
+    app.add_option("-j,--threads", options->threads, "Threads (default: one per core); the result does not depend on them")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
     verb.addFile("-o,--output", options->file,
-        "File for the best plan as a study; a program's plan has its program beside it, or alone: plan.mlir",
+        "File for the best plan as a study; the plan of a program is written next to it, or alone as plan.mlir",
         WrittenFile::Kind::Beside);
 }
 
 void addSweep(VerbTable& table)
 {
     const auto options = std::make_shared<SweepOptions>();
-    Verb& verb = table.add("sweep",
-        "Simulate a study with every combination of values: which is fastest, which fit, what the others lose.", kSweepExamples,
-        {Format::Text, Format::Json, Format::JsonLines, Format::Csv, Format::Markdown, Format::Html},
-        [options, &table](Output& output) {
-            options->formatGiven = table.isFormatGiven();
-            return runSweepVerb(*options, output);
-        });
+    Verb& verb
+        = table.add("sweep", "Simulate a study with every combination of values, and list which are fastest and which fit.",
+            kSweepExamples, {Format::Text, Format::Json, Format::JsonLines, Format::Csv, Format::Markdown, Format::Html},
+            [options, &table](Output& output) {
+                options->formatGiven = table.isFormatGiven();
+                return runSweepVerb(*options, output);
+            });
     verb.needed.push_back(
         verb.app->add_option("STUDY", options->file, "Study file, or a sweep file that names one; - is standard input")
             ->type_name(""));
     verb.app
         ->add_option("--vary", options->vary,
-            "What is varied, and its values: batch=1k,4k; 1..8; 2^0..2^6; mesh=\"data*model=64\" is every factorisation")
+            "What to vary, and its values: batch=1k,4k; 1..8; 2^0..2^6; mesh=\"data*model=64\" is every factorisation")
         ->type_name("PATH=VALUES")
         ->allow_extra_args(false);
     addSettings(*verb.app, options->settings);
-    verb.app->add_option("--db", options->database, "SQLite file that keeps what is done: the same command goes on from there")
+    verb.app->add_option("--db", options->database, "SQLite file that keeps finished points; the same command resumes from it")
         ->type_name("FILE");
-    verb.app->add_option("-j,--jobs", options->jobs, "Points that are simulated at once (default: one for each core)")
+    verb.app->add_option("-j,--jobs", options->jobs, "Points simulated at once (default: one per core)")
         ->type_name("N")
         ->check(wholeNumber(1, 1024));
     verb.app->add_flag("--dry-run", options->dryRun, "Only list the points");
-    verb.app->add_option("--fail-on", options->failOn, "Exit code 1 when any point is refused, or does not fit (or is refused)")
+    verb.app->add_option("--fail-on", options->failOn, "Exit code 1 if a point is refused; with unfit, also if one does not fit")
         ->type_name("refused|unfit");
-    verb.addFile("-o,--output", options->result, "File to write instead of standard output; its ending says the format",
+    verb.addFile("-o,--output", options->result, "File to write instead of standard output; its ending chooses the format",
         WrittenFile::Kind::Result);
 }
 
@@ -205,9 +203,8 @@ void addDiff(VerbTable& table)
 {
     const auto options = std::make_shared<DiffOptions>();
     Verb& verb = table.add("diff",
-        "Say what differs between two studies, results or programs: layouts, collectives, time and memory; a gate for CI.",
-        kDiffExamples, {Format::Text, Format::Json, Format::Markdown, Format::Sarif, Format::Junit},
-        [options, &table](Output& output) {
+        "Compare two studies, results or programs: layouts, collectives, time and memory. Can gate CI.", kDiffExamples,
+        {Format::Text, Format::Json, Format::Markdown, Format::Sarif, Format::Junit}, [options, &table](Output& output) {
             options->formatGiven = table.isFormatGiven();
             return runDiff(*options, output);
         });
@@ -217,40 +214,40 @@ void addDiff(VerbTable& table)
                                   "partition, or MaxText's "
                                   "named_shardings.json; - is standard input")
                               ->type_name(""));
-    verb.app->add_option("B", options->after, "The same; without it A again, with --set-b")->type_name("");
+    verb.app->add_option("B", options->after, "The same; default: A with --set-b")->type_name("");
     addSettings(*verb.app, options->settings);
-    verb.app->add_option("--set-a", options->settingsBefore, "Override a value of the study A only")
+    verb.app->add_option("--set-a", options->settingsBefore, "Override a value in study A only")
         ->type_name("PATH=VALUE")
         ->allow_extra_args(false);
-    verb.app->add_option("--set-b", options->settingsAfter, "Override a value of the study B only")
+    verb.app->add_option("--set-b", options->settingsAfter, "Override a value in study B only")
         ->type_name("PATH=VALUE")
         ->allow_extra_args(false);
     verb.app
         ->add_option("--fail-on", options->failOn,
-            "Exit code 1 when something of this differs: " + join(sim::gateNames(), ", ")
-                + "; bytes, time and memory may grow by so much: time>5%")
+            "Exit code 1 if one of these differs: " + join(sim::gateNames(), ", ")
+                + "; bytes, time and memory take a limit: time>5%")
         ->type_name("GATES");
-    verb.addFile("-o,--output", options->result, "File to write instead of standard output; its ending says the format",
+    verb.addFile("-o,--output", options->result, "File to write instead of standard output; its ending chooses the format",
         WrittenFile::Kind::Result);
 }
 
 void addReport(VerbTable& table)
 {
     const auto options = std::make_shared<ReportOptions>();
-    Verb& verb = table.add("report", "Write what is known of a study: does it fit, how fast, bound by what, what to do next.",
-        kReportExamples, {Format::Html, Format::Markdown, Format::Csv, Format::Json}, [options, &table](Output& output) {
-            options->formatGiven = table.isFormatGiven();
-            return runReport(*options, output);
-        });
-    verb.app->add_option("STUDY", options->study, "Study file, or a report to be written again; - is standard input")
-        ->type_name("");
+    Verb& verb
+        = table.add("report", "Write a report on a study: whether it fits, how fast it is, what bounds it, what to do next.",
+            kReportExamples, {Format::Html, Format::Markdown, Format::Csv, Format::Json}, [options, &table](Output& output) {
+                options->formatGiven = table.isFormatGiven();
+                return runReport(*options, output);
+            });
+    verb.app->add_option("STUDY", options->study, "Study file, or a report to write again; - is standard input")->type_name("");
     verb.app->add_option("--sweep", options->sweep, "Instead of a study: the last sweep in a database of `meshwright sweep --db`")
         ->type_name("RUNS.sqlite");
     addSettings(*verb.app, options->settings);
-    verb.app->add_flag("--train", options->train, "Really train, verified against one device, and add what was measured");
-    verb.app->add_option("--result", options->result, "Add what an earlier training measured (train -o RESULT.json)")
+    verb.app->add_flag("--train", options->train, "Also train, verified against one device, and add the measurements");
+    verb.app->add_option("--result", options->result, "Add the measurements of an earlier training (train -o RESULT.json)")
         ->type_name("RESULT.json");
-    verb.addFile("-o,--output", options->file, "File to write instead of standard output; its ending says the format",
+    verb.addFile("-o,--output", options->file, "File to write instead of standard output; its ending chooses the format",
         WrittenFile::Kind::Result);
 }
 

@@ -87,7 +87,7 @@ int runTour(const TourOptions& options, Output& output)
         return fail(small ? wide.error() : small.error(), output);
 
     const TrainingResult& t = *trained;
-    std::string text = fmt::format("Really trained: {} (64 -> 256 -> 256 -> 10, 1,797 images of 8x8)\n", study->name);
+    std::string text = fmt::format("Trained: {} (64 -> 256 -> 256 -> 10, 1,797 images of 8x8)\n", study->name);
     text += fmt::format("  mesh {} of {} threads, batch {}, {} steps in {}: {} samples/s\n", t.phases.front().mesh, t.devices,
         study->batch, t.phases.front().steps,
         formatSeconds(static_cast<double>(t.phases.front().steps * study->batch) / t.samplesPerSecond),
@@ -98,9 +98,9 @@ int runTour(const TourOptions& options, Output& output)
         t.verification->passed ? "yes" : "NO", t.verification->checkedSteps.size(), t.verification->maxRelError());
     text += fmt::format(
         "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
-    text += "Its specs cause these collectives in every step, beside two scalars (nothing says \"data parallel\" anywhere):\n"
+    text += "Its specs cause these collectives in every step, beside two scalars (the study never mentions \"data parallel\"):\n"
         + collectiveSummary(t);
-    text += "\nThe same program, simulated on hardware that is not here:\n" + *small;
+    text += "\nThe same program, simulated on other hardware:\n" + *small;
     text += "\nAnd at width 8192 (784 -> 8192 x 3 -> 10, batch 32768, bf16 products), where the answer flips:\n" + *wide;
     text += "\nNext: meshwright show --mesh data=4,model=2 --shape 8192x8192 --spec \"P('data', 'model')\"\n"
             "      meshwright simulate resources/examples/*.yaml          (README.md has the tour)\n";

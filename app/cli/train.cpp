@@ -129,13 +129,13 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
             line.show(progress);
             // A training is worth more than its metrics.
             if (const auto written = (*metrics)->write(progress); !written)
-                output.narrate(describe(written.error()) + "\nthe training goes on without metrics");
+                output.narrate(describe(written.error()) + "\nthe training continues without metrics");
         },
         interrupt.token());
     if (!result) {
         const int code = interrupt.fail(result.error(), output);
         if (const std::string command = code == kExitFailed ? resumeCommand(options, ranks.get()) : ""; !command.empty())
-            output.narrate("go on with: " + command);
+            output.narrate("resume with: " + command);
         return code;
     }
     Problems unwritten; // a finished result is shown whatever could not be written beside it
@@ -165,7 +165,7 @@ int trainAs(const std::shared_ptr<Ranks>& ranks, const TrainOptions& options, Ou
         if (!comparison)
             append(unwritten, comparison.error());
         else if (!*comparison)
-            output.narrate("no whole step was measured to set a prediction beside");
+            output.narrate("no complete step was measured to compare with the prediction");
         else {
             json = withPrediction(json, **comparison);
             text += sim::hostComparisonText(**comparison);

@@ -14,14 +14,14 @@ namespace meshwright::cli {
 
 namespace {
 
-/// Clocks count nanoseconds in 63 bits: what they cannot count is no time to wait.
+/// Clocks count nanoseconds in 63 bits: what they cannot count is not a time to wait.
 std::string secondsOrZero(const std::string& text)
 {
     constexpr double kMostSeconds = 1e9;
     const auto number = parseNumber(text);
     return number && *number >= 0.0 && *number <= kMostSeconds
         ? std::string()
-        : fmt::format("\"{}\" is no number of seconds from 0 to {:.0f}", text, kMostSeconds);
+        : fmt::format("\"{}\" is not a number of seconds from 0 to {:.0f}", text, kMostSeconds);
 }
 
 /// Bytes with a unit, "512MiB", as their number.
@@ -29,7 +29,7 @@ std::string bytesOfText(std::string& text)
 {
     const auto bytes = parseBytes(text);
     if (!bytes || *bytes < 1)
-        return fmt::format("\"{}\" is no amount of memory; write 512MiB, 2GB or a number of bytes", text);
+        return fmt::format("\"{}\" is not an amount of memory; write 512MiB, 2GB or a number of bytes", text);
     text = std::to_string(*bytes);
     return {};
 }
@@ -56,8 +56,8 @@ Verb& VerbTable::add(
     app->add_option("--format", m_common.format, "What to write: " + join(words, ", "))->type_name("FORMAT");
     app->add_option("--color", m_common.colour, "Colours: auto (on a terminal, unless NO_COLOR is set), always or never")
         ->type_name("WHEN");
-    app->add_flag("-q,--quiet", m_common.quiet, "No narration on standard error");
-    app->add_flag("--verify-passes", m_common.verifyPasses, "Check the program after each pass over it: for reports of faults");
+    app->add_flag("-q,--quiet", m_common.quiet, "No progress messages on standard error");
+    app->add_flag("--verify-passes", m_common.verifyPasses, "Verify the program after each pass, to report faults of Meshwright");
     return m_verbs.emplace_back(Verb{app, std::move(formats), std::move(run)});
 }
 
@@ -82,14 +82,14 @@ std::function<std::string(const std::string&)> wholeNumber(std::int64_t least, s
         const auto number = parseInteger(text);
         if (number && *number >= least && *number <= most)
             return std::string();
-        return most == kMostCounted ? fmt::format("\"{}\" is no whole number of {} or more", text, least)
-                                    : fmt::format("\"{}\" is no whole number from {} to {}", text, least, most);
+        return most == kMostCounted ? fmt::format("\"{}\" is not a whole number of {} or more", text, least)
+                                    : fmt::format("\"{}\" is not a whole number from {} to {}", text, least, most);
     };
 }
 
 std::string anyNumber(const std::string& text)
 {
-    return parseNumber(text) ? std::string() : fmt::format("\"{}\" is no number", text);
+    return parseNumber(text) ? std::string() : fmt::format("\"{}\" is not a number", text);
 }
 
 void addSettings(CLI::App& app, std::vector<std::string>& settings)
@@ -101,14 +101,15 @@ void addSettings(CLI::App& app, std::vector<std::string>& settings)
 
 void addDeviceMemory(CLI::App& app, std::int64_t& bytes)
 {
-    app.add_option("--device-memory", bytes, "Memory that each device may use; what would not fit is refused before it runs")
+    app.add_option("--device-memory", bytes, "Memory limit of each device; what does not fit is refused before it runs")
         ->type_name("512MiB")
         ->transform(CLI::Validator(bytesOfText, ""));
 }
 
 void addEngine(CLI::App& app, std::string& engine)
 {
-    app.add_option("--engine", engine, "Devices as threads, or as fibers, one worker a core (default: fibers above 32 devices)")
+    app.add_option(
+           "--engine", engine, "Run devices as threads, or as fibers with one worker per core (default: fibers above 32 devices)")
         ->type_name("auto|threads|fibers");
 }
 
@@ -116,11 +117,11 @@ void addFaultFlags(CLI::App& app, FaultFlags& faults)
 {
     app.add_flag("--check-numerics", faults.checkNumerics, "Stop at the first op that makes NaN or infinity, and name it");
     app.add_option(
-           "--stall-timeout", faults.stallTimeout, "Seconds to wait for a device that does not arrive (default 600; 0: for ever)")
+           "--stall-timeout", faults.stallTimeout, "Seconds to wait for a device at a collective (default 600; 0: no limit)")
         ->type_name("SECONDS")
         ->check(secondsOrZero);
     app.add_option(
-           "--inject", faults.inject, "A fault on purpose: fail:device=3,step=10, memory:, nan:, stall:, slow:device=2,factor=3")
+           "--inject", faults.inject, "Inject a fault: fail:device=3,step=10, memory:, nan:, stall:, slow:device=2,factor=3")
         ->type_name("FAULT")
         ->allow_extra_args(false);
 }

@@ -35,7 +35,7 @@ int runShow(const ShowOptions& options, Output& output);
 /// Reads `8192x8192`; `scalar` has no dimensions. Problems: MW1906 it is no shape, MW1401 a size out of range.
 Result<Shape> parseShape(const std::string& text);
 
-/// Reads the chips along each axis of a slice, `4x2`. Problems: MW1910 it is no topology.
+/// Reads the chips along each axis of a slice, `4x2`. Problems: MW1910 it is not a topology.
 Result<std::vector<std::int64_t>> parseTopology(const std::string& text);
 
 struct MeshOptions {
@@ -271,7 +271,7 @@ struct ReshardOptions {
     bool shardy = false; ///< Shardy's sequence instead of the cheapest
     bool dryRun = false; ///< of checkpoints: only who reads what
     std::vector<std::string> settings; ///< of checkpoints: `path=value`, that override the study's
-    std::string result; ///< file to write; empty: standard output; of checkpoints: folder for the new one
+    std::string result; ///< file to write; empty: standard output; for checkpoints: folder for the new one
 };
 /// The collectives that bring an array from one layout into another, their bytes, memory and time (`meshwright.reshard/1`), or
 /// as pictures of who holds what after each of them.

@@ -81,13 +81,14 @@ Options optionsOf(const QApplication& application)
     parser.addHelpOption();
     parser.addVersionOption();
     parser.addPositionalArgument("file", "A study (YAML), or a report that Meshwright wrote (HTML).", "[file]");
-    parser.addOptions({{"theme", "system, light or dark.", "theme"},
-        {"print", "Draws a report into a PDF and ends.", "report.html"}, {{"o", "output"}, "Where --print writes.", "report.pdf"},
-        {"picture", "Opens the file, saves a picture of the window and ends.", "window.png"},
-        {"view", "The view that --picture raises: layout, mesh, collectives, memory, report, timeline, training.", "view"},
-        {"size", "The window's size for --picture, such as 1024x700.", "size"},
-        {"benchmark-timeline", "Draws a timeline of so many slices and prints how long frames take.", "slices"},
-        {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
+    parser.addOptions(
+        {{"theme", "system, light or dark.", "theme"}, {"print", "Prints a report to a PDF and exits.", "report.html"},
+            {{"o", "output"}, "The file that --print writes.", "report.pdf"},
+            {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
+            {"view", "The view that --picture shows: layout, mesh, collectives, memory, report, timeline, training.", "view"},
+            {"size", "The window's size for --picture, such as 1024x700.", "size"},
+            {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
+            {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
     parser.process(application);
     Options options;
     options.file = parser.positionalArguments().value(0);
@@ -118,8 +119,8 @@ int savePicture(QWidget& window, const QString& path)
     QBuffer buffer(&png);
     const QByteArray format = QFileInfo(path).suffix().toUpper().toLatin1();
     if (!buffer.open(QIODevice::WriteOnly) || !window.grab().save(&buffer, format.constData()))
-        return fail({Problem{"MW1801", fmt::format("\"{}\" names no kind of picture", path.toStdString()), "end the name in .png",
-            Place{path.toStdString()}}});
+        return fail({Problem{"MW1801", fmt::format("\"{}\" is not a known picture format", path.toStdString()),
+            "end the name in .png", Place{path.toStdString()}}});
     const auto written = writeFileAtomically(path.toStdString(), png.toStdString());
     return written ? kOk : fail(written.error());
 }
@@ -155,7 +156,7 @@ int main(int argc, char** argv)
     QApplication::setApplicationVersion(kVersion);
     const Options options = optionsOf(application);
     if (!hasLetters())
-        std::fprintf(stderr, "no font has letters: install one, such as the package fonts-dejavu-core\n");
+        std::fprintf(stderr, "no usable font is installed: install one, such as the package fonts-dejavu-core\n");
 
     if (!options.print.isEmpty()) {
         const auto printed

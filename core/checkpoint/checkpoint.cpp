@@ -294,7 +294,7 @@ int putInPlace(const fs::path& unfinished, const fs::path& path)
 
 Problem inTheWay(const fs::path& path)
 {
-    return Problem{"MW1649", fmt::format("\"{}\" stands where a checkpoint is to be written, and is none of ours", path.string()),
+    return Problem{"MW1649", fmt::format("\"{}\" is in the way of a checkpoint and is not one", path.string()),
         "move it away, or name another folder", Place{path.string()}, Severity::Error,
         "only folders that hold a checkpoint and nothing else are replaced"};
 }

@@ -199,7 +199,7 @@ public:
                 return problems;
         }
         if (filled != result.bytes())
-            return Problem{"MW1641", fmt::format("the pieces of {} overlap: a part of it is nowhere", array.name), kRestore,
+            return Problem{"MW1641", fmt::format("the pieces of {} overlap, so a part of it is missing", array.name), kRestore,
                 Place{(m_path / kManifestName).string()}};
         return result;
     }
@@ -302,7 +302,7 @@ Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const fs::path&
     std::error_code error;
     if (!fs::exists(path, error))
         return Problem{
-            "MW1001", fmt::format("there is no checkpoint \"{}\"", path.string()), "check the path", Place{path.string()}};
+            "MW1001", fmt::format("no such checkpoint: \"{}\"", path.string()), "check the path", Place{path.string()}};
     const auto opened = [](const fs::path& candidate) -> Result<std::unique_ptr<Implementation>> {
         auto checkpoint = readCheckpoint(candidate);
         if (!checkpoint)
@@ -334,7 +334,7 @@ Result<std::unique_ptr<CheckpointReader>> CheckpointReader::open(const fs::path&
         }
         for (Problem& problem : problems) {
             problem.severity = Severity::Warning;
-            problem.message = fmt::format("{} is passed over: {}", candidate.filename().string(), problem.message);
+            problem.message = fmt::format("{} is skipped: {}", candidate.filename().string(), problem.message);
         }
         append(passedOver, problems);
     }

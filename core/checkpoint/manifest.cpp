@@ -72,7 +72,7 @@ public:
         m_reader.list(body, "files", "", false, [this](const Json& file, const std::string& path) {
             const std::string name = m_reader.text(file, "name", path);
             if (name.empty() || name.find('/') != std::string::npos)
-                m_reader.wrong(path, fmt::format("\"{}\" names no file of this folder", name));
+                m_reader.wrong(path, fmt::format("\"{}\" is not a file of this folder", name));
             m_checkpoint.files.push_back({name, m_reader.integer(file, "bytes", path)});
             if (file.is_object() && file.contains("header"))
                 readHeader(file["header"], path + ".header");
@@ -167,13 +167,13 @@ private:
         for (std::size_t dim = 0; isInside && dim < piece.box.size(); ++dim)
             isInside = piece.box[dim].start <= piece.box[dim].stop && piece.box[dim].stop <= whole.shape[dim];
         if (!isInside) {
-            m_reader.wrong(path, fmt::format("{} lies outside an array of {}", boxText(piece.box), typeText(whole)));
+            m_reader.wrong(path, fmt::format("{} is outside an array of {}", boxText(piece.box), typeText(whole)));
             piece.box = IndexBox(whole.shape.size());
             return piece;
         }
         const std::int64_t bytes = boxElements(piece.box) * byteSize(whole.dtype);
         if (piece.file >= m_checkpoint.files.size() || bytes > m_checkpoint.files[piece.file].bytes - piece.offset)
-            m_reader.wrong(path, "the piece lies in no file");
+            m_reader.wrong(path, "no file has the piece");
         else if (static_cast<std::int64_t>(piece.checksums.size()) != ceilDiv(bytes, kChecksumBlockBytes))
             m_reader.wrong(path, fmt::format("{} checksums for {} bytes", piece.checksums.size(), bytes));
         return piece;
@@ -201,7 +201,7 @@ Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
         return Problem{"MW1641", "the manifest nests too deeply", kRestore, place};
     const Json manifest = Json::parse(text, nullptr, false);
     if (manifest.is_discarded() || !manifest.is_object())
-        return Problem{"MW1641", "the manifest is no JSON object: it is damaged or cut off", kRestore, place};
+        return Problem{"MW1641", "the manifest is not a JSON object: it is damaged or cut off", kRestore, place};
     const std::string schema
         = manifest.value("schema", Json()).is_string() ? manifest["schema"].get<std::string>() : std::string();
     if (schema != kSchema) {
@@ -209,7 +209,7 @@ Result<Checkpoint> readManifest(std::string_view text, const std::string& file)
             return Problem{"MW1643", fmt::format("the checkpoint has schema \"{}\", this version reads \"{}\"", schema, kSchema),
                 "use the newer version of Meshwright", place};
         return Problem{
-            "MW1641", fmt::format("this is no manifest of a checkpoint: the schema is \"{}\"", schema), kRestore, place};
+            "MW1641", fmt::format("this is not a manifest of a checkpoint: the schema is \"{}\"", schema), kRestore, place};
     }
     const auto body = manifest.find("checkpoint");
     const auto sum = manifest.find("crc32");

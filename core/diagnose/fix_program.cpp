@@ -95,14 +95,14 @@ bool same(const Found& a, const Found& b)
 }
 
 /// True when the lint is gone and nothing came in its place.
-bool mends(const Found& lint, const std::vector<Found>& before, const std::vector<Found>& after)
+bool removesLint(const Found& lint, const std::vector<Found>& before, const std::vector<Found>& after)
 {
     return after.size() < before.size()
         && std::none_of(after.begin(), after.end(), [&](const Found& each) { return same(each, lint); });
 }
 
-/// The program with the first of a lint's edits that mends it; nothing when none does.
-std::optional<Program> mended(
+/// The program with the first of a lint's edits that fixes it; nothing when none does.
+std::optional<Program> withFix(
     const Program& program, const Found& found, const Function& propagated, const std::vector<Found>& before)
 {
     const auto mesh = onlyMesh(program);
@@ -112,7 +112,7 @@ std::optional<Program> mended(
         Program edited = program;
         apply(edited.functions[found.function], onMesh(edit, *mesh));
         const auto tried = propagateAndPartition(edited);
-        if (tried && mends(found, before, lintsIn(*tried)))
+        if (tried && removesLint(found, before, lintsIn(*tried)))
             return edited;
     }
     return std::nullopt;
@@ -141,7 +141,7 @@ FixedProgram fixedProgram(Program program)
             return fixed;
         const std::vector<Found> before = lintsIn(*partitioned);
         for (const Found& found : before) {
-            auto edited = mended(fixed.program, found, partitioned->propagated.functions[found.function], before);
+            auto edited = withFix(fixed.program, found, partitioned->propagated.functions[found.function], before);
             if (!edited)
                 continue;
             fixed.program = *std::move(edited);

@@ -9,13 +9,13 @@ namespace meshwright {
 /// The lints of all functions of a partitioned program (`lintFunction`); `place.path` begins with the function's name.
 Problems lintProgram(const PartitionedProgram& partitioned);
 
-/// A program after everything was mended that needs no decision of its author.
+/// A program after everything was fixed that needs no decision of its author.
 struct FixedProgram {
     Program program;
     Problems fixed; ///< in the order in which they were; `fix` says what was done
 };
 
-/// Mends the lints of a program one after the other, as `Lint::edits` say, until none is left that goes without another coming. A program that
+/// Fixes the lints of a program one after the other, as `Lint::edits` say, until none is left that goes without another coming. A program that
 /// cannot be partitioned stays as it is.
 FixedProgram fixedProgram(Program program);
 

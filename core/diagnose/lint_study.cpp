@@ -13,7 +13,7 @@ namespace meshwright {
 
 namespace {
 
-/// The settings by which a study mends what a lint found in its step.
+/// The settings by which a study fixes what a lint found in its step.
 class StudyFixes {
 public:
     StudyFixes(const Study& study, const Function& step)

@@ -357,8 +357,9 @@ private:
             warn("MW1273",
                 fmt::format(
                     "\"{}\" goes in as {} and comes out as {}", name, layoutText(*before, m_mesh), layoutText(*after, m_mesh)),
-                fmt::format("{} a device before the step and {} after it: the next step must move it back, or compiles anew for "
-                            "the other layout",
+                fmt::format(
+                    "{} a device before the step and {} after it: the next step must move it back, or is compiled again for "
+                    "the other layout",
                     bytesText(localBytesOf(m_function[argument])),
                     bytesText(static_cast<double>(
                         localBytes(m_function[argument].type.shape, byteSize(m_function[argument].type.dtype), *after)))),

@@ -17,7 +17,7 @@ struct LintedFunction {
     const std::vector<NamedMesh>& meshes; ///< not empty
 };
 
-/// What mends a lint in the program that was propagated, without a decision of its author: constraints that go (by their number in program
+/// What fixes a lint in the program that was propagated, without a decision of its author: constraints that go (by their number in program
 /// order), and layouts of constraints, arguments and results.
 struct ProgramEdit {
     std::vector<std::size_t> constraints;
@@ -30,8 +30,8 @@ struct ProgramEdit {
 
 struct Lint {
     Problem problem;
-    std::vector<ProgramEdit> edits; ///< each may mend it: the first that does is taken
-    std::string noEdit = {}; ///< why nothing is known that mends it
+    std::vector<ProgramEdit> edits; ///< each may fix it: the first that does is taken
+    std::string noEdit = {}; ///< why nothing is known that fixes it
 };
 
 /// What is allowed but surely not meant. All are warnings (notes, where little is lost), with the bytes or FLOPs that are lost in the rule.
@@ -43,10 +43,10 @@ struct Lint {
 /// MW1277 a batch that is whole on every device while all parameters are split over all of them, where that moves more; and DeviceFunction::warnings.
 Problems lintFunction(const LintedFunction& linted);
 
-/// The same, with what mends each.
+/// The same, with what fixes each.
 std::vector<Lint> lintsOf(const LintedFunction& linted);
 
-/// The same for one step of a study, with places in the study and, where a setting mends it, `fixSettings`.
+/// The same for one step of a study, with places in the study and, where a setting fixes it, `fixSettings`.
 Problems lintStudy(const Study& study, const LintedFunction& step);
 
 } // namespace meshwright

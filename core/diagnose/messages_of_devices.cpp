@@ -23,7 +23,7 @@ struct DeviceHolder {
     std::string platform;
 };
 
-/// The devices in `[0, 1, 2]`; nothing for what is no list of at most 100000 numbers.
+/// The devices in `[0, 1, 2]`; nothing for what is not a list of at most 100000 numbers.
 std::optional<Ids> idsIn(std::string_view list)
 {
     Ids ids;
@@ -280,7 +280,7 @@ bool explainMappedSizes(const MessagePart& part, std::size_t at, const ExplainCo
           "many rows. One has another number: often parameters that were not copied to every device beside a batch that was "
           "cut for them.";
     out.remedy("Do not map what is the same for all:", "f = jax.pmap(f, in_axes=(None, 0))\n");
-    out.remedy("Or leave pmap: under jit arrays keep their whole shapes, and shardings say how they lie:",
+    out.remedy("Or leave pmap: under jit arrays keep their whole shapes, and shardings say how they are placed:",
         "x = jax.device_put(x, NamedSharding(mesh, P('data')))\ny = jax.jit(f)(params, x)\n");
     return true;
 }
@@ -288,9 +288,8 @@ bool explainMappedSizes(const MessagePart& part, std::size_t at, const ExplainCo
 /// "device_put's second argument must be a Device or a Sharding which represents addressable devices, but got .."
 bool explainAddressablePut(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
 {
-    out.meaning
-        = "With several processes device_put can place an array only on the devices of this process. The sharding that it "
-          "was given is over other processes' devices too.";
+    out.meaning = "With several processes device_put can place an array only on the devices of this process. The given sharding "
+                  "also uses other processes' devices.";
     out.remedy("Let every process give its own part of the global array:",
         "x = jax.make_array_from_process_local_data(sharding, local)\n");
     out.remedy("Or let a jitted function make it, which runs on all of them:",
@@ -329,7 +328,7 @@ bool explainTiles(const MessagePart& part, std::size_t at, const ExplainContext&
 bool explainNonAddressable(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
 {
     out.meaning = "With several processes each can read only the pieces on its own devices. Printing, np.asarray or .item() of "
-                  "an array that also lies on "
+                  "an array that is also on "
                   "other processes' devices would need all of it here.";
     out.remedy("Read what is here, or gather it everywhere first:",
         "local = [s.data for s in x.addressable_shards]\nfull = multihost_utils.process_allgather(x, tiled=True)\n");
@@ -449,7 +448,8 @@ bool explainNcclError(const MessagePart& part, std::size_t at, const ExplainCont
         out.remedy("Or make NCCL's buffers smaller:", "export NCCL_BUFFSIZE=2097152\n");
         return true;
     }
-    out.meaning = "NCCL could not reach a peer, or a peer went away. Mostly another rank failed first and this one only noticed.";
+    out.meaning
+        = "NCCL could not reach a peer, or a peer went away. Usually another rank failed first and this one only noticed it.";
     out.remedy("Find the first rank that failed. If none did, let NCCL say which link it cannot use:",
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET torchrun ..\n");
     return true;
@@ -480,7 +480,7 @@ std::span<const MessageKind> deviceMessageKinds()
             {"butgotbufferwithincompatiblesize", "butgotincompatibleshape"}, explainBufferSize},
         {"tiles-and-devices-differ", "XLA", "a tile string that does not fit",
             {"intileassignment", "numberoftileassignmentdimensions"}, explainTiles, 200},
-        {"not-addressable", "JAX", "an array that lies on other processes too", {"spansnon-addressable"}, explainNonAddressable},
+        {"not-addressable", "JAX", "an array that is on other processes too", {"spansnon-addressable"}, explainNonAddressable},
         {"collective-mismatch", "PyTorch", "ranks call different collectives", {"detectedmismatchbetweencollectivesonranks"},
             explainNcclMismatch},
         {"collective-timeout", "NCCL", "a collective that not all ranks joined", {"watchdogcaughtcollectiveoperationtimeout"},

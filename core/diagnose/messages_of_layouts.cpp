@@ -29,7 +29,7 @@ std::string quotedAfter(const MessagePart& part, std::string_view words, std::si
     return value ? std::string(*value) : std::string();
 }
 
-/// The word that begins at a position, up to the next white space; what ends a sentence is no part of it.
+/// The word that begins at a position, up to the next white space; what ends a sentence is not a part of it.
 std::string wordAt(const MessagePart& part, std::size_t at)
 {
     constexpr std::size_t kMost = 100;
@@ -125,7 +125,7 @@ bool explainRematerialization(const MessagePart& part, std::size_t at, const Exp
     out.fact("tiles after", std::string(*to));
     if (!layouts) {
         out.remedies.push_back(
-            {"The two tilings are of different ranks or on different devices (a reshape, or data that was never sharded, lies "
+            {"The two tilings are of different ranks or on different devices (a reshape, or data that was never sharded, is "
              "between them). Give the array its layout where it is made: with_sharding_constraint right after the op "
              "that makes it, or out_shardings of the function that does."});
         return true;
@@ -395,7 +395,7 @@ bool explainDuplicate(const MessagePart& part, std::size_t at, const ExplainCont
         axis = part.name("duplicateaxisref:\"", at);
     if (axis.empty())
         return false;
-    out.meaning = fmt::format("A mesh axis can split one dimension of an array only: '{}' stands at two places. The devices "
+    out.meaning = fmt::format("A mesh axis can split one dimension of an array only: '{}' is used twice. The devices "
                               "along it would have to hold "
                               "the diagonal blocks only, and the others would be nowhere.",
         axis);
@@ -443,7 +443,7 @@ bool explainUnknownAxis(const MessagePart& part, std::size_t at, const ExplainCo
                       "name. Under jit alone there are no axis names: the compiler puts in the collectives.",
             axis)
         : fmt::format(
-            "The spec names the mesh axis '{}', and the mesh has none of that name. A logical name (batch, embed, heads) that no "
+            "The spec names the mesh axis '{}', but the mesh does not have it. A logical name (batch, embed, heads) that no "
             "rule turned into a mesh axis is the usual reason; another is a mesh of another context.",
             axis);
     if (!names.empty()) {
@@ -493,8 +493,8 @@ bool explainReplication(const MessagePart& part, std::size_t at, const ExplainCo
         const std::string axis = names.size() == 1 ? names.front() : fmt::format("({})", join(names, ", "));
         out.remedy("If the result is a part of a sum or a mean, add the devices' parts up:",
             fmt::format("y = jax.lax.psum(y, {0})  # or pmean\n", axis));
-        out.remedies.push_back(
-            {"If every device has its own piece, say along which dimension they lie:", fmt::format("out_specs=P({})\n", axis)});
+        out.remedies.push_back({"If every device has its own piece, say along which dimension they are concatenated:",
+            fmt::format("out_specs=P({})\n", axis)});
     } else {
         out.remedies.push_back(
             {"Sum it up (jax.lax.psum, pmean) over the axes that out_specs leave out, or mention them in out_specs."});
@@ -516,11 +516,11 @@ bool explainCarry(const MessagePart&, std::size_t, const ExplainContext&, Explan
 
 bool explainAmbiguous(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
-    out.meaning = "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands leave more "
-                  "than one way "
-                  "to lay the result out (a contracted dimension is sharded: the result is a sum over devices), so it asks.";
+    out.meaning
+        = "In explicit mode a value's sharding is part of its type, and JAX does not guess. Here the operands allow more "
+          "than one sharding of the result (a contracted dimension is sharded: the result is a sum over devices), so it asks.";
     out.fact("says", clause(part, at, at + 220));
-    out.remedy("Say how the result is to lie:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n");
+    out.remedy("Give the sharding of the result:", "y = jnp.einsum('ij,jk->ik', x, w, out_sharding=P('data'))\n");
     out.remedy("Or bring an operand into another layout first:", "w = jax.sharding.reshard(w, P(None, 'model'))\n");
     return true;
 }
@@ -551,7 +551,7 @@ bool explainDonation(const MessagePart& part, std::size_t at, const ExplainConte
 bool explainUnsharded(const MessagePart& part, std::size_t at, const ExplainContext&, Explanation& out)
 {
     out.fact("says", clause(part, at, at + 200));
-    out.meaning = "Large parameters lie whole on every device although the mesh has axes that could split them: their logical "
+    out.meaning = "Large parameters are whole on every device although the mesh has axes that could split them: their logical "
                   "axes lead to no mesh axis, "
                   "or to one that does not divide them.";
     out.remedy("See which rule caught which parameter, and what stays whole:", "meshwright check study.yaml\n");

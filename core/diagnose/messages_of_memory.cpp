@@ -39,7 +39,7 @@ void addSavings(double needed, double there, Explanation& out)
     out.remedies.push_back(
         {"Compute activations again in the backward pass instead of keeping them, or take a smaller batch per device:",
             "layer = jax.checkpoint(layer)\n"});
-    out.remedy("See before a launch what lies on a device, and for how long:", "meshwright simulate study.yaml\n");
+    out.remedy("See before a launch what a device holds, and for how long:", "meshwright simulate study.yaml\n");
 }
 
 void addSize(const char* name, const std::optional<double>& bytes, Explanation& out)
@@ -152,7 +152,7 @@ bool explainCudaMemory(const MessagePart& part, std::size_t at, const ExplainCon
         "for layer in model.layers:\n    fully_shard(layer, mesh=mesh['dp'])\nfully_shard(model, mesh=mesh['dp'])\n");
     out.remedy("Recompute activations in the backward pass, or take a smaller micro-batch:",
         "out = checkpoint(layer, x, use_reentrant=False)\n");
-    out.remedy("See before a launch what lies on a device, and for how long:", "meshwright simulate study.yaml\n");
+    out.remedy("See before a launch what a device holds, and for how long:", "meshwright simulate study.yaml\n");
     return true;
 }
 
@@ -185,7 +185,7 @@ bool explainKilled(const MessagePart& part, std::size_t at, const ExplainContext
     explainHostMemory(part, at, context, out);
     out.meaning = "A process was ended by signal 9, which it cannot catch. Without another reason this is the system's way out "
                   "when the host's memory is used up, or a limit of the job is "
-                  "reached; `dmesg` or the job's log tells (\"Out of memory: Killed process\").";
+                  "reached; `dmesg` or the job's log shows it (\"Out of memory: Killed process\").";
     return true;
 }
 

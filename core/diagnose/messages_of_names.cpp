@@ -234,11 +234,12 @@ bool explainOldArgument(const MessagePart& part, std::size_t at, const ExplainCo
 
 bool explainAxisTypesDefault(const MessagePart&, std::size_t, const ExplainContext&, Explanation& out)
 {
-    out.meaning = "Without axis_types, jax.make_mesh makes Auto axes up to JAX 0.8 and Explicit ones from 0.9.0 on. On Auto axes "
-                  "the compiler "
-                  "chooses how values inside jit lie, and constraints guide it; on Explicit axes a value's sharding is part of "
-                  "its type, and JAX "
-                  "asks where it would have to guess.";
+    out.meaning
+        = "Without axis_types, jax.make_mesh makes Auto axes up to JAX 0.8 and Explicit ones from 0.9.0 on. On Auto axes "
+          "the compiler "
+          "chooses how values inside jit are sharded, and constraints guide it; on Explicit axes a value's sharding is part of "
+          "its type, and JAX "
+          "asks where it would have to guess.";
     out.remedy("To keep the program as it is, say Auto:",
         "auto = (jax.sharding.AxisType.Auto,) * 2\n"
         "mesh = jax.make_mesh((4, 2), ('data', 'model'), axis_types=auto)\n");

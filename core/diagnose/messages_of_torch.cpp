@@ -67,7 +67,7 @@ bool explainProduct(const MessagePart& part, std::size_t at, const ExplainContex
                     : "plan = {'w2': RowwiseParallel(input_layouts=Shard(-1))}\nparallelize_module(block, mesh['tp'], plan)\n"});
     } else {
         out.remedies.push_back(
-            {"Neither divides the other, so it is no matter of sharding: the layer was made for inputs of another size.",
+            {"Neither divides the other, so sharding is not the reason: the layer was made for inputs of another size.",
                 fmt::format("# in_features is the last size of the input\nnn.Linear({}, {})\n", inner, numbers[3])});
     }
     return true;
@@ -127,7 +127,7 @@ bool explainNoStrategy(const MessagePart& part, std::size_t at, const ExplainCon
     const std::string_view op = part.name("operator", at);
     if (!op.empty())
         out.fact("op", std::string(op.substr(0, op.find("doesnot"))));
-    out.meaning = "DTensor has a rule for each op that tells how its result lies; for this op there is none.";
+    out.meaning = "DTensor has a rule for each op that gives the sharding of its result; this op has no rule.";
     out.remedies.push_back(
         {"Run the op on each rank's piece where that is right (element by element, or along dimensions that are whole):",
             "y = op(x.to_local())\ny = DTensor.from_local(y, x.device_mesh, x.placements)\n"});
@@ -153,9 +153,10 @@ bool explainPropagation(const MessagePart& part, std::size_t at, const ExplainCo
         out.fact("op", said.substr(0, said.find_first_of("( ")));
         out.fact("on", said.find('(') == std::string::npos ? std::string() : said.substr(said.find('(')));
     }
-    out.meaning = "DTensor tells from the placements of an op's operands how the result lies. For these it cannot: a view over a "
-                  "dimension that is split, sizes that do not divide, or operands on different meshes. S(1) in the message means "
-                  "Shard(1), R Replicate and P a partial sum.";
+    out.meaning
+        = "DTensor derives the placements of a result from those of the op's operands. For these it cannot: a view over a "
+          "dimension that is split, sizes that do not divide, or operands on different meshes. S(1) in the message means "
+          "Shard(1), R Replicate and P a partial sum.";
     out.remedy("Bring the operand into a layout in which the op's dimensions are whole:",
         "x = x.redistribute(placements=[Replicate()])\n");
     out.remedy("Or run the op on each rank's piece where that is right:",
@@ -272,8 +273,8 @@ std::span<const MessageKind> torchMessageKinds()
             {"attemptedtoflattenshardeddimension", "attemptedtoflattenmultipledimensions",
                 "cannotunflattenunevenlyshardedtensor"},
             explainFlatten},
-        {"placement-not-inferred", "PyTorch", "DTensor cannot tell how a result lies", {"shardingpropagationfailedfor"},
-            explainPropagation, 400},
+        {"placement-not-inferred", "PyTorch", "DTensor cannot derive the placements of a result",
+            {"shardingpropagationfailedfor"}, explainPropagation, 400},
         {"heads-and-ranks-differ", "Megatron, vLLM", "a size that tensor parallelism does not divide",
             {"divisiblebytensor", "divisiblebytheworldsize", "divisiblebytp_size", "divisiblebytpsize"}, explainParallelSize},
         {"two-devices", "PyTorch", "tensors on different devices", {"expectedalltensorstobeonthesamedevice"}, explainTwoDevices},

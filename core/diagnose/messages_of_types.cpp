@@ -65,8 +65,8 @@ bool explainOperands(const MessagePart& part, std::size_t at, const ExplainConte
     for (std::size_t i = 0; i < specs.size(); ++i)
         out.fact(fmt::format("operand {}", i), "P" + specs[i]);
     out.meaning = std::string(kExplicit)
-        + "operands that go together element by element must be sharded alike, or one of them not at all. These are split in "
-          "different ways, so one has to move, and which one is yours to say.";
+        + "operands that go together element by element must have the same sharding, or one of them none. These are split in "
+          "different ways, so one has to move, and you choose which one.";
     out.remedy("Bring the smaller operand into the other's layout first:",
         fmt::format("b = jax.sharding.reshard(b, P{})\n", specs.empty() ? "('data', None)" : specs.front()));
     out.remedy("If the layouts were never meant, see where the operand gets its own: jax.typeof(b) prints it.");
@@ -119,12 +119,13 @@ bool explainReshape(const MessagePart& part, std::size_t at, const ExplainContex
     out.fact("operand", brackets("operandshape:"));
     out.fact("new sizes", brackets("newsizes:"));
     out.meaning = std::string(kExplicit)
-        + "a reshape puts dimensions together, or cuts them, so that the pieces of the operand are no pieces of the result. Only "
+        + "a reshape puts dimensions together, or cuts them, so that the pieces of the operand are not pieces of the result. "
+          "Only "
           "a "
           "split of the first of the dimensions that become one, and axes whose sizes divide the new dimensions in turn, go "
           "through by themselves.";
     out.remedy(
-        "Say how the result is to lie; JAX moves what has to move:", "y = jnp.reshape(x, sizes, out_sharding=P('data', None))\n");
+        "Give the sharding of the result; JAX moves the data:", "y = jnp.reshape(x, sizes, out_sharding=P('data', None))\n");
     out.remedy("Or make the dimensions whole before the reshape:", "x = jax.sharding.reshard(x, P('data', None, None))\n");
     return true;
 }
@@ -136,12 +137,14 @@ bool explainIndexing(const MessagePart& part, std::size_t at, const ExplainConte
     if (const auto operands = part.after("got", at))
         out.fact("arrays", clause(part, *operands, *operands + 240));
     out.meaning = std::string(kExplicit)
-        + (isUpdate ? "an update at indices leaves open where its result lies, because the array that is indexed, the indices or "
+        + (isUpdate ? "an update at indices does not determine the sharding of its result, because the array that is indexed, "
+                      "the indices or "
                       "the updates are split."
-                    : "a look-up leaves open where its result lies, because the indexed dimension of the table or the indices "
+                    : "a look-up does not determine the sharding of its result, because the indexed dimension of the table or "
+                      "the indices "
                       "are split. A table that is split by rows, for example, gives each device a part of the rows that were "
                       "asked for.");
-    out.remedy("Say how the result is to lie:",
+    out.remedy("Give the sharding of the result:",
         isUpdate ? "table = table.at[ids].add(rows, out_sharding=P('model', None))\n"
                  : "rows = table.at[ids].get(out_sharding=P('data', None, None))\n");
     out.remedy("Or make the indexed dimension whole first:", "table = jax.sharding.reshard(table, P(None, 'model'))\n");
@@ -158,7 +161,7 @@ bool explainResized(const MessagePart& part, std::size_t at, const ExplainContex
         out.fact("size", fmt::format("{} in {} pieces", *size, *pieces));
     }
     out.meaning = std::string(kExplicit)
-        + "the op changes the size of a dimension that is split, and the new size does not divide by the number of pieces.";
+        + "the op changes the size of a dimension that is split, and the new size is not divisible by the number of pieces.";
     out.remedy("Make that dimension whole first, and split the result again:", "x = jax.sharding.reshard(x, P(None, None))\n");
     if (size && pieces && *pieces > 1)
         out.remedy(fmt::format("Or let the new size be {}.", divisibleSizesText(*size, *pieces)));
@@ -195,7 +198,7 @@ bool explainGivenShardings(const MessagePart& part, std::size_t at, const Explai
 {
     out.fact("says", clause(part, at, at + 260));
     out.meaning = "The function was compiled for arguments in certain layouts (in_shardings, or those of the first call of a "
-                  "compiled object), and an argument lies in another one. JAX moves no committed array by itself.";
+                  "compiled object), and an argument has another one. JAX moves no committed array by itself.";
     out.remedy(
         "Move the argument to the layout that the function has:", "x = jax.device_put(x, NamedSharding(mesh, P('data')))\n");
     out.remedy("Or leave in_shardings out: jit then takes the layouts that its arguments have. An argument that drifts is often "
@@ -225,8 +228,8 @@ bool explainNoRule(const MessagePart& part, std::size_t at, const ExplainContext
     if (!end || !name || *end > *name + kMostName)
         return false;
     out.fact("op", clause(part, *name, *end));
-    out.meaning = std::string(kExplicit) + "for this op it has no rule that tells the result's sharding from the operands'.";
-    out.remedy("Let the compiler choose inside, and say how the result lies:",
+    out.meaning = std::string(kExplicit) + "for this op it has no rule that derives the result's sharding from the operands'.";
+    out.remedy("Let the compiler choose inside, and give the sharding of the result:",
         "f = jax.sharding.auto_axes(f)\ny = f(x, out_sharding=P('data', None))\n");
     return true;
 }
@@ -245,7 +248,7 @@ std::span<const MessageKind> typeMessageKinds()
             {"gotincompatibleshapesforbroadcasting", "requirescontractingdimensionstohavethesameshape"}, explainShapes},
         {"reshape-of-shards", "JAX", "a reshape across shards", {"thisreshapeisnotsupported.pleasespecifythesharding"},
             explainReshape, 300},
-        {"indexing-of-shards", "JAX", "indexing whose result may lie in several ways",
+        {"indexing-of-shards", "JAX", "indexing whose result has several possible shardings",
             {"toprovideoutputpartitionspecforthe", "outshardingcouldnotberesolvedunambiguously"}, explainIndexing, 300},
         {"sharded-dimension-resized", "JAX", "a split dimension changes its size", {"onshardeddimswhereoutdim"}, explainResized,
             300},
@@ -254,7 +257,7 @@ std::span<const MessageKind> typeMessageKinds()
                 "shouldmatchthemeshofsharding"},
             explainMeshes, 300},
         {"axis-type", "JAX", "a mesh axis of another type than the call wants", {"axisnamesthatareoftype"}, explainAxisType, 300},
-        {"argument-in-other-layout", "JAX", "an argument does not lie as the function was compiled for",
+        {"argument-in-other-layout", "JAX", "an argument is not sharded as the function was compiled for",
             {"doesnotmatchtheshardingontherespectivearg", "thesharding(s)thecomputationwascompiledwith"}, explainGivenShardings,
             600},
         {"shardings-tree", "JAX", "not one sharding for each argument", {"specificationmustbeatreeprefix"}, explainTreePrefix,

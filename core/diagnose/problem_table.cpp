@@ -8,10 +8,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <map>
 
 namespace meshwright {
 
 namespace {
+
+constexpr int kUsualExitCode = 3; ///< the exit code where the table states none: most problems are of a document
 
 Problem wrongTable(std::string message, const DocNode& at)
 {
@@ -28,13 +32,27 @@ std::string textOf(const DocNode& entry, const char* key, Problems& problems)
     return {};
 }
 
+/// The exit code that an entry or a range states; `otherwise` when it states none.
+int exitCodeOf(const DocNode& entry, int otherwise, Problems& problems)
+{
+    static const std::map<std::string, int, std::less<>> kCodes = {{"2", 2}, {"3", 3}, {"4", 4}, {"6", 6}, {"70", 70}};
+    const DocNode* value = entry.find("exit");
+    if (value == nullptr)
+        return otherwise;
+    const auto code = value->kind == DocNode::Kind::Scalar ? kCodes.find(value->text) : kCodes.end();
+    if (code != kCodes.end())
+        return code->second;
+    problems.push_back(wrongTable("\"exit\" is not one of 2, 3, 4, 6 and 70", *value));
+    return otherwise;
+}
+
 const DocNode& listOf(const DocNode& root, const char* key, Problems& problems)
 {
     static const DocNode kNone;
     const DocNode* list = root.find(key);
     if (list != nullptr && list->kind == DocNode::Kind::List)
         return *list;
-    problems.push_back(wrongTable(fmt::format("there is no list \"{}\"", key), root));
+    problems.push_back(wrongTable(fmt::format("the table has no list \"{}\"", key), root));
     return kNone;
 }
 
@@ -52,14 +70,16 @@ Result<ProblemTable> ProblemTable::load(const std::filesystem::path& path)
 
     ProblemTable table;
     for (const DocEntry& range : listOf(document.root, "ranges", problems).entries)
-        table.m_ranges.push_back(
-            {textOf(range.value, "from", problems), textOf(range.value, "to", problems), textOf(range.value, "part", problems)});
+        table.m_ranges.push_back({textOf(range.value, "from", problems), textOf(range.value, "to", problems),
+            textOf(range.value, "part", problems), exitCodeOf(range.value, kUsualExitCode, problems)});
     for (const DocEntry& entry : listOf(document.root, "problems", problems).entries) {
         ProblemEntry read{textOf(entry.value, "id", problems), textOf(entry.value, "title", problems),
             textOf(entry.value, "meaning", problems), textOf(entry.value, "fix", problems)};
         if (!table.m_entries.empty() && read.id <= table.m_entries.back().id)
             problems.push_back(wrongTable(fmt::format("{} is not above {}", read.id, table.m_entries.back().id), entry.value));
-        if (table.rangeOf(read.id) == nullptr)
+        if (const ProblemRange* range = table.rangeOf(read.id))
+            read.exitCode = exitCodeOf(entry.value, range->exitCode, problems);
+        else
             problems.push_back(wrongTable(fmt::format("{} is in no range", read.id), entry.value));
         table.m_entries.push_back(std::move(read));
     }

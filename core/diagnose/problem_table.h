@@ -15,7 +15,8 @@ struct ProblemEntry {
     std::string id; ///< "MW1104"
     std::string title; ///< a few words
     std::string meaning; ///< why it is a problem
-    std::string fix; ///< how it is mended
+    std::string fix; ///< how to fix it
+    int exitCode = 0; ///< of a command that ends with it as an error
 };
 
 /// The ids of one part of the program.
@@ -23,13 +24,17 @@ struct ProblemRange {
     std::string from; ///< the first id
     std::string to; ///< the last id
     std::string part; ///< "meshes and shardings"
+    int exitCode = 0; ///< of its entries that state none
 };
 
 /// The one table of problem ids: resources/problems.yaml.
+///
+/// `exit` of an entry is the exit code of a command that ends with the problem: 2 usage, 3 an invalid document or path, 4 infeasible, 6 failed
+/// while running, 70 a fault of Meshwright. An entry without it has its range's; a range without it has 3.
 class ProblemTable {
 public:
-    /// Problems: MW1440 the file is no such table (an entry without id, title, meaning or fix; ids not ascending; an id in no range); those
-    /// of `readFile` and `parseDocument`.
+    /// Problems: MW1440 the file is not such a table (an entry without id, title, meaning or fix; ids not ascending; an id in no range; an
+    /// exit code other than those above); those of `readFile` and `parseDocument`.
     static Result<ProblemTable> load(const std::filesystem::path& path);
 
     const std::vector<ProblemEntry>& entries() const { return m_entries; } ///< by ascending ids

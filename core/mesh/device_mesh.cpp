@@ -79,7 +79,7 @@ Result<DeviceKind> deviceKindOf(std::string_view name)
         }
         names.push_back(brief);
     }
-    return Problem{"MW1170", fmt::format("\"{}\" is no kind of device", name), suggestion(wanted, names)};
+    return Problem{"MW1170", fmt::format("\"{}\" is not a kind of device", name), suggestion(wanted, names)};
 }
 
 const char* deviceKindName(DeviceKind kind)
@@ -89,7 +89,7 @@ const char* deviceKindName(DeviceKind kind)
 
 Result<std::vector<PlacedDevice>> tpuDevices(DeviceKind kind, std::span<const std::int64_t> topology)
 {
-    const Problem wrong{"MW1171", fmt::format("{} is no topology of chips", fmt::join(topology, "x")),
+    const Problem wrong{"MW1171", fmt::format("{} is not a topology of chips", fmt::join(topology, "x")),
         "give one to three sizes, such as 4x4 or 2x2x4"};
     std::array<std::int64_t, 3> chips = {1, 1, 1};
     if (topology.empty() || topology.size() > 3
@@ -148,7 +148,7 @@ Result<DeviceArray> physicalMesh(DeviceKind kind, const std::vector<PlacedDevice
     } else if (hasCoreAxis(kind, cores)) {
         axes = {0, 1, 2, 3};
     } else if (cores > 1) {
-        return problem(fmt::format("a {} has one device a chip, these have {}", deviceKindName(kind), cores));
+        return problem(fmt::format("a {} has one device per chip, these have {}", deviceKindName(kind), cores));
     }
     DeviceArray mesh;
     for (const std::size_t axis : axes)
@@ -294,7 +294,7 @@ Result<TorusAssignment> assignToTorus(
                 return splitAssignment(physical, logical);
             std::erase(left, 0);
             return Problem{"MW1174",
-                fmt::format("no whole physical axes make logical axis {} of size {}: {} left of {}", axis - 1, size,
+                fmt::format("logical axis {} of size {} is not a product of whole physical axes: {} left of {}", axis - 1, size,
                     left.empty() ? "nothing is" : fmt::format("{} is", fmt::join(left, ", ")), fmt::join(physical, "x")),
                 "choose sizes that are products of physical axes, or allow physical axes to be split", {}, Severity::Error,
                 "each logical axis is the product of some physical axes"};

@@ -166,18 +166,18 @@ void addFitProblems(const TransformerConfig& c, Problems& problems)
             fmt::format("{} query heads cannot be shared evenly by {} key and value heads", c.heads, c.keyValueHeads));
     if (c.position == PositionKind::Rotary && rotaryDims(c) % 2 != 0)
         add(c.keyValueRank > 0 ? "latentRotaryDim" : "headDim",
-            fmt::format("rotary positions turn pairs, but {} dims of a head are rotated", rotaryDims(c)));
+            fmt::format("rotary positions rotate pairs, but {} dims of a head are rotated", rotaryDims(c)));
     if (c.keyValueRank > 0 && c.keyValueHeads != c.heads)
         add("keyValueHeads",
             fmt::format("latent attention has a key and a value for each of its {} heads, got: {}", c.heads, c.keyValueHeads));
     if (c.keyValueRank > 0 && c.attentionBias)
-        add("attentionBias", "biases of latent attention are not known");
+        add("attentionBias", "biases of latent attention are not supported");
     if (c.keyValueRank == 0 && c.queryRank > 0)
         add("queryRank", "queries come from latents only where keys and values do");
     if (c.keyValueRank > 0 && c.queryKeyNorm)
         add("queryKeyNorm", "latent attention normalises its latents, not each head's queries and keys");
     if (c.expertsPerToken > c.experts)
-        add("expertsPerToken", fmt::format("a token cannot pass {} of {} experts", c.expertsPerToken, c.experts));
+        add("expertsPerToken", fmt::format("a token cannot use {} of {} experts", c.expertsPerToken, c.experts));
     if (c.denseLayers > c.layers)
         add("denseLayers", fmt::format("{} dense layers in a model of {} layers", c.denseLayers, c.layers));
     if (c.slidingWindowLayers > c.layers)
@@ -348,7 +348,7 @@ std::int64_t evenHeadDim(Problems& problems, const TransformerConfig& c)
 {
     if (c.hidden % c.heads != 0)
         problems.push_back(
-            {"MW1353", fmt::format("hidden size {} does not divide by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
+            {"MW1353", fmt::format("hidden size {} is not divisible by {} heads", c.hidden, c.heads), {}, {.path = "hidden"}});
     return c.hidden / c.heads;
 }
 
@@ -554,11 +554,11 @@ void readDeepSeek(
     c.expertFfn = reader.size("moe_intermediate_size", experts.expertFfn);
     c.denseLayers = reader.size("first_k_dense_replace", experts.denseLayers, 0);
     if (reader.size("moe_layer_freq", 1) != 1)
-        problems.push_back({"MW1353", "moe_layer_freq must be 1: experts in some of the later layers only are not known", {},
+        problems.push_back({"MW1353", "moe_layer_freq must be 1: experts in only some of the later layers are not supported", {},
             {.path = "moe_layer_freq"}});
     if (reader.flag("attention_bias", false))
-        problems.push_back(
-            {"MW1353", "attention_bias must be false: biases of latent attention are not known", {}, {.path = "attention_bias"}});
+        problems.push_back({"MW1353", "attention_bias must be false: biases of latent attention are not supported", {},
+            {.path = "attention_bias"}});
 }
 
 void readDeepSeekV2(FieldReader& reader, Problems& problems, TransformerConfig& c)

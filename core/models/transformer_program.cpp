@@ -81,7 +81,7 @@ private:
         for (const ModelArray& array : transformerParameters(m_model))
             trained.parameters.push_back({array.name, {m_options.parameterType, array.shape}, array.fanIn, initializerOf(array)});
         if (m_model.unrolled && m_model.beginsAsLoop)
-            tellRows(trained.parameters);
+            reportRows(trained.parameters);
         trained.x = {DType::S32, {m_options.batch, m_model.sequence}};
         trained.y = everyToken() ? trained.x : TensorType{DType::S32, {m_options.batch}};
         trained.lossType = m_blocks.wide();
@@ -91,7 +91,7 @@ private:
     }
 
     /// Says of which stacked arrays layers' parameters are rows.
-    void tellRows(std::vector<ModelParameter>& parameters) const
+    void reportRows(std::vector<ModelParameter>& parameters) const
     {
         std::map<std::string, ModelParameter*> byName;
         for (ModelParameter& parameter : parameters)

@@ -102,7 +102,7 @@ void PricingChooser::settle(const Function& function, const Mesh& mesh, Explicit
     }
     finding.problem.fix += fmt::format("; legal results: {}", join(texts, "; "));
     if (priced.size() > kChoicesShown)
-        finding.problem.fix += fmt::format("; and {} dearer ones", priced.size() - kChoicesShown);
+        finding.problem.fix += fmt::format("; and {} more expensive ones", priced.size() - kChoicesShown);
 }
 
 } // namespace meshwright

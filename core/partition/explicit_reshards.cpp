@@ -140,8 +140,9 @@ Cause ReshardInserter::causeOf(OpKind kind, ValueId operand, const TensorShardin
         cause.reason = asker.makes ? fmt::format("{} adds up over a dimension that is split: every device has a part", asker.op)
                                    : fmt::format("{} holds partial sums, {} needs them added up", cause.value, asker.op);
     else
-        cause.reason = asker.makes ? fmt::format("{} makes {} as {}, it is wanted as {}", asker.op, cause.value, before, after)
-                                   : fmt::format("{} needs {} as {}, it lies as {}", asker.op, cause.value, after, before);
+        cause.reason = asker.makes
+            ? fmt::format("{} makes {} as {}, but {} is needed", asker.op, cause.value, before, after)
+            : fmt::format("{} needs {} as {}, but it is sharded as {}", asker.op, cause.value, after, before);
     return cause;
 }
 

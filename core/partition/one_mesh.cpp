@@ -276,7 +276,7 @@ private:
             if (named.isMaximal ? std::binary_search(devices.begin(), devices.end(), others.front()) : others == devices)
                 continue;
             problems.push_back({"MW1120",
-                fmt::format("arrays lie on different devices: the mesh @{} has {}, and @{} has {}", nameOf(m_base),
+                fmt::format("arrays are on different devices: the mesh @{} has {}, and @{} has {}", nameOf(m_base),
                     devicesText(devices), named.name, devicesText(others)),
                 "place all arrays of the program on meshes of the same devices", {}, Severity::Error,
                 "committed arrays of one computation need the same devices"});

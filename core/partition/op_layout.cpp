@@ -131,7 +131,7 @@ private:
         if (kept.empty() || moved.empty())
             return {};
         return fmt::format("{} {} ({} elements), {} {} ({})", join(kept, " and "),
-            kept.size() == 1 ? "stays as it lies" : "stay as they lie", formatCount(static_cast<double>(keptElements)),
+            kept.size() == 1 ? "keeps its sharding" : "keep their shardings", formatCount(static_cast<double>(keptElements)),
             join(moved, " and "), moved.size() == 1 ? "moves" : "move", formatCount(static_cast<double>(movedElements)));
     }
 

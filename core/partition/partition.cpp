@@ -9,6 +9,7 @@
 #include "core/partition/partitioner.h"
 #include "core/partition/reshard_passes.h"
 #include "core/program/verify.h"
+#include "core/sharding/partition_spec.h"
 
 #include <fmt/format.h>
 
@@ -65,8 +66,7 @@ Problems declaredResultProblems(const Function& function)
             const std::int64_t pieces = shardCount(asked->dims[dim].axes);
             if (shape[dim] % pieces != 0)
                 problems.push_back(
-                    {"MW1211", fmt::format("result {}: dim {} of size {} is not divisible by {}", i, dim, shape[dim], pieces),
-                        "choose a size that divides, or leave the dimension whole"});
+                    notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces, .array = fmt::format("result {}", i)}));
         }
     }
     return problems;

@@ -42,7 +42,7 @@ struct PartitionOptions {
 /// with its collectives and partition_id between the devices that they list; what its body says nothing of (the automatic axes) is
 /// partitioned as outside. Its style is its author's, whatever `style` says.
 ///
-/// Problems: MW1210 a value has no sharding, MW1211 an argument or result does not divide by its axes (Uneven::Refuse),
+/// Problems: MW1210 a value has no sharding, MW1104 an argument or result does not divide by its axes (Uneven::Refuse),
 /// MW1212 an op that has no sharding rule has operands on different meshes,
 /// MW1218 (a warning, DeviceFunction::warnings) an op that has no rule, or whose pieces do not fit it, is computed whole by every device,
 /// MW1221 (with `localOnly`) an op needs a value otherwise than it lies, MW1260 to MW1262 a collective of a manual computation does not fit
@@ -60,7 +60,7 @@ struct PartitionedProgram {
 /// Propagates and partitions all functions of a program into one stage, over one mesh (`ontoOneMesh`). Batch norms are replaced by what they
 /// stand for first. With `localOnly` nothing is propagated: values without a sharding are whole.
 ///
-/// Problems: those of `ontoOneMesh`, `propagate` and `partition`; MW1211 also for results that are declared in unequal pieces.
+/// Problems: those of `ontoOneMesh`, `propagate` and `partition`; MW1104 also for results that are declared in unequal pieces.
 Result<PartitionedProgram> propagateAndPartition(Program program, const PartitionOptions& options = {});
 
 } // namespace meshwright

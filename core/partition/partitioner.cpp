@@ -10,6 +10,7 @@
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
+#include "core/sharding/partition_spec.h"
 
 #include <fmt/format.h>
 
@@ -273,11 +274,11 @@ void Partitioner::checkDivides(ValueId id)
         return; // chosen by propagation, or for what is made of it: what does not divide is left whole
     for (std::size_t dim = 0; dim < value.type.shape.size(); ++dim) {
         const std::int64_t pieces = shardCount(value.sharding->dims[dim].axes);
-        if (value.type.shape[dim] % pieces != 0)
-            m_problems.push_back({"MW1211",
-                fmt::format(
-                    "{}: dim {} of size {} is not divisible by {}", valueText(m_source, id), dim, value.type.shape[dim], pieces),
-                "choose a size that divides, or leave the dimension whole", Place{{}, 0, 0, value.annotation}});
+        if (value.type.shape[dim] % pieces != 0) {
+            m_problems.push_back(
+                notDivisible({.dim = dim, .size = value.type.shape[dim], .pieces = pieces, .array = valueText(m_source, id)}));
+            m_problems.back().place.path = value.annotation;
+        }
     }
 }
 
@@ -409,7 +410,7 @@ ValueId Partitioner::obtain(ValueId value, const TensorSharding& wanted, Phase p
     }
     if (m_options.localOnly && !mayMove && bestRoute.communicates)
         m_problems.push_back({"MW1221",
-            fmt::format("{} needs {} as {}, it lies as {}", consumer, valueText(m_source, value),
+            fmt::format("{} needs {} as {}, but it is sharded as {}", consumer, valueText(m_source, value),
                 layoutText(wanted, meshOf(wanted)), layoutText(best->layout, meshOf(wanted))),
             "insert reshards first, or partition the program without --only"});
     return emitRoute(value, *best, bestRoute, phase, consumer, reason);
@@ -542,7 +543,7 @@ Cause Partitioner::causeOf(ValueId value, const TensorSharding& from, const Tens
             axesText(from.unreduced, mesh));
     else
         cause.reason = fmt::format(
-            "{} needs {} as {}, it lies as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
+            "{} needs {} as {}, but it is sharded as {}", consumer, cause.value, layoutText(to, mesh), layoutText(from, mesh));
     if (!reason.empty())
         cause.reason += ": " + reason;
     cause.annotation = annotationOf(value, reduces ? from.unreduced : movedAxes(from, to));

@@ -130,7 +130,7 @@ void Partitioner::partitionByRule(OpId id)
             "print the program with Shardy: jax.config.update('jax_use_shardy_partitioner', True)"});
     if (!rule) {
         if (gatheredBytes(op) > 0)
-            warnOfWhole(op, "nothing is known of how its operands go with its results");
+            warnOfWhole(op, "it has no sharding rule");
         partitionWhole(op);
         return;
     }
@@ -184,12 +184,12 @@ void Partitioner::warnOfWhole(const Op& op, const std::string& why)
     Problem warning;
     warning.id = "MW1218";
     warning.severity = Severity::Warning;
-    warning.message = fmt::format("{} is not computed on pieces: every device gathers {} and does all of its work", opName(op),
+    warning.message = fmt::format("{} is not computed on shards: every device gathers {} and does all of the work", opName(op),
         formatBytes(static_cast<double>(gatheredBytes(op))));
     if (!op.results.empty())
         warning.message += fmt::format(" for {}", valueText(m_source, op.results.front()));
     warning.rule = why;
-    warning.fix = "leave the dimensions whole that the op changes, or write it with other ops";
+    warning.fix = "leave the dimensions that the op changes unsharded, or write it with other ops";
     m_device.warnings.push_back(std::move(warning));
 }
 
@@ -255,7 +255,8 @@ Result<Done> Partitioner::emitOp(const Op& op, std::vector<ValueId> operands, co
         return made.error();
     for (std::size_t i = 0; i < op.results.size(); ++i) {
         if (const TensorType piece = localType(op.results[i], layouts[i]); (*made)[i] != piece)
-            return wrongShape(opName(op), fmt::format("makes {} of its pieces, not {}", typeText((*made)[i]), typeText(piece)));
+            return wrongShape(
+                opName(op), fmt::format("computes {} from its shards, not {}", typeText((*made)[i]), typeText(piece)));
     }
     const std::vector<ValueId> results = op.bodies.empty() ? m_builder.addMany(op.kind, operands, std::move(attributes))
                                                            : emitWithBodies(op, operands, std::move(attributes), *made);

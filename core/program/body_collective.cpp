@@ -90,7 +90,7 @@ Result<Groups> groupsOf(const Op& op, const Mesh& mesh)
         return unfit(op, "it has no replica_groups");
     auto rows = rowsOf(*attribute);
     if (!rows)
-        return unfit(op, fmt::format("replica_groups {} are no list of groups of devices", attribute->text));
+        return unfit(op, fmt::format("replica_groups {} are not a list of groups of devices", attribute->text));
     if (attribute->integers.empty()) {
         Groups one(1, std::vector<std::int64_t>(static_cast<std::size_t>(mesh.deviceCount())));
         std::iota(one.front().begin(), one.front().end(), std::int64_t{0});
@@ -103,7 +103,7 @@ Result<Groups> groupsOf(const Op& op, const Mesh& mesh)
         for (std::int64_t& device : group) {
             const auto found = positions.find(device);
             if (found == positions.end())
-                return foreignDevices(op, fmt::format("there is no device {}", device), mesh);
+                return foreignDevices(op, fmt::format("unknown device {}", device), mesh);
             if (seen[static_cast<std::size_t>(found->second)])
                 return foreignDevices(op, fmt::format("device {} is in the groups twice", device), mesh);
             device = found->second;
@@ -130,7 +130,7 @@ Result<std::vector<std::int64_t>> sourcesOf(const Op& op, const Mesh& mesh)
         const auto target = positions.find(attribute->integers[i + 1]);
         if (source == positions.end() || target == positions.end())
             return foreignDevices(
-                op, fmt::format("there is no device {}", attribute->integers[source == positions.end() ? i : i + 1]), mesh);
+                op, fmt::format("unknown device {}", attribute->integers[source == positions.end() ? i : i + 1]), mesh);
         auto& known = sources[static_cast<std::size_t>(target->second)];
         if (known >= 0 || gives[static_cast<std::size_t>(source->second)])
             return foreignDevices(op,
@@ -147,7 +147,7 @@ Result<std::size_t> dimOf(const Op& op, const char* name, std::size_t rank)
 {
     const auto dims = dimsAt(op.as<OtherAttributes>().attributes, name, rank);
     if (!dims || dims->size() != 1)
-        return unfit(op, fmt::format("{} is no dimension of its operand", name));
+        return unfit(op, fmt::format("{} is not a dimension of its operand", name));
     return dims->front();
 }
 

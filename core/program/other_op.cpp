@@ -332,7 +332,7 @@ Found choleskyProblem(const OtherAttributes& other, OperandTypes operands)
     if (!endsInSquare(operands[0]) || other.results[0] != operands[0])
         return wrongShape(other.name,
             fmt::format(
-                "{} is no square matrix, or the result is another: {}", typeText(operands[0]), typeText(other.results[0])));
+                "{} is not a square matrix, or the result is another: {}", typeText(operands[0]), typeText(other.results[0])));
     return std::nullopt;
 }
 
@@ -390,7 +390,7 @@ Found reduceProblem(const OtherAttributes& other, OperandTypes operands)
     const std::size_t rank = operands[0].shape.size();
     const auto dims = dimsAt(other.attributes, "dimensions", rank);
     if (!dims || !areDims(*dims, rank))
-        return wrongAttribute(other.name, fmt::format("its dimensions are none of {}", typeText(operands[0])));
+        return wrongAttribute(other.name, fmt::format("its dimensions are not those of {}", typeText(operands[0])));
     Shape shape;
     for (std::size_t dim = 0; dim < rank; ++dim) {
         if (std::find(dims->begin(), dims->end(), dim) == dims->end())
@@ -491,7 +491,7 @@ Found batchNormProblem(const OtherAttributes& other, OperandTypes operands)
         return problem;
     const auto feature = dimsAt(other.attributes, "feature_index", operands[0].shape.size());
     if (!feature || feature->size() != 1)
-        return wrongAttribute(other.name, fmt::format("feature_index is no dimension of {}", typeText(operands[0])));
+        return wrongAttribute(other.name, fmt::format("feature_index is not a dimension of {}", typeText(operands[0])));
     const Shape& whole = operands[0].shape;
     const Shape features{whole[feature->front()]};
     bool fits = other.results[0].shape == whole;
@@ -515,7 +515,7 @@ Found exchangeProblem(const OtherAttributes& other, OperandTypes operands, std::
     for (const char* name : names) {
         const auto dims = dimsAt(other.attributes, name, operands[0].shape.size());
         if (!dims || dims->size() != 1)
-            return wrongAttribute(other.name, fmt::format("{} is no dimension of {}", name, typeText(operands[0])));
+            return wrongAttribute(other.name, fmt::format("{} is not a dimension of {}", name, typeText(operands[0])));
         changed.push_back(dims->front());
     }
     for (std::size_t i = 0; i < operands.size(); ++i) {

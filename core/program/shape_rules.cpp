@@ -202,7 +202,7 @@ Result<Types> transposeTypes(const TransposeAttributes& attributes, const Tensor
     const auto& permutation = attributes.permutation;
     if (permutation.size() != operand.shape.size() || !areDims(permutation, operand.shape.size()))
         return wrongAttribute(opName(OpKind::Transpose),
-            fmt::format("[{}] is no permutation of the dimensions of {}", fmt::join(permutation, ", "), typeText(operand)));
+            fmt::format("[{}] is not a permutation of the dimensions of {}", fmt::join(permutation, ", "), typeText(operand)));
     TensorType result{operand.dtype, {}};
     for (const std::size_t dim : permutation)
         result.shape.push_back(operand.shape[dim]);
@@ -213,7 +213,7 @@ Result<Types> reduceTypes(const ReduceAttributes& attributes, const TensorType& 
 {
     if (!areDims(attributes.dims, operand.shape.size()) || !std::is_sorted(attributes.dims.begin(), attributes.dims.end()))
         return wrongAttribute(opName(OpKind::Reduce),
-            fmt::format("[{}] are no ascending dimensions of {}", fmt::join(attributes.dims, ", "), typeText(operand)));
+            fmt::format("[{}] are not ascending dimensions of {}", fmt::join(attributes.dims, ", "), typeText(operand)));
     const bool isLogic = attributes.kind == ReduceKind::And || attributes.kind == ReduceKind::Or;
     const bool isOrdered = attributes.kind == ReduceKind::Max || attributes.kind == ReduceKind::Min;
     if ((isLogic && !isInteger(operand.dtype) && operand.dtype != DType::Pred) || (!isLogic && operand.dtype == DType::Pred)
@@ -392,7 +392,7 @@ Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands 
         || opClass == OpClass::Shaping || opClass == OpClass::Parts || opClass == OpClass::Contraction;
     if (computes
         && std::any_of(operands.begin(), operands.end(), [](const TensorType& type) { return type.dtype == DType::Token; }))
-        return wrongType(opName(kind), "a token is no array");
+        return wrongType(opName(kind), "a token is not an array");
     switch (opClass) {
     case OpClass::Leaf:
         if (kind == OpKind::Constant)

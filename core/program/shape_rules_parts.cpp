@@ -35,7 +35,7 @@ Result<ResultTypes> sliceTypes(const SliceAttributes& slice, const TensorType& o
         const std::int64_t limit = slice.limits[dim];
         if (start < 0 || limit < start || limit > operand.shape[dim] || slice.strides[dim] < 1)
             return wrongAttribute("slice",
-                fmt::format("{}:{}:{} is no part of dim {} of {}", start, limit, slice.strides[dim], dim, typeText(operand)));
+                fmt::format("{}:{}:{} is not a part of dim {} of {}", start, limit, slice.strides[dim], dim, typeText(operand)));
         result.shape[dim] = limit == start ? 0 : (limit - start - 1) / slice.strides[dim] + 1;
     }
     return ResultTypes{std::move(result)};
@@ -248,7 +248,7 @@ Result<ResultTypes> partsTypes(OpKind kind, const OpAttributes& attributes, Oper
         const auto& dims = std::get<ReverseAttributes>(attributes).dims;
         if (!areDims(dims, operands[0].shape.size()))
             return wrongAttribute(
-                "reverse", fmt::format("[{}] are no dimensions of {}", fmt::join(dims, ", "), typeText(operands[0])));
+                "reverse", fmt::format("[{}] are not dimensions of {}", fmt::join(dims, ", "), typeText(operands[0])));
         return ResultTypes{operands[0]};
     }
     case OpKind::DynamicSlice:

@@ -152,7 +152,7 @@ private:
         if (op.bodies.size() != 2)
             return report("MW1307", "while: needs a condition and a body");
         if (verifyBody(op, op.bodies[0], operands) != std::vector<TensorType>{{DType::Pred, {}}})
-            report("MW1307", "while: the condition yields no truth value");
+            report("MW1307", "while: the condition does not yield a boolean");
         if (verifyBody(op, op.bodies[1], operands) != carried)
             report("MW1307", "while: the body does not yield the carries");
         compareResults(op, carried);
@@ -197,14 +197,14 @@ private:
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             if (!isPiece(computation, shardingAt(computation.inShardings, i), op.operands[i], body.arguments[i]))
                 report("MW1307",
-                    fmt::format("{}: argument {} of its block is no piece of {}", opName(op), i,
+                    fmt::format("{}: argument {} of its block is not a piece of {}", opName(op), i,
                         typeText(m_function[op.operands[i]].type)));
         }
         for (std::size_t i = 0; i < op.results.size(); ++i) {
             if (!isPiece(computation, shardingAt(computation.outShardings, i), op.results[i], body.results[i]))
                 report("MW1307",
-                    fmt::format(
-                        "{}: result {} of its block is no piece of {}", opName(op), i, typeText(m_function[op.results[i]].type)));
+                    fmt::format("{}: result {} of its block is not a piece of {}", opName(op), i,
+                        typeText(m_function[op.results[i]].type)));
         }
     }
 
@@ -268,7 +268,7 @@ private:
             report("MW1308", fmt::format("the sharding of {}: {}", valueText(m_function, id), what));
         };
         if (sharding.mesh < 0 || static_cast<std::size_t>(sharding.mesh) >= m_meshes.size())
-            return fail("there is no such mesh");
+            return fail("unknown mesh");
         if (sharding.dims.size() != value.type.shape.size())
             return fail(fmt::format("{} dimensions for {}", sharding.dims.size(), typeText(value.type)));
 
@@ -287,8 +287,8 @@ private:
                 if (overlaps(all[i], all[j]))
                     return fail(fmt::format("{} is used twice", axisText(all[i], mesh)));
                 if (!areIndependent(all[i], all[j]))
-                    return fail(fmt::format(
-                        "{} and {} are in no one grid of their axis", axisText(all[j], mesh), axisText(all[i], mesh)));
+                    return fail(fmt::format("{} and {} do not belong to one factorisation of their axis", axisText(all[j], mesh),
+                        axisText(all[i], mesh)));
             }
         }
     }

@@ -71,7 +71,7 @@ private:
             if (shardings.empty())
                 break;
             const std::pair bound(shardings.front().mesh, axis);
-            if (std::find(m_bound.begin(), m_bound.end(), bound) != m_bound.end() && m_told.insert(bound).second)
+            if (std::find(m_bound.begin(), m_bound.end(), bound) != m_bound.end() && m_reported.insert(bound).second)
                 m_problems.push_back({"MW1204",
                     fmt::format("manual_axes names \"{}\", which a manual computation around it has bound",
                         m_meshes[static_cast<std::size_t>(bound.first)].mesh.axes()[static_cast<std::size_t>(axis)].name),
@@ -111,7 +111,7 @@ private:
         for (const AxisRef& axis : named) {
             if (std::find(m_bound.begin(), m_bound.end(), std::pair(sharding->mesh, axis.axis)) == m_bound.end())
                 continue;
-            if (!m_told.emplace(sharding->mesh, axis.axis).second)
+            if (!m_reported.emplace(sharding->mesh, axis.axis).second)
                 return;
             const Mesh& mesh = m_meshes[static_cast<std::size_t>(sharding->mesh)].mesh;
             m_problems.push_back({"MW1204",
@@ -125,7 +125,7 @@ private:
     const Function& m_function;
     const std::vector<NamedMesh>& m_meshes;
     std::vector<std::pair<std::int32_t, std::int32_t>> m_bound; ///< mesh and axis
-    std::set<std::pair<std::int32_t, std::int32_t>> m_told; ///< likewise: once is enough
+    std::set<std::pair<std::int32_t, std::int32_t>> m_reported; ///< likewise: once is enough
     Problems m_problems;
 };
 

@@ -64,7 +64,7 @@ Result<RankJob> joinJob(const Launch& launch)
     std::array<char, 256> why{};
     std::unique_ptr<RankPort> port(reinterpret_cast<OpenRankPort>(symbol)(why.data(), why.size()));
     if (port == nullptr)
-        return Problem{"MW1555", fmt::format("MPI does not start: {}", why.data()), "look at what MPI says"};
+        return Problem{"MW1555", fmt::format("MPI does not start: {}", why.data()), "see MPI's messages"};
     if (port->size() != launch.size)
         return Problem{"MW1555", fmt::format("the launcher started {} processes, but MPI knows of {}", launch.size, port->size()),
             "use the mpirun of the MPI that meshwright was built with"};

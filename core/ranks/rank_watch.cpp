@@ -45,7 +45,7 @@ Problem readProblem(std::string_view text, const std::string& sender)
 {
     const std::vector<std::string> fields = split(std::string(text.substr(0, text.find(kProblemEnd))), kFieldEnd);
     if (fields.size() < 3)
-        return {"MW1551", fmt::format("{} failed", sender), "look at what it printed"};
+        return {"MW1551", fmt::format("{} failed", sender), "see its output"};
     return {fields[0], fmt::format("{}: {}", sender, fields[1]), fields[2]};
 }
 
@@ -235,11 +235,11 @@ Result<std::unique_ptr<RankWatch>> RankWatch::start(Ranks& ranks)
         listening = listenFor(ranks.size(), isOneHost, meeting.port);
     }
     const Socket listener(listening);
-    const auto told
+    const auto gathered
         = ranks.all(listening >= 0 ? fmt::format("{} {} {}", meeting.hosts, meeting.port, meeting.secret) : std::string());
-    if (!told)
-        return told.error();
-    const std::vector<std::string> words = split(told->front(), ' ');
+    if (!gathered)
+        return gathered.error();
+    const std::vector<std::string> words = split(gathered->front(), ' ');
 
     std::vector<std::unique_ptr<Socket>> sockets;
     bool isComplete = words.size() == 3;
@@ -288,14 +288,14 @@ RankWatch::~RankWatch()
         m_thread.join();
     }
     if (!m_hasReported)
-        tellAll(m_ranks.failure() ? kEnded : kFarewell);
+        sendAll(m_ranks.failure() ? kEnded : kFarewell);
     for (const int end : m_wake) {
         if (end >= 0)
             ::close(end);
     }
 }
 
-void RankWatch::tellAll(char word)
+void RankWatch::sendAll(char word)
 {
     for (const auto& socket : m_sockets) {
         if (socket->isOpen())
@@ -309,7 +309,7 @@ void RankWatch::report(const Problems& problems)
         return;
     if (m_ranks.isFirst()) {
         m_hasReported = true;
-        tellAll(kEnded);
+        sendAll(kEnded);
         return;
     }
     if (m_ranks.failure()) { // the first one has heard, or is gone
@@ -343,8 +343,8 @@ void RankWatch::lose(int rank)
 {
     if (rank == 0)
         m_ranks.firstIsLost();
-    m_ranks.raise({"MW1551", fmt::format("{} was lost: its process ended without a word", m_ranks.nameOf(rank)),
-        "look at why it ended (killed for its memory? a machine that went down?), and start the job again"});
+    m_ranks.raise({"MW1551", fmt::format("{} was lost: its process ended without a message", m_ranks.nameOf(rank)),
+        "find out why it ended (killed for its memory? a machine that went down?), and start the job again"});
 }
 
 /// False when the connection says no more.
@@ -356,7 +356,7 @@ bool RankWatch::readFrom(std::size_t at)
     if (got > 0) {
         socket.heard.append(bytes.data(), static_cast<std::size_t>(got));
         if (socket.heard.front() == kEnded)
-            m_ranks.raise({"MW1551", "the job was ended by its first rank", "see what that one says"});
+            m_ranks.raise({"MW1551", "the job was ended by its first rank", "see its messages"});
         return socket.heard.front() == kFailed; // the rest of what it says is to come
     }
     if (!socket.heard.empty() && socket.heard.front() == kFailed)
@@ -383,7 +383,7 @@ void RankWatch::watch()
             const bool hadFailed = m_ranks.failure().has_value();
             isWatched[i] = readFrom(i);
             if (m_ranks.isFirst() && !hadFailed && m_ranks.failure())
-                tellAll(kEnded);
+                sendAll(kEnded);
         }
     }
 }

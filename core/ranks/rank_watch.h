@@ -35,7 +35,7 @@ private:
     bool readFrom(std::size_t at);
     void lose(int rank);
     void waitForFirst() const;
-    void tellAll(char word);
+    void sendAll(char word);
 
     Ranks& m_ranks;
     std::vector<std::unique_ptr<Socket>> m_sockets; ///< the first rank: to all others; the others: to the first

@@ -79,7 +79,7 @@ Result<bool> Ranks::isDone(UnderWay& message)
     if (!failed)
         return message.parts.empty();
     const Problem problem{"MW1555", fmt::format("{} could not exchange data with the others", nameOf(m_rank)),
-        "look at what MPI says, and start the job again"};
+        "see MPI's messages, and start the job again"};
     raise(problem);
     return problem;
 }

@@ -31,7 +31,7 @@ Result<EngineKind> parseEngine(const std::string& name)
             return kind;
     }
     const auto near = nearestName(name, names);
-    return Problem{"MW1526", fmt::format("there is no engine \"{}\" for virtual devices", name),
+    return Problem{"MW1526", fmt::format("unknown engine \"{}\" for virtual devices", name),
         near ? fmt::format("did you mean \"{}\"?", *near) : "use auto, threads or fibers"};
 }
 

@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    /// Before an instruction that is no loop.
+    /// Before an instruction that is not a loop.
     void enter(const Ready& ready, bool isFirstHalf)
     {
         m_at = &m_site.instructions.descriptions[ready.description].name;

@@ -61,7 +61,7 @@ Problem stuckProblem(std::span<const DeviceState> states)
             finished.push_back(state.device);
     }
     return {"MW1506",
-        fmt::format("no device can move: {}{}", waitingText(waiting),
+        fmt::format("no device can proceed: {}{}", waitingText(waiting),
             finished.empty()
                 ? ""
                 : fmt::format(", {} of {} have finished ({})", finished.size(), states.size(), deviceList(finished))),

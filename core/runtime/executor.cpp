@@ -264,7 +264,7 @@ Result<std::unique_ptr<LoadedFunction>> LoadedFunction::load(
         return std::unique_ptr<LoadedFunction>(new LoadedFunction(std::move(implementation)));
     } catch (const std::bad_alloc&) {
         return Problem{"MW1521",
-            fmt::format("there is no memory for \"{}\" on {} devices, {} each", scheduled.device.function.name, count,
+            fmt::format("not enough memory for \"{}\" on {} devices, {} each", scheduled.device.function.name, count,
                 formatBytes(static_cast<double>(scheduled.buffers.arenaBytes))),
             "use a smaller batch or model, or shard what is replicated"};
     }

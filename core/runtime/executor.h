@@ -125,7 +125,7 @@ public:
     /// on all but the first of several processes.
     Timeline measured() const;
 
-    /// The last recorded run as if every device had a core of its own: each instruction takes the CPU time that it took, a collective begins
+    /// The last recorded run as if each device had its own core: each instruction takes the CPU time that it took, a collective begins
     /// when the last member of its group has started it and its stream is free on all of them, lasts as long as its slowest member worked on
     /// it, and goes on beside the computations up to where the schedule has it done.
     Timeline virtualTimeline() const;

@@ -22,7 +22,7 @@ constexpr std::array kKinds = {"fail", "memory", "nan", "stall", "slow"}; // in 
 
 Problem malformed(std::string_view text, const std::string& why)
 {
-    return {"MW1520", fmt::format("\"{}\" is no fault to inject: {}", text, why),
+    return {"MW1520", fmt::format("\"{}\" is not a fault to inject: {}", text, why),
         "write fail:device=3,step=10 (or memory:, nan:, stall:), or slow:device=2,factor=3"};
 }
 
@@ -86,7 +86,7 @@ Result<InjectedFault> parseInjectedFault(std::string_view text)
     const std::size_t colon = text.find(':');
     const auto kind = std::find(kKinds.begin(), kKinds.end(), text.substr(0, colon));
     if (kind == kKinds.end())
-        return malformed(text, "it begins with none of fail, memory, nan, stall and slow");
+        return malformed(text, "it does not begin with fail, memory, nan, stall or slow");
     InjectedFault fault;
     fault.kind = static_cast<InjectedFault::Kind>(kind - kKinds.begin());
     const bool isSlow = fault.kind == InjectedFault::Kind::Slow;
@@ -94,11 +94,11 @@ Result<InjectedFault> parseInjectedFault(std::string_view text)
     for (const std::string& part : split(colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1), ',')) {
         const std::size_t equals = part.find('=');
         if (colon == std::string_view::npos)
-            break; // "fail" alone: it names no device
+            break; // "fail" alone: it does not name a device
         const std::string key = part.substr(0, equals);
         const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
         if (!given.insert(key).second)
-            return malformed(text, fmt::format("it says twice what the {} is", key));
+            return malformed(text, fmt::format("it states the {} twice", key));
         if (key == "factor" && isSlow) {
             const auto factor = parseNumber(value);
             if (!factor || !std::isfinite(*factor) || *factor < 1.0)
@@ -114,7 +114,7 @@ Result<InjectedFault> parseInjectedFault(std::string_view text)
         (key == "device" ? fault.device : fault.step) = *number;
     }
     if (!given.contains("device"))
-        return malformed(text, "it names no device");
+        return malformed(text, "it does not name a device");
     if (isSlow && !given.contains("factor"))
         return malformed(text, "it has no factor");
     return fault;

@@ -62,7 +62,7 @@ public:
             } else if (key == "shape") {
                 good = seen[2] = shape(header.shape);
             } else {
-                return fmt::format("\"{}\" is no entry of it", key);
+                return fmt::format("\"{}\" is not an entry of it", key);
             }
             if (!good)
                 return fmt::format("the value of \"{}\" cannot be read", key);
@@ -167,7 +167,7 @@ std::uint64_t littleEndian(std::string_view bytes)
 Result<std::pair<std::string_view, std::string_view>> parts(std::string_view bytes, const Place& place)
 {
     if (!bytes.starts_with(kMagic))
-        return Problem{"MW1530", "this is no NPY file: it does not begin with \\x93NUMPY",
+        return Problem{"MW1530", "this is not an NPY file: it does not begin with \\x93NUMPY",
             "save the array with numpy.save(file, array); an archive of numpy.savez holds several such files", place};
     if (bytes.size() < 8)
         return Problem{"MW1531", "the file ends in its header", {}, place};
@@ -229,7 +229,7 @@ Result<NpyLayout> npyLayout(std::string_view begin, std::uint64_t fileBytes, con
     const std::string_view name = std::string_view(header.descr).substr(hasOrder ? 1 : 0);
     const auto* known = std::find_if(std::begin(kNames), std::end(kNames), [&](const ElementName& n) { return n.name == name; });
     if (known == std::end(kNames))
-        return Problem{"MW1532", fmt::format("there are no elements of type '{}' here", header.descr),
+        return Problem{"MW1532", fmt::format("this program does not read elements of type '{}'", header.descr),
             "convert them before saving: array.astype('float32'), for example", place};
 
     std::optional<std::int64_t> size = byteSize(known->dtype);

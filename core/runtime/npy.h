@@ -25,7 +25,7 @@ Result<NpyLayout> npyLayout(std::string_view begin, std::uint64_t fileBytes, con
 /// The array in the bytes of an NPY file: versions 1 to 3, any order of bytes, rows or columns first. Elements are truth values, integers
 /// of 1 to 8 bytes, floating values of 2 to 8, pairs of floating values, and `V2`, which is what NumPy writes for bfloat16.
 ///
-/// Problems, with `file`: MW1530 it is no NPY file, MW1531 its header is damaged, MW1532 elements of a type that there is no other name
+/// Problems, with `file`: MW1530 it is not an NPY file, MW1531 its header is damaged, MW1532 elements of a type that there is no other name
 /// for here, MW1533 it has more or fewer bytes than its shape needs.
 /// Source: numpy/numpy, numpy/lib/_format_impl.py.
 Result<HostArray> parseNpy(std::string_view bytes, const std::string& file);

@@ -24,7 +24,7 @@ public:
     /// What is wrong with the arguments: "layers.0.w is NaN at [0, 3]".
     std::optional<std::string> checkArguments(Addresses addresses) const;
 
-    /// Around an instruction that is no loop. The text names the value, and the first index in the device's piece and in the whole.
+    /// Around an instruction that is not a loop. The text names the value, and the first index in the device's piece and in the whole.
     void before(const Instruction& instruction, Addresses addresses);
     std::optional<std::string> after(const Instruction& instruction, Addresses addresses) const;
 

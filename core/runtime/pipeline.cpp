@@ -61,7 +61,7 @@ public:
             Stage& stage = m_stages[device.stage];
             if (trains)
                 clearSums(device);
-            sayWhatIsDropped(device, trains);
+            setDropoutInputs(device, trains);
             for (const Task& task : trains ? stage.tasks : stage.forwardTasks) {
                 if (m_virtual.stopFlag().isSet())
                     return VirtualDevices::interrupted();
@@ -281,7 +281,7 @@ private:
     }
 
     /// Fills in what masks of dropout depend on besides the step.
-    void sayWhatIsDropped(PipelineDevice& device, bool trains) const
+    void setDropoutInputs(PipelineDevice& device, bool trains) const
     {
         const Stage& stage = m_stages[device.stage];
         for (std::size_t array = 0; array < stage.arrays.size(); ++array) {

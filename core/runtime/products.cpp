@@ -265,7 +265,7 @@ Result<Done> chooseProducts(const std::string& name)
                                               : "install libopenblas0, or use eigen"};
     }
     return Problem{
-        "MW1514", fmt::format("there is no backend \"{}\" for products", name), "use amx, panels, openblas, onednn or eigen"};
+        "MW1514", fmt::format("unknown backend \"{}\" for products", name), "use amx, panels, openblas, onednn or eigen"};
 }
 
 Result<Done> chooseProductsFromEnvironment()

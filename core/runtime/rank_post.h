@@ -52,7 +52,7 @@ private:
     /// What goes before a letter's body.
     struct Head {
         std::array<std::int64_t, 6> words{};
-        std::int64_t bytes = 0; ///< of the body; kNoMore: this is no letter, and none comes after it
+        std::int64_t bytes = 0; ///< of the body; kNoMore: this is not a letter, and none comes after it
         std::int64_t counted = 0;
     };
     static constexpr std::int64_t kNoMore = -1;

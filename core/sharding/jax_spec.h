@@ -70,7 +70,7 @@ struct TypedMesh {
 /// `Mesh(device_ids=[[0 1] [2 3]], axis_names=('x', 'y'))`, `AbstractMesh(..)`, `OrderedDict([('x', 2)])` inside any of them, and `x=2,y=4`;
 /// and PyTorch's `DeviceMesh('cuda', [[0, 1], [2, 3]], mesh_dim_names=('x', 'y'))` (dimensions without names are dim_0, dim_1 and so on) and
 /// `DeviceMesh((x=2, y=4), ..)`.
-/// Problems: MW1119 the text is no mesh; those of `Mesh::create`.
+/// Problems: MW1119 the text is not a mesh; those of `Mesh::create`.
 Result<TypedMesh> parseTypedMesh(std::string_view text);
 
 /// The same without the types.

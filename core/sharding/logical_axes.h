@@ -39,7 +39,7 @@ using LogicalNames = std::vector<LogicalName>;
 
 /// Reads rules as MaxText's configuration and Flax write them: `[['batch', 'data'], ['embed', ['fsdp', 'model']], ['heads', null]]`, with
 /// brackets or parentheses, None, null or [] for nothing, UNCONSTRAINED.
-/// Problems, with a column: MW1180 the text is no list of rules.
+/// Problems, with a column: MW1180 the text is not a list of rules.
 Result<LogicalRules> parseLogicalRules(std::string_view text);
 
 /// As `parseLogicalRules` reads them: `[['batch', 'data'], ['embed', ['fsdp', 'model']], ['heads', None]]`.

@@ -10,7 +10,7 @@ namespace meshwright {
 
 namespace {
 
-/// A logical name and its targets, in order of precedence: targets are separated by `|`, the axes of one by spaces; `-` is no axis. Axes are
+/// A logical name and its targets, in order of precedence: targets are separated by `|`, the axes of one by spaces; `-` is not an axis. Axes are
 /// written by the letters of a list's `axes`.
 struct ShortRule {
     const char* name;

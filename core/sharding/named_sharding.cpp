@@ -22,9 +22,7 @@ Result<Layout> placedLayout(const Shape& shape, const TensorSharding& sharding, 
     for (std::size_t dim = 0; dim < shape.size(); ++dim) {
         const std::int64_t pieces = shardCount(sharding.dims[dim].axes);
         if (shape[dim] % pieces != 0)
-            problems.push_back({"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, shape[dim], pieces),
-                fmt::format("make it {}, or leave the dimension whole", divisibleSizesText(shape[dim], pieces)), {},
-                Severity::Error, fmt::format("the sharding cuts the dimension into {} equal pieces", pieces)});
+            problems.push_back(notDivisible({.dim = dim, .size = shape[dim], .pieces = pieces}));
     }
     if (!problems.empty())
         return problems;

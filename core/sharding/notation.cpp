@@ -69,7 +69,7 @@ Result<Notation> notationOf(std::string_view name)
             return entry.notation;
         names.emplace_back(entry.name);
     }
-    return Problem{"MW1159", fmt::format("there is no notation \"{}\"", name), suggestion(name, names)};
+    return Problem{"MW1159", fmt::format("unknown notation \"{}\"", name), suggestion(name, names)};
 }
 
 namespace {
@@ -184,7 +184,7 @@ public:
     {
         const auto notation = recognise(m_text, m_context.mesh ? &*m_context.mesh : nullptr);
         if (!notation)
-            return Problem{"MW1158", fmt::format("\"{}\" is a sharding in none of the known notations", m_text.substr(0, 60)),
+            return Problem{"MW1158", fmt::format("\"{}\" is not a sharding in any known notation", m_text.substr(0, 60)),
                 "write P('data', None), {devices=[4,1]<=[4]}, [{\"data\"}, {}], [Shard(0), Replicate()], f32[8@data,4] or A[I_X, "
                 "J]",
                 TextCursor::placeAt(0)};
@@ -228,7 +228,7 @@ private:
         if (m_context.mesh)
             m_parsed.mesh = *m_context.mesh;
         else if (needed)
-            return {{"MW1157", fmt::format("{} names axes, but no mesh is known", notationTitle(m_parsed.notation)),
+            return {{"MW1157", fmt::format("{} names axes, but no mesh is given", notationTitle(m_parsed.notation)),
                 "give the mesh too, such as data=4,model=2"}};
         else
             m_parsed.meshInvented = true;
@@ -489,7 +489,7 @@ private:
         if (!placements)
             return placements.error();
         if (Problems problems = needMesh(true); !problems.empty()) {
-            problems.front().message = "placements say what each mesh dimension does, but no mesh is known";
+            problems.front().message = "placements are one for each mesh dimension, but no mesh is given";
             return problems;
         }
         const auto sharding = onMesh(*placements, m_context.rank, m_parsed.mesh);
@@ -639,13 +639,13 @@ private:
     {
         if (!m_parsed.manual.empty())
             m_notes.push_back(
-                fmt::format("{} do not say that {} are manual", notationTitle(notation), axisList(m_parsed.manual, m_mesh)));
+                fmt::format("{} cannot express that {} are manual", notationTitle(notation), axisList(m_parsed.manual, m_mesh)));
     }
 
     void noteOrder(Notation notation)
     {
         if (!m_mesh.hasDefaultOrder())
-            m_notes.push_back(fmt::format("{} do not say the device order of the mesh", notationTitle(notation)));
+            m_notes.push_back(fmt::format("{} cannot express the device order of the mesh", notationTitle(notation)));
     }
 
     /// Hints to propagation, which most notations do not have.
@@ -654,22 +654,22 @@ private:
         const bool spec = notation == Notation::Jax || notation == Notation::JaxNamed;
         if (!m_parsed.reduced.empty() && !spec && notation != Notation::JaxType)
             m_notes.push_back(
-                fmt::format("that {} are reduced in the cotangent is not said", axisList(m_parsed.reduced, m_mesh)));
+                fmt::format("the text omits that {} are reduced in the cotangent", axisList(m_parsed.reduced, m_mesh)));
         const bool host = m_parsed.memoryKind.ends_with("host") && notation == Notation::JaxType;
         if (!m_parsed.memoryKind.empty() && m_parsed.memoryKind != "device" && notation != Notation::JaxNamed && !host)
-            m_notes.push_back(fmt::format("the memory kind {} is not said", m_parsed.memoryKind));
+            m_notes.push_back(fmt::format("the text omits the memory kind {}", m_parsed.memoryKind));
         if (notation == Notation::Shardy || notation == Notation::HloNamed)
             return;
         for (std::size_t dim = 0; dim < m_sharding.dims.size(); ++dim) {
             const DimSharding& entry = m_sharding.dims[dim];
             if (entry.open && !(spec && entry.axes.empty()))
-                m_notes.push_back(fmt::format("dim {} is open to further axes, which the text does not say", dim));
+                m_notes.push_back(fmt::format("dim {} is open to further axes, which the text omits", dim));
             if (entry.priority != 0)
-                m_notes.push_back(fmt::format("dim {} has priority {}, which the text does not say", dim, entry.priority));
+                m_notes.push_back(fmt::format("dim {} has priority {}, which the text omits", dim, entry.priority));
         }
         if (!m_sharding.replicated.empty())
             m_notes.push_back(
-                fmt::format("that {} are replicated for good is not said", axisList(m_sharding.replicated, m_mesh)));
+                fmt::format("the text omits that {} are replicated explicitly", axisList(m_sharding.replicated, m_mesh)));
     }
 
     Problems writeSpec(Notation notation, std::string& text)

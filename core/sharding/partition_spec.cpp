@@ -203,6 +203,15 @@ std::string divisibleSizesText(std::int64_t size, std::int64_t pieces)
     return size < pieces ? fmt::format("{}", above) : fmt::format("{} or {}", size / pieces * pieces, above);
 }
 
+Problem notDivisible(const UnequalPieces& cut)
+{
+    return {"MW1104",
+        fmt::format("{}dim {}{} of size {} is not divisible by {}{}", cut.array.empty() ? "" : cut.array + ": ", cut.dim,
+            cut.meaning.empty() ? "" : fmt::format(" ({})", cut.meaning), cut.size, cut.pieces, cut.where),
+        fmt::format("make it {}, or leave the dimension whole", divisibleSizesText(cut.size, cut.pieces)), {}, Severity::Error,
+        fmt::format("{} the dimension into {} equal pieces", cut.cutBy, cut.pieces)};
+}
+
 Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const Mesh& mesh, Uneven uneven)
 {
     Problems problems;
@@ -229,10 +238,10 @@ Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const M
         if (dim >= global.size())
             continue;
         if (uneven == Uneven::Refuse && global[dim] % pieces != 0)
-            problems.push_back({"MW1104", fmt::format("dim {} of size {} is not divisible by {}", dim, global[dim], pieces),
-                fmt::format("make it {}, or leave the dimension whole", divisibleSizesText(global[dim], pieces)), {},
-                Severity::Error,
-                fmt::format("the axes ({}) cut the dimension into {} equal pieces", join(spec.dims[dim], ", "), pieces)});
+            problems.push_back(notDivisible({.dim = dim,
+                .size = global[dim],
+                .pieces = pieces,
+                .cutBy = fmt::format("the axes ({}) cut", join(spec.dims[dim], ", "))}));
         local[dim] = ceilDiv(global[dim], pieces);
     }
     if (!problems.empty())

@@ -63,4 +63,19 @@ Result<Shape> shardShape(const Shape& global, const PartitionSpec& spec, const M
 /// The sizes next to `size` that divide by `pieces`, for advice: `8 or 12`; only the larger one when the smaller would be 0.
 std::string divisibleSizesText(std::int64_t size, std::int64_t pieces);
 
+/// A dimension that is cut into equal pieces but whose size they do not divide, and what a message adds to it.
+struct UnequalPieces {
+    std::size_t dim = 0;
+    std::int64_t size = 0;
+    std::int64_t pieces = 1; ///< does not divide `size`
+    std::string array = {}; ///< named first: `"layers.0.w": dim 0 ..`; empty when the reader knows which array is meant
+    std::string meaning = {}; ///< of the dimension, such as `batch`
+    std::string where = {}; ///< ends the message, such as ` in phase 2`
+    std::string cutBy = "the sharding cuts"; ///< begins the rule
+};
+
+/// MW1104, the one text of the rule that a dimension is divisible by its number of pieces: `dim 0 of size 10 is not divisible by 4`, with
+/// the sizes that are. The place is the caller's.
+Problem notDivisible(const UnequalPieces& cut);
+
 } // namespace meshwright

@@ -30,7 +30,7 @@ std::string shortPlacementsText(const Placements& placements);
 
 /// Reads both forms, in brackets or without, with or without the names of arguments.
 ///
-/// Problems, with a column: MW1162 the text is no list of placements, MW1163 a reduction that has no counterpart (avg, norms).
+/// Problems, with a column: MW1162 the text is not a list of placements, MW1163 a reduction that has no counterpart (avg, norms).
 Result<Placements> parsePlacements(std::string_view text);
 
 /// The sharding that placements say, of a tensor of `rank` dimensions (or as many as they name).

@@ -174,7 +174,7 @@ private:
         return true;
     }
 
-    /// A part that is written like a part but is the whole cannot be told from the whole later on.
+    /// A part that is written like a part but is the whole cannot be reported from the whole later on.
     void checkPart(std::size_t index, std::int64_t pre, std::int64_t size, std::size_t at)
     {
         const MeshAxis& axis = m_mesh.axes()[index];
@@ -204,9 +204,9 @@ private:
 
 void checkPairs(const AxisRefs& all, const Mesh& mesh, Problems& problems)
 {
-    std::set<std::string> told;
-    const auto tell = [&](Problem problem) {
-        if (told.insert(problem.message).second)
+    std::set<std::string> reported;
+    const auto report = [&](Problem problem) {
+        if (reported.insert(problem.message).second)
             problems.push_back(std::move(problem));
     };
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -218,15 +218,15 @@ void checkPairs(const AxisRefs& all, const Mesh& mesh, Problems& problems)
             const AxisRef whole = wholeAxis(mesh, static_cast<std::size_t>(first.axis));
             const std::string& name = mesh.axes()[static_cast<std::size_t>(first.axis)].name;
             if (first == second)
-                tell({"MW1103", fmt::format("duplicate axis ref: {}", axisText(first, mesh)), "use each axis once"});
+                report({"MW1103", fmt::format("duplicate axis ref: {}", axisText(first, mesh)), "use each axis once"});
             else if (first == whole || second == whole)
-                tell({"MW1142", fmt::format("both sub-axis and full-axis are used for axis name: \"{}\"", name),
+                report({"MW1142", fmt::format("both sub-axis and full-axis are used for axis name: \"{}\"", name),
                     "use parts of the axis that do not overlap, or the whole axis once"});
             else if (overlaps(first, second))
-                tell({"MW1142", fmt::format("overlapping sub-axes: {}, {}", axisText(first, mesh), axisText(second, mesh)),
+                report({"MW1142", fmt::format("overlapping sub-axes: {}, {}", axisText(first, mesh), axisText(second, mesh)),
                     "use parts of the axis that do not overlap"});
             else if (!areIndependent(first, second))
-                tell({"MW1142", fmt::format("sub-axes {} and {} cannot coexist", axisText(first, mesh), axisText(second, mesh)),
+                report({"MW1142", fmt::format("sub-axes {} and {} cannot coexist", axisText(first, mesh), axisText(second, mesh)),
                     "use parts that are digits of one way to factor the axis"});
         }
     }
@@ -240,7 +240,7 @@ void checkParts(const AxisRefs& axes, const Mesh& mesh, Problems& problems)
         if (axis != whole
             && (axis.pre < 1 || axis.size < 2 || axis.pre > whole.size || axis.size > whole.size
                 || whole.size % (axis.pre * axis.size) != 0))
-            problems.push_back({"MW1141", fmt::format("{} is no part of an axis of size {}", axisText(axis, mesh), whole.size),
+            problems.push_back({"MW1141", fmt::format("{} is not a part of an axis of size {}", axisText(axis, mesh), whole.size),
                 "give a pre-size and a size whose product divides the axis"});
     }
 }

@@ -61,7 +61,7 @@ private:
         if (size == m_pipeline.stages)
             return;
         if (m_pipeline.axis.empty())
-            report("MW1460", fmt::format("{} stages, and no mesh axis that they lie over", m_pipeline.stages),
+            report("MW1460", fmt::format("{} stages, but no mesh axis for them", m_pipeline.stages),
                 fmt::format("name it: pipeline: {{axis: pipe, ..}}, and give the mesh an axis pipe of {}", m_pipeline.stages),
                 "pipeline", {"pipeline.axis=pipe", fmt::format("mesh.pipe={}", m_pipeline.stages)});
         else
@@ -74,12 +74,12 @@ private:
     void checkMicrobatches()
     {
         if (m_study.train.accumulate > 1)
-            report("MW1466", "train.accumulate cuts the batch that the pipeline cuts already",
-                "leave it out: gradients of the pipeline's microbatches are added up as well", "train.accumulate",
+            report("MW1466", "train.accumulate splits the batch that the pipeline already splits",
+                "leave it out: the pipeline also accumulates the gradients of its microbatches", "train.accumulate",
                 {"train.accumulate=1"});
         if (m_study.batch >= 1 && m_study.batch % m_pipeline.microbatches != 0)
             report("MW1461",
-                fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, m_pipeline.microbatches),
+                fmt::format("a batch of {} is not divisible by {} microbatches", m_study.batch, m_pipeline.microbatches),
                 "use a number that divides the batch", "pipeline.microbatches",
                 {fmt::format("pipeline.microbatches={}", std::gcd(m_study.batch, m_pipeline.microbatches))});
     }
@@ -117,15 +117,15 @@ private:
         if (m_pipeline.chunks > 1 && !interleaved)
             report("MW1463",
                 fmt::format(
-                    "{} chunks on each stage, and the schedule {} has one", m_pipeline.chunks, scheduleName(m_pipeline.schedule)),
+                    "{} chunks on each stage, but the schedule {} has one", m_pipeline.chunks, scheduleName(m_pipeline.schedule)),
                 "write schedule: interleaved, or chunks: 1", "pipeline.chunks", {"pipeline.schedule=interleaved"});
         if (m_pipeline.chunks == 1 && interleaved)
-            report("MW1463", "an interleaved schedule has several chunks of layers on each stage, and there is one",
+            report("MW1463", "an interleaved schedule needs several chunks of layers on each stage, but there is one",
                 "write chunks: 2, or schedule: 1f1b", "pipeline.schedule", {"pipeline.schedule=1f1b"});
         const std::int64_t stages = m_pipeline.stages;
         if (m_pipeline.chunks > 1 && interleaved && m_pipeline.microbatches % stages != 0)
             report("MW1463",
-                fmt::format("an interleaved schedule takes microbatches in rounds of {}, and there are {}", stages,
+                fmt::format("an interleaved schedule takes microbatches in rounds of {}, but there are {}", stages,
                     m_pipeline.microbatches),
                 "use a multiple of the stages", "pipeline.microbatches",
                 {fmt::format("pipeline.microbatches={}", (m_pipeline.microbatches / stages + 1) * stages)});
@@ -152,7 +152,7 @@ private:
         const std::string list = fmt::format("pipeline.layers=[{}]", fmt::join(layersOfPieces(even, layers), ", "));
         if (m_pipeline.layers.empty()) {
             if (layers % pieces != 0)
-                report("MW1462", fmt::format("{} layers cannot be cut evenly into {}", layers, cut),
+                report("MW1462", fmt::format("{} layers cannot be split evenly into {}", layers, cut),
                     "say how many layers each has: " + list, "pipeline.stages", {list});
             return;
         }
@@ -181,7 +181,7 @@ private:
             seen.push_back(assigned.path);
             report("MW1464",
                 fmt::format("{} is split over \"{}\", the axis of the pipeline's stages", assigned.array.name, m_pipeline.axis),
-                "a stage's arrays lie on its own devices: leave the axis out", assigned.path, {});
+                "a stage's arrays are on its own devices: leave the axis out", assigned.path, {});
         }
     }
 

@@ -28,7 +28,7 @@ constexpr std::int64_t kDigitsTokens = 27; // 17 shades and 10 classes
 /// Of a step: each is a task of every stage, or a turn of a loop.
 constexpr std::int64_t kMostMicrobatches = 1 << 16;
 
-/// Of the speed of a device, or of a link's bandwidth: what is slower is no machine that trains.
+/// Of the speed of a device, or of a link's bandwidth: what is slower is not a machine that trains.
 constexpr double kLeastShare = 1e-3;
 
 class Checker {
@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    /// The problem that was added, so that the settings which mend it can be.
+    /// The problem that was added, so that the settings which fix it can be.
     Problem& report(const char* id, std::string message, std::string fix, const std::string& path, std::string rule = {},
         Severity severity = Severity::Error)
     {
@@ -68,7 +68,7 @@ private:
             Problem{id, std::move(message), std::move(fix), m_study.placeOf(path), severity, std::move(rule), {}});
     }
 
-    /// True when the size is in its range. A size that is too small is mended by the least one.
+    /// True when the size is in its range. A size that is too small is fixed by the least one.
     bool checkSize(std::int64_t size, std::int64_t least, const std::string& what, const std::string& path,
         std::int64_t most = kLargestDimension)
     {
@@ -355,7 +355,7 @@ void Checker::checkTrain()
     checkSize(train.evaluate.every, 0, "the steps between two evaluations", "train.evaluate.every");
     if (checkSize(train.accumulate, 1, "the number of microbatches", "train.accumulate", kMostMicrobatches) && !m_gaps.sizes
         && m_study.batch >= 1 && m_study.batch % train.accumulate != 0)
-        report("MW1441", fmt::format("a batch of {} cannot be cut into {} equal microbatches", m_study.batch, train.accumulate),
+        report("MW1441", fmt::format("a batch of {} is not divisible by {} microbatches", m_study.batch, train.accumulate),
             "use a number that divides the batch", "train.accumulate", "train.accumulate must divide the batch")
             .fixSettings
             = {fmt::format("train.accumulate={}", std::gcd(m_study.batch, train.accumulate))};
@@ -597,9 +597,9 @@ void Checker::checkRuleUse(const std::vector<AssignedSpec>& assigned)
         if (std::any_of(assigned.begin(), assigned.end(), [&](const AssignedSpec& one) { return one.rule == i; }))
             continue;
         const std::string& glob = m_study.sharding.match[i].glob;
-        report("MW1431", fmt::format("the rule for \"{}\" catches nothing", glob),
-            "remove it, or put it before the rule that takes its arrays", fmt::format("sharding.match[{}]", i),
-            "the first rule that catches an array decides; specs by name come before all rules", Severity::Warning);
+        report("MW1431", fmt::format("the rule for \"{}\" matches no array", glob),
+            "remove it, or put it before the rule that matches its arrays", fmt::format("sharding.match[{}]", i),
+            "the first rule that matches an array decides; specs by name come before all rules", Severity::Warning);
     }
     for (std::size_t i = 0; m_study.sharding.ruleList.empty() && i < m_study.sharding.rules.size(); ++i) {
         const bool applied = std::any_of(assigned.begin(), assigned.end(), [&](const AssignedSpec& one) {
@@ -609,7 +609,7 @@ void Checker::checkRuleUse(const std::vector<AssignedSpec>& assigned)
         if (!applied)
             report("MW1431", fmt::format("the rule for the logical axis {} applies to nothing", m_study.sharding.rules[i].name),
                 "remove it, or put it before the rule that takes its dimension or its axes", fmt::format("sharding.rules[{}]", i),
-                "logical axis rules apply in order, each dimension and each mesh axis once, to arrays that nothing above caught",
+                "logical axis rules apply in order, each dimension and each mesh axis once, to arrays that nothing above matched",
                 Severity::Warning);
     }
 }
@@ -701,8 +701,8 @@ Problems checkFiles(const Study& study)
         const std::filesystem::path file = study.resolved(named);
         const auto status = std::filesystem::status(file, error);
         if (!std::filesystem::exists(status))
-            problems.push_back({"MW1001", fmt::format("there is no file \"{}\"", file.string()),
-                "paths are relative to the study", study.placeOf(path)});
+            problems.push_back({"MW1001", fmt::format("no such file: \"{}\"", file.string()), "paths are relative to the study",
+                study.placeOf(path)});
         else if (std::filesystem::is_directory(status))
             problems.push_back({"MW1002", fmt::format("\"{}\" is a directory, not a file", file.string()), "name a file in it",
                 study.placeOf(path)});

@@ -106,8 +106,7 @@ public:
     {
         const auto anchored = m_anchored.find(anchor);
         if (anchored == m_anchored.end())
-            refuse(
-                "MW1405", "this alias stands for something that contains it", "write the value out instead of the alias", mark);
+            refuse("MW1405", "this alias refers to a value that contains it", "write the value out instead of the alias", mark);
         const Anchored& target = anchored->second;
         if (static_cast<int>(m_frames.size()) + target.height > kDeepestDocument)
             refuseDepth(mark);
@@ -267,7 +266,7 @@ private:
     bool m_hasTornSpecs = false;
 };
 
-/// The first byte that is no text, if any.
+/// The first byte that is not text, if any.
 std::optional<Problem> byteProblem(std::string_view text, const std::string& fileName)
 {
     int line = 1;
@@ -310,7 +309,7 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
         return Problem{"MW1404", fmt::format("nested more than {} levels deep", kDeepestDocument),
             "a study needs no more than six levels", at};
     if (error.msg.starts_with("the referenced anchor is not defined"))
-        return Problem{"MW1405", "this alias stands for nothing: no value before it has that anchor", "write the value out", at};
+        return Problem{"MW1405", "this alias has no value: nothing before it has that anchor", "write the value out", at};
     if (const auto tab = tabIndentation(text, at.line > 0 ? at.line : 1 << 30, at.file))
         return Problem{"MW1410", "a tab in the indentation", "indent with spaces", *tab, Severity::Error,
             "YAML is indented with spaces only"};
@@ -320,7 +319,7 @@ Problem syntaxProblem(const YAML::Exception& error, const Place& at, std::string
         where.line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + 1;
         where.column = static_cast<int>(text.size() - (text.rfind('\n') + 1)) + 1;
     }
-    return Problem{"MW1402", fmt::format("this is not YAML: {}", error.msg), "mend the syntax here or just before", where};
+    return Problem{"MW1402", fmt::format("this is not YAML: {}", error.msg), "fix the syntax here or just before", where};
 }
 
 /// What is said of a program where a study is wanted: more than that it is no YAML.
@@ -351,7 +350,7 @@ bool parseOnce(const QuotedSpecs& quoted, const std::shared_ptr<const std::strin
         throw; // says nothing of the document
     } catch (const std::exception& error) {
         document.problems.push_back(
-            {"MW1402", fmt::format("this is not YAML: {}", error.what()), "mend the syntax", Place{*file}});
+            {"MW1402", fmt::format("this is not YAML: {}", error.what()), "fix the syntax", Place{*file}});
     }
     document.root = DocNode{};
     document.root.file = file;
@@ -421,10 +420,10 @@ Document parseDocument(std::string_view text, const std::string& fileName)
         const QuotedSpecs quoted = quoteSpecs(text);
         if (!quoted.specs.empty()) {
             document = Document{};
-            const bool mended = parseOnce(quoted, file, document, hasTornSpecs);
+            const bool parsesWithQuotes = parseOnce(quoted, file, document, hasTornSpecs);
             for (const UnquotedSpec& spec : quoted.specs) {
                 // In a document that is still broken, a bracket from lines before may only seem to be open.
-                if (mended || spec.bracketLine == spec.line)
+                if (parsesWithQuotes || spec.bracketLine == spec.line)
                     document.problems.push_back(unquotedProblem(spec, fileName));
             }
         }

@@ -69,7 +69,7 @@ struct Document {
 /// Problems: MW1402 the text is not YAML, MW1403 bytes that are not text (not UTF-8, or control characters), MW1404 nested deeper than
 /// kDeepestDocument, MW1405 an alias that stands for itself or for nothing, MW1406 larger than the limits, MW1407 several documents in
 /// one file, MW1408 a key given twice (the first counts), MW1409 a PartitionSpec without quotes in a `{...}` or `[...]` (it is read as
-/// if it had them, so that all else is still checked), MW1410 a tab in the indentation, MW1411 a key that is no text or a tag,
+/// if it had them, so that all else is still checked), MW1410 a tab in the indentation, MW1411 a key that is not text or a tag,
 /// MW1412 the document is empty.
 Document parseDocument(std::string_view text, const std::string& fileName);
 

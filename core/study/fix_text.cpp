@@ -11,7 +11,7 @@ namespace meshwright {
 
 namespace {
 
-/// A file of endless problems is not for machines to mend.
+/// A file of endless problems is not for machines to fix.
 constexpr std::size_t kMostTries = 200;
 
 bool contains(const Problems& problems, const Problem& wanted)

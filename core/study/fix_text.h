@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-/// A study's text after everything was mended that needs no decision.
+/// A study's text after everything was fixed that needs no decision.
 struct FixedText {
     std::string text;
     std::vector<Problem>

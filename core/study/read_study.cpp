@@ -19,7 +19,7 @@ void StudyReader::read(const DocNode& root)
     } else {
         const auto value = integer(*version, "meshwright");
         if (value && *value != 1) {
-            problems = {Problem{"MW1426", fmt::format("the study is of version {}, this program reads version 1", *value),
+            problems = {Problem{"MW1426", fmt::format("the study has version {}, this program reads version 1", *value),
                 *value > 1 ? "use a newer Meshwright" : "write \"meshwright: 1\"", version->place("meshwright")}};
             gaps = {true, true};
             study = Study{};
@@ -284,7 +284,7 @@ void StudyReader::completeSizes(Fields& fields, TransformerConfig& config)
     if (const DocNode* heads = fields.take("heads"); absent("head_dim") && config.heads > 0) {
         config.headDim = config.hidden / config.heads;
         if (config.hidden % config.heads != 0 && config.hidden > 0 && heads != nullptr)
-            report("MW1353", fmt::format("a hidden size of {} does not divide by {} heads", config.hidden, config.heads),
+            report("MW1353", fmt::format("a hidden size of {} is not divisible by {} heads", config.hidden, config.heads),
                 fmt::format("use {} heads, or give the size of a head: head_dim: {}", largestDivisor(config.hidden, config.heads),
                     std::max<std::int64_t>(1, config.headDim)),
                 heads->place(fields.pathOf("heads")), "without head_dim a head has hidden / heads elements")
@@ -484,7 +484,7 @@ void StudyReader::readRules(const DocNode& node)
             study.sharding.rules = list->rules;
             study.sharding.ruleList = list->name;
         } else {
-            report("MW1423", fmt::format("there is no list of rules \"{}\"", node.text),
+            report("MW1423", fmt::format("unknown list of rules \"{}\"", node.text),
                 suggestion(node.text, logicalRuleListNames()), node.place("sharding.rules"));
         }
         return;

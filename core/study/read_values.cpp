@@ -188,7 +188,7 @@ std::optional<StudyReader::Choice> StudyReader::choice(
     for (const Choice& one : given)
         names.push_back(one.kind);
     report("MW1427",
-        fmt::format("\"{}\" has {}", path, given.empty() ? std::string("none of its kinds") : join(names, " and ") + " at once"),
+        fmt::format("\"{}\" has {}", path, given.empty() ? std::string("no kind") : join(names, " and ") + " at once"),
         "give exactly one of: " + join(kinds, ", "), node.place(path));
     return std::nullopt;
 }

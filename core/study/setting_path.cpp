@@ -68,7 +68,7 @@ private:
         const std::size_t size = m_node->entries.size();
         if (!index || *index < 0 || static_cast<std::size_t>(*index) >= size)
             return refusal(
-                fmt::format("\"{}\" is a list of {}, and \"{}\" is no entry of it", joined(0, m_at), size, m_path[m_at]),
+                fmt::format("\"{}\" is a list of {}, and \"{}\" is not an entry of it", joined(0, m_at), size, m_path[m_at]),
                 size == 0 ? std::string("set the list itself") : fmt::format("name an entry: 0 to {}", size - 1));
         enter(static_cast<std::size_t>(*index), m_at + 1);
         return std::nullopt;

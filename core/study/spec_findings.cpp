@@ -77,15 +77,15 @@ std::vector<SpecFinding> fitFindings(
         const std::int64_t size = array.shape[dim];
         if (size % pieces == 0)
             continue;
-        const std::string meaning = dim < array.meaning.size() ? fmt::format(" ({})", array.meaning[dim]) : std::string();
-        findings.push_back(
-            {{"MW1104",
-                 fmt::format(
-                     "\"{}\": dim {}{} of size {} is not divisible by {}{}", array.name, dim, meaning, size, pieces, where),
-                 fmt::format("make it {}, or leave the dimension whole", divisibleSizesText(size, pieces)), {}, Severity::Error,
-                 fmt::format("mesh {} ({}) cuts the dimension into {} equal pieces", spec.dims[dim].size() == 1 ? "axis" : "axes",
-                     join(spec.dims[dim], ", "), pieces)},
-                dim, std::nullopt});
+        findings.push_back({notDivisible({.dim = dim,
+                                .size = size,
+                                .pieces = pieces,
+                                .array = fmt::format("\"{}\"", array.name),
+                                .meaning = dim < array.meaning.size() ? array.meaning[dim] : std::string(),
+                                .where = where,
+                                .cutBy = fmt::format("{} ({}) {}", spec.dims[dim].size() == 1 ? "mesh axis" : "mesh axes",
+                                    join(spec.dims[dim], ", "), spec.dims[dim].size() == 1 ? "cuts" : "cut")}),
+            dim, std::nullopt});
     }
     return findings;
 }

@@ -110,7 +110,7 @@ private:
             Problem{id, std::move(message), std::move(fix), std::move(place), Severity::Error, std::move(rule), {}});
     }
 
-    /// A name that is none of those that may be chosen; mended by the nearest one.
+    /// A name that is none of those that may be chosen; fixed by the nearest one.
     Problem& unknownName(const DocNode& node, const std::string& path, const std::vector<std::string>& names)
     {
         Problem& problem

@@ -28,7 +28,7 @@ std::string printableInColour(std::string_view text);
 std::string printableJson(std::string_view json);
 
 /// A cell of a CSV table that says `text`: in quotes where it has to be. One that a spreadsheet would take for a formula
-/// (it begins with `=`, `+`, `-` or `@`, and is no number) begins with an apostrophe.
+/// (it begins with `=`, `+`, `-` or `@`, and is not a number) begins with an apostrophe.
 std::string csvCell(std::string_view text);
 
 /// Text for Markdown: nothing in it is markup, and it stays on its line.

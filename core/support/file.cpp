@@ -268,7 +268,7 @@ Result<std::string> readFile(const fs::path& path, std::uint64_t largestBytes)
     std::error_code error;
     const auto status = fs::status(path, error);
     if (!fs::exists(status))
-        return Problem{"MW1001", fmt::format("there is no file \"{}\"", path.string()), "check the path", place};
+        return Problem{"MW1001", fmt::format("no such file: \"{}\"", path.string()), "check the path", place};
     if (fs::is_directory(status))
         return Problem{"MW1002", fmt::format("\"{}\" is a directory, not a file", path.string()), "name a file in it", place};
 
@@ -425,7 +425,7 @@ Result<Done> checkFolderWritable(const fs::path& folder)
     while (there.has_relative_path() && !fs::exists(there, error))
         there = there.parent_path();
     if (!fs::is_directory(there, error))
-        return cannotWrite(folder, fmt::format("\"{}\" is no folder", there.string()));
+        return cannotWrite(folder, fmt::format("\"{}\" is not a folder", there.string()));
     if (::access(there.c_str(), W_OK | X_OK) != 0)
         return cannotWrite(folder, fmt::format("{} (\"{}\")", std::strerror(errno), there.string()));
     return Done{};

@@ -28,7 +28,7 @@ Result<std::filesystem::path> findResource(std::string_view relativePath)
     std::error_code error;
     if (!std::filesystem::exists(path, error))
         return Problem{"MW1006", fmt::format("\"{}\" is not among the files that come with Meshwright", path.string()),
-            "install Meshwright again, or let MESHWRIGHT_RESOURCES name the folder \"resources\" of its sources",
+            "install Meshwright again, or set MESHWRIGHT_RESOURCES to the folder \"resources\" of its sources",
             Place{path.string()}};
     return path;
 }

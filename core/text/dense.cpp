@@ -38,7 +38,7 @@ public:
             return false;
         setSplat(data, std::move(bytes));
         skipBlank();
-        return m_at == m_body.size() || fail("more than one value; a list stands in brackets");
+        return m_at == m_body.size() || fail("more than one value; write a list in brackets");
     }
 
 private:
@@ -87,7 +87,7 @@ private:
         const std::string_view digits = m_body.substr(m_at + 1, m_body.find('"', m_at + 1) - m_at - 1);
         if (!digits.starts_with("0x") || digits.size() % 2 != 0) {
             if (digits.find("elided") == std::string_view::npos)
-                return fail("expected hexadecimal digits in pairs behind 0x");
+                return fail("expected hexadecimal digits in pairs after 0x");
             data.value = std::shared_ptr<const std::string>(); // left out of the text
             return true;
         }
@@ -158,7 +158,7 @@ private:
         } while (true);
         skipBlank();
         if (m_at != m_body.size())
-            return fail("something stands behind the list");
+            return fail("unexpected text after the list");
         return wrongCount(elements, data, std::move(bytes));
     }
 
@@ -198,7 +198,7 @@ private:
         const auto size = static_cast<std::size_t>(byteSize(dtype));
         const bool good = isFloating(dtype) ? readFloat(word, bits, dtype) : readInteger(word, bits);
         if (!good)
-            return fail(fmt::format("{} is no {}", word.substr(0, 40), dtypeName(dtype)));
+            return fail(fmt::format("{} is not {}", word.substr(0, 40), dtypeName(dtype)));
         bytes.append(reinterpret_cast<const char*>(&bits), size);
         m_at = end;
         return true;

@@ -267,7 +267,7 @@ private:
                 axes = says ? manualAxesOf(m_function[before]) : std::nullopt;
             }
             if (!axes)
-                return refuse(id, "its manual axes are not told by {manual} or last_tile_dims={manual, ..}");
+                return refuse(id, "its manual axes are not given by {manual} or last_tile_dims={manual, ..}");
             if (manual && *manual != *axes)
                 return refuse(id, "not all its operands have the same manual axes");
             manual = axes;
@@ -283,7 +283,7 @@ private:
                 layout->mesh = m_import.mesh;
             }
             if (!layout)
-                return refuse(id, "no mhlo.sharding says how the array lies that is cut");
+                return refuse(id, "no mhlo.sharding states the sharding of the array");
             openUnspecified(op, *layout);
             if (manualPiece(whole, *layout, made.manualAxes) != std::optional(piece))
                 return refuse(id, fmt::format("its sharding does not make {} of {}", typeText(piece), typeText(whole)));
@@ -311,7 +311,7 @@ private:
         const OpId first = region.leaves.front();
         if (!region.enters.empty() && placeOf(region.enters.back()) > placeOf(first)) {
             m_import.problems.warn("MW1356", m_import.offsets[region.enters.back().at()],
-                "this shard_map in the form before Shardy is not understood: a piece is cut behind one that is put back",
+                "this shard_map in the form before Shardy is not understood: a piece is cut after one that is put back",
                 kPrintWithShardy);
             return;
         }

@@ -51,7 +51,7 @@ bool Parser::expected(std::string_view what)
         return m_problems.report("MW1320", m_token.offset, "the string has no end on its line");
     if (static_cast<unsigned char>(bad) < 0x20)
         return m_problems.report("MW1320", m_token.offset,
-            fmt::format("expected {}, found a byte of value {}", what, static_cast<int>(bad)), "the file is no text");
+            fmt::format("expected {}, found a byte of value {}", what, static_cast<int>(bad)), "the file is not text");
     const bool isEnd = m_token.kind == TokenKind::End;
     return m_problems.report("MW1320", m_token.offset,
         fmt::format("expected {}, found {}{}{}", what, isEnd ? "" : "'", tokenName(m_token), isEnd ? "" : "'"));
@@ -324,7 +324,7 @@ bool Parser::isNewMesh(std::string_view name, std::size_t offset)
 {
     for (const NamedMesh& other : m_module.meshes) {
         if (other.name == name)
-            return m_problems.report("MW1324", offset, fmt::format("there is a mesh @{} already", name));
+            return m_problems.report("MW1324", offset, fmt::format("the mesh @{} is already defined", name));
     }
     return true;
 }
@@ -371,7 +371,8 @@ bool Parser::isNewFunction(const SyntaxFunction& function)
 {
     for (const SyntaxFunction& other : m_module.functions) {
         if (other.name == function.name)
-            return m_problems.report("MW1324", function.offset, fmt::format("there is a function @{} already", function.name));
+            return m_problems.report(
+                "MW1324", function.offset, fmt::format("the function @{} is already defined", function.name));
     }
     return true;
 }

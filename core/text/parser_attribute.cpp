@@ -360,7 +360,7 @@ bool Parser::parseDense(SyntaxAttribute& attribute)
     const std::size_t end = from == std::string_view::npos ? from : text.find('>', from);
     if (end == std::string_view::npos) {
         jump(text.size());
-        return expected("'>' behind the constant's data");
+        return expected("'>' after the constant's data");
     }
     jump(end + 1);
     SyntaxType type;
@@ -527,7 +527,7 @@ bool Parser::parseShardingMesh(std::int32_t& mesh)
     std::vector<std::string> names;
     for (const NamedMesh& named : m_module.meshes)
         names.push_back(named.name);
-    return m_problems.report("MW1330", offset, fmt::format("there is no mesh @{}", name), suggestion(name, names));
+    return m_problems.report("MW1330", offset, fmt::format("unknown mesh @{}", name), suggestion(name, names));
 }
 
 bool Parser::hasMesh(std::string_view name, std::int32_t& mesh) const

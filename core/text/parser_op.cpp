@@ -130,7 +130,7 @@ bool Parser::parseResultNames(std::vector<std::pair<Token, std::int32_t>>& names
             if (!parseInteger(count))
                 return false;
             if (count < 1 || count > kMostResults)
-                return m_problems.report("MW1320", offset, fmt::format("{} is no number of results", count));
+                return m_problems.report("MW1320", offset, fmt::format("{} is not a number of results", count));
             names.back().second = static_cast<std::int32_t>(count);
         }
     } while (accept(','));
@@ -152,7 +152,7 @@ bool Parser::parseOpBody(SyntaxOp& op)
     if (!isKnown && op.name.find('.') == std::string_view::npos) {
         const std::vector<std::string> names = readableOps();
         return m_problems.report(
-            "MW1321", op.offset, fmt::format("{} is no op", op.name.substr(0, 80)), suggestion(op.name, names).substr(0, 80));
+            "MW1321", op.offset, fmt::format("{} is not an op", op.name.substr(0, 80)), suggestion(op.name, names).substr(0, 80));
     }
     advance();
     if (!(generic ? parseGeneric(op) : isKnown ? parsePretty(op) : parseVerbatim(op)))

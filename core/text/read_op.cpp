@@ -161,7 +161,7 @@ std::optional<std::vector<std::size_t>> FunctionReader::dimsOf(
     }
     const auto integers = integersOf(*attribute);
     if (!integers || std::any_of(integers->begin(), integers->end(), [](std::int64_t i) { return i < 0; })) {
-        m_problems.report("MW1326", attribute->offset, fmt::format("{} of {} is no list of dimensions", what, op.name));
+        m_problems.report("MW1326", attribute->offset, fmt::format("{} of {} is not a list of dimensions", what, op.name));
         return std::nullopt;
     }
     return std::vector<std::size_t>(integers->begin(), integers->end());
@@ -308,7 +308,7 @@ void FunctionReader::finishOne(const SyntaxOp& op, OpKind kind, ValueId result)
             if (const auto role = parseRoleKeyword(attribute.text))
                 m_function[result].role = *role;
             else
-                m_problems.report("MW1326", attribute.offset, fmt::format("\"{}\" is no role of a value", attribute.text));
+                m_problems.report("MW1326", attribute.offset, fmt::format("\"{}\" is not a role of a value", attribute.text));
         }
     }
     const bool namesSharding = kind == OpKind::ShardingConstraint || isCollective(kind);
@@ -422,7 +422,7 @@ bool FunctionReader::makeCompare(const SyntaxOp& op, CompareAttributes& compare)
             return true;
     }
     return m_problems.report(
-        "MW1326", op.offset, fmt::format("'{}' is no direction of a comparison: EQ, NE, LT, LE, GT or GE", direction));
+        "MW1326", op.offset, fmt::format("'{}' is not a direction of a comparison: EQ, NE, LT, LE, GT or GE", direction));
 }
 
 bool FunctionReader::makeDot(const SyntaxOp& op, const std::vector<TensorType>& types, DotAttributes& dot)

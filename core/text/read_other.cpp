@@ -529,7 +529,7 @@ void FunctionReader::readPlainWhile(const SyntaxOp& op, Bindings& bindings)
             given.push_back(m_function[value].type);
         if (given != wanted) {
             m_problems.report("MW1325", op.regions[i].ops.back().offset,
-                i == 0 ? "the condition of the loop gives no truth value"
+                i == 0 ? "the condition of the loop does not yield a boolean"
                        : "the body of the loop does not give the loop's values");
             return drop(id);
         }

@@ -29,7 +29,7 @@ constexpr std::size_t kDeepestCall = 100;
 constexpr std::size_t kMostOps = 4'000'000;
 
 /// True when an argument's name says something, other than `arg0`, `0` and what MLIR itself makes up.
-bool isTelling(std::string_view name)
+bool isDescriptive(std::string_view name)
 {
     const bool numbered = name.find_first_not_of("0123456789") == std::string_view::npos;
     return !numbered && !(name.starts_with("arg") && name.find_first_not_of("0123456789_", 3) == std::string_view::npos);
@@ -244,7 +244,7 @@ void FunctionReader::readArguments(const SyntaxFunction& syntax, Bindings& bindi
         Value& made = m_function[value];
         if (made.name.empty())
             made.name = !argument.location.empty() ? argument.location
-                : isTelling(argument.name)         ? std::string(argument.name)
+                : isDescriptive(argument.name)     ? std::string(argument.name)
                                                    : std::string();
         if (!made.name.empty() && !names.insert(made.name).second)
             made.name.clear();
@@ -351,7 +351,7 @@ std::optional<FunctionReader::Bindings> FunctionReader::readRegion(
             continue;
         }
         if (&op != &region.ops.back()) {
-            m_problems.report("MW1320", (&op + 1)->offset, "nothing may stand behind the return");
+            m_problems.report("MW1320", (&op + 1)->offset, "nothing may follow the return");
             return std::nullopt;
         }
         Bindings results;
@@ -437,8 +437,7 @@ void FunctionReader::readCall(const SyntaxOp& op, Bindings& bindings)
         std::vector<std::string> names;
         for (const SyntaxFunction& function : m_module.functions)
             names.push_back(function.name);
-        m_problems.report(
-            "MW1329", name->offset, fmt::format("there is no function @{}", name->text), suggestion(name->text, names));
+        m_problems.report("MW1329", name->offset, fmt::format("unknown function @{}", name->text), suggestion(name->text, names));
         return;
     }
     const SyntaxFunction& callee = *found->second;
@@ -496,7 +495,7 @@ void FunctionReader::readNotes(const SyntaxAttribute& notes, ValueId value)
         if (const auto known = parseRoleKeyword(role->text))
             made.role = *known;
         else
-            m_problems.report("MW1326", role->offset, fmt::format("\"{}\" is no role of a value", role->text));
+            m_problems.report("MW1326", role->offset, fmt::format("\"{}\" is not a role of a value", role->text));
     }
 }
 

@@ -100,7 +100,7 @@ void addTileMesh(SyntaxModule& module, TextProblems& problems)
         module.meshes.push_back({"mesh", *mesh, false});
     } else if (!counts.empty()) {
         problems.warn("MW1332", first->offset,
-            "the tiled shardings of the module are of no one mesh: they are kept, and not used", kPrintWithShardy);
+            "the tiled shardings of the module do not share one mesh: they are kept but not used", kPrintWithShardy);
     }
 }
 

@@ -11,7 +11,7 @@ namespace meshwright {
 /// Which time a timeline shows.
 enum class Clock : std::uint8_t {
     Wall, ///< measured: what happened, waiting for a core included
-    Virtual, ///< measured CPU times replayed as if every device had a core of its own
+    Virtual, ///< measured CPU times replayed as if each device had its own core
     Simulated, ///< predicted for some hardware
 };
 const char* clockName(Clock clock);

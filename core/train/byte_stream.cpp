@@ -33,8 +33,8 @@ std::string temporaryFolder()
 
 Problem noRoom(const std::string& name, int error)
 {
-    return {"MW1608", fmt::format("there is no room for {} in {}: {}", name, temporaryFolder(), std::strerror(error)),
-        "let TMPDIR name a folder on a larger disk"};
+    return {"MW1608", fmt::format("not enough space for {} in {}: {}", name, temporaryFolder(), std::strerror(error)),
+        "set TMPDIR to a folder on a larger disk"};
 }
 
 } // namespace
@@ -44,7 +44,7 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const std::filesystem::path& pa
     const std::string name = path.string();
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored))
-        return Problem{"MW1001", fmt::format("there is no file \"{}\"", name), "check the path", Place{name}};
+        return Problem{"MW1001", fmt::format("no such file: \"{}\"", name), "check the path", Place{name}};
     if (std::filesystem::is_directory(path, ignored))
         return Problem{"MW1002", fmt::format("\"{}\" is a directory, not a file", name), "name a file in it", Place{name}};
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -169,7 +169,7 @@ private:
             if (!m_isOpen) {
                 m_stream = {};
                 if (inflateInit2(&m_stream, kGzipWindow) != Z_OK)
-                    return damaged("cannot be read: zlib gives up");
+                    return damaged("cannot be read by zlib");
                 m_isOpen = true;
             }
             m_stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(m_given.data())); // zlib does not write there

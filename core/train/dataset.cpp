@@ -462,7 +462,7 @@ Problems tokenProblems(const Dataset& dataset, std::int64_t sequence)
         return value >= 0.0 && value < static_cast<double>(dataset.classes) && value == std::floor(value);
     };
     const auto noToken = [&](std::int64_t row, double value) {
-        return Problem{"MW1491", fmt::format("row {} of {} has the input {}, which is no token", row + 1, dataset.name, value),
+        return Problem{"MW1491", fmt::format("row {} of {} has the input {}, which is not a token", row + 1, dataset.name, value),
             fmt::format("tokens are whole numbers from 0 to {}", dataset.classes - 1)};
     };
     if (dataset.inputFile != nullptr) {

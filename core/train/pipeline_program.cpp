@@ -674,7 +674,7 @@ private:
         if (!reduced)
             return Problem{"MW1544",
                 fmt::format("the update of stage {} reduces a gradient that it needs more for than the sums of its parts", stage),
-                "split each parameter and what it is added to alike, or leave the parameter's spec out"};
+                "shard each parameter like the value that is added to it, or leave the parameter's spec out"};
         return *std::move(reduced);
     }
 

@@ -117,7 +117,7 @@ Result<RowFile> RowFile::idx(std::shared_ptr<OpenFile> file, const std::string& 
     const auto* type
         = std::find_if(kIdxTypes.begin(), kIdxTypes.end(), [&](const auto& known) { return known.first == header[2]; });
     if (type == kIdxTypes.end())
-        return Problem{"MW1610", fmt::format("0x{:02x} is no type of elements of the IDX format", header[2]),
+        return Problem{"MW1610", fmt::format("0x{:02x} is not an element type of the IDX format", header[2]),
             "is this an IDX file? It begins with two zeros, the type and the number of dimensions"};
     const std::size_t rank = header[3];
     rows.m_offset = 4 + 4 * rank;
@@ -150,7 +150,7 @@ Result<RowFile> RowFile::npy(std::shared_ptr<OpenFile> file, const std::string& 
     if (auto good = rows.setShape(layout->type.shape); !good)
         return good.error();
     if (layout->columnsFirst && rows.m_rank > 1)
-        return Problem{"MW1611", "its columns come first (Fortran's order), so that no row lies together",
+        return Problem{"MW1611", "its columns come first (Fortran's order), so rows are not contiguous",
             "save it as numpy.ascontiguousarray(array)"};
     return rows;
 }

@@ -206,7 +206,7 @@ Result<HostProfile> parseHostProfile(std::string_view text, const std::string& f
 {
     const Json json = !isWithinJsonLimits(text) ? Json() : Json::parse(text, nullptr, false);
     if (!json.is_object() || !json.contains("host") || !json["host"].is_object())
-        return Problem{"MW1711", "the file is no profile of a computer: it is not JSON, or has no \"host\"",
+        return Problem{"MW1711", "the file is not a profile of a computer: it is not JSON, or has no \"host\"",
             "make one with `meshwright calibrate -o host.json`", {.file = file}};
     if (json["host"].value("version", Json(1)) != Json(kHostVersion))
         return Problem{"MW1711", "the profile is of another version of this program, which measured other figures",

@@ -118,7 +118,7 @@ struct HostProfile {
 
 std::string hostProfileJson(const HostProfile& profile);
 
-/// Problems: MW1711 the file is no profile of a computer, one of an older version, or a figure is missing or no number above 0; those of `readFile`.
+/// Problems: MW1711 the file is not a profile of a computer, one of an older version, or a figure is missing or no number above 0; those of `readFile`.
 Result<HostProfile> parseHostProfile(std::string_view text, const std::string& file);
 Result<HostProfile> readHostProfile(const std::filesystem::path& path);
 

@@ -19,7 +19,7 @@ inline constexpr std::size_t kHostClasses = 6;
 /// "products", "element-wise", "reductions", "optimizer", "collectives" or "waiting".
 const char* hostClassName(HostClass hostClass);
 
-/// The class of an instruction that is no loop.
+/// The class of an instruction that is not a loop.
 HostClass hostClassOf(const Function& function, const Instruction& instruction);
 
 /// One instruction of a step as it comes up, with what it does: its seconds are the sum of its amounts, each times the profile's cost of one.

@@ -175,7 +175,7 @@ private:
             ++first;
         if (found.size() < first + groups * kGroup) {
             complain(line, {},
-                fmt::format("a row of results has {} columns where {} must be: is the log cut short?", found.size(),
+                fmt::format("a row of results has {} columns where {} must be: is the log truncated?", found.size(),
                     first + groups * kGroup));
             return;
         }
@@ -184,7 +184,7 @@ private:
         for (std::size_t group = 0; group < groups; ++group) {
             const auto time = numberIn(found[first + group * kGroup]);
             if (!time || *time <= 0.0) {
-                complain(line, {}, fmt::format("\"{}\" is no time in microseconds", found[first + group * kGroup]));
+                complain(line, {}, fmt::format("\"{}\" is not a time in microseconds", found[first + group * kGroup]));
                 return;
             }
             (group == 0 ? point.outOfPlaceSeconds : point.inPlaceSeconds) = *time * 1e-6;
@@ -192,7 +192,7 @@ private:
                 += static_cast<std::int64_t>(std::clamp(numberIn(found[first + group * kGroup + 3]).value_or(0.0), 0.0, 1e15));
         }
         if (!bytes)
-            complain(line, {}, fmt::format("\"{}\" is no size", found.front()));
+            complain(line, {}, fmt::format("\"{}\" is not a size", found.front()));
         else if (*bytes > 0)
             m_log.points.push_back(point);
     }
@@ -243,8 +243,8 @@ private:
                 "give the output of all_reduce_perf, all_gather_perf and so on, or what -J wrote", {.file = m_file}});
         else if (!m_operation || m_log.ranks < 2)
             m_problems.push_back({"MW1713",
-                !m_operation ? "which collective was measured is not said"
-                             : "how many ranks took part is not said, or it was one",
+                !m_operation ? "the log does not name the collective"
+                             : "the log does not state the number of ranks, or it was one",
                 !m_operation ? "keep the lines that begin with #, or name the file after the program: all_reduce_perf.txt"
                              : "keep the lines that begin with #",
                 {.file = m_file}});
@@ -291,7 +291,7 @@ Result<NcclLog> parseNcclLog(std::string_view text, const std::string& file)
         return reader.readText(text);
     const Json json = !isWithinJsonLimits(text) ? Json() : Json::parse(text, nullptr, false);
     if (!json.is_object())
-        return Problem{"MW1712", "the file begins as JSON, but is none", "is it cut short?", {.file = file}};
+        return Problem{"MW1712", "the file begins like JSON, but is not valid JSON", "is it truncated?", {.file = file}};
     return reader.readJson(json);
 }
 

@@ -111,7 +111,7 @@ Result<Done> writeChakraFolder(const StepTraces& traces, const fs::path& folder)
         names.push_back(fmt::format("step.{}.et", rank));
     for (const std::string& name : names) {
         if (fs::is_directory(folder / name, error))
-            return Problem{"MW1005", "a folder stands where a trace is to be", "move it away, or give another folder",
+            return Problem{"MW1005", "a folder has the name of a trace", "move it away, or give another folder",
                 Place{(folder / name).string()}};
     }
     const fs::path made = folder / ".meshwright-unfinished"; // all files are there before any is put in its place
@@ -168,16 +168,16 @@ Result<ProcessGroups> readProcessGroups(std::string_view text, const std::string
     const auto json = !isWithinJsonLimits(text) ? nlohmann::json(nlohmann::json::value_t::discarded)
                                                 : nlohmann::json::parse(text, nullptr, false);
     if (!json.is_object())
-        return wrong("this is no JSON object");
+        return wrong("this is not a JSON object");
     ProcessGroups groups;
     for (const auto& [name, ranks] : json.items()) {
         if (!ranks.is_array() || ranks.empty())
-            return wrong(fmt::format("the group \"{}\" is no list of ranks", name));
+            return wrong(fmt::format("the group \"{}\" is not a list of ranks", name));
         std::vector<std::int64_t>& members = groups[name];
         std::set<std::int64_t> seen;
         for (const auto& rank : ranks) {
             if (!rank.is_number_integer() || rank < 0 || rank > std::int64_t{0x7fffffff})
-                return wrong(fmt::format("the group \"{}\" has something that is no rank", name));
+                return wrong(fmt::format("the group \"{}\" has an entry that is not a rank", name));
             members.push_back(rank.get<std::int64_t>());
             if (!seen.insert(members.back()).second)
                 return wrong(fmt::format("the group \"{}\" has rank {} twice", name, members.back()));

@@ -5,7 +5,7 @@
 #include "sim/chakra/joined_step.h"
 #include "sim/chakra/trace_set.h"
 #include "sim/cost/op_cost.h"
-#include "sim/simulate/step_teller.h"
+#include "sim/simulate/trace_builder.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ struct RankOp {
     std::uint32_t index = 0; ///< of the note; of computing the name
     double flops = 0.0;
     std::int64_t bytes = 0;
-    bool isTold = false; ///< of computing: not by its trace
+    bool isEstimated = false; ///< of computing: not by its trace
     std::uint32_t firstWait = 0; ///< into RankProgram::waits
 
     friend bool operator==(const RankOp&, const RankOp&) = default;
@@ -216,7 +216,7 @@ private:
         made.index = node.name;
         made.flops = node.flops;
         made.bytes = node.bytes;
-        made.isTold = node.isTold;
+        made.isEstimated = node.isEstimated;
         waits.clear();
         if (m_device != kNothing)
             waits.push_back(m_device);
@@ -271,14 +271,13 @@ public:
     }
 
     std::vector<std::uint32_t> kindOfRank;
-    std::vector<WrittenStage> stages; ///< for each kind; its works are kept here
+    std::vector<StageWork> stages; ///< for each kind; its works are kept here
 
 private:
-    static WrittenStage stageOf(
-        const RankProgram& program, const std::vector<std::string>& names, std::vector<WrittenWork>& works)
+    static StageWork stageOf(const RankProgram& program, const std::vector<std::string>& names, std::vector<KernelWork>& works)
     {
-        WrittenStage stage;
-        WrittenLoop loop;
+        StageWork stage;
+        StageLoop loop;
         std::vector<StepDependency> waits;
         for (std::size_t i = 0; i < program.ops.size(); ++i) {
             const RankOp& op = program.ops[i];
@@ -304,11 +303,11 @@ private:
         return stage;
     }
 
-    static WrittenWork workOf(const RankOp& op, const std::string& name)
+    static KernelWork workOf(const RankOp& op, const std::string& name)
     {
-        WrittenWork work;
+        KernelWork work;
         work.label = name.empty() ? "compute" : name;
-        work.formula = op.isTold ? "no time in its trace: by its FLOPs and bytes" : "as its trace has it";
+        work.formula = op.isEstimated ? "no time in its trace: estimated from FLOPs and bytes" : "from its trace";
         work.time.seconds = secondsOf(op.ticks);
         work.time.bound = OpBound::Compute;
         work.bytes = op.bytes;
@@ -318,7 +317,7 @@ private:
     }
 
     std::vector<RankProgram> m_programs;
-    std::vector<std::vector<WrittenWork>> m_works;
+    std::vector<std::vector<KernelWork>> m_works;
 };
 
 using NextTrace = std::function<Result<ChakraTrace>(std::size_t rank, std::string& file)>;
@@ -362,8 +361,9 @@ Result<ReplayedStep> replay(
     std::vector<std::uint32_t> kindOfDevice(static_cast<std::size_t>(machine.deviceCount()), kNothing);
     std::ranges::copy(programs.kindOfRank, kindOfDevice.begin());
     sites.setKinds(std::move(kindOfDevice));
-    StepTeller teller(sites, std::move(programs.stages), std::move(uses.uses), std::move(uses.siteOfUse), step.messages() > 0);
-    if (auto run = teller.run(); !run)
+    TraceBuilder traceBuilder(
+        sites, std::move(programs.stages), std::move(uses.uses), std::move(uses.siteOfUse), step.messages() > 0);
+    if (auto run = traceBuilder.run(); !run)
         return run.error();
 
     ReplayedStep result;
@@ -371,19 +371,20 @@ Result<ReplayedStep> replay(
     result.nodes = static_cast<std::int64_t>(traces.size());
     result.collectives = step.collectives();
     result.messages = step.messages();
-    result.simulation = teller.take();
+    result.simulation = traceBuilder.take();
     Simulation& simulation = result.simulation;
     simulation.machine = machine.text();
     simulation.assumptions.insert(simulation.assumptions.begin(), machine.assumptions.begin(), machine.assumptions.end());
-    std::size_t told = 0;
+    std::size_t estimated = 0;
     for (std::size_t node = 0; node < traces.size(); ++node) {
         simulation.modelFlops += traces.node(node).flops;
-        told += traces.node(node).isTold ? 1U : 0U;
+        estimated += traces.node(node).isEstimated ? 1U : 0U;
     }
-    if (told > 0)
-        simulation.assumptions.push_back(told == 1
-                ? std::string("1 node of computing has no time in the traces: its time is by FLOPs and bytes")
-                : fmt::format("{} nodes of computing have no time in the traces: their times are by FLOPs and bytes", told));
+    if (estimated > 0)
+        simulation.assumptions.push_back(estimated == 1
+                ? std::string("1 node of computing has no time in the traces: its time is estimated from FLOPs and bytes")
+                : fmt::format("{} nodes of computing have no time in the traces: their times are estimated from FLOPs and bytes",
+                    estimated));
     simulation.peakFlopsPerSecond = rate->flopsPerSecond;
     simulation.peakHow = rate->how;
     if (simulation.stepSeconds > 0.0)

@@ -364,9 +364,9 @@ Result<ChakraTrace> readChakra(std::string_view bytes, const std::string& file, 
             return Problem{"MW1767", fmt::format("the traces have more than {} nodes in all", kMostChakraNodes),
                 "give the traces of fewer ranks or of fewer steps", Place{file}};
         if (message == 0 && !readMetadata(*text, trace))
-            return notATrace(file, "the first message is no metadata", kForm);
+            return notATrace(file, "the first message is not metadata", kForm);
         if (message > 0 && !readNode(*text, trace.nodes.emplace_back()))
-            return notATrace(file, fmt::format("message {} is no node, at byte {}", message, at), kForm);
+            return notATrace(file, fmt::format("message {} is not a node, at byte {}", message, at), kForm);
     }
     if (auto good = checkGraph(trace, file); !good)
         return good.error();

@@ -65,13 +65,13 @@ Result<std::uint32_t> TraceSet::groupOf(const ChakraNode& node)
         return known->second;
     const auto found = m_processGroups.find(name);
     if (found == m_processGroups.end())
-        return disagree(fmt::format("node {} is of the group \"{}\", of which nothing is known", node.id, name),
+        return disagree(fmt::format("node {} is of the group \"{}\", which is not defined", node.id, name),
             "list the ranks of each group in comm_groups.json beside the traces");
     if (found->second.empty())
         return std::uint32_t{0};
     const auto rank = static_cast<std::int64_t>(ranks());
     if (std::ranges::count(found->second, rank) == 0)
-        return disagree(fmt::format("node {} is of the group \"{}\", which rank {} is no part of", node.id, name, rank),
+        return disagree(fmt::format("node {} is of the group \"{}\", which does not contain rank {}", node.id, name, rank),
             "list all ranks of the group in comm_groups.json");
     const auto [number, isNew] = m_numberOfGroup.try_emplace(name, static_cast<std::uint32_t>(m_groups.size()));
     if (isNew)
@@ -110,7 +110,8 @@ Result<Done> TraceSet::readMessage(const ChakraNode& node, TraceNode& to)
     const auto from = sends ? node.integer("comm_src").value_or(own) : node.integer("comm_src");
     const auto to_ = sends ? node.integer("comm_dst") : node.integer("comm_dst").value_or(own);
     if (!from || !to_ || (sends ? *from : *to_) != own || *from < 0 || *to_ < 0)
-        return disagree(fmt::format("node {} of rank {} says not whom it {}", node.id, own, sends ? "sends to" : "receives from"),
+        return disagree(fmt::format("node {} of rank {} does not name the rank that it {}", node.id, own,
+                            sends ? "sends to" : "receives from"),
             "write comm_src and comm_dst");
     const auto size = sizeOf(node);
     if (!size)
@@ -137,8 +138,8 @@ Result<Done> TraceSet::readTime(const ChakraNode& node, TraceNode& to) const
         to.ticks = *exact;
         return Done{};
     }
-    to.isTold = node.durationMicros == 0 && to.kind == TraceNode::Kind::Compute;
-    if (to.isTold)
+    to.isEstimated = node.durationMicros == 0 && to.kind == TraceNode::Kind::Compute;
+    if (to.isEstimated)
         seconds = std::max(to.flops / m_rates.flopsPerSecond, static_cast<double>(to.bytes) / m_rates.bytesPerSecond);
     if (!(seconds <= kMostSeconds))
         return cannotBe(fmt::format("node {} takes {:.3g} seconds", node.id, seconds), "write durations in microseconds");
@@ -253,7 +254,7 @@ Result<Done> TraceSet::finish()
     for (const Group& group : m_groups) {
         for (const std::int64_t rank : group.ranks) {
             if (rank >= count)
-                return disagree(fmt::format("the group \"{}\" has rank {}, of which there is no trace", group.name, rank),
+                return disagree(fmt::format("the group \"{}\" has rank {}, which has no trace", group.name, rank),
                     "give the traces of all ranks");
         }
     }

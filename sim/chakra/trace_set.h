@@ -33,7 +33,7 @@ struct TraceNode {
     std::uint32_t channel = 0; ///< Collective: into TraceSet::groups; Send, Receive: into TraceSet::channels
     std::uint64_t id = 0; ///< in its file
     Ticks ticks = 0; ///< Compute, Host
-    bool isTold = false; ///< Compute: the trace has no time for it, `ticks` are by FLOPs and bytes
+    bool isEstimated = false; ///< Compute: the trace has no time for it, `ticks` are by FLOPs and bytes
     double flops = 0.0;
     std::int64_t bytes = 0; ///< read and written, or `comm_size`
 };
@@ -71,7 +71,7 @@ public:
     }
 
     /// The trace of the next rank; `file` names it in problems.
-    /// Problems: MW1768 a group that is not there or that the rank is no part of, a message that neither begins nor ends here; MW1769 nodes that wait for each other;
+    /// Problems: MW1768 a group that is not there or that the rank is not a part of, a message that neither begins nor ends here; MW1769 nodes that wait for each other;
     /// MW1784 a size, a kind of collective or a time that cannot be.
     Result<Done> add(const ChakraTrace& trace, const std::string& file);
 

@@ -435,9 +435,9 @@ Result<Comparable> readComparable(std::string_view text, const std::string& file
     const auto schema = schemaOf(json);
     if (!schema || std::find(kKinds.begin(), kKinds.end(), schema->first) == kKinds.end())
         return Problem{"MW1811",
-            json.is_discarded() ? std::string("the text is no JSON")
+            json.is_discarded() ? std::string("the text is not JSON")
                 : schema        ? fmt::format("a result of the kind \"{}\" cannot be compared", schema->first)
-                                : std::string("the JSON is no result of Meshwright, nor named shardings"),
+                                : std::string("the JSON is not a result of Meshwright, nor named shardings"),
             "give studies, programs, JSON of simulate, train, search, sweep, check, propagate or partition, or MaxText's "
             "named_shardings.json",
             Place{file}};

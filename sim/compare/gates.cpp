@@ -33,8 +33,7 @@ Result<Gate> parseGate(const std::string& text)
     const std::string name(trimmed(whole.substr(0, more)));
     const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const GateKind& known) { return known.name == name; });
     if (kind == kKinds.end())
-        return Problem{
-            "MW1941", fmt::format("--fail-on: \"{}\" is nothing that can be gated", name), suggestion(name, gateNames())};
+        return Problem{"MW1941", fmt::format("--fail-on: \"{}\" is not a gate", name), suggestion(name, gateNames())};
     Gate gate{kind->what, 0.0, std::string(whole)};
     if (more == std::string_view::npos)
         return gate;
@@ -44,7 +43,7 @@ Result<Gate> parseGate(const std::string& text)
         limit = trimmed(limit.substr(0, limit.size() - 1));
     const auto number = parseNumber(limit);
     if (!kind->measures || !number || *number < 0.0)
-        return Problem{"MW1941", fmt::format("--fail-on: \"{}\" is no limit", whole),
+        return Problem{"MW1941", fmt::format("--fail-on: \"{}\" is not a limit", whole),
             kind->measures ? fmt::format("write {}>5%", name) : fmt::format("write {} alone", name)};
     gate.most = percent ? *number / 100.0 : *number;
     return gate;
@@ -61,7 +60,7 @@ public:
     {
         GateResult result{gate, {}};
         if (!knows(gate.what))
-            return Problem{"MW1942", fmt::format("--fail-on {}: one of the two does not know it", gate.text),
+            return Problem{"MW1942", fmt::format("--fail-on {}: one of the two does not report it", gate.text),
                 "simulate both (`simulate --format json`), or leave this gate out"};
         m_findings = &result.findings;
         m_most = gate.most;
@@ -129,7 +128,7 @@ private:
                 add("bound by {} instead of {}", *m_comparison.boundBy->after, *m_comparison.boundBy->before);
         }
         if ((any || what == What::Fits) && m_comparison.fits && (any || !*m_comparison.fits->after))
-            add("{}", *m_comparison.fits->after ? "it fits now" : "it does not fit any more");
+            add("{}", *m_comparison.fits->after ? "it fits now" : "it no longer fits");
         if (any || what == What::Problems) {
             for (const auto& change : m_comparison.problems) {
                 if (any || change.isNew())

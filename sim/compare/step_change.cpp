@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kSame = 0.005; ///< amounts that differ by less than this share are called equal
 constexpr double kNothing = 0.0005; ///< a change of less than this share of the step is none
-constexpr double kRestToTell = 0.2; ///< what a part leaves unexplained is told when it is more than this share of the change
+constexpr double kUnexplainedShown
+    = 0.2; ///< what a part leaves unexplained is told when it is more than this share of the change
 
 /// What one kind of collective on one value did in a step; several calls and several ops with the same key are one.
 struct StepUse {
@@ -204,7 +205,7 @@ std::string productsInWords(const Simulation& before, const Simulation& after)
     const bool longer = after.productSeconds > before.productSeconds;
     const auto flop = [](double count) { return formatCount(count) + "FLOP"; };
     if (after.productFlopsPerDevice <= 0.0 || before.productFlopsPerDevice <= 0.0)
-        return longer ? "products that were not there before" : "there are no products any more";
+        return longer ? "new products" : "products are gone";
     if (differs(before.peakFlopsPerSecond, after.peakFlopsPerSecond))
         return fmt::format("products are {} here {}", longer ? "slower" : "faster",
             fromTo(flop(before.peakFlopsPerSecond) + "/s", flop(after.peakFlopsPerSecond) + "/s at best"));
@@ -276,17 +277,17 @@ std::string valuesInWords(const std::vector<const Reason*>& reasons)
 
 std::string inWords(const Group& group)
 {
-    std::vector<const Reason*> telling;
+    std::vector<const Reason*> shown;
     for (const Reason* reason : group.reasons) {
         if (std::fabs(reason->part.seconds()) >= 0.1 * std::fabs(group.reasons.front()->part.seconds()))
-            telling.push_back(reason);
+            shown.push_back(reason);
     }
-    const Reason& first = *telling.front();
-    if (telling.size() == 1)
+    const Reason& first = *shown.front();
+    if (shown.size() == 1)
         return first.part.what;
     Pair together = first.pair;
     together.was = together.is = {};
-    for (const Reason* reason : telling) {
+    for (const Reason* reason : shown) {
         for (const auto& [from, to] : {std::pair(&reason->pair.was, &together.was), std::pair(&reason->pair.is, &together.is)}) {
             to->exposedSeconds += from->exposedSeconds;
             to->seconds += from->seconds;
@@ -296,7 +297,7 @@ std::string inWords(const Group& group)
     }
     together.was.there = first.pair.was.there;
     together.is.there = first.pair.is.there;
-    return collectiveInWords(together, changeOf(together), valuesInWords(telling), true);
+    return collectiveInWords(together, changeOf(together), valuesInWords(shown), true);
 }
 
 std::vector<Group> groupsOf(const std::vector<Reason>& reasons)
@@ -357,7 +358,7 @@ std::string sentenceOf(const StepChange& whole, const std::vector<Reason>& reaso
         return time(seconds);
     std::string sentence = fmt::format("{}: {}", time(seconds), inWords(*main));
     const double rest = seconds - main->seconds;
-    if (std::fabs(rest) <= kRestToTell * std::fabs(seconds))
+    if (std::fabs(rest) <= kUnexplainedShown * std::fabs(seconds))
         return sentence;
     sentence += fmt::format(" ({})", time(main->seconds));
     const auto second = std::find_if(groups.begin(), groups.end(),

@@ -70,7 +70,7 @@ Result<HardwareChoice> hostsOf(const Chip& chip, const std::string& name, std::i
     const bool isPcie = chip.interconnect.kind == InterconnectKind::Pcie;
     const std::int64_t perHost = std::min(chips, isPcie ? kPcieSlots : chip.fastDomain.value_or(1));
     if (chips % perHost != 0)
-        return Problem{"MW1914", fmt::format("{} of {} fill no whole number of hosts of {}", chips, chip.name, perHost),
+        return Problem{"MW1914", fmt::format("{} of {} do not fill a whole number of hosts of {}", chips, chip.name, perHost),
             fmt::format("name {}", ceilDiv(chips, perHost) * perHost)};
     return HardwareChoice{name, {}, chips / perHost, perHost};
 }
@@ -88,11 +88,11 @@ Result<HardwareChoice> namedChoice(const Catalogue& catalogue, const HardwareCho
     const Chip& chip = *match->chip;
     const auto count = parseInteger(parts->count);
     if (!count || *count < 1)
-        return Problem{"MW1914", fmt::format("\"{}\" is no number of chips in \"{}\"", parts->count, choice.chip),
+        return Problem{"MW1914", fmt::format("\"{}\" is not a number of chips in \"{}\"", parts->count, choice.chip),
             "write h100x64 or v5e-64 for one slice"};
     if (!choice.topology.empty() || choice.hosts != 0 || choice.perHost != 0)
         return Problem{"MW1914",
-            fmt::format("\"{}\" says how many chips there are, and the topology or the hosts say it too", choice.chip),
+            fmt::format("\"{}\" states the number of chips, and so do the topology or the hosts", choice.chip),
             fmt::format("leave one of the two out: \"{}\"", parts->chip)};
     const bool cores = parts->separator == '-' && chip.slicesCountCores;
     if (cores && *count % 2 != 0)

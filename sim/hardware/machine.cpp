@@ -125,7 +125,7 @@ void MachineBuilder::checkGpus()
     if (!m_choice.topology.empty()) {
         m_problems.push_back({"MW1706",
             fmt::format(
-                "{} is no torus; it takes hosts and per_host, not the topology {}", m_chip.name, sizesText(m_choice.topology)),
+                "{} is not a torus; it takes hosts and per_host, not the topology {}", m_chip.name, sizesText(m_choice.topology)),
             fmt::format("for example hosts: 2, per_host: {}", m_chip.fastDomain.value_or(8))});
     }
     if (m_match.devices && (m_choice.hosts != 0 || m_choice.perHost != 0))

@@ -426,7 +426,7 @@ Result<MeshPlacement> placeMesh(const Mesh& mesh, const Machine& machine)
     if (!box)
         return Problem{"MW1722",
             fmt::format(
-                "the mesh {} has {} devices, and no block of {} has so many", mesh.text(), mesh.deviceCount(), machine.text()),
+                "the mesh {} has {} devices, and no block of {} has that many", mesh.text(), mesh.deviceCount(), machine.text()),
             fmt::format("use all {} devices, or give a device order", topology.deviceCount())};
     placement.m_used = *box;
     const auto inner = innerAxis(topology);

@@ -274,8 +274,8 @@ void Router::addPath(RoutedLane& lane, std::uint32_t from, std::uint32_t to, std
     const bool blocked = std::any_of(lane.links.begin() + static_cast<std::ptrdiff_t>(firstLink), lane.links.end(),
         [&](LinkId link) { return m_links.failed(link); });
     if (blocked && !m_blocked)
-        m_blocked = Problem{"MW1741", fmt::format("a failed link leaves no way from device {} to device {}", source, target),
-            "mend the link, or leave the device out of the mesh"};
+        m_blocked = Problem{"MW1741", fmt::format("failed links leave no path from device {} to device {}", source, target),
+            "remove the fault of the link, or leave the device out of the mesh"};
 }
 
 } // namespace

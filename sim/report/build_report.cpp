@@ -100,7 +100,7 @@ std::string withoutFolder(std::string text, const std::string& studyFile)
 }
 
 /// The inputs as a report may tell them: the study's file without its folder, problems without paths of this machine.
-ReportInputs told(ReportInputs inputs)
+ReportInputs withoutPaths(ReportInputs inputs)
 {
     for (Problem& problem : inputs.problems) {
         for (std::string* words : {&problem.message, &problem.rule, &problem.fix, &problem.place.file, &problem.place.path})
@@ -345,7 +345,7 @@ const ReportAnswer* Report::findAnswer(std::string_view id) const
 
 Report buildReport(const ReportInputs& given)
 {
-    const ReportInputs inputs = told(given);
+    const ReportInputs inputs = withoutPaths(given);
     Report report;
     report.version = kVersion;
     report.study = {inputs.studyFile, inputs.studyText, inputs.settings};

@@ -199,7 +199,7 @@ std::string diffText(const Comparison& comparison, const std::vector<GateResult>
         text += fmt::format(
             "{}{}  {}\n", figure.after.name, std::string(widest - displayWidth(figure.after.name), ' '), changeText(figure));
     if (comparison.fits)
-        text += *comparison.fits->after ? "it fits now\n" : "it DOES NOT FIT any more\n";
+        text += *comparison.fits->after ? "it fits now\n" : "it NO LONGER FITS\n";
     if (comparison.boundBy)
         text += fmt::format("bound by {} -> {}\n", *comparison.boundBy->before, *comparison.boundBy->after);
     if (!comparison.sentence.empty())
@@ -224,7 +224,7 @@ std::string diffText(const Comparison& comparison, const std::vector<GateResult>
             text += fmt::format("  {} {}: {}\n", markOf(change), change.either().id, change.either().message);
     }
     if (const std::string missing = notCompared(comparison); !missing.empty())
-        text += fmt::format("\nnot compared, as one of the two does not tell: {}\n", missing);
+        text += fmt::format("\nnot compared, because one of the two does not report it: {}\n", missing);
     if (!gates.empty())
         text += "\n";
     for (const GateResult& gate : gates) {
@@ -256,7 +256,7 @@ std::string diffMarkdown(const Comparison& comparison, const std::vector<GateRes
                                           : std::string("new"));
     }
     if (comparison.fits)
-        text += fmt::format("\n**{}**\n", *comparison.fits->after ? "It fits now." : "It does not fit any more.");
+        text += fmt::format("\n**{}**\n", *comparison.fits->after ? "It fits now." : "It no longer fits.");
     if (!comparison.sentence.empty())
         text += "\nWhy: " + markdownCode(comparison.sentence) + "\n";
     if (!comparison.arrays.empty()) {

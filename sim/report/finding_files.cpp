@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A path as a relative reference of a URI: what is no letter, digit or one of `-._~/` is escaped.
+/// A path as a relative reference of a URI: what is not a letter, digit or one of `-._~/` is escaped.
 std::string uriOf(const std::string& path)
 {
     std::string uri;

@@ -201,7 +201,7 @@ inline constexpr std::size_t kLargestReportBytes = std::size_t{64} << 20;
 
 /// The report that a page of `reportHtml` or a text of `reportJson` holds; `file` is what problems name. Never crashes or hangs, whatever the text.
 ///
-/// Problems: MW1820 the text is no report, MW1821 it is cut off, MW1822 it is of a newer version, MW1823 a part of it is missing or has the wrong
+/// Problems: MW1820 the text is not a report, MW1821 it is cut off, MW1822 it is of a newer version, MW1823 a part of it is missing or has the wrong
 /// form, MW1824 it is too large or nested too deep.
 Result<Report> readReport(std::string_view text, const std::string& file);
 

@@ -374,11 +374,11 @@ std::vector<ReportAnswer> reportAnswers(const ReportInputs& inputs)
         answer("fits", "Does it fit?", wrong ? ReportTone::Error : ReportTone::Warning, "Not known"),
         answer("speed", "How fast is a step?", ReportTone::Neutral, "Not known"),
         answer("bound", "What bounds it?", ReportTone::Neutral, "Not known"),
-        answer("next", "What to do next?", ReportTone::Neutral, wrong ? "Mend the study" : "Name the hardware"),
+        answer("next", "What to do next?", ReportTone::Neutral, wrong ? "Fix the study" : "Name the hardware"),
     };
     answers.front().sentence = why;
     if (wrong) {
-        answers.back().sentence = "The section \"Problems\" has all of them, with what would mend them.";
+        answers.back().sentence = "The section \"Problems\" lists all of them, with their fixes.";
         answers.back().command = commandText("check", inputs.studyFile, inputs.settings);
     } else {
         answers.back().sentence = "With hardware the report has times, memory and advice.";

@@ -573,7 +573,7 @@ private:
         list.width = m_reader.number(json, "width", path);
         list.height = m_reader.number(json, "height", path);
         if (list.width < 0.0 || list.height < 0.0 || list.width > kFarthest || list.height > kFarthest)
-            m_reader.wrong(path, fmt::format("{} x {} is no size of a picture", list.width, list.height));
+            m_reader.wrong(path, fmt::format("{} x {} is not a size of a picture", list.width, list.height));
         list.title = words(json, "title", path, true);
         list.background = paint(json, "background", path);
         m_reader.list(json, "items", path, false,
@@ -606,7 +606,7 @@ Result<std::string_view> embedded(std::string_view text, const std::string& file
     if (start == std::string_view::npos) {
         if (text.find(kGenerator) != std::string_view::npos)
             return problem("MW1821", "the page is cut off: its last part, which holds the report itself, is missing");
-        return problem("MW1820", "the text is no page of Meshwright");
+        return problem("MW1820", "the text is not a page of Meshwright");
     }
     const std::string_view rest = text.substr(start + kScriptStart.size());
     const std::size_t end = rest.find('<');
@@ -651,7 +651,7 @@ Result<Report> readReport(std::string_view text, const std::string& file)
     const std::string name = schema != json.end() && schema->is_string() ? schema->get<std::string>() : std::string();
     if (!name.starts_with(kSchemaName))
         return Problem{"MW1820",
-            name.empty() ? std::string("the JSON is no report") : fmt::format("the JSON is a \"{}\", no report", name),
+            name.empty() ? std::string("the JSON is not a report") : fmt::format("the JSON is a \"{}\", not a report", name),
             "name a page or JSON that `meshwright report` wrote", Place{file}};
     if (name != kSchema)
         return Problem{"MW1822", fmt::format("the report is a \"{}\"; this program reads \"{}\"", name, kSchema),

@@ -87,7 +87,7 @@ public:
             m_inputs.arrays.begin(), m_inputs.arrays.end(), [](const ReportedArray& array) { return !array.annotation.empty(); });
         section.blocks.push_back(ReportParagraph{fmt::format(
             "The step has {} named arrays on {} in the mesh {}. The study places {} of them; the layouts of the others follow, "
-            "and each row opens to the reason. Arrays of one type that lie alike share a row.",
+            "and each row opens to the reason. Arrays with one type and one sharding share a row.",
             m_inputs.arrays.size(), m_mesh.deviceCount() == 1 ? "one device" : groupedDigits(m_mesh.deviceCount()) + " devices",
             m_mesh.text(), asked)});
         if (m_mesh.deviceCount() <= kMostDrawnDevices)
@@ -212,7 +212,7 @@ ReportTable axesTable(const TopologyDrawing& drawing)
 {
     ReportTable table;
     table.title = "Mesh axes on the machine";
-    table.columns = {{"Axis"}, {"Devices", true}, {"Lies along"}, {"Links"}, {"Bandwidth each way", true},
+    table.columns = {{"Axis"}, {"Devices", true}, {"Runs along"}, {"Links"}, {"Bandwidth each way", true},
         {"Latency of a step", true}, {"Ring"}, {"Shares links with"}};
     for (const DrawnMeshAxis& axis : drawing.meshAxes) {
         const bool linked = axis.bytesPerSecond > 0.0;
@@ -248,7 +248,7 @@ ReportSection machineSection(const ReportInputs& inputs)
 {
     ReportSection section{"machine", "Mesh and machine", {}};
     section.blocks.push_back(ReportParagraph{inputs.machine->text()
-        + (inputs.placement != nullptr ? ": " + inputs.placement->text() + "." : ". The mesh has no place on it.")});
+        + (inputs.placement != nullptr ? ": " + inputs.placement->text() + "." : ". The mesh is not placed on it.")});
     auto drawing = machinePicture(*inputs.machine, inputs.placement);
     if (!drawing) {
         section.blocks.push_back(ReportParagraph{drawing.error().front().message});

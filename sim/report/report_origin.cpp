@@ -153,8 +153,9 @@ ReportSection originSection(const ReportInputs& inputs, const std::string& comma
     if (inputs.machine != nullptr)
         addPrediction(section, inputs);
     if (inputs.phases > 1)
-        section.blocks.push_back(ReportParagraph{fmt::format(
-            "The study has {} phases on meshes of their own; all but the training is about the first.", inputs.phases)});
+        section.blocks.push_back(ReportParagraph{
+            fmt::format("The study has {} phases with their own meshes; everything except the training describes the first.",
+                inputs.phases)});
     section.blocks.push_back(ReportCode{fmt::format("Command (Meshwright {})", kVersion), command});
     section.blocks.push_back(
         ReportCode{inputs.studyFile.empty() ? std::string("The study") : "The study, " + inputs.studyFile, inputs.studyText});

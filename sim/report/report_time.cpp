@@ -117,8 +117,7 @@ private:
             {"As if each had its links for itself; one after the other on the stream of collectives.", "Σ calls × time of a call",
                 {}}});
         figures.figures.push_back({"Waited for", secondsValue(s.exposedSeconds),
-            {"The rest is hidden behind computing.",
-                "exposed = Σ stretches in which computing stands still until a collective is done",
+            {"The rest is hidden behind computing.", "exposed = Σ stretches in which computing waits until a collective is done",
                 {{"all collectives", formatSeconds(s.collectiveSeconds), "simulated"},
                     {"hidden", formatSeconds(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)), "simulated"}}}});
         return figures;
@@ -310,7 +309,7 @@ ReportFigures breakdownFigures(const ReportInputs& inputs, const KernelSums& sum
                 "compute = Σ start + max(FLOP / rate, bytes / bandwidth)",
                 {{"kernels", groupedDigits(sums.callsBoundBy[0] + sums.callsBoundBy[1] + sums.callsBoundBy[2]), "schedule"}}}});
     figures.figures.push_back({"Exposed communication", secondsValue(s.exposedSeconds),
-        {"Computing stands still until a collective is done.", "exposed = step − compute − bubble", {}}});
+        {"Computing waits until a collective is done.", "exposed = step − compute − bubble", {}}});
     figures.figures.push_back({"Hidden communication", secondsValue(std::max(0.0, s.collectiveSeconds - s.exposedSeconds)),
         {"Collectives that run while the device computes.", "hidden = all collectives − exposed",
             {{"all collectives", formatSeconds(s.collectiveSeconds), "simulated"}}}});
@@ -421,10 +420,10 @@ ReportSection timelineSection(const ReportInputs& inputs)
     drawing.rowHeight = 26.0;
     drawing.mostSlices = 1200;
     section.blocks.push_back(ReportPictures{{pictureOf("timeline", "Timeline of one device", drawTimeline(s.timeline, drawing),
-        fmt::format("Simulated: {} instructions of one device{}. Computing and collectives are streams of their own; a gap in "
+        fmt::format("Simulated: {} instructions of one device{}. Computing and collectives are separate streams; a gap in "
                     "computing is a "
                     "wait. Hover over a slice for its formula.",
-            groupedDigits(s.events), s.classes == 1 ? ", which stands for all, as they do the same" : ""))}});
+            groupedDigits(s.events), s.classes == 1 ? ", which represents them all" : ""))}});
     return section;
 }
 

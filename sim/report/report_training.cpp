@@ -195,7 +195,7 @@ ReportSection trainingSection(const ReportInputs& inputs)
                       "What was learnt and what was sent is real; its speed says nothing about the machine above.",
             training.devices);
     if (training.phases.size() > 1)
-        intro += fmt::format(" In {} phases, each on a mesh of its own.", training.phases.size());
+        intro += fmt::format(" In {} phases, each on its own mesh.", training.phases.size());
     section.blocks.push_back(ReportParagraph{std::move(intro)});
     if (inputs.scheduled != nullptr && !sameCollectives(inputs))
         section.blocks.push_back(

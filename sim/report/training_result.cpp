@@ -96,7 +96,7 @@ Result<MeasuredTraining> readTrainingResult(std::string_view text, const std::st
             "name a file that `meshwright train -o` wrote", Place{file}};
     const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object())
-        return Problem{"MW1825", json.is_discarded() ? "the text is not JSON" : "the JSON is no training result",
+        return Problem{"MW1825", json.is_discarded() ? "the text is not JSON" : "the JSON is not a training result",
             "name a file that `meshwright train -o` wrote", Place{file}};
     const auto schema = json.find("schema");
     const std::string name = schema != json.end() && schema->is_string() ? schema->get<std::string>() : std::string();

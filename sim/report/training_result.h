@@ -73,7 +73,7 @@ struct MeasuredTraining {
 };
 
 /// Reads `meshwright.training/1`; `file` is what problems name.
-/// Problems: MW1825 the text is no training result, MW1826 a part of it is missing or has the wrong form; each with its path; MW1824.
+/// Problems: MW1825 the text is not a training result, MW1826 a part of it is missing or has the wrong form; each with its path; MW1824.
 Result<MeasuredTraining> readTrainingResult(std::string_view text, const std::string& file);
 
 } // namespace meshwright::sim

@@ -29,20 +29,22 @@ enum class Split : std::uint8_t {
 constexpr std::array<Split, 5> kSplits{Split::Batch, Split::Gathered, Split::Contracting, Split::Output, Split::Nothing};
 
 /// How an activation lies along one axis.
-enum class Lies : std::uint8_t { Rows, Columns, Whole };
+enum class ActivationSplit : std::uint8_t { Rows, Columns, Whole };
 
 using Strategy = std::array<Split, 2>; ///< on data, on model
 
-Lies liesBefore(Split split)
+ActivationSplit splitBefore(Split split)
 {
-    return split == Split::Batch || split == Split::Gathered ? Lies::Rows
-        : split == Split::Contracting                        ? Lies::Columns
-                                                             : Lies::Whole;
+    return split == Split::Batch || split == Split::Gathered ? ActivationSplit::Rows
+        : split == Split::Contracting                        ? ActivationSplit::Columns
+                                                             : ActivationSplit::Whole;
 }
 
-Lies liesAfter(Split split)
+ActivationSplit splitAfter(Split split)
 {
-    return split == Split::Batch || split == Split::Gathered ? Lies::Rows : split == Split::Output ? Lies::Columns : Lies::Whole;
+    return split == Split::Batch || split == Split::Gathered ? ActivationSplit::Rows
+        : split == Split::Output                             ? ActivationSplit::Columns
+                                                             : ActivationSplit::Whole;
 }
 
 /// The parts of a step that plans are compared by.
@@ -215,13 +217,13 @@ double MeshSearch::reshardSeconds(std::size_t boundary, const Strategy& before, 
         = m_work.parameterBytes * static_cast<double>(m_work.batch) * static_cast<double>(m_work.model.layers[boundary + 1]);
     double seconds = 0.0;
     for (const std::size_t axis : {0U, 1U}) {
-        const Lies from = liesAfter(before[axis]);
-        const Lies to = liesBefore(after[axis]);
+        const ActivationSplit from = splitAfter(before[axis]);
+        const ActivationSplit to = splitBefore(after[axis]);
         if (from == to || m_sizes[axis] == 1)
             continue;
         const std::size_t other = 1 - axis;
-        const double along = liesAfter(before[other]) == Lies::Whole ? bytes : bytes / size(other);
-        if (from == Lies::Whole || to == Lies::Whole)
+        const double along = splitAfter(before[other]) == ActivationSplit::Whole ? bytes : bytes / size(other);
+        if (from == ActivationSplit::Whole || to == ActivationSplit::Whole)
             seconds += m_cluster.allGatherSeconds(along, m_groups[axis]);
         else
             seconds += 2.0 * m_cluster.allToAllSeconds(along / size(axis), m_groups[axis]);
@@ -318,9 +320,9 @@ FoundPlan MeshSearch::plan(const Found& found, const SearchMachine& machine) con
     const Strategy& first = m_layers.front()[found.picks.front()].strategy;
     std::vector<std::string> inputs;
     for (const std::size_t axis : {0U, 1U}) {
-        if (liesBefore(first[axis]) == Lies::Rows)
+        if (splitBefore(first[axis]) == ActivationSplit::Rows)
             rows.emplace_back(axis == 0 ? "data" : "model");
-        if (liesBefore(first[axis]) == Lies::Columns)
+        if (splitBefore(first[axis]) == ActivationSplit::Columns)
             inputs.emplace_back(axis == 0 ? "data" : "model");
     }
     plan.specs.emplace_back("x", fmt::format("P({}, {})", entryText(rows), entryText(inputs)));
@@ -481,7 +483,7 @@ SearchResult searchMlp(const MlpWork& work, const SearchMachine& machine, const 
             continue;
         const LayerChoice& instead = chosen.search->layers()[layer][other->picks[layer]];
         result.others.push_back({fmt::format("layers.{}.w {}", layer, choice.weightSpec),
-            instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", used otherwise" : instead.weightSpec,
+            instead.weightSpec == choice.weightSpec ? instead.weightSpec + ", sharded differently" : instead.weightSpec,
             other->assignment.seconds, other->assignment.seconds / best - 1.0,
             whySlowerLayers(chosen.search->parts(*other), bestParts, best)});
     }

@@ -74,7 +74,7 @@ std::string causeOf(std::size_t part, const JudgedPlan& plan, const JudgedPlan& 
         if (c.recompute != b.recompute && plan.space.recomputeName(c) != std::string("none"))
             return fmt::format("recomputation ({})", plan.space.recomputeName(c));
         if (c.pp != b.pp && c.pp > 1 && plan.space.work().model.layers % (std::int64_t{c.pp} * c.chunks) != 0)
-            return fmt::format("{} layers do not divide into {} stages", plan.space.work().model.layers, c.pp);
+            return fmt::format("{} layers are not divisible by {} stages", plan.space.work().model.layers, c.pp);
         if (c.tp > b.tp)
             return fmt::format("tensor={} cuts products into narrower ones", c.tp);
         if (c.cp > b.cp)

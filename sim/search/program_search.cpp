@@ -188,7 +188,7 @@ private:
     void addTemplates();
     void addOthers();
     void addMemoryPrice();
-    void tellSmallest();
+    void reportSmallest();
 
     const ProgramWork& m_work;
     const Function m_function;
@@ -390,7 +390,7 @@ void ProgramSearch::addMemoryPrice()
 }
 
 /// Nothing fits: the least that any mesh needs.
-void ProgramSearch::tellSmallest()
+void ProgramSearch::reportSmallest()
 {
     const MeshPlans* plans = nullptr;
     std::optional<Assignment> least;
@@ -440,7 +440,7 @@ SearchResult ProgramSearch::run()
     std::stable_sort(m_ranked.begin(), m_ranked.end(),
         [](const MeshPlans* a, const MeshPlans* b) { return a->best.front.front().seconds < b->best.front.front().seconds; });
     if (m_ranked.empty()) {
-        tellSmallest();
+        reportSmallest();
     } else {
         const Assignment& best = m_ranked.front()->best.front.front();
         const OpParts bestParts = m_ranked.front()->graph().partsOf(best.choices);

@@ -268,13 +268,13 @@ std::string searchText(const SearchResult& result)
     text += table.text(0);
     text += boundText(result);
     if (!result.complete)
-        text += "stopped before all was looked at: the best so far\n";
+        text += "stopped before the search was complete: the best plans so far\n";
     if (fits) {
         text += "\nwhy the first\n" + lines(result.plans.front().why);
         if (result.plans.front().program && !result.plans.front().specs.empty())
-            text += "\nhow its arguments lie\n" + specTable(result.plans.front());
+            text += "\nshardings of its arguments\n" + specTable(result.plans.front());
         if (!result.others.empty())
-            text += "\nevery choice otherwise\n" + choiceTable(result);
+            text += "\nthe next best choices\n" + choiceTable(result);
     }
     if (!result.memoryNotes.empty())
         text += "\nmemory\n" + lines(result.memoryNotes);

@@ -50,7 +50,7 @@ Result<NamedMachine> readName(const std::string& name, const Catalogue& catalogu
             continue;
         const auto count = parseInteger(rest);
         if (!count || *count < 1 || slices < 1)
-            return Problem{"MW1937", fmt::format("\"{}\" is no number of chips in \"{}\"", name.substr(at + 1), name),
+            return Problem{"MW1937", fmt::format("\"{}\" is not a number of chips in \"{}\"", name.substr(at + 1), name),
                 "write it as h100x64 or v5e-64; slices as v5e-256x2"};
         return NamedMachine{chip->chip, count, separator == '-' && chip->chip->slicesCountCores, slices};
     }
@@ -64,7 +64,7 @@ std::vector<std::int64_t> chipCounts(const std::string& text, Problems& problems
     const auto first = parseInteger(text.substr(0, dots));
     const auto last = dots == std::string::npos ? first : parseInteger(text.substr(dots + 2));
     if (!first || !last || *first < 1 || *last < *first || *last > kMostChips) {
-        problems.push_back({"MW1937", fmt::format("--chips: \"{}\" is no number of chips from 1 to {}", text, kMostChips),
+        problems.push_back({"MW1937", fmt::format("--chips: \"{}\" is not a number of chips from 1 to {}", text, kMostChips),
             "write 64, or 16..256 for 16, 32, 64, 128 and 256"});
         return {};
     }
@@ -98,7 +98,7 @@ std::vector<double> pricesOf(const SearchWords& words, Problems& problems)
         const auto price = parseNumber(text);
         if (!price || *price < 0.0)
             problems.push_back(
-                {"MW1939", fmt::format("\"{}\" is no price", text), "write dollars an hour for one chip: --price 2.50"});
+                {"MW1939", fmt::format("\"{}\" is not a price", text), "write dollars an hour for one chip: --price 2.50"});
         else
             prices.push_back(*price);
     }
@@ -153,7 +153,7 @@ Result<TransformerConfig> modelOf(const std::string& name)
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what)
 {
     const auto bad = [&] {
-        return Problem{"MW1935", fmt::format("{}: \"{}\" is no number from 1 to {}", what, text, kLargestCount),
+        return Problem{"MW1935", fmt::format("{}: \"{}\" is not a number from 1 to {}", what, text, kLargestCount),
             "write a whole number; k, M and G count in 1,024s: 4k is 4,096"};
     };
     std::int64_t unit = 1;
@@ -203,9 +203,10 @@ Result<SearchWork> workOf(const SearchWords& words)
         work.globalBatch = *batch;
     if (tokens && (sequence || words.sequence.empty())) {
         if (*tokens % work.sequence != 0)
-            problems.push_back({"MW1936", fmt::format("{} tokens are no whole number of sequences of {}", *tokens, work.sequence),
-                fmt::format(
-                    "--tokens {}", std::max<std::int64_t>(1, (*tokens + work.sequence / 2) / work.sequence) * work.sequence)});
+            problems.push_back(
+                {"MW1936", fmt::format("{} tokens are not a whole number of sequences of {}", *tokens, work.sequence),
+                    fmt::format("--tokens {}",
+                        std::max<std::int64_t>(1, (*tokens + work.sequence / 2) / work.sequence) * work.sequence)});
         work.globalBatch = *tokens / work.sequence;
     }
     bool known = false;
@@ -358,7 +359,7 @@ Result<std::vector<FixedChoice>> parseFixed(std::span<const std::string> texts)
                                                          : scheduleNamed(choice.value).has_value();
             if (std::find(names.begin(), names.end(), choice.name) == names.end())
                 problems.push_back(
-                    {"MW1938", fmt::format("\"{}\" is no choice of a plan", choice.name), suggestion(choice.name, names)});
+                    {"MW1938", fmt::format("\"{}\" is not a choice of a plan", choice.name), suggestion(choice.name, names)});
             else if (choice.name == "recompute" || choice.name == "schedule"
                     ? !word
                     : !number || *number < (choice.name == "zero" ? 0 : 1) || (choice.name == "zero" && *number > 3))

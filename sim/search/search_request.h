@@ -31,7 +31,7 @@ struct SearchWords {
 /// Problems: MW1935 it is no such number, or outside of 1 to 2^40.
 Result<std::int64_t> parseCount(std::string_view text, std::string_view what);
 
-/// Problems: those of `readFile` and `readTransformerConfig`, `transformerProblems`; MW1935 sizes; MW1936 tokens that are no whole number of sequences, or
+/// Problems: those of `readFile` and `readTransformerConfig`, `transformerProblems`; MW1935 sizes; MW1936 tokens that are not a whole number of sequences, or
 /// not exactly one of tokens and batch; MW1903 an unknown number format.
 Result<SearchWork> workOf(const SearchWords& words);
 

@@ -257,8 +257,8 @@ void Search::addTemplates(Field& field)
             const std::int64_t devices = machine.cluster.devices;
             const bool byBatch = named.split == TransformerTemplate::By::Batch && m_work.globalBatch % devices != 0;
             const bool byHeads = named.split == TransformerTemplate::By::Heads && m_work.model.heads % devices != 0;
-            score.why = byBatch ? fmt::format("{} sequences do not divide by {} data ranks", m_work.globalBatch, devices)
-                : byHeads       ? fmt::format("{} heads do not divide by tensor={}", m_work.model.heads, devices)
+            score.why = byBatch ? fmt::format("{} sequences are not divisible by {} data ranks", m_work.globalBatch, devices)
+                : byHeads       ? fmt::format("{} heads are not divisible by tensor={}", m_work.model.heads, devices)
                 : domain >= devices && std::string_view(named.name).starts_with("FSDP in the host")
                 ? std::string("all devices share the fast links: the same as FSDP")
                 : fmt::format("no legal layout of this kind on {}", machine.name);

@@ -197,7 +197,7 @@ Result<TrainingPlan> planOf(const Study& study)
     }
     if (study.batch % (layout.dp * study.pipeline.microbatches) != 0)
         problems.push_back({"MW1755",
-            fmt::format("{} sequences do not divide into {} data ranks of {} microbatches", study.batch, layout.dp,
+            fmt::format("{} sequences are not divisible by {} data ranks of {} microbatches", study.batch, layout.dp,
                 study.pipeline.microbatches),
             fmt::format("use a batch that is a multiple of {}", layout.dp * study.pipeline.microbatches),
             study.placeOf("pipeline.microbatches")});
@@ -281,14 +281,12 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
     layout.sequenceParallel = plan->layout.sequenceParallel;
     s.boundBy = largestShare(timeShares(step, layout));
     s.machine = machine->name;
-    s.assumptions = {"the step is that of the closed-form step model of transformers: stages, microbatches and their schedule "
-                     "are played, collectives "
-                     "are formulas, and no timeline is made",
+    s.assumptions = {"the step is estimated by the closed-form model of transformers: stages, microbatches and their schedule "
+                     "are simulated, collectives are formulas, and there is no timeline",
         fmt::format("{:.0f} microbatches of {:.0f} sequences, {} stages of {} chunks, ZeRO stage {}", plan->microbatches(),
             plan->work.microbatch, plan->layout.pp, plan->layout.virtualStages, plan->layout.zeroStage)};
     if (study.faults != FaultsChoice{} || study.network != NetworkChoice{})
-        s.assumptions.push_back(
-            "the closed form knows no faults and no choices of the study's network: every link and device is whole");
+        s.assumptions.push_back("the closed form ignores faults and the study's network choices: every link and device works");
     MemoryPoint peak;
     peak.bytesByKind.assign(static_cast<std::size_t>(MemoryKind::Temporary) + 1, 0);
     peak.total = s.peakBytes;

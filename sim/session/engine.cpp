@@ -89,7 +89,7 @@ Result<std::string> mainFunctionOf(const Study& study, const Program& program)
     if (std::find(names.begin(), names.end(), wanted) != names.end())
         return wanted;
     if (names.empty())
-        return Problem{"MW1732", "the program has no function", "is its file cut short?", study.placeOf("model.program")};
+        return Problem{"MW1732", "the program has no function", "is its file truncated?", study.placeOf("model.program")};
     return Problem{"MW1732",
         wanted.empty() ? fmt::format("the program has {} functions", names.size())
                        : fmt::format("the program has no function \"{}\"", wanted),

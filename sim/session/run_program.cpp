@@ -281,7 +281,7 @@ std::vector<std::size_t> readResults(
             Problem& warning = result.warnings.emplace_back();
             warning.id = "MW1536";
             warning.severity = Severity::Warning;
-            warning.message = fmt::format("{} lies as {}, but devices that should hold the same hold different values",
+            warning.message = fmt::format("{} is sharded as {}, but devices that should hold equal values differ",
                 result.names.back(), result.layouts.back());
             warning.fix = "sum or gather it over the axes that its out_sharding leaves out, or name them there";
         }

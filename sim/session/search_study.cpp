@@ -266,10 +266,10 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
 {
     const auto recompute = recomputeOf(plan.recompute);
     if (!recompute)
-        return Problem{"MW1754", fmt::format("a study has no word for recompute={}", plan.recompute),
+        return Problem{"MW1754", fmt::format("a study cannot express recompute={}", plan.recompute),
             "search with --fix recompute=full, none, selective or minimal"};
     if (machine.cluster.slices > 1)
-        return Problem{"MW1754", "a study has no word for several slices", "search on one slice, or read the plan as JSON"};
+        return Problem{"MW1754", "a study cannot express several slices", "search on one slice, or read the plan as JSON"};
     Study study;
     study.name = fmt::format("{} on {}", work.model.name, machine.name);
     meshwright::HardwareChoice hardware;

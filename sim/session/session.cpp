@@ -85,7 +85,7 @@ void placeAndSimulate(Analysis& analysis)
 namespace {
 
 /// The prediction of a study whose step is told by formulas; that it is only simulated is a warning.
-void tellClosedForm(Analysis& analysis, const Catalogue& catalogue, bool isLargeEnough)
+void addClosedForm(Analysis& analysis, const Catalogue& catalogue, bool isLargeEnough)
 {
     const Study& study = *analysis.study;
     if (isLargeEnough)
@@ -155,7 +155,7 @@ std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalo
     if (hasErrors(missing))
         return analysis;
     if (isOnlySimulated(*study)) {
-        tellClosedForm(*analysis, catalogue, isLargeEnough);
+        addClosedForm(*analysis, catalogue, isLargeEnough);
         return analysis;
     }
     analysis->built = kept(buildPhase(*study), analysis->problems);

@@ -37,7 +37,7 @@ struct ProgramArray {
 struct Analysis {
     StudySource source;
     Problems problems; ///< warnings included
-    std::shared_ptr<const Study> study; ///< null: the text is no study
+    std::shared_ptr<const Study> study; ///< null: the text is not a study
     std::shared_ptr<const Machine> machine; ///< null: no hardware, or none that exists
     std::shared_ptr<const BuiltPhase> built; ///< of the first phase
     std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough

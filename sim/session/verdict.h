@@ -20,7 +20,7 @@ struct Verdict {
     /// Nothing is wrong, and a verb is for other documents: MW1731 nothing is simulated without hardware, MW1733 a program file is not trained, MW1782
     /// a program for one mesh is not searched, MW1222 a program without a mesh is not partitioned. All are notes.
     Problems notFor;
-    std::shared_ptr<const Study> study; ///< null: the text is no study
+    std::shared_ptr<const Study> study; ///< null: the text is not a study
 };
 
 Verdict verdictOf(const StudySource& source, const Catalogue& catalogue);

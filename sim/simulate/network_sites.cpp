@@ -241,9 +241,9 @@ Result<RoutedCollective> NetworkSites::transferRoute(const Site& site) const
         for (std::uint32_t link = path.firstLink; link < path.firstLink + path.linkCount; ++link) {
             if (m_links.failed(lane.links[link]))
                 return Problem{"MW1741",
-                    fmt::format("a failed link leaves no way from device {} to device {}", routed.groups.members[2 * pair],
+                    fmt::format("failed links leave no path from device {} to device {}", routed.groups.members[2 * pair],
                         routed.groups.members[2 * pair + 1]),
-                    "mend the link, or leave the device out of the mesh"};
+                    "remove the fault of the link, or leave the device out of the mesh"};
         }
     }
     routed.phases.resize(1);

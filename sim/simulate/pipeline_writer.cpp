@@ -45,7 +45,7 @@ PipelineWriter::PipelineWriter(
         use.use.op = OpId{};
 }
 
-std::vector<WrittenStage> PipelineWriter::write()
+std::vector<StageWork> PipelineWriter::write()
 {
     moments.resize(m_pipeline.stages.size());
     std::vector<std::string> names;
@@ -53,7 +53,7 @@ std::vector<WrittenStage> PipelineWriter::write()
         add(task, static_cast<std::uint32_t>(names.size()));
         names.push_back(taskLabel(task, m_pipeline.pipeline));
     }
-    std::vector<WrittenStage> stages;
+    std::vector<StageWork> stages;
     for (const auto& writer : m_writers) {
         stages.push_back(finishedStage(*writer));
         stages.back().tasks = names;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sim/simulate/simulation.h"
-#include "sim/simulate/step_teller.h"
 #include "sim/simulate/step_writer.h"
+#include "sim/simulate/trace_builder.h"
 
 #include <cstdint>
 #include <map>
@@ -26,7 +26,7 @@ public:
         const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis, NetworkSites& sites, const DeviceCost& cost);
 
     /// To be called once.
-    std::vector<WrittenStage> write();
+    std::vector<StageWork> write();
 
     std::vector<SimulatedCollective> uses; ///< that the stages' notes number
     std::vector<std::uint32_t> siteOfUse;

@@ -6,7 +6,7 @@
 #include "sim/simulate/pipeline_memory.h"
 #include "sim/simulate/pipeline_writer.h"
 #include "sim/simulate/step_graph.h"
-#include "sim/simulate/step_teller.h"
+#include "sim/simulate/trace_builder.h"
 
 #include <fmt/format.h>
 
@@ -137,19 +137,19 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
     StepWriter writer(sites, ground->cost, unstated, true);
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
-    std::vector<WrittenStage> stages{finishedStage(writer)};
+    std::vector<StageWork> stages{finishedStage(writer)};
     if (graph != nullptr)
         *graph = graphOf(stages, uses, siteOfUse, sites);
-    StepTeller teller(sites, std::move(stages), std::move(uses), std::move(siteOfUse), false);
-    if (auto run = teller.run(); !run)
+    TraceBuilder traceBuilder(sites, std::move(stages), std::move(uses), std::move(siteOfUse), false);
+    if (auto run = traceBuilder.run(); !run)
         return run.error();
     std::vector<MemoryPoint> memory;
     const std::vector<MemoryMoment> moments = memoryOverTime(function);
     for (std::size_t i = 0; i < moments.size() && i < when.size(); ++i)
-        memory.push_back({teller.secondsOfMoment(when[i]), moments[i].bytesByKind, moments[i].total});
+        memory.push_back({traceBuilder.secondsOfMoment(when[i]), moments[i].bytesByKind, moments[i].total});
     if (moments.size() < when.size())
-        memory.push_back({teller.secondsOfMoment(when.back()), moments.back().bytesByKind, moments.back().total});
-    Simulation simulation = teller.take();
+        memory.push_back({traceBuilder.secondsOfMoment(when.back()), moments.back().bytesByKind, moments.back().total});
+    Simulation simulation = traceBuilder.take();
     simulation.memory = std::move(memory);
     simulation.peakBytes = function.buffers.arenaBytes;
     simulation.peakInstruction = function.buffers.peakInstruction;
@@ -165,25 +165,25 @@ Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, 
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));
     PipelineWriter writer(pipeline, mesh, axis, sites, ground->cost);
-    std::vector<WrittenStage> stages = writer.write();
+    std::vector<StageWork> stages = writer.write();
     if (graph != nullptr)
         *graph = graphOf(stages, writer.uses, writer.siteOfUse, sites);
     const bool rolls = splitsBackward(pipeline.pipeline.order);
-    StepTeller teller(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse), true, rolls);
-    if (auto run = teller.run(); !run)
+    TraceBuilder traceBuilder(sites, std::move(stages), std::move(writer.uses), std::move(writer.siteOfUse), true, rolls);
+    if (auto run = traceBuilder.run(); !run)
         return run.error();
     const FullestStage fullest = fullestStage(pipeline);
-    const std::size_t told = teller.stage();
-    std::vector<MemoryPoint> memory = memoryOfTasks(pipeline, told);
+    const std::size_t stage = traceBuilder.stage();
+    std::vector<MemoryPoint> memory = memoryOfTasks(pipeline, stage);
     for (std::size_t i = 0; i < memory.size(); ++i)
-        memory[i].seconds = teller.secondsOfMoment(writer.moments[told][i]);
-    Simulation simulation = teller.take();
+        memory[i].seconds = traceBuilder.secondsOfMoment(writer.moments[stage][i]);
+    Simulation simulation = traceBuilder.take();
     simulation.memory = std::move(memory);
     simulation.peakBytes = fullest.bytes;
     const auto peak = std::ranges::max_element(simulation.memory, {}, &MemoryPoint::total);
     simulation.peakInstruction = static_cast<std::size_t>(peak - simulation.memory.begin());
     simulation.assumptions.push_back(
-        fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}", told,
+        fmt::format("times are those of stage {} of {}, which computes longest; memory at the peak is that of stage {}", stage,
             pipeline.pipeline.stages, fullest.stage));
     if (rolls)
         simulation.assumptions.emplace_back("a stage begins its next step as soon as its own update is done: the step is the "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/step_graph.h"
 
-#include "sim/simulate/step_teller.h"
+#include "sim/simulate/trace_builder.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace {
 class StageUnroller {
 public:
     StageUnroller(
-        const WrittenStage& stage, std::size_t number, const std::vector<std::uint32_t>& siteOfUse, const NetworkSites& sites)
+        const StageWork& stage, std::size_t number, const std::vector<std::uint32_t>& siteOfUse, const NetworkSites& sites)
         : m_stage(stage)
         , m_number(static_cast<std::int64_t>(number))
         , m_siteOfUse(siteOfUse)
@@ -23,7 +23,7 @@ public:
 
     std::vector<StepGraph::Op> run(const std::vector<SimulatedCollective>& uses)
     {
-        for (const WrittenLoop& loop : m_stage.loops) {
+        for (const StageLoop& loop : m_stage.loops) {
             m_beforeLoop = std::move(m_now);
             m_now.clear();
             for (std::int64_t iteration = 0; iteration < loop.repeat; ++iteration) {
@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    void add(const WrittenLoop& loop, std::uint32_t op, std::int64_t iteration,
+    void add(const StageLoop& loop, std::uint32_t op, std::int64_t iteration,
         const std::vector<std::vector<std::uint32_t>>& before, const std::vector<SimulatedCollective>& uses)
     {
         std::vector<std::uint32_t> after;
@@ -63,7 +63,7 @@ private:
         StepGraph::Op& made = m_ops.emplace_back();
         made.after = std::move(after);
         if (note.kind == StepOpNote::Kind::Compute) {
-            const WrittenWork& work = (*m_stage.works)[note.index];
+            const KernelWork& work = (*m_stage.works)[note.index];
             made.name = work.label;
             made.ticks = loop.program.ticks(op);
             made.flops = work.flops;
@@ -79,7 +79,7 @@ private:
         made.meeting = loop.program.meeting(op);
     }
 
-    const WrittenStage& m_stage;
+    const StageWork& m_stage;
     std::int64_t m_number;
     const std::vector<std::uint32_t>& m_siteOfUse;
     const NetworkSites& m_sites;
@@ -90,13 +90,13 @@ private:
 
 } // namespace
 
-StepGraph graphOf(const std::vector<WrittenStage>& stages, const std::vector<SimulatedCollective>& uses,
+StepGraph graphOf(const std::vector<StageWork>& stages, const std::vector<SimulatedCollective>& uses,
     const std::vector<std::uint32_t>& siteOfUse, const NetworkSites& sites)
 {
     StepGraph graph;
-    for (const WrittenStage& stage : stages) {
+    for (const StageWork& stage : stages) {
         std::int64_t ops = 0;
-        for (const WrittenLoop& loop : stage.loops)
+        for (const StageLoop& loop : stage.loops)
             ops += loop.repeat * static_cast<std::int64_t>(loop.program.size());
         graph.tooLong = graph.tooLong || ops > StepGraph::kMostOps;
     }

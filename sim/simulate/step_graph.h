@@ -41,13 +41,13 @@ struct StepGraph {
     bool tooLong = false; ///< more than kMostOps: nothing was written out
 };
 
-struct WrittenStage;
+struct StageWork;
 struct SimulatedCollective;
 class NetworkSites;
 
 /// Writes a step out, its loops turn by turn. What waits for something that takes no time waits for what that waits for.
 /// `siteOfUse`: of each use.
-StepGraph graphOf(const std::vector<WrittenStage>& stages, const std::vector<SimulatedCollective>& uses,
+StepGraph graphOf(const std::vector<StageWork>& stages, const std::vector<SimulatedCollective>& uses,
     const std::vector<std::uint32_t>& siteOfUse, const NetworkSites& sites);
 
 } // namespace meshwright::sim

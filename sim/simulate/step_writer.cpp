@@ -46,16 +46,16 @@ void StepWriter::announce(const DeviceFunction& function, const Mesh& mesh, std:
 }
 
 std::uint32_t StepWriter::add(
-    Draft draft, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes)
+    PendingOp pending, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes)
 {
     for (const std::uint32_t resource : waits) {
         if (m_resources[resource].now != kNothing)
-            draft.ops.push_back(m_resources[resource].now);
+            pending.ops.push_back(m_resources[resource].now);
         else
-            draft.earlier.push_back(resource);
+            pending.earlier.push_back(resource);
     }
-    const auto op = static_cast<std::uint32_t>(m_drafts.size());
-    m_drafts.push_back(std::move(draft));
+    const auto op = static_cast<std::uint32_t>(m_pending.size());
+    m_pending.push_back(std::move(pending));
     for (const std::uint32_t resource : becomes)
         m_resources[resource].now = op;
     return op;
@@ -70,7 +70,7 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
     if (instruction.kind == InstructionKind::CollectiveDone)
         computing.ops = instruction.update;
     auto [work, time, formula] = m_times.try_emplace(&function, function, m_cost, m_unstated).first->second.of(computing);
-    WrittenWork written;
+    KernelWork written;
     written.label = instructionLabel(function, computing);
     written.formula = std::move(formula);
     written.time = time;
@@ -84,17 +84,17 @@ std::uint32_t StepWriter::workOfInstruction(const Function& function, const Inst
 void StepWriter::compute(const Function& function, const Instruction& instruction)
 {
     const std::uint32_t work = workOfInstruction(function, instruction);
-    Draft draft;
-    draft.ticks = ticksOf(m_works[work].time.seconds);
-    draft.note = {StepOpNote::Kind::Compute, work, m_task};
-    add(std::move(draft), {kComputing}, {kComputing});
+    PendingOp pending;
+    pending.ticks = ticksOf(m_works[work].time.seconds);
+    pending.note = {StepOpNote::Kind::Compute, work, m_task};
+    add(std::move(pending), {kComputing}, {kComputing});
 }
 
 void StepWriter::waitFor(const Announced& collective)
 {
-    Draft draft;
-    draft.note = {StepOpNote::Kind::Wait, collective.use, kNothing};
-    add(std::move(draft), {kComputing, collective.resource}, {kComputing});
+    PendingOp pending;
+    pending.note = {StepOpNote::Kind::Wait, collective.use, kNothing};
+    add(std::move(pending), {kComputing, collective.resource}, {kComputing});
 }
 
 void StepWriter::write(const ScheduledFunction& function, const Instruction& instruction, bool isTop)
@@ -108,11 +108,11 @@ void StepWriter::write(const ScheduledFunction& function, const Instruction& ins
         Announced& collective = m_announced.at({&ops, instruction.ops.front()});
         const std::uint32_t stream = streamResource(collective.site);
         m_resources[collective.resource].isLive = true;
-        Draft draft;
-        draft.site = collective.site;
-        draft.meeting = m_meetings[collective.site]++;
-        draft.note = {StepOpNote::Kind::Collective, collective.use, kNothing};
-        add(std::move(draft), {kComputing, stream}, {stream, collective.resource});
+        PendingOp pending;
+        pending.site = collective.site;
+        pending.meeting = m_meetings[collective.site]++;
+        pending.note = {StepOpNote::Kind::Collective, collective.use, kNothing};
+        add(std::move(pending), {kComputing, stream}, {stream, collective.resource});
         if (m_sites.isSynchronous())
             waitFor(collective);
         break;
@@ -176,11 +176,11 @@ StepWriter::Moments StepWriter::execute(const ScheduledFunction& function)
 void StepWriter::send(std::uint32_t site, std::uint32_t meeting, std::uint32_t use)
 {
     const std::uint32_t stream = streamResource(site);
-    Draft draft;
-    draft.site = site;
-    draft.meeting = meeting;
-    draft.note = {StepOpNote::Kind::Collective, use, kNothing};
-    add(std::move(draft), {kComputing, stream}, {stream});
+    PendingOp pending;
+    pending.site = site;
+    pending.meeting = meeting;
+    pending.note = {StepOpNote::Kind::Collective, use, kNothing};
+    add(std::move(pending), {kComputing, stream}, {stream});
 }
 
 void StepWriter::receive(std::uint32_t site, std::uint32_t meeting, std::uint32_t use)
@@ -189,18 +189,18 @@ void StepWriter::receive(std::uint32_t site, std::uint32_t meeting, std::uint32_
     const auto [received, isNew] = m_received.try_emplace(use, 0);
     if (isNew)
         received->second = newResource();
-    Draft draft;
-    draft.site = site;
-    draft.meeting = meeting;
-    draft.note = {StepOpNote::Kind::Collective, use, kNothing};
-    add(std::move(draft), {stream}, {stream, received->second});
+    PendingOp pending;
+    pending.site = site;
+    pending.meeting = meeting;
+    pending.note = {StepOpNote::Kind::Collective, use, kNothing};
+    add(std::move(pending), {stream}, {stream, received->second});
 }
 
 void StepWriter::waitForReceived(std::uint32_t use)
 {
-    Draft draft;
-    draft.note = {StepOpNote::Kind::Wait, use, kNothing};
-    add(std::move(draft), {kComputing, m_received.at(use)}, {kComputing});
+    PendingOp pending;
+    pending.note = {StepOpNote::Kind::Wait, use, kNothing};
+    add(std::move(pending), {kComputing, m_received.at(use)}, {kComputing});
 }
 
 /// Ends the loop at hand: what later ones may wait for is handed on through it.
@@ -208,35 +208,35 @@ void StepWriter::end()
 {
     for (std::uint32_t resource = 0; resource < m_resources.size(); ++resource) {
         const Resource& one = m_resources[resource];
-        if (one.isLive && one.now == kNothing && one.before != kNothing && !m_drafts.empty())
+        if (one.isLive && one.now == kNothing && one.before != kNothing && !m_pending.empty())
             add({}, {resource}, {resource});
     }
-    if (m_drafts.empty())
+    if (m_pending.empty())
         return;
-    WrittenLoop loop;
+    StageLoop loop;
     loop.repeat = m_repeat;
     std::vector<StepDependency> waits;
-    for (const Draft& draft : m_drafts) {
+    for (const PendingOp& pending : m_pending) {
         waits.clear();
-        for (const std::uint32_t op : draft.ops)
+        for (const std::uint32_t op : pending.ops)
             waits.push_back({op, StepLag::None});
-        for (const std::uint32_t resource : draft.earlier) {
+        for (const std::uint32_t resource : pending.earlier) {
             const Resource& one = m_resources[resource];
             if (one.before != kNothing)
                 waits.push_back({one.before, StepLag::Loop});
             if (m_repeat > 1 && one.now != kNothing)
                 waits.push_back({one.now, StepLag::Iteration});
         }
-        if (draft.site == kNothing)
-            loop.program.compute(draft.ticks, waits);
+        if (pending.site == kNothing)
+            loop.program.compute(pending.ticks, waits);
         else
-            loop.program.collective(draft.site, draft.meeting, waits);
-        loop.notes.push_back(draft.note);
-        m_computeSeconds += secondsOf(draft.ticks) * static_cast<double>(m_repeat);
+            loop.program.collective(pending.site, pending.meeting, waits);
+        loop.notes.push_back(pending.note);
+        m_computeSeconds += secondsOf(pending.ticks) * static_cast<double>(m_repeat);
     }
-    m_opsWritten += static_cast<std::int64_t>(m_drafts.size());
+    m_opsWritten += static_cast<std::int64_t>(m_pending.size());
     m_loops.push_back(std::move(loop));
-    m_drafts.clear();
+    m_pending.clear();
     m_meetings.clear();
     for (Resource& resource : m_resources) {
         resource.before = resource.isLive ? resource.now : kNothing;
@@ -244,7 +244,7 @@ void StepWriter::end()
     }
 }
 
-std::vector<WrittenLoop> StepWriter::finish()
+std::vector<StageLoop> StepWriter::finish()
 {
     end();
     return std::move(m_loops);

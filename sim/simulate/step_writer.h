@@ -28,7 +28,7 @@ struct StepOpNote {
 };
 
 /// A computing instruction, as often as it comes.
-struct WrittenWork {
+struct KernelWork {
     std::string label;
     std::string formula;
     OpTime time;
@@ -38,7 +38,7 @@ struct WrittenWork {
 };
 
 /// A part of a program: its ops, a number of times.
-struct WrittenLoop {
+struct StageLoop {
     StepProgram program;
     std::int64_t repeat = 1;
     std::vector<StepOpNote> notes; ///< for each op
@@ -72,9 +72,9 @@ public:
     void waitForReceived(std::uint32_t use);
 
     /// Ends the program. Nothing can be added after it.
-    std::vector<WrittenLoop> finish();
+    std::vector<StageLoop> finish();
 
-    const std::vector<WrittenWork>& works() const { return m_works; }
+    const std::vector<KernelWork>& works() const { return m_works; }
 
     /// Ops that a device runs, each loop once.
     std::int64_t opsWritten() const { return m_opsWritten; }
@@ -89,7 +89,7 @@ private:
         std::uint32_t now = kNothing; ///< in the loop at hand
         bool isLive = true; ///< something may still wait for it
     };
-    struct Draft {
+    struct PendingOp {
         Ticks ticks = 0;
         std::uint32_t site = kNothing;
         std::uint32_t meeting = 0;
@@ -103,7 +103,8 @@ private:
         std::uint32_t resource = kNothing; ///< its end
     };
 
-    std::uint32_t add(Draft draft, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes);
+    std::uint32_t add(
+        PendingOp pending, std::initializer_list<std::uint32_t> waits, std::initializer_list<std::uint32_t> becomes);
     std::uint32_t newResource();
     std::uint32_t streamResource(std::uint32_t site);
     void write(const ScheduledFunction& function, const Instruction& instruction, bool isTop);
@@ -123,9 +124,9 @@ private:
     std::map<std::pair<const Function*, OpId>, Announced> m_announced;
     std::map<std::uint32_t, std::uint32_t> m_received; ///< by use: resource
     std::map<const Instruction*, std::uint32_t> m_workOf;
-    std::vector<WrittenWork> m_works;
-    std::vector<WrittenLoop> m_loops;
-    std::vector<Draft> m_drafts;
+    std::vector<KernelWork> m_works;
+    std::vector<StageLoop> m_loops;
+    std::vector<PendingOp> m_pending;
     std::map<std::uint32_t, std::uint32_t> m_meetings; ///< of the loop at hand, by site
     std::int64_t m_repeat = 1;
     std::uint32_t m_task = kNothing;

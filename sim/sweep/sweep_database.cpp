@@ -259,7 +259,7 @@ public:
         const std::string words = m_db == nullptr ? "no memory" : sqlite3_errmsg(m_db);
         switch (code & 0xff) {
         case SQLITE_NOTADB:
-            return {"MW1785", fmt::format("\"{}\" is no database", m_name), "name another file with --db"};
+            return {"MW1785", fmt::format("\"{}\" is not a database", m_name), "name another file with --db"};
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
             return {"MW1787", fmt::format("another program holds \"{}\"", m_name),
@@ -432,7 +432,7 @@ Result<SweepDatabase> SweepDatabase::openExisting(const std::filesystem::path& f
 {
     std::error_code error;
     if (!std::filesystem::exists(file, error))
-        return Problem{"MW1001", fmt::format("there is no file \"{}\"", file.string()), "`meshwright sweep --db` makes one"};
+        return Problem{"MW1001", fmt::format("no such file: \"{}\"", file.string()), "`meshwright sweep --db` makes one"};
     if (std::filesystem::is_regular_file(file, error) && std::filesystem::is_empty(file, error)) // SQLite would make tables in it
         return Problem{
             "MW1791", fmt::format("\"{}\" is empty", file.string()), "`meshwright sweep STUDY --vary ... --db FILE` makes one"};

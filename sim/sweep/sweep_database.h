@@ -25,7 +25,7 @@ struct SweepDatabaseOptions {
 ///
 /// Tables for whoever asks by SQL: `results` (a row for each key), `rows` (sweep, position, key, values as JSON), `sweeps`, `claims`.
 ///
-/// Thread-safe. All functions fail with: MW1785 the file is no database, MW1786 it is another program's or of a version that this program does not
+/// Thread-safe. All functions fail with: MW1785 the file is not a database, MW1786 it is another program's or of a version that this program does not
 /// know, MW1787 another program holds it for longer than is waited, MW1788 it cannot be opened, read or written, MW1789 the disk is full, MW1790 it is damaged.
 class SweepDatabase {
 public:

@@ -189,7 +189,7 @@ Result<Done> addProducts(
         totals = {*one};
     }
     if (totals.empty() || totals.front() < 1 || totals.back() > kMostTotal)
-        return unreadable(path, fmt::format("\"{}\" is no number of devices", total), "write data*model=64");
+        return unreadable(path, fmt::format("\"{}\" is not a number of devices", total), "write data*model=64");
     if (std::adjacent_find(names.begin(), names.end()) != names.end())
         return unreadable(path, fmt::format("an axis occurs twice in \"{}\"", text), "name each axis once");
     for (const std::int64_t one : totals) {
@@ -305,7 +305,7 @@ Result<SweepParameter> parseVary(std::string_view text)
     const std::size_t equals = text.find('=');
     const std::string path(trimmed(text.substr(0, std::min(equals, text.size()))));
     if (equals == std::string_view::npos || path.empty())
-        return Problem{"MW1775", fmt::format("\"{}\" says not what is varied and over which values", text),
+        return Problem{"MW1775", fmt::format("\"{}\" does not state what to vary and over which values", text),
             "write path=values, such as batch=1k,4k or mesh=\"data*model=64\"", Place{"--vary"}};
     const auto pieces = piecesOf(text.substr(equals + 1));
     if (!pieces)

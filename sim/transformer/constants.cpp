@@ -70,7 +70,7 @@ struct Reader {
             const auto found = std::find_if(kConstants.begin(), kConstants.end(),
                 [&, &key = name](const ConstantName& constant) { return key == constant.name; });
             if (found == kConstants.end())
-                complain(path + "." + name, fmt::format("\"{}\" is no constant", name));
+                complain(path + "." + name, fmt::format("\"{}\" is not a constant", name));
             else if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0.0)
                 complain(path + "." + name, fmt::format("{} is not a number of 0 or more", name));
             else
@@ -100,7 +100,7 @@ struct Reader {
                     return given.is_string() && given.get<std::string>() == kernel.first;
                 });
                 if (found == kKernels.end())
-                    complain(path + ".attention", "attention is none of unfused, fused_softmax, flash1, flash2, flash3");
+                    complain(path + ".attention", "attention must be unfused, fused_softmax, flash1, flash2 or flash3");
                 else
                     traits.attention = found->second;
             } else if (name == "fused_norms")
@@ -160,7 +160,7 @@ struct Reader {
             else if (name == "recompute" && value.is_string() && recomputationOf(value.get<std::string>()))
                 traits.recompute = value.get<std::string>();
             else
-                complain(path + "." + name, fmt::format("\"{}\" is no trait, or not of its type", name));
+                complain(path + "." + name, fmt::format("\"{}\" is not a trait, or has the wrong type", name));
         }
     }
 };
@@ -185,7 +185,7 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
     const Json json = Json::parse(text, nullptr, false);
     Reader reader{file};
     if (!json.is_object() || !json.contains("classes") || !json["classes"].is_object()) {
-        reader.complain("", "the file is no calibration: it is not JSON, or has no classes");
+        reader.complain("", "the file is not a calibration: it is not JSON, or has no classes");
         return reader.problems;
     }
     Calibration calibration;
@@ -203,7 +203,7 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
             if (stack[key].is_string() && isPattern(stack[key].get<std::string>()))
                 *pattern = stack[key].get<std::string>();
             else
-                reader.complain(path + "." + key, fmt::format("{} is no regular expression", key));
+                reader.complain(path + "." + key, fmt::format("{} is not a regular expression", key));
         }
         if (stack.contains("traits"))
             reader.readTraits(stack["traits"], path + ".traits", into.traits);

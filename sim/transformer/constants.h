@@ -92,7 +92,7 @@ struct StackChip {
 /// resources/hardware/calibration.json.
 class Calibration {
 public:
-    /// Problems: MW1765 the file is no calibration (not JSON, a name that is not known, a value that is no number); those of `readFile`.
+    /// Problems: MW1765 the file is not a calibration (not JSON, a name that is not known, a value that is not a number); those of `readFile`.
     static Result<Calibration> load(const std::filesystem::path& path);
     static Result<Calibration> parse(std::string_view text, const std::string& file);
 

@@ -217,7 +217,7 @@ Result<std::vector<Record>> recordsOf(const Json& json, const std::string& file)
     const bool plans = json.is_object() && json.contains("records") && json["records"].is_array();
     if (!plans && !json.is_array())
         return Problem{
-            "MW1771", "the file is no list of records", "give an array of records, or an object with `records`", Place{file}};
+            "MW1771", "the file is not a list of records", "give an array of records, or an object with `records`", Place{file}};
     const Json& list = plans ? json["records"] : json;
     std::vector<Record> records;
     Problems problems;

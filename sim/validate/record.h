@@ -41,7 +41,7 @@ struct Record {
 Problem lacking(const std::string& why);
 
 /// The records of a file: an array of published measurements, or `{"records": [...]}` of plans, whose candidates become a record each.
-/// Problems: MW1770 it is not JSON, MW1771 it is no list of records, MW1772 a record without id or kind; those of `readFile`.
+/// Problems: MW1770 it is not JSON, MW1771 it is not a list of records, MW1772 a record without id or kind; those of `readFile`.
 Result<std::vector<Record>> readRecords(const std::filesystem::path& path);
 Result<std::vector<Record>> parseRecords(std::string_view text, const std::string& file);
 

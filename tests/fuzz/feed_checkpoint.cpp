@@ -11,7 +11,7 @@ namespace meshwright::fuzz {
 
 namespace {
 
-/// The text as the body of a manifest whose checksum is right; itself when it is no JSON.
+/// The text as the body of a manifest whose checksum is right; itself when it is not JSON.
 std::string withChecksum(std::string_view text)
 {
     const auto body = nlohmann::json::parse(text, nullptr, false);

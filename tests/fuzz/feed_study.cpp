@@ -8,14 +8,14 @@
 
 namespace meshwright::fuzz {
 
-/// A study's YAML or JSON: read, checked, mended, written.
+/// A study's YAML or JSON: read, checked, fixed, written.
 void feedStudy(std::string_view text)
 {
     const StudyReading reading = readStudyInPart(text, "fuzz.yaml");
     if (!reading.readable)
         return;
     if (const auto fixed = fixedText(text, "fuzz.yaml"))
-        require(parseDocument(fixed->text, "fuzz.yaml").readable, "a mended study can be read");
+        require(parseDocument(fixed->text, "fuzz.yaml").readable, "a fixed study can be read");
     if (hasErrors(reading.problems))
         return;
     const auto again = readStudy(writeStudy(reading.study), "again.yaml");

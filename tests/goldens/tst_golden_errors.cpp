@@ -256,7 +256,7 @@ Outcome runShardy(const Json& input, const Json& expect)
 
 Outcome runDeviceMesh(const Json& input, const Json& expect)
 {
-    if (!input.contains("topology")) { // what is no number is none in a mesh's text either
+    if (!input.contains("topology")) { // what is not a number is none in a mesh's text either
         std::vector<std::string> axes;
         for (const Json& size : input.at("mesh_shape"))
             axes.push_back(fmt::format("x{}={}", axes.size(), size.dump()));

@@ -19,7 +19,7 @@ using namespace meshwright;
 using namespace meshwright::goldens;
 
 /// A case that no op of ours says.
-struct CannotSay : std::runtime_error {
+struct UnsupportedCase : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -232,7 +232,7 @@ private:
         backward.rhsContracting = {1};
         const ValueId carry = dot(y, arguments[1], backward);
         if (function[carry].type != carryType)
-            throw CannotSay("the loop of the case has another body than a product and its transpose");
+            throw UnsupportedCase("the loop of the case has another body than a product and its transpose");
         annotate(carry, m_json.at("operands")[0].at("spec"));
         m_builder.setResults({carry, y});
         const std::vector<ValueId> results = m_builder.endRepeat(repeat);
@@ -310,7 +310,7 @@ private:
             return oneHot();
         if (op == "scan")
             return scan();
-        throw CannotSay(fmt::format("the case's op {} is none that the test can build", op));
+        throw UnsupportedCase(fmt::format("the case's op {} is none that the test can build", op));
     }
 
     const Json& m_json;
@@ -350,7 +350,7 @@ Outcome run(const Json& json)
     std::optional<ExplicitCase> made;
     try {
         made.emplace(json);
-    } catch (const CannotSay& reason) {
+    } catch (const UnsupportedCase& reason) {
         return unsupported(reason.what());
     }
     ExplicitCase& program = *made;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "tests/random_programs/draft.h"
+#include "tests/random_programs/program_generator.h"
 
 /// Ops that combine elements: reductions, products, windows, convolutions, sorts.
 namespace meshwright::tests::draw {
@@ -24,51 +24,51 @@ inline std::int64_t countAlong(const Shape& shape, const std::vector<std::size_t
     return count;
 }
 
-inline void reduce(Draft& draft, Random& random)
+inline void reduce(ProgramGenerator& generator, Random& random)
 {
-    ValueId a = draft.any(random);
-    const DType dtype = draft.dtypeOf(a);
-    const std::vector<std::size_t> dims = someDims(random, draft.shapeOf(a).size());
-    const std::int64_t count = countAlong(draft.shapeOf(a), dims);
+    ValueId a = generator.any(random);
+    const DType dtype = generator.dtypeOf(a);
+    const std::vector<std::size_t> dims = someDims(random, generator.shapeOf(a).size());
+    const std::int64_t count = countAlong(generator.shapeOf(a), dims);
     if (dtype == DType::Pred) {
-        draft.keep(draft.builder.reduce(chance(random, 50) ? ReduceKind::And : ReduceKind::Or, a, dims), 1);
+        generator.keep(generator.builder.reduce(chance(random, 50) ? ReduceKind::And : ReduceKind::Or, a, dims), 1);
         return;
     }
     const ReduceKind kinds[]
         = {ReduceKind::Sum, ReduceKind::Sum, ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Product};
     const ReduceKind kind = kinds[pick(random, 0, 5)];
-    double most = draft.largest(a);
-    if (!draft.isExact(a)) {
-        draft.keep(draft.builder.reduce(ReduceKind::Sum, a, dims), most * static_cast<double>(count), false);
+    double most = generator.largest(a);
+    if (!generator.isExact(a)) {
+        generator.keep(generator.builder.reduce(ReduceKind::Sum, a, dims), most * static_cast<double>(count), false);
         return;
     }
     if (kind == ReduceKind::Sum || kind == ReduceKind::Product) {
-        const double room = Draft::room(dtype);
+        const double room = ProgramGenerator::room(dtype);
         const double each = kind == ReduceKind::Sum ? room / static_cast<double>(std::max<std::int64_t>(count, 1))
                                                     : std::pow(room, 1.0 / static_cast<double>(std::max<std::int64_t>(count, 1)));
         if (each < 1)
             return;
-        a = draft.within(a, each);
-        most = kind == ReduceKind::Sum ? draft.largest(a) * static_cast<double>(count)
-                                       : std::pow(std::max(draft.largest(a), 1.0), static_cast<double>(count));
+        a = generator.within(a, each);
+        most = kind == ReduceKind::Sum ? generator.largest(a) * static_cast<double>(count)
+                                       : std::pow(std::max(generator.largest(a), 1.0), static_cast<double>(count));
     } else if (count == 0) {
-        return; // the largest of nothing is no number to go on with
+        return; // the largest of nothing is not a number to go on with
     }
-    draft.keep(draft.builder.reduce(kind, a, dims), std::max(most, 1.0));
+    generator.keep(generator.builder.reduce(kind, a, dims), std::max(most, 1.0));
 }
 
-inline void dot(Draft& draft, Random& random)
+inline void dot(ProgramGenerator& generator, Random& random)
 {
-    ValueId a = draft.wide(random);
-    ValueId b = draft.wide(random);
-    if (draft.dtypeOf(a) != draft.dtypeOf(b)) {
-        a = draft.converted(a, DType::F32);
-        b = draft.converted(b, DType::F32);
+    ValueId a = generator.wide(random);
+    ValueId b = generator.wide(random);
+    if (generator.dtypeOf(a) != generator.dtypeOf(b)) {
+        a = generator.converted(a, DType::F32);
+        b = generator.converted(b, DType::F32);
     }
-    const Shape left = draft.shapeOf(a);
-    const Shape right = draft.shapeOf(b);
+    const Shape left = generator.shapeOf(a);
+    const Shape right = generator.shapeOf(b);
     DotAttributes attributes;
-    attributes.resultType = attributes.operandType = draft.dtypeOf(a);
+    attributes.resultType = attributes.operandType = generator.dtypeOf(a);
     std::vector<bool> taken(right.size());
     Shape result;
     std::int64_t contracted = 1;
@@ -94,56 +94,58 @@ inline void dot(Draft& draft, Random& random)
         if (!taken[other])
             result.push_back(right[other]);
     }
-    const double each = std::sqrt(Draft::room(draft.dtypeOf(a)) / static_cast<double>(std::max<std::int64_t>(contracted, 1)));
-    if (!Draft::isSmall(result) || elementCount(result) * contracted > 60'000)
+    const double each
+        = std::sqrt(ProgramGenerator::room(generator.dtypeOf(a)) / static_cast<double>(std::max<std::int64_t>(contracted, 1)));
+    if (!ProgramGenerator::isSmall(result) || elementCount(result) * contracted > 60'000)
         return;
-    a = draft.within(a, each);
-    b = draft.within(b, each);
-    draft.keep(draft.builder.dot(a, b, attributes),
-        draft.largest(a) * draft.largest(b) * static_cast<double>(std::max<std::int64_t>(contracted, 1)));
+    a = generator.within(a, each);
+    b = generator.within(b, each);
+    generator.keep(generator.builder.dot(a, b, attributes),
+        generator.largest(a) * generator.largest(b) * static_cast<double>(std::max<std::int64_t>(contracted, 1)));
 }
 
 /// Some value times a matrix, so that there is always a contraction.
-inline void project(Draft& draft, Random& random)
+inline void project(ProgramGenerator& generator, Random& random)
 {
-    ValueId a = draft.wide(random);
-    const Shape shape = draft.shapeOf(a);
+    ValueId a = generator.wide(random);
+    const Shape shape = generator.shapeOf(a);
     if (shape.empty())
         return;
-    const std::size_t dim = Draft::anyOf(random, shape.size());
-    const std::int64_t width = draft.size(random);
+    const std::size_t dim = ProgramGenerator::anyOf(random, shape.size());
+    const std::int64_t width = generator.size(random);
     Shape result = shape;
     result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
     result.push_back(width);
-    if (!Draft::isSmall(result) || !Draft::isSmall({shape[dim], width}))
+    if (!ProgramGenerator::isSmall(result) || !ProgramGenerator::isSmall({shape[dim], width}))
         return;
     DotAttributes attributes;
-    attributes.resultType = attributes.operandType = draft.dtypeOf(a);
+    attributes.resultType = attributes.operandType = generator.dtypeOf(a);
     attributes.lhsContracting = {dim};
     attributes.rhsContracting = {0};
-    const double each = std::sqrt(Draft::room(draft.dtypeOf(a)) / static_cast<double>(std::max<std::int64_t>(shape[dim], 1)));
-    a = draft.within(a, each);
-    const ValueId b = draft.within(draft.like(random, {draft.dtypeOf(a), {shape[dim], width}}), each);
-    draft.keep(draft.builder.dot(a, b, attributes), Draft::room(draft.dtypeOf(a)));
+    const double each
+        = std::sqrt(ProgramGenerator::room(generator.dtypeOf(a)) / static_cast<double>(std::max<std::int64_t>(shape[dim], 1)));
+    a = generator.within(a, each);
+    const ValueId b = generator.within(generator.like(random, {generator.dtypeOf(a), {shape[dim], width}}), each);
+    generator.keep(generator.builder.dot(a, b, attributes), ProgramGenerator::room(generator.dtypeOf(a)));
 }
 
 /// The largest element along a dimension and its place, as jnp.argmax has it; often only one of the two is used.
-inline void argmax(Draft& draft, Random& random)
+inline void argmax(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.wide(random);
-    const TensorType type = draft.type(a);
+    const ValueId a = generator.wide(random);
+    const TensorType type = generator.type(a);
     if (type.shape.empty() || elementCount(type.shape) == 0)
         return;
-    const std::size_t dim = Draft::anyOf(random, type.shape.size());
+    const std::size_t dim = ProgramGenerator::anyOf(random, type.shape.size());
     const TensorType places{DType::S32, type.shape};
     TensorType result = type;
     result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(dim));
-    const ValueId numbers = draft.builder.iota(places, dim);
-    const ValueId least = draft.splat({type.dtype, {}}, -1e7);
+    const ValueId numbers = generator.builder.iota(places, dim);
+    const ValueId least = generator.splat({type.dtype, {}}, -1e7);
     const TensorType value{type.dtype, {}};
     const TensorType place{DType::S32, {}};
-    Builder& builder = draft.builder;
-    const auto made = draft.withBlocks({a, numbers, least, draft.index(0)},
+    Builder& builder = generator.builder;
+    const auto made = generator.withBlocks({a, numbers, least, generator.index(0)},
         {"stablehlo.reduce", {keptList("dimensions", {static_cast<std::int64_t>(dim)})}, {result, {DType::S32, result.shape}}, 0},
         {value, place, value, place}, {[&](const std::vector<ValueId>& in) {
             const ValueId isMore = builder.compare(CompareDirection::Greater, in[0], in[2]);
@@ -154,58 +156,60 @@ inline void argmax(Draft& draft, Random& random)
         }});
     const bool usesFirst = chance(random, 50);
     if (usesFirst)
-        draft.keep(made[0], draft.largest(a));
+        generator.keep(made[0], generator.largest(a));
     if (!usesFirst || chance(random, 40))
-        draft.keep(made[1], static_cast<double>(type.shape[dim]));
+        generator.keep(made[1], static_cast<double>(type.shape[dim]));
 }
 
-inline void sort(Draft& draft, Random& random)
+inline void sort(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.number(random);
-    const Shape shape = draft.shapeOf(a);
+    const ValueId a = generator.number(random);
+    const Shape shape = generator.shapeOf(a);
     if (shape.empty())
         return;
-    const std::size_t dim = Draft::anyOf(random, shape.size());
+    const std::size_t dim = ProgramGenerator::anyOf(random, shape.size());
     std::vector<ValueId> operands{a};
     for (std::int64_t more = pick(random, 0, 2); more > 0; --more) {
         const TensorType places{DType::S32, shape};
-        operands.push_back(chance(random, 50) ? draft.note(draft.builder.iota(places, dim), static_cast<double>(shape[dim]))
-                                              : draft.like(random, places));
+        operands.push_back(chance(random, 50)
+                ? generator.note(generator.builder.iota(places, dim), static_cast<double>(shape[dim]))
+                : generator.like(random, places));
     }
     std::vector<TensorType> scalars;
     for (const ValueId operand : operands)
-        scalars.insert(scalars.end(), 2, {draft.dtypeOf(operand), {}});
+        scalars.insert(scalars.end(), 2, {generator.dtypeOf(operand), {}});
     const CompareDirection direction = chance(random, 50) ? CompareDirection::Less : CompareDirection::Greater;
-    const auto made = draft.withBlocks(operands,
+    const auto made = generator.withBlocks(operands,
         {"stablehlo.sort", {keptInteger("dimension", static_cast<std::int64_t>(dim)), keptTruth("is_stable", true)},
-            draft.typesOf(operands), 0},
-        scalars,
-        {[&](const std::vector<ValueId>& in) { return std::vector<ValueId>{draft.builder.compare(direction, in[0], in[1])}; }});
-    const std::size_t kept = Draft::anyOf(random, made.size());
+            generator.typesOf(operands), 0},
+        scalars, {[&](const std::vector<ValueId>& in) {
+            return std::vector<ValueId>{generator.builder.compare(direction, in[0], in[1])};
+        }});
+    const std::size_t kept = ProgramGenerator::anyOf(random, made.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
         if (i == kept || chance(random, 40))
-            draft.keepMoved(made[i], {operands[i]});
+            generator.keepMoved(made[i], {operands[i]});
     }
 }
 
-inline void top(Draft& draft, Random& random)
+inline void top(ProgramGenerator& generator, Random& random)
 {
-    ValueId a = draft.wide(random);
-    TensorType values = draft.type(a);
+    ValueId a = generator.wide(random);
+    TensorType values = generator.type(a);
     if (values.shape.empty() || values.shape.back() == 0)
         return;
     if (isFloating(values.dtype)) // no -0, which would come after 0 here and nowhere else
-        a = draft.note(draft.builder.binary(OpKind::Add, a, draft.splat(values, 0)), draft.largest(a));
+        a = generator.note(generator.builder.binary(OpKind::Add, a, generator.splat(values, 0)), generator.largest(a));
     const std::int64_t count = pick(random, 1, values.shape.back());
     values.shape.back() = count;
     const TensorType places{DType::S32, values.shape};
-    const std::vector<ValueId> made = draft.builder.addMany(
+    const std::vector<ValueId> made = generator.builder.addMany(
         OpKind::Other, {a}, OtherAttributes{"chlo.top_k", {keptInteger("k", count)}, {values, places}, 0});
     const bool usesFirst = chance(random, 50);
     if (usesFirst)
-        draft.keep(made[0], draft.largest(a));
+        generator.keep(made[0], generator.largest(a));
     if (!usesFirst || chance(random, 40))
-        draft.keep(made[1], static_cast<double>(draft.shapeOf(a).back()));
+        generator.keep(made[1], static_cast<double>(generator.shapeOf(a).back()));
 }
 
 /// Windows of a few elements along each dimension.
@@ -237,14 +241,15 @@ inline std::optional<Windows> drawWindows(Random& random, const Shape& shape, bo
             return std::nullopt;
         made.result.push_back(room / made.strides.back() + 1);
     }
-    return Draft::isSmall(made.result) && elementCount(made.result) * elementCount(made.sizes) <= 20'000 ? std::optional(made)
-                                                                                                         : std::nullopt;
+    return ProgramGenerator::isSmall(made.result) && elementCount(made.result) * elementCount(made.sizes) <= 20'000
+        ? std::optional(made)
+        : std::nullopt;
 }
 
-inline void reduceWindow(Draft& draft, Random& random)
+inline void reduceWindow(ProgramGenerator& generator, Random& random)
 {
-    ValueId a = draft.wide(random);
-    const TensorType type = draft.type(a);
+    ValueId a = generator.wide(random);
+    const TensorType type = generator.type(a);
     if (type.shape.empty())
         return;
     const auto windows = drawWindows(random, type.shape, true);
@@ -253,25 +258,25 @@ inline void reduceWindow(Draft& draft, Random& random)
     const OpKind kinds[] = {OpKind::Add, OpKind::Add, OpKind::Maximum, OpKind::Minimum};
     const OpKind kind = kinds[pick(random, 0, 3)];
     const auto times = static_cast<double>(elementCount(windows->sizes));
-    a = draft.within(a, kind == OpKind::Add ? Draft::room(type.dtype) / times : 90);
+    a = generator.within(a, kind == OpKind::Add ? ProgramGenerator::room(type.dtype) / times : 90);
     const TensorType scalar{type.dtype, {}};
-    const ValueId first = draft.splat(scalar, kind == OpKind::Add ? 0 : (kind == OpKind::Maximum ? -100 : 100));
-    const auto made = draft.withBlocks({a, first},
+    const ValueId first = generator.splat(scalar, kind == OpKind::Add ? 0 : (kind == OpKind::Maximum ? -100 : 100));
+    const auto made = generator.withBlocks({a, first},
         {"stablehlo.reduce_window",
             {keptList("base_dilations", windows->baseDilations), keptPadding(windows->pads),
                 keptList("window_dilations", windows->dilations), keptList("window_dimensions", windows->sizes),
                 keptList("window_strides", windows->strides)},
             {{type.dtype, windows->result}}, 0},
         {scalar, scalar},
-        {[&](const std::vector<ValueId>& in) { return std::vector<ValueId>{draft.builder.binary(kind, in[0], in[1])}; }});
-    draft.keep(made.front(), kind == OpKind::Add ? draft.largest(a) * times : 100);
+        {[&](const std::vector<ValueId>& in) { return std::vector<ValueId>{generator.builder.binary(kind, in[0], in[1])}; }});
+    generator.keep(made.front(), kind == OpKind::Add ? generator.largest(a) * times : 100);
 }
 
 /// What the gradient of a largest-of-windows does.
-inline void selectAndScatter(Draft& draft, Random& random)
+inline void selectAndScatter(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.wide(random);
-    const TensorType type = draft.type(a);
+    const ValueId a = generator.wide(random);
+    const TensorType type = generator.type(a);
     if (type.shape.empty())
         return;
     const auto windows = drawWindows(random, type.shape, false);
@@ -283,32 +288,32 @@ inline void selectAndScatter(Draft& draft, Random& random)
     }
     const auto times = static_cast<double>(elementCount(windows->sizes));
     const TensorType scalar{type.dtype, {}};
-    const ValueId source = draft.within(draft.like(random, {type.dtype, windows->result}), 1e6 / times);
-    const auto made = draft.withBlocks({a, source, draft.splat(scalar, 0)},
+    const ValueId source = generator.within(generator.like(random, {type.dtype, windows->result}), 1e6 / times);
+    const auto made = generator.withBlocks({a, source, generator.splat(scalar, 0)},
         {"stablehlo.select_and_scatter",
             {keptPadding(windows->pads), keptList("window_dimensions", windows->sizes),
                 keptList("window_strides", windows->strides)},
             {type}, 0},
         {scalar, scalar},
         {[&](const std::vector<ValueId>& in) {
-             return std::vector<ValueId>{draft.builder.compare(CompareDirection::GreaterEqual, in[0], in[1])};
+             return std::vector<ValueId>{generator.builder.compare(CompareDirection::GreaterEqual, in[0], in[1])};
          },
             [&](const std::vector<ValueId>& in) {
-                return std::vector<ValueId>{draft.builder.binary(OpKind::Add, in[0], in[1])};
+                return std::vector<ValueId>{generator.builder.binary(OpKind::Add, in[0], in[1])};
             }});
-    draft.keep(made.front(), draft.largest(source) * times);
+    generator.keep(made.front(), generator.largest(source) * times);
 }
 
 /// One or two dimensions of space, groups of features or of the batch, and the dimensions in any order.
-inline void convolution(Draft& draft, Random& random)
+inline void convolution(ProgramGenerator& generator, Random& random)
 {
     const bool isFlat = chance(random, 60);
     const std::size_t rank = isFlat ? 1 : 2;
     const std::int64_t featureGroups = chance(random, 35) ? pick(random, 2, 4) : 1;
     const std::int64_t batchGroups = featureGroups == 1 && chance(random, 25) ? pick(random, 2, 3) : 1;
-    const std::int64_t perGroup = chance(random, 30) ? std::min<std::int64_t>(draft.size(random), 8) : pick(random, 1, 3);
+    const std::int64_t perGroup = chance(random, 30) ? std::min<std::int64_t>(generator.size(random), 8) : pick(random, 1, 3);
     const std::int64_t outputs = featureGroups * batchGroups * pick(random, 1, 3);
-    std::int64_t batch = std::min<std::int64_t>(draft.size(random), 12);
+    std::int64_t batch = std::min<std::int64_t>(generator.size(random), 12);
     batch = batchGroups > 1 ? batchGroups * pick(random, 1, 3) : batch;
     const std::int64_t features = perGroup * featureGroups;
     Shape space;
@@ -320,7 +325,7 @@ inline void convolution(Draft& draft, Random& random)
     Shape reversal;
     Shape result;
     for (std::size_t i = 0; i < rank; ++i) {
-        space.push_back(isFlat ? draft.size(random) : pick(random, 2, 6));
+        space.push_back(isFlat ? generator.size(random) : pick(random, 2, 6));
         sizes.push_back(pick(random, 1, 4));
         strides.push_back(pick(random, 1, 2));
         pads.push_back(pick(random, -1, 3));
@@ -358,10 +363,12 @@ inline void convolution(Draft& draft, Random& random)
     const std::string numbers = "#stablehlo.conv<" + places('b', 'f', batch, features, space, input.shape) + "x"
         + places('i', 'o', perGroup, outputs, sizes, kernel.shape) + "->"
         + places('b', 'f', batch / batchGroups, outputs, result, output.shape) + ">";
-    if (!Draft::isSmall(input.shape) || !Draft::isSmall(kernel.shape) || !Draft::isSmall(output.shape))
+    if (!ProgramGenerator::isSmall(input.shape) || !ProgramGenerator::isSmall(kernel.shape)
+        || !ProgramGenerator::isSmall(output.shape))
         return;
-    const ValueId x = draft.within(draft.shaped(random, input), 97);
-    const ValueId w = draft.within(chance(random, 50) ? draft.shaped(random, kernel) : draft.constant(random, kernel), 97);
+    const ValueId x = generator.within(generator.shaped(random, input), 97);
+    const ValueId w
+        = generator.within(chance(random, 50) ? generator.shaped(random, kernel) : generator.constant(random, kernel), 97);
     std::vector<std::string> reversed;
     for (const std::int64_t is : reversal)
         reversed.push_back(is != 0 ? "true" : "false");
@@ -372,8 +379,8 @@ inline void convolution(Draft& draft, Random& random)
             keptAttribute("window_reversal", fmt::format("array<i1: {}>", fmt::join(reversed, ", ")), reversal),
             keptList("window_strides", strides)},
         {output}, 0};
-    draft.keep(draft.builder.add(OpKind::Other, {x, w}, std::move(attributes)),
-        draft.largest(x) * draft.largest(w) * static_cast<double>(perGroup * elementCount(sizes)));
+    generator.keep(generator.builder.add(OpKind::Other, {x, w}, std::move(attributes)),
+        generator.largest(x) * generator.largest(w) * static_cast<double>(perGroup * elementCount(sizes)));
 }
 
 inline constexpr DrawOp kCombiningOps[]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "tests/random_programs/draft.h"
+#include "tests/random_programs/program_generator.h"
 
 /// Gathers and scatters of all forms.
 namespace meshwright::tests::draw {
@@ -17,7 +17,7 @@ struct Indexing {
 };
 
 /// Some dimensions of the array are indexed, some go with dimensions of the indices, the others are taken whole.
-inline Indexing drawIndexing(Draft& draft, Random& random, const Shape& shape)
+inline Indexing drawIndexing(ProgramGenerator& generator, Random& random, const Shape& shape)
 {
     Indexing made;
     IndexingDims& dims = made.dims;
@@ -50,11 +50,11 @@ inline Indexing drawIndexing(Draft& draft, Random& random, const Shape& shape)
     for (const std::size_t dim : dims.operandBatch)
         batch.push_back(shape[dim]);
     for (std::int64_t more = pick(random, batch.empty() ? 1 : 0, batch.empty() ? 2 : 1); more > 0; --more)
-        batch.push_back(std::min<std::int64_t>(draft.size(random), 24));
+        batch.push_back(std::min<std::int64_t>(generator.size(random), 24));
     made.indices = batch;
     dims.indexVectorDim = batch.size();
     if (dims.indexMap.size() != 1 || chance(random, 60)) {
-        dims.indexVectorDim = chance(random, 70) ? batch.size() : Draft::anyOf(random, batch.size() + 1);
+        dims.indexVectorDim = chance(random, 70) ? batch.size() : ProgramGenerator::anyOf(random, batch.size() + 1);
         made.indices.insert(made.indices.begin() + static_cast<std::ptrdiff_t>(dims.indexVectorDim),
             static_cast<std::int64_t>(dims.indexMap.size()));
     }
@@ -94,118 +94,121 @@ inline bool canIndex(const Shape& shape)
 }
 
 /// Numbers for an array of indices, some beyond the ends: constants, counted ones, or ones that depend on some value.
-inline ValueId drawIndices(Draft& draft, Random& random, const Shape& shape, std::int64_t n)
+inline ValueId drawIndices(ProgramGenerator& generator, Random& random, const Shape& shape, std::int64_t n)
 {
     const TensorType type{DType::S32, shape};
     if (elementCount(shape) == 0)
-        return draft.splat(type, 0);
+        return generator.splat(type, 0);
     if (chance(random, 40))
-        return draft.listed(random, type, chance(random, 30) ? -1 : 0, chance(random, 30) ? n : n - 1);
+        return generator.listed(random, type, chance(random, 30) ? -1 : 0, chance(random, 30) ? n : n - 1);
     if (chance(random, 50))
-        return draft.within(draft.shaped(random, type), static_cast<double>(n));
-    const ValueId counted = draft.builder.iota(type, Draft::anyOf(random, shape.size()));
-    const ValueId scaled = draft.builder.binary(OpKind::Multiply, counted, draft.splat(type, 5));
-    return draft.builder.binary(OpKind::Remainder, scaled, draft.splat(type, static_cast<double>(n)));
+        return generator.within(generator.shaped(random, type), static_cast<double>(n));
+    const ValueId counted = generator.builder.iota(type, ProgramGenerator::anyOf(random, shape.size()));
+    const ValueId scaled = generator.builder.binary(OpKind::Multiply, counted, generator.splat(type, 5));
+    return generator.builder.binary(OpKind::Remainder, scaled, generator.splat(type, static_cast<double>(n)));
 }
 
-inline void gather(Draft& draft, Random& random)
+inline void gather(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.any(random);
-    const Shape shape = draft.shapeOf(a);
+    const ValueId a = generator.any(random);
+    const Shape shape = generator.shapeOf(a);
     if (!canIndex(shape))
         return;
-    const Indexing made = drawIndexing(draft, random, shape);
-    if (!Draft::isSmall(made.slices) || made.indices.size() > Draft::kMostDims)
+    const Indexing made = drawIndexing(generator, random, shape);
+    if (!ProgramGenerator::isSmall(made.slices) || made.indices.size() > ProgramGenerator::kMostDims)
         return;
-    const ValueId indices = drawIndices(draft, random, made.indices, shape[made.dims.indexMap.front()]);
-    draft.keepMoved(draft.builder.add(OpKind::Gather, {a, indices}, GatherAttributes{made.dims, made.sliceSizes, false}), {a});
+    const ValueId indices = drawIndices(generator, random, made.indices, shape[made.dims.indexMap.front()]);
+    generator.keepMoved(
+        generator.builder.add(OpKind::Gather, {a, indices}, GatherAttributes{made.dims, made.sliceSizes, false}), {a});
 }
 
 /// Rows of a table, as jnp.take takes them: numbers below zero count from the end, and what is out of range becomes another number.
-inline void take(Draft& draft, Random& random)
+inline void take(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.wide(random);
-    const Shape table = draft.shapeOf(a);
+    const ValueId a = generator.wide(random);
+    const Shape table = generator.shapeOf(a);
     if (table.empty() || table.size() > 2 || elementCount(table) == 0)
         return;
-    const std::int64_t count = draft.size(random);
+    const std::int64_t count = generator.size(random);
     const TensorType row{DType::S32, {count}};
     const TensorType column{DType::S32, {count, 1}};
-    const ValueId asked = drawIndices(draft, random, row.shape, table[0]);
-    const ValueId isBelow
-        = draft.builder.compare(CompareDirection::Less, asked, draft.builder.broadcast(draft.index(0), row.shape, {}));
+    const ValueId asked = drawIndices(generator, random, row.shape, table[0]);
+    const ValueId isBelow = generator.builder.compare(
+        CompareDirection::Less, asked, generator.builder.broadcast(generator.index(0), row.shape, {}));
     const ValueId fromEnd
-        = draft.builder.binary(OpKind::Add, asked, draft.builder.broadcast(draft.index(table[0]), row.shape, {}));
-    const ValueId indices = draft.builder.broadcast(draft.builder.select(isBelow, fromEnd, asked), column.shape, {0});
-    const ValueId isLow = draft.builder.compare(
-        CompareDirection::GreaterEqual, indices, draft.builder.broadcast(draft.index(0), column.shape, {}));
-    const ValueId last = draft.builder.broadcast(
-        draft.builder.broadcast(draft.listed({DType::S32, {1}}, {static_cast<double>(table[0] - 1)}), {1, 1}, {1}), column.shape,
-        {0, 1});
-    const ValueId isHigh = draft.builder.compare(CompareDirection::LessEqual, indices, last);
-    const ValueId isIn = draft.builder.reduce(ReduceKind::And, draft.builder.binary(OpKind::And, isLow, isHigh), {1});
+        = generator.builder.binary(OpKind::Add, asked, generator.builder.broadcast(generator.index(table[0]), row.shape, {}));
+    const ValueId indices = generator.builder.broadcast(generator.builder.select(isBelow, fromEnd, asked), column.shape, {0});
+    const ValueId isLow = generator.builder.compare(
+        CompareDirection::GreaterEqual, indices, generator.builder.broadcast(generator.index(0), column.shape, {}));
+    const ValueId last = generator.builder.broadcast(
+        generator.builder.broadcast(generator.listed({DType::S32, {1}}, {static_cast<double>(table[0] - 1)}), {1, 1}, {1}),
+        column.shape, {0, 1});
+    const ValueId isHigh = generator.builder.compare(CompareDirection::LessEqual, indices, last);
+    const ValueId isIn = generator.builder.reduce(ReduceKind::And, generator.builder.binary(OpKind::And, isLow, isHigh), {1});
     GatherAttributes attributes;
     attributes.dims.collapsed = {0};
     attributes.dims.indexMap = {0};
     attributes.dims.indexVectorDim = 1;
     attributes.sliceSizes = {1};
-    TensorType result{draft.dtypeOf(a), {count}};
+    TensorType result{generator.dtypeOf(a), {count}};
     std::vector<std::size_t> dims{0};
     if (table.size() == 2) {
         attributes.dims.window = {1};
         attributes.sliceSizes.push_back(table[1]);
         result.shape.push_back(table[1]);
     }
-    if (!Draft::isSmall(result.shape))
+    if (!ProgramGenerator::isSmall(result.shape))
         return;
-    const ValueId rows = draft.builder.add(OpKind::Gather, {a, indices}, attributes);
-    const ValueId mask = draft.builder.broadcast(isIn, result.shape, dims);
-    const ValueId other = draft.builder.broadcast(draft.splat({result.dtype, {}}, 77), result.shape, {});
-    draft.keep(draft.builder.select(mask, rows, other), std::max(draft.largest(a), 77.0));
+    const ValueId rows = generator.builder.add(OpKind::Gather, {a, indices}, attributes);
+    const ValueId mask = generator.builder.broadcast(isIn, result.shape, dims);
+    const ValueId other = generator.builder.broadcast(generator.splat({result.dtype, {}}, 77), result.shape, {});
+    generator.keep(generator.builder.select(mask, rows, other), std::max(generator.largest(a), 77.0));
 }
 
 /// Different places along the only dimension that is indexed, where an update takes the place of what was there.
-inline ValueId drawDistinct(Draft& draft, Random& random, const Shape& shape, std::int64_t n)
+inline ValueId drawDistinct(ProgramGenerator& generator, Random& random, const Shape& shape, std::int64_t n)
 {
     std::vector<double> numbers(static_cast<std::size_t>(std::max(n, elementCount(shape))));
     std::iota(numbers.begin(), numbers.end(), 0.0);
     std::shuffle(numbers.begin(), numbers.end(), random);
     numbers.resize(static_cast<std::size_t>(elementCount(shape)));
-    return draft.listed({DType::S32, shape}, numbers);
+    return generator.listed({DType::S32, shape}, numbers);
 }
 
-inline void scatter(Draft& draft, Random& random)
+inline void scatter(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.any(random);
-    const Shape shape = draft.shapeOf(a);
-    const TensorType type = draft.type(a);
-    if (!canIndex(shape) || !draft.isExact(a))
+    const ValueId a = generator.any(random);
+    const Shape shape = generator.shapeOf(a);
+    const TensorType type = generator.type(a);
+    if (!canIndex(shape) || !generator.isExact(a))
         return;
-    const Indexing made = drawIndexing(draft, random, shape);
-    if (!Draft::isSmall(made.slices) || made.indices.size() > Draft::kMostDims || elementCount(made.indices) == 0)
+    const Indexing made = drawIndexing(generator, random, shape);
+    if (!ProgramGenerator::isSmall(made.slices) || made.indices.size() > ProgramGenerator::kMostDims
+        || elementCount(made.indices) == 0)
         return;
     ScatterAttributes attributes{made.dims, {}, false, false};
     const bool canPut = made.isSingle && made.dims.indexMap.size() == 1 && made.dims.operandBatch.empty();
     const std::int64_t n = shape[made.dims.indexMap.front()];
     const bool isPut = canPut && chance(random, 30);
-    const ValueId indices = isPut ? drawDistinct(draft, random, made.indices, n) : drawIndices(draft, random, made.indices, n);
+    const ValueId indices
+        = isPut ? drawDistinct(generator, random, made.indices, n) : drawIndices(generator, random, made.indices, n);
     ValueId operand = a;
-    ValueId updates = draft.like(random, {type.dtype, made.slices});
-    double most = std::max(draft.largest(a), draft.largest(updates));
+    ValueId updates = generator.like(random, {type.dtype, made.slices});
+    double most = std::max(generator.largest(a), generator.largest(updates));
     if (!isPut) {
         const ReduceKind ofNumbers[] = {ReduceKind::Sum, ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min};
         const ReduceKind ofTruths[] = {ReduceKind::And, ReduceKind::Or};
         attributes.combiner = type.dtype == DType::Pred ? ofTruths[pick(random, 0, 1)] : ofNumbers[pick(random, 0, 3)];
         if (attributes.combiner == ReduceKind::Sum) {
             const auto times = static_cast<double>(elementCount(made.slices));
-            if (Draft::room(type.dtype) / 2 / times < 1)
+            if (ProgramGenerator::room(type.dtype) / 2 / times < 1)
                 return;
-            operand = draft.within(a, Draft::room(type.dtype) / 2);
-            updates = draft.within(updates, Draft::room(type.dtype) / 2 / times);
-            most = draft.largest(operand) + times * draft.largest(updates);
+            operand = generator.within(a, ProgramGenerator::room(type.dtype) / 2);
+            updates = generator.within(updates, ProgramGenerator::room(type.dtype) / 2 / times);
+            most = generator.largest(operand) + times * generator.largest(updates);
         }
     }
-    draft.keep(draft.builder.add(OpKind::Scatter, {operand, indices, updates}, attributes), most);
+    generator.keep(generator.builder.add(OpKind::Scatter, {operand, indices, updates}, attributes), most);
 }
 
 inline std::string dimsText(const char* name, const std::vector<std::size_t>& dims)
@@ -214,15 +217,16 @@ inline std::string dimsText(const char* name, const std::vector<std::size_t>& di
 }
 
 /// Two arrays at once, by a block of their own.
-inline void scatterTwo(Draft& draft, Random& random)
+inline void scatterTwo(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.wide(random);
-    const Shape shape = draft.shapeOf(a);
+    const ValueId a = generator.wide(random);
+    const Shape shape = generator.shapeOf(a);
     if (!canIndex(shape))
         return;
-    const TensorType type = draft.type(a);
-    const Indexing made = drawIndexing(draft, random, shape);
-    if (!Draft::isSmall(made.slices) || made.indices.size() > Draft::kMostDims || elementCount(made.indices) == 0)
+    const TensorType type = generator.type(a);
+    const Indexing made = drawIndexing(generator, random, shape);
+    if (!ProgramGenerator::isSmall(made.slices) || made.indices.size() > ProgramGenerator::kMostDims
+        || elementCount(made.indices) == 0)
         return;
     const IndexingDims& dims = made.dims;
     KeptAttribute numbers = keptAttribute("scatter_dimension_numbers",
@@ -244,24 +248,25 @@ inline void scatterTwo(Draft& draft, Random& random)
     const bool isMixed = chance(random, 30); // each array by a reduction of its own
     const auto times = static_cast<double>(elementCount(made.slices));
     const double most = 3e6;
-    const ValueId b = draft.within(draft.like(random, type), most);
-    const ValueId first = draft.within(a, most);
+    const ValueId b = generator.within(generator.like(random, type), most);
+    const ValueId first = generator.within(a, most);
     const TensorType slices{type.dtype, made.slices};
-    const ValueId x = draft.within(draft.like(random, slices), most / times);
-    const ValueId y = draft.within(draft.like(random, slices), most / times);
-    const ValueId indices = drawIndices(draft, random, made.indices, shape[dims.indexMap.front()]);
+    const ValueId x = generator.within(generator.like(random, slices), most / times);
+    const ValueId y = generator.within(generator.like(random, slices), most / times);
+    const ValueId indices = drawIndices(generator, random, made.indices, shape[dims.indexMap.front()]);
     const TensorType scalar{type.dtype, {}};
     const OpKind kind = isSum ? OpKind::Add : OpKind::Maximum;
-    const auto results = draft.withBlocks({first, b, indices, x, y},
+    const auto results = generator.withBlocks({first, b, indices, x, y},
         {"stablehlo.scatter", {keptTruth("indices_are_sorted", false), numbers, keptTruth("unique_indices", false)}, {type, type},
             0},
         {scalar, scalar, scalar, scalar}, {[&](const std::vector<ValueId>& in) {
             const OpKind other = isMixed ? OpKind::Minimum : kind;
-            return std::vector<ValueId>{draft.builder.binary(kind, in[0], in[2]), draft.builder.binary(other, in[1], in[3])};
+            return std::vector<ValueId>{
+                generator.builder.binary(kind, in[0], in[2]), generator.builder.binary(other, in[1], in[3])};
         }});
-    draft.keep(results[0], 2 * most);
+    generator.keep(results[0], 2 * most);
     if (chance(random, 60))
-        draft.keep(results[1], 2 * most);
+        generator.keep(results[1], 2 * most);
 }
 
 inline constexpr DrawOp kIndexingOps[] = {gather, gather, take, scatter, scatter};

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "tests/random_programs/draft.h"
+#include "tests/random_programs/program_generator.h"
 
 /// Ops that say how values lie.
 namespace meshwright::tests::draw {
 
 /// Axes need not divide what they split.
-inline void constrain(Draft& draft, Random& random)
+inline void constrain(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.any(random);
-    if (!draft.isManual)
-        draft.keepMoved(draft.builder.constrain(a, draft.sharding(random, draft.shapeOf(a).size()), "constraint"), {a});
+    const ValueId a = generator.any(random);
+    if (!generator.isManual)
+        generator.keepMoved(
+            generator.builder.constrain(a, generator.sharding(random, generator.shapeOf(a).size()), "constraint"), {a});
 }
 
 /// The last value that was made is split, and with it, most often, what made it.
-inline void split(Draft& draft, Random& random)
+inline void split(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.values().back();
-    if (!draft.isManual && !draft.shapeOf(a).empty())
-        draft.keepMoved(draft.builder.constrain(a, draft.splitting(random, draft.shapeOf(a)), "constraint"), {a});
+    const ValueId a = generator.values().back();
+    if (!generator.isManual && !generator.shapeOf(a).empty())
+        generator.keepMoved(generator.builder.constrain(a, generator.splitting(random, generator.shapeOf(a)), "constraint"), {a});
 }
 
-inline void hold(Draft& draft, Random& random)
+inline void hold(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.any(random);
+    const ValueId a = generator.any(random);
     const BarrierAttributes attributes{chance(random, 40), chance(random, 40)};
-    draft.keepMoved(draft.builder.add(OpKind::PropagationBarrier, {a}, attributes), {a});
+    generator.keepMoved(generator.builder.add(OpKind::PropagationBarrier, {a}, attributes), {a});
 }
 
 inline constexpr DrawOp kLayoutOps[] = {constrain, constrain, split, split, hold};

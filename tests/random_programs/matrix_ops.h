@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "tests/random_programs/draft.h"
+#include "tests/random_programs/program_generator.h"
 
 /// Fourier transforms and matrix decompositions, whose numbers are not exact.
 namespace meshwright::tests::draw {
 
 /// Complex numbers from two arrays, transformed, and their parts.
-inline void fourier(Draft& draft, Random& random)
+inline void fourier(ProgramGenerator& generator, Random& random)
 {
-    const ValueId a = draft.within(draft.converted(draft.number(random), DType::F32), 9);
-    const TensorType type = draft.type(a);
-    if (type.shape.empty() || elementCount(type.shape) == 0 || draft.depth() > 0)
+    const ValueId a = generator.within(generator.converted(generator.number(random), DType::F32), 9);
+    const TensorType type = generator.type(a);
+    if (type.shape.empty() || elementCount(type.shape) == 0 || generator.depth() > 0)
         return;
-    const ValueId b = draft.within(draft.like(random, type), 9);
+    const ValueId b = generator.within(generator.like(random, type), 9);
     const TensorType pairs{DType::C64, type.shape};
-    const auto other = [&](const char* name, std::vector<ValueId> operands, const TensorType& result,
-                           KeptAttributes attributes = {}) {
-        return draft.builder.add(OpKind::Other, std::move(operands), OtherAttributes{name, std::move(attributes), {result}, 0});
-    };
+    const auto other
+        = [&](const char* name, std::vector<ValueId> operands, const TensorType& result, KeptAttributes attributes = {}) {
+              return generator.builder.add(
+                  OpKind::Other, std::move(operands), OtherAttributes{name, std::move(attributes), {result}, 0});
+          };
     const auto transformed
         = static_cast<std::size_t>(pick(random, 1, std::min<std::int64_t>(2, static_cast<std::int64_t>(type.shape.size()))));
     const Shape lengths(type.shape.end() - static_cast<std::ptrdiff_t>(transformed), type.shape.end());
@@ -27,23 +28,23 @@ inline void fourier(Draft& draft, Random& random)
         {keptList("fft_length", lengths),
             keptAttribute("fft_type", isInverse ? "#stablehlo<fft_type IFFT>" : "#stablehlo<fft_type FFT>", {})});
     const double most = 9.0 * static_cast<double>(elementCount(lengths));
-    draft.keep(other("stablehlo.real", {made}, type), most, false);
+    generator.keep(other("stablehlo.real", {made}, type), most, false);
     if (chance(random, 50))
-        draft.keep(other("stablehlo.imag", {made}, type), most, false);
+        generator.keep(other("stablehlo.imag", {made}, type), most, false);
 }
 
 /// A batch of positive definite matrices a^T a + n I, and the solution of equations with the triangles that they are made of.
-inline void decomposition(Draft& draft, Random& random)
+inline void decomposition(ProgramGenerator& generator, Random& random)
 {
-    const std::int64_t n = chance(random, 40) ? std::min<std::int64_t>(draft.size(random), 8) : pick(random, 1, 6);
+    const std::int64_t n = chance(random, 40) ? std::min<std::int64_t>(generator.size(random), 8) : pick(random, 1, 6);
     Shape shape{n, n};
     if (chance(random, 60))
-        shape.insert(shape.begin(), draft.size(random));
+        shape.insert(shape.begin(), generator.size(random));
     const TensorType type{DType::F32, shape};
-    if (!Draft::isSmall(shape) || n == 0)
+    if (!ProgramGenerator::isSmall(shape) || n == 0)
         return;
-    Builder& builder = draft.builder;
-    const ValueId a = draft.within(draft.shaped(random, type), 3);
+    Builder& builder = generator.builder;
+    const ValueId a = generator.within(generator.shaped(random, type), 3);
     const std::size_t row = shape.size() - 2;
     DotAttributes attributes;
     attributes.resultType = attributes.operandType = DType::F32;
@@ -53,7 +54,7 @@ inline void decomposition(Draft& draft, Random& random)
     const ValueId square = builder.dot(a, a, attributes);
     const TensorType places{DType::S32, shape};
     const ValueId isDiagonal = builder.compare(CompareDirection::Equal, builder.iota(places, row), builder.iota(places, row + 1));
-    const ValueId diagonal = builder.select(isDiagonal, draft.splat(type, 10), draft.splat(type, 0));
+    const ValueId diagonal = builder.select(isDiagonal, generator.splat(type, 10), generator.splat(type, 0));
     const ValueId positive = builder.binary(OpKind::Add, square, diagonal);
     const bool isLower = chance(random, 50);
     const ValueId root
@@ -62,22 +63,22 @@ inline void decomposition(Draft& draft, Random& random)
     const ValueId triangle
         = builder.select(builder.compare(isLower ? CompareDirection::GreaterEqual : CompareDirection::LessEqual,
                              builder.iota(places, row), builder.iota(places, row + 1)),
-            root, draft.splat(type, 0));
-    draft.keep(triangle, 20, false);
+            root, generator.splat(type, 0));
+    generator.keep(triangle, 20, false);
     if (chance(random, 30))
         return;
     const bool isLeft = chance(random, 50);
     TensorType right = type;
-    right.shape[isLeft ? row + 1 : row] = draft.size(random);
-    if (!Draft::isSmall(right.shape))
+    right.shape[isLeft ? row + 1 : row] = generator.size(random);
+    if (!ProgramGenerator::isSmall(right.shape))
         return;
-    const ValueId b = draft.within(draft.like(random, right), 5);
+    const ValueId b = generator.within(generator.like(random, right), 5);
     const char* const transpose = chance(random, 50) ? "#stablehlo<transpose TRANSPOSE>" : "#stablehlo<transpose NO_TRANSPOSE>";
-    draft.keep(builder.add(OpKind::Other, {triangle, b},
-                   OtherAttributes{"stablehlo.triangular_solve",
-                       {keptTruth("left_side", isLeft), keptTruth("lower", isLower), keptAttribute("transpose_a", transpose, {}),
-                           keptTruth("unit_diagonal", false)},
-                       {right}, 0}),
+    generator.keep(builder.add(OpKind::Other, {triangle, b},
+                       OtherAttributes{"stablehlo.triangular_solve",
+                           {keptTruth("left_side", isLeft), keptTruth("lower", isLower),
+                               keptAttribute("transpose_a", transpose, {}), keptTruth("unit_diagonal", false)},
+                           {right}, 0}),
         20, false);
 }
 

@@ -83,43 +83,45 @@ inline Program programOf(const Recipe& recipe)
     program.meshes = drawMeshes(recipe.meshes);
     Function& function = program.functions.emplace_back();
     function.name = "main";
-    Draft draft(function, program.meshes);
+    ProgramGenerator generator(function, program.meshes);
     for (const std::uint64_t seed : recipe.arguments) {
         Random random(seed);
         const DType types[] = {DType::S32, DType::S32, DType::S32, DType::F32, DType::F32, DType::S64, DType::F64, DType::S16,
             DType::S8, DType::BF16, DType::F16, DType::Pred, DType::U8};
-        const TensorType type{types[pick(random, 0, 12)], draft.shape(random)};
-        const ValueId argument = draft.builder.argument(type, "", Role::Input);
+        const TensorType type{types[pick(random, 0, 12)], generator.shape(random)};
+        const ValueId argument = generator.builder.argument(type, "", Role::Input);
         if (chance(random, 85))
-            function[argument].sharding = Draft::dividing(
-                chance(random, 50) ? draft.sharding(random, type.shape.size()) : draft.splitting(random, type.shape), type.shape);
-        draft.keep(argument, isUnsigned(type.dtype) ? 16 : 8);
+            function[argument].sharding = ProgramGenerator::dividing(
+                chance(random, 50) ? generator.sharding(random, type.shape.size()) : generator.splitting(random, type.shape),
+                type.shape);
+        generator.keep(argument, isUnsigned(type.dtype) ? 16 : 8);
     }
-    if (draft.isEmpty())
-        draft.keep(draft.splat({DType::S32, {program.meshes.front().mesh.deviceCount()}}, 1), 1);
+    if (generator.isEmpty())
+        generator.keep(generator.splat({DType::S32, {program.meshes.front().mesh.deviceCount()}}, 1), 1);
     for (const std::uint64_t seed : recipe.ops) {
         Random random(seed);
-        draw::drawOp(draft, random);
+        draw::drawOp(generator, random);
     }
     // The last values are results: what they use is alive.
     Random random(recipe.results);
-    const std::vector<ValueId>& values = draft.values();
+    const std::vector<ValueId>& values = generator.values();
     const std::size_t count = std::min(values.size(), static_cast<std::size_t>(pick(random, 1, 3)));
     std::vector<ValueId> results(values.end() - static_cast<std::ptrdiff_t>(count), values.end());
     for (ValueId& result : results) {
         std::optional<TensorSharding>& declared = function.resultShardings.emplace_back();
-        const Shape shape = draft.shapeOf(result);
+        const Shape shape = generator.shapeOf(result);
         if (chance(random, 40))
-            declared = Draft::dividing(draft.sharding(random, shape.size()), shape);
+            declared = ProgramGenerator::dividing(generator.sharding(random, shape.size()), shape);
         // What the user places must divide where it leaves the function.
         const OpId producer = function[result].producer;
         if (producer.valid() && function[producer].kind == OpKind::ShardingConstraint)
-            result = draft.builder.binary(draft.dtypeOf(result) == DType::Pred ? OpKind::Or : OpKind::Maximum, result, result);
+            result = generator.builder.binary(
+                generator.dtypeOf(result) == DType::Pred ? OpKind::Or : OpKind::Maximum, result, result);
     }
     if (std::none_of(
             function.resultShardings.begin(), function.resultShardings.end(), [](const auto& s) { return s.has_value(); }))
         function.resultShardings.clear();
-    draft.builder.setResults(std::move(results));
+    generator.builder.setResults(std::move(results));
     return program;
 }
 

@@ -114,7 +114,7 @@ CollectivesView::CollectivesView(Selection& selection, QWidget* parent)
     m_details->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
     m_details->setAccessibleName(tr("Details of the selected collective"));
     m_goToSpec->setToolTip(tr("Shows the spec that causes this collective in the study panel"));
-    m_removeSpec->setToolTip(tr("Takes the spec out of the study; Undo brings it back"));
+    m_removeSpec->setToolTip(tr("Removes the spec from the study; Undo restores it"));
     connect(m_goToSpec, &QPushButton::clicked, this, [this] { Q_EMIT specRequested(currentAnnotation()); });
     connect(m_removeSpec, &QPushButton::clicked, this, [this] { Q_EMIT removeSpecRequested(currentAnnotation()); });
 
@@ -153,7 +153,7 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         bytes += static_cast<double>(use.bytesPerDevice * use.count);
     }
     if (m_model->rowCount() == 0)
-        m_summary->setText(tr("No collectives: no device needs anything from another one."));
+        m_summary->setText(tr("No collectives: no device needs data from another one."));
     else
         m_summary->setText(tr("%n collective(s) in a step, %1 per device.", nullptr, m_model->rowCount())
                                .replace(QLatin1String("(s)"), m_model->rowCount() == 1 ? QString() : QStringLiteral("s"))

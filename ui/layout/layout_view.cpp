@@ -208,7 +208,7 @@ QWidget* LayoutView::makePicture()
     m_piece->setForegroundRole(QPalette::PlaceholderText);
     m_piece->setWordWrap(false);
     m_piece->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
-    m_reason = makeText(tr("Why the array lies so"), side);
+    m_reason = makeText(tr("Why the array is sharded this way"), side);
     m_reason->setTextFormat(Qt::RichText);
     m_reason->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
 
@@ -261,7 +261,7 @@ void LayoutView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
         const QString why = problem == nullptr ? tr("it has no arrays") : fromText(problem->message);
         if (sim::isByFormulas(*analysis))
             m_stale->setText(m_analysis
-                    ? tr("This is the last layout that there was: now formulas predict the step, and no arrays are laid out.")
+                    ? tr("This is the last layout: formulas predict the step now, and no arrays are laid out.")
                     : tr("Formulas predict this step: no arrays are laid out."));
         else
             m_stale->setText(m_analysis ? tr("The study has problems; this is the layout of its last good state. %1").arg(why)

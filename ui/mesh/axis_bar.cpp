@@ -44,7 +44,7 @@ AxisCard::AxisCard(const DrawnMeshAxis& axis, QWidget* parent)
     setCursor(Qt::PointingHandCursor);
     setAccessibleName(tr("Mesh axis %1").arg(m_title));
     setAccessibleDescription(m_links + QLatin1String(". ") + m_notes);
-    setToolTip(tr("Point here, or focus it, to see the links of %1").arg(m_axis));
+    setToolTip(tr("Hover over it, or focus it, to see the links of %1").arg(m_axis));
     setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
 }
 

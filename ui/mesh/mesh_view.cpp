@@ -48,9 +48,9 @@ std::vector<FigureText> linkFigures(const sim::Machine& machine)
     std::vector<FigureText> lines;
     for (const sim::PhysicalAxis& axis : machine.topology.axes()) {
         const QString kind = QString::fromUtf8(sim::linkKindName(axis.link.kind));
-        const bool isSaid
+        const bool isNamed
             = std::any_of(lines.begin(), lines.end(), [&](const FigureText& line) { return line.text.startsWith(kind); });
-        if (axis.length == 1 || isSaid)
+        if (axis.length == 1 || isNamed)
             continue;
         const double rate = axis.link.bytesPerSecond;
         const QString latency = QString::fromStdString(formatSeconds(axis.link.latencySeconds));

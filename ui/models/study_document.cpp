@@ -32,7 +32,7 @@ Result<Done> checkIsStudy(const std::string& text, const std::string& file)
         && (document.root.find("meshwright") != nullptr || document.root.find("model") != nullptr);
     if (!document.readable || hasParts)
         return Done{};
-    return Problem{"MW1830", fmt::format("\"{}\" is no study: it has neither \"meshwright\" nor \"model\"", file),
+    return Problem{"MW1830", fmt::format("\"{}\" is not a study: it has neither \"meshwright\" nor \"model\"", file),
         "a study uses a model's config.json by model: {transformer: {config: config.json}}", Place{file}};
 }
 

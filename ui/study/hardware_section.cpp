@@ -187,7 +187,7 @@ void HardwareSection::showCounts()
             if (axis.wraps)
                 wraps << QString::fromStdString(axis.name);
         }
-        remark = wraps.isEmpty() ? tr("No axis closes to a ring.") : tr("Rings along %1.").arg(wraps.join(QLatin1String(", ")));
+        remark = wraps.isEmpty() ? tr("No axis wraps into a ring.") : tr("Rings along %1.").arg(wraps.join(QLatin1String(", ")));
     }
     m_topologyField->setRemark(remark);
 }

@@ -47,7 +47,7 @@ void LegalSpinBox::showDocumentValue()
     m_typed = false;
     if (this->value() != m_value || typedValue() != m_value)
         setValue(m_value);
-    lineEdit()->setText(textFromValue(m_value)); // also after a text that is no number
+    lineEdit()->setText(textFromValue(m_value)); // also after a text that is not a number
     setProblem({});
 }
 

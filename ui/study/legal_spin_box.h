@@ -11,7 +11,7 @@ namespace meshwright::ui {
 
 /// A number with arrows that stop on legal values only. Any number can be typed; what is wrong with it is said at once.
 ///
-/// Arrows and the wheel commit at once, typing with Return or on leaving. A refused number stays until it is mended; Escape goes back.
+/// Arrows and the wheel commit at once, typing with Return or on leaving. A refused number stays until it is fixed; Escape goes back.
 class LegalSpinBox : public QSpinBox {
     Q_OBJECT
 

@@ -247,7 +247,7 @@ void MeshSection::showSlider()
     if (!m_slider->isSliderDown())
         m_slider->setValue(position);
     m_slider->setAccessibleDescription(sizesText(m_facts->shown.mesh));
-    m_slider->setToolTip(tr("All meshes of %1 that cut every array evenly").arg(devicesText(devices)));
+    m_slider->setToolTip(tr("All meshes of %1 that divide every array evenly").arg(devicesText(devices)));
 }
 
 void MeshSection::showProduct()

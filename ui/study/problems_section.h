@@ -8,7 +8,7 @@ namespace meshwright::ui {
 class ProblemRow;
 class ToneLabel;
 
-/// All that is wrong: a click leads to the field, and a button mends what can be mended without a decision.
+/// All that is wrong: a click leads to the field, and a button fixes what can be fixed without a decision.
 class ProblemsSection : public Section {
     Q_OBJECT
 

@@ -76,7 +76,7 @@ void ShardingSection::showDetails()
     const ArrayFacts* array = m_model->arrayAt(m_tree->currentIndex());
     if (array == nullptr) {
         m_meaning->setNote({}, ColourRole::Text);
-        m_reason->setNote(tr("Specs in grey follow from the others. Click one to give it its own."), ColourRole::MutedText);
+        m_reason->setNote(tr("Specs in grey follow from the others. Click one to set it."), ColourRole::MutedText);
         return;
     }
     if (!array->problems.empty()) {

@@ -260,9 +260,9 @@ const Problem* StudyFacts::findProblem(std::string_view path) const
 std::string StudyFacts::reasonOf(const ArrayFacts& array) const
 {
     if (array.isOwn)
-        return fmt::format("The study says so: {}.", array.path);
+        return fmt::format("Set in the study: {}.", array.path);
     if (!array.givenBy.empty())
-        return fmt::format("It has no spec of its own: {} gives it.", array.givenBy);
+        return fmt::format("It has no spec of its own; {} sets it.", array.givenBy);
     const sim::ProgramArray* known = built ? built->findArray(array.array.name) : nullptr;
     if (known == nullptr || array.spec.empty())
         return {};

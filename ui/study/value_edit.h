@@ -17,7 +17,7 @@ void forgetTyping(QLineEdit& line);
 /// A line that edits one value of the document.
 ///
 /// What is typed is checked at once; Return and leaving the line commit it when it is right, Escape goes back to the document's value. A wrong text stays
-/// until it is mended, and the document's value never replaces what is being typed.
+/// until it is fixed, and the document's value never replaces what is being typed.
 class ValueEdit : public QLineEdit {
     Q_OBJECT
 

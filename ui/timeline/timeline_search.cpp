@@ -28,7 +28,7 @@ Result<QRegularExpression> searchPattern(const SearchQuery& query)
         return Problem{"MW1840",
             fmt::format("not a regular expression: {} at character {}", pattern.errorString().toStdString(),
                 pattern.patternErrorOffset() + 1),
-            "mend the pattern, or switch regular expressions off to look for the text as it stands"};
+            "fix the pattern, or switch regular expressions off to search for the literal text"};
     return pattern;
 }
 

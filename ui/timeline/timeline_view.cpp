@@ -68,7 +68,7 @@ std::string measuredTitle(const TimelinePart& part)
 {
     const bool isVirtual = part.timeline().clock() == Clock::Virtual;
     return fmt::format("measured, {}: {}",
-        isVirtual ? "virtual clock, as if every device had a core of its own" : "wall clock, waiting for a core included",
+        isVirtual ? "virtual clock, as if each device had its own core" : "wall clock, waiting for a core included",
         formatSeconds(part.endSeconds()));
 }
 
@@ -168,7 +168,7 @@ QWidget* TimelineView::makeToolBar()
     m_count->setAccessibleName(tr("Matches"));
     m_clockButton = makeButton({}, {});
     m_scaleButton
-        = makeButton(tr("Same length"), tr("Every step over the whole width, with a ruler of its own; or one ruler for all (T)"));
+        = makeButton(tr("Same length"), tr("Each step over the whole width, with its own ruler; or one ruler for all (T)"));
     m_scaleButton->setCheckable(true);
     QToolButton* out = makeButton(QStringLiteral("\u2212"), tr("Zoom out (S)"));
     QToolButton* in = makeButton(QStringLiteral("+"), tr("Zoom in (W)"));
@@ -303,7 +303,7 @@ void TimelineView::showModel()
     m_clockButton->setToolTip(m_showsWall
             ? tr("Shown: what happened, waiting for a core included. Click for the virtual clock, as if every device had a core "
                  "of its own (V)")
-            : tr("Shown: CPU times as if every device had a core of its own. Click for the wall clock, what happened (V)"));
+            : tr("Shown: CPU times as if each device had its own core. Click for the wall clock, what happened (V)"));
     m_clockButton->setAccessibleName(m_clockButton->text());
     m_scaleButton->setVisible(m_canvas->model().groups().size() > 1);
     chooseStretch();
@@ -348,8 +348,8 @@ void TimelineView::showProblem(const sim::Analysis& analysis)
         : problem == nullptr                        ? tr("The study names no hardware, so no step is simulated.")
                              : tr("The study cannot be simulated: %1").arg(QString::fromStdString(problem->message));
     if (m_simulatedPart)
-        m_notice->setText(
-            tr("%1 Shown is the last step that could be.").arg(why.endsWith(QLatin1Char('.')) ? why : why + QLatin1Char('.')));
+        m_notice->setText(tr("%1 The last step that was simulated is shown.")
+                              .arg(why.endsWith(QLatin1Char('.')) ? why : why + QLatin1Char('.')));
     else if (m_canvas->model().isEmpty())
         m_canvas->setMessage(why);
     setColour(*m_notice, colour(ColourRole::Error));
@@ -567,7 +567,7 @@ QString TimelineView::help()
         {tr("drag on the ruler"), tr("select a span of time on all rows and add it up")},
         {tr("Shift+drag in the rows"), tr("the same on the rows that are dragged over")},
         {tr("M"), tr("select the span of the selected slice")},
-        {tr("Esc"), tr("give up the span, then the slice")},
+        {tr("Esc"), tr("clear the span, then the slice")},
         {tr("Ctrl+F; F3, N"), tr("search; next match, with Shift the one before")},
         {tr("V"), tr("virtual or wall clock of the measured step")},
         {tr("T"), tr("every step over the whole width, or one ruler for all")},

@@ -138,7 +138,7 @@ TrainingView::TrainingView(Selection&, QWidget* parent)
     , m_pauseOrResume(new QStackedWidget(this))
     , m_cancel(new QPushButton(tr("Cancel"), this))
     , m_steps(new QSpinBox(this))
-    , m_beside(new QCheckBox(tr("Beside one device"), this))
+    , m_beside(new QCheckBox(tr("Compare with one device"), this))
     , m_verify(new QCheckBox(tr("Verify"), this))
     , m_bar(new QProgressBar(this))
     , m_status(new QLabel(this))
@@ -204,10 +204,10 @@ QLayout* TrainingView::makeControls()
         button->setMinimumWidth(std::max({m_train->sizeHint().width(), m_pause->sizeHint().width(), m_resume->sizeHint().width(),
                                     m_cancel->sizeHint().width()})
             + 16);
-    m_train->setToolTip(tr("Really trains the study, on threads that stand for its devices"));
-    m_pause->setToolTip(tr("Stops after the step that is under way"));
-    m_resume->setToolTip(tr("Goes on where it was paused"));
-    m_cancel->setToolTip(tr("Ends the run; what was reached stays on screen"));
+    m_train->setToolTip(tr("Trains the study on virtual devices, one thread for each"));
+    m_pause->setToolTip(tr("Stops after the current step"));
+    m_resume->setToolTip(tr("Continues the paused run"));
+    m_cancel->setToolTip(tr("Ends the run; its results stay on screen"));
     m_steps->setRange(0, kMostSteps);
     m_steps->setGroupSeparatorShown(true);
     m_steps->setAccelerated(true);
@@ -285,7 +285,7 @@ bool TrainingView::hasPhases() const
     return m_analysis != nullptr && m_analysis->study != nullptr && !m_analysis->study->phases.empty();
 }
 
-/// The file's name is no part of it: saving elsewhere changes nothing.
+/// The file's name is not a part of it: saving elsewhere changes nothing.
 bool TrainingView::isStale() const
 {
     return m_job.hasRun() && m_analysis != nullptr
@@ -430,7 +430,7 @@ void TrainingView::showCurves()
     m_plot->setValues(kAccuracy, kOneDevice, curves.oneDeviceAccuracy);
     m_plot->setValues(kAccuracy, kHeldOut,
         result != nullptr && result->heldOutAccuracy ? std::vector<double>{*result->heldOutAccuracy} : std::vector<double>{});
-    m_plot->setMessage(m_job.isActive() ? tr("The first step is under way …")
+    m_plot->setMessage(m_job.isActive() ? tr("The first step is running …")
             : isTrainable() ? tr("Train to see the loss of the sharded run beside that of the same training on one device")
                             : tr("Nothing to train"));
     m_curvesTook = m_sinceCurves.elapsed();
@@ -546,7 +546,7 @@ DisplayList TrainingView::picture() const
     std::vector<CurvesDrawing> drawings = {std::move(loss)};
     if (std::vector<double> apart = differences(); !apart.empty()) {
         CurvesDrawing difference;
-        difference.title = tr("Difference of the losses; where they are equal there is no line").toStdString();
+        difference.title = tr("Difference of the losses; no line where they are equal").toStdString();
         difference.yTitle = tr("|difference|").toStdString();
         difference.logarithmic = true;
         difference.curves = {curveOf(tr("|difference|"), std::move(apart), kDifferenceRole)};

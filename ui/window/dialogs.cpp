@@ -37,11 +37,10 @@ CommandDialog::CommandDialog(const QString& command, bool unsaved, QWidget* pare
     connect(copy, &QPushButton::clicked, this, [command] { QGuiApplication::clipboard()->setText(command); });
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     auto* all = new QVBoxLayout(this);
-    all->addWidget(new QLabel(tr("In a terminal this gives what the view shows:"), this));
+    all->addWidget(new QLabel(tr("In a terminal, this command prints what the view shows:"), this));
     all->addWidget(text);
     if (unsaved) {
-        auto* note = new QLabel(
-            tr("The study is in no file of yours yet: the command takes the example and sets what you changed."), this);
+        auto* note = new QLabel(tr("The study is not saved yet: the command uses the example and sets your changes."), this);
         note->setWordWrap(true);
         all->addWidget(note);
     }

@@ -94,7 +94,7 @@ Headline::Figure Headline::addFigure(const QString& caption)
 void Headline::forget()
 {
     m_last.reset();
-    setChange(tr("Change the mesh or a spec: this line says what it does to the step."));
+    setChange(tr("Change the mesh or a spec: this line shows the effect on the step."));
 }
 
 QString Headline::changeText() const
@@ -132,7 +132,7 @@ void Headline::setAnalysis(const std::shared_ptr<const sim::Analysis>& analysis)
     if (why != analysis->problems.end())
         setChange(QString::fromStdString(why->message));
     else
-        setChange(tr("No hardware is chosen: there is nothing to predict times for."));
+        setChange(tr("No hardware is chosen, so no times are predicted."));
 }
 
 void Headline::changeEvent(QEvent* event)

@@ -151,7 +151,7 @@ void MainWindow::buildViewMenu()
     QMenu* themes = menu->addMenu(tr("&Theme"));
     auto* group = new QActionGroup(themes);
     const std::pair<ThemeChoice, QString> choices[]
-        = {{ThemeChoice::System, tr("As the system")}, {ThemeChoice::Light, tr("Light")}, {ThemeChoice::Dark, tr("Dark")}};
+        = {{ThemeChoice::System, tr("Follow the system")}, {ThemeChoice::Light, tr("Light")}, {ThemeChoice::Dark, tr("Dark")}};
     for (const auto& [choice, name] : choices) {
         QAction* action = themes->addAction(name);
         action->setCheckable(true);
@@ -266,8 +266,8 @@ void MainWindow::offerRecovery()
     for (const RecoveredStudy& study : Recovery::leftBehind(m_places.recovery)) {
         const QString name = study.path.isEmpty() ? tr("a study without a name") : QFileInfo(study.path).fileName();
         QMessageBox question(QMessageBox::Question, tr("Unsaved edits were found"),
-            tr("Meshwright did not end properly. Go on with the unsaved edits of %1?").arg(name), QMessageBox::NoButton, this);
-        const QAbstractButton* goOn = question.addButton(tr("&Go on with them"), QMessageBox::AcceptRole);
+            tr("Meshwright did not exit normally. Restore the unsaved edits of %1?").arg(name), QMessageBox::NoButton, this);
+        const QAbstractButton* goOn = question.addButton(tr("&Restore them"), QMessageBox::AcceptRole);
         const QAbstractButton* discard = question.addButton(tr("&Discard them"), QMessageBox::DestructiveRole);
         question.setEscapeButton(question.addButton(tr("Ask &later"), QMessageBox::RejectRole));
         question.exec();
@@ -394,7 +394,7 @@ void MainWindow::exportView(View* view)
 void MainWindow::saveReport()
 {
     if (!m_workbench->analysis()) {
-        statusBar()->showMessage(tr("The study is still being looked at"), 6000);
+        statusBar()->showMessage(tr("The study is still being analysed"), 6000);
         return;
     }
     const QString path = QFileDialog::getSaveFileName(this, tr("Save the report"),

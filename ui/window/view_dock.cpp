@@ -30,9 +30,9 @@ ViewDock::ViewDock(const QString& title, const QString& id, View* view, QWidget*
     auto* row = new QHBoxLayout(bar);
     row->setContentsMargins(8, 2, 4, 2);
     row->setSpacing(2);
-    auto* command = smallButton(tr("Command"), tr("Show the command line that gives what %1 shows").arg(title), bar);
+    auto* command = smallButton(tr("Command"), tr("Show the command line for what %1 shows").arg(title), bar);
     auto* save = smallButton(tr("Export"), tr("Save %1 as SVG, PNG or PDF").arg(title), bar);
-    auto* window = smallButton(tr("Window"), tr("Make %1 a window of its own, or put it back").arg(title), bar);
+    auto* window = smallButton(tr("Window"), tr("Move %1 to its own window, or dock it again").arg(title), bar);
     connect(command, &QToolButton::clicked, this, &ViewDock::commandRequested);
     connect(save, &QToolButton::clicked, this, &ViewDock::exportRequested);
     connect(window, &QToolButton::clicked, this, [this] { setFloating(!isFloating()); });

@@ -57,7 +57,7 @@ private Q_SLOTS:
     void killedAtAnyMoment();
     void fullDisk();
     void onlyCheckpointsGo();
-    void somethingInTheWayIsSaidBefore();
+    void reportsObstaclesBeforeTraining();
     void secondTrainingIsRefused();
     void nobodyTakesTheWords_data();
     void nobodyTakesTheWords();
@@ -108,7 +108,7 @@ void TestCheckpointVerbs::damagedOneIsPassedOver()
     resume.removeOne("-q");
     const Outcome resumed = run(resume);
     QVERIFY2(resumed.code == 0, resumed.err);
-    QVERIFY2(resumed.err.contains("warning MW1642: step-000000004 is passed over: "), resumed.err);
+    QVERIFY2(resumed.err.contains("warning MW1642: step-000000004 is skipped: "), resumed.err);
     QCOMPARE(object(resumed)["first_step"].toInt(), 2);
     QCOMPARE(object(resumed)["losses"], object(run(training(6, {})))["losses"]);
     const Outcome named = run(training(6, {"--resume", folder.path() + "/step-000000004"}));
@@ -265,7 +265,7 @@ void TestCheckpointVerbs::onlyCheckpointsGo()
     QCOMPARE(QDir(folder.path()).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot).size(), 3); // no lock is left
 }
 
-void TestCheckpointVerbs::somethingInTheWayIsSaidBefore()
+void TestCheckpointVerbs::reportsObstaclesBeforeTraining()
 {
     const QTemporaryDir folder;
     QVERIFY(QDir(folder.path()).mkpath("step-000000003"));

@@ -94,25 +94,26 @@ void TestCommandLine::exitCodes_data()
     QTest::newRow("no verb") << QStringList{} << 2 << "MW1904";
     QTest::newRow("unknown verb") << QStringList{"chekc", "x"} << 2 << "did you mean \"check\"?";
     QTest::newRow("help for no verb") << QStringList{"help", "shwo"} << 2 << "did you mean \"show\"?";
-    QTest::newRow("no whole number") << QStringList{"mesh", "--hw", "h100", "--hosts", "abc", "--mesh",
-        "a=8"} << 2 << "--hosts: \"abc\" is no whole number of 1 or more\n  fix: see the examples of `meshwright mesh --help`";
+    QTest::newRow("not a whole number") << QStringList{"mesh", "--hw", "h100", "--hosts", "abc", "--mesh",
+        "a=8"} << 2 << "--hosts: \"abc\" is not a whole number of 1 or more\n  fix: see the examples of `meshwright mesh --help`";
     QTest::newRow("no hosts") << QStringList{"mesh", "--hw", "h100", "--hosts", "0", "--mesh", "a=8"} << 2
-                              << "\"0\" is no whole number";
-    QTest::newRow("too few devices") << QStringList{"calibrate", "--devices", "1"} << 2 << "no whole number from 2 to 1024";
-    QTest::newRow("no amount of memory") << QStringList{"run", example("mlp.mlir"), "--device-memory", "100XB"} << 2
-                                         << "\"100XB\" is no amount of memory; write 512MiB";
+                              << "\"0\" is not a whole number";
+    QTest::newRow("too few devices") << QStringList{"calibrate", "--devices", "1"} << 2 << "not a whole number from 2 to 1024";
+    QTest::newRow("not an amount of memory") << QStringList{"run", example("mlp.mlir"), "--device-memory", "100XB"} << 2
+                                             << "\"100XB\" is not an amount of memory; write 512MiB";
     QTest::newRow("permits") << QStringList{"run", example("mlp.mlir"), "--permits", "-1"} << 2
-                             << "no whole number from 1 to 1024";
+                             << "not a whole number from 1 to 1024";
     QTest::newRow("engine") << QStringList{"run", example("mlp.mlir"), "--engine", "thread"} << 2
-                            << "MW1526: there is no engine \"thread\" for virtual devices\n  fix: did you mean \"threads\"?";
-    QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2 << "no whole number";
+                            << "MW1526: unknown engine \"thread\" for virtual devices\n  fix: did you mean \"threads\"?";
+    QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2
+                          << "not a whole number";
     QTest::newRow("stall") << QStringList{"run", example("mlp.mlir"), "--stall-timeout", "nan"} << 2 << "no number of seconds";
     QTest::newRow("every without checkpoints")
         << QStringList{"train", example("fsdp.yaml"), "--every", "5"} << 2 << "MW1912: --every says nothing without --checkpoint";
     QTest::newRow("profile without a prediction") << QStringList{"train", example("fsdp.yaml"), "--profile", "host.json"} << 2
                                                   << "MW1912: --profile says nothing without --predict";
     QTest::newRow("two files on standard output")
-        << QStringList{"train", example("fsdp.yaml"), "--trace", "-", "-o", "-"} << 2 << "cannot both go to standard output";
+        << QStringList{"train", example("fsdp.yaml"), "--trace", "-", "-o", "-"} << 2 << "cannot both write to standard output";
     QTest::newRow("a study for a program") << QStringList{"propagate", example("fsdp.yaml")} << 3 << "MW1320: this is a study";
     QTest::newRow("a program for a study") << QStringList{"simulate", example("mlp.mlir")} << 3 << "MW1402: this is a program";
     QTest::newRow("unknown flag") << QStringList{"show", "--mehs", "a=4", "--shape", "8", "--spec", "P()"} << 2
@@ -365,7 +366,7 @@ void TestCommandLine::checkFailOn()
     const Outcome outcome = run({"check", "--fail-on", "warning", "-"}, study);
     QCOMPARE(outcome.code, 1);
     QVERIFY(outcome.err.contains("warning MW1431"));
-    QVERIFY(outcome.out.contains("rule \"nothing*\" catches nothing"));
+    QVERIFY(outcome.out.contains("rule \"nothing*\" matches no array"));
     QCOMPARE(run({"check", "--fail-on", "warnings", "-"}, study).code, 2);
 }
 
@@ -384,7 +385,7 @@ QByteArray contentOf(const QString& path)
     return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray("unreadable");
 }
 
-/// Three mistakes that a program can mend, and one that it cannot.
+/// Three mistakes that a program can fix, and one that it cannot.
 const QByteArray kFixable = "meshwright: 1 # a note\n"
                             "mesh: {data: 0}\n"
                             "model: {mlp: {layers: [6, 4], loss: crossentropy}}\n"
@@ -402,10 +403,10 @@ void TestCommandLine::checkFixes()
     // Overrides are looked at, not written: with data=4 a batch of 10 does not divide.
     const Outcome outcome = run({"check", path, "--fix", "--set", "mesh.data=4"});
     QCOMPARE(outcome.code, 3);
-    const QByteArray mended = "meshwright: 1 # a note\nmesh: {data: 1}\n"
-                              "model: {mlp: {layers: [6, 4], loss: cross_entropy}}\nbatch: 10\n"
-                              "sharding: {x: \"P('data', None)\"}\nbacth: 3\n";
-    QCOMPARE(contentOf(path), mended);
+    const QByteArray fixed = "meshwright: 1 # a note\nmesh: {data: 1}\n"
+                             "model: {mlp: {layers: [6, 4], loss: cross_entropy}}\nbatch: 10\n"
+                             "sharding: {x: \"P('data', None)\"}\nbacth: 3\n";
+    QCOMPARE(contentOf(path), fixed);
     for (const char* line : {"fixed MW1409: P('dta', None) needs quotes", "fixed MW1112: mesh axis \"data\"", "  mesh.data=1\n",
              "fixed MW1423: unknown name \"crossentropy\"", "  sharding.x=P('data', None)\n",
              "study.yaml: 2 errors, 0 warnings\n"})
@@ -630,10 +631,10 @@ void TestCommandLine::checkLints()
     QCOMPARE(study.code, 1);
     QVERIFY(study.err.contains("warning MW1270: the mesh axis \"data\" splits nothing"));
     QVERIFY(study.out.contains("0 errors, 1 warning\n"));
-    const Outcome mended = run({"check", "-", "--fix"},
+    const Outcome fixed = run({"check", "-", "--fix"},
         "meshwright: 1\nmesh: {data: 2}\nbatch: 8\nmodel: {mlp: {layers: [4, 4]}}\nsharding: {x: [], y: []}\n");
-    QVERIFY(mended.out.contains("x: \"P('data', None)\", y: \"P('data', None)\""));
-    QVERIFY(mended.err.contains("fixed MW1270"));
+    QVERIFY(fixed.out.contains("x: \"P('data', None)\", y: \"P('data', None)\""));
+    QVERIFY(fixed.err.contains("fixed MW1270"));
     const Outcome program = run({"check", example("mlp.mlir")});
     QCOMPARE(program.code, 0);
     QVERIFY(program.out.endsWith("mlp.mlir: no problems\n"));

@@ -75,7 +75,7 @@ void TestDiffVerb::exitCodes_data()
     QTest::newRow("a gate passes") << QStringList{digits, "--set-b", "mesh.data=2", "--set-b", "mesh.model=4", "--fail-on",
         "memory>100%"} << 0 << "gate memory>100%: passes";
     QTest::newRow("no longer fits") << QStringList{example("wide_mlp.yaml"), "--set-b", "batch=4194304", "--fail-on", "fits"} << 1
-                                    << "it does not fit any more";
+                                    << "it no longer fits";
     QTest::newRow("programs") << QStringList{example("tensor_parallel_matmul.mlir"), example("fsdp_matmul.mlir")} << 0
                               << "collectives: ";
     QTest::newRow("programs fail") << QStringList{example("tensor_parallel_matmul.mlir"), example("fsdp_matmul.mlir"),

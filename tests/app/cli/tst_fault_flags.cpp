@@ -66,10 +66,10 @@ void TestFaultFlags::endsCleanly_data()
                              << QStringList{};
     QTest::newRow("no such device") << training({"--inject", "fail:device=64,step=4"}) << 2 << QStringList{"MW1520", "device 64"};
     QTest::newRow("no such fault") << training({"--inject", "explode:device=1"}) << 2 << QStringList{"MW1520"};
-    QTest::newRow("nothing of it") << training({"--inject", "fail"}) << 2 << QStringList{"MW1520", "it names no device"};
+    QTest::newRow("nothing of it") << training({"--inject", "fail"}) << 2 << QStringList{"MW1520", "it does not name a device"};
     QTest::newRow("no clock counts it") << training({"--stall-timeout", "1e300"}) << 2 << QStringList{"--stall-timeout"};
     QTest::newRow("no such engine") << training({"--engine", "fibres"}) << 2
-                                    << QStringList{"MW1526", "there is no engine \"fibres\"", "did you mean \"fibers\"?"};
+                                    << QStringList{"MW1526", "unknown engine \"fibres\"", "did you mean \"fibers\"?"};
     QTest::newRow("no number") << training({"--stall-timeout", "-1"}) << 2 << QStringList{"--stall-timeout"};
 }
 
@@ -93,7 +93,7 @@ void TestFaultFlags::saysHowToGoOn()
     QCOMPARE(failed.code, 6);
     QVERIFY2(failed.err.contains("the last complete checkpoint is " + checkpoints.toUtf8() + "/step-000000004 (after 4 steps)"),
         failed.err);
-    const QByteArray command = "go on with: meshwright train " + example("tensor_parallel.yaml").toUtf8()
+    const QByteArray command = "resume with: meshwright train " + example("tensor_parallel.yaml").toUtf8()
         + " --set train.steps=6 --checkpoint '" + checkpoints.toUtf8() + "' --every 2 --resume '" + checkpoints.toUtf8() + "'";
     QVERIFY2(failed.err.contains(command), failed.err);
     const QStringList resumed{"--checkpoint", checkpoints, "--every", "2", "--resume", checkpoints, "--format", "json"};

@@ -58,7 +58,7 @@ void TestMeshVerb::exitCodes_data()
     QTest::newRow("a slice by its chips") << "mesh --hw v5e-16 --mesh data=4,model=4" << 0 << "";
     QTest::newRow("GPUs by their number") << "mesh --hw h100x64 --mesh data=8,model=8" << 0 << "";
     QTest::newRow("part of a host") << "mesh --hw h100x4 --mesh a=4" << 0 << "";
-    QTest::newRow("no whole hosts") << "mesh --hw h100x12 --mesh a=12" << 3 << "fill no whole number of hosts of 8";
+    QTest::newRow("no whole hosts") << "mesh --hw h100x12 --mesh a=12" << 3 << "do not fill a whole number of hosts of 8";
     QTest::newRow("cores") << "mesh --hw v4-16 --mesh a=8" << 0 << "";
     QTest::newRow("no such slice") << "mesh --hw v5e-251 --mesh a=251" << 3
                                    << "no slice of TPU v5e has 251 chips\n  fix: the next larger one has 256";

@@ -81,8 +81,8 @@ private Q_SLOTS:
     void partitionJson();
     void passByPass();
     void writesFiles();
-    void unknownOpsAreSaid_data();
-    void unknownOpsAreSaid();
+    void reportsUnknownOps_data();
+    void reportsUnknownOps();
     void checksPrograms();
 };
 
@@ -472,7 +472,7 @@ module {
 
 } // namespace
 
-void TestPartitionVerbs::unknownOpsAreSaid_data()
+void TestPartitionVerbs::reportsUnknownOps_data()
 {
     QTest::addColumn<QString>("verb");
     QTest::addColumn<int>("code");
@@ -482,7 +482,7 @@ void TestPartitionVerbs::unknownOpsAreSaid_data()
 }
 
 /// A program with an op that is not known is taken, and the user is told of the op and where it stands.
-void TestPartitionVerbs::unknownOpsAreSaid()
+void TestPartitionVerbs::reportsUnknownOps()
 {
     QFETCH(QString, verb);
     QFETCH(int, code);
@@ -506,7 +506,7 @@ void TestPartitionVerbs::checksPrograms()
     uneven.replace("tensor<32x16xf32>", "tensor<33x16xf32>");
     const Outcome bad = run({"check", "-"}, uneven);
     QCOMPARE(bad.code, 3);
-    QVERIFY2(bad.err.contains("MW1211"), bad.err);
+    QVERIFY2(bad.err.contains("MW1104"), bad.err);
     QVERIFY2(bad.err.contains("33 is not divisible by 2"), bad.err);
 }
 

@@ -22,8 +22,8 @@ private Q_SLOTS:
     void initTestCase();
     void sameBits_data();
     void sameBits();
-    void whatCannotBeShared_data();
-    void whatCannotBeShared();
+    void problemsEndAllRanks_data();
+    void problemsEndAllRanks();
     void lostRank_data();
     void lostRank();
     void failingDevice();
@@ -139,7 +139,7 @@ void TestRankVerbs::sameBits()
     QCOMPARE(metrics.readAll().count('\n'), 6);
 }
 
-void TestRankVerbs::whatCannotBeShared_data()
+void TestRankVerbs::problemsEndAllRanks_data()
 {
     addExitCodeColumns();
     QTest::newRow("more processes than devices") << QStringList{"train", small(2)} << 6 << "MW1553";
@@ -149,7 +149,7 @@ void TestRankVerbs::whatCannotBeShared_data()
     QTest::newRow("a study that is none") << QStringList{"train", m_folder.filePath("none.yaml")} << 3 << "MW1001";
 }
 
-void TestRankVerbs::whatCannotBeShared()
+void TestRankVerbs::problemsEndAllRanks()
 {
     SKIP_WITHOUT_MPI;
     QFETCH(QStringList, arguments);
@@ -220,7 +220,7 @@ void TestRankVerbs::devicesThatDiffer_data()
     QTest::addColumn<QString>("said");
     QTest::newRow("another reduction") << sumLine("r", "a", "4x8xf32", "[[0, 1, 2, 3]]", "maximum") << "MW1505";
     QTest::newRow("none") << "%r = stablehlo.add %a, %a : tensor<4x8xf32>\n"
-                          << "no device can move: devices 0 and 2 wait in all_reduce of x";
+                          << "no device can proceed: devices 0 and 2 wait in all_reduce of x";
 }
 
 void TestRankVerbs::devicesThatDiffer()

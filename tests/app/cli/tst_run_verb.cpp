@@ -68,7 +68,7 @@ private Q_SLOTS:
     void exitCodes_data();
     void exitCodes();
     void arraysInAndOut();
-    void differingReplicasAreSaid();
+    void reportsDifferingReplicas();
     void proofs_data();
     void proofs();
     void devicesThatDiffer_data();
@@ -217,7 +217,7 @@ void TestRunVerb::arraysInAndOut()
 }
 
 /// A result that is said to be the same on all devices, and is not: what certainly differs is refused, what turns out to is no proof.
-void TestRunVerb::differingReplicasAreSaid()
+void TestRunVerb::reportsDifferingReplicas()
 {
     const auto program = [this](const QString& body) {
         QFile file(path("differs.mlir"));

@@ -52,7 +52,7 @@ void TestSearchVerb::formats_data()
     QTest::addColumn<QString>("format");
     QTest::addColumn<QByteArray>("said");
 
-    QTest::newRow("text") << "text" << QByteArray("every choice otherwise");
+    QTest::newRow("text") << "text" << QByteArray("the next best choices");
     QTest::newRow("json") << "json" << QByteArray("\"meshwright.search/1\"");
     QTest::newRow("csv") << "csv" << QByteArray("\n1,16 H100");
     QTest::newRow("md") << "md" << QByteArray("| ---: |");

@@ -131,8 +131,8 @@ private Q_SLOTS:
     void aFlippedBitIsFound();
     void cutOff_data();
     void cutOff();
-    void manifestsThatLie_data();
-    void manifestsThatLie();
+    void refusesFalseManifests_data();
+    void refusesFalseManifests();
     void nothingThere();
     void fullDisk();
     void whatIsNotOursStays_data();
@@ -322,7 +322,7 @@ void TestCheckpoint::damagedOnesArePassedOver()
         QCOMPARE(reader->checkpoint().state.step, std::int64_t{2});
         QCOMPARE(reader->bytesRead(), std::int64_t{0});
         QCOMPARE(idsOf(reader->passedOver()), QString("MW1642"));
-        QVERIFY(reader->passedOver().front().message.starts_with("step-000000010 is passed over: "));
+        QVERIFY(reader->passedOver().front().message.starts_with("step-000000010 is skipped: "));
         QCOMPARE(valueOf(CheckpointReader::open(root))->checkpoint().state.step, std::int64_t{inHeader ? 2 : 10});
         if (inHeader)
             QCOMPARE(idsOf(CheckpointReader::open(newest).error()), QString("MW1642"));
@@ -416,7 +416,7 @@ void TestCheckpoint::cutOff()
     QCOMPARE(idsOf(CheckpointReader::open(path).error()), id);
 }
 
-void TestCheckpoint::manifestsThatLie_data()
+void TestCheckpoint::refusesFalseManifests_data()
 {
     QTest::addColumn<QString>("id");
     QTest::addColumn<std::function<void(Checkpoint&)>>("change");
@@ -436,7 +436,7 @@ void TestCheckpoint::manifestsThatLie_data()
     row("a loss too many", "MW1641", [](Checkpoint& c) { c.state.losses.push_back(1.0); });
 }
 
-void TestCheckpoint::manifestsThatLie()
+void TestCheckpoint::refusesFalseManifests()
 {
     QFETCH(QString, id);
     QFETCH(std::function<void(Checkpoint&)>, change);

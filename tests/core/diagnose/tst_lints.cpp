@@ -63,7 +63,7 @@ void TestLints::studies_data()
     QTest::addColumn<QString>("id"); // that must be found; with a minus one that must not be
     QTest::addColumn<QString>("words"); // of the message or the rule
     QTest::addColumn<QString>("place");
-    QTest::addColumn<bool>("mended"); // the fix settings do away with it
+    QTest::addColumn<bool>("fixed"); // the fix settings do away with it
     const QByteArray mse = "optimizer: {sgd: {learning_rate: 0.1}}\nmodel: {mlp: {layers: [64, 128, 128, 16], loss: mse}}\n";
     const QByteArray batch = "sharding: {x: [data, null], y: [data, null]";
     const QByteArray pair = ", layers.1.w: [null, model], layers.2.w: [model, null]";
@@ -166,7 +166,7 @@ void TestLints::studies()
     QFETCH(QString, id);
     QFETCH(QString, words);
     QFETCH(QString, place);
-    QFETCH(bool, mended);
+    QFETCH(bool, fixed);
     const std::string text = (kHead + rest).toStdString();
     const auto study = readStudy(text, "study.yaml");
     QVERIFY2(study, qPrintable(tests::described(study)));
@@ -183,8 +183,8 @@ void TestLints::studies()
     QVERIFY2(tests::text(found->place.path).startsWith(place) && found->place.line > 0, qPrintable(said));
     QVERIFY(!found->rule.empty() && !found->fix.empty());
     QVERIFY(found->severity != Severity::Error);
-    QVERIFY2(found->fixSettings.empty() != mended, qPrintable(said));
-    if (!mended)
+    QVERIFY2(found->fixSettings.empty() != fixed, qPrintable(said));
+    if (!fixed)
         return;
     const auto edited = editedText(text, "study.yaml", found->fixSettings);
     QVERIFY2(edited, qPrintable(tests::described(edited)));
@@ -256,7 +256,7 @@ void TestLints::fixedPrograms_data()
 {
     QTest::addColumn<QByteArray>("function");
     QTest::addColumn<QString>("id");
-    QTest::addColumn<QString>("written"); // what is in the mended text
+    QTest::addColumn<QString>("written"); // what is in the fixed text
     const QByteArray sharding = "{sdy.sharding = #sdy.sharding<@mesh, [";
     QTest::newRow("a parameter that drifts")
         << "(%w: tensor<8x8xf32> " + sharding
@@ -307,7 +307,7 @@ void TestLints::fixedPrograms_data()
                                      << "sdy.sharding_constraint %0 <@mesh, [{\"a\"}, {\"b\"}]>";
 }
 
-/// What needs no decision is mended, and gone; the rest stays.
+/// What needs no decision is fixed, and gone; the rest stays.
 void TestLints::fixedPrograms()
 {
     QFETCH(QByteArray, function);

@@ -22,6 +22,8 @@ private Q_SLOTS:
     void idsOfTheTableAreInTheSources();
     void raisedIdsAreTested();
     void find();
+    void exitCodes_data();
+    void exitCodes();
     void damaged_data();
     void damaged();
     void missingResource();
@@ -117,6 +119,41 @@ void TestProblemTable::find()
     QVERIFY(m_table.rangeOf("MW9999") == nullptr);
 }
 
+/// All exit codes other than 3: of ids in their ranges, and those that an entry states for itself.
+void TestProblemTable::exitCodes_data()
+{
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("range"); // whose entries have it
+    QTest::addColumn<QString>("others"); // of the range, that have another code
+    QTest::addColumn<QString>("besides");
+    QTest::newRow("usage") << 2 << "MW19"
+                           << "MW1914"
+                           << "MW1514 MW1520 MW1524 MW1525 MW1526";
+    QTest::newRow("infeasible") << 4 << "none"
+                                << ""
+                                << "MW1430 MW1513 MW1720";
+    QTest::newRow("failed while running")
+        << 6 << "MW15"
+        << "MW1513 MW1514 MW1520 MW1524 MW1525 MW1526 MW1530 MW1531 MW1532 MW1533 MW1534 MW1535 MW1543 MW1544 MW1545 MW1546"
+        << "MW1007 MW1620 MW1630 MW1640 MW1789";
+    QTest::newRow("a fault of Meshwright") << 70 << "none"
+                                           << ""
+                                           << "MW1215";
+}
+
+void TestProblemTable::exitCodes()
+{
+    QFETCH(int, code);
+    QFETCH(QString, range);
+    QFETCH(QString, others);
+    QFETCH(QString, besides);
+    for (const ProblemEntry& entry : m_table.entries()) {
+        const QString id = tests::text(entry.id);
+        const bool has = besides.contains(id) || (id.startsWith(range) && !others.contains(id));
+        QVERIFY2((entry.exitCode == code) == has, qPrintable(QString("%1 has %2").arg(id).arg(entry.exitCode)));
+    }
+}
+
 void TestProblemTable::damaged_data()
 {
     QTest::addColumn<QByteArray>("text");
@@ -130,6 +167,8 @@ void TestProblemTable::damaged_data()
                                    << "MW1440";
     QTest::newRow("in no range") << ranges + "problems: [{id: MW1102, title: t, meaning: m, fix: f}]\n"
                                  << "MW1440";
+    QTest::newRow("no exit code") << ranges + "problems: [{id: MW1001, exit: 1, title: t, meaning: m, fix: f}]\n"
+                                  << "MW1440";
     QTest::newRow("no YAML") << QByteArray("[") << "MW1402";
 }
 

@@ -16,8 +16,8 @@ private Q_SLOTS:
     void tableIsInOrder();
     void textHasContrast();
     void marksHaveContrast();
-    void categoriesAreToldApart_data();
-    void categoriesAreToldApart();
+    void categoriesDifferInColour_data();
+    void categoriesDifferInColour();
 };
 
 namespace {
@@ -92,14 +92,14 @@ void TestTheme::marksHaveContrast()
     }
 }
 
-void TestTheme::categoriesAreToldApart_data()
+void TestTheme::categoriesDifferInColour_data()
 {
     QTest::addColumn<QString>("vision");
     for (const char* vision : {"full", "protanopia", "deuteranopia"})
         QTest::newRow(vision) << QString(vision);
 }
 
-void TestTheme::categoriesAreToldApart()
+void TestTheme::categoriesDifferInColour()
 {
     QFETCH(QString, vision);
     for (const Theme theme : kThemes) {

@@ -708,7 +708,7 @@ void TestTransformer::problems_data()
             m.config.keyValueRank = 4;
             m.config.latentRotaryDim = 3;
         },
-        "MW1353: rotary positions turn pairs, but 3 dims of a head are rotated");
+        "MW1353: rotary positions rotate pairs, but 3 dims of a head are rotated");
     row(
         "sizes", [](TransformerModel& m) { m.config.heads = 0; }, "MW1352: heads must be 1 to 2^40, got: 0");
 }

@@ -332,7 +332,7 @@ void TestTransformerConfig::problems_data()
     row("head size", R"({"model_type": "gpt2", "n_embd": 770})", "MW1353: hidden size 770 does not divide by 12 heads");
     row("no head left", R"({"model_type": "llama", "hidden_size": 16})", "MW1353: hidden size 16 does not divide by 32 heads");
     row("odd rotation", R"({"model_type": "llama", "head_dim": 7})",
-        "MW1353: rotary positions turn pairs, but 7 dims of a head are rotated");
+        "MW1353: rotary positions rotate pairs, but 7 dims of a head are rotated");
     row("experts", R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "MW1353: a token cannot pass 9 of 8 experts");
     row("infinite", R"({"model_type": "llama", "rope_theta": 1e999})", "MW1350");
     row("fraction of a head", R"({"model_type": "gpt_neox", "rotary_pct": 2})", "rotaryFraction must be 0 to 1, got: 2");

@@ -259,8 +259,8 @@ void TestExplicitReshards::causes()
     const auto uses = collectivesOnArrays(made, s.meshes);
     QCOMPARE(uses.size(), std::size_t{2});
     QCOMPARE(uses[0].kind, OpKind::Reshard);
-    QCOMPARE(
-        QString::fromStdString(uses[0].cause.reason), QString("dot_general needs x as P('a', 'b'), it lies as P(None, 'b')"));
+    QCOMPARE(QString::fromStdString(uses[0].cause.reason),
+        QString("dot_general needs x as P('a', 'b'), but it is sharded as P(None, 'b')"));
     QCOMPARE(uses[0].bytesPerDevice, 8 * 16 * 4 / 2);
     QCOMPARE(uses[1].kind, OpKind::AllReduce);
     QCOMPARE(uses[1].axes, std::string("b"));

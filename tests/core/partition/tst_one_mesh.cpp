@@ -123,11 +123,11 @@ void TestOneMesh::problems_data()
     QTest::newRow("fewer devices")
         << QStringList{"sdy.mesh @a = <[\"x\"=4]>", "sdy.mesh @b = <[\"x\"=2]>"}
         << QStringList{"@a, [{\"x\"}, {}]", "@b, [{}, {}]"} << "MW1120"
-        << "arrays lie on different devices: the mesh @a has devices 0 to 3, and @b has devices 0 to 1";
+        << "arrays are on different devices: the mesh @a has devices 0 to 3, and @b has devices 0 to 1";
     QTest::newRow("a device that is not there")
         << QStringList{"sdy.mesh @a = <[\"x\"=4]>", "sdy.mesh @one = <[], device_ids=[4]>"}
         << QStringList{"@a, [{\"x\"}, {}]", "@one, []"} << "MW1120"
-        << "arrays lie on different devices: the mesh @a has devices 0 to 3, and @one has device 4";
+        << "arrays are on different devices: the mesh @a has devices 0 to 3, and @one has device 4";
     // z is x_0, x_1 with a cut at 3; its halves end inside of x_0.
     QTest::newRow("a part across a cut")
         << QStringList{"sdy.mesh @z = <[\"z\"=6]>", "sdy.mesh @a = <[\"x\"=3, \"y\"=2]>"}

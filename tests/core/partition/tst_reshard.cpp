@@ -85,11 +85,11 @@ private Q_SLOTS:
     void sequence();
     void shardySequence_data();
     void shardySequence();
-    void neverDearerThanShardy_data();
-    void neverDearerThanShardy();
+    void neverCostsMoreThanShardy_data();
+    void neverCostsMoreThanShardy();
     void fullGather();
-    void plannerTellsReductionsApart_data();
-    void plannerTellsReductionsApart();
+    void plannerSeparatesReductions_data();
+    void plannerSeparatesReductions();
     void everyStepMovesOnlyWhatItsGroupHas_data();
     void everyStepMovesOnlyWhatItsGroupHas();
     void permuteSourcesIsAPermutation();
@@ -216,14 +216,14 @@ void TestReshard::shardySequence()
     QCOMPARE(shardyText(plan->steps.back().result, devices), shardyText(after, devices));
 }
 
-void TestReshard::neverDearerThanShardy_data()
+void TestReshard::neverCostsMoreThanShardy_data()
 {
     tests::addSeeds({11, 12});
 }
 
 /// Random layouts, parts of axes and partial sums included: by the cost that plans are chosen by, and no layout on the way larger than
 /// both ends where Shardy keeps to that too.
-void TestReshard::neverDearerThanShardy()
+void TestReshard::neverCostsMoreThanShardy()
 {
     QFETCH(quint64, seed);
     tests::Random random(seed);
@@ -266,7 +266,7 @@ void TestReshard::fullGather()
     QCOMPARE(plan.peakBytes, 2048 + 2048 / 8);
 }
 
-void TestReshard::plannerTellsReductionsApart_data()
+void TestReshard::plannerSeparatesReductions_data()
 {
     QTest::addColumn<ReshardStyle>("style");
     QTest::newRow("the cheapest") << ReshardStyle::Cheapest;
@@ -274,7 +274,7 @@ void TestReshard::plannerTellsReductionsApart_data()
 }
 
 /// A plan that was made for partial sums is none for partial maxima that lie alike.
-void TestReshard::plannerTellsReductionsApart()
+void TestReshard::plannerSeparatesReductions()
 {
     QFETCH(ReshardStyle, style);
     const Mesh mesh = valueOf(parseMesh("x=4"));

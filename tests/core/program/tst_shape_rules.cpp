@@ -194,11 +194,11 @@ void TestShapeRules::problems_data()
     row("broadcast dims", OpKind::BroadcastInDim, BroadcastAttributes{{4, 3}, {1, 1}}, {f32({3, 3})}, "MW1304",
         "broadcast_in_dim: dims [1, 1] do not place f32[3,3] in a shape of rank 2");
     row("permutation", OpKind::Transpose, TransposeAttributes{{0, 0}}, {f32({2, 3})}, "MW1304",
-        "transpose: [0, 0] is no permutation of the dimensions of f32[2,3]");
+        "transpose: [0, 0] is not a permutation of the dimensions of f32[2,3]");
     row("reduce dims", OpKind::Reduce, ReduceAttributes{ReduceKind::Sum, {1, 0}}, {f32({2, 3})}, "MW1304",
-        "reduce: [1, 0] are no ascending dimensions of f32[2,3]");
+        "reduce: [1, 0] are not ascending dimensions of f32[2,3]");
     row("reduce dim", OpKind::Reduce, ReduceAttributes{ReduceKind::Sum, {2}}, {f32({2, 3})}, "MW1304",
-        "reduce: [2] are no ascending dimensions of f32[2,3]");
+        "reduce: [2] are not ascending dimensions of f32[2,3]");
     row("dot dims", OpKind::DotGeneral, dotOf({0}, {}, {1}, {0}), {f32({2, 3}), f32({3, 4})}, "MW1304",
         "dot_general: the batch and contracting dimensions do not fit f32[2,3] and f32[3,4]");
     row("count", OpKind::Repeat, RepeatAttributes{0, 0, 0, false}, {}, "MW1304", "repeat: the count must be at least 1, got 0");

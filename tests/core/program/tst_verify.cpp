@@ -125,7 +125,7 @@ void TestVerify::problems_data()
             f.values[0].sharding = TensorSharding::replicatedOf(2);
             f.values[0].sharding->mesh = 3;
         },
-        "MW1308", "the sharding of x: there is no such mesh");
+        "MW1308", "the sharding of x: unknown mesh");
     row(
         "sharding rank", [](Function& f) { f.values[0].sharding = TensorSharding::replicatedOf(1); }, "MW1308",
         "the sharding of x: 1 dimensions for f32[8,2]");
@@ -158,7 +158,7 @@ void TestVerify::problems_data()
             f.values[2].sharding->dims[0].axes = {{2, 1, 2}};
             f.values[2].sharding->unreduced = {{2, 3, 2}};
         },
-        "MW1308", "the sharding of %2: \"c\":(3)2 and \"c\":(1)2 are in no one grid of their axis");
+        "MW1308", "the sharding of %2: \"c\":(3)2 and \"c\":(1)2 do not belong to one factorisation of their axis");
     row(
         "names",
         [](Function& f) {

@@ -33,7 +33,7 @@ private Q_SLOTS:
     void launchers();
     void withoutTheModule();
     void farewellIsNoLoss();
-    void failureIsTold();
+    void failureIsReported();
 };
 
 void TestRanks::blocks_data()
@@ -266,7 +266,7 @@ void TestRanks::farewellIsNoLoss()
     QCOMPARE(sound.load(), 2);
 }
 
-void TestRanks::failureIsTold()
+void TestRanks::failureIsReported()
 {
     std::atomic<int> heard = 0;
     QVERIFY(onRanks(3, [&](const std::shared_ptr<Ranks>& ranks) {

@@ -264,7 +264,7 @@ void TestBorders::problems_data()
             + R"(func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) {
   return %x : tensor<3xf32>
 })"
-                                                   << "MW1211"
+                                                   << "MW1104"
                                                    << "result 0: dim 0 of size 3 is not divisible by 2";
     const auto manual = [](const char* in, const char* out, const char* argument, const char* body, const char* result) {
         return QString(kMesh)

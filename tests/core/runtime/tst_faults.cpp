@@ -153,9 +153,9 @@ void TestFaults::refuses_data()
     QTest::addColumn<QString>("text");
     QTest::addColumn<QString>("why");
     QTest::newRow("empty") << ""
-                           << "begins with none of";
+                           << "does not begin with";
     QTest::newRow("unknown") << "explode:device=1"
-                             << "begins with none of";
+                             << "does not begin with";
     QTest::newRow("no device") << "fail"
                                << "names no device";
     QTest::newRow("step only") << "fail:step=1"

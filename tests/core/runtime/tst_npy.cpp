@@ -131,7 +131,7 @@ void TestNpy::refuses_data()
     row("version 9", npy(9, "{}", ""), "MW1531", "version is 9");
     row("no entries", npy(1, "{}", ""), "MW1531", "needs descr, fortran_order and shape");
     row("no dictionary", npy(1, "descr", ""), "MW1531", "a dictionary should begin it");
-    row("an unknown entry", npy(1, "{'align': True}", ""), "MW1531", "\"align\" is no entry");
+    row("an unknown entry", npy(1, "{'align': True}", ""), "MW1531", "\"align\" is not an entry");
     row("a negative size", npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", ""), "MW1531", "\"shape\"");
     row("a truth value in words", npy(1, "{'descr': '<f4', 'fortran_order': no, 'shape': (1,), }", ""), "MW1531",
         "\"fortran_order\"");

@@ -103,7 +103,7 @@ void TestOtherKernels::values_data()
             "  return %v, %i : tensor<2x2xf32>, tensor<2x2xi32>"),
         {{1, 4, 4, 2, -1, -5, -3, -2}}, {{4, 4, -1, -2}, {1, 2, 0, 3}});
     // In the total order: NaN above all, -NaN below.
-    row("the largest of what is no number",
+    row("the largest of what is not a number",
         functionText("%a: tensor<5xf32>", "tensor<5xf32>, tensor<5xi32>",
             "  %v, %i = chlo.top_k(%a, k = 5) : tensor<5xf32> -> (tensor<5xf32>, tensor<5xi32>)\n"
             "  return %v, %i : tensor<5xf32>, tensor<5xi32>"),

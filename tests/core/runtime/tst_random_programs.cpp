@@ -205,7 +205,7 @@ void TestRandomPrograms::plantedFaultsAreCaught()
             if (!isRight && run(judged, on.stage(), on.function(), *devices).kind != Verdict::Kind::Right)
                 return caught;
             isRight = true;
-            // What is no program any more would be found before it runs.
+            // What is not a program any more would be found before it runs.
             std::fprintf(stderr, "planted %zu \n", i); // for who finds this process ended
             const bool isSound = verify(wrong.function, on.stage().meshes).empty();
             if (isSound && run(judged, on.stage(), wrong, *devices).kind == Verdict::Kind::Right)

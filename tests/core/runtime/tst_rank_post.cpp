@@ -172,7 +172,7 @@ void TestRankPost::statesOnTheWay()
         QCOMPARE(read[i].doing, states[i].doing);
     }
     QCOMPARE(stuckProblem(read).message,
-        std::string("no device can move: device 0 waits in all_reduce of loss, 1 of 2 have finished (device 12)"));
+        std::string("no device can proceed: device 0 waits in all_reduce of loss, 1 of 2 have finished (device 12)"));
 }
 
 MESHWRIGHT_TEST(TestRankPost)

@@ -98,8 +98,8 @@ private Q_SLOTS:
     void gathersArePrefetchedByOne();
     void fewCollectivesAreUnderWay();
     void updatesAreFusedWithTheirReduction();
-    void updatesThatOneDeviceCannotDoForAll_data();
-    void updatesThatOneDeviceCannotDoForAll();
+    void updatesStayOnAllDevices_data();
+    void updatesStayOnAllDevices();
     void donatedResultTakesTheArgumentsPlace();
     void donatedResultIsCopiedWhenTheArgumentIsStillRead();
     void elementwiseResultReusesItsOperand();
@@ -292,7 +292,7 @@ void TestSchedule::updatesAreFusedWithTheirReduction()
     }
 }
 
-void TestSchedule::updatesThatOneDeviceCannotDoForAll_data()
+void TestSchedule::updatesStayOnAllDevices_data()
 {
     QTest::addColumn<int>("what");
     QTest::newRow("a moment that is split over the group") << 0;
@@ -301,7 +301,7 @@ void TestSchedule::updatesThatOneDeviceCannotDoForAll_data()
     QTest::newRow("a sum that is a result") << 3;
 }
 
-void TestSchedule::updatesThatOneDeviceCannotDoForAll()
+void TestSchedule::updatesStayOnAllDevices()
 {
     QFETCH(int, what);
     Updated u;

@@ -137,7 +137,7 @@ void TestShardyText::ranks()
     QVERIFY(parseShardy("[]", maximal));
     QCOMPARE(idsOf(parseShardy("[{}, {}]", maximal)), QString("MW1146"));
     QCOMPARE(idsOf(parseShardy("[], replicated={\"a\"}", maximal)), QString("MW1146"));
-    // A mesh without axes that is no device goes with every other.
+    // A mesh without axes that is not a device goes with every other.
     const auto open = parseShardy("[{}, {?}]", maximal, false);
     QVERIFY2(open, described(open).toUtf8());
     QVERIFY(!open->dims[0].open && open->dims[1].open);

@@ -9,7 +9,7 @@ namespace tst_fixes {
 using namespace meshwright;
 using namespace meshwright::tests;
 
-/// Fixes that a program applies: each does away with its problem and brings no other error, and nothing is mended that nobody can know.
+/// Fixes that a program applies: each does away with its problem and brings no other error, and nothing is fixed that nobody can know.
 class TestFixes : public QObject {
     Q_OBJECT
 
@@ -237,9 +237,9 @@ void TestFixes::hardware()
     const Problem* problem = find(problems, "MW1430");
     QVERIFY(problem != nullptr);
     QCOMPARE(listed(problem->fixSettings), fix);
-    const auto mended = readStudy(text.toStdString(), "s.yaml", problem->fixSettings);
-    QVERIFY2(mended, qPrintable(described(mended)));
-    QCOMPARE(checkMeshFits(*mended, devices).empty(), !fix.isEmpty());
+    const auto fixed = readStudy(text.toStdString(), "s.yaml", problem->fixSettings);
+    QVERIFY2(fixed, qPrintable(described(fixed)));
+    QCOMPARE(checkMeshFits(*fixed, devices).empty(), !fix.isEmpty());
 }
 
 MESHWRIGHT_TEST(TestFixes)

@@ -96,7 +96,7 @@ void TestFile::followsLinks()
     QCOMPARE(entries(), std::size_t{2});
 }
 
-/// What is no file is written to, never replaced by a file (as root that would take /dev/null away).
+/// What is not a file is written to, never replaced by a file (as root that would take /dev/null away).
 void TestFile::devicesStayDevices()
 {
     fs::create_symlink("/dev/null", path("null"));
@@ -132,7 +132,7 @@ void TestFile::missing()
     const auto read = readFile(path("nowhere"));
     QVERIFY(!read);
     QCOMPARE(read.error().front().id, std::string("MW1001"));
-    QCOMPARE(read.error().front().message, "there is no file \"" + path("nowhere").string() + "\"");
+    QCOMPARE(read.error().front().message, "no such file: \"" + path("nowhere").string() + "\"");
     QCOMPARE(read.error().front().place.file, path("nowhere").string());
 }
 

@@ -23,7 +23,7 @@ class TestFolderLock : public QObject {
 
 private Q_SLOTS:
     void init();
-    void theSecondIsToldWhoIsFirst();
+    void secondLockNamesTheFirst();
     void whatAKilledProcessHeldIsFree();
     void filesOfOthersAreNotTaken_data();
     void filesOfOthersAreNotTaken();
@@ -42,7 +42,7 @@ void TestFolderLock::init()
     QVERIFY(m_folder->isValid());
 }
 
-void TestFolderLock::theSecondIsToldWhoIsFirst()
+void TestFolderLock::secondLockNamesTheFirst()
 {
     {
         const auto first = FolderLock::take(folder());

@@ -293,9 +293,9 @@ void TestJaxPrograms::gspmdShardMapsNotUnderstood_data()
                           "(tensor<2xf32>) -> tensor<8xf32>\n";
     const QString inside = "%2 = stablehlo.negate %1 : tensor<2xf32>\n";
     QTest::newRow("no layout of the operand") << "%0 = stablehlo.sine %a : tensor<8xf32>\n" + enter + inside + leave
-                                              << "no mhlo.sharding says how the array lies that is cut";
+                                              << "no mhlo.sharding states the sharding of the array";
     QTest::newRow("no manual axes") << cut + QString(enter).replace("{manual}", "{replicated}") + inside + leave
-                                    << "its manual axes are not told";
+                                    << "its manual axes are not given";
     QTest::newRow("another piece") << cut + QString(enter).replace("tensor<2xf32>", "tensor<4xf32>")
             + "%3 = stablehlo.slice %1 [0:2] : (tensor<4xf32>) -> tensor<2xf32>\n%2 = stablehlo.negate %3 : tensor<2xf32>\n"
             + leave << "its sharding does not make f32[4] of f32[8]";

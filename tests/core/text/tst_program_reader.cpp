@@ -633,12 +633,12 @@ void TestProgramReader::errors_data()
         "sdy.mesh needs mesh");
     row("no return", "func.func @main() {\n}", "MW1320", 1, 11, "expected a return at the end of the block");
     row("op behind the return", inMain("  return %x : tensor<4xf32>\n  %0 = stablehlo.sine %x : tensor<4xf32>"), "MW1320", 3, 8,
-        "nothing may stand behind the return");
+        "nothing may follow the return");
     row("only private", "func.func private @f() {\n  return\n}", "MW1320", 1, 19, "all functions are private");
     row("NUL", inMain(std::string("  %0 = \0 %x", 11)), "MW1320", 2, 8, "found a byte of value 0");
     op("open string", "%0 = stablehlo.sine %x {a = \"b} : tensor<4xf32>", "MW1320", 31, "the string has no end on its line");
     op("no comma", "%0 = stablehlo.add %x %x [", "MW1320", 28, "expected an operand, an attribute or ':'");
-    op("no op", "%0 = sine %x : tensor<4xf32>", "MW1321", 8, "sine is no op");
+    op("no op", "%0 = sine %x : tensor<4xf32>", "MW1321", 8, "sine is not an op");
     op("an odd name", "%0 = \"a b\"(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1320", 8, "expected the name of an op");
     op("a form without types", "%0 = foo.bar %x, 3", "MW1321", 8, "foo.bar is not known, and shows no types");
     op("a form with blocks", "%0 = foo.bar(%x) { %1 = foo.baz } : tensor<4xf32>", "MW1321", 8,
@@ -650,7 +650,8 @@ void TestProgramReader::errors_data()
         "%0 = stablehlo.dynamic_slice %x, %x, sizes = [1] : (tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>", "MW1303", 8,
         "start 0 is f32[4]");
     op("no range", "%0 = stablehlo.slice %x [0] : (tensor<4xf32>) -> tensor<1xf32>", "MW1320", 29, "expected ':', found ']'");
-    op("no part", "%0 = stablehlo.slice %x [2:5] : (tensor<4xf32>) -> tensor<3xf32>", "MW1304", 8, "2:5:1 is no part of dim 0");
+    op("no part", "%0 = stablehlo.slice %x [2:5] : (tensor<4xf32>) -> tensor<3xf32>", "MW1304", 8,
+        "2:5:1 is not a part of dim 0");
     op("no direction", "%0 = sdy.propagation_barrier %x allowed_direction=SIDEWAYS : tensor<4xf32>", "MW1326", 53,
         "NONE, FORWARD");
     op("a shape of a kept op", "%0 = chlo.lgamma %x : tensor<4xf32> -> tensor<5xf32>", "MW1302", 8, "does not fit the result");
@@ -680,9 +681,9 @@ void TestProgramReader::errors_data()
     op("no dims", "%0 = stablehlo.transpose %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 8,
         "stablehlo.transpose needs its permutation");
     op("negative dim", "%0 = stablehlo.transpose %x, dims = [-1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1326", 39,
-        "is no list of dimensions");
+        "is not a list of dimensions");
     op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
-        "'LIKE' is no direction of a comparison");
+        "'LIKE' is not a direction of a comparison");
     op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8,
         "no permutation");
     op("shape rule", "%0 = stablehlo.add %x, %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 8,
@@ -695,9 +696,9 @@ void TestProgramReader::errors_data()
     op("half a complex number", "%0 = stablehlo.constant dense<(1.0, )> : tensor<2xcomplex<f32>>", "MW1327", 39, " is no f32");
     op("no complex number", "%0 = stablehlo.constant dense<1.0> : tensor<2xcomplex<f32>>", "MW1327", 33,
         "expected a complex number");
-    op("unknown function", "%0 = call @mian(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "there is no function @mian");
+    op("unknown function", "%0 = call @mian(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "unknown function @mian");
     op("recursion", "%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "@main calls itself");
-    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36, "there is no mesh @mesh");
+    op("no mesh", "%0 = sdy.sharding_constraint %x <@mesh, [{}]> : tensor<4xf32>", "MW1330", 36, "unknown mesh @mesh");
     const std::string mesh = "sdy.mesh @mesh = <[\"x\"=4]> ";
     const auto sharded = [&](const char* name, const char* sharding, const char* id, int column, const char* message) {
         row(name,
@@ -728,7 +729,7 @@ void TestProgramReader::errors_data()
           "tensor<i1>";
     loop("a value too few", less, "%i : tensor<i32>", "MW1328", 3, 10, "differ in number");
     loop("no truth value", "stablehlo.return %i : tensor<i32>", "%i, %h : tensor<i32>, tensor<4xf32>", "MW1325", 5, 5,
-        "the condition of the loop gives no truth value");
+        "the condition of the loop does not yield a boolean");
     loop("values change", less, "%h, %i : tensor<4xf32>, tensor<i32>", "MW1325", 8, 5, "does not give the loop's values");
 
     const auto branch = [&](const char* name, const char* text, const char* id, int line, const char* message) {

@@ -148,7 +148,7 @@ private Q_SLOTS:
     void failsCleanly_data();
     void failsCleanly();
     void phasesAndCheckpoints();
-    void whatCannotBeCut();
+    void refusesInvalidCuts();
 };
 
 void TestPipelinedTraining::equalsTheWhole_data()
@@ -388,7 +388,7 @@ void TestPipelinedTraining::phasesAndCheckpoints()
         QVERIFY(std::abs(elsewhere.losses[i] - unbroken.losses[i]) < 1e-5 * std::abs(unbroken.losses[i]));
 }
 
-void TestPipelinedTraining::whatCannotBeCut()
+void TestPipelinedTraining::refusesInvalidCuts()
 {
     const Mesh mesh = valueOf(parseMesh("pipe=3"));
     const PipelineShape shape{2, 1, 2, kOneByOne};

@@ -239,7 +239,7 @@ void TestRowFiles::errors_data()
           };
     row("cut gzip", gzipped(good).substr(0, 20), three, "MW1601", "the compressed data ends too early");
     row("damaged gzip", gzipped(good).replace(12, 4, "abcd"), three, "MW1601", "the compressed data is damaged");
-    row("unknown type", idxHeader(0x0a, {3, 2}) + "abcdef", three, "MW1610", "0x0a is no type of elements of the IDX format");
+    row("unknown type", idxHeader(0x0a, {3, 2}) + "abcdef", three, "MW1610", "0x0a is not an element type of the IDX format");
     row("header cut", idxHeader(8, {3, 2}).substr(0, 7), three, "MW1610", "the file ends in its header of 2 dimensions");
     row("too short", good.substr(0, good.size() - 1), three, "MW1612", "ui8[3,2] needs 6 bytes, the file has 5");
     row("too long", good + "x", three, "MW1612", "ui8[3,2] needs 6 bytes, the file has 7");
@@ -254,7 +254,7 @@ void TestRowFiles::errors_data()
     row("NPY, cut", npyOf(DType::F32, {3, 2}, {1, 2, 3, 4, 5, 6}).substr(0, 140), three, "MW1533",
         "f32[3,2] needs 24 bytes of data, the file has 12");
     row("NPY, columns first", withHeader("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }\n", 24), three, "MW1611",
-        "its columns come first (Fortran's order), so that no row lies together");
+        "its columns come first (Fortran's order), so rows are not contiguous");
     row("NPY, not finite", npyOf(DType::F32, {3, 2}, {1, 2, 3, nan, 5, 6}), three, "MW1603",
         "row 2, element 2: nan is not a finite number");
     row("other rows", good, idxBytes({4}), "MW1609", "3 rows of inputs, 4 of labels");
@@ -311,7 +311,7 @@ void TestRowFiles::tokens()
     QCOMPARE(valueOf(readFollowing(data, rows)), (std::vector<float>{5, 6, 8, 2, 3, 7}));
     QVERIFY(tokenProblems(data, 3).empty());
     data.classes = 6;
-    QCOMPARE(tokenProblems(data, 3).front().message, std::string("row 2 of x has the input 6, which is no token"));
+    QCOMPARE(tokenProblems(data, 3).front().message, std::string("row 2 of x has the input 6, which is not a token"));
 }
 
 MESHWRIGHT_TEST(TestRowFiles)

@@ -101,8 +101,8 @@ private Q_SLOTS:
     void resumed();
     void checkpointsAsPlanned();
     void resumedElsewhere();
-    void whatCannotBeResumed_data();
-    void whatCannotBeResumed();
+    void refusesToResumeOtherTrainings_data();
+    void refusesToResumeOtherTrainings();
 };
 
 void TestTrainer::stopTokenChangesNoBits()
@@ -356,7 +356,7 @@ void TestTrainer::resumedElsewhere()
     }
 }
 
-void TestTrainer::whatCannotBeResumed_data()
+void TestTrainer::refusesToResumeOtherTrainings_data()
 {
     QTest::addColumn<QString>("what");
     QTest::addColumn<QString>("id");
@@ -370,7 +370,7 @@ void TestTrainer::whatCannotBeResumed_data()
                                  << "MW1647";
 }
 
-void TestTrainer::whatCannotBeResumed()
+void TestTrainer::refusesToResumeOtherTrainings()
 {
     QFETCH(QString, what);
     QFETCH(QString, id);

@@ -27,7 +27,7 @@ private Q_SLOTS:
     void whatIsWrittenIsRead();
     void otherWritersAreRead();
     void attributes();
-    void everyCutIsSaid();
+    void reportsEveryCut();
     void damaged_data();
     void damaged();
     void noMoreNodesThanAllowed();
@@ -170,7 +170,7 @@ void TestChakra::attributes()
 }
 
 /// Cut off anywhere a file is refused, or it ended between two nodes.
-void TestChakra::everyCutIsSaid()
+void TestChakra::reportsEveryCut()
 {
     ChakraTrace trace = sample();
     for (ChakraNode& node : trace.nodes)
@@ -207,21 +207,21 @@ void TestChakra::damaged_data()
     row("a length of 2^64 - 1", longest, "MW1766 the file ends in the middle");
     row("a length of 65 bits", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"s, "MW1766 the file ends in the middle");
     row("a length of eleven bytes", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s, "MW1766 the file ends in the middle");
-    row("metadata that is none", "\x02\x0a\x09"s, "MW1766 the first message is no metadata");
-    row("version that is a number", "\x02\x08\x01"s, "MW1766 the first message is no metadata");
-    row("field 0", fileOf({"\x00\x01"s}), "MW1766 message 1 is no node, at byte 8");
-    row("a group", fileOf({"\x0b\x0c"s}), "MW1766 message 1 is no node");
+    row("metadata that is none", "\x02\x0a\x09"s, "MW1766 the first message is not metadata");
+    row("version that is a number", "\x02\x08\x01"s, "MW1766 the first message is not metadata");
+    row("field 0", fileOf({"\x00\x01"s}), "MW1766 message 1 is not a node, at byte 8");
+    row("a group", fileOf({"\x0b\x0c"s}), "MW1766 message 1 is not a node");
     row("a name beyond its node",
         fileOf({"\x12\x7f"
                 "a"s}),
-        "MW1766 message 1 is no node");
-    row("a name of 2^64 - 1", fileOf({"\x12" + longest}), "MW1766 message 1 is no node");
+        "MW1766 message 1 is not a node");
+    row("a name of 2^64 - 1", fileOf({"\x12" + longest}), "MW1766 message 1 is not a node");
     row("an id that is a text",
         fileOf({"\x0a\x01"
                 "a"s}),
-        "MW1766 message 1 is no node");
-    row("numbers cut off", fileOf({"\x2a\x01\x80"s}), "MW1766 message 1 is no node");
-    row("an attribute cut off", fileOf({"\x52\x02\x0a\x09"s}), "MW1766 message 1 is no node");
+        "MW1766 message 1 is not a node");
+    row("numbers cut off", fileOf({"\x2a\x01\x80"s}), "MW1766 message 1 is not a node");
+    row("an attribute cut off", fileOf({"\x52\x02\x0a\x09"s}), "MW1766 message 1 is not a node");
     row("two of one number", fileOf({one.text(), one.text()}), "MW1766 two nodes have the number 1");
     row("waits for nothing", fileOf({one.text(), waits.text()}), "MW1766 node 2 waits for node 77, which is not there");
 }
@@ -313,7 +313,7 @@ void TestChakra::folders()
     QVERIFY(writeFileAtomically(folder / "comm_groups.json", "{\"1\": [0, 1]}"));
     QCOMPARE(valueOf(findChakraFolder(folder / "step")).groups.size(), std::size_t(1));
     QVERIFY(writeFileAtomically(folder / "comm_groups.json", "no"));
-    QCOMPARE(said(folder / "step"), "MW1783 this is no JSON object");
+    QCOMPARE(said(folder / "step"), "MW1783 this is not a JSON object");
 }
 
 MESHWRIGHT_TEST(TestChakra)

@@ -348,12 +348,12 @@ void TestChakraReplay::timesOfComputing()
     const std::vector<ChakraAttribute> work{{"num_ops", std::int64_t{1} << 40}};
     const auto step = valueOf(replayed({Rank().compute(3).add(ChakraNodeType::Compute, {}, 0, work)}));
     const Timeline& timeline = step.simulation.timeline;
-    QVERIFY(timeline.find("as its trace has it") && timeline.find("no time in its trace: by its FLOPs and bytes"));
+    QVERIFY(timeline.find("from its trace") && timeline.find("no time in its trace: estimated from FLOPs and bytes"));
     QVERIFY(std::ranges::count(step.simulation.assumptions,
-                std::string("1 node of computing has no time in the traces: its time is by FLOPs and bytes"))
+                std::string("1 node of computing has no time in the traces: its time is estimated from FLOPs and bytes"))
         == 1);
     const Timeline whole = valueOf(replayed({Rank().compute(3)})).simulation.timeline;
-    QVERIFY(!whole.find("no time in its trace: by its FLOPs and bytes"));
+    QVERIFY(!whole.find("no time in its trace: estimated from FLOPs and bytes"));
 }
 
 /// Groups of a switch do not slow each other; those on the same links of a torus do.
@@ -441,12 +441,12 @@ void TestChakraReplay::wrong_data()
     QTest::addColumn<int>("number");
     QTest::addColumn<QString>("said");
     const char* said[] = {"MW1769 node 0 waits for itself", "MW1769 ranks wait for each other",
-        "MW1768 node 0 is of the group \"9\", of which nothing is known",
-        "MW1768 node 0 is of the group \"1\", which rank 0 is no part of",
-        "MW1768 the group \"3\" has rank 5, of which there is no trace",
+        "MW1768 node 0 is of the group \"9\", which is not defined",
+        "MW1768 node 0 is of the group \"1\", which does not contain rank 0",
+        "MW1768 the group \"3\" has rank 5, which has no trace",
         "MW1768 node 0 of rank 0 sends to rank 1, which does not receive it",
         "MW1768 node 0 of rank 1 receives from rank 0, which does not send it", "MW1768 node 0 of rank 0 sends 8 bytes",
-        "MW1768 rank 0 sends to rank 7", "MW1768 node 0 of rank 0 says not whom it sends to",
+        "MW1768 rank 0 sends to rank 7", "MW1768 node 0 of rank 0 does not name the rank that it sends to",
         "MW1768 1 of the 2 ranks of the group \"\" take part", "MW1768 collective 0 of the group \"\" moves 8 bytes by kind 0",
         "MW1784 node 0 has no comm_size", "MW1784 node 0 has no comm_size", "MW1784 node 0 has no comm_type",
         "MW1784 node 0 gathers to one rank", "MW1784 node 0 takes 1.84e+13 seconds",

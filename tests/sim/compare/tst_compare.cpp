@@ -170,7 +170,7 @@ void TestCompare::unknownIsNotCompared()
     QVERIFY(comparison.same());
     QVERIFY(!comparison.comparesArrays && !comparison.comparesCollectives && !comparison.comparesMesh);
     QVERIFY(diffText(comparison, {})
-                .find("not compared, as one of the two does not tell: layouts of arrays, collectives, times and memory")
+                .find("not compared, because one of the two does not report it: layouts of arrays, collectives, times and memory")
         != std::string::npos);
     QCOMPARE(tests::resultErrors(QByteArray::fromStdString(diffJson(comparison, {}))), QString());
 }

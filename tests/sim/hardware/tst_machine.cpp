@@ -168,7 +168,7 @@ void TestMachine::badChoices_data()
         "a slice of 1099511627776x1099511627776 chips has more than 16777216 devices");
     row("hosts for a torus", "v3", {2, 2}, 2, 0, "MW1706", "TPU v3 is a torus; hosts and per_host are for GPUs");
     row("topology for GPUs", "h100", {8}, 0, 0, "MW1706",
-        "H100 SXM 80GB is no torus; it takes hosts and per_host, not the topology 8");
+        "H100 SXM 80GB is not a torus; it takes hosts and per_host, not the topology 8");
     row("topology for a core", "v3-core", {2, 2}, 0, 0, "MW1706",
         "\"v3-core\" means 1 of the 2 devices of one chip; it takes no topology");
     row("hosts for a part", "mi250x-gcd", {}, 2, 1, "MW1706",

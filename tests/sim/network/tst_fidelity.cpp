@@ -517,7 +517,7 @@ void TestFidelity::noWay()
     const auto found = routeCollective({AllGather, kMiB, wholeGroup(line)}, groupsAlong(line, {0}), links);
     QVERIFY(!found);
     QCOMPARE(found.error().front().id, std::string("MW1741"));
-    QCOMPARE(found.error().front().message, std::string("a failed link leaves no way from device 1 to device 2"));
+    QCOMPARE(found.error().front().message, std::string("failed links leave no path from device 1 to device 2"));
 }
 
 void TestFidelity::messagesAreCounted()

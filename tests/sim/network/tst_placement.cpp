@@ -357,7 +357,7 @@ void TestPlacement::problems_data()
     QTest::newRow("no such device") << "a=2" << Order{0, 16} << "MW1721"
                                     << "the device order names device 16; TPU v5e, 4x4 chips, no wraparound has devices 0 to 15";
     QTest::newRow("no box") << "a=7" << Order{} << "MW1722"
-                            << "the mesh a=7 has 7 devices, and no block of TPU v5e, 4x4 chips, no wraparound has so many";
+                            << "the mesh a=7 has 7 devices, and no block of TPU v5e, 4x4 chips, no wraparound has that many";
 }
 
 void TestPlacement::problems()

@@ -75,7 +75,7 @@ private Q_SLOTS:
     void meshTooLarge();
     void brokenStudy();
     void programStudy();
-    void trainingIsTold();
+    void reportsTraining();
     void trainingOfAnotherStudy();
     void failedVerification();
     void noFolderInIt();
@@ -304,7 +304,7 @@ void TestBuildReport::brokenStudy()
     const auto analysis = analysed({"meshwright: 1\nmodel: {mlp: {layers: [4]}}\n", "/some/where/broken.yaml", {}});
     const Report report = reportOf(*analysis);
     QCOMPARE(text(report.title), "broken.yaml");
-    QCOMPARE(text(report.findAnswer("next")->headline), "Mend the study");
+    QCOMPARE(text(report.findAnswer("next")->headline), "Fix the study");
     QCOMPARE(text(report.findAnswer("next")->command), "meshwright check broken.yaml");
     QVERIFY(!blocksOf<ReportProblems>(report, "problems").empty());
     QVERIFY(report.findSection("layouts") != nullptr);
@@ -321,7 +321,7 @@ void TestBuildReport::programStudy()
     QVERIFY(paragraphs(report, "training").contains("has no training"));
 }
 
-void TestBuildReport::trainingIsTold()
+void TestBuildReport::reportsTraining()
 {
     const Report report = exampleReport("digits", {"train.steps=3"}, {.training = trainedExample("digits")});
     QCOMPARE(figureOf(report, "training", "Steps"), 3.0);

@@ -39,7 +39,7 @@ private Q_SLOTS:
     void tooDeepOrTooLarge();
     void cutAnywhere();
     void damagedAnywhere();
-    void allWrongPartsAreTold();
+    void reportsAllWrongParts();
     void whatIsAReport_data();
     void whatIsAReport();
     void trainingResults_data();
@@ -326,7 +326,7 @@ void TestReportFiles::damagedAnywhere()
     QVERIFY(refused > 20);
 }
 
-void TestReportFiles::allWrongPartsAreTold()
+void TestReportFiles::reportsAllWrongParts()
 {
     QByteArray json = QByteArray::fromStdString(reportJson(exampleReport("fsdp")));
     json.replace("\"shape\":\"rect\"", "\"shape\":\"blob\"").replace("\"command\":", "\"order\":");

@@ -146,7 +146,7 @@ void TestExamples::smallBatchShardsTheContraction()
         scattered += use.kind == OpKind::ReduceScatter && use.phase == Phase::Forward ? 1 : 0;
         if (use.kind == OpKind::AllToAll && use.cause.value == "x" && use.phase == Phase::Forward)
             QVERIFY2(
-                use.cause.reason.find("layers.0.w stays as it lies (65.5 k elements), x and act.layers.0.product move (4.10 k)")
+                use.cause.reason.find("layers.0.w keeps its sharding (65.5 k elements), x and act.layers.0.product move (4.10 k)")
                     != std::string::npos,
                 use.cause.reason.c_str());
     }

@@ -116,7 +116,7 @@ void TestPipelineSteps::bubbleIsTheFormulas()
     QFETCH(int, chunks);
     constexpr double kStages = 4.0;
     const sim::Simulation s = simulated(deep(4, microbatches, schedule.toStdString())).simulation;
-    // The update is no part of the pipeline.
+    // The update is not a part of the pipeline.
     const sim::Simulation alone = simulated(deep(1, 1, "gpipe")).simulation;
     QVERIFY(alone.bubbleSeconds == 0.0);
     const double expected = (kStages - 1.0) / (chunks * microbatches + kStages - 1.0);

@@ -461,12 +461,12 @@ void TestRankPipelines::devicesThatDiffer_data()
                            << "collectives of one group differ in order: device 0 is in all_reduce of x over data";
     QTest::newRow("groups")
         << usual << sumLine("r", "a", "4x8xf32", "[[0, 1], [2, 3]]") << "MW1506"
-        << "no device can move: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), "
+        << "no device can proceed: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), "
            "devices 1 and 3 wait in all_reduce of x over data, in groups [[0, 1], [2, 3]] (f32[4,8] to f32[4,8])";
     QTest::newRow("none")
         << usual << "%r = stablehlo.add %a, %a : tensor<4x8xf32>\n"
         << "MW1506"
-        << "no device can move: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), 2 of 4 "
+        << "no device can proceed: devices 0 and 2 wait in all_reduce of x over data (f32[4,8] to f32[4,8]), 2 of 4 "
            "have finished (devices 1 and 3)";
 }
 

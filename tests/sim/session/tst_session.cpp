@@ -86,7 +86,7 @@ void TestSession::goesAsFarAsTheStudyAllows()
         QCOMPARE(QString::fromStdString(analysis->problems.at(0).id), problem);
 }
 
-/// What the layouts waste is said with the other problems, with what mends it.
+/// What the layouts waste is said with the other problems, with what fixes it.
 void TestSession::lintsAreProblems()
 {
     const auto analysis = m_session.analyse(example("replicated.yaml"));
@@ -96,9 +96,9 @@ void TestSession::lintsAreProblems()
     QVERIFY2(lint != analysis->problems.end(), describe(analysis->problems).c_str());
     QCOMPARE(lint->severity, Severity::Warning);
     QVERIFY(lint->place.line > 0 && !lint->fixSettings.empty());
-    sim::StudySource mended = analysis->source;
-    mended.settings.insert(mended.settings.end(), lint->fixSettings.begin(), lint->fixSettings.end());
-    const auto again = m_session.analyse(mended);
+    sim::StudySource fixed = analysis->source;
+    fixed.settings.insert(fixed.settings.end(), lint->fixSettings.begin(), lint->fixSettings.end());
+    const auto again = m_session.analyse(fixed);
     QVERIFY(std::none_of(
         again->problems.begin(), again->problems.end(), [](const Problem& problem) { return problem.id == "MW1270"; }));
 

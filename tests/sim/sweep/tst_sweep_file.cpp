@@ -87,8 +87,8 @@ void TestSweepFile::wrong_data()
     QTest::newRow("a newer version") << QByteArray("sweep: 2\nstudy: s\nvary: {a: 1}\n") << "MW1780" << 1;
     QTest::newRow("a version that is none") << QByteArray("sweep: x\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
     QTest::newRow("a version of 2^63") << QByteArray("sweep: 9223372036854775808\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
-    QTest::newRow("a version that is no number") << QByteArray("sweep: .nan\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
-    QTest::newRow("a study that is no name") << QByteArray("sweep: 1\nstudy: [s]\nvary: {a: 1}\n") << "MW1779" << 2;
+    QTest::newRow("a version that is not a number") << QByteArray("sweep: .nan\nstudy: s\nvary: {a: 1}\n") << "MW1779" << 1;
+    QTest::newRow("a study that is not a name") << QByteArray("sweep: 1\nstudy: [s]\nvary: {a: 1}\n") << "MW1779" << 2;
     QTest::newRow("an unknown key") << head + "varry: {a: 1}\nvary: {a: 1}\n"
                                     << "MW1779" << 3;
     QTest::newRow("settings that are none") << head + "set: [a]\nvary: {a: 1}\n"

@@ -25,8 +25,8 @@ private Q_SLOTS:
     void folders();
     void stepRecord();
     void skipsAndFlags();
-    void fieldsThatCannotBe_data();
-    void fieldsThatCannotBe();
+    void refusesImpossibleFields_data();
+    void refusesImpossibleFields();
     void slicesInWords();
     void candidatesOfPlans();
     void fittedRecordsAreNotScored();
@@ -156,7 +156,7 @@ void TestValidate::skipsAndFlags()
     QCOMPARE(unknown.error().front().id, std::string("MW1774"));
 }
 
-void TestValidate::fieldsThatCannotBe_data()
+void TestValidate::refusesImpossibleFields_data()
 {
     QTest::addColumn<QByteArray>("field");
     QTest::addColumn<QString>("named");
@@ -166,7 +166,7 @@ void TestValidate::fieldsThatCannotBe_data()
     QTest::newRow("a message beyond all") << QByteArray(R"("points": [{"message_bytes": 1e30, "time_s": 1}])") << "a message";
 }
 
-void TestValidate::fieldsThatCannotBe()
+void TestValidate::refusesImpossibleFields()
 {
     QFETCH(QByteArray, field);
     QFETCH(QString, named);

@@ -26,7 +26,7 @@ private Q_SLOTS:
     void piecesByKeyboard();
     void pixelsHaveTheDevicesColours_data();
     void pixelsHaveTheDevicesColours();
-    void hoverTells();
+    void hoverShowsThePiece();
     void factsAndReason();
     void linkAsksForTheSpec();
     void keepsTheArrayThroughEdits();
@@ -248,7 +248,7 @@ void TestLayoutView::pixelsHaveTheDevicesColours()
     QCOMPARE(image.pixelColor(1, 1).rgb(), qtColour(ColourRole::Background, static_cast<Theme>(theme)).rgb());
 }
 
-void TestLayoutView::hoverTells()
+void TestLayoutView::hoverShowsThePiece()
 {
     Shown shown(exampleAnalysis("wide_mlp"));
     shown.selection.setArray("layers.1.w");
@@ -268,12 +268,12 @@ void TestLayoutView::factsAndReason()
     shown.selection.setArray("layers.1.w");
     const auto facts = [&] { return shown.label("Shape, shards, bytes and copies")->text(); };
     QCOMPARE(facts(), QString("parameter  ·  8192x8192 f32  ·  8192x4096 a device, 128 MiB  ·  4\u00a0copies of each shard"));
-    QVERIFY(shown.label("Why the array lies so")->text().startsWith("Asked for at <a href=\"sharding.layers.1.w\">"));
+    QVERIFY(shown.label("Why the array is sharded this way")->text().startsWith("Asked for at <a href=\"sharding.layers.1.w\">"));
     shown.selection.setArray("layers.0.w");
     QVERIFY(facts().endsWith("whole on each device, 24.5 MiB  ·  8\u00a0copies"));
-    QCOMPARE(shown.label("Why the array lies so")->text(), QString("Nothing splits it: no annotation reaches it."));
+    QCOMPARE(shown.label("Why the array is sharded this way")->text(), QString("Nothing splits it: no annotation reaches it."));
     shown.selection.setArray("act.layers.2.product");
-    QVERIFY(shown.label("Why the array lies so")->text().startsWith("Follows from others: dim 0 by data, from x"));
+    QVERIFY(shown.label("Why the array is sharded this way")->text().startsWith("Follows from others: dim 0 by data, from x"));
 
     Shown partial(programAnalysis("a=4,b=2", "8x8xf32", R"([{"a"}, {}], unreduced={"b"})"));
     QCOMPARE(partial.label("Shape, shards, bytes and copies")->text(),
@@ -294,7 +294,7 @@ void TestLayoutView::linkAsksForTheSpec()
     Shown shown(exampleAnalysis("wide_mlp"));
     shown.selection.setArray("layers.1.w");
     QSignalSpy requested(&shown.view, &LayoutView::specRequested);
-    QLabel* reason = shown.label("Why the array lies so");
+    QLabel* reason = shown.label("Why the array is sharded this way");
     reason->setFocus(Qt::TabFocusReason);
     QTest::keyClick(reason, Qt::Key_Tab);
     QTest::keyClick(reason, Qt::Key_Return);

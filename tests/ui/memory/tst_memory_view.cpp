@@ -108,7 +108,7 @@ void TestMemoryView::headlineSaysWhetherItFits()
 {
     const Shown fits(analysed());
     QVERIFY(fits.says("Peak 720 MiB of 13.4 GiB usable (14.9 GiB - 1.49 GiB reserve): fits, 12.7 GiB free"));
-    QVERIFY(fits.says("All 8 devices alike"));
+    QVERIFY(fits.says("All 8 devices are equal"));
 
     const Shown full(analysed({"batch=524288"}));
     QVERIFY(full.says("does not fit, "));

@@ -11,10 +11,10 @@ class TestSelection : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
-    void tellsOfChangesOnly();
+    void signalsChangesOnly();
 };
 
-void TestSelection::tellsOfChangesOnly()
+void TestSelection::signalsChangesOnly()
 {
     ui::Selection selection;
     QSignalSpy arrays(&selection, &ui::Selection::arrayChanged);

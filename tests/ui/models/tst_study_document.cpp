@@ -20,11 +20,11 @@ private Q_SLOTS:
     void undoAfterSaving();
     void removingASpec();
     void examplesAskForAPlace();
-    void whatCannotBeOpened();
+    void openFailsOnUnreadableFiles();
     void changesOfOthersAreNotOverwritten();
     void onlyStudiesAreOpened_data();
     void onlyStudiesAreOpened();
-    void whatCannotBeSaved();
+    void saveFailsWithoutPermission();
 };
 
 namespace {
@@ -149,7 +149,7 @@ void TestStudyDocument::examplesAskForAPlace()
     QCOMPARE(document.title(), QString("digits (example)"));
 }
 
-void TestStudyDocument::whatCannotBeOpened()
+void TestStudyDocument::openFailsOnUnreadableFiles()
 {
     const QTemporaryDir folder;
     ui::StudyDocument document;
@@ -201,7 +201,7 @@ void TestStudyDocument::onlyStudiesAreOpened_data()
     QTest::newRow("much too large") << QByteArray(9 << 20, ' ') << "MW1004";
 }
 
-/// What is no study is not opened, so that nothing is ever written into it.
+/// What is not a study is not opened, so that nothing is ever written into it.
 void TestStudyDocument::onlyStudiesAreOpened()
 {
     QFETCH(QByteArray, text);
@@ -215,7 +215,7 @@ void TestStudyDocument::onlyStudiesAreOpened()
     QCOMPARE(contentOf(path), text);
 }
 
-void TestStudyDocument::whatCannotBeSaved()
+void TestStudyDocument::saveFailsWithoutPermission()
 {
     const QTemporaryDir folder;
     ui::StudyDocument document;

@@ -17,7 +17,7 @@ private Q_SLOTS:
     void waitsUntilItIsSeen();
     void followsEdits();
     void latestEditWins();
-    void tellsTraining();
+    void showsTraining();
     void savesByButton();
     void pagesFillTheWidth_data();
     void pagesFillTheWidth();
@@ -98,7 +98,7 @@ void TestReportView::latestEditWins()
     QCOMPARE(view.currentReport().study.settings, (std::vector<std::string>{"batch=49152"}));
 }
 
-void TestReportView::tellsTraining()
+void TestReportView::showsTraining()
 {
     const sim::StudySource source = exampleSource("digits", {"train.steps=2"});
     const Study study = valueOf(readStudy(source.text, source.file, source.settings));
@@ -227,7 +227,7 @@ void TestReportView::brokenStudyHasAReport()
     ReportView view(selection);
     view.setAnalysis(analysed({"meshwright: 1\nmodel: {mlp: {layers: [4]}}\n", "broken.yaml", {}}));
     QVERIFY(waitForReport(view));
-    QVERIFY(pageText(view.picture()).contains("Mend the study"));
+    QVERIFY(pageText(view.picture()).contains("Fix the study"));
 }
 
 void TestReportView::commandIsForTheShell()

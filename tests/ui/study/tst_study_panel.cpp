@@ -243,7 +243,7 @@ void TestStudyPanel::aTypedSizeSaysWhyItIsRefused()
     QVERIFY2(bench.notes().contains(why), qPrintable(bench.notes()));
     QTest::keyClick(line, Qt::Key_Return);
     QCOMPARE(bench.edits, QStringList());
-    QCOMPARE(line->text(), "3"); // it stays until it is mended
+    QCOMPARE(line->text(), "3"); // it stays until it is fixed
     QVERIFY(bench.notes().contains(why));
 
     QTest::keyClick(line, Qt::Key_Escape);
@@ -636,7 +636,7 @@ void TestStudyPanel::specsAreCommittedRightOrWrong()
     QCOMPARE(bench.edits, QStringList("sharding.layers.1.w=P('data', None)"));
     QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::Spec).data().toString(), "P('data', None)");
 
-    // A wrong one is in the document too, where its problem can be read and mended.
+    // A wrong one is in the document too, where its problem can be read and fixed.
     retype(bench.editSpec("layers.1.w"), "P('data', 'data'");
     finishSpec(bench);
     QCOMPARE(bench.edits.last(), "sharding.layers.1.w=P('data', 'data'");
@@ -678,7 +678,7 @@ void TestStudyPanel::aSpecSaysWhatItMeans()
     QVERIFY2(
         bench.notes().contains("f32[8192,8192]: every device holds a piece of 8192x4096, 128 MiB. Each piece is on 4 devices."),
         qPrintable(bench.notes()));
-    QVERIFY(bench.notes().contains("The study says so: sharding.layers.1.w."));
+    QVERIFY(bench.notes().contains("Set in the study: sharding.layers.1.w."));
     QCOMPARE(bench.model().indexOf("layers.1.w", SpecModel::PerDevice).data().toString(), "128 MiB");
     bench.selection.setArray("layers.0.w");
     QVERIFY2(bench.notes().contains("f32[784,8192]: every device holds all of it, 24.5 MiB."), qPrintable(bench.notes()));
@@ -687,7 +687,7 @@ void TestStudyPanel::aSpecSaysWhatItMeans()
 
     Bench ruled("data_parallel.yaml");
     ruled.selection.setArray("layers.0.w");
-    QVERIFY2(ruled.notes().contains("It has no spec of its own: the rule for \"*\" gives it."), qPrintable(ruled.notes()));
+    QVERIFY2(ruled.notes().contains("It has no spec of its own; the rule for \"*\" sets it."), qPrintable(ruled.notes()));
 }
 
 void TestStudyPanel::specsThatFollowAreGrey()

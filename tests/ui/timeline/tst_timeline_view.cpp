@@ -40,7 +40,7 @@ private Q_SLOTS:
     void rulerDragAddsUp();
     void shiftDragTakesRows();
     void searchCountsAndGoesOn();
-    void badPatternsAreSaidInline();
+    void showsBadPatternsInline();
     void manySlicesAreSearchedAside();
     void readsManySlicesAside();
     void clockOfTheMeasuredStep();
@@ -187,7 +187,7 @@ void TestTimelineView::oldStepsAreGreyed()
         if (label->isVisible())
             words << label->text();
     }
-    QVERIFY2(words.join('|').contains("Shown is the last step that could be."), qPrintable(words.join('|')));
+    QVERIFY2(words.join('|').contains("The last step that was simulated is shown."), qPrintable(words.join('|')));
     shown.view.setAnalysis(analysisOf(exampleText()));
     QCOMPARE(corner(), before);
 }
@@ -447,7 +447,7 @@ void TestTimelineView::searchCountsAndGoesOn()
     QCOMPARE(shown.count(), QString());
 }
 
-void TestTimelineView::badPatternsAreSaidInline()
+void TestTimelineView::showsBadPatternsInline()
 {
     Shown shown(twoDevices());
     const auto visibleWords = [&] {
@@ -508,7 +508,7 @@ void TestTimelineView::clockOfTheMeasuredStep()
     const auto title = [&] { return QString::fromStdString(shown.canvas().model().groups()[0].title); };
     auto* button = shown.find<QToolButton>("Measured: virtual clock");
     QVERIFY(button && button->isVisible());
-    QVERIFY2(title().startsWith("measured, virtual clock, as if every device had a core of its own"), qPrintable(title()));
+    QVERIFY2(title().startsWith("measured, virtual clock, as if each device had its own core"), qPrintable(title()));
     QTest::mouseClick(button, Qt::LeftButton);
     QCOMPARE(shown.view.measuredClock(), Clock::Wall);
     QCOMPARE(button->text(), QString("Measured: wall clock"));
@@ -524,7 +524,7 @@ void TestTimelineView::stretchesStepsOfDifferentLengths()
 {
     Shown shown;
     shown.view.setAnalysis(analysisOf(exampleText()));
-    auto* button = shown.find<QToolButton>("Every step over the whole width, with a ruler of its own; or one ruler for all (T)");
+    auto* button = shown.find<QToolButton>("Each step over the whole width, with its own ruler; or one ruler for all (T)");
     QVERIFY(button && !button->isVisible());
     // A step a hundred times as long as the simulated one.
     const double simulated = shown.canvas().axis().end();

@@ -195,7 +195,7 @@ void TestTrainingView::withoutOneDevice()
 {
     Shown shown(digits(3));
     QVERIFY(QTest::qWaitForWindowExposed(&shown.view));
-    shown.box("Beside one device").click();
+    shown.box("Compare with one device").click();
     shown.click("Train");
     QTRY_COMPARE(shown.state(), TrainingState::Finished);
     QCOMPARE(shown.plot().drawnPoints(0, 0), 4);

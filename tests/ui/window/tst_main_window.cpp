@@ -304,7 +304,7 @@ void TestMainWindow::recoveredEditsStayUntilAnswered_data()
     QTest::addColumn<qsizetype>("copies"); // afterwards: one to ask about again, or the window's own
     QTest::addColumn<bool>("isOpen");
 
-    QTest::newRow("go on") << "Go on with them" << qsizetype{1} << true;
+    QTest::newRow("go on") << "Restore them" << qsizetype{1} << true;
     QTest::newRow("discard") << "Discard them" << qsizetype{0} << false;
     QTest::newRow("later") << "Ask later" << qsizetype{1} << false;
     QTest::newRow("escape") << "" << qsizetype{1} << false;

@@ -22,9 +22,9 @@ namespace meshwright::tests {
 ///
 /// Numbers are kept exact: integers, of any type, small enough that no sum of them overflows or is rounded. So the results are the same in any
 /// order of additions. What cannot be exact (exponentials, Fourier transforms) goes through few ops more, and is compared with a tolerance.
-class Draft {
+class ProgramGenerator {
 public:
-    Draft(Function& function, const std::vector<NamedMesh>& meshes)
+    ProgramGenerator(Function& function, const std::vector<NamedMesh>& meshes)
         : builder(function)
         , m_function(function)
         , m_meshes(meshes)
@@ -372,7 +372,7 @@ private:
 };
 
 /// Appends one op, or a few that belong together, on whatever values there are; nothing where they do not fit.
-using DrawOp = void (*)(Draft&, Random&);
+using DrawOp = void (*)(ProgramGenerator&, Random&);
 
 // ---- attributes of ops that are kept as the text has them
 

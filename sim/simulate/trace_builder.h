@@ -22,29 +22,29 @@ struct Interval {
 };
 
 /// What one stage runs: its program as it was written.
-struct WrittenStage {
-    std::vector<WrittenLoop> loops;
-    const std::vector<WrittenWork>* works = nullptr; ///< that notes of computing number
+struct StageWork {
+    std::vector<StageLoop> loops;
+    const std::vector<KernelWork>* works = nullptr; ///< that notes of computing number
     double computeSeconds = 0.0; ///< of one device at full speed, loops as often as they run
     std::int64_t opsWritten = 0; ///< each loop once
     std::vector<std::string> tasks = {}; ///< that notes of computing number
 };
 
 /// Ends a writer's program.
-inline WrittenStage finishedStage(StepWriter& writer)
+inline StageWork finishedStage(StepWriter& writer)
 {
-    WrittenStage stage{writer.finish(), &writer.works()};
+    StageWork stage{writer.finish(), &writer.works()};
     stage.computeSeconds = writer.computeSeconds();
     stage.opsWritten = writer.opsWritten();
     return stage;
 }
 
 /// Runs a written step and tells what it was like for some of its devices.
-class StepTeller {
+class TraceBuilder {
 public:
-    /// `uses` are the collectives that the stages' notes number, `siteOfUse` the sites of each. All must outlive the teller.
+    /// `uses` are the collectives that the stages' notes number, `siteOfUse` the sites of each. All must outlive the traceBuilder.
     /// With `rolls` a stage begins its next step when its own part of this one is over, and the step is the longest of these parts.
-    StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, std::vector<SimulatedCollective> uses,
+    TraceBuilder(NetworkSites& sites, std::vector<StageWork> stages, std::vector<SimulatedCollective> uses,
         std::vector<std::uint32_t> siteOfUse, bool isPipeline, bool rolls = false);
 
     /// Problems: those of `NetworkSites::work`.
@@ -80,25 +80,25 @@ private:
         Ticks begin = -1; ///< of its first computing; none yet: below 0
     };
 
-    std::vector<std::uint32_t> devicesToTell(const StepWork& work, const FoldedStep& folded);
-    void tell(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen);
+    std::vector<std::uint32_t> devicesToShow(const StepWork& work, const FoldedStep& folded);
+    void addDevice(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen);
     void addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail, SliceCategory category,
         std::int64_t bytes);
     void beginDevice(const StepWork& work, std::uint32_t device, std::size_t place);
-    void tellCollectives();
-    Ticks tellComputing(std::uint32_t row, bool isChosen);
+    void addCollectives();
+    Ticks addComputing(std::uint32_t row, bool isChosen);
     void finishRolling();
     std::uint32_t rowOf(const std::string& name);
     const Shown& shown(std::uint32_t use);
     std::uint32_t waitingText(std::uint32_t use);
     const StepOpNote* noteOf(const StepSpan& span) const;
-    void tellCompute(const WrittenWork& work, const StepSpan& span);
+    void addCompute(const KernelWork& work, const StepSpan& span);
     void expose(Ticks from, Ticks to);
     void finishCollectives();
     std::string boundBy() const;
 
     NetworkSites& m_sites;
-    std::vector<WrittenStage> m_stages;
+    std::vector<StageWork> m_stages;
     std::vector<std::uint32_t> m_siteOfUse;
     bool m_isPipeline;
     bool m_rolls;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "sim/simulate/step_teller.h"
+#include "sim/simulate/trace_builder.h"
 
 #include "core/schedule/label.h"
 #include "core/support/text.h"
@@ -18,7 +18,7 @@ constexpr double kRounding = 100e-12; ///< of a collective: a tick a step
 
 } // namespace
 
-StepTeller::StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, std::vector<SimulatedCollective> uses,
+TraceBuilder::TraceBuilder(NetworkSites& sites, std::vector<StageWork> stages, std::vector<SimulatedCollective> uses,
     std::vector<std::uint32_t> siteOfUse, bool isPipeline, bool rolls)
     : m_sites(sites)
     , m_stages(std::move(stages))
@@ -38,13 +38,13 @@ StepTeller::StepTeller(NetworkSites& sites, std::vector<WrittenStage> stages, st
     }
 }
 
-Result<Done> StepTeller::run()
+Result<Done> TraceBuilder::run()
 {
     std::vector<std::int64_t> calls(m_sites.sites(), 0);
     std::int64_t most = 0;
-    for (const WrittenStage& stage : m_stages) {
+    for (const StageWork& stage : m_stages) {
         std::vector<std::int64_t> own(calls.size(), 0);
-        for (const WrittenLoop& loop : stage.loops) {
+        for (const StageLoop& loop : stage.loops) {
             for (std::uint32_t op = 0; op < loop.program.size(); ++op) {
                 if (!loop.program.computes(op))
                     own[loop.program.site(op)] += loop.repeat;
@@ -61,11 +61,11 @@ Result<Done> StepTeller::run()
     for (std::size_t loop = 0; loop < m_stages.front().loops.size(); ++loop) {
         StepLoop& added = work.loops.emplace_back();
         added.repeat = m_stages.front().loops[loop].repeat;
-        for (WrittenStage& stage : m_stages)
+        for (StageWork& stage : m_stages)
             added.programs.push_back(std::move(stage.loops[loop].program));
     }
     const FoldedStep folded = foldStep(work, m_sites.fidelity() != Fidelity::Message);
-    const std::vector<std::uint32_t> devices = devicesToTell(work, folded);
+    const std::vector<std::uint32_t> devices = devicesToShow(work, folded);
     StepRunOptions options;
     options.fidelity = m_sites.fidelity();
     options.recorded = devices;
@@ -82,7 +82,7 @@ Result<Done> StepTeller::run()
         order[i] = i;
     std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(work.kindOf[devices[i]], devices[i]); });
     for (const std::size_t i : order)
-        tell(work, devices[i], i, i == 0);
+        addDevice(work, devices[i], i, i == 0);
     if (m_rolls)
         finishRolling();
     finishCollectives();
@@ -92,7 +92,7 @@ Result<Done> StepTeller::run()
 }
 
 /// One device for each stage and speed; first the one that computes longest.
-std::vector<std::uint32_t> StepTeller::devicesToTell(const StepWork& work, const FoldedStep& folded)
+std::vector<std::uint32_t> TraceBuilder::devicesToShow(const StepWork& work, const FoldedStep& folded)
 {
     constexpr std::size_t kMostDevices = 64;
     std::set<std::pair<std::uint32_t, double>> seen;
@@ -114,7 +114,7 @@ std::vector<std::uint32_t> StepTeller::devicesToTell(const StepWork& work, const
     return devices;
 }
 
-std::uint32_t StepTeller::rowOf(const std::string& name)
+std::uint32_t TraceBuilder::rowOf(const std::string& name)
 {
     const auto [row, isNew] = m_rows.try_emplace({m_device.machineDevice, name}, 0);
     if (isNew)
@@ -123,7 +123,7 @@ std::uint32_t StepTeller::rowOf(const std::string& name)
 }
 
 /// How a collective is shown on the device at hand; made once.
-const StepTeller::Shown& StepTeller::shown(std::uint32_t use)
+const TraceBuilder::Shown& TraceBuilder::shown(std::uint32_t use)
 {
     const auto [found, isNew] = m_device.shown.try_emplace(use);
     Shown& shown = found->second;
@@ -147,13 +147,13 @@ const StepTeller::Shown& StepTeller::shown(std::uint32_t use)
 }
 
 /// What the device at hand waits for: a collective, or with kNothing its host.
-std::uint32_t StepTeller::waitingText(std::uint32_t use)
+std::uint32_t TraceBuilder::waitingText(std::uint32_t use)
 {
     return use == kNothing ? m_result.timeline.intern("wait for the host") : shown(use).waiting;
 }
 
 /// Takes a device at hand: which of the run's nodes are its ops.
-void StepTeller::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place)
+void TraceBuilder::beginDevice(const StepWork& work, std::uint32_t device, std::size_t place)
 {
     m_device = {};
     m_device.stage = work.kindOf[device];
@@ -173,7 +173,7 @@ void StepTeller::beginDevice(const StepWork& work, std::uint32_t device, std::si
 }
 
 /// What a span of the device at hand is; null when it is none of its.
-const StepOpNote* StepTeller::noteOf(const StepSpan& span) const
+const StepOpNote* TraceBuilder::noteOf(const StepSpan& span) const
 {
     if (span.node >= m_device.opOf.size() || m_device.opOf[span.node].first == kNothing)
         return nullptr;
@@ -181,14 +181,14 @@ const StepOpNote* StepTeller::noteOf(const StepSpan& span) const
     return &m_stages[m_device.stage].loops[loop].notes[op];
 }
 
-void StepTeller::tell(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen)
+void TraceBuilder::addDevice(const StepWork& work, std::uint32_t device, std::size_t place, bool isChosen)
 {
     beginDevice(work, device, place);
     const std::uint32_t computeRow = rowOf("compute");
     if (!m_isPipeline && m_sites.collectiveStreams() <= 1)
         rowOf("collectives"); // though it may stay empty
-    tellCollectives();
-    const Ticks end = tellComputing(computeRow, isChosen);
+    addCollectives();
+    const Ticks end = addComputing(computeRow, isChosen);
     const Ticks part = end - std::max<Ticks>(0, m_device.begin);
     m_longestPart = std::max(m_longestPart, part);
     if (!isChosen)
@@ -203,7 +203,7 @@ void StepTeller::tell(const StepWork& work, std::uint32_t device, std::size_t pl
     }
 }
 
-void StepTeller::tellCollectives()
+void TraceBuilder::addCollectives()
 {
     for (const StepSpan& span : m_run.spans) {
         const StepOpNote* note = noteOf(span);
@@ -218,9 +218,9 @@ void StepTeller::tellCollectives()
 }
 
 /// Returns when the device has computed all.
-Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
+Ticks TraceBuilder::addComputing(std::uint32_t row, bool isChosen)
 {
-    const std::vector<WrittenWork>& works = *m_stages[m_device.stage].works;
+    const std::vector<KernelWork>& works = *m_stages[m_device.stage].works;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<std::uint32_t, std::uint32_t>>
         texts; // of works in tasks: label and detail
     const std::vector<std::string>& tasks = m_stages[m_device.stage].tasks;
@@ -244,19 +244,19 @@ Ticks StepTeller::tellComputing(std::uint32_t row, bool isChosen)
             continue;
         if (m_device.begin < 0)
             m_device.begin = span.begin;
-        const WrittenWork& done = works[note->index];
+        const KernelWork& done = works[note->index];
         const auto [text, isNew] = texts.try_emplace({note->index, note->task}, 0, 0);
         if (isNew)
             text->second = {m_result.timeline.intern(done.label),
                 m_result.timeline.intern(note->task < tasks.size() ? tasks[note->task] + ": " + done.formula : done.formula)};
         addSlice(row, span.begin, span.end, text->second.first, text->second.second, SliceCategory::Compute, done.bytes);
         if (isChosen)
-            tellCompute(done, span);
+            addCompute(done, span);
     }
     return free;
 }
 
-void StepTeller::tellCompute(const WrittenWork& work, const StepSpan& span)
+void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
 {
     const double seconds = secondsOf(span.end - span.begin);
     m_result.computeSeconds += seconds;
@@ -271,7 +271,7 @@ void StepTeller::tellCompute(const WrittenWork& work, const StepSpan& span)
 
 /// Charges a time of waiting to the collectives that were under way, those of one moment equally: the one that is waited for may have queued
 /// behind others. What is left is waiting for other devices.
-void StepTeller::expose(Ticks from, Ticks to)
+void TraceBuilder::expose(Ticks from, Ticks to)
 {
     std::erase_if(m_underWay, [&](const Interval& interval) { return interval.end <= from; });
     for (; m_nextInterval < m_intervals.size() && m_intervals[m_nextInterval].begin < to; ++m_nextInterval) {
@@ -299,14 +299,14 @@ void StepTeller::expose(Ticks from, Ticks to)
 }
 
 /// The stages' parts of a step follow each other without waiting for the whole: a step takes as long as the longest part.
-void StepTeller::finishRolling()
+void TraceBuilder::finishRolling()
 {
     m_result.stepSeconds = secondsOf(m_longestPart);
     m_result.bubbleSeconds += secondsOf(m_longestPart - m_chosenPart);
 }
 
 /// Means of calls; of a pipeline, only what the stage that is told of takes part in.
-void StepTeller::finishCollectives()
+void TraceBuilder::finishCollectives()
 {
     for (SimulatedCollective& collective : m_result.collectives) {
         const double calls = collective.secondsPerCall;
@@ -321,7 +321,7 @@ void StepTeller::finishCollectives()
     std::erase_if(m_result.collectives, [](const SimulatedCollective& collective) { return collective.use.count == 0; });
 }
 
-void StepTeller::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail,
+void TraceBuilder::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32_t name, std::uint32_t detail,
     SliceCategory category, std::int64_t bytes)
 {
     if (end <= begin)
@@ -339,7 +339,7 @@ void StepTeller::addSlice(std::uint32_t row, Ticks begin, Ticks end, std::uint32
 }
 
 /// The collective that is waited for longest, when waiting takes longer than computing; otherwise what computing spends most of its time on.
-std::string StepTeller::boundBy() const
+std::string TraceBuilder::boundBy() const
 {
     std::map<std::string, double> share;
     if (m_result.bubbleSeconds > std::max(m_result.computeSeconds, m_result.exposedSeconds))
