@@ -149,8 +149,8 @@ std::string rulesText(const Study& study)
             if (one.rule == i)
                 caught.push_back(fmt::format("{} {}", one.array.name, specText(one.spec)));
         }
-        text += fmt::format("  rule \"{}\" catches {}\n", study.sharding.match[i].glob,
-            caught.empty() ? std::string("nothing") : join(caught, ", "));
+        text += fmt::format("  rule \"{}\" matches {}\n", study.sharding.match[i].glob,
+            caught.empty() ? std::string("no array") : join(caught, ", "));
     }
     return text + decisionsText(assigned);
 }

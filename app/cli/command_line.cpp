@@ -196,7 +196,7 @@ Problems CommandLine::leaderless(const Verb& verb)
     for (const Follower& follower : verb.followers) {
         if (follower.option->count() > 0 && follower.leader->count() == 0)
             problems.push_back(
-                {"MW1912", fmt::format("{} says nothing without {}", follower.option->get_name(), follower.leader->get_name()),
+                {"MW1912", fmt::format("{} has no effect without {}", follower.option->get_name(), follower.leader->get_name()),
                     fmt::format("add {}, or leave {} out", follower.leader->get_name(), follower.option->get_name())});
     }
     return problems;

@@ -107,11 +107,11 @@ void TestCommandLine::exitCodes_data()
                             << "MW1526: unknown engine \"thread\" for virtual devices\n  fix: did you mean \"threads\"?";
     QTest::newRow("seed") << QStringList{"run", example("mlp.mlir"), "--seed", "99999999999999999999"} << 2
                           << "not a whole number";
-    QTest::newRow("stall") << QStringList{"run", example("mlp.mlir"), "--stall-timeout", "nan"} << 2 << "no number of seconds";
-    QTest::newRow("every without checkpoints")
-        << QStringList{"train", example("fsdp.yaml"), "--every", "5"} << 2 << "MW1912: --every says nothing without --checkpoint";
+    QTest::newRow("stall") << QStringList{"run", example("mlp.mlir"), "--stall-timeout", "nan"} << 2 << "not a number of seconds";
+    QTest::newRow("every without checkpoints") << QStringList{"train", example("fsdp.yaml"), "--every", "5"} << 2
+                                               << "MW1912: --every has no effect without --checkpoint";
     QTest::newRow("profile without a prediction") << QStringList{"train", example("fsdp.yaml"), "--profile", "host.json"} << 2
-                                                  << "MW1912: --profile says nothing without --predict";
+                                                  << "MW1912: --profile has no effect without --predict";
     QTest::newRow("two files on standard output")
         << QStringList{"train", example("fsdp.yaml"), "--trace", "-", "-o", "-"} << 2 << "cannot both write to standard output";
     QTest::newRow("a study for a program") << QStringList{"propagate", example("fsdp.yaml")} << 3 << "MW1320: this is a study";

@@ -329,11 +329,11 @@ void TestTransformerConfig::problems_data()
         "\"tie_word_embeddings\" must be true or false, got: \"no\"");
     row("uneven heads", R"({"model_type": "llama", "num_key_value_heads": 5})",
         "MW1353: 32 query heads cannot be shared evenly by 5 key and value heads");
-    row("head size", R"({"model_type": "gpt2", "n_embd": 770})", "MW1353: hidden size 770 does not divide by 12 heads");
-    row("no head left", R"({"model_type": "llama", "hidden_size": 16})", "MW1353: hidden size 16 does not divide by 32 heads");
+    row("head size", R"({"model_type": "gpt2", "n_embd": 770})", "MW1353: hidden size 770 is not divisible by 12 heads");
+    row("no head left", R"({"model_type": "llama", "hidden_size": 16})", "MW1353: hidden size 16 is not divisible by 32 heads");
     row("odd rotation", R"({"model_type": "llama", "head_dim": 7})",
         "MW1353: rotary positions rotate pairs, but 7 dims of a head are rotated");
-    row("experts", R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "MW1353: a token cannot pass 9 of 8 experts");
+    row("experts", R"({"model_type": "mixtral", "num_experts_per_tok": 9})", "MW1353: a token cannot use 9 of 8 experts");
     row("infinite", R"({"model_type": "llama", "rope_theta": 1e999})", "MW1350");
     row("fraction of a head", R"({"model_type": "gpt_neox", "rotary_pct": 2})", "rotaryFraction must be 0 to 1, got: 2");
     row("two at once", R"({"model_type": "gpt2", "n_layer": 0, "n_head": []})", "\"n_head\" must be");

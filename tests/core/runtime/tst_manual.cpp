@@ -519,7 +519,7 @@ void TestManual::problems_data()
     QTest::newRow("an unknown device") << "[[0, 2], [1, 3]]"
                                        << "[[0, 2], [1, 4]]"
                                        << "MW1260"
-                                       << "there is no device 4";
+                                       << "unknown device 4";
     QTest::newRow("a device twice") << "[[0, 2], [1, 3]]"
                                     << "[[0, 2], [1, 2]]"
                                     << "MW1260"

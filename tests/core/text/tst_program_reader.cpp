@@ -670,8 +670,8 @@ void TestProgramReader::errors_data()
     op("no such result", "%0 = stablehlo.sine %x#1 : tensor<4xf32>", "MW1323", 23, "%x has 1 results, there is no #1");
     op("defined twice", "%x = stablehlo.sine %x : tensor<4xf32>", "MW1324", 3, "%x is defined already");
     row("function twice", "func.func @f() {\n return\n}\nfunc.func @f() {\n return\n}", "MW1324", 4, 11,
-        "there is a function @f already");
-    row("mesh twice", "sdy.mesh @m = <[]>\nsdy.mesh @m = <[]>", "MW1324", 2, 10, "there is a mesh @m already");
+        "the function @f is already defined");
+    row("mesh twice", "sdy.mesh @m = <[]>\nsdy.mesh @m = <[]>", "MW1324", 2, 10, "the mesh @m is already defined");
     op("operand type", "%0 = stablehlo.sine %x : tensor<5xf32>", "MW1325", 28, "%x is f32[4], not f32[5]");
     op("result type", "%0 = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<3xf32>", "MW1325", 64,
         "the result of stablehlo.transpose is f32[4], not f32[3]");
@@ -685,15 +685,15 @@ void TestProgramReader::errors_data()
     op("direction", "%0 = stablehlo.compare LIKE, %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>", "MW1326", 8,
         "'LIKE' is not a direction of a comparison");
     op("dimension out of range", "%0 = stablehlo.transpose %x, dims = [1] : (tensor<4xf32>) -> tensor<4xf32>", "MW1304", 8,
-        "no permutation");
+        "not a permutation");
     op("shape rule", "%0 = stablehlo.add %x, %x : (tensor<4xf32>) -> tensor<4xf32>", "MW1325", 8,
         "has 2 operands but 1 operand types");
     op("too few elements", "%0 = stablehlo.constant dense<[1, 2]> : tensor<3xi32>", "MW1327", 38,
         "2 entries for dim 0 of i32[3]");
-    op("out of range", "%0 = stablehlo.constant dense<300> : tensor<i8>", "MW1327", 33, "300 is no i8");
-    op("no number", "%0 = stablehlo.constant dense<[1.0, abc]> : tensor<2xf32>", "MW1327", 39, "abc is no f32");
+    op("out of range", "%0 = stablehlo.constant dense<300> : tensor<i8>", "MW1327", 33, "300 is not i8");
+    op("no number", "%0 = stablehlo.constant dense<[1.0, abc]> : tensor<2xf32>", "MW1327", 39, "abc is not f32");
     op("bad hex", "%0 = stablehlo.constant dense<\"0x00G0\"> : tensor<1xi16>", "MW1327", 33, "expected hexadecimal digits");
-    op("half a complex number", "%0 = stablehlo.constant dense<(1.0, )> : tensor<2xcomplex<f32>>", "MW1327", 39, " is no f32");
+    op("half a complex number", "%0 = stablehlo.constant dense<(1.0, )> : tensor<2xcomplex<f32>>", "MW1327", 39, " is not f32");
     op("no complex number", "%0 = stablehlo.constant dense<1.0> : tensor<2xcomplex<f32>>", "MW1327", 33,
         "expected a complex number");
     op("unknown function", "%0 = call @mian(%x) : (tensor<4xf32>) -> tensor<4xf32>", "MW1329", 13, "unknown function @mian");
