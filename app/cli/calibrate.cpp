@@ -60,6 +60,10 @@ int runCalibrate(const CalibrateOptions& options, Output& output)
     }
     if (!problems.empty())
         return fail(problems, output);
+    if (options.file.empty() && output.format != Format::Json) { // the table alone needs no chip
+        output.result(sim::ncclText(logs));
+        return kExitOk;
+    }
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return fail(catalogue.error(), output);

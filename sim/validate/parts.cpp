@@ -238,7 +238,7 @@ Result<std::vector<PredictedFigure>> comparePart(const Record& record, const Cat
 {
     static constexpr std::array kKinds{"activation_memory", "collective", "gemm", "memory_op", "layer_time", "op_times"};
     if (std::ranges::find(kKinds, record.kind) == kKinds.end())
-        return lacking(fmt::format("\"{}\" is no kind of record that can be predicted", record.kind));
+        return lacking(fmt::format("\"{}\" is not a kind of record that can be predicted", record.kind));
     if (record.kind == "activation_memory")
         return compareActivations(record, catalogue);
     const auto match = partChip(record, catalogue);

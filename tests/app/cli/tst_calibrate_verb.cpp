@@ -126,9 +126,14 @@ void TestCalibrateVerb::links()
     QVERIFY(read.out.contains("all-reduce"));
     QCOMPARE(hardwareErrors(objectIn(profile)), QStringList());
     QCOMPARE(objectIn(profile).value("chip").toObject().value("base").toString(), QString("h100"));
-    const tests::Outcome json = run({"calibrate", "--nccl", log, "--format", "json"});
+    const tests::Outcome json = run({"calibrate", "--nccl", log, "--base", "h100", "--format", "json"});
     QCOMPARE(hardwareErrors(QJsonDocument::fromJson(json.out).object()), QStringList());
     QCOMPARE(QJsonDocument::fromJson(json.out).object().value("schema").toString(), QString("meshwright.hardware/1"));
+    // The log names no GPU: its times can be read all the same, and no machine is made of another chip.
+    QCOMPARE(run({"calibrate", "--nccl", log}).code, 0);
+    const tests::Outcome noChip = run({"calibrate", "--nccl", log, "--format", "json"});
+    QCOMPARE(noChip.code, 3);
+    QVERIFY2(noChip.out.contains("MW1715"), noChip.out.constData());
 }
 
 void TestCalibrateVerb::brokenLog()

@@ -157,9 +157,9 @@ void TestFaults::refuses_data()
     QTest::newRow("unknown") << "explode:device=1"
                              << "does not begin with";
     QTest::newRow("no device") << "fail"
-                               << "names no device";
+                               << "does not name a device";
     QTest::newRow("step only") << "fail:step=1"
-                               << "names no device";
+                               << "does not name a device";
     QTest::newRow("negative") << "fail:device=-1"
                               << "the device is a whole number";
     QTest::newRow("no number") << "nan:device=1,step=x"

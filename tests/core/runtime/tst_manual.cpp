@@ -543,7 +543,7 @@ void TestManual::problems_data()
     QTest::newRow("groups of another form") << "dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>"
                                             << "array<i64: 0, 1>"
                                             << "MW1261"
-                                            << "no list of groups";
+                                            << "not a list of groups";
     QTest::newRow("along an automatic axis") << "manual_axes={\"data\", \"model\"}"
                                              << "manual_axes={\"data\"}"
                                              << ""

@@ -126,8 +126,8 @@ void TestNpy::refuses_data()
     const auto row = [](const char* name, const std::string& file, const char* id, const char* said) {
         QTest::newRow(name) << QByteArray::fromStdString(file) << id << said;
     };
-    row("an archive", "PK\x03\x04", "MW1530", "no NPY file");
-    row("nothing", "", "MW1530", "no NPY file");
+    row("an archive", "PK\x03\x04", "MW1530", "not an NPY file");
+    row("nothing", "", "MW1530", "not an NPY file");
     row("version 9", npy(9, "{}", ""), "MW1531", "version is 9");
     row("no entries", npy(1, "{}", ""), "MW1531", "needs descr, fortran_order and shape");
     row("no dictionary", npy(1, "descr", ""), "MW1531", "a dictionary should begin it");

@@ -149,7 +149,7 @@ void TestValidate::skipsAndFlags()
     QCOMPARE(file.skipped.size(), std::size_t{4});
     QCOMPARE(file.skipped[0].id, std::string("failed"));
     QVERIFY(file.skipped[1].why.find("= 24") != std::string::npos);
-    QCOMPARE(file.skipped[2].why, std::string("\"weather\" is no kind of record that can be predicted"));
+    QCOMPARE(file.skipped[2].why, std::string("\"weather\" is not a kind of record that can be predicted"));
     const auto unknown = stepCaseOf(
         recordsOf(R"([{"id": "x", "kind": "training_step", "system": "abacus"}])").front(), catalogue(), calibration());
     QVERIFY(!unknown);
