@@ -16,7 +16,7 @@ namespace meshwright::sim {
 
 namespace {
 
-constexpr double kFrontSlack = 1.5; ///< the front tells of plans up to so many times as slow as the best
+constexpr double kFrontSlack = 1.5; ///< the front lists plans up to so many times as slow as the best
 constexpr double kLessMemory = 0.80;
 constexpr double kThinHeadroom = 0.10;
 constexpr std::size_t kQuickLooks = 64;

@@ -9,7 +9,7 @@
 
 namespace meshwright::sim {
 
-/// What every verb says of a document before it works on it, together: `check` tells it.
+/// All problems that the verbs find in a document before they work on it: what `check` reports.
 ///
 /// The problems are those of the preparations that the verbs themselves go through (of a study `analysed` for simulate, report, diff and sweep,
 /// `trainingPhases` and `datasetOf` for train, `checkSearch` for search; of a program `prepareRun` for run, `propagateAndPartition` for partition and

@@ -240,7 +240,7 @@ inline std::unique_ptr<VirtualDevices> devicesFor(const DeviceStage& stage, doub
     return valueOf(VirtualDevices::create(stage.mesh().deviceCount(), {.permits = 1, .stallSeconds = stallSeconds}));
 }
 
-/// What kind of fault a text tells of: without its numbers and details.
+/// The kind of fault that a text describes, without its numbers and details.
 inline std::string kindOf(const std::string& text)
 {
     std::string kind;

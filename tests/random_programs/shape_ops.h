@@ -51,7 +51,7 @@ inline void broadcastTwice(ProgramGenerator& generator, Random& random)
     generator.keep(generator.builder.binary(OpKind::Add, x, bias), generator.largest(x) + generator.largest(bias));
 }
 
-/// Neighbours become one dimension, one becomes two, or all elements are grouped anew.
+/// Merges neighbouring dimensions, splits one in two, or regroups all elements.
 inline void reshape(ProgramGenerator& generator, Random& random)
 {
     const ValueId a = generator.any(random);
