@@ -35,10 +35,11 @@ inline std::vector<Array> PlainEvaluator::kept(const Op& op)
         return {{operand(op, 0).shape, operand(op, 0).data, operand(op, 1).data}};
     if (name == "real")
         return {{operand(op, 0).shape, operand(op, 0).data}};
-    if (name == "imag")
+    if (name == "imag" && !operand(op, 0).imaginary.empty())
         return {{operand(op, 0).shape, operand(op, 0).imaginary}};
-    static const std::map<std::string_view, double (*)(double)> kFunctions
-        = {{"sinh", std::sinh}, {"cosh", std::cosh}, {"asinh", std::asinh}, {"atan", std::atan}, {"lgamma", std::lgamma}};
+    static const std::map<std::string_view, double (*)(double)> kFunctions = {{"sinh", std::sinh}, {"cosh", std::cosh},
+        {"asinh", std::asinh}, {"atan", std::atan}, {"acos", std::acos}, {"acosh", std::acosh}, {"asin", std::asin},
+        {"atanh", std::atanh}, {"lgamma", std::lgamma}, {"imag", [](double) { return 0.0; }}};
     const auto function = kFunctions.find(name);
     assert(function != kFunctions.end() && "this evaluator does not know the op");
     return {elementwise(op, function->second)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/command_line.h"
 
-#include "app/cli/verb_table.h"
+#include "app/verbs/verb_table.h"
 #include "core/program/verify.h"
 #include "core/ranks/launch.h"
 #include "core/support/file.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/command_line.h"
-#include "app/cli/output.h"
+#include "app/terminal/output.h"
 #include "core/support/escape.h"
 #include "core/support/file.h"
 #include "core/support/host_memory.h"

@@ -3,6 +3,7 @@
 
 #include "core/autodiff/parts_derivatives.h"
 #include "core/autodiff/varying.h"
+#include "core/program/element_functions.h"
 #include "core/program/other_op.h"
 
 #include <algorithm>
@@ -57,6 +58,13 @@ Dims remainingDims(std::size_t rank, const Dims& without)
     return dims;
 }
 
+/// True for kept ops that are a function of each element with a known derivative.
+bool hasSlope(const Op& op)
+{
+    const ElementFunction* element = op.kind == OpKind::Other ? elementFunction(op.as<OtherAttributes>()) : nullptr;
+    return element != nullptr && element->slope != nullptr && op.operands.size() == 1;
+}
+
 /// Transposes unless the permutation changes nothing.
 ValueId permuted(Builder& builder, ValueId value, const Dims& permutation)
 {
@@ -106,7 +114,9 @@ public:
             m_result[0] = m_b.constrain(m_ct, m_op.as<ConstraintAttributes>().sharding, m_op.as<ConstraintAttributes>().origin);
             break;
         case OpClass::Other:
-            m_result[0] = isVaried(m_op) ? summed(deviceGroups(variedAxes(m_op, *m_context.mesh), *m_context.mesh)) : exchanged();
+            m_result[0] = hasSlope(m_op) ? times(m_ct, elementFunction(m_op.as<OtherAttributes>())->slope(m_b, primal(0)))
+                : isVaried(m_op)         ? summed(deviceGroups(variedAxes(m_op, *m_context.mesh), *m_context.mesh))
+                                         : exchanged();
             break;
         default:
             assert(!"no derivative");
@@ -630,7 +640,8 @@ Differentiability differentiability(const Function& function, const Op& op)
     case OpClass::Transfer:
         return Differentiability::Unknown;
     case OpClass::Other:
-        return isVaried(op) || isSmoothCollective(function, op) ? Differentiability::Smooth : Differentiability::Unknown;
+        return hasSlope(op) || isVaried(op) || isSmoothCollective(function, op) ? Differentiability::Smooth
+                                                                                : Differentiability::Unknown;
     case OpClass::Control:
         return op.kind == OpKind::Repeat || op.kind == OpKind::Computation ? Differentiability::Smooth
                                                                            : Differentiability::Unknown;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/checkpoint/manifest.h"
-#include "core/runtime/host_array.h"
+#include "core/kernels/host_array.h"
 #include "core/support/folder_lock.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/checkpoint/manifest.h"
 
-#include "core/runtime/host_array.h"
+#include "core/kernels/host_array.h"
 #include "core/support/checked.h"
 #include "core/support/json_reader.h"
 #include "core/support/version.h"

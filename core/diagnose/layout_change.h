@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/mesh/mesh.h"
-#include "core/partition/reshard.h"
 #include "core/program/type.h"
+#include "core/reshard/reshard.h"
 #include "core/sharding/tensor_sharding.h"
 
 #include <optional>

@@ -3,9 +3,9 @@
 
 #include "core/partition/axis_use.h"
 #include "core/partition/device_program.h"
-#include "core/partition/reshard_steps.h"
 #include "core/program/transform.h"
 #include "core/propagate/rule.h"
+#include "core/reshard/reshard_steps.h"
 #include "core/sharding/layout.h"
 #include "core/support/text.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/border_moves.h"
 
-#include "core/partition/reshard_steps.h"
 #include "core/program/builder.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <fmt/format.h>
 

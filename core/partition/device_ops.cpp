@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/device_ops.h"
 
-#include "core/partition/reshard_steps.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/partition/collective_cost.h"
-#include "core/partition/reshard.h"
 #include "core/propagate/explicit_types.h"
+#include "core/reshard/collective_cost.h"
+#include "core/reshard/reshard.h"
 
 #include <string>
 #include <vector>

@@ -2,8 +2,8 @@
 #include "core/partition/explicit_reshards.h"
 
 #include "core/partition/reshard_inserter.h"
-#include "core/partition/reshard_steps.h"
 #include "core/program/transform.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <fmt/format.h>
 

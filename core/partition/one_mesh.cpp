@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/one_mesh.h"
 
-#include "core/partition/reshard_steps.h"
 #include "core/program/body_collective.h"
 #include "core/program/every_sharding.h"
 #include "core/program/transform.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/partition/collective_cost.h"
 #include "core/partition/device_program.h"
-#include "core/partition/reshard.h"
 #include "core/propagate/propagate.h"
+#include "core/reshard/collective_cost.h"
+#include "core/reshard/reshard.h"
 #include "core/support/result.h"
 
 namespace meshwright {
@@ -30,7 +30,7 @@ struct PartitionOptions {
 /// accumulate them stay partial, and are reduced once.
 ///
 /// Values on the way may lie unevenly: devices have room for ceil(size / pieces) elements then, and what is behind the last one is masked where
-/// elements are combined (`core/partition/padding.h`). Ops along split dimensions get what they need of other devices' pieces by permutes where
+/// elements are combined (`core/reshard/padding.h`). Ops along split dimensions get what they need of other devices' pieces by permutes where
 /// that moves less than gathering (`core/partition/split_exchange.h`). Arguments, results, carries of loops and manual computations lie evenly:
 /// axes that do not divide there are left out. With Shardy's style and `localOnly` all of this is as in Shardy: whole.
 ///

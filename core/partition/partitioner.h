@@ -3,14 +3,14 @@
 
 #include "core/partition/device_ops.h"
 #include "core/partition/op_layout.h"
-#include "core/partition/padding.h"
 #include "core/partition/partition.h"
-#include "core/partition/reshard.h"
-#include "core/partition/reshard_steps.h"
 #include "core/program/body_collective.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 #include "core/propagate/rule.h"
+#include "core/reshard/padding.h"
+#include "core/reshard/reshard.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <map>
 #include <optional>

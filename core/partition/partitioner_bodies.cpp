@@ -6,10 +6,10 @@
 #include "core/partition/local_indexing.h"
 #include "core/partition/op_layout.h"
 #include "core/partition/reshard_passes.h"
-#include "core/partition/reshard_steps.h"
 #include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <fmt/format.h>
 

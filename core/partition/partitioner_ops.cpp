@@ -6,11 +6,11 @@
 #include "core/partition/local_indexing.h"
 #include "core/partition/op_layout.h"
 #include "core/partition/reshard_passes.h"
-#include "core/partition/reshard_steps.h"
 #include "core/program/other_op.h"
 #include "core/program/shape_problems.h"
 #include "core/program/shape_rules.h"
 #include "core/program/transform.h"
+#include "core/reshard/reshard_steps.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>

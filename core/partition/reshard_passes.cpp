@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/reshard_passes.h"
 
-#include "core/partition/reshard_steps.h"
 #include "core/program/builder.h"
 #include "core/program/transform.h"
+#include "core/reshard/reshard_steps.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/partition/device_program.h"
-#include "core/partition/reshard.h"
+#include "core/reshard/reshard.h"
 
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/other_op.h"
 
+#include "core/program/element_functions.h"
 #include "core/program/shape_problems.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -21,12 +22,12 @@ const std::unordered_map<std::string_view, OtherClass>& classes()
 {
     static const auto kClasses = [] {
         std::unordered_map<std::string_view, OtherClass> known;
-        for (const char* name :
-            {"acos", "acosh", "asin", "asin_acos_kernel", "asinh", "atan", "atan2", "atanh", "bessel_i1e", "cbrt", "ceil",
-                "clamp", "compare", "complex", "conj", "constant_like", "cosh", "count_leading_zeros", "digamma", "erf", "erfc",
-                "exponential_minus_one", "imag", "is_finite", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "map", "next_after",
-                "polygamma", "popcnt", "real", "reduce_precision", "round_nearest_afz", "round_nearest_even", "select",
-                "shift_right_arithmetic", "sinh", "square", "tan", "uniform_dequantize", "uniform_quantize", "zeta"})
+        for (const ElementFunction& function : elementFunctions())
+            known.emplace(function.name, OtherClass::Elementwise);
+        for (const char* name : {"asin_acos_kernel", "atan2", "bessel_i1e", "cbrt", "ceil", "clamp", "compare", "complex", "conj",
+                 "constant_like", "count_leading_zeros", "digamma", "erf", "erfc", "exponential_minus_one", "is_finite", "map",
+                 "next_after", "polygamma", "popcnt", "reduce_precision", "round_nearest_afz", "round_nearest_even", "select",
+                 "shift_right_arithmetic", "square", "uniform_dequantize", "uniform_quantize", "zeta"})
             known.emplace(name, OtherClass::Elementwise);
         for (const char* name : {"after_all", "all_gather", "all_reduce", "all_to_all", "batch_norm_grad", "batch_norm_inference",
                  "batch_norm_training", "bitcast_convert", "cholesky", "collective_broadcast", "collective_permute",

@@ -4,15 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace meshwright {
-
-const char* roleName(Role role)
-{
-    constexpr std::array kNames = {"activation", "parameter", "gradient", "optimizer state", "input", "metric"};
-    return kNames[static_cast<std::size_t>(role)];
-}
 
 std::optional<ValueId> Function::findValue(std::string_view wanted) const
 {

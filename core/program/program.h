@@ -19,7 +19,6 @@ using BlockId = Id<struct BlockTag>;
 
 /// What a value is to a training step; memory is accounted by it.
 enum class Role : std::uint8_t { Activation, Parameter, Gradient, OptimizerState, Input, Metric };
-const char* roleName(Role role);
 
 /// A tensor: an argument of a block or a result of an op.
 struct Value {

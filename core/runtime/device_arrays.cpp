@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/device_arrays.h"
 
+#include "core/kernels/tile_table.h"
 #include "core/partition/device_ops.h"
-#include "core/runtime/tile_table.h"
 #include "core/support/checked.h"
 #include "core/support/sha256.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/runtime/collectives.h"
-#include "core/runtime/host_array.h"
+#include "core/devices/collectives.h"
+#include "core/kernels/host_array.h"
 #include "core/schedule/schedule.h"
 
 #include <map>

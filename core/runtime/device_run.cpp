@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/device_run.h"
 
+#include "core/devices/clocks.h"
 #include "core/program/transform.h"
-#include "core/runtime/clocks.h"
 #include "core/runtime/numerics.h"
 
 #include <fmt/format.h>

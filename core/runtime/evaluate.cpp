@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/evaluate.h"
 
+#include "core/devices/virtual_devices.h"
+#include "core/kernels/kernel.h"
 #include "core/partition/body_lowering.h"
 #include "core/program/transform.h"
 #include "core/runtime/group_exchange.h"
-#include "core/runtime/kernel.h"
-#include "core/runtime/virtual_devices.h"
 
 #include <fmt/format.h>
 

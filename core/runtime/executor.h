@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/devices/virtual_devices.h"
+#include "core/kernels/host_array.h"
 #include "core/runtime/faults.h"
-#include "core/runtime/host_array.h"
-#include "core/runtime/virtual_devices.h"
 #include "core/schedule/schedule.h"
 #include "core/timeline/timeline.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/faults.h"
 
-#include "core/runtime/clocks.h"
+#include "core/devices/clocks.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/kernels/host_array.h"
 #include "core/program/body_collective.h"
-#include "core/runtime/host_array.h"
 
 #include <span>
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/runtime/collectives.h"
-#include "core/runtime/kernel.h"
+#include "core/devices/collectives.h"
+#include "core/kernels/kernel.h"
 #include "core/runtime/recording.h"
 #include "core/schedule/schedule.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/runtime/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/schedule/schedule.h"
 #include "core/sharding/layout.h"
 

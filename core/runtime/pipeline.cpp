@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/pipeline.h"
 
-#include "core/runtime/clocks.h"
+#include "core/devices/clocks.h"
 #include "core/runtime/pipeline_stages.h"
 
 #include <fmt/format.h>

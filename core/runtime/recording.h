@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/runtime/collectives.h"
+#include "core/devices/collectives.h"
 #include "core/timeline/timeline.h"
 
 #include <string>

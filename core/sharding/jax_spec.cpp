@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/jax_spec.h"
 
+#include "core/sharding/spec_reader.h"
 #include "core/support/text.h"
 #include "core/support/text_cursor.h"
 
@@ -18,18 +19,6 @@ namespace {
 std::string setText(const std::vector<std::string>& axes)
 {
     return fmt::format("{{'{}'}}", fmt::join(axes, "', '"));
-}
-
-constexpr std::array kReduceKinds
-    = {ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Product, ReduceKind::And, ReduceKind::Or};
-
-std::optional<ReduceKind> reduceKindOf(std::string_view name)
-{
-    for (const ReduceKind kind : kReduceKinds) {
-        if (name == reduceKindName(kind))
-            return kind;
-    }
-    return std::nullopt;
 }
 
 } // namespace
@@ -59,197 +48,27 @@ std::string jaxSpecText(const JaxSpec& spec)
 
 namespace {
 
-/// Reads the arguments of a PartitionSpec. A function that yields nothing has left a problem.
-class JaxSpecReader {
-public:
-    explicit JaxSpecReader(std::string_view text)
-        : m_cursor(text)
-    {
-    }
-
-    Result<JaxSpec> read()
-    {
-        JaxSpec spec;
-        if (!readAll(spec))
-            return m_problem;
-        Problems problems = doubles(spec);
-        if (!problems.empty())
-            return problems;
-        return spec;
-    }
-
-private:
-    bool fail(const char* wanted)
-    {
-        m_problem = m_cursor.expected("MW1105", "PartitionSpec", wanted,
-            "write P('data', None): one entry for each dimension, each an axis, a tuple of axes or None");
-        return false;
-    }
-
-    bool readAll(JaxSpec& spec)
-    {
-        for (const std::string_view prefix : {"jax.sharding.PartitionSpec", "jax.P", "PartitionSpec", "P"}) {
-            const std::size_t at = m_cursor.at();
-            if (m_cursor.take(prefix)) {
-                if (m_cursor.peek("("))
-                    break;
-                m_cursor.goTo(at);
-            }
+Problems doubles(const JaxSpec& spec)
+{
+    std::set<std::string> inDims;
+    for (const JaxSpec::Entry& entry : spec.dims)
+        inDims.insert(entry.axes.begin(), entry.axes.end());
+    Problems problems;
+    std::set<std::string> seen;
+    const auto check = [&](const char* set, const std::vector<std::string>& axes) {
+        for (const std::string& axis : axes) {
+            if (inDims.contains(axis))
+                problems.push_back({"MW1103", fmt::format("partitions cannot overlap with {} axes: \"{}\" is in both", set, axis),
+                    "use each axis in one place", TextCursor::placeAt(0)});
+            else if (!seen.insert(axis).second)
+                problems.push_back({"MW1103", fmt::format("axis \"{}\" is used twice in the {} axes", axis, set), "name it once",
+                    TextCursor::placeAt(0)});
         }
-        const auto close = openList();
-        if (!close)
-            return fail("\"P(\", \"(\" or \"[\"");
-        while (!m_cursor.take(*close)) {
-            const auto keyword = readKeyword(spec);
-            if (!keyword)
-                return false;
-            if (!*keyword) {
-                JaxSpec::Entry entry;
-                if (!readEntry(entry))
-                    return false;
-                spec.dims.push_back(std::move(entry));
-            }
-            if (!m_cursor.take(",") && !m_cursor.peek(*close))
-                return fail(*close == std::string_view(")") ? "\",\" or \")\"" : "\",\" or \"]\"");
-        }
-        return m_cursor.atEnd() || fail("the end of the spec");
-    }
-
-    /// True after a keyword, false when none comes next, nothing after a problem.
-    std::optional<bool> readKeyword(JaxSpec& spec)
-    {
-        const std::size_t at = m_cursor.at();
-        const std::string_view word = m_cursor.word();
-        if ((word != "unreduced" && word != "reduced" && word != "unreduced_kind") || !m_cursor.take("=")) {
-            m_cursor.goTo(at);
-            return false;
-        }
-        if (word == "unreduced_kind") {
-            const auto quoted = m_cursor.quoted();
-            const auto kind = reduceKindOf(quoted ? *quoted : std::string(m_cursor.word()));
-            if (!kind) {
-                fail("sum, max, min, product, and or or");
-                return std::nullopt;
-            }
-            spec.unreducedKind = *kind;
-            return true;
-        }
-        auto& axes = word == "unreduced" ? spec.unreduced : spec.reduced;
-        m_cursor.take("frozenset");
-        const bool call = m_cursor.take("(");
-        if (!m_cursor.take("{")) {
-            fail("\"{\"");
-            return std::nullopt;
-        }
-        while (!m_cursor.take("}")) {
-            auto name = readName();
-            if (!name)
-                return std::nullopt;
-            if (name->empty()) {
-                fail("an axis name (a set of axes cannot contain None)");
-                return std::nullopt;
-            }
-            axes.push_back(*std::move(name));
-            if (!m_cursor.take(",") && !m_cursor.peek("}")) {
-                fail("\",\" or \"}\"");
-                return std::nullopt;
-            }
-        }
-        if (call && !m_cursor.take(")")) {
-            fail("\")\"");
-            return std::nullopt;
-        }
-        return true;
-    }
-
-    bool readEntry(JaxSpec::Entry& entry)
-    {
-        const auto close = openList();
-        if (!close) {
-            const std::size_t at = m_cursor.at();
-            for (const char* open : {"P.UNCONSTRAINED", "PartitionSpec.UNCONSTRAINED", "jax.P.UNCONSTRAINED", "UNCONSTRAINED"}) {
-                if (m_cursor.take(open)) {
-                    entry.unconstrained = true;
-                    return true;
-                }
-            }
-            m_cursor.goTo(at);
-            auto name = readName();
-            if (!name)
-                return false;
-            if (!name->empty())
-                entry.axes.push_back(*std::move(name));
-            return true;
-        }
-        while (!m_cursor.take(*close)) {
-            auto name = readName();
-            if (!name)
-                return false;
-            if (name->empty())
-                return fail("an axis name");
-            entry.axes.push_back(*std::move(name));
-            if (!m_cursor.take(",") && !m_cursor.peek(*close))
-                return fail(*close == std::string_view(")") ? "\",\" or \")\"" : "\",\" or \"]\"");
-        }
-        return true;
-    }
-
-    /// The name of an axis; the empty name for None, null and ~.
-    std::optional<std::string> readName()
-    {
-        if (auto quoted = m_cursor.quoted()) {
-            if (!quoted->empty())
-                return quoted;
-            fail("an axis name between the quotes");
-            return std::nullopt;
-        }
-        if (m_cursor.take("~"))
-            return std::string();
-        const std::size_t at = m_cursor.at();
-        const std::string word(m_cursor.word());
-        if (word.empty()) {
-            m_cursor.goTo(at);
-            fail("an axis name or None");
-            return std::nullopt;
-        }
-        return word == "None" || word == "null" ? std::string() : word;
-    }
-
-    std::optional<const char*> openList()
-    {
-        if (m_cursor.take("("))
-            return ")";
-        if (m_cursor.take("["))
-            return "]";
-        return std::nullopt;
-    }
-
-    static Problems doubles(const JaxSpec& spec)
-    {
-        std::set<std::string> inDims;
-        for (const JaxSpec::Entry& entry : spec.dims)
-            inDims.insert(entry.axes.begin(), entry.axes.end());
-        Problems problems;
-        std::set<std::string> seen;
-        const auto check = [&](const char* set, const std::vector<std::string>& axes) {
-            for (const std::string& axis : axes) {
-                if (inDims.contains(axis))
-                    problems.push_back(
-                        {"MW1103", fmt::format("partitions cannot overlap with {} axes: \"{}\" is in both", set, axis),
-                            "use each axis in one place", TextCursor::placeAt(0)});
-                else if (!seen.insert(axis).second)
-                    problems.push_back({"MW1103", fmt::format("axis \"{}\" is used twice in the {} axes", axis, set),
-                        "name it once", TextCursor::placeAt(0)});
-            }
-        };
-        check("unreduced", spec.unreduced);
-        check("reduced", spec.reduced);
-        return problems;
-    }
-
-    TextCursor m_cursor;
-    Problem m_problem;
-};
+    };
+    check("unreduced", spec.unreduced);
+    check("reduced", spec.reduced);
+    return problems;
+}
 
 /// The named axes that are larger than 1, in mesh order.
 AxisRefs axesOf(const std::vector<std::string>& names, const char* set, const Mesh& mesh, Problems& problems)
@@ -271,7 +90,13 @@ AxisRefs axesOf(const std::vector<std::string>& names, const char* set, const Me
 
 Result<JaxSpec> parseJaxSpec(std::string_view text)
 {
-    return JaxSpecReader(text).read();
+    auto read = readSpecText(text);
+    if (!read)
+        return read.error();
+    Problems problems = doubles(read->spec);
+    if (!problems.empty())
+        return problems;
+    return std::move(read->spec);
 }
 
 Result<SpecSharding> onMesh(const JaxSpec& spec, std::optional<std::size_t> rank, const Mesh& mesh)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/sharding/partition_spec.h"
 
+#include "core/sharding/spec_reader.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
+#include "core/support/text_cursor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cctype>
+#include <algorithm>
 #include <set>
 
 namespace meshwright {
@@ -39,154 +41,25 @@ std::string specText(const PartitionSpec& spec)
     return fmt::format("P({}{})", join(entries, ", "), entries.size() == 1 ? "," : "");
 }
 
-namespace {
-
-/// Reads the small grammar of specs: entries are None, a quoted or bare name, or a list of names in () or [].
-class SpecReader {
-public:
-    explicit SpecReader(std::string_view text)
-        : m_text(text)
-    {
-    }
-
-    Result<LocatedSpec> read()
-    {
-        skipSpace();
-        for (const std::string_view prefix : {"jax.sharding.PartitionSpec", "PartitionSpec", "P"}) {
-            if (m_text.substr(m_at).starts_with(prefix)) {
-                m_at += prefix.size();
-                break;
-            }
-        }
-        const auto close = openList();
-        if (!close)
-            return expected("\"P(\", \"(\" or \"[\"");
-        LocatedSpec located;
-        while (!take(*close)) {
-            skipSpace();
-            const std::size_t begin = m_at;
-            located.axes.emplace_back();
-            auto axes = entry(located.axes.back());
-            if (!axes)
-                return axes.error();
-            located.spec.dims.push_back(*std::move(axes));
-            located.entries.push_back({begin, m_at - begin});
-            if (!take(',') && !peekIs(*close))
-                return expected(fmt::format("\",\" or \"{}\"", *close));
-        }
-        skipSpace();
-        if (m_at != m_text.size())
-            return expected("the end of the spec");
-        return located;
-    }
-
-private:
-    Result<std::vector<std::string>> entry(std::vector<TextRange>& ranges)
-    {
-        std::vector<std::string> axes;
-        const auto close = openList();
-        if (!close) {
-            auto name = axisOrNone();
-            if (!name)
-                return name.error();
-            if (!name->empty()) {
-                axes.push_back(*std::move(name));
-                ranges.push_back(m_name);
-            }
-            return axes;
-        }
-        while (!take(*close)) {
-            auto name = axisOrNone();
-            if (!name)
-                return name.error();
-            if (name->empty())
-                return expected("an axis name");
-            axes.push_back(*std::move(name));
-            ranges.push_back(m_name);
-            if (!take(',') && !peekIs(*close))
-                return expected(fmt::format("\",\" or \"{}\"", *close));
-        }
-        return axes;
-    }
-
-    /// The name of an axis, whose place is then `m_name`; the empty name for None, null and ~.
-    Result<std::string> axisOrNone()
-    {
-        skipSpace();
-        if (m_at < m_text.size() && (m_text[m_at] == '\'' || m_text[m_at] == '"')) {
-            const std::size_t end = m_text.find(m_text[m_at], m_at + 1);
-            if (end == std::string_view::npos)
-                return expected("a closing quote");
-            std::string name(m_text.substr(m_at + 1, end - m_at - 1));
-            if (name.empty())
-                return expected("an axis name between the quotes");
-            m_name = {m_at + 1, name.size()};
-            m_at = end + 1;
-            return name;
-        }
-        const std::size_t start = m_at;
-        while (m_at < m_text.size()
-            && (std::isalnum(static_cast<unsigned char>(m_text[m_at])) != 0 || m_text[m_at] == '_' || m_text[m_at] == '~'))
-            ++m_at;
-        const std::string_view word = m_text.substr(start, m_at - start);
-        if (word.empty())
-            return expected("an axis name or None");
-        if (word == "None" || word == "null" || word == "~")
-            return std::string();
-        m_name = {start, word.size()};
-        return std::string(word);
-    }
-
-    /// The bracket that closes the list which begins here.
-    std::optional<char> openList()
-    {
-        if (take('('))
-            return ')';
-        if (take('['))
-            return ']';
-        return std::nullopt;
-    }
-
-    void skipSpace()
-    {
-        while (m_at < m_text.size() && std::isspace(static_cast<unsigned char>(m_text[m_at])) != 0)
-            ++m_at;
-    }
-
-    bool peekIs(char c)
-    {
-        skipSpace();
-        return m_at < m_text.size() && m_text[m_at] == c;
-    }
-
-    bool take(char c)
-    {
-        if (!peekIs(c))
-            return false;
-        ++m_at;
-        return true;
-    }
-
-    Problem expected(const std::string& what) const
-    {
-        const std::string found = m_at < m_text.size() ? fmt::format("\"{}\"", m_text.substr(m_at, 12)) : "the end";
-        Problem problem{"MW1105", fmt::format("\"{}\" is not a PartitionSpec: expected {}, found {}", m_text, what, found),
-            "write P('data', None): one entry for each dimension, each an axis, a tuple of axes or None"};
-        problem.place.line = 1;
-        problem.place.column = static_cast<int>(m_at) + 1;
-        return problem;
-    }
-
-    std::string_view m_text;
-    std::size_t m_at = 0;
-    TextRange m_name;
-};
-
-} // namespace
-
 Result<LocatedSpec> parseLocatedSpec(std::string_view text)
 {
-    return SpecReader(text).read();
+    auto read = readSpecText(text);
+    if (!read)
+        return read.error();
+    const JaxSpec& spec = read->spec;
+    const auto open
+        = std::find_if(spec.dims.begin(), spec.dims.end(), [](const JaxSpec::Entry& entry) { return entry.unconstrained; });
+    if (open != spec.dims.end() || !spec.unreduced.empty() || !spec.reduced.empty()) {
+        const std::size_t at
+            = open == spec.dims.end() ? 0 : read->entries[static_cast<std::size_t>(open - spec.dims.begin())].offset;
+        return Problem{"MW1105", fmt::format("{} does not say how a whole array lies", jaxSpecText(spec)),
+            "write P('data', None): one entry for each dimension, each an axis, a tuple of axes or None",
+            TextCursor::placeAt(at)};
+    }
+    LocatedSpec located{{}, std::move(read->entries), std::move(read->axes)};
+    for (const JaxSpec::Entry& entry : spec.dims)
+        located.spec.dims.push_back(entry.axes);
+    return located;
 }
 
 Result<PartitionSpec> parseSpec(std::string_view text)

@@ -28,21 +28,6 @@ bool sameConstant(const ConstantAttributes& a, const ConstantAttributes& b)
     return a.type == b.type && **bytesOfA == **bytesOfB;
 }
 
-/// StableHLO computes with truth values as with numbers of one bit: a sum is "or", a product "and".
-OpKind onTruths(OpKind kind)
-{
-    switch (kind) {
-    case OpKind::Add:
-    case OpKind::Maximum:
-        return OpKind::Or;
-    case OpKind::Multiply:
-    case OpKind::Minimum:
-        return OpKind::And;
-    default:
-        return kind;
-    }
-}
-
 using Kind = SyntaxAttribute::Kind;
 
 /// The integers of an attribute: a list, or the elements of a dense constant.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/row_file.h"
 
-#include "core/runtime/host_array.h"
-#include "core/runtime/npy.h"
+#include "core/kernels/host_array.h"
+#include "core/kernels/npy.h"
 #include "core/support/checked.h"
 
 #include <fmt/format.h>

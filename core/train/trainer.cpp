@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/trainer.h"
 
+#include "core/devices/virtual_devices.h"
 #include "core/runtime/pipeline.h"
-#include "core/runtime/virtual_devices.h"
 #include "core/train/held_out.h"
 #include "core/train/pipeline_program.h"
 #include "core/train/training_batches.h"

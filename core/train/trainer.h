@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/checkpoint/checkpoint_reader.h"
+#include "core/devices/device_engine.h"
 #include "core/models/training.h"
 #include "core/ranks/ranks.h"
-#include "core/runtime/device_engine.h"
 #include "core/runtime/faults.h"
 #include "core/support/result.h"
 #include "core/timeline/timeline.h"

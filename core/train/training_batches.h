@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/runtime/host_array.h"
+#include "core/kernels/host_array.h"
 #include "core/support/result.h"
 #include "core/train/dataset.h"
 #include "core/train/training_function.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/training_checkpoint.h"
 
-#include "core/runtime/virtual_devices.h"
+#include "core/devices/virtual_devices.h"
 #include "core/sharding/shardy_text.h"
 
 #include <fmt/format.h>

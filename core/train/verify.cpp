@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/verify.h"
 
+#include "core/devices/virtual_devices.h"
 #include "core/runtime/evaluate.h"
-#include "core/runtime/virtual_devices.h"
 #include "core/train/function_slice.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/kernels/host_array.h"
 #include "core/program/program.h"
-#include "core/runtime/host_array.h"
 #include "core/support/result.h"
 
 #include <span>

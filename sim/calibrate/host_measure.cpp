@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/calibrate/host_measure.h"
 
-#include "core/runtime/clocks.h"
+#include "core/devices/clocks.h"
 #include "core/support/checked.h"
 #include "core/support/host_memory.h"
 #include "sim/calibrate/host_reference.h"

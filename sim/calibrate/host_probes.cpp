@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/calibrate/host_probes.h"
 
+#include "core/devices/clocks.h"
 #include "core/models/transformer.h"
 #include "core/partition/partition.h"
-#include "core/runtime/clocks.h"
 #include "core/schedule/label.h"
 #include "core/study/resolve.h"
 #include "core/text/program_text.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/calibrate/host_work.h"
 
-#include "core/runtime/kernel.h"
+#include "core/kernels/kernel.h"
 #include "core/support/checked.h"
 #include "sim/simulate/instruction_work.h"
 
@@ -284,7 +284,7 @@ private:
         return lines - rest + (rest == 0.0 ? 0.0 : rest <= small ? small : tile);
     }
 
-    /// As the products of the runtime go about it (core/runtime/panel_product.cpp); others differ in what each thing costs.
+    /// As the products of the runtime go about it (core/kernels/panel_product.cpp); others differ in what each thing costs.
     void product(HostWork& work, const Op& op, const Bytes& bytes)
     {
         constexpr double kDepth = 512.0;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/support/result.h"
+#include "sim/collective/collective.h"
 #include "sim/hardware/catalogue.h"
-#include "sim/network/collective.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/support/result.h"
-#include "sim/network/collective_plan.h"
+#include "sim/collective/collective_plan.h"
 #include "sim/network/machine_links.h"
 #include "sim/network/ticks.h"
 

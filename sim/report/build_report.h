@@ -4,7 +4,7 @@
 #include "core/partition/partition.h"
 #include "core/schedule/schedule.h"
 #include "core/study/study.h"
-#include "sim/network/placement.h"
+#include "sim/collective/placement.h"
 #include "sim/report/report.h"
 #include "sim/report/results.h"
 #include "sim/report/training_result.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/draw/draw_topology.h"
-#include "sim/network/placement.h"
+#include "sim/collective/placement.h"
 
 namespace meshwright::sim {
 

@@ -2,7 +2,7 @@
 #include "sim/search/axis_order.h"
 
 #include "core/support/text.h"
-#include "sim/network/network_cost.h"
+#include "sim/collective/network_cost.h"
 #include "sim/search/plan_reasons.h"
 
 #include <fmt/format.h>

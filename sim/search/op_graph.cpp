@@ -2,8 +2,8 @@
 #include "sim/search/op_graph.h"
 
 #include "core/partition/op_layout.h"
-#include "core/partition/reshard.h"
 #include "core/program/transform.h"
+#include "core/reshard/reshard.h"
 #include "core/support/text.h"
 #include "sim/search/search_stop.h"
 #include "sim/simulate/instruction_work.h"

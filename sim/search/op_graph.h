@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "core/partition/collective_cost.h"
 #include "core/program/program.h"
 #include "core/propagate/rule.h"
+#include "core/reshard/collective_cost.h"
 #include "core/support/result.h"
 #include "sim/cost/op_cost.h"
 #include "sim/search/elimination.h"

@@ -3,7 +3,7 @@
 
 #include "core/program/transform.h"
 #include "core/support/text.h"
-#include "sim/network/network_cost.h"
+#include "sim/collective/network_cost.h"
 #include "sim/search/op_graph.h"
 #include "sim/search/parallel_for.h"
 #include "sim/search/plan_reasons.h"

@@ -2,8 +2,8 @@
 #include "sim/session/engine.h"
 
 #include "core/diagnose/lints.h"
-#include "core/runtime/kernel.h"
-#include "core/runtime/products.h"
+#include "core/kernels/kernel.h"
+#include "core/kernels/products.h"
 #include "core/study/arrays.h"
 #include "core/study/check_pipeline.h"
 #include "core/study/pipeline_choice.h"

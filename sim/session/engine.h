@@ -4,7 +4,7 @@
 #include "core/partition/partition.h"
 #include "core/study/study.h"
 #include "core/train/trainer.h"
-#include "sim/network/placement.h"
+#include "sim/collective/placement.h"
 #include "sim/report/results.h"
 #include "sim/session/study_data.h"
 #include "sim/session/study_machine.h"

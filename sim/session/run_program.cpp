@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/autodiff/gradient_function.h"
+#include "core/kernels/kernel.h"
+#include "core/kernels/products.h"
 #include "core/models/initializers.h"
 #include "core/partition/axis_use.h"
 #include "core/partition/batch_norm.h"
@@ -7,8 +9,6 @@
 #include "core/program/body_collective.h"
 #include "core/runtime/evaluate.h"
 #include "core/runtime/executor.h"
-#include "core/runtime/kernel.h"
-#include "core/runtime/products.h"
 #include "core/support/sha256.h"
 #include "core/support/threefry.h"
 #include "core/text/program_text.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/schedule/schedule.h"
-#include "sim/network/placement.h"
+#include "sim/collective/placement.h"
 #include "sim/session/engine.h"
 
 #include <memory>

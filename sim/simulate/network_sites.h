@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/support/result.h"
+#include "sim/collective/network_cost.h"
 #include "sim/network/fidelity.h"
-#include "sim/network/network_cost.h"
 #include "sim/network/step_work.h"
 
 #include <cstdint>

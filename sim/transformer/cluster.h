@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/collective/library_time.h"
 #include "sim/hardware/chip.h"
-#include "sim/network/library_time.h"
 #include "sim/transformer/constants.h"
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct RankGroup {
 /// How long collectives take, in closed form. B = bytes of the whole array: operand of an all-reduce, result of an all-gather, operand of a
 /// reduce-scatter; an all-to-all sends B from each device. Groups that differ elsewhere run at the same time.
 ///
-/// GPUs: sim/network/library_time.h. TPUs: rings both ways over the axes of the torus that the group spans; slices are joined by their
+/// GPUs: sim/collective/library_time.h. TPUs: rings both ways over the axes of the torus that the group spans; slices are joined by their
 /// chips' share of DCN. Source of the forms: sim/network (ring.h, torus.h).
 class Cluster {
 public:

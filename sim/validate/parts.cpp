@@ -2,7 +2,7 @@
 #include "sim/validate/parts.h"
 
 #include "core/mesh/mesh.h"
-#include "sim/network/network_cost.h"
+#include "sim/collective/network_cost.h"
 #include "sim/transformer/step.h"
 #include "sim/validate/step_case.h"
 

@@ -6,8 +6,8 @@
 // and then, of a barrier of all devices: barrier,ours,<devices>,median_us,median_us for each device
 // "ours" are threads; fibers, where the build has them, are "ours-fibers".
 
+#include "core/devices/clocks.h"
 #include "core/program/builder.h"
-#include "core/runtime/clocks.h"
 #include "core/runtime/executor.h"
 
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 // MLP_STEPS: so many steps are timed instead of 7.
 // Starting numbers are read from the file that MLP_BIN names (f32: W0 b0 W1 b1 .. inputs targets), else drawn from a seed.
 
+#include "core/kernels/products.h"
 #include "core/runtime/executor.h"
-#include "core/runtime/products.h"
 #include "core/study/resolve.h"
 #include "sim/session/engine.h"
 

@@ -6,7 +6,7 @@
 // Prints a line for each study: its name, predicted and measured virtual time of a step, the error in total and by class; then the median and the worst.
 // --rows: also a line for each instruction: row,<study>,<class>,<name>,predicted_s,measured_s of a device in a step.
 
-#include "core/runtime/clocks.h"
+#include "core/devices/clocks.h"
 #include "core/schedule/label.h"
 #include "core/study/study.h"
 #include "core/support/file.h"

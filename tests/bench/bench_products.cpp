@@ -7,8 +7,8 @@
 // and: peak-share,ours <backend>,M,N,K,<median of its rates, each divided by the peak measured just before and after>
 // For bfloat16: gemm-bf16,ours <backend>,t1,<which>,M,N,K,median GFLOP/s,min,max,GFLOP/s in single precision,<median of the ratios>
 
-#include "core/runtime/host_array.h"
-#include "core/runtime/products.h"
+#include "core/kernels/host_array.h"
+#include "core/kernels/products.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/checkpoint/manifest.h"
-#include "core/runtime/npy.h"
+#include "core/kernels/npy.h"
 
 #include "tests/fuzz/targets.h"
 

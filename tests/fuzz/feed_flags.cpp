@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/cli/verbs.h"
+#include "app/verbs/verbs.h"
 
 #include "tests/fuzz/targets.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/partition/reshard.h"
+#include "core/reshard/reshard.h"
 #include "core/sharding/shardy_text.h"
 #include "tests/goldens/golden_runner.h"
 #include "tests/test_class.h"

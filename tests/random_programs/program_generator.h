@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "core/kernels/host_array.h"
 #include "core/program/builder.h"
 #include "core/program/other_op.h"
-#include "core/runtime/host_array.h"
 #include "tests/random_shardings.h"
 
 #include <fmt/format.h>

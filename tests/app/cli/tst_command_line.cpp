@@ -474,6 +474,9 @@ void TestCommandLine::memoryThatRunsOut_data()
 /// A limit is a clear problem wherever it is met, in threads too; what needs less is done.
 void TestCommandLine::memoryThatRunsOut()
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    QSKIP("the sanitizer reserves more address space than the limit leaves");
+#endif
     QFETCH(int, kibibytes);
     QFETCH(QStringList, arguments);
     const Outcome outcome = tests::runProgram(

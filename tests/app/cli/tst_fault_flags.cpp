@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runtime/device_engine.h"
+#include "core/devices/device_engine.h"
 #include "tests/app/cli/program_process.h"
 #include "tests/test_class.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runtime/npy.h"
+#include "core/kernels/npy.h"
 #include "core/support/file.h"
 #include "tests/app/cli/program_process.h"
 #include "tests/test_class.h"

@@ -105,7 +105,6 @@ void TestType::classes()
 void TestType::labels()
 {
     QCOMPARE(text(phaseName(Phase::Backward)), QString("backward"));
-    QCOMPARE(text(roleName(Role::OptimizerState)), QString("optimizer state"));
     QCOMPARE(text(compareDirectionName(CompareDirection::GreaterEqual)), QString("GE"));
 }
 

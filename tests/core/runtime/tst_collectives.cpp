@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runtime/collectives.h"
+#include "core/devices/collectives.h"
+#include "core/kernels/tile_table.h"
 #include "core/runtime/executor.h"
-#include "core/runtime/tile_table.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/rank_threads.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 namespace tst_collectives {

@@ -2,9 +2,9 @@
 #include "core/partition/partition.h"
 #include "core/runtime/evaluate.h"
 #include "core/text/program_text.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/manual_programs.h"
 #include "tests/run_on_devices.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 namespace tst_control_flow {

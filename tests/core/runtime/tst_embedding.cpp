@@ -5,8 +5,8 @@
 #include "core/program/transform.h"
 #include "core/program/verify.h"
 #include "core/runtime/executor.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/run_on_devices.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 #include <algorithm>

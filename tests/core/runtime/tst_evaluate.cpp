@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/evaluate.h"
 #include "core/runtime/group_exchange.h"
-#include "tests/core/runtime/runtime_test.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 #include <thread>

@@ -2,7 +2,7 @@
 #include "core/models/training.h"
 #include "core/partition/partition.h"
 #include "core/runtime/executor.h"
-#include "tests/core/runtime/runtime_test.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 #include <numeric>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/devices/clocks.h"
+#include "core/devices/collectives.h"
 #include "core/partition/partition.h"
-#include "core/runtime/clocks.h"
-#include "core/runtime/collectives.h"
 #include "core/runtime/executor.h"
 #include "core/runtime/faults.h"
-#include "tests/core/runtime/runtime_test.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 #include <limits>

@@ -5,10 +5,10 @@
 #include "core/program/body_collective.h"
 #include "core/runtime/executor.h"
 #include "core/support/file.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/gradient_check.h"
 #include "tests/manual_programs.h"
 #include "tests/run_on_devices.h"
+#include "tests/runtime_test.h"
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 

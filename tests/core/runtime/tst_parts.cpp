@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/kernels/kernel.h"
 #include "core/partition/partition.h"
 #include "core/runtime/executor.h"
-#include "core/runtime/kernel.h"
-#include "tests/core/runtime/runtime_test.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include "core/partition/partition.h"
 #include "core/runtime/executor.h"
 #include "core/sharding/shardy_text.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/random_shardings.h"
+#include "tests/runtime_test.h"
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 

@@ -2,9 +2,9 @@
 #include "core/sharding/shardy_text.h"
 #include "core/support/text.h"
 #include "core/text/program_text.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/random_shardings.h"
 #include "tests/run_on_devices.h"
+#include "tests/runtime_test.h"
 #include "tests/seeds.h"
 #include "tests/test_class.h"
 

@@ -3,8 +3,8 @@
 #include "core/partition/split_exchange.h"
 #include "core/program/verify.h"
 #include "core/text/program_text.h"
-#include "tests/core/runtime/runtime_test.h"
 #include "tests/run_on_devices.h"
+#include "tests/runtime_test.h"
 #include "tests/test_class.h"
 
 namespace tst_uneven {

@@ -2,7 +2,7 @@
 #include "core/support/resources.h"
 #include "sim/chakra/replay.h"
 #include "sim/chakra/step_traces.h"
-#include "sim/network/network_cost.h"
+#include "sim/collective/network_cost.h"
 #include "sim/session/engine.h"
 #include "sim/simulate/step_graph.h"
 #include "tests/test_class.h"

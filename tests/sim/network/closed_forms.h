@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
-#include "sim/network/ring.h"
-#include "sim/network/switch.h"
-#include "sim/network/torus.h"
+#include "sim/collective/ring.h"
+#include "sim/collective/switch.h"
+#include "sim/collective/torus.h"
 
 /// Formulas that the product does not need, and that its estimates and simulations must agree with. Symbols, units and preconditions
 /// as in ring.h and switch.h.

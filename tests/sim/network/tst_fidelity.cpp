@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "sim/network/bounds.h"
-#include "sim/network/ring.h"
-#include "sim/network/switch.h"
-#include "sim/network/torus.h"
+#include "sim/collective/bounds.h"
+#include "sim/collective/ring.h"
+#include "sim/collective/switch.h"
+#include "sim/collective/torus.h"
 #include "tests/sim/network/closed_forms.h"
 #include "tests/sim/network/run_collectives.h"
 #include "tests/test_class.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/engine.h"
 
-#include "core/runtime/products.h"
+#include "core/kernels/products.h"
 #include "core/support/resources.h"
 #include "tests/test_class.h"
 

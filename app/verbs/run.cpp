@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/terminal/files.h"
+#include "app/terminal/interrupt.h"
+#include "app/terminal/rank_job.h"
+#include "app/verbs/fault_flags.h"
+#include "app/verbs/verbs.h"
+
+#include "core/kernels/npy.h"
+#include "core/support/file.h"
+#include "core/support/table.h"
+#include "core/support/text.h"
+#include "sim/session/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+namespace meshwright::cli {
+
+namespace {
+
+std::string timesText(const sim::RunTimes& times)
+{
+    return fmt::format("{} x {} runs: best {}, mean {}\n{}: {}, so sharding is {:.2f} times as fast\n", times.taken.repetitions,
+        times.taken.runs, formatSeconds(times.best), formatSeconds(times.mean), times.unshardedHow,
+        formatSeconds(times.unshardedBest), times.unshardedBest / times.best);
+}
+
+std::string runText(const sim::RunResult& run)
+{
+    std::string text = fmt::format("ran on {} devices ({}) in {}, {} a device\n", run.mesh.deviceCount(), run.mesh.text(),
+        formatSeconds(run.seconds), formatBytes(static_cast<double>(run.arenaBytes)));
+    for (std::size_t i = 0; i < run.results.size(); ++i)
+        text += fmt::format("  {}: {} {}\n", run.names[i], typeText(run.results[i].type()), run.layouts[i]);
+    using Align = TextTable::Align;
+    TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
+    for (const CountedCollective& counted : run.collectives)
+        table.addRow({opName(counted.use.kind), counted.use.axes, fmt::format("{}", counted.calls),
+            formatBytes(static_cast<double>(counted.use.bytesPerDevice)), counted.use.cause.value, counted.use.cause.reason});
+    text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
+    if (run.verification && run.verification->passed && !run.verification->provesAnything())
+        text += "nothing was proved: no element of the results is finite on one device\n";
+    else if (run.verification)
+        text += fmt::format("verified against one device: {} (largest error {:.2e} of the tensor's scale)\n",
+            run.verification->passed ? "equal" : "DIFFERENT", run.verification->maxRelError());
+    if (run.times)
+        text += timesText(*run.times);
+    return text;
+}
+
+/// `5x5`, or nothing.
+std::optional<sim::TimingChoices> timingOf(const std::string& text)
+{
+    constexpr std::int64_t kMost = 1'000'000;
+    const std::vector<std::string> parts = split(text, 'x');
+    const auto count = [&](std::size_t i) { return parts.size() == 2 ? parseInteger(parts[i]).value_or(0) : 0; };
+    if (count(0) < 1 || count(1) < 1 || count(0) > kMost || count(1) > kMost)
+        return std::nullopt;
+    return sim::TimingChoices{static_cast<int>(count(0)), static_cast<int>(count(1))};
+}
+
+Result<std::vector<HostArray>> readArguments(const std::vector<std::string>& files)
+{
+    std::vector<HostArray> arguments;
+    Problems problems;
+    for (const std::string& file : files) {
+        auto array = readNpy(file);
+        if (array)
+            arguments.push_back(*std::move(array));
+        else
+            append(problems, array.error());
+    }
+    if (!problems.empty())
+        return problems;
+    return arguments;
+}
+
+/// Whole arrays, each file as a whole: result0.npy and so on, grad0.npy for the gradient by argument 0.
+Result<Done> writeResults(const sim::RunResult& run, const std::string& folder, const std::vector<std::string>& names)
+{
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    Problems problems;
+    for (std::size_t i = 0; i < run.results.size(); ++i) {
+        const auto written = writeFileAtomically(std::filesystem::path(folder) / (names[i] + ".npy"), npyBytes(run.results[i]));
+        if (!written)
+            append(problems, written.error());
+    }
+    if (!problems.empty())
+        return problems;
+    return Done{};
+}
+
+/// The names of the results' files: those of the function itself, then the gradients by its floating arguments.
+std::vector<std::string> fileNames(const Function& function, std::size_t count)
+{
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < function.results().size(); ++i)
+        names.push_back(fmt::format("result{}", i));
+    for (std::size_t i = 0; i < function.arguments().size() && names.size() < count; ++i) {
+        if (isFloating(function[function.arguments()[i]].type.dtype))
+            names.push_back(fmt::format("grad{}", i));
+    }
+    return names;
+}
+
+/// As one of several processes, or alone. All read the same program and arrays; the first one writes the results.
+int runAs(const std::shared_ptr<Ranks>& ranks, const RunOptions& options, Output& output)
+{
+    const bool isFirst = ranks == nullptr || ranks->isFirst();
+    const auto program = readProgramFile(options.file, output);
+    if (!program)
+        return fail(program.error(), output);
+    std::vector<std::string> names;
+    for (const Function& function : program->functions)
+        names.push_back(function.name);
+    const std::string name = options.function.empty() && names.size() == 1 ? names.front() : options.function;
+    if (std::find(names.begin(), names.end(), name) == names.end())
+        return fail(
+            {Problem{"MW1732",
+                name.empty() ? fmt::format("the program has {} functions", names.size())
+                             : fmt::format("the program has no function \"{}\"", name),
+                "name one with --function: " + join(names, ", "), Place{options.file == "-" ? "standard input" : options.file}}},
+            output);
+
+    sim::RunChoices choices{
+        .seed = static_cast<std::uint64_t>(options.seed), .verify = options.verify, .permits = options.permits};
+    choices.gradient = options.gradient;
+    choices.ranks = ranks;
+    auto faults = faultOptions(options.faults);
+    if (!faults)
+        return fail(faults.error(), output);
+    choices.faults = *std::move(faults);
+    const auto engine = parseEngine(options.engine);
+    if (!engine)
+        return fail(engine.error(), output);
+    choices.engine = *engine;
+    choices.stallSeconds = options.faults.stallTimeout;
+    if (options.deviceMemory > 0)
+        choices.deviceMemoryBytes = options.deviceMemory;
+    if (!options.time.empty()) {
+        const auto timing = timingOf(options.time);
+        if (!timing)
+            return fail({Problem{"MW1903", fmt::format("--time {} does not say how often", options.time),
+                            "write repetitions x runs, such as 5x5"}},
+                output);
+        choices.timing = *timing;
+    }
+    if (!options.arguments.empty()) {
+        auto arguments = readArguments(options.arguments);
+        if (!arguments)
+            return fail(arguments.error(), output);
+        choices.arguments = *std::move(arguments);
+    }
+
+    InterruptWatcher interrupt;
+    const auto run = sim::runProgram(*program, name, choices, interrupt.token());
+    if (!run)
+        return interrupt.fail(inFile(run.error(), options.file), output);
+    if (!isFirst)
+        return kExitOk;
+    if (!run->warnings.empty())
+        printProblems(inFile(run->warnings, options.file), output);
+    Result<Done> written = Done{};
+    if (!options.folder.empty())
+        written = writeResults(*run, options.folder, fileNames(*program->find(name), run->results.size()));
+    output.result(runText(*run)); // whatever could not be written
+    if (!written)
+        return failAfterResult(written.error(), output);
+    return run->verification && !run->verification->passed ? kExitMismatch : kExitOk;
+}
+
+} // namespace
+
+int runRun(const RunOptions& options, Output& output)
+{
+    return runTogether(
+        output, options.file, [&](const std::shared_ptr<Ranks>& ranks, Output& own) { return runAs(ranks, options, own); });
+}
+
+} // namespace meshwright::cli

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/kernels/kernel.h"
+#include "core/program/verify.h"
+#include "core/text/program_text.h"
+#include "tests/runtime_test.h"
+#include "tests/test_class.h"
+
+namespace tst_other_kernels {
+
+using namespace meshwright;
+using namespace meshwright::test;
+
+using Numbers = std::vector<double>;
+
+/// Ops that are kept as the text has them, and run; expected values by hand.
+class TestOtherKernels : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void values_data();
+    void values();
+    void notRun_data();
+    void notRun();
+};
+
+namespace {
+
+const char* const kAddBlock = "({\n^bb0(%x: tensor<f32>, %y: tensor<f32>):\n  %s = stablehlo.add %x, %y : tensor<f32>\n  "
+                              "stablehlo.return %s : tensor<f32>\n})";
+const char* const kMaximumBlock = "({\n^bb0(%x: tensor<f32>, %y: tensor<f32>):\n  %s = stablehlo.maximum %x, %y : tensor<f32>\n  "
+                                  "stablehlo.return %s : tensor<f32>\n})";
+const char* const kIsGreaterBlock = "({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n  %ge = stablehlo.compare GE, %p, %q, FLOAT : "
+                                    "(tensor<f32>, tensor<f32>) -> tensor<i1>\n  stablehlo.return %ge : tensor<i1>\n})";
+
+std::string functionText(const std::string& arguments, const std::string& results, const std::string& ops)
+{
+    return fmt::format("module {{\n  func.func public @main({}) -> ({}) {{\n{}\n  }}\n}}\n", arguments, results, ops);
+}
+
+} // namespace
+
+void TestOtherKernels::values_data()
+{
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<std::vector<Numbers>>("arguments");
+    QTest::addColumn<std::vector<Numbers>>("expected");
+
+    const auto row
+        = [](const char* name, const std::string& text, std::vector<Numbers> arguments, std::vector<Numbers> expected) {
+              QTest::newRow(name) << QString::fromStdString(text) << std::move(arguments) << std::move(expected);
+          };
+    // As jnp.argmax: pairs of a value and its place; the larger value, of equal ones the first.
+    row("argmax",
+        functionText("%a: tensor<2x4xf32>", "tensor<2xf32>, tensor<2xi32>",
+            "  %i = stablehlo.iota dim = 1 : tensor<2x4xi32>\n  %m = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+            "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+            "  %r:2 = stablehlo.reduce(%a init: %m), (%i init: %z) across dimensions = [1] : (tensor<2x4xf32>, tensor<2x4xi32>, "
+            "tensor<f32>, tensor<i32>) -> (tensor<2xf32>, tensor<2xi32>)\n"
+            "   reducer(%v: tensor<f32>, %w: tensor<f32>) (%j: tensor<i32>, %k: tensor<i32>)  {\n"
+            "    %0 = stablehlo.compare GT, %v, %w, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    %1 = stablehlo.compare EQ, %v, %w, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    %2 = stablehlo.compare LT, %j, %k, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+            "    %3 = stablehlo.and %1, %2 : tensor<i1>\n    %4 = stablehlo.or %0, %3 : tensor<i1>\n"
+            "    %5 = stablehlo.select %0, %v, %w : tensor<i1>, tensor<f32>\n    %6 = stablehlo.select %4, %j, %k : tensor<i1>, "
+            "tensor<i32>\n"
+            "    stablehlo.return %5, %6 : tensor<f32>, tensor<i32>\n  }\n"
+            "  return %r#0, %r#1 : tensor<2xf32>, tensor<2xi32>"),
+        {{3, 5, 5, 1, -2, -7, -1, -4}}, {{5, -1}, {1, 2}});
+    // By the first array; the second one follows.
+    row("sort with a companion",
+        functionText("%a: tensor<5xf32>, %b: tensor<5xi32>", "tensor<5xf32>, tensor<5xi32>",
+            "  %r:2 = \"stablehlo.sort\"(%a, %b) <{dimension = 0 : i64, is_stable = true}> ({\n"
+            "  ^bb0(%p: tensor<f32>, %q: tensor<f32>, %s: tensor<i32>, %t: tensor<i32>):\n"
+            "    %0 = stablehlo.compare GT, %p, %q, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    stablehlo.return %0 : tensor<i1>\n  }) : (tensor<5xf32>, tensor<5xi32>) -> (tensor<5xf32>, tensor<5xi32>)\n"
+            "  return %r#0, %r#1 : tensor<5xf32>, tensor<5xi32>"),
+        {{2, 9, 2, 7, 1}, {0, 1, 2, 3, 4}}, {{9, 7, 2, 2, 1}, {1, 3, 0, 2, 4}});
+    row("sort of columns",
+        functionText("%a: tensor<3x2xf32>", "tensor<3x2xf32>",
+            "  %r = \"stablehlo.sort\"(%a) <{dimension = 0 : i64, is_stable = true}> ({\n"
+            "  ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+            "    %0 = stablehlo.compare LT, %p, %q, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    stablehlo.return %0 : tensor<i1>\n  }) : (tensor<3x2xf32>) -> tensor<3x2xf32>\n  return %r : tensor<3x2xf32>"),
+        {{3, 1, 1, 2, 2, 0}}, {{1, 0, 2, 1, 3, 2}});
+    // As jnp.sort has it: zeros are one number, NaNs too, and come last.
+    row("sort of floating numbers",
+        functionText("%a: tensor<4xf32>", "tensor<4xf32>",
+            "  %r = \"stablehlo.sort\"(%a) <{dimension = 0 : i64, is_stable = true}> ({\n"
+            "  ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+            "    %z = stablehlo.constant dense<0.0> : tensor<f32>\n    %n = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+            "    %0 = stablehlo.compare EQ, %p, %z, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    %1 = stablehlo.select %0, %z, %p : tensor<i1>, tensor<f32>\n"
+            "    %2 = stablehlo.compare NE, %p, %p, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    %3 = stablehlo.select %2, %n, %1 : tensor<i1>, tensor<f32>\n"
+            "    %4 = stablehlo.compare NE, %q, %q, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    %5 = stablehlo.select %4, %n, %q : tensor<i1>, tensor<f32>\n"
+            "    %6 = stablehlo.compare LT, %3, %5, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    stablehlo.return %6 : tensor<i1>\n  }) : (tensor<4xf32>) -> tensor<4xf32>\n  return %r : tensor<4xf32>"),
+        {{3, std::nan(""), -1, 2}}, {{-1, 2, 3, std::nan("")}});
+    row("the largest two",
+        functionText("%a: tensor<2x4xf32>", "tensor<2x2xf32>, tensor<2x2xi32>",
+            "  %v, %i = chlo.top_k(%a, k = 2) : tensor<2x4xf32> -> (tensor<2x2xf32>, tensor<2x2xi32>)\n"
+            "  return %v, %i : tensor<2x2xf32>, tensor<2x2xi32>"),
+        {{1, 4, 4, 2, -1, -5, -3, -2}}, {{4, 4, -1, -2}, {1, 2, 0, 3}});
+    // In the total order: NaN above all, -NaN below.
+    row("the largest of what is not a number",
+        functionText("%a: tensor<5xf32>", "tensor<5xf32>, tensor<5xi32>",
+            "  %v, %i = chlo.top_k(%a, k = 5) : tensor<5xf32> -> (tensor<5xf32>, tensor<5xi32>)\n"
+            "  return %v, %i : tensor<5xf32>, tensor<5xi32>"),
+        {{std::numeric_limits<double>::infinity(), std::nan(""), -std::nan(""), -std::numeric_limits<double>::infinity(), 3}},
+        {{std::nan(""), std::numeric_limits<double>::infinity(), 3, -std::numeric_limits<double>::infinity(), -std::nan("")},
+            {1, 0, 4, 3, 2}});
+    row("fewer bits",
+        functionText("%a: tensor<5xf32>", "tensor<5xf32>",
+            "  %0 = stablehlo.reduce_precision %a, format = e5m10 : tensor<5xf32>\n  return %0 : tensor<5xf32>"),
+        {{0.1, 65505, 65520, 1e-8, -3}}, {{0.0999755859375, 65504, std::numeric_limits<double>::infinity(), 0, -3}});
+    row("no bits of mantissa",
+        functionText("%a: tensor<2xf32>", "tensor<2xf32>",
+            "  %0 = stablehlo.reduce_precision %a, format = e5m0 : tensor<2xf32>\n  return %0 : tensor<2xf32>"),
+        {{std::nan(""), 3}}, {{std::numeric_limits<double>::infinity(), 4}});
+    // As numbers of one bit: a sum is "or", a product "and".
+    row("truth values as numbers",
+        functionText("%a: tensor<4xi1>, %b: tensor<4xi1>", "tensor<4xi1>, tensor<4xi1>, tensor<i1>",
+            "  %0 = stablehlo.add %a, %b : tensor<4xi1>\n  %1 = stablehlo.multiply %a, %b : tensor<4xi1>\n"
+            "  %f = stablehlo.constant dense<false> : tensor<i1>\n"
+            "  %2 = stablehlo.reduce(%1 init: %f) applies stablehlo.maximum across dimensions = [0] : (tensor<4xi1>, tensor<i1>) "
+            "-> tensor<i1>\n  return %0, %1, %2 : tensor<4xi1>, tensor<4xi1>, tensor<i1>"),
+        {{0, 0, 1, 1}, {0, 1, 0, 1}}, {{0, 1, 1, 1}, {0, 0, 0, 1}, {1}});
+    row("tangents, and parts of real numbers",
+        functionText("%a: tensor<2xf32>", "tensor<2xf32>, tensor<2xf32>, tensor<2xf32>",
+            "  %0 = chlo.tan %a : tensor<2xf32> -> tensor<2xf32>\n"
+            "  %1 = stablehlo.real %a : (tensor<2xf32>) -> tensor<2xf32>\n"
+            "  %2 = stablehlo.imag %a : (tensor<2xf32>) -> tensor<2xf32>\n"
+            "  return %0, %1, %2 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>"),
+        {{0.5, -1}}, {{0.5463024898, -1.5574077247}, {0.5, -1}, {0, 0}});
+    // Windows that end at each element: 5 - 1 elements of padding before.
+    row("running sums",
+        functionText("%a: tensor<5xf32>", "tensor<5xf32>",
+            fmt::format(
+                "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                "  %r = \"stablehlo.reduce_window\"(%a, %z) <{{padding = dense<[[4, 0]]> : tensor<1x2xi64>, window_dimensions = "
+                "array<i64: 5>}}> {} : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>\n  return %r : tensor<5xf32>",
+                kAddBlock)),
+        {{1, 2, 3, 4, 5}}, {{1, 3, 6, 10, 15}});
+    row("largest of windows",
+        functionText("%a: tensor<6xf32>", "tensor<3xf32>",
+            fmt::format("  %z = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+                        "  %r = \"stablehlo.reduce_window\"(%a, %z) <{{window_dimensions = array<i64: 2>, window_strides = "
+                        "array<i64: 2>}}> {} : (tensor<6xf32>, tensor<f32>) -> tensor<3xf32>\n  return %r : tensor<3xf32>",
+                kMaximumBlock)),
+        {{1, 7, -3, -2, 4, 0}}, {{7, -2, 4}});
+    row("their gradient",
+        functionText("%a: tensor<6xf32>, %g: tensor<3xf32>", "tensor<6xf32>",
+            fmt::format(
+                "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                "  %r = \"stablehlo.select_and_scatter\"(%a, %g, %z) <{{window_dimensions = array<i64: 2>, window_strides = "
+                "array<i64: 2>}}> ({}, {}) : (tensor<6xf32>, tensor<3xf32>, tensor<f32>) -> tensor<6xf32>\n  return %r : "
+                "tensor<6xf32>",
+                std::string(kIsGreaterBlock).substr(1, std::string(kIsGreaterBlock).size() - 2),
+                std::string(kAddBlock).substr(1, std::string(kAddBlock).size() - 2))),
+        {{1, 7, -3, -2, 4, 0}, {10, 20, 30}}, {{0, 10, 0, 20, 30, 0}});
+    // [1, 4, 1] with [1, 10, 100]: 0 1 2 | 1 2 3 | 2 3 4 | 3 4 0.
+    row("convolution",
+        functionText("%a: tensor<1x4x1xf32>, %k: tensor<3x1x1xf32>", "tensor<1x4x1xf32>",
+            "  %r = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], pad = "
+            "[[1, 1]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]} "
+            "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x4x1xf32>, tensor<3x1x1xf32>) -> "
+            "tensor<1x4x1xf32>\n"
+            "  return %r : tensor<1x4x1xf32>"),
+        {{1, 2, 3, 4}, {1, 10, 100}}, {{210, 321, 432, 43}});
+    // Each of two features has a kernel of its own, two elements apart.
+    row("depthwise, dilated",
+        functionText("%a: tensor<1x3x2xf32>, %k: tensor<2x1x2xf32>", "tensor<1x1x2xf32>",
+            "  %r = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], pad = "
+            "[[0, 0]], lhs_dilate = [1], rhs_dilate = [2], reverse = [false]} "
+            "{batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<1x3x2xf32>, tensor<2x1x2xf32>) -> "
+            "tensor<1x1x2xf32>\n"
+            "  return %r : tensor<1x1x2xf32>"),
+        {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}}, {{501, 6020}});
+    row("bits",
+        functionText("%a: tensor<3xi32>", "tensor<3xi32>, tensor<3xi32>",
+            "  %0 = stablehlo.popcnt %a : tensor<3xi32>\n  %1 = stablehlo.count_leading_zeros %a : tensor<3xi32>\n  return %0, "
+            "%1 : tensor<3xi32>, tensor<3xi32>"),
+        {{0, 7, -1}}, {{0, 3, 32}, {32, 29, 0}});
+    row("functions",
+        functionText("%a: tensor<2xf32>", "tensor<2xf32>, tensor<2xf32>",
+            "  %0 = chlo.sinh %a : tensor<2xf32> -> tensor<2xf32>\n  %1 = chlo.atan %a : tensor<2xf32> -> tensor<2xf32>\n  "
+            "return %0, %1 : tensor<2xf32>, tensor<2xf32>"),
+        {{0, 1}}, {{0, 1.17520119}, {0, 0.78539816}});
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    row("is_inf",
+        functionText("%a: tensor<3xf32>", "tensor<3xi1>",
+            "  %0 = chlo.is_inf %a : tensor<3xf32> -> tensor<3xi1>\n  return %0 : tensor<3xi1>"),
+        {{1, kInfinity, -kInfinity}}, {{0, 1, 1}});
+    // [[4, 2], [2, 10]] = l l', l = [[2, 0], [1, 3]].
+    row("cholesky",
+        functionText("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
+            "  %0 = stablehlo.cholesky %a, lower = true : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>"),
+        {{4, 99, 2, 10}}, {{2, 0, 1, 3}});
+    row("cholesky, upper",
+        functionText("%a: tensor<2x2xf32>", "tensor<2x2xf32>",
+            "  %0 = stablehlo.cholesky %a, lower = false : tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>"),
+        {{4, 2, 99, 10}}, {{2, 1, 0, 3}});
+    const auto solve = [](const char* left, const char* lower, const char* transpose) {
+        return functionText("%a: tensor<2x2xf32>, %b: tensor<2x2xf32>", "tensor<2x2xf32>",
+            fmt::format(
+                "  %0 = \"stablehlo.triangular_solve\"(%a, %b) <{{left_side = {}, lower = {}, transpose_a = #stablehlo<transpose "
+                "{}>, "
+                "unit_diagonal = false}}> : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>\n  return %0 : tensor<2x2xf32>",
+                left, lower, transpose));
+    };
+    // x = [[1, 2], [3, 4]]; l = [[2, 0], [1, 3]], its transpose u = [[2, 1], [0, 3]].
+    row("l x = b", solve("true", "true", "NO_TRANSPOSE"), {{2, 0, 1, 3}, {2, 4, 10, 14}}, {{1, 2, 3, 4}});
+    row("l' x = b", solve("true", "true", "TRANSPOSE"), {{2, 0, 1, 3}, {5, 8, 9, 12}}, {{1, 2, 3, 4}});
+    row("x l = b", solve("false", "true", "NO_TRANSPOSE"), {{2, 0, 1, 3}, {4, 6, 10, 12}}, {{1, 2, 3, 4}});
+    row("x u = b", solve("false", "false", "NO_TRANSPOSE"), {{2, 1, 0, 3}, {2, 7, 6, 15}}, {{1, 2, 3, 4}});
+}
+
+void TestOtherKernels::values()
+{
+    QFETCH(QString, text);
+    QFETCH(std::vector<Numbers>, arguments);
+    QFETCH(std::vector<Numbers>, expected);
+    const auto program = readProgram(text.toStdString(), "program.mlir");
+    QVERIFY2(program, program ? "" : describe(program.error()).c_str());
+    const Problems problems = verify(*program);
+    QVERIFY2(problems.empty(), describe(problems).c_str());
+    const Function& function = program->functions.front();
+    std::vector<HostArray> given;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        given.push_back(HostArray::of(function[function.arguments()[i]].type, arguments[i]));
+    for (const bool inDouble : {false, true}) {
+        const auto results = evaluate(function, given, {inDouble, {}, {}});
+        QVERIFY2(results, results ? "" : describe(results.error()).c_str());
+        QCOMPARE(results->size(), expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            const std::string wrong = difference((*results)[i], expected[i], 1e-6);
+            QVERIFY2(wrong.empty(), wrong.c_str());
+        }
+    }
+}
+
+void TestOtherKernels::notRun_data()
+{
+    QTest::addColumn<QString>("ops");
+
+    QTest::newRow("nothing is known of it") << "  %0 = \"any.op\"(%a) : (tensor<4xf32>) -> tensor<4xf32>";
+    QTest::newRow("a custom call") << "  %0 = stablehlo.custom_call @attention(%a) : (tensor<4xf32>) -> tensor<4xf32>";
+}
+
+void TestOtherKernels::notRun()
+{
+    QFETCH(QString, ops);
+    const std::string text
+        = functionText("%a: tensor<4xf32>", "tensor<4xf32>", ops.toStdString() + "\n  return %0 : tensor<4xf32>");
+    const auto program = readProgram(text, "program.mlir");
+    QVERIFY2(program, program ? "" : describe(program.error()).c_str());
+    const Problems problems = checkRunnable(program->functions.front());
+    QCOMPARE(problems.size(), std::size_t{1});
+    QCOMPARE(QString::fromStdString(problems.front().id), QString("MW1501"));
+    QVERIFY(problems.front().fix.starts_with("simulate the program instead"));
+}
+
+MESHWRIGHT_TEST(TestOtherKernels)
+
+} // namespace tst_other_kernels
+
+#include "tst_other_kernels.moc"
