@@ -32,7 +32,10 @@ int runReplay(const SimulateOptions& options, const sim::Catalogue& catalogue, c
     const auto machine = machineNamed(options.hardware, catalogue);
     if (!machine)
         return fail(inFile(machine.error(), "--hw"), output);
-    const auto step = sim::replayFolder(options.chakraIn, *machine, network);
+    const auto cost = sim::costOptionsOf(machine->chip);
+    if (!cost)
+        return fail(cost.error(), output);
+    const auto step = sim::replayFolder(options.chakraIn, *machine, *cost, network);
     if (!step)
         return fail(inFile(step.error(), options.chakraIn), output);
     Result<Done> written = Done{};

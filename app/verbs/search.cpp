@@ -3,7 +3,6 @@
 
 #include "app/terminal/interrupt.h"
 #include "core/support/file.h"
-#include "core/support/resources.h"
 #include "core/support/text.h"
 #include "core/support/timed_stop.h"
 #include "core/text/program_text.h"
@@ -177,8 +176,7 @@ int runSearch(const SearchVerbOptions& options, Output& output)
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return fail(catalogue.error(), output);
-    const auto path = findResource("hardware/calibration.json");
-    const auto calibration = path ? sim::Calibration::load(*path) : Result<sim::Calibration>(path.error());
+    const Result<sim::Calibration>& calibration = sim::defaultCalibration();
     if (!calibration)
         return fail(calibration.error(), output);
     InterruptWatcher interrupt;

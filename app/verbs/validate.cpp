@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/verbs/verbs.h"
 
-#include "core/support/resources.h"
 #include "sim/session/engine.h"
 #include "sim/validate/validate.h"
 
@@ -15,10 +14,7 @@ int runValidate(const ValidateOptions& options, Output& output)
     const auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
         return fail(catalogue.error(), output);
-    const auto path = findResource("hardware/calibration.json");
-    if (!path)
-        return fail(path.error(), output);
-    const auto calibration = sim::Calibration::load(*path);
+    const Result<sim::Calibration>& calibration = sim::defaultCalibration();
     if (!calibration)
         return fail(calibration.error(), output);
     const auto validation = sim::validateFiles(*files, *catalogue, *calibration);

@@ -295,10 +295,7 @@ private:
         const MatmulDims dims = productDims(attributes, lhs, rhs);
         if (dims.flops() <= 0.0)
             return;
-        const auto batch = static_cast<double>(dims.batch);
-        const auto m = static_cast<double>(dims.m);
-        const auto n = static_cast<double>(dims.n);
-        const auto k = static_cast<double>(dims.k);
+        const auto [batch, m, n, k] = dims;
         const double results = batch * m * n * std::ceil(k / kDepth);
         const bool isNarrow = attributes.operandType == DType::BF16 || attributes.operandType == DType::F16;
         if (isNarrow) {

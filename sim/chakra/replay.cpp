@@ -4,7 +4,7 @@
 #include "core/support/file.h"
 #include "sim/chakra/joined_step.h"
 #include "sim/chakra/trace_set.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 #include "sim/simulate/trace_builder.h"
 
 #include <fmt/format.h>
@@ -322,8 +322,8 @@ private:
 
 using NextTrace = std::function<Result<ChakraTrace>(std::size_t rank, std::string& file)>;
 
-Result<ReplayedStep> replay(
-    std::size_t ranks, const NextTrace& next, const ProcessGroups& groups, const Machine& machine, const NetworkOptions& network)
+Result<ReplayedStep> replay(std::size_t ranks, const NextTrace& next, const ProcessGroups& groups, const Machine& machine,
+    const CostOptions& options, const NetworkOptions& network)
 {
     if (ranks == 0)
         return Problem{"MW1783", "there are no Chakra traces", "give the trace of each rank"};
@@ -331,7 +331,7 @@ Result<ReplayedStep> replay(
         return Problem{"MW1720",
             fmt::format("there are traces of {} ranks; {} has {} devices", ranks, machine.text(), machine.deviceCount()),
             "use a larger slice, or more hosts"};
-    const auto cost = DeviceCost::create(machine);
+    const auto cost = DeviceCost::create(machine, options.constants);
     if (!cost)
         return cost.error();
     const auto rate = matmulRate(machine.chip, MathFormat::Bf16);
@@ -394,17 +394,18 @@ Result<ReplayedStep> replay(
 
 } // namespace
 
-Result<ReplayedStep> replayTraces(
-    const std::vector<ChakraTrace>& traces, const ProcessGroups& groups, const Machine& machine, const NetworkOptions& network)
+Result<ReplayedStep> replayTraces(const std::vector<ChakraTrace>& traces, const ProcessGroups& groups, const Machine& machine,
+    const CostOptions& cost, const NetworkOptions& network)
 {
     const NextTrace next = [&](std::size_t rank, std::string& file) -> Result<ChakraTrace> {
         file = fmt::format("rank {}", rank);
         return traces[rank];
     };
-    return replay(traces.size(), next, groups, machine, network);
+    return replay(traces.size(), next, groups, machine, cost, network);
 }
 
-Result<ReplayedStep> replayFolder(const std::filesystem::path& folder, const Machine& machine, const NetworkOptions& network)
+Result<ReplayedStep> replayFolder(
+    const std::filesystem::path& folder, const Machine& machine, const CostOptions& cost, const NetworkOptions& network)
 {
     const auto found = findChakraFolder(folder);
     if (!found)
@@ -420,7 +421,7 @@ Result<ReplayedStep> replayFolder(const std::filesystem::path& folder, const Mac
             left -= trace->nodes.size();
         return trace;
     };
-    return replay(found->files.size(), next, found->groups, machine, network);
+    return replay(found->files.size(), next, found->groups, machine, cost, network);
 }
 
 } // namespace meshwright::sim

@@ -35,10 +35,11 @@ struct ReplayedStep {
 /// not evenly spaced, and a mesh on a part of the machine, whose devices are numbered afresh.
 ///
 /// Problems: those of TraceSet, JoinedStep and NetworkSites::work; MW1720 more ranks than devices, MW1730, MW1783 no traces.
-Result<ReplayedStep> replayTraces(
-    const std::vector<ChakraTrace>& traces, const ProcessGroups& groups, const Machine& machine, const NetworkOptions& network);
+Result<ReplayedStep> replayTraces(const std::vector<ChakraTrace>& traces, const ProcessGroups& groups, const Machine& machine,
+    const CostOptions& cost, const NetworkOptions& network);
 
 /// The same from files, one at a time in memory. Problems: also those of `findChakraFolder` and `readChakra`.
-Result<ReplayedStep> replayFolder(const std::filesystem::path& folder, const Machine& machine, const NetworkOptions& network);
+Result<ReplayedStep> replayFolder(
+    const std::filesystem::path& folder, const Machine& machine, const CostOptions& cost, const NetworkOptions& network);
 
 } // namespace meshwright::sim

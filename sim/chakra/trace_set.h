@@ -4,7 +4,7 @@
 #include "core/support/result.h"
 #include "sim/chakra/folder.h"
 #include "sim/chakra/trace.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 #include "sim/network/ticks.h"
 
 #include <cstdint>

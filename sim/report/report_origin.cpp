@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/support/text.h"
 #include "core/support/version.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 #include "sim/report/report_parts.h"
 
 #include <fmt/format.h>
@@ -45,15 +45,10 @@ ReportValue bandwidthValue(double bytesPerSecond)
     return {fmt::format("{:.4g} GB/s", bytesPerSecond / 1e9), bytesPerSecond, "B/s"};
 }
 
-double launchSeconds(ChipClass chipClass)
-{
-    return chipClass == ChipClass::Tpu ? kTpuLaunchSeconds : chipClass == ChipClass::Gpu ? kGpuLaunchSeconds : kCpuLaunchSeconds;
-}
-
-std::vector<Constant> constantsOf(const Machine& machine)
+std::vector<Constant> constantsOf(const Machine& machine, const StackConstants& software)
 {
     const Chip& chip = machine.chip;
-    const bool tpu = chip.chipClass == ChipClass::Tpu;
+    const std::string ofClass = fmt::format("what software makes of {}s: calibration.json", chipClassName(chip.chipClass));
     const std::string ofChip = chip.devicesPerChip > 1 ? fmt::format(", a chip ({} devices)", chip.devicesPerChip) : "";
     std::vector<Constant> constants;
     for (const MathFormat format : {MathFormat::Bf16, MathFormat::Fp16, MathFormat::Tf32, MathFormat::Fp32}) {
@@ -61,21 +56,16 @@ std::vector<Constant> constantsOf(const Machine& machine)
             constants.push_back({fmt::format("Peak of {} products{}", mathFormatName(format), ofChip),
                 {prefixedText(peak->second.value, "FLOP/s"), peak->second.value, "FLOP/s"}, sourceText(peak->second), false});
     }
-    if (const auto cost = DeviceCost::create(machine))
+    if (const auto cost = DeviceCost::create(machine, software))
         constants.push_back({"Large products reach of the peak", fractionValue(cost->matmulFraction()),
-            chip.achievableMatmulFraction ? sourceText(chip.achievableMatmulFraction)
-                                          : std::string(tpu ? "assumed: .90 to .95 is usual for large products on TPUs"
-                                                            : "assumed: listed chips have .73 to .87"),
+            chip.achievableMatmulFraction ? sourceText(chip.achievableMatmulFraction) + "; in long runs: " + ofClass : ofClass,
             !chip.achievableMatmulFraction});
     constants.push_back(
         fromCatalogue("Memory of a device", bytesValue(static_cast<double>(machine.hbmBytesPerDevice)), chip.hbmBytes));
     constants.push_back(fromCatalogue(
         "Memory bandwidth of a device", bandwidthValue(machine.hbmBytesPerSecondPerDevice), chip.hbmBytesPerSecond));
-    constants.push_back({"Kernels reach of the memory bandwidth", fractionValue(tpu ? kTpuMemoryFraction : kGpuMemoryFraction),
-        tpu ? "assumed for all TPUs: a copy on TPU7x (AI-Hypercomputer/tpu-recipes)"
-            : "assumed for all GPUs: A100, 100 MB and more (calculon-ai/calculon, systems/a100_80e.json)",
-        true});
-    constants.push_back({"Start of a kernel", secondsValue(launchSeconds(chip.chipClass)), "assumed", true});
+    constants.push_back({"Kernels reach of the memory bandwidth", fractionValue(software.memoryEfficiency), ofClass, true});
+    constants.push_back({"Between two kernels", secondsValue(software.kernelSeconds), ofClass, true});
 
     const Interconnect& net = chip.interconnect;
     if (net.linkBytesPerSecond)
@@ -101,7 +91,12 @@ std::vector<Constant> constantsOf(const Machine& machine)
 
 void addPrediction(ReportSection& section, const ReportInputs& inputs)
 {
-    const std::vector<Constant> constants = constantsOf(*inputs.machine);
+    StackConstants software;
+    if (inputs.simulated != nullptr)
+        software = inputs.simulated->simulation.cost.constants;
+    else if (const auto usual = costOptionsOf(inputs.machine->chip))
+        software = usual->constants;
+    const std::vector<Constant> constants = constantsOf(*inputs.machine, software);
     const std::vector<std::string>& assumptions = inputs.machine->assumptions;
     const auto assumed = static_cast<std::size_t>(std::count_if(constants.begin(), constants.end(), [](const Constant& constant) {
         return constant.assumed;

@@ -3,7 +3,7 @@
 #include "core/draw/draw_timeline.h"
 #include "core/schedule/label.h"
 #include "core/support/text.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 #include "sim/report/report_parts.h"
 #include "sim/simulate/instruction_work.h"
 
@@ -400,10 +400,10 @@ ReportSection breakdownSection(const ReportInputs& inputs)
             section.blocks.push_back(ReportParagraph{assumption});
         return section;
     }
-    const auto cost = DeviceCost::create(*inputs.machine);
+    const auto cost = DeviceCost::create(*inputs.machine, s.cost.constants);
     if (!cost) // what was simulated has a cost
         return section;
-    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost, s.unstatedPrecision);
+    const KernelSums sums = kernelsOf(*inputs.scheduled, *cost, s.cost.unstated);
     section.blocks.push_back(ReportPictures{{stepBar(s)}});
     section.blocks.push_back(breakdownFigures(inputs, sums));
     section.blocks.push_back(rooflineText(inputs, sums, *cost));

@@ -110,7 +110,7 @@ private:
 
     const MlpWork& m_work;
     std::array<std::int64_t, 2> m_sizes;
-    DeviceCurve m_curve;
+    DeviceCost m_curve;
     Cluster m_cluster;
     std::array<RankGroup, 2> m_groups;
     StackConstants m_constants;

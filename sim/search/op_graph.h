@@ -5,7 +5,7 @@
 #include "core/propagate/rule.h"
 #include "core/reshard/collective_cost.h"
 #include "core/support/result.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 #include "sim/search/elimination.h"
 
 #include <array>

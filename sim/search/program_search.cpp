@@ -233,7 +233,7 @@ void ProgramSearch::solveMeshes()
         std::unique_ptr<MeshPlans> plans;
         try {
             plans = std::make_unique<MeshPlans>(
-                m_function, m_meshes[i], m_placements[i], m_device, m_work.unstated, m_options.stop);
+                m_function, m_meshes[i], m_placements[i], m_device, m_work.cost.unstated, m_options.stop);
         } catch (const SearchStopped&) {
             return;
         }
@@ -497,7 +497,7 @@ Result<Done> checkSearchable(const ProgramWork& work, const Machine& machine)
 {
     if (const auto free = withoutLayouts(*work.program.find(work.function)); !free)
         return free.error();
-    if (const auto device = DeviceCost::create(machine); !device)
+    if (const auto device = DeviceCost::create(machine, work.cost.constants); !device)
         return device.error();
     return Done{};
 }
@@ -509,7 +509,7 @@ Result<SearchResult> searchProgram(const ProgramWork& work, const Machine& machi
     auto free = withoutLayouts(*function);
     if (!free)
         return free.error();
-    const auto device = DeviceCost::create(machine);
+    const auto device = DeviceCost::create(machine, work.cost.constants);
     if (!device)
         return device.error();
     ProgramSearch search(work, *std::move(free), machine, *device, options);

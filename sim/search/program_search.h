@@ -3,7 +3,7 @@
 
 #include "core/program/program.h"
 #include "core/support/result.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 #include "sim/hardware/machine.h"
 #include "sim/search/search.h"
 
@@ -16,7 +16,7 @@ struct ProgramWork {
     std::string name;
     Program program; ///< its own meshes and shardings do not count
     std::string function; ///< the one that runs
-    MatmulPrecision unstated = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing
+    CostOptions cost; ///< by which its kernels are timed
 };
 
 /// Meshes and the layouts of every array and op of a program, the quickest first, one for each mesh.

@@ -2,7 +2,6 @@
 #include "sim/session/closed_form.h"
 
 #include "core/study/arrays.h"
-#include "core/support/resources.h"
 #include "core/support/text.h"
 #include "sim/search/plan_reasons.h"
 #include "sim/session/engine.h"
@@ -215,10 +214,7 @@ Result<TrainingPlan> planOf(const Study& study)
 
 Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catalogue)
 {
-    const auto path = findResource("hardware/calibration.json");
-    if (!path)
-        return path.error();
-    const auto calibration = Calibration::load(*path);
+    const Result<Calibration>& calibration = defaultCalibration();
     if (!calibration)
         return calibration.error();
     const auto machine = searchMachineOf(study, catalogue, *calibration);
@@ -256,6 +252,7 @@ Result<SimulatedStudy> closedFormStep(const Study& study, const Catalogue& catal
     result.mesh = *std::move(mesh);
     result.collectiveCost = "closed form";
     Simulation& s = result.simulation;
+    s.cost.constants = used.constants;
     s.stepSeconds = s.callSeconds = step.seconds;
     s.computeSeconds = step.products + step.attention + step.elementwise + step.launch + step.optimizer + step.overhead;
     s.productSeconds = step.products;

@@ -161,14 +161,14 @@ Result<PlainProgram> plainProgramOf(const Study& study)
 }
 
 Result<Simulation> simulateProgram(
-    const Program& program, const std::string& function, const Machine& machine, MatmulPrecision unstated)
+    const Program& program, const std::string& function, const Machine& machine, const CostOptions& cost)
 {
     const auto partitioned = propagateAndPartition(program);
     if (!partitioned)
         return partitioned.error();
     const DeviceStage& stage = partitioned->device.stages.front();
-    return simulate(schedule(*stage.find(function), SchedulePolicy::Overlapped), stage.mesh(), *program.find(function), machine,
-        {}, unstated);
+    return simulate(
+        schedule(*stage.find(function), SchedulePolicy::Overlapped), stage.mesh(), *program.find(function), machine, cost);
 }
 
 Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
@@ -292,6 +292,9 @@ Result<SimulatedStudy> simulateStep(
     const Mesh& mesh = built.partitioned.device.stages.front().mesh();
     const Function& unsharded = *built.program.find(built.mainFunction);
     const NetworkOptions network = networkOf(built.study);
+    const auto cost = costOptionsOf(machine.chip, unstatedPrecision(built.study));
+    if (!cost)
+        return cost.error();
     SimulatedStudy result;
     result.name = built.study.name;
     result.file = built.study.places.file;
@@ -301,14 +304,14 @@ Result<SimulatedStudy> simulateStep(
         const auto phase = pipelinedPhase(built.study);
         if (!phase)
             return phase.error();
-        auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, network, graph);
+        auto simulation = simulate(phase->scheduled, mesh, built.study.pipeline.axis, unsharded, machine, *cost, network, graph);
         if (!simulation)
             return placedOnMachine(built.study, simulation.error());
         result.simulation = *std::move(simulation);
         result.liveAtPeak = liveAtPeak(phase->scheduled);
         return result;
     }
-    auto simulation = simulate(scheduled, mesh, unsharded, machine, network, unstatedPrecision(built.study), graph);
+    auto simulation = simulate(scheduled, mesh, unsharded, machine, *cost, network, graph);
     if (!simulation)
         return placedOnMachine(built.study, simulation.error());
     result.simulation = *std::move(simulation);

@@ -35,7 +35,7 @@ bool isOnlySimulated(const Study& study);
 struct PlainProgram {
     Program program;
     std::string mainFunction; ///< as in BuiltPhase
-    MatmulPrecision unstated = MatmulPrecision::Highest; ///< see `simulate`
+    MatmulPrecision unstated = MatmulPrecision::Highest; ///< see CostOptions
     Problems warnings;
 };
 
@@ -44,7 +44,7 @@ Result<PlainProgram> plainProgramOf(const Study& study);
 
 /// The step of a program that has its shardings already, simulated as a study's would be. Problems: those of `propagateAndPartition` and `simulate`.
 Result<Simulation> simulateProgram(
-    const Program& program, const std::string& function, const Machine& machine, MatmulPrecision unstated);
+    const Program& program, const std::string& function, const Machine& machine, const CostOptions& cost);
 
 /// Builds, propagates and partitions one phase (0 for a study without phases).
 ///

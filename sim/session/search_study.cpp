@@ -181,7 +181,10 @@ Result<ProgramSearchInput> programInputOf(const Study& study, const Catalogue& c
     auto plain = plainProgramOf(whole);
     if (!plain)
         return plain.error();
-    ProgramWork work{study.name, std::move(plain->program), plain->mainFunction, plain->unstated};
+    const auto cost = costOptionsOf(machine->chip, plain->unstated);
+    if (!cost)
+        return cost.error();
+    ProgramWork work{study.name, std::move(plain->program), plain->mainFunction, *cost};
     if (const auto good = checkSearchable(work, *machine); !good)
         return placedAt(study, "model", good.error());
     return ProgramSearchInput{std::move(work), *std::move(machine)};
@@ -225,7 +228,7 @@ Result<SearchResult> searchProgramOf(const Study& study, const Catalogue& catalo
     for (FoundPlan& plan : result->plans) {
         if (simulated == kSimulatedPlans || options.stop.stop_requested())
             break;
-        const auto step = simulateProgram(*plan.program, work.function, machine, work.unstated);
+        const auto step = simulateProgram(*plan.program, work.function, machine, work.cost);
         if (!step)
             continue;
         ++simulated;

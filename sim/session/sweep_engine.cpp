@@ -116,10 +116,14 @@ Result<SweepEngine> sweepEngine(const SweepPlan& plan)
     auto catalogue = defaultCatalogue();
     if (!catalogue)
         return catalogue.error();
-    const auto text = readFile(resourcesDirectory() / "hardware" / "catalogue.json");
-    if (!text)
-        return text.error();
-    const auto simulator = std::make_shared<PointSimulator>(plan, *std::move(catalogue), *text);
+    std::string model; // what points depend on besides their study
+    for (const char* file : {"catalogue.json", "calibration.json"}) {
+        const auto text = readFile(resourcesDirectory() / "hardware" / file);
+        if (!text)
+            return text.error();
+        model += *text;
+    }
+    const auto simulator = std::make_shared<PointSimulator>(plan, *std::move(catalogue), model);
     return SweepEngine{[simulator](const std::vector<std::string>& settings) { return simulator->keyOf(settings); },
         [simulator](const std::vector<std::string>& settings) { return simulator->outcomeOf(settings); }};
 }

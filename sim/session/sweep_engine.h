@@ -7,7 +7,7 @@
 namespace meshwright::sim {
 
 /// Raised with every change that makes a prediction another: results of sweeps that were kept are then found out anew.
-inline constexpr int kCostModelVersion = 1;
+inline constexpr int kCostModelVersion = 2;
 
 /// Simulates the points of a plan, as `meshwright simulate` does. Whatever is wrong with a point's study is its outcome.
 ///

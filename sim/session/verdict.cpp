@@ -2,7 +2,6 @@
 #include "sim/session/verdict.h"
 
 #include "core/diagnose/fix_program.h"
-#include "core/support/resources.h"
 #include "sim/session/search_study.h"
 
 #include <algorithm>
@@ -67,8 +66,7 @@ Problems trainingProblems(const Study& study, std::span<const std::shared_ptr<co
 /// What only the search refuses.
 Problems searchProblems(const Study& study, const Catalogue& catalogue)
 {
-    const auto path = findResource("hardware/calibration.json");
-    const auto calibration = path ? Calibration::load(*path) : Result<Calibration>(path.error());
+    const Result<Calibration>& calibration = defaultCalibration();
     return calibration ? checkSearch(study, catalogue, *calibration) : calibration.error();
 }
 

@@ -16,16 +16,17 @@ MatmulDims productDims(const DotAttributes& attributes, const TensorType& lhs, c
     };
     MatmulDims dims{1, 1, 1, 1};
     for (std::size_t dim = 0; dim < lhs.shape.size(); ++dim) {
+        const auto size = static_cast<double>(lhs.shape[dim]);
         if (has(attributes.lhsBatch, dim))
-            dims.batch *= lhs.shape[dim];
+            dims.batch *= size;
         else if (has(attributes.lhsContracting, dim))
-            dims.k *= lhs.shape[dim];
+            dims.k *= size;
         else
-            dims.m *= lhs.shape[dim];
+            dims.m *= size;
     }
     for (std::size_t dim = 0; dim < rhs.shape.size(); ++dim) {
         if (!has(attributes.rhsBatch, dim) && !has(attributes.rhsContracting, dim))
-            dims.n *= rhs.shape[dim];
+            dims.n *= static_cast<double>(rhs.shape[dim]);
     }
     return dims;
 }

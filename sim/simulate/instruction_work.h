@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/schedule/schedule.h"
-#include "sim/cost/op_cost.h"
+#include "sim/cost/device_cost.h"
 
 #include <map>
 #include <optional>

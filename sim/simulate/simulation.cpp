@@ -30,7 +30,7 @@ struct Ground {
     MeshPlacement placement;
     DeviceCost cost;
     MatmulRate rate;
-    MatmulPrecision unstated; ///< of products of f32 operands whose op says nothing
+    CostOptions options;
 };
 
 /// What a host needs to call a program on its devices and to hear that they are done.
@@ -70,28 +70,28 @@ DType mainProductType(const Function& function)
     return std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
 }
 
-Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machine& machine, MatmulPrecision unstated)
+Result<Ground> groundOf(const Mesh& mesh, const Function& unsharded, const Machine& machine, const CostOptions& options)
 {
     auto placement = placeMesh(mesh, machine);
     if (!placement)
         return placement.error();
-    auto cost = DeviceCost::create(machine);
+    auto cost = DeviceCost::create(machine, options.constants);
     if (!cost)
         return cost.error();
     const DType type = mainProductType(unsharded);
     const auto format = mathFormatOf(type);
-    const auto rate
-        = format ? matmulRate(machine.chip, *format, type == DType::F32 ? unstated : MatmulPrecision::Default) : std::nullopt;
+    const auto rate = format ? matmulRate(machine.chip, *format, type == DType::F32 ? options.unstated : MatmulPrecision::Default)
+                             : std::nullopt;
     if (!rate)
         return Problem{"MW1730", fmt::format("{} has no rate for products of {}", machine.chip.name, dtypeName(type)),
             "multiply in bf16 or f32 (dtype.matmul)"};
-    return Ground{*std::move(placement), *std::move(cost), *rate, unstated};
+    return Ground{*std::move(placement), *std::move(cost), *rate, options};
 }
 
 /// What is known of the machine and the program alone. `peakBytes` must be there.
 void addMachine(Simulation& simulation, const Mesh& mesh, const Function& unsharded, const Machine& machine, const Ground& ground)
 {
-    simulation.unstatedPrecision = ground.unstated;
+    simulation.cost = ground.options;
     simulation.callSeconds = simulation.stepSeconds + hostSeconds(machine, mesh.deviceCount());
     simulation.machine = machine.text();
     simulation.assumptions.insert(simulation.assumptions.begin(), machine.assumptions.begin(), machine.assumptions.end());
@@ -126,15 +126,15 @@ double productFlops(const Function& function)
 }
 
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network, MatmulPrecision unstated, StepGraph* graph)
+    const Machine& machine, const CostOptions& options, const NetworkOptions& network, StepGraph* graph)
 {
-    const auto ground = groundOf(mesh, unsharded, machine, unstated);
+    const auto ground = groundOf(mesh, unsharded, machine, options);
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network);
     std::vector<SimulatedCollective> uses;
     std::vector<std::uint32_t> siteOfUse;
-    StepWriter writer(sites, ground->cost, unstated, true);
+    StepWriter writer(sites, ground->cost, options.unstated, true);
     announce(function.device, mesh, writer, sites, uses, siteOfUse);
     const StepWriter::Moments when = writer.execute(function);
     std::vector<StageWork> stages{finishedStage(writer)};
@@ -158,9 +158,10 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
 }
 
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
-    const Function& unsharded, const Machine& machine, const NetworkOptions& network, StepGraph* graph)
+    const Function& unsharded, const Machine& machine, const CostOptions& options, const NetworkOptions& network,
+    StepGraph* graph)
 {
-    const auto ground = groundOf(mesh, unsharded, machine, MatmulPrecision::Highest);
+    const auto ground = groundOf(mesh, unsharded, machine, options);
     if (!ground)
         return ground.error();
     NetworkSites sites(ground->placement, machine.faults, network, mesh.findAxis(axis));

@@ -41,7 +41,7 @@ struct Simulation {
     double stepSeconds = 0.0; ///< of the whole machine
     double callSeconds
         = 0.0; ///< one step called from the host and waited for; in a training that runs on, calls hide behind steps
-    MatmulPrecision unstatedPrecision = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing
+    CostOptions cost; ///< by which kernels were timed
     double computeSeconds = 0.0; ///< busy computing
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double productFlopsPerDevice = 0.0; ///< of those products
@@ -80,14 +80,12 @@ double productFlops(const Function& function);
 ///
 /// Devices that are slow compute so much longer; the others wait for them in every collective.
 ///
-/// `unstated`: how precisely f32 operands are multiplied where the program says nothing, or DEFAULT: on TPUs Default is one pass of bf16 and
-/// Highest six. `graph`, if any, gets the step written out.
+/// `graph`, if any, gets the step written out.
 ///
 /// Problems: those of `placeMesh` (the mesh does not fit the machine), MW1730 the chip has no figure for a type that the program multiplies,
 /// MW1740 a forced algorithm that no collective can take, MW1741 a failed link leaves no way between two devices.
 Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh, const Function& unsharded,
-    const Machine& machine, const NetworkOptions& network = {}, MatmulPrecision unstated = MatmulPrecision::Highest,
-    StepGraph* graph = nullptr);
+    const Machine& machine, const CostOptions& options, const NetworkOptions& network = {}, StepGraph* graph = nullptr);
 
 /// Runs the tasks of a pipeline: each stage takes its own in order, on devices of its own along `axis` of the mesh; what pieces pass each other is sent as
 /// soon as it is made and every device's to its partner in the other stage, forward and backward on streams of their own.
@@ -96,7 +94,8 @@ Result<Simulation> simulate(const ScheduledFunction& function, const Mesh& mesh,
 /// way keep, and the largest of its functions' working memory.
 /// Problems: as above.
 Result<Simulation> simulate(const ScheduledProgram& pipeline, const Mesh& mesh, const std::string& axis,
-    const Function& unsharded, const Machine& machine, const NetworkOptions& network = {}, StepGraph* graph = nullptr);
+    const Function& unsharded, const Machine& machine, const CostOptions& options, const NetworkOptions& network = {},
+    StepGraph* graph = nullptr);
 
 /// One row of a table of memory in use at the peak: the values that are live there, largest first.
 struct LiveValue {

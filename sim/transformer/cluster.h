@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sim/collective/library_time.h"
+#include "sim/cost/stack.h"
 #include "sim/hardware/chip.h"
-#include "sim/transformer/constants.h"
 
 #include <cstdint>
 #include <optional>

@@ -90,7 +90,7 @@ double attentionParameters(const TrainingPlan& plan)
 /// The layer's cost is added up part by part; each part knows what share of it is computed again.
 class LayerBuilder {
 public:
-    LayerBuilder(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackConstants& constants)
+    LayerBuilder(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackConstants& constants)
         : m_plan(plan)
         , m_work(plan.work)
         , m_again(plan.work.recompute)
@@ -104,8 +104,8 @@ public:
     LayerCost build();
 
 private:
-    double productSeconds(const Product& product) const;
-    void product(const Product& product, double again);
+    double productSeconds(const MatmulDims& product) const;
+    void product(const MatmulDims& product, double again);
     void stream(double forwardBytes, double backwardBytes, double kernels, double again);
     void keep(double bytes, double again);
     void projections();
@@ -115,14 +115,14 @@ private:
     void experts(double share);
     void tensorCollectives();
     void contextCollectives();
-    void narrowCasts(const Product& product);
+    void narrowCasts(const MatmulDims& product);
     void dispatchByProduct();
     double namedBytes() const;
 
     const TrainingPlan& m_plan;
     const TrainingWork& m_work;
     const Recomputation& m_again;
-    const DeviceCurve& m_curve;
+    const DeviceCost& m_curve;
     const Cluster& m_cluster;
     const StackConstants& m_constants;
     const Sizes m_size;
@@ -131,14 +131,14 @@ private:
     double m_agreeing = 0.0; ///< seconds of a pass: scales of 8-bit products that ranks share
 };
 
-double LayerBuilder::productSeconds(const Product& product) const
+double LayerBuilder::productSeconds(const MatmulDims& product) const
 {
     const double seconds = m_share * m_curve.productSeconds(product, m_work.format);
     return m_work.recipe == Fp8Recipe::Rowwise && bytesPerElement(m_work.format) < 2.0 ? seconds / kRowwiseShare : seconds;
 }
 
 /// Forward, the gradient of the input and the gradient of the weight.
-void LayerBuilder::product(const Product& product, double again)
+void LayerBuilder::product(const MatmulDims& product, double again)
 {
     const double forward = productSeconds(product);
     // Tokens are the depth of the weight's gradient: their number is no length of a row, and is padded to whole steps.
@@ -188,7 +188,7 @@ NarrowCost narrowCost(Fp8Recipe recipe)
 }
 
 /// Operands in 8 bits and less are made from 16 bits; the weights once a step only.
-void LayerBuilder::narrowCasts(const Product& product)
+void LayerBuilder::narrowCasts(const MatmulDims& product)
 {
     if (bytesPerElement(m_work.format) >= 2.0)
         return;
@@ -416,8 +416,8 @@ void LayerBuilder::dispatchByProduct()
     const Sizes& size = m_size;
     const double tokens = size.keys / size.cp;
     const double slots = tokens * asDouble(size.model.expertsPerToken) * m_plan.details.expertCapacity;
-    const Product there{size.tokens / size.tp / tokens, slots, size.hidden, tokens};
-    const Product back{there.batch, tokens, size.hidden, slots};
+    const MatmulDims there{size.tokens / size.tp / tokens, slots, size.hidden, tokens};
+    const MatmulDims back{there.batch, tokens, size.hidden, slots};
     const MathFormat format = m_work.activationFormat;
     const double forward = m_share * (m_curve.productSeconds(there, format) + m_curve.productSeconds(back, format));
     m_cost.forward.products += forward;
@@ -605,12 +605,12 @@ RankParameters rankParameters(const TrainingPlan& plan)
     return parameters;
 }
 
-LayerCost layerCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackConstants& constants)
+LayerCost layerCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackConstants& constants)
 {
     return LayerBuilder(plan, curve, cluster, constants).build();
 }
 
-EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackTraits& traits)
+EndCost endCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackTraits& traits)
 {
     const Sizes size(plan);
     // Tables are padded so that every rank's part is whole tiles.

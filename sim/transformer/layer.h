@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/cost/device_cost.h"
+#include "sim/cost/stack.h"
 #include "sim/transformer/cluster.h"
-#include "sim/transformer/constants.h"
-#include "sim/transformer/device_curve.h"
 #include "sim/transformer/plan.h"
 
 namespace meshwright::sim {
@@ -45,7 +45,7 @@ struct LayerCost {
 };
 
 /// One layer and one microbatch; the mean over the kinds of layers that the model has (windowed or not, dense or experts).
-LayerCost layerCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackConstants& constants);
+LayerCost layerCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackConstants& constants);
 
 /// Of a pipeline's ends.
 struct EndCost {
@@ -56,6 +56,6 @@ struct EndCost {
     PassCost headWeights; ///< of `headBackward`: the gradient of the head
     double logitBytes = 0.0; ///< the logits, their 32-bit copy and their gradient
 };
-EndCost endCost(const TrainingPlan& plan, const DeviceCurve& curve, const Cluster& cluster, const StackTraits& traits);
+EndCost endCost(const TrainingPlan& plan, const DeviceCost& curve, const Cluster& cluster, const StackTraits& traits);
 
 } // namespace meshwright::sim

@@ -4,6 +4,8 @@
 #include "core/models/fp8_recipe.h"
 #include "core/models/transformer_config.h"
 #include "core/support/result.h"
+#include "sim/cost/recomputation.h"
+#include "sim/cost/stack.h"
 #include "sim/hardware/chip.h"
 
 #include <cstdint>
@@ -11,35 +13,6 @@
 #include <string_view>
 
 namespace meshwright::sim {
-
-/// How the attention core is computed.
-enum class AttentionKernel : std::uint8_t {
-    Unfused, ///< scores, scale, mask, softmax and dropout are kernels of their own (eager PyTorch)
-    FusedSoftmax, ///< scale, mask and softmax in one kernel; scores in memory (Megatron-LM)
-    Flash1, ///< scores never in memory (Dao et al. 2022)
-    Flash2, ///< the same with better partitioning (Dao 2023); also splash attention on TPUs
-    Flash3, ///< kernels written for one chip: cuDNN, FlashAttention 3
-};
-
-/// The share (0 .. 1) of each part of a layer's forward pass that the backward pass computes again. What is not computed again is kept.
-struct Recomputation {
-    double qkv = 0.0;
-    double attention = 0.0; ///< the core: scores, softmax, weighted sum
-    double attentionOut = 0.0;
-    double ffnIn = 0.0;
-    double ffnOut = 0.0;
-    double elementwise = 0.0; ///< norms, activation functions, dropout, rotary positions
-    bool communication = false; ///< the collectives of the layer's forward pass are run again
-    bool layerInputOnly = false; ///< nothing but the layer's input is kept
-    double offloaded = 0.0; ///< of what is kept, the share that lies in the host's memory
-
-    friend bool operator==(const Recomputation&, const Recomputation&) = default;
-};
-
-/// A policy by its name: `none`, `selective` (the attention core), `full`, `selective_op` (every second product: PyTorch's), and JAX's as MaxText
-/// names them: `minimal`, `minimal_with_context`, `save_dot_except_mlp`, `save_qkv_proj`, `save_out_proj`, `qkv_proj_offloaded`,
-/// `minimal_offloaded`, `custom`. Nothing for a name that is not known.
-std::optional<Recomputation> recomputationOf(std::string_view policy);
 
 enum class PipelineSchedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/cost/device_cost.h"
+#include "sim/cost/stack.h"
 #include "sim/transformer/cluster.h"
-#include "sim/transformer/constants.h"
-#include "sim/transformer/device_curve.h"
 #include "sim/transformer/layer.h"
 #include "sim/transformer/pipeline.h"
 #include "sim/transformer/plan.h"
@@ -70,7 +70,7 @@ public:
     /// Only the memory: what is looked at first when many plans are tried.
     StageMemory memory(const TrainingPlan& plan) const;
 
-    const DeviceCurve& curve() const { return m_curve; }
+    const DeviceCost& curve() const { return m_curve; }
     const Cluster& cluster() const { return m_cluster; }
 
 private:
@@ -88,7 +88,7 @@ private:
 
     StackConstants m_constants;
     StackTraits m_traits;
-    DeviceCurve m_curve;
+    DeviceCost m_curve;
     Cluster m_cluster;
     double m_devicePeak = 0.0;
     double m_hostLink = 0.0; ///< bytes/s of a device to its host's memory, one way; 0: not known

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #pragma once
 
+#include "sim/cost/stack.h"
 #include "sim/hardware/catalogue.h"
-#include "sim/transformer/constants.h"
 #include "sim/validate/record.h"
 
 #include <string>

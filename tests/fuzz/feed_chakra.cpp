@@ -16,6 +16,8 @@ void feedChakra(std::string_view bytes)
     require(kCatalogue.has_value(), "the catalogue is there");
     static const auto kMachine = sim::buildMachine(*kCatalogue, {"v5e", {2, 1}, 0, 0});
     require(kMachine.has_value(), "the machine can be built");
+    static const auto kCost = sim::costOptionsOf(kMachine->chip);
+    require(kCost.has_value(), "the constants are there");
     const auto trace = sim::readChakra(bytes, "fuzz.et");
     if (!trace)
         return;
@@ -24,7 +26,7 @@ void feedChakra(std::string_view bytes)
     require(again.has_value() && sim::writeChakra(*again) == written, "a trace is written and read again");
     const sim::ProcessGroups groups{{"1", {0, 1}}, {"2", {0}}, {"3", {1, 0}}};
     for (const sim::ChakraTrace& other : {*trace, sim::ChakraTrace{}}) {
-        const auto step = sim::replayTraces({*trace, other}, groups, *kMachine, {});
+        const auto step = sim::replayTraces({*trace, other}, groups, *kMachine, *kCost, {});
         require(
             !step || (std::isfinite(step->simulation.stepSeconds) && step->simulation.stepSeconds >= 0.0), "a step takes a time");
     }

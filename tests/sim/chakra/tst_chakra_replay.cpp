@@ -122,7 +122,8 @@ Result<ReplayedStep> replayed(const std::vector<Rank>& ranks, const ProcessGroup
     std::vector<ChakraTrace> traces;
     for (const Rank& rank : ranks)
         traces.push_back(rank.trace);
-    return replayTraces(traces, groups, machine == nullptr ? kEight : *machine, network);
+    const Machine& on = machine == nullptr ? kEight : *machine;
+    return replayTraces(traces, groups, on, valueOf(costOptionsOf(on.chip)), network);
 }
 
 double secondsOf(const std::vector<Rank>& ranks, const ProcessGroups& groups = {}, const Machine* machine = nullptr)
@@ -223,7 +224,8 @@ void TestChakraReplay::ownStepComesOut()
     const Written step = written(example, settings);
     const StepTraces made = valueOf(StepTraces::create(step.graph));
     const auto groups = valueOf(readProcessGroups(made.groupsJson(), "g"));
-    const ReplayedStep again = valueOf(replayTraces(tracesOf(made), groups, step.machine, {}));
+    const ReplayedStep again
+        = valueOf(replayTraces(tracesOf(made), groups, step.machine, valueOf(costOptionsOf(step.machine.chip)), {}));
     const Simulation& before = step.study.simulation;
     const Simulation& after = again.simulation;
     QVERIFY2(near(before.stepSeconds, after.stepSeconds, within),
@@ -244,7 +246,7 @@ void TestChakraReplay::throughFolders()
     const Written step = written("two_d", {});
     const StepTraces made = valueOf(StepTraces::create(step.graph));
     QVERIFY(writeChakraFolder(made, folder).has_value());
-    const ReplayedStep again = valueOf(replayFolder(folder, step.machine, {}));
+    const ReplayedStep again = valueOf(replayFolder(folder, step.machine, valueOf(costOptionsOf(step.machine.chip)), {}));
     QCOMPARE(again.nodes, made.nodes());
     QVERIFY(near(again.simulation.stepSeconds, step.study.simulation.stepSeconds, 0.02));
     QVERIFY(writeChakraFolder(made, folder).has_value()); // over itself
@@ -262,7 +264,7 @@ void TestChakraReplay::throughFolders()
     QVERIFY(!half && half.error().front().id == "MW1005");
     QVERIFY(!std::filesystem::exists(blocked / "step.0.et") && !std::filesystem::exists(blocked / "comm_groups.json"));
     QVERIFY(std::filesystem::remove(folder / "step.3.et"));
-    const auto missing = replayFolder(folder, step.machine, {});
+    const auto missing = replayFolder(folder, step.machine, valueOf(costOptionsOf(step.machine.chip)), {});
     QVERIFY(!missing && missing.error().front().id == "MW1783");
 }
 
@@ -291,8 +293,8 @@ void TestChakraReplay::slowDevicesComputeLonger()
     const Written whole = written("data_parallel", {});
     const Written slow = written("data_parallel", {"faults={slow: [{device: 3, speed: 0.5}]}"});
     const StepTraces made = valueOf(StepTraces::create(slow.graph));
-    const ReplayedStep again
-        = valueOf(replayTraces(tracesOf(made), valueOf(readProcessGroups(made.groupsJson(), "g")), whole.machine, {}));
+    const ReplayedStep again = valueOf(replayTraces(tracesOf(made), valueOf(readProcessGroups(made.groupsJson(), "g")),
+        whole.machine, valueOf(costOptionsOf(whole.machine.chip)), {}));
     QVERIFY(slow.study.simulation.stepSeconds > whole.study.simulation.stepSeconds);
     QVERIFY(near(again.simulation.stepSeconds, slow.study.simulation.stepSeconds, 1e-6));
 }

@@ -49,10 +49,17 @@ DeviceFunction onDevices(const Function& function)
     return device;
 }
 
+/// On a machine as its usual software drives it.
+Result<Simulation> simulateOn(const ScheduledFunction& scheduled, const char* mesh, const Function& function,
+    const Machine& machine, const NetworkOptions& network = {})
+{
+    return simulate(scheduled, valueOf(parseMesh(mesh)), function, machine, valueOf(costOptionsOf(machine.chip)), network);
+}
+
 Result<Simulation> simulatedWith(
     const Function& function, SchedulePolicy policy, const Machine& machine, const NetworkOptions& network)
 {
-    return simulate(schedule(onDevices(function), policy), valueOf(parseMesh("data=4")), function, machine, network);
+    return simulateOn(schedule(onDevices(function), policy), "data=4", function, machine, network);
 }
 
 Simulation simulated(const Function& function, SchedulePolicy policy, const Machine& machine)
@@ -213,8 +220,8 @@ void TestSimulation::modelFlopsCountLoops()
 void TestSimulation::meshLargerThanTheMachine()
 {
     const Function function = chain(1, true);
-    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=16")),
-        function, machineFor("v5e", {4, 2}));
+    const auto result
+        = simulateOn(schedule(onDevices(function), SchedulePolicy::Overlapped), "data=16", function, machineFor("v5e", {4, 2}));
     QVERIFY(!result);
     QCOMPARE(result.error().front().id, std::string("MW1720"));
 }
@@ -229,8 +236,8 @@ void TestSimulation::productsWithoutARate()
     attributes.rhsContracting = {0};
     attributes.resultType = attributes.operandType = DType::S32;
     builder.setResults({builder.dot(x, x, attributes)});
-    const auto result = simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("data=4")),
-        function, machineFor("v5e", {4, 1}));
+    const auto result
+        = simulateOn(schedule(onDevices(function), SchedulePolicy::Overlapped), "data=4", function, machineFor("v5e", {4, 1}));
     QVERIFY(!result);
     QCOMPARE(result.error().front().id, std::string("MW1730"));
 }
@@ -294,7 +301,7 @@ void TestSimulation::elementwiseWorkJoinsItsProduct()
     builder.setResults({builder.binary(OpKind::Add, builder.matmul(x, y, DType::BF16), y)});
     const auto seconds = [&](const Machine& machine) {
         const auto scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
-        const DeviceCost cost = valueOf(DeviceCost::create(machine));
+        const DeviceCost cost = valueOf(DeviceCost::create(machine, valueOf(costOptionsOf(machine.chip)).constants));
         InstructionTimes times(scheduled.device.function, cost, MatmulPrecision::Default);
         std::vector<double> result;
         for (const Instruction& instruction : scheduled.instructions)
@@ -312,7 +319,7 @@ void TestSimulation::memoryFollowsThePlan()
 {
     const Function function = chain(3, true);
     const auto scheduled = schedule(onDevices(function), SchedulePolicy::Overlapped);
-    const Simulation s = valueOf(simulate(scheduled, valueOf(parseMesh("data=4")), function, machineFor("v5e", {4, 1})));
+    const Simulation s = valueOf(simulateOn(scheduled, "data=4", function, machineFor("v5e", {4, 1})));
     std::int64_t peak = 0;
     for (const MemoryPoint& point : s.memory)
         peak = std::max(peak, point.total);
@@ -441,8 +448,8 @@ Function twoAxes(int count, bool useResults)
 
 Simulation onTwoAxes(const Function& function, const Machine& machine, Fidelity fidelity)
 {
-    return valueOf(simulate(schedule(onDevices(function), SchedulePolicy::Overlapped), valueOf(parseMesh("a=4,b=4")), function,
-        machine, {fidelity, {}}));
+    return valueOf(
+        simulateOn(schedule(onDevices(function), SchedulePolicy::Overlapped), "a=4,b=4", function, machine, {fidelity, {}}));
 }
 
 } // namespace

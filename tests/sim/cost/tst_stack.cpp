@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "sim/transformer/constants.h"
+#include "sim/cost/stack.h"
 
 #include "core/support/resources.h"
 #include "sim/hardware/catalogue.h"
 #include "tests/test_class.h"
 
-namespace tst_constants {
+namespace tst_stack {
 
 using namespace meshwright;
 using namespace meshwright::sim;
 
 /// The file of constants: what it may say, and whose constants are taken.
-class TestConstants : public QObject {
+class TestStack : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
@@ -38,16 +38,18 @@ Chip chipNamed(const char* key, ChipClass chipClass)
 
 } // namespace
 
-void TestConstants::shippedFileIsWhole()
+void TestStack::shippedFileIsWhole()
 {
     const auto calibration = Calibration::load(resourcesDirectory() / "hardware/calibration.json");
     QVERIFY2(calibration, calibration ? "" : describe(calibration.error()).c_str());
     QCOMPARE(calibration->stackOf("bloom_prequel_a100.json", "Megatron-DeepSpeed"), std::string("megatron-deepspeed"));
     QCOMPARE(calibration->stackOf("x.json", "MaxText (JAX/XLA)"), std::string("maxtext"));
     QCOMPARE(calibration->stackOf("x.json", "something else"), std::string());
+    QCOMPARE(calibration->usualStack(chipNamed("v", ChipClass::Tpu)), std::string_view("jax"));
+    QCOMPARE(calibration->usualStack(chipNamed("g", ChipClass::Gpu)), std::string_view());
 }
 
-void TestConstants::ownBeforeClass()
+void TestStack::ownBeforeClass()
 {
     const auto calibration = Calibration::parse(kSmall, "x.json");
     QVERIFY2(calibration, calibration ? "" : describe(calibration.error()).c_str());
@@ -62,7 +64,7 @@ void TestConstants::ownBeforeClass()
     QCOMPARE(calibration->fittedIds(), (std::vector<std::string>{"b", "z"}));
 }
 
-void TestConstants::stackByPattern()
+void TestStack::stackByPattern()
 {
     const auto calibration = valueOf(Calibration::parse(kSmall, "x.json"));
     QCOMPARE(calibration.stackOf("a.json", "First of all"), std::string("one"));
@@ -70,7 +72,7 @@ void TestConstants::stackByPattern()
     QCOMPARE(calibration.stackOf("a.json", "second"), std::string());
 }
 
-void TestConstants::faults_data()
+void TestStack::faults_data()
 {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("path");
@@ -86,7 +88,7 @@ void TestConstants::faults_data()
     QTest::newRow("pattern") << QByteArray(R"({"classes": {}, "stacks": {"s": {"software": "("}}})") << "stacks.s.software";
 }
 
-void TestConstants::faults()
+void TestStack::faults()
 {
     QFETCH(QByteArray, text);
     QFETCH(QString, path);
@@ -96,8 +98,8 @@ void TestConstants::faults()
     QCOMPARE(calibration.error().front().place.path, path.toStdString());
 }
 
-MESHWRIGHT_TEST(TestConstants)
+MESHWRIGHT_TEST(TestStack)
 
-} // namespace tst_constants
+} // namespace tst_stack
 
-#include "tst_constants.moc"
+#include "tst_stack.moc"

@@ -3,7 +3,6 @@
 
 #include "core/support/result.h"
 #include "sim/hardware/chip.h"
-#include "sim/transformer/plan.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +12,15 @@
 #include <vector>
 
 namespace meshwright::sim {
+
+/// How the attention core is computed.
+enum class AttentionKernel : std::uint8_t {
+    Unfused, ///< scores, scale, mask, softmax and dropout are kernels of their own (eager PyTorch)
+    FusedSoftmax, ///< scale, mask and softmax in one kernel; scores in memory (Megatron-LM)
+    Flash1, ///< scores never in memory (Dao et al. 2022)
+    Flash2, ///< the same with better partitioning (Dao 2023); also splash attention on TPUs
+    Flash3, ///< kernels written for one chip: cuDNN, FlashAttention 3
+};
 
 /// What a software stack makes of a chip: few numbers, each with a physical meaning. Shares are of the chip's own figures, 0 .. 1.
 struct StackConstants {
@@ -96,6 +104,9 @@ public:
     static Result<Calibration> load(const std::filesystem::path& path);
     static Result<Calibration> parse(std::string_view text, const std::string& file);
 
+    /// The stack that is taken on a chip where nobody says which: by its class; empty: none, the class's own constants.
+    std::string_view usualStack(const Chip& chip) const;
+
     /// Constants of a stack on a chip; those of the chip's class where the pair has none of its own. An empty stack: the class's.
     const StackConstants& constants(std::string_view stack, const Chip& chip) const;
     const StackTraits& traits(std::string_view stack) const;
@@ -117,7 +128,11 @@ private:
     };
     std::map<std::string, StackConstants, std::less<>> m_classes;
     std::map<std::string, Stack, std::less<>> m_stacks;
+    std::map<std::string, std::string, std::less<>> m_usual; ///< stack, by class
     std::vector<std::string> m_fittedIds;
 };
+
+/// The stacks in the resources, read once. Problems: those of `findResource` and `Calibration::load`.
+const Result<Calibration>& defaultCalibration();
 
 } // namespace meshwright::sim

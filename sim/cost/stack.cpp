@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "sim/transformer/constants.h"
+#include "sim/cost/stack.h"
 
 #include "core/support/file.h"
+#include "core/support/resources.h"
+#include "sim/cost/recomputation.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,11 +19,20 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct ConstantName {
-    const char* name;
-    double StackConstants::*field;
+template <typename Field>
+struct Named {
+    std::string_view name;
+    Field field;
 };
-constexpr std::array<ConstantName, 22> kConstants{
+
+template <typename Field, std::size_t N>
+const Named<Field>* named(const std::array<Named<Field>, N>& table, std::string_view name)
+{
+    const auto found = std::find_if(table.begin(), table.end(), [&](const Named<Field>& row) { return row.name == name; });
+    return found == table.end() ? nullptr : &*found;
+}
+
+constexpr std::array<Named<double StackConstants::*>, 22> kConstants{
     {{"matmul_residual", &StackConstants::matmulResidual}, {"matmul_efficiency", &StackConstants::matmulEfficiency},
         {"narrow_efficiency", &StackConstants::narrowEfficiency}, {"memory_efficiency", &StackConstants::memoryEfficiency},
         {"attention_forward", &StackConstants::attentionForward}, {"attention_backward", &StackConstants::attentionBackward},
@@ -34,9 +45,25 @@ constexpr std::array<ConstantName, 22> kConstants{
         {"straggler_share", &StackConstants::stragglerShare}, {"straggler_slowdown", &StackConstants::stragglerSlowdown},
         {"staged_share", &StackConstants::stagedShare}, {"expert_layer_s", &StackConstants::expertLayerSeconds}}};
 
-constexpr std::array<std::pair<const char*, AttentionKernel>, 5> kKernels{
+constexpr std::array<Named<AttentionKernel>, 5> kKernels{
     {{"unfused", AttentionKernel::Unfused}, {"fused_softmax", AttentionKernel::FusedSoftmax}, {"flash1", AttentionKernel::Flash1},
         {"flash2", AttentionKernel::Flash2}, {"flash3", AttentionKernel::Flash3}}};
+
+constexpr std::array<Named<bool StackTraits::*>, 19> kFlags{{{"fused_norms", &StackTraits::fusedNorms},
+    {"fused_rotary", &StackTraits::fusedRotary}, {"fused_elementwise", &StackTraits::fusedElementwise},
+    {"compiles_narrow", &StackTraits::compilesNarrow}, {"dropout", &StackTraits::dropout},
+    {"gradients_once_per_step", &StackTraits::gradientsOncePerStep}, {"sequence_parallel", &StackTraits::sequenceParallel},
+    {"async_tensor_parallel", &StackTraits::asyncTensorParallel}, {"gathers_context", &StackTraits::gathersContext},
+    {"gathers_narrow", &StackTraits::gathersNarrow}, {"dispatches_once_a_host", &StackTraits::dispatchesOnceAHost},
+    {"parallel_logits", &StackTraits::parallelLogits}, {"scatters_boundary", &StackTraits::scattersBoundary},
+    {"reduces_whole", &StackTraits::reducesWhole}, {"gathers_ahead", &StackTraits::gathersAhead},
+    {"gathers_singly", &StackTraits::gathersSingly}, {"parallel_block", &StackTraits::parallelBlock},
+    {"dispatches_by_product", &StackTraits::dispatchesByProduct}, {"adds_gradients", &StackTraits::addsGradients}}};
+
+constexpr std::array<Named<double StackTraits::*>, 7> kNumbers{{{"gradient_bytes", &StackTraits::gradientBytes},
+    {"reduced_bytes", &StackTraits::reducedBytes}, {"step_bytes", &StackTraits::stepBytes},
+    {"accumulator_bytes", &StackTraits::accumulatorBytes}, {"logit_bytes", &StackTraits::logitBytes},
+    {"weight_bytes", &StackTraits::weightBytes}, {"optimizer_state_bytes", &StackTraits::optimizerStateBytes}}};
 
 bool isPattern(const std::string& text)
 {
@@ -67,9 +94,8 @@ struct Reader {
         if (!json.is_object())
             return complain(path, "constants are not an object");
         for (const auto& [name, value] : json.items()) {
-            const auto found = std::find_if(kConstants.begin(), kConstants.end(),
-                [&, &key = name](const ConstantName& constant) { return key == constant.name; });
-            if (found == kConstants.end())
+            const auto* found = named(kConstants, name);
+            if (found == nullptr)
                 complain(path + "." + name, fmt::format("\"{}\" is not a constant", name));
             else if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0.0)
                 complain(path + "." + name, fmt::format("{} is not a number of 0 or more", name));
@@ -83,80 +109,24 @@ struct Reader {
         if (!json.is_object())
             return complain(path, "traits are not an object");
         for (const auto& [name, value] : json.items()) {
-            const auto flag = [&, &key = name, &given = value](bool& to) {
-                if (given.is_boolean())
-                    to = given.get<bool>();
+            if (const auto* flag = named(kFlags, name)) {
+                if (value.is_boolean())
+                    traits.*(flag->field) = value.get<bool>();
                 else
-                    complain(path + "." + key, key + " is not true or false");
-            };
-            const auto number = [&, &key = name, &given = value](double& to) {
-                if (given.is_number())
-                    to = given.get<double>();
+                    complain(path + "." + name, name + " is not true or false");
+            } else if (const auto* number = named(kNumbers, name)) {
+                if (value.is_number())
+                    traits.*(number->field) = value.get<double>();
                 else
-                    complain(path + "." + key, key + " is not a number");
-            };
-            if (name == "attention") {
-                const auto found = std::find_if(kKernels.begin(), kKernels.end(), [&given = value](const auto& kernel) {
-                    return given.is_string() && given.get<std::string>() == kernel.first;
-                });
-                if (found == kKernels.end())
+                    complain(path + "." + name, name + " is not a number");
+            } else if (name == "attention") {
+                const auto* kernel = value.is_string() ? named(kKernels, value.get<std::string>()) : nullptr;
+                if (kernel == nullptr)
                     complain(path + ".attention", "attention must be unfused, fused_softmax, flash1, flash2 or flash3");
                 else
-                    traits.attention = found->second;
-            } else if (name == "fused_norms")
-                flag(traits.fusedNorms);
-            else if (name == "fused_rotary")
-                flag(traits.fusedRotary);
-            else if (name == "fused_elementwise")
-                flag(traits.fusedElementwise);
-            else if (name == "compiles_narrow")
-                flag(traits.compilesNarrow);
-            else if (name == "dropout")
-                flag(traits.dropout);
-            else if (name == "gradients_once_per_step")
-                flag(traits.gradientsOncePerStep);
-            else if (name == "sequence_parallel")
-                flag(traits.sequenceParallel);
-            else if (name == "async_tensor_parallel")
-                flag(traits.asyncTensorParallel);
-            else if (name == "gathers_context")
-                flag(traits.gathersContext);
-            else if (name == "gathers_narrow")
-                flag(traits.gathersNarrow);
-            else if (name == "dispatches_once_a_host")
-                flag(traits.dispatchesOnceAHost);
-            else if (name == "zero_stage" && value.is_number_integer())
+                    traits.attention = kernel->field;
+            } else if (name == "zero_stage" && value.is_number_integer())
                 traits.zeroStage = value.get<int>();
-            else if (name == "parallel_logits")
-                flag(traits.parallelLogits);
-            else if (name == "scatters_boundary")
-                flag(traits.scattersBoundary);
-            else if (name == "gradient_bytes")
-                number(traits.gradientBytes);
-            else if (name == "reduced_bytes")
-                number(traits.reducedBytes);
-            else if (name == "reduces_whole")
-                flag(traits.reducesWhole);
-            else if (name == "gathers_ahead")
-                flag(traits.gathersAhead);
-            else if (name == "gathers_singly")
-                flag(traits.gathersSingly);
-            else if (name == "parallel_block")
-                flag(traits.parallelBlock);
-            else if (name == "dispatches_by_product")
-                flag(traits.dispatchesByProduct);
-            else if (name == "adds_gradients")
-                flag(traits.addsGradients);
-            else if (name == "step_bytes")
-                number(traits.stepBytes);
-            else if (name == "accumulator_bytes")
-                number(traits.accumulatorBytes);
-            else if (name == "logit_bytes")
-                number(traits.logitBytes);
-            else if (name == "weight_bytes")
-                number(traits.weightBytes);
-            else if (name == "optimizer_state_bytes")
-                number(traits.optimizerStateBytes);
             else if (name == "recompute" && value.is_string() && recomputationOf(value.get<std::string>()))
                 traits.recompute = value.get<std::string>();
             else
@@ -229,10 +199,23 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
             calibration.m_fittedIds.insert(calibration.m_fittedIds.end(), of.fittedOn.begin(), of.fittedOn.end());
         }
     }
+    const Json usual = json.contains("usual_stacks") ? json["usual_stacks"] : Json::object();
+    for (const auto& [chipClass, stack] : usual.items()) {
+        if (stack.is_string() && calibration.m_stacks.contains(stack.get<std::string>()))
+            calibration.m_usual[chipClass] = stack.get<std::string>();
+        else
+            reader.complain("usual_stacks." + chipClass, "it is not one of the stacks");
+    }
     std::sort(calibration.m_fittedIds.begin(), calibration.m_fittedIds.end());
     if (!reader.problems.empty())
         return reader.problems;
     return calibration;
+}
+
+std::string_view Calibration::usualStack(const Chip& chip) const
+{
+    const auto found = m_usual.find(chipClassName(chip.chipClass));
+    return found == m_usual.end() ? std::string_view{} : found->second;
 }
 
 const StackConstants& Calibration::constants(std::string_view stack, const Chip& chip) const
@@ -259,6 +242,15 @@ std::string Calibration::stackOf(const std::string& file, const std::string& sof
             return name;
     }
     return {};
+}
+
+const Result<Calibration>& defaultCalibration()
+{
+    static const Result<Calibration> kDefault = [] {
+        const auto path = findResource("hardware/calibration.json");
+        return path ? Calibration::load(*path) : Result<Calibration>(path.error());
+    }();
+    return kDefault;
 }
 
 } // namespace meshwright::sim

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "sim/cost/device_cost.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace meshwright::sim {
+
+namespace {
+
+constexpr double kGpuMatmulEfficiency
+    = 0.80; ///< taken where the catalogue has no figure; the chips that are listed have .73 to .87
+constexpr double kTpuMatmulEfficiency = 0.90;
+constexpr double kFilledDepth = 96.0; ///< of k that a tile's pipeline takes to fill and drain
+constexpr double kTpuFilledDepth = 64.0;
+constexpr double kUnalignedShare = 0.12; ///< rows of not whole 16 bytes: no direct loads into the tensor cores
+constexpr double kHalfAlignedShare = 0.88; ///< rows of not whole 128 bytes
+constexpr double kSplitDepth = 512.0; ///< the least that k is split into when there are few tiles
+
+struct Tile {
+    double rows;
+    double columns;
+    double share; ///< of the rate of the best tile
+};
+constexpr std::array<Tile, 6> kTiles{
+    {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.96}, {128, 64, 0.80}, {64, 128, 0.80}, {64, 64, 0.62}}};
+
+constexpr std::array kFormats = {
+    MathFormat::Fp32, MathFormat::Tf32, MathFormat::Bf16, MathFormat::Fp16, MathFormat::Fp8, MathFormat::Int8, MathFormat::Fp4};
+
+double padded(double size, double unit)
+{
+    return std::ceil(size / unit) * unit;
+}
+
+bool isNarrow(MathFormat format)
+{
+    return format == MathFormat::Fp8 || format == MathFormat::Int8 || format == MathFormat::Fp4;
+}
+
+/// `1.10 TFLOP`, `950 FLOP/s`.
+std::string flopText(double count, const char* unit)
+{
+    const std::string number = formatCount(count);
+    const bool prefixed = number.back() < '0' || number.back() > '9';
+    return fmt::format("{}{}{}", number, prefixed ? "" : " ", unit);
+}
+
+} // namespace
+
+Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated)
+{
+    const Result<Calibration>& calibration = defaultCalibration();
+    if (!calibration)
+        return calibration.error();
+    return CostOptions{calibration->constants(calibration->usualStack(chip), chip), unstated};
+}
+
+Result<DeviceCost> DeviceCost::create(const Machine& machine, const StackConstants& constants)
+{
+    for (const MathFormat format : kFormats) {
+        if (!matmulRate(machine.chip, format))
+            return Problem{"MW1709",
+                fmt::format(
+                    "the catalogue has no figure for the rate of {} products of {}", mathFormatName(format), machine.chip.key),
+                "choose another chip, or add the figure to the catalogue"};
+    }
+    return DeviceCost(machine.chip, constants);
+}
+
+DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants)
+    : m_class(chip.chipClass)
+{
+    for (const MathFormat format : kFormats) {
+        const auto rate = matmulRate(chip, format).value_or(MatmulRate{});
+        m_peaks[static_cast<std::size_t>(format)] = rate.flopsPerSecond;
+        m_how[static_cast<std::size_t>(format)] = rate.how;
+    }
+    for (const MatmulPrecision precision : {MatmulPrecision::Default, MatmulPrecision::High, MatmulPrecision::Highest})
+        m_singleRates[static_cast<std::size_t>(precision)] = matmulRate(chip, MathFormat::Fp32, precision).value_or(MatmulRate{});
+    const bool tpu = m_class == ChipClass::Tpu;
+    m_hopper = chip.peakFlopsPerSecond.contains(MathFormat::Fp8);
+    const auto devices = static_cast<double>(chip.devicesPerChip);
+    m_efficiency = constants.matmulEfficiency > 0.0 ? constants.matmulEfficiency
+                                                    : constants.matmulResidual
+            * (chip.achievableMatmulFraction ? chip.achievableMatmulFraction->value
+                    : tpu                    ? kTpuMatmulEfficiency
+                                             : kGpuMatmulEfficiency);
+    m_narrowEfficiency = constants.narrowEfficiency > 0.0 ? constants.narrowEfficiency : 0.9 * m_efficiency;
+    m_multiprocessors = chip.multiprocessors ? chip.multiprocessors->value / devices : 108.0;
+    m_side = chip.matrixUnit ? chip.matrixUnit->value : 128.0;
+    m_memoryBytesPerSecond
+        = (chip.hbmBytesPerSecond ? chip.hbmBytesPerSecond->value : 1e12) / devices * constants.memoryEfficiency;
+    m_kernelSeconds = constants.kernelSeconds;
+    m_hostKernelSeconds = constants.hostKernelSeconds;
+    m_attentionForward = constants.attentionForward;
+    m_attentionBackward = constants.attentionBackward;
+}
+
+double DeviceCost::efficiency(MathFormat format) const
+{
+    return isNarrow(format) ? m_narrowEfficiency : m_efficiency;
+}
+
+double DeviceCost::gpuSeconds(const MatmulDims& product, MathFormat format) const
+{
+    const double narrow = isNarrow(format) ? 1.0 : 0.0;
+    const double bytes = bytesPerElement(format);
+    // The tensor cores of newer chips do twice as much in a cycle: their tiles take as long to fill, so more of k is lost.
+    const double depth = product.k + kFilledDepth * (m_hopper ? 1.5 : 1.0) * (1.0 + narrow);
+    const double rate = peak(format) * efficiency(format) / m_multiprocessors;
+    double best = 0.0;
+    for (const Tile& tile : kTiles) {
+        const double tiles = std::ceil(product.m / tile.rows) * std::ceil(product.n / tile.columns) * product.batch;
+        double waves = std::ceil(tiles / m_multiprocessors);
+        if (tiles < m_multiprocessors) {
+            const double pieces = std::floor(std::min(m_multiprocessors / tiles, std::max(1.0, product.k / kSplitDepth)));
+            waves = 1.0 / pieces;
+        }
+        const double seconds = waves * 2.0 * tile.rows * tile.columns * depth / (rate * tile.share);
+        if (best == 0.0 || seconds < best)
+            best = seconds;
+    }
+    const double whole = 16.0 / bytes;
+    if (std::fmod(product.k, whole) != 0.0 || std::fmod(product.n, whole) != 0.0)
+        best /= kUnalignedShare;
+    else if (std::fmod(product.k, 8.0 * whole) != 0.0 || std::fmod(product.n, 8.0 * whole) != 0.0)
+        best /= kHalfAlignedShare;
+    return best;
+}
+
+double DeviceCost::tpuSeconds(const MatmulDims& product, MathFormat format) const
+{
+    const double across
+        = std::min(padded(product.m, 8.0) * padded(product.n, m_side), padded(product.n, 8.0) * padded(product.m, m_side));
+    return product.batch * 2.0 * across * (padded(product.k, m_side) + kTpuFilledDepth) / (peak(format) * efficiency(format));
+}
+
+double DeviceCost::computeSeconds(const MatmulDims& product, MathFormat format) const
+{
+    assert(product.batch >= 0.0 && product.m >= 0.0 && product.n >= 0.0 && product.k >= 0.0);
+    if (product.flops() == 0.0)
+        return 0.0;
+    switch (m_class) {
+    case ChipClass::Tpu:
+        return tpuSeconds(product, format);
+    case ChipClass::Gpu:
+        return gpuSeconds(product, format);
+    case ChipClass::Cpu:
+        break;
+    }
+    return product.flops() / (peak(format) * efficiency(format));
+}
+
+double DeviceCost::shapeEfficiency(const MatmulDims& dims, MathFormat format) const
+{
+    const double seconds = computeSeconds(dims, format);
+    return seconds > 0.0 ? dims.flops() / (peak(format) * efficiency(format) * seconds) : 1.0;
+}
+
+double DeviceCost::productSeconds(const MatmulDims& product, MathFormat format) const
+{
+    const double computing = computeSeconds(product, format);
+    if (computing == 0.0)
+        return 0.0;
+    const double bytes = bytesPerElement(format);
+    const double moved
+        = product.batch * ((product.m + product.n) * product.k * bytes + product.m * product.n * std::max(bytes, 2.0));
+    return std::max(computing, streamSeconds(moved));
+}
+
+double DeviceCost::fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const
+{
+    // Dao, FlashAttention-2 (arXiv 2307.08691), figures 4 to 7: A100, causal, 2,048 to 16,384 keys; FlashAttention-3 (arXiv 2407.08608), H100.
+    const bool tpu = m_class == ChipClass::Tpu;
+    double share = 0.0;
+    switch (kernel) {
+    case AttentionKernel::Flash1:
+        share = m_hopper ? (backward ? 0.19 : 0.22) : (backward ? 0.32 : 0.38);
+        break;
+    case AttentionKernel::Flash3:
+        share = backward ? 0.50 : 0.62;
+        break;
+    default:
+        share = tpu ? (backward ? 0.45 : 0.50) : m_hopper ? (backward ? 0.30 : 0.36) : (backward ? 0.52 : 0.62);
+        break;
+    }
+    if (backward && m_attentionBackward > 0.0)
+        share = m_attentionBackward;
+    if (!backward && m_attentionForward > 0.0)
+        share = m_attentionForward;
+    // Heads under 128 leave the matrix units waiting for the softmax; short rows of scores leave the pipeline part full.
+    const double headShare = tpu ? headDim / padded(headDim, 128.0) : headDim >= 128.0 ? 1.0 : 0.7 + 0.3 * headDim / 128.0;
+    const double keyShare = keys / (keys + 192.0);
+    return flops / (peak(MathFormat::Bf16) * share * headShare * keyShare);
+}
+
+OpTime DeviceCost::time(const OpWork& work) const
+{
+    assert(work.bytesRead >= 0 && work.bytesWritten >= 0);
+    OpTime time;
+    const double flops = work.matmul ? work.matmul->flops() : 0.0;
+    const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
+    if (flops == 0.0 && bytes == 0.0)
+        return time;
+    if (flops > 0.0) {
+        time.computeSeconds = computeSeconds(*work.matmul, work.format);
+        if (work.format == MathFormat::Fp32)
+            time.computeSeconds
+                *= peak(MathFormat::Fp32) / m_singleRates[static_cast<std::size_t>(work.precision)].flopsPerSecond;
+    }
+    time.memorySeconds = streamSeconds(bytes);
+    time.overheadSeconds = m_kernelSeconds;
+    const double busy = std::max(time.computeSeconds, time.memorySeconds);
+    time.seconds = time.overheadSeconds + busy;
+    if (busy < time.overheadSeconds)
+        time.bound = OpBound::Overhead;
+    else
+        time.bound = time.computeSeconds >= time.memorySeconds ? OpBound::Compute : OpBound::Memory;
+    return time;
+}
+
+std::string DeviceCost::formula(const OpWork& work) const
+{
+    const OpTime result = time(work);
+    const double bytes = static_cast<double>(work.bytesRead) + static_cast<double>(work.bytesWritten);
+    std::string text;
+    if (work.matmul) {
+        const bool isSingle = work.format == MathFormat::Fp32;
+        const MatmulRate& single = m_singleRates[static_cast<std::size_t>(work.precision)];
+        text = fmt::format("max({} / ({} ({}) x {:.3g} achievable x {:.3g} for its shape) = {}, ",
+            flopText(work.matmul->flops(), "FLOP"), flopText(isSingle ? single.flopsPerSecond : peak(work.format), "FLOP/s"),
+            isSingle ? single.how : m_how[static_cast<std::size_t>(work.format)], efficiency(work.format),
+            shapeEfficiency(*work.matmul, work.format), formatSeconds(result.computeSeconds));
+    }
+    text += fmt::format(
+        "{} / {:.4g} GB/s of HBM = {}", formatBytes(bytes), m_memoryBytesPerSecond / 1e9, formatSeconds(result.memorySeconds));
+    if (work.matmul)
+        text += ")";
+    return fmt::format("{} + {} to start = {}", text, formatSeconds(result.overheadSeconds), formatSeconds(result.seconds));
+}
+
+} // namespace meshwright::sim

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include "core/support/result.h"
+#include "sim/cost/stack.h"
+#include "sim/hardware/machine.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace meshwright::sim {
+
+/// `batch` products of [m, k] by [k, n]. All >= 0; means over several products need not be whole.
+struct MatmulDims {
+    double batch = 1.0;
+    double m = 0.0;
+    double n = 0.0;
+    double k = 0.0;
+
+    double flops() const { return 2.0 * batch * m * n * k; } ///< a multiply-add is two
+};
+
+/// What one kernel does on one device.
+struct OpWork {
+    std::optional<MatmulDims> matmul = {}; ///< nothing: element-wise work, a reduction, a copy; its time is that of its bytes
+    std::int64_t bytesRead = 0; ///< from HBM, >= 0
+    std::int64_t bytesWritten = 0; ///< to HBM, >= 0
+    MathFormat format = MathFormat::Fp32; ///< of the operands of the product
+    MatmulPrecision precision = MatmulPrecision::Default;
+};
+
+/// What an op waits for.
+enum class OpBound : std::uint8_t { Compute, Memory, Overhead };
+
+struct OpTime {
+    double seconds = 0.0; ///< overheadSeconds + max(computeSeconds, memorySeconds)
+    double computeSeconds = 0.0; ///< FLOPs / (peak * achievable fraction * share that its shape leaves)
+    double memorySeconds = 0.0; ///< bytes / (HBM bandwidth * achievable fraction)
+    double overheadSeconds = 0.0; ///< between two kernels
+    OpBound bound = OpBound::Overhead; ///< the largest of the three
+};
+
+/// What decides the times of a program's kernels besides the machine.
+struct CostOptions {
+    StackConstants constants = {}; ///< of the software stack on the chip
+    MatmulPrecision unstated = MatmulPrecision::Highest; ///< of products of f32 operands whose op says nothing, or DEFAULT
+};
+
+/// The constants of the stack that is usual on a chip. Problems: those of `defaultCalibration`.
+Result<CostOptions> costOptionsOf(const Chip& chip, MatmulPrecision unstated = MatmulPrecision::Highest);
+
+/// The time of kernels on one device, from their sizes: the only model of what computing costs. Nothing is allocated by the times; one object
+/// for many threads.
+///
+/// Products on GPUs: tiles in waves over the multiprocessors, the best of a few tile shapes; a tile loses a fixed depth of k to filling its
+/// pipeline; when there are fewer tiles than multiprocessors, k is split in pieces of at least 512; operands whose rows are not whole 16 bytes
+/// cannot be loaded for the tensor cores directly, those not whole 128 bytes load slower. On TPUs k and one of m and n are padded to the side of
+/// the matrix unit, the other to 8 rows, whichever way round is better. CPUs: FLOPs over the rate. Everything else: bytes over HBM bandwidth.
+class DeviceCost {
+public:
+    /// Problems: MW1709 the chip has no figure from which the rate of a product could be taken.
+    static Result<DeviceCost> create(const Machine& machine, const StackConstants& constants);
+
+    /// Precondition: the chip has rates of products and HBM bandwidth.
+    DeviceCost(const Chip& chip, const StackConstants& constants);
+
+    /// Preconditions: the dimensions and bytes are >= 0. Work of zero FLOPs and bytes takes no time at all.
+    OpTime time(const OpWork& work) const;
+
+    /// The same in words, with every input: for reports.
+    std::string formula(const OpWork& work) const;
+
+    /// A product whose operands are read once and whose result is written once, without the gap between kernels. Sizes >= 0.
+    double productSeconds(const MatmulDims& product, MathFormat format) const;
+
+    /// A kernel that moves so many bytes, likewise.
+    double streamSeconds(double bytes) const { return bytes / m_memoryBytesPerSecond; }
+
+    /// Fused attention of `flops` (a multiply-add is two) with heads of this size over so many keys on average, likewise.
+    double fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const;
+
+    /// The share of the achievable rate that the shape of a product leaves, in (0, 1]; 1 when a dimension is 0.
+    double shapeEfficiency(const MatmulDims& dims, MathFormat format) const;
+
+    /// Bytes read for each byte wanted, where rows of an array are picked one by one. TPUs keep arrays in tiles of 8 rows by 128 columns.
+    double pickedRowShare() const { return m_class == ChipClass::Tpu ? kTileRows : 1.0; }
+
+    /// Rows that a product over groups of `rows` each computes for every group. TPUs take whole tiles, of which two groups share the one
+    /// that their border lies in, so that both compute it (Megablox).
+    double groupedRows(double groups, double rows) const
+    {
+        return m_class == ChipClass::Tpu && groups > 0.0 ? rows + kGroupTile * (groups - 1.0) / groups : rows;
+    }
+
+    /// Whether the compiler of the chip writes element-wise work into the kernel of the product before it. XLA on TPUs does (openxla/xla,
+    /// xla/service/instruction_fusion.h and HloFusionInstruction kOutput); on GPUs products are calls of a library.
+    bool fusesIntoProducts() const { return m_class == ChipClass::Tpu; }
+
+    double peak(MathFormat format) const { return m_peaks[static_cast<std::size_t>(format)]; } ///< FLOP/s of one device
+    double matmulFraction() const { return m_efficiency; } ///< of the peak, that a large product reaches
+    double memoryBytesPerSecond() const { return m_memoryBytesPerSecond; } ///< achievable
+    double kernelSeconds() const { return m_kernelSeconds; } ///< between two kernels
+    double hostKernelSeconds() const { return m_hostKernelSeconds; } ///< of the host, to start one
+
+private:
+    static constexpr double kTileRows = 8.0;
+    static constexpr double kGroupTile = 512.0; ///< rows; MaxText's tile_batch_seq
+
+    double computeSeconds(const MatmulDims& product, MathFormat format) const;
+    double gpuSeconds(const MatmulDims& product, MathFormat format) const;
+    double tpuSeconds(const MatmulDims& product, MathFormat format) const;
+    double efficiency(MathFormat format) const;
+
+    ChipClass m_class = ChipClass::Gpu;
+    bool m_hopper = false; ///< the chip has fp8: newer than what FlashAttention 2 was written for
+    std::array<double, 7> m_peaks{}; ///< by MathFormat, FLOP/s
+    std::array<MatmulRate, 3> m_singleRates; ///< of 32-bit operands, by MatmulPrecision
+    std::array<std::string, 7> m_how; ///< by MathFormat
+    double m_efficiency = 0.8;
+    double m_narrowEfficiency = 0.7;
+    double m_multiprocessors = 108.0;
+    double m_side = 128.0;
+    double m_memoryBytesPerSecond = 0.0;
+    double m_kernelSeconds = 0.0;
+    double m_hostKernelSeconds = 0.0;
+    double m_attentionForward = 0.0;
+    double m_attentionBackward = 0.0;
+};
+
+} // namespace meshwright::sim
