@@ -98,7 +98,7 @@ public:
                 counted.push_back({s, function.name, function.loaded->countedCalls()});
                 std::vector<std::int64_t>& own = numbers.emplace_back();
                 for (const CountedCalls& calls : counted.back().calls)
-                    own.insert(own.end(), {calls.calls, calls.bytesPerDevice});
+                    own.insert(own.end(), {calls.calls, calls.totalPayloadBytes});
                 shared.push_back({m_virtual.rankOf(m_stages[s].devices.front()), std::as_writable_bytes(std::span(own))});
             }
         }
@@ -108,7 +108,7 @@ public:
             auto number = numbers[i].begin();
             for (CountedCalls& calls : counted[i].calls) {
                 calls.calls = *number++;
-                calls.bytesPerDevice = *number++;
+                calls.totalPayloadBytes = *number++;
             }
         }
         return counted;
@@ -528,9 +528,9 @@ Timeline LoadedPipeline::typicalTimeline() const
                                         : typicalTimelineOf(m_implementation->records());
 }
 
-std::int64_t LoadedPipeline::bytesPerDevice() const
+std::int64_t LoadedPipeline::plannedBytes() const
 {
-    return m_implementation->bytesPerDevice();
+    return m_implementation->plannedBytes();
 }
 
 } // namespace meshwright

@@ -115,7 +115,7 @@ public:
     Timeline typicalTimeline() const;
 
     /// Of the device that needs the most: its arrays, and the largest arena of its functions.
-    std::int64_t bytesPerDevice() const;
+    std::int64_t plannedBytes() const;
 
 private:
     class Implementation;

@@ -241,7 +241,7 @@ HostArray PipelineStages::predictions() const
     return all;
 }
 
-std::int64_t PipelineStages::bytesPerDevice() const
+std::int64_t PipelineStages::plannedBytes() const
 {
     std::int64_t most = 0;
     for (const Stage& stage : m_stages) {

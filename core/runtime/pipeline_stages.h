@@ -105,7 +105,7 @@ public:
     void writeBatch(const HostArray& x, const HostArray& y);
     double mean(const std::string& name) const;
     HostArray predictions() const;
-    std::int64_t bytesPerDevice() const;
+    std::int64_t plannedBytes() const;
 
 protected:
     bool isHere(const PipelineDevice& device) const { return m_virtual.isHere(numberOf(device)); }

@@ -68,7 +68,7 @@ public:
             const auto calls
                 = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
             if (calls != counted.end())
-                collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+                collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
         }
         return collectives;
     }
@@ -153,7 +153,7 @@ public:
         m_runs += done ? 1 : 0;
         return done;
     }
-    std::int64_t arenaBytes() const override { return m_pipeline->bytesPerDevice(); }
+    std::int64_t arenaBytes() const override { return m_pipeline->plannedBytes(); }
     std::vector<CountedCollective> collectives() const override
     {
         std::vector<CountedCollective> collectives;
@@ -166,7 +166,7 @@ public:
                     continue;
                 if (!isOncePerStep(counted.function))
                     use.count *= m_phase.scheduled.pipeline.microbatches;
-                collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+                collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
             }
         }
         const LoadedPipeline::Transfers sent = m_pipeline->transfers();
@@ -203,7 +203,7 @@ private:
         use.axes = stageAxis();
         use.count = m_runs > 0 ? sent.messages / m_runs : 0;
         use.groupSize = 2;
-        use.bytesPerDevice = sent.bytes / sent.messages;
+        use.payloadBytes = sent.bytes / sent.messages;
         use.phase = phase;
         use.cause = cause;
         collectives.push_back({use, sent.messages, sent.bytes});
@@ -218,11 +218,11 @@ private:
         use.axes = stageAxis();
         use.count = 1;
         use.groupSize = m_phase.scheduled.pipeline.stages;
-        use.bytesPerDevice = byteSize(function[function.results().back()].type.dtype);
+        use.payloadBytes = byteSize(function[function.results().back()].type.dtype);
         use.phase = Phase::Update;
         use.cause.value = "grad_norm";
         use.cause.reason = "the norm is of the gradients of all stages";
-        return {use, calls, calls * use.bytesPerDevice};
+        return {use, calls, calls * use.payloadBytes};
     }
 
     /// The name of the axis that a stage has one position of.

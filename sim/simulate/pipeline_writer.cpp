@@ -16,7 +16,7 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
 {
     writer.announce(function, mesh, static_cast<std::uint32_t>(uses.size()));
     for (const CollectiveUse& use : collectivesOf(function, mesh)) {
-        siteOfUse.push_back(sites.add(use.kind, function.function[use.op].as<CollectiveAttributes>().axes, use.bytesPerDevice));
+        siteOfUse.push_back(sites.add(use.kind, function.function[use.op].as<CollectiveAttributes>().axes, use.payloadBytes));
         Instruction start;
         start.ops = {use.op};
         uses.emplace_back().use = use;
@@ -139,7 +139,7 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
     added.use.kind = OpKind::CollectivePermute;
     added.use.axes = m_axis;
     added.use.groupSize = 2;
-    added.use.bytesPerDevice = transfer.bytesPerDevice;
+    added.use.payloadBytes = transfer.payloadBytes;
     added.use.phase = transfer.isShared ? Phase::Update : transfer.backward ? Phase::Backward : Phase::Forward;
     added.use.cause = {fmt::format("{} of stage {}", what, transfer.from), "pipeline",
         fmt::format("stage {} sends to stage {} what its {}", transfer.from, transfer.to,
