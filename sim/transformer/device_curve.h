@@ -59,7 +59,9 @@ private:
     double tpuSeconds(const Product& product, MathFormat format) const;
 
     bool m_tpu = false;
-    bool m_hopper = false; ///< the chip has fp8: newer than what FlashAttention 2 was written for
+    double m_fillDepth = 0.0;
+    KernelFigures::AttentionShare m_flash1; ///< of the bf16 peak
+    KernelFigures::AttentionShare m_flash2;
     double m_peaks[8] = {};
     double m_efficiency = 0.8;
     double m_narrowEfficiency = 0.7;
