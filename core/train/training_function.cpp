@@ -164,7 +164,9 @@ public:
                     counted.calls.begin(), counted.calls.end(), [&](const CountedCalls& c) { return c.op == use.op; });
                 if (calls == counted.calls.end())
                     continue;
-                if (!isOncePerStep(counted.function))
+                const auto& tasks = m_phase.scheduled.tasks;
+                const auto task = std::ranges::find(tasks, counted.function, &Task::function);
+                if (task == tasks.end() || !isOncePerStep(task->kind))
                     use.count *= m_phase.scheduled.pipeline.microbatches;
                 collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
             }
@@ -187,11 +189,6 @@ public:
 private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
 
-    static bool isOncePerStep(const std::string& function)
-    {
-        return function == "update" || function == kNormFunction || function == kSharedFunction || function == kTotalFunction;
-    }
-
     /// Nothing when nothing was sent.
     void addSends(std::vector<CountedCollective>& collectives, const LoadedPipeline::Transfers::Sent& sent, Phase phase,
         const Cause& cause) const
@@ -212,7 +209,7 @@ private:
     /// The stages' parts of the gradients' norm, which they add up once a step.
     CountedCollective sharedNorm(std::int64_t calls) const
     {
-        const Function& function = m_phase.scheduled.stages.front().find(kNormFunction)->device.function;
+        const Function& function = m_phase.scheduled.stages.front().find(TaskKind::ShareNorm)->device.function;
         CollectiveUse use;
         use.kind = OpKind::AllReduce;
         use.axes = stageAxis();
@@ -343,7 +340,7 @@ HeldArgument heldArgument(const TrainingPhase& phase, std::size_t argument)
 {
     const Function& step = *phase.program.find("step");
     const std::string& name = step[step.arguments()[argument]].name;
-    const char* function = isPipelined(phase.scheduled) ? "update" : "step";
+    const std::string function = isPipelined(phase.scheduled) ? functionOf(TaskKind::Update) : "step";
     for (const ScheduledStage& stage : phase.scheduled.stages) {
         const Function& held = stage.find(function)->device.function;
         for (const ValueId value : held.arguments()) {
