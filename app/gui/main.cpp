@@ -2,8 +2,6 @@
 #include "core/support/file.h"
 #include "core/support/version.h"
 #include "ui/report/report_files.h"
-#include "ui/timeline/timeline_benchmark.h"
-#include "ui/window/benchmark_edit.h"
 #include "ui/window/main_window.h"
 #include "ui/window/view_dock.h"
 #include "ui/window/workbench.h"
@@ -47,7 +45,7 @@ bool needsNoDisplay(int argc, char** argv)
 {
     for (int i = 1; i < argc; ++i) {
         const QByteArray argument(argv[i]);
-        for (const char* option : {"--print", "--benchmark-", "--picture", "--help", "--version", "-h", "-v"}) {
+        for (const char* option : {"--print", "--picture", "--help", "--version", "-h", "-v"}) {
             if (argument.startsWith(option))
                 return true;
         }
@@ -70,8 +68,6 @@ struct Options {
     QString view;
     QString size;
     QString theme;
-    std::int64_t timelineSlices = 0;
-    bool benchmarkEdit = false;
 };
 
 Options optionsOf(const QApplication& application)
@@ -86,9 +82,7 @@ Options optionsOf(const QApplication& application)
             {{"o", "output"}, "The file that --print writes.", "report.pdf"},
             {"picture", "Opens the file, saves a picture of the window and exits.", "window.png"},
             {"view", "The view that --picture shows: layout, mesh, collectives, memory, report, timeline, training.", "view"},
-            {"size", "The window's size for --picture, such as 1024x700.", "size"},
-            {"benchmark-timeline", "Draws a timeline of this many slices and prints the time per frame.", "slices"},
-            {"benchmark-edit", "Makes 200 edits and prints how long they take to reach every view."}});
+            {"size", "The window's size for --picture, such as 1024x700.", "size"}});
     parser.process(application);
     Options options;
     options.file = parser.positionalArguments().value(0);
@@ -98,9 +92,6 @@ Options optionsOf(const QApplication& application)
     options.view = parser.value("view");
     options.size = parser.value("size");
     options.theme = parser.value("theme");
-    options.benchmarkEdit = parser.isSet("benchmark-edit");
-    if (parser.isSet("benchmark-timeline"))
-        options.timelineSlices = std::max<qlonglong>(1, parser.value("benchmark-timeline").toLongLong());
     return options;
 }
 
@@ -165,10 +156,6 @@ int main(int argc, char** argv)
     }
     ui::MainWindow::Places places = ui::MainWindow::defaultPlaces();
     ui::applyTheme(application, themeChoice(options.theme, places.settings));
-    if (options.timelineSlices > 0) {
-        std::printf("%s\n", ui::timelineBenchmarkJson(ui::benchmarkTimeline(options.timelineSlices, QSize(1600, 900))).c_str());
-        return kOk;
-    }
 
     auto catalogue = sim::defaultCatalogue();
     if (!catalogue)
@@ -177,10 +164,6 @@ int main(int argc, char** argv)
     if (const QStringList size = options.size.split(QLatin1Char('x')); size.size() == 2)
         window.resize(size[0].toInt(), size[1].toInt());
     window.show();
-    if (options.benchmarkEdit) {
-        std::printf("%s\n", ui::benchmarkEdits(window, 200).c_str());
-        return kOk;
-    }
     if (!options.picture.isEmpty())
         savePictureWhenShown(window, options);
     if (!options.file.isEmpty())

@@ -74,9 +74,9 @@ std::string collectivesText(const Partitioned& partitioned)
             {{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
         std::int64_t total = 0;
         for (const CollectiveUse& use : partitioned.collectives[i]) {
-            total += use.count * use.bytesPerDevice;
+            total += use.count * use.payloadBytes;
             table.addRow({opName(use.kind), use.axes, fmt::format("{}", use.count),
-                formatBytes(static_cast<double>(use.bytesPerDevice)), use.cause.value, use.cause.reason});
+                formatBytes(static_cast<double>(use.payloadBytes)), use.cause.value, use.cause.reason});
         }
         const std::string& name = partitioned.program.functions[i].name;
         text += table.rowCount() == 0
@@ -93,9 +93,9 @@ std::string partitionJson(const Partitioned& partitioned, Pass pass, bool shardy
         Json collectives = Json::array();
         std::int64_t total = 0;
         for (const CollectiveUse& use : partitioned.collectives[i]) {
-            total += use.count * use.bytesPerDevice;
+            total += use.count * use.payloadBytes;
             collectives.push_back({{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize},
-                {"count", use.count}, {"bytes_per_device", use.bytesPerDevice}, {"phase", phaseName(use.phase)},
+                {"count", use.count}, {"bytes_per_device", use.payloadBytes}, {"phase", phaseName(use.phase)},
                 {"cause",
                     {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
                         {"annotation", use.cause.annotation}}}});

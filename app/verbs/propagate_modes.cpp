@@ -114,9 +114,9 @@ Json choicesJson(const Typed& typed, const Function& function, const ExplicitFin
         Json steps = Json::array();
         for (const PricedStep& step : choice.steps)
             steps.push_back({{"op", opName(step.kind)}, {"axes", axesText(step.axes, mesh)}, {"of", step.moves},
-                {"bytes_per_device", step.bytesPerDevice}});
+                {"bytes_per_device", step.payloadBytes}});
         list.push_back({{"spec", layoutText(choice.choice.result, mesh)}, {"collectives", std::move(steps)},
-            {"bytes_per_device", choice.bytesPerDevice}});
+            {"bytes_per_device", choice.totalPayloadBytes}});
     }
     return list;
 }

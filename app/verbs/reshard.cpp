@@ -183,7 +183,7 @@ struct Totals {
 
 double secondsOf(const ReshardStep& step, const Hardware& hardware)
 {
-    return sim::estimateOn(hardware.placement, step.kind, step.attributes.axes, step.bytesPerDevice).seconds;
+    return sim::estimateOn(hardware.placement, step.kind, step.attributes.axes, step.payloadBytes).seconds;
 }
 
 Totals totalsOf(const ReshardPlan& plan, const std::optional<Hardware>& hardware)

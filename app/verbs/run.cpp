@@ -38,7 +38,7 @@ std::string runText(const sim::RunResult& run)
     TextTable table({{"collective"}, {"axes"}, {"calls", Align::Right}, {"bytes/device", Align::Right}, {"value"}, {"because"}});
     for (const CountedCollective& counted : run.collectives)
         table.addRow({opName(counted.use.kind), counted.use.axes, fmt::format("{}", counted.calls),
-            formatBytes(static_cast<double>(counted.use.bytesPerDevice)), counted.use.cause.value, counted.use.cause.reason});
+            formatBytes(static_cast<double>(counted.use.payloadBytes)), counted.use.cause.value, counted.use.cause.reason});
     text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
     if (run.verification && run.verification->passed && !run.verification->provesAnything())
         text += "nothing was proved: no element of the results is finite on one device\n";

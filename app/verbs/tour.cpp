@@ -42,10 +42,10 @@ std::string collectiveSummary(const TrainingResult& result)
     std::string text;
     for (const CountedCollective& counted : result.phases.front().collectives) {
         constexpr std::int64_t kScalarBytes = 8;
-        if (counted.use.bytesPerDevice <= kScalarBytes)
+        if (counted.use.payloadBytes <= kScalarBytes)
             continue; // loss and accuracy
         text += fmt::format("  {:<11} over {:<6} {:>9}  {:<9} {}\n", opName(counted.use.kind), counted.use.axes,
-            formatBytes(static_cast<double>(counted.use.bytesPerDevice)), phaseName(counted.use.phase), counted.use.cause.value);
+            formatBytes(static_cast<double>(counted.use.payloadBytes)), phaseName(counted.use.phase), counted.use.cause.value);
     }
     return text;
 }
@@ -97,7 +97,7 @@ int runTour(const TourOptions& options, Output& output)
     text += fmt::format("  equal to one device: {} ({} steps checked, largest error {:.1e} of the tensor's scale)\n",
         t.verification->passed ? "yes" : "NO", t.verification->checkedSteps.size(), t.verification->maxRelError());
     text += fmt::format(
-        "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.peakBytesPerDevice)));
+        "  memory of a device, as planned before the run: {}\n\n", formatBytes(static_cast<double>(t.stepArenaBytes)));
     text += "Its specs cause these collectives in every step, beside two scalars (the study never mentions \"data parallel\"):\n"
         + collectiveSummary(t);
     text += "\nThe same program, simulated on other hardware:\n" + *small;

@@ -167,7 +167,7 @@ std::optional<LayoutChange> planChange(const LayoutPair& layouts, const std::opt
 
 std::int64_t movedBytes(const ReshardStep& step)
 {
-    return step.kind == OpKind::AllSlice ? 0 : step.bytesPerDevice;
+    return step.kind == OpKind::AllSlice ? 0 : step.payloadBytes;
 }
 
 std::int64_t movedBytes(const ReshardPlan& plan)

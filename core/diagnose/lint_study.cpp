@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/diagnose/lints.h"
 
-#include "core/study/arrays.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/spec_findings.h"
 
@@ -16,8 +15,9 @@ namespace {
 /// The settings by which a study fixes what a lint found in its step.
 class StudyFixes {
 public:
-    StudyFixes(const Study& study, const Function& step)
+    StudyFixes(const Study& study, const StudyArrays& arrays, const Function& step)
         : m_study(study)
+        , m_arrays(arrays)
         , m_step(step)
     {
         for (const StudyPhase& phase : study.phases)
@@ -46,23 +46,16 @@ public:
     }
 
 private:
-    const AssignedSpec* assignedTo(const std::vector<AssignedSpec>& all, const std::string& name) const
-    {
-        const auto found = std::find_if(all.begin(), all.end(), [&](const AssignedSpec& one) { return one.array.name == name; });
-        return found == all.end() ? nullptr : &*found;
-    }
-
     bool fits(const PartitionSpec& spec, const Shape& shape) const { return withFittingAxes(spec, shape, m_meshes) == spec; }
 
     /// Inputs and targets split over one more axis, if the batch divides.
     std::vector<std::string> batchOver(const std::string& axis) const
     {
-        const std::vector<AssignedSpec> assigned = assignedSpecs(m_study);
         std::vector<std::string> settings;
-        for (const StudyArray& array : studyArrays(m_study)) {
+        for (const StudyArray& array : m_arrays.all) {
             if (array.kind != StudyArray::Kind::Input)
                 continue;
-            const AssignedSpec* given = assignedTo(assigned, array.name);
+            const AssignedSpec* given = m_arrays.assignedTo(array.name);
             PartitionSpec spec = given != nullptr ? given->spec : PartitionSpec();
             spec.dims.resize(array.shape.size());
             spec.dims.front().push_back(axis);
@@ -98,8 +91,7 @@ private:
         std::vector<std::string> axes;
         std::int64_t largest = 0;
         const StudyArray* array = nullptr;
-        const std::vector<StudyArray> arrays = studyArrays(m_study);
-        for (const StudyArray& one : arrays) {
+        for (const StudyArray& one : m_arrays.all) {
             if (one.name == name)
                 array = &one;
             const auto spec = one.kind == StudyArray::Kind::Parameter ? specOf(one.name) : std::nullopt;
@@ -120,18 +112,19 @@ private:
     }
 
     const Study& m_study;
+    const StudyArrays& m_arrays;
     const Function& m_step;
     std::vector<std::vector<MeshAxis>> m_meshes;
 };
 
 } // namespace
 
-Problems lintStudy(const Study& study, const LintedFunction& step)
+Problems lintStudy(const Study& study, const StudyArrays& arrays, const LintedFunction& step)
 {
     if (isPipelined(study.pipeline))
         return {}; // what is said of a step in one piece does not hold for one in stages
     Problems problems = lintFunction(step);
-    const StudyFixes fixes(study, step.propagated);
+    const StudyFixes fixes(study, arrays, step.propagated);
     for (Problem& problem : problems) {
         problem.fixSettings = fixes.settingsFor(problem);
         const std::string path = problem.place.path;

@@ -609,7 +609,7 @@ private:
         double moved = 0.0;
         for (const CollectiveUse& use : collectivesOf(m_deviceFunction, m_mesh)) {
             if (use.phase == Phase::Forward || use.phase == Phase::Backward)
-                moved += static_cast<double>(use.count * use.bytesPerDevice);
+                moved += static_cast<double>(use.count * use.payloadBytes);
         }
         // Split by the batch instead: parameters are gathered forward and backward, gradients scattered.
         const double needed = 3.0 * parameters;

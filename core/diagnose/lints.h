@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/partition/partition.h"
-#include "core/study/study.h"
+#include "core/study/arrays.h"
 #include "core/support/result.h"
 
 #include <utility>
@@ -46,7 +46,7 @@ Problems lintFunction(const LintedFunction& linted);
 /// The same, with what fixes each.
 std::vector<Lint> lintsOf(const LintedFunction& linted);
 
-/// The same for one step of a study, with places in the study and, where a setting fixes it, `fixSettings`.
-Problems lintStudy(const Study& study, const LintedFunction& step);
+/// The same for one step of a study that has these arrays, with places in the study and, where a setting fixes it, `fixSettings`.
+Problems lintStudy(const Study& study, const StudyArrays& arrays, const LintedFunction& step);
 
 } // namespace meshwright

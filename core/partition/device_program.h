@@ -39,7 +39,7 @@ struct CollectiveUse {
     std::string axes; ///< "data" or "data,model"; parts of axes as Shardy writes them
     std::int64_t groupSize = 1;
     std::int64_t count = 1; ///< calls per run of the function: the product of the enclosing repeat counts
-    std::int64_t bytesPerDevice = 0; ///< payload: the operand's local bytes, for all-gather the result's
+    std::int64_t payloadBytes = 0; ///< of one call: the operand's local bytes, for all-gather the result's
     Phase phase = Phase::Forward;
     Cause cause;
 };

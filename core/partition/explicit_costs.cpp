@@ -38,8 +38,8 @@ void addWay(PricedChoice& priced, const std::string& moves, const TensorType& ty
     for (const ReshardStep& step : plan.steps) {
         if (step.kind == OpKind::AllSlice)
             continue;
-        priced.steps.push_back({moves, step.kind, step.attributes.axes, step.bytesPerDevice});
-        priced.bytesPerDevice += step.bytesPerDevice;
+        priced.steps.push_back({moves, step.kind, step.attributes.axes, step.payloadBytes});
+        priced.totalPayloadBytes += step.payloadBytes;
     }
 }
 
@@ -83,8 +83,7 @@ std::string priceText(const PricedChoice& choice, const Mesh& mesh)
         std::string name(opName(step.kind));
         std::replace(name.begin(), name.end(), '_', '-');
         steps.push_back(fmt::format("{}{}{} of {}, {}", name, step.axes.empty() ? "" : " over ",
-            step.axes.empty() ? "" : axesText(step.axes, mesh), step.moves,
-            formatBytes(static_cast<double>(step.bytesPerDevice))));
+            step.axes.empty() ? "" : axesText(step.axes, mesh), step.moves, formatBytes(static_cast<double>(step.payloadBytes))));
     }
     return fmt::format("{}: {}{}", layoutText(choice.choice.result, mesh),
         steps.empty() ? std::string("nothing moves") : join(steps, " and "), steps.empty() ? "" : " per device");

@@ -15,14 +15,14 @@ struct PricedStep {
     std::string moves; ///< "operand 0" or "the result"
     OpKind kind = OpKind::AllReduce;
     AxisRefs axes; ///< none: all
-    std::int64_t bytesPerDevice = 0; ///< payload, as ReshardStep
+    std::int64_t payloadBytes = 0; ///< payload, as ReshardStep
 };
 
 /// A result that an ambiguous op may have in explicit mode, and the cheapest way to it.
 struct PricedChoice {
     ExplicitChoice choice;
     std::vector<PricedStep> steps; ///< those that move data
-    std::int64_t bytesPerDevice = 0; ///< of all steps
+    std::int64_t totalPayloadBytes = 0; ///< of all steps
     double cost = 0.0; ///< by the CollectiveCost
 };
 

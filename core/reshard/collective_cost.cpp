@@ -6,7 +6,7 @@ namespace meshwright {
 double BytesThenStepsCost::cost(const CollectiveQuery& query) const
 {
     constexpr double kStepBytes = 1e-3; // less than any byte, so that it only decides ties
-    const auto bytes = static_cast<double>(query.bytesPerDevice);
+    const auto bytes = static_cast<double>(query.payloadBytes);
     const auto n = static_cast<double>(query.groupSize);
     const double share = n > 0.0 ? (n - 1.0) / n : 0.0;
     switch (query.kind) {

@@ -12,7 +12,7 @@ struct CollectiveQuery {
     OpKind kind = OpKind::AllReduce;
     AxisRefs axes; ///< empty for a permute of everything
     std::int64_t groupSize = 1;
-    std::int64_t bytesPerDevice = 0; ///< payload: the operand's local bytes; for all-gather the result's
+    std::int64_t payloadBytes = 0; ///< of one call: the operand's local bytes; for all-gather the result's
 };
 
 /// By what core/partition chooses between sequences of collectives that do the same. Units are the cost's own; only sums and

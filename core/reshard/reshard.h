@@ -16,7 +16,7 @@ struct ReshardStep {
     OpKind kind = OpKind::AllGather; ///< AllReduce, AllGather, AllSlice, ReduceScatter, AllToAll or CollectivePermute
     CollectiveAttributes attributes; ///< without a cause
     TensorSharding result; ///< the layout after the step
-    std::int64_t bytesPerDevice = 0; ///< payload: the operand's local bytes; for all-gather the result's
+    std::int64_t payloadBytes = 0; ///< of one call: the operand's local bytes; for all-gather the result's
 };
 
 struct ReshardPlan {

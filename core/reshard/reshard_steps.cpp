@@ -219,11 +219,10 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
     return {kind, std::move(attributes), to, localBytes(array.shape, array.elementBytes, payload)};
 }
 
-double collectiveCost(
-    const CollectiveCost& cost, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice, const Mesh& mesh)
+double collectiveCost(const CollectiveCost& cost, OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes, const Mesh& mesh)
 {
     const std::int64_t group = kind == OpKind::CollectivePermute ? mesh.deviceCount() : shardCount(axes);
-    return cost.cost({kind, axes, group, bytesPerDevice});
+    return cost.cost({kind, axes, group, payloadBytes});
 }
 
 ReshardPlan planOf(std::vector<ReshardStep> steps, const ReshardedArray& array, const TensorSharding& from, const Mesh& mesh,
@@ -234,7 +233,7 @@ ReshardPlan planOf(std::vector<ReshardStep> steps, const ReshardedArray& array, 
     plan.peakBytes = before;
     for (const ReshardStep& step : steps) {
         const std::int64_t after = localBytes(array.shape, array.elementBytes, step.result);
-        plan.cost += collectiveCost(cost, step.kind, step.attributes.axes, step.bytesPerDevice, mesh);
+        plan.cost += collectiveCost(cost, step.kind, step.attributes.axes, step.payloadBytes, mesh);
         plan.peakBytes = std::max(plan.peakBytes, before + after);
         before = after;
     }

@@ -46,8 +46,7 @@ ReshardStep reshardStep(OpKind kind, CollectiveAttributes attributes, const Resh
 AxisRefs permutedAxes(const TensorSharding& from, const TensorSharding& to, bool sameOrder);
 
 /// What a cost says of one collective of a plan.
-double collectiveCost(
-    const CollectiveCost& cost, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice, const Mesh& mesh);
+double collectiveCost(const CollectiveCost& cost, OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes, const Mesh& mesh);
 
 /// Sums up cost and peak of steps that start at `from`.
 ReshardPlan planOf(std::vector<ReshardStep> steps, const ReshardedArray& array, const TensorSharding& from, const Mesh& mesh,

@@ -19,7 +19,7 @@ namespace meshwright {
 struct CountedCalls {
     OpId op;
     std::int64_t calls = 0; ///< of one device
-    std::int64_t bytesPerDevice = 0; ///< payload of all calls
+    std::int64_t totalPayloadBytes = 0; ///< of all calls
 };
 
 class RendezvousTable;

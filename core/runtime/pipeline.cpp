@@ -98,7 +98,7 @@ public:
                 counted.push_back({s, function.name, function.loaded->countedCalls()});
                 std::vector<std::int64_t>& own = numbers.emplace_back();
                 for (const CountedCalls& calls : counted.back().calls)
-                    own.insert(own.end(), {calls.calls, calls.bytesPerDevice});
+                    own.insert(own.end(), {calls.calls, calls.totalPayloadBytes});
                 shared.push_back({m_virtual.rankOf(m_stages[s].devices.front()), std::as_writable_bytes(std::span(own))});
             }
         }
@@ -108,7 +108,7 @@ public:
             auto number = numbers[i].begin();
             for (CountedCalls& calls : counted[i].calls) {
                 calls.calls = *number++;
-                calls.bytesPerDevice = *number++;
+                calls.totalPayloadBytes = *number++;
             }
         }
         return counted;
@@ -275,7 +275,7 @@ private:
         const Stage& stage = m_stages[device.stage];
         for (std::size_t array = 0; array < stage.arrays.size(); ++array) {
             AlignedBytes& bytes = device.memory[array].front();
-            if (stage.arrays[array].name.starts_with("acc.") && bytes.size() > 0)
+            if (stage.arrays[array].what.kind == StageArray::Kind::GradientSum && bytes.size() > 0)
                 std::memset(bytes.data(), 0, static_cast<std::size_t>(bytes.size()));
         }
     }
@@ -286,10 +286,10 @@ private:
         const Stage& stage = m_stages[device.stage];
         for (std::size_t array = 0; array < stage.arrays.size(); ++array) {
             std::vector<AlignedBytes>& slots = device.memory[array];
-            if (stage.arrays[array].name == "dropout.on") {
+            if (stage.arrays[array].what.kind == StageArray::Kind::DropoutOn) {
                 const std::uint32_t isOn = trains ? 1 : 0;
                 std::memcpy(slots.front().data(), &isOn, sizeof isOn);
-            } else if (stage.arrays[array].name == "dropout.part") {
+            } else if (stage.arrays[array].what.kind == StageArray::Kind::DropoutPart) {
                 for (std::size_t microbatch = 0; microbatch < slots.size(); ++microbatch) {
                     const auto part = static_cast<std::int32_t>(microbatch);
                     std::memcpy(slots[microbatch].data(), &part, sizeof part);
@@ -335,8 +335,8 @@ private:
             return done;
         record.last = function.loaded->recordCount(device.position);
         record.computed = wallSeconds();
-        if (task.function == kNormFunction || task.function == kSharedFunction) {
-            const Result<std::int64_t> sent = task.function == kNormFunction ? addNorms(device) : shareGradients(device);
+        if (task.kind == TaskKind::ShareNorm || task.kind == TaskKind::ShareGradients) {
+            const Result<std::int64_t> sent = task.kind == TaskKind::ShareNorm ? addNorms(device) : shareGradients(device);
             if (!sent)
                 return sent.error();
             record.bytes = *sent;
@@ -363,7 +363,7 @@ private:
         if (!m_virtual.receive(numberOf(device), *device.mailbox, tag, message, device.places.at(tag)))
             return VirtualDevices::interrupted();
         const Stage& stage = m_stages[device.stage];
-        const std::size_t array = stage.find(isBackward ? "ct.out" : "in", piece);
+        const std::size_t array = stage.find({isBackward ? StageArray::Kind::OutputGradient : StageArray::Kind::Input}, piece);
         AlignedBytes& to = device.memory[array][slotOf(stage.arrays[array], task.microbatch)];
         assert(to.size() == message.size());
         copyBytes(to, message);
@@ -374,7 +374,7 @@ private:
     Result<std::int64_t> addNorms(PipelineDevice& device)
     {
         const Stage& stage = m_stages[device.stage];
-        const std::size_t part = stage.find("norm.part", 0);
+        const std::size_t part = stage.find({StageArray::Kind::NormPart}, 0);
         const AlignedBytes& own = device.memory[part].front();
         const auto valueOf = [&](const AlignedBytes& bytes) {
             return HostArray::fromBytes(stage.arrays[part].local, std::span(bytes.data(), static_cast<std::size_t>(bytes.size())))
@@ -399,7 +399,7 @@ private:
             sum += valueOf(message);
         }
         const HostArray squared = HostArray::filled(stage.arrays[part].local, sum);
-        if (const std::size_t array = stage.find("norm.squared", 0); array != kNoArray)
+        if (const std::size_t array = stage.find({StageArray::Kind::NormSquared}, 0); array != kNoArray)
             std::memcpy(device.memory[array].front().data(), squared.data(), static_cast<std::size_t>(squared.bytes()));
         ++device.sent.norms;
         return static_cast<std::int64_t>(m_stages.size() - 1) * own.size();
@@ -409,7 +409,7 @@ private:
     {
         const std::size_t next = isBackward ? piece - 1 : piece + 1;
         const Stage& stage = m_stages[device.stage];
-        const std::size_t array = stage.find(isBackward ? "ct.in" : "out", piece);
+        const std::size_t array = stage.find({isBackward ? StageArray::Kind::InputGradient : StageArray::Kind::Output}, piece);
         AlignedBytes message = device.memory[array][slotOf(stage.arrays[array], task.microbatch)];
         const std::int64_t bytes = message.size();
         peer(device, next)
@@ -528,9 +528,9 @@ Timeline LoadedPipeline::typicalTimeline() const
                                         : typicalTimelineOf(m_implementation->records());
 }
 
-std::int64_t LoadedPipeline::bytesPerDevice() const
+std::int64_t LoadedPipeline::plannedBytes() const
 {
-    return m_implementation->bytesPerDevice();
+    return m_implementation->plannedBytes();
 }
 
 } // namespace meshwright

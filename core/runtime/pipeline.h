@@ -23,7 +23,7 @@ namespace meshwright {
 /// - where the order splits the backward pass, "backward.C" gives "ct.in" and "residual.w.N" in place of the sums, and
 ///   "weights.C": (what it reads of all these, "acc.NAME") -> the sums, each donated
 /// - "shared" and "total", on stages that have parameters which other stages have too: ("acc.NAME") -> what it knows of their gradients, and
-///   (this, what the others know) -> "grad.NAME". Between the two the stages give each other theirs, see sharedArray
+///   (this, what the others know) -> "grad.NAME". Between the two the stages give each other theirs, see StageArray
 /// - "norm", where the update or the metrics need the norm of all gradients: ("acc.NAME") -> gradients "grad.NAME", "norm.part", the sum of
 ///   their squares. The stages add up their parts, in the order of the stages, to "norm.squared" on all of them
 /// - "update": (parameters.., states.., "acc.NAME", or "grad.NAME" and "norm.squared") -> new ones, each donated; metrics
@@ -115,7 +115,7 @@ public:
     Timeline typicalTimeline() const;
 
     /// Of the device that needs the most: its arrays, and the largest arena of its functions.
-    std::int64_t bytesPerDevice() const;
+    std::int64_t plannedBytes() const;
 
 private:
     class Implementation;

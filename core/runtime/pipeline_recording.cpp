@@ -71,8 +71,6 @@ private:
     std::vector<std::array<std::uint32_t, 3>> m_rows; ///< by device
 };
 
-constexpr std::string_view kUpdate = "update";
-
 std::string receivedText(const Task& task)
 {
     return task.kind == TaskKind::Forward ? "receive activation" : "receive gradient";
@@ -80,9 +78,9 @@ std::string receivedText(const Task& task)
 
 std::string sentText(const Task& task)
 {
-    if (task.function == kNormFunction)
+    if (task.kind == TaskKind::ShareNorm)
         return "share norm";
-    if (task.function == kSharedFunction)
+    if (task.kind == TaskKind::ShareGradients)
         return "share gradients";
     return task.kind == TaskKind::Forward ? "send activation" : "send gradient";
 }
@@ -126,9 +124,9 @@ public:
     {
         for (std::size_t at = 0; at < records.stages.size(); ++at) {
             const PipelineRecords::StageFunctions& stage = records.stages[at];
-            if (stage.byName.contains(std::string(kNormFunction)))
+            if (stage.byName.contains(functionOf(TaskKind::ShareNorm)))
                 m_normAt[at];
-            if (stage.byName.contains(std::string(kSharedFunction)))
+            if (stage.byName.contains(functionOf(TaskKind::ShareGradients)))
                 m_sharedAt[at];
             for (const auto& [name, function] : stage.byName) {
                 if (isTypical)
@@ -185,16 +183,16 @@ private:
                 clock = std::max(clock, arrival);
             }
         }
-        if (task.function == kUpdate && !await(stage, task, m_normAt, "receive norms"))
+        if (task.kind == TaskKind::Update && !await(stage, task, m_normAt, "receive norms"))
             return false;
-        if (task.function == kTotalFunction && !await(stage, task, m_sharedAt, "receive gradients"))
+        if (task.kind == TaskKind::TotalGradients && !await(stage, task, m_sharedAt, "receive gradients"))
             return false;
         if (m_taskSeconds)
             playInjected(stage, task);
         else
             playMeasured(stage, task);
-        if (task.function == kNormFunction || task.function == kSharedFunction) {
-            std::vector<double>& at = (task.function == kNormFunction ? m_normAt : m_sharedAt).at(stage);
+        if (task.kind == TaskKind::ShareNorm || task.kind == TaskKind::ShareGradients) {
+            std::vector<double>& at = (task.kind == TaskKind::ShareNorm ? m_normAt : m_sharedAt).at(stage);
             for (std::size_t position = 0; position < members; ++position)
                 at.push_back(clockOf(stage, position));
         }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/runtime/pipeline_stages.h"
 
-#include "core/support/text.h"
-
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <set>
 
@@ -12,23 +9,32 @@ namespace meshwright {
 
 namespace {
 
-PipelineStages::Kept keptOf(const std::string& name)
+PipelineStages::Kept keptOf(StageArray::Kind kind)
 {
-    constexpr std::array kStep = {"x", "y", "loss", "accuracy", "predictions", "dropout.part"};
-    constexpr std::array kPassing = {"in", "out", "ct.in", "ct.out"};
-    if (std::find(kStep.begin(), kStep.end(), name) != kStep.end())
+    switch (kind) {
+    case StageArray::Kind::Batch:
+    case StageArray::Kind::Metric:
+    case StageArray::Kind::DropoutPart:
         return PipelineStages::Kept::Step;
-    const bool isPassing = std::find(kPassing.begin(), kPassing.end(), name) != kPassing.end() || name.starts_with("residual.");
-    return isPassing ? PipelineStages::Kept::Passing : PipelineStages::Kept::Always;
+    case StageArray::Kind::Input:
+    case StageArray::Kind::Output:
+    case StageArray::Kind::InputGradient:
+    case StageArray::Kind::OutputGradient:
+    case StageArray::Kind::Residual:
+    case StageArray::Kind::WeightResidual:
+        return PipelineStages::Kept::Passing;
+    default:
+        return PipelineStages::Kept::Always;
+    }
 }
 
 } // namespace
 
-std::size_t PipelineStages::Stage::find(const std::string& name, std::size_t piece) const
+std::size_t PipelineStages::Stage::find(const StageArray& what, std::size_t piece) const
 {
-    const Kept kept = keptOf(name);
+    const Kept kept = keptOf(what.kind);
     for (std::size_t i = 0; i < arrays.size(); ++i) {
-        if (arrays[i].name == name && (kept == Kept::Always || arrays[i].piece == piece))
+        if (arrays[i].what == what && (kept == Kept::Always || arrays[i].piece == piece))
             return i;
     }
     return kNoArray;
@@ -78,10 +84,10 @@ Problems PipelineStages::load(const ScheduledProgram& scheduled)
                 append(problems, loaded.error());
                 continue;
             }
-            const auto chunk = parseInteger(name.substr(std::min(name.size(), name.find('.') + 1))).value_or(0);
+            const auto task = std::ranges::find(stage.tasks, name, &Task::function);
             StageFunction& made = stage.functions.emplace_back();
             made.name = name;
-            made.piece = static_cast<std::size_t>(chunk) * m_stages.size() + s;
+            made.piece = (task == stage.tasks.end() ? 0 : task->chunk) * m_stages.size() + s;
             made.loaded = *std::move(loaded);
             bind(stage, made);
         }
@@ -96,7 +102,7 @@ Problems PipelineStages::load(const ScheduledProgram& scheduled)
 std::optional<PipelineStages::Where> PipelineStages::where(const std::string& name) const
 {
     for (std::size_t s = 0; s < m_stages.size(); ++s) {
-        const std::size_t array = m_stages[s].find(name, 0);
+        const std::size_t array = m_stages[s].find(stageArrayOf(name), 0);
         if (array != kNoArray && m_stages[s].arrays[array].kept == Kept::Always)
             return Where{s, array};
     }
@@ -158,7 +164,7 @@ std::vector<PipelineStages::Spot> PipelineStages::spotsOf(const std::string& nam
     const auto position = static_cast<std::size_t>(m_devices[static_cast<std::size_t>(device)].position);
     std::vector<Spot> spots;
     for (const Stage& stage : m_stages) {
-        const std::size_t array = stage.find(name, 0);
+        const std::size_t array = stage.find(stageArrayOf(name), 0);
         if (array != kNoArray)
             spots.push_back({array, stage.devices[position], 0});
     }
@@ -206,14 +212,14 @@ HostArray PipelineStages::read(const std::string& name) const
 
 void PipelineStages::writeBatch(const HostArray& x, const HostArray& y)
 {
-    writeInput(m_stages.front(), "x", 0, x);
-    writeInput(m_stages.back(), "y", lastPiece(), y);
+    writeInput(m_stages.front(), {StageArray::Kind::Batch, "x"}, 0, x);
+    writeInput(m_stages.back(), {StageArray::Kind::Batch, "y"}, lastPiece(), y);
 }
 
 double PipelineStages::mean(const std::string& name) const
 {
     const Stage& last = m_stages.back();
-    const std::size_t array = last.find(name, lastPiece());
+    const std::size_t array = last.find(stageArrayOf(name), lastPiece());
     std::vector<Spot> spots;
     for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch)
         spots.push_back({array, last.devices.front(), static_cast<std::size_t>(microbatch)});
@@ -226,7 +232,7 @@ double PipelineStages::mean(const std::string& name) const
 HostArray PipelineStages::predictions() const
 {
     const Stage& last = m_stages.back();
-    const std::size_t array = last.find("predictions", lastPiece());
+    const std::size_t array = last.find({StageArray::Kind::Metric, "predictions"}, lastPiece());
     Shape shape = last.arrays[array].whole;
     const std::int64_t rows = shape.front();
     shape.front() *= m_shape.microbatches;
@@ -241,7 +247,7 @@ HostArray PipelineStages::predictions() const
     return all;
 }
 
-std::int64_t PipelineStages::bytesPerDevice() const
+std::int64_t PipelineStages::plannedBytes() const
 {
     std::int64_t most = 0;
     for (const Stage& stage : m_stages) {
@@ -275,10 +281,11 @@ void PipelineStages::bind(Stage& stage, StageFunction& made) const
     const DeviceFunction& device = made.loaded->scheduled().device;
     const Function& function = device.function;
     const auto arrayOf = [&](const std::string& name, ValueId value) {
-        std::size_t array = stage.find(name, made.piece);
+        const StageArray what = stageArrayOf(name);
+        std::size_t array = stage.find(what, made.piece);
         if (array == kNoArray) {
             array = stage.arrays.size();
-            stage.arrays.push_back({name, keptOf(name), made.piece, function[value].type, device.globalShapes[value.at()],
+            stage.arrays.push_back({what, keptOf(what.kind), made.piece, function[value].type, device.globalShapes[value.at()],
                 *function[value].sharding});
         }
         assert(stage.arrays[array].local == function[value].type);
@@ -328,16 +335,17 @@ void PipelineStages::findShared()
 {
     std::set<std::string> all;
     for (const Stage& one : m_stages) {
-        for (const Array& array : one.arrays)
-            all.emplace(sharedParameter(array.name));
+        for (const Array& array : one.arrays) {
+            if (array.what.kind == StageArray::Kind::SharedPart)
+                all.insert(array.what.name);
+        }
     }
-    all.erase("");
     std::int64_t number = 0;
     for (const std::string& parameter : all) {
         for (Stage& stage : m_stages) {
             for (std::size_t other = 0; other < m_stages.size(); ++other) {
-                const std::size_t given = stage.find(sharedArray(parameter), 0);
-                const std::size_t taken = stage.find(sharedArray(parameter, other), 0);
+                const std::size_t given = stage.find({StageArray::Kind::SharedPart, parameter}, 0);
+                const std::size_t taken = stage.find({StageArray::Kind::SharedCopy, parameter, other}, 0);
                 if (given != kNoArray && taken != kNoArray)
                     stage.shared.push_back({other, given, taken, number});
             }
@@ -346,9 +354,9 @@ void PipelineStages::findShared()
     }
 }
 
-void PipelineStages::writeInput(const Stage& stage, const std::string& name, std::size_t piece, const HostArray& whole)
+void PipelineStages::writeInput(const Stage& stage, const StageArray& what, std::size_t piece, const HostArray& whole)
 {
-    const std::size_t array = stage.find(name, piece);
+    const std::size_t array = stage.find(what, piece);
     const std::int64_t rows = stage.arrays[array].whole.front();
     for (std::int64_t microbatch = 0; microbatch < m_shape.microbatches; ++microbatch) {
         for (std::size_t position = 0; position < stage.devices.size(); ++position) {

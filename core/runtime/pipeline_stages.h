@@ -4,6 +4,7 @@
 #include "core/runtime/pipeline.h"
 #include "core/runtime/pipeline_recording.h"
 #include "core/schedule/pipeline_tasks.h"
+#include "core/schedule/stage_array.h"
 
 namespace meshwright {
 
@@ -17,7 +18,7 @@ public:
 
     /// A value that functions of one stage share.
     struct Array {
-        std::string name;
+        StageArray what;
         Kept kept = Kept::Always;
         std::size_t piece = 0; ///< of the pipeline, unless it is always kept
         TensorType local;
@@ -63,7 +64,7 @@ public:
         std::vector<Task> forwardTasks;
         std::vector<SharedGradient> shared;
 
-        std::size_t find(const std::string& name, std::size_t piece) const; ///< kNoArray: there is none
+        std::size_t find(const StageArray& what, std::size_t piece) const; ///< kNoArray: there is none
         StageFunction* function(const std::string& name);
         IndexBox boxOf(const Array& array, std::int64_t position) const;
     };
@@ -105,7 +106,7 @@ public:
     void writeBatch(const HostArray& x, const HostArray& y);
     double mean(const std::string& name) const;
     HostArray predictions() const;
-    std::int64_t bytesPerDevice() const;
+    std::int64_t plannedBytes() const;
 
 protected:
     bool isHere(const PipelineDevice& device) const { return m_virtual.isHere(numberOf(device)); }
@@ -148,7 +149,7 @@ private:
     /// The devices that hold what a device of one stage holds of an array: of all stages that have it, so that shared states stay the same.
     std::vector<Spot> spotsOf(const std::string& name, std::int64_t device) const;
     void writeSlot(std::size_t array, std::int64_t device, std::size_t slot, const HostArray& piece);
-    void writeInput(const Stage& stage, const std::string& name, std::size_t piece, const HostArray& whole);
+    void writeInput(const Stage& stage, const StageArray& what, std::size_t piece, const HostArray& whole);
 };
 
 } // namespace meshwright

@@ -27,7 +27,7 @@ std::string instructionLabel(const Function& function, const Instruction& instru
 
 std::string taskLabel(const Task& task, const PipelineShape& shape)
 {
-    if (task.kind == TaskKind::Update)
+    if (isOncePerStep(task.kind))
         return task.function;
     const char* what = task.kind == TaskKind::Forward ? "forward"
         : task.kind == TaskKind::BackwardInput        ? "input gradient"

@@ -3,16 +3,12 @@
 
 #include "core/schedule/zero_bubble.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 
 namespace meshwright {
 
 namespace {
-
-constexpr std::string_view kGiven = "shared."; // before the parameter that a stage gives its part of
 
 class StageOrder {
 public:
@@ -37,14 +33,14 @@ public:
             chunk = within / m_shape.stages;
             microbatch = round * m_shape.stages + within % m_shape.stages;
         }
-        return task(chunk, microbatch, TaskKind::Forward, "forward");
+        return task(chunk, microbatch, TaskKind::Forward);
     }
 
     Task backward(std::int64_t at) const
     {
         const Task mirrored = forward(at);
         return task(m_shape.chunks - 1 - static_cast<std::int64_t>(mirrored.chunk),
-            static_cast<std::int64_t>(mirrored.microbatch), TaskKind::Backward, "backward");
+            static_cast<std::int64_t>(mirrored.microbatch), TaskKind::Backward);
     }
 
     /// Forward tasks before the first backward one.
@@ -59,15 +55,15 @@ public:
     Task split(const SplitTask& step) const
     {
         return step.kind == SplitTask::Kind::Forward ? forward(step.microbatch)
-            : step.kind == SplitTask::Kind::Input    ? task(0, step.microbatch, TaskKind::BackwardInput, "backward")
-                                                     : task(0, step.microbatch, TaskKind::BackwardWeight, kWeightFunction);
+            : step.kind == SplitTask::Kind::Input    ? task(0, step.microbatch, TaskKind::BackwardInput)
+                                                     : task(0, step.microbatch, TaskKind::BackwardWeight);
     }
 
 private:
-    Task task(std::int64_t chunk, std::int64_t microbatch, TaskKind kind, std::string_view name) const
+    Task task(std::int64_t chunk, std::int64_t microbatch, TaskKind kind) const
     {
         return {static_cast<std::size_t>(m_stage), static_cast<std::size_t>(chunk), static_cast<std::size_t>(microbatch), kind,
-            fmt::format("{}.{}", name, chunk)};
+            functionOf(kind, static_cast<std::size_t>(chunk))};
     }
 
     const PipelineShape& m_shape;
@@ -99,26 +95,11 @@ void addTasks(const PipelineShape& shape, std::int64_t stage, std::vector<Task>&
 
 } // namespace
 
-std::string sharedArray(const std::string& parameter)
-{
-    return std::string(kGiven) + parameter;
-}
-
-std::string sharedArray(const std::string& parameter, std::size_t from)
-{
-    return fmt::format("stage.{}.{}{}", from, kGiven, parameter);
-}
-
-std::string_view sharedParameter(std::string_view array)
-{
-    return array.starts_with(kGiven) ? array.substr(kGiven.size()) : std::string_view();
-}
-
 std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm, const std::vector<std::size_t>& sharing)
 {
     std::vector<Task> tasks;
-    const auto update = [&](std::int64_t stage, std::string_view function) {
-        tasks.push_back({static_cast<std::size_t>(stage), 0, 0, TaskKind::Update, std::string(function)});
+    const auto once = [&](std::int64_t stage, TaskKind kind) {
+        tasks.push_back({static_cast<std::size_t>(stage), 0, 0, kind, functionOf(kind)});
     };
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
         if (splitsBackward(shape.order))
@@ -126,12 +107,12 @@ std::vector<Task> pipelineTasks(const PipelineShape& shape, bool sharesNorm, con
         else
             addTasks(shape, stage, tasks);
         if (std::find(sharing.begin(), sharing.end(), static_cast<std::size_t>(stage)) != sharing.end()) {
-            update(stage, kSharedFunction);
-            update(stage, kTotalFunction);
+            once(stage, TaskKind::ShareGradients);
+            once(stage, TaskKind::TotalGradients);
         }
         if (sharesNorm)
-            update(stage, kNormFunction);
-        update(stage, "update");
+            once(stage, TaskKind::ShareNorm);
+        once(stage, TaskKind::Update);
     }
     return tasks;
 }

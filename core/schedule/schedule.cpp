@@ -8,8 +8,11 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/range/iterator_range.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <queue>
 
 namespace meshwright {
@@ -250,6 +253,31 @@ private:
 };
 
 } // namespace
+
+std::string functionOf(TaskKind kind, std::size_t chunk)
+{
+    switch (kind) {
+    case TaskKind::Whole:
+        break;
+    case TaskKind::Forward:
+        return fmt::format("forward.{}", chunk);
+    case TaskKind::Backward:
+    case TaskKind::BackwardInput:
+        return fmt::format("backward.{}", chunk);
+    case TaskKind::BackwardWeight:
+        return fmt::format("weights.{}", chunk);
+    case TaskKind::ShareGradients:
+        return "shared";
+    case TaskKind::TotalGradients:
+        return "total";
+    case TaskKind::ShareNorm:
+        return "norm";
+    case TaskKind::Update:
+        return "update";
+    }
+    assert(!"a whole step has a function of its own name");
+    return {};
+}
 
 ScheduledFunction schedule(const DeviceFunction& function, SchedulePolicy policy)
 {

@@ -97,8 +97,29 @@ inline bool splitsBackward(PipelineOrder order)
     return order == PipelineOrder::ZeroBubbleH1 || order == PipelineOrder::ZeroBubbleH2;
 }
 
-/// What a device of a pipeline stage is to do next. Without pipelining: one task for each function call. Backward is both its parts.
-enum class TaskKind : std::uint8_t { Whole, Forward, Backward, BackwardInput, BackwardWeight, Update };
+/// What a device of a pipeline stage is to do next.
+enum class TaskKind : std::uint8_t {
+    Whole, ///< without pipelining: a function call
+    Forward,
+    Backward, ///< both its parts
+    BackwardInput,
+    BackwardWeight,
+    ShareGradients, ///< gives the other stages what this one knows of the gradients of parameters that they have too
+    TotalGradients, ///< adds up what all of these know
+    ShareNorm, ///< adds up, over all stages, what each knows of the norm of all gradients
+    Update,
+};
+
+/// The function of a stage that carries out such tasks: "forward.0", "backward.0", "weights.0", "shared", "total", "norm", "update".
+/// Precondition: not Whole.
+std::string functionOf(TaskKind kind, std::size_t chunk = 0);
+
+/// True for what a stage does once in a step, after all microbatches.
+inline bool isOncePerStep(TaskKind kind)
+{
+    return kind >= TaskKind::ShareGradients;
+}
+
 struct Task {
     std::size_t stage = 0;
     std::size_t chunk = 0; ///< of an interleaved schedule
@@ -131,6 +152,7 @@ struct ScheduledStage {
     std::vector<ScheduledFunction> functions;
 
     const ScheduledFunction* find(std::string_view name) const;
+    const ScheduledFunction* find(TaskKind kind, std::size_t chunk = 0) const { return find(functionOf(kind, chunk)); }
     const Mesh& mesh() const { return meshes.front().mesh; }
 };
 

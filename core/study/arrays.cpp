@@ -208,7 +208,7 @@ PartitionSpec ruleSpec(const MatchRule& rule, const StudyArray& array, const std
     return spec;
 }
 
-std::vector<AssignedSpec> assignedSpecs(const Study& study)
+std::vector<AssignedSpec> assignedSpecs(const Study& study, const std::vector<StudyArray>& arrays)
 {
     const StudySharding& sharding = study.sharding;
     std::unordered_map<std::string_view, const ShardingEntry*> byName;
@@ -220,7 +220,7 @@ std::vector<AssignedSpec> assignedSpecs(const Study& study)
     }
 
     std::vector<AssignedSpec> assigned;
-    for (StudyArray& array : studyArrays(study)) {
+    for (const StudyArray& array : arrays) {
         const ShardingEntry* entry = nullptr;
         if (const auto named = byName.find(array.name); named != byName.end()) {
             entry = named->second;
@@ -230,21 +230,38 @@ std::vector<AssignedSpec> assignedSpecs(const Study& study)
             entry = glob == globs.end() ? nullptr : *glob;
         }
         if (entry != nullptr) {
-            assigned.push_back({std::move(array), entry->spec, entry->path, std::nullopt});
+            assigned.push_back({array, entry->spec, entry->path, std::nullopt});
             continue;
         }
         const auto rule = std::find_if(
             sharding.match.begin(), sharding.match.end(), [&](const MatchRule& r) { return ruleCatches(r, array, study.mesh); });
         if (rule != sharding.match.end()) {
             const auto index = static_cast<std::size_t>(rule - sharding.match.begin());
-            PartitionSpec spec = ruleSpec(*rule, array, study.mesh);
-            assigned.push_back({std::move(array), std::move(spec), fmt::format("sharding.match[{}]", index), index});
+            assigned.push_back({array, ruleSpec(*rule, array, study.mesh), fmt::format("sharding.match[{}]", index), index});
         } else if (auto ruled = ruledSpec(array, study)) {
-            assigned.push_back(
-                {std::move(array), std::move(ruled->spec), "sharding.rules", std::nullopt, std::move(ruled->trace)});
+            assigned.push_back({array, std::move(ruled->spec), "sharding.rules", std::nullopt, std::move(ruled->trace)});
         }
     }
     return assigned;
+}
+
+std::vector<AssignedSpec> assignedSpecs(const Study& study)
+{
+    return assignedSpecs(study, studyArrays(study));
+}
+
+const AssignedSpec* StudyArrays::assignedTo(const std::string& name) const
+{
+    const auto found
+        = std::ranges::find(assigned, name, [](const AssignedSpec& one) -> const std::string& { return one.array.name; });
+    return found == assigned.end() ? nullptr : &*found;
+}
+
+StudyArrays arraysOf(const Study& study)
+{
+    StudyArrays arrays{studyArrays(study), {}};
+    arrays.assigned = assignedSpecs(study, arrays.all);
+    return arrays;
 }
 
 std::string ownSpecPath(const Study& study, const std::string& array)

@@ -46,9 +46,24 @@ struct AssignedSpec {
     std::vector<LogicalStep> trace = {}; ///< how the logical axis rules decided, if they did
 };
 
-/// The specs of all arrays that have one, in the order of `studyArrays`: an entry of the very name decides, then the first entry whose glob
+/// The specs of those of `arrays` that have one, in their order: an entry of the very name decides, then the first entry whose glob
 /// matches, then the first rule that catches the array, then (parameters, x and y, activations) the logical axis rules as Linen applies them.
+std::vector<AssignedSpec> assignedSpecs(const Study& study, const std::vector<StudyArray>& arrays);
+
+/// The same of all arrays of the study.
 std::vector<AssignedSpec> assignedSpecs(const Study& study);
+
+/// A study's arrays with the specs that it gives them: derived once, for all who build and check one program.
+struct StudyArrays {
+    std::vector<StudyArray> all; ///< `studyArrays`
+    std::vector<AssignedSpec> assigned; ///< `assignedSpecs`
+
+    /// Null when the array has no spec.
+    const AssignedSpec* assignedTo(const std::string& name) const;
+};
+
+/// Precondition: no problems of `checkStudy` about sizes.
+StudyArrays arraysOf(const Study& study);
 
 /// Where the spec of one array is written, or would be: the path of the entry of its very name ("sharding.layers.1.out" for "act.layers.1"),
 /// else "sharding." and its name. A spec there decides over globs and rules.

@@ -124,9 +124,26 @@ private:
     std::vector<std::string> axisNames() const;
     std::vector<std::vector<MeshAxis>> meshes() const;
 
+    const std::vector<StudyArray>& arrays()
+    {
+        if (!m_arrays)
+            m_arrays = studyArrays(m_study);
+        return *m_arrays;
+    }
+
+    /// Precondition: m_sizesGood.
+    const std::vector<AssignedSpec>& assigned()
+    {
+        if (!m_assigned)
+            m_assigned = assignedSpecs(m_study, arrays());
+        return *m_assigned;
+    }
+
     const Study& m_study;
     const ReadGaps& m_gaps;
     const std::vector<std::string> m_axisNames;
+    std::optional<std::vector<StudyArray>> m_arrays; ///< derived when they are first needed
+    std::optional<std::vector<AssignedSpec>> m_assigned;
     Problems m_problems;
     bool m_sizesGood = true; ///< of the model, the batch and all meshes
     int m_fixes = 0; ///< of specs, that were worked out
@@ -273,7 +290,7 @@ void Checker::checkElementCounts()
 
     // All bytes of all arrays are counted in 63 bits: the widest type, moments and gradients included.
     constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
-    for (const StudyArray& array : studyArrays(m_study)) {
+    for (const StudyArray& array : arrays()) {
         const auto count = checkedProduct(array.shape);
         if (count && *count <= kMostElements)
             continue;
@@ -534,18 +551,16 @@ void Checker::checkSharding()
             badSpecs.insert("sharding.rules");
     }
 
-    const std::vector<StudyArray> arrays = studyArrays(m_study);
-    if (arrays.empty())
+    if (arrays().empty())
         return;
-    checkNames(arrays);
+    checkNames(arrays());
     if (!m_sizesGood || m_gaps.sizes || m_gaps.axes)
         return;
-    const std::vector<AssignedSpec> assigned = assignedSpecs(m_study);
-    for (const AssignedSpec& one : assigned) {
+    for (const AssignedSpec& one : assigned()) {
         if (!badSpecs.contains(one.path))
             checkAssigned(one);
     }
-    checkRuleUse(assigned);
+    checkRuleUse(assigned());
 }
 
 std::string withoutDigits(std::string name)
@@ -651,7 +666,7 @@ std::optional<std::int64_t> Checker::fittingBatch()
     if (!m_sizesGood || m_gaps.sizes || m_gaps.axes)
         return std::nullopt;
     std::int64_t multiple = 1;
-    for (const AssignedSpec& one : assignedSpecs(m_study)) {
+    for (const AssignedSpec& one : assigned()) {
         if (one.array.meaning.empty() || one.array.meaning.front() != "batch" || one.spec.dims.empty())
             continue;
         for (const auto& mesh : meshes()) {

@@ -2,7 +2,6 @@
 #include "core/study/resolve.h"
 
 #include "core/program/every_sharding.h"
-#include "core/study/arrays.h"
 #include "core/study/spec_findings.h"
 #include "core/support/text.h"
 
@@ -36,13 +35,13 @@ void placeAll(Problems& problems, const Place& place)
 }
 
 /// The specs by name: those of the study's own arrays, or (other programs) of every named value that an entry catches.
-std::map<std::string, NamedSpec> specsByName(const Study& study, const Program& program)
+std::map<std::string, NamedSpec> specsByName(
+    const Study& study, const std::vector<AssignedSpec>& assigned, const Program& program)
 {
     std::map<std::string, NamedSpec> specs;
-    for (AssignedSpec& assigned : assignedSpecs(study)) {
-        if (assigned.array.kind != StudyArray::Kind::Activation) // those are constraints, built into the program
-            specs.emplace(std::move(assigned.array.name),
-                NamedSpec{std::move(assigned.spec), std::move(assigned.path), priorityOf(assigned.array.kind)});
+    for (const AssignedSpec& one : assigned) {
+        if (one.array.kind != StudyArray::Kind::Activation) // those are constraints, built into the program
+            specs.emplace(one.array.name, NamedSpec{one.spec, one.path, priorityOf(one.array.kind)});
     }
     if (study.trains())
         return specs;
@@ -208,7 +207,7 @@ private:
 
 } // namespace
 
-Result<TrainingOptions> trainingOptions(const Study& study)
+Result<TrainingOptions> trainingOptions(const Study& study, const std::vector<AssignedSpec>& all)
 {
     const auto mesh = meshOf(study);
     if (!mesh)
@@ -228,7 +227,7 @@ Result<TrainingOptions> trainingOptions(const Study& study)
     options.dropoutSeed = static_cast<std::uint64_t>(study.train.seed);
 
     Problems problems;
-    for (const AssignedSpec& assigned : assignedSpecs(study)) {
+    for (const AssignedSpec& assigned : all) {
         if (assigned.array.kind != StudyArray::Kind::Activation)
             continue;
         auto sharding = toTensorSharding(assigned.spec, assigned.array.shape.size(), *mesh);
@@ -243,6 +242,11 @@ Result<TrainingOptions> trainingOptions(const Study& study)
     if (!problems.empty())
         return problems;
     return options;
+}
+
+Result<TrainingOptions> trainingOptions(const Study& study)
+{
+    return trainingOptions(study, assignedSpecs(study));
 }
 
 namespace {
@@ -321,7 +325,7 @@ private:
 
 } // namespace
 
-Result<Done> resolveShardings(const Study& study, Program& program)
+Result<Done> resolveShardings(const Study& study, const std::vector<AssignedSpec>& assigned, Program& program)
 {
     auto mesh = meshOf(study);
     if (!mesh)
@@ -337,7 +341,7 @@ Result<Done> resolveShardings(const Study& study, Program& program)
             }
         }
     }
-    Problems problems = Resolver(study, program, specsByName(study, program)).resolve();
+    Problems problems = Resolver(study, program, specsByName(study, assigned, program)).resolve();
     if (!problems.empty())
         return problems;
     return Done{};

@@ -6,7 +6,9 @@
 #include "core/program/builder.h"
 #include "core/program/transform.h"
 #include "core/schedule/pipeline_tasks.h"
+#include "core/schedule/stage_array.h"
 #include "core/train/function_slice.h"
+#include "core/train/gradient_sums.h"
 #include "core/train/split_backward.h"
 
 #include <fmt/format.h>
@@ -20,7 +22,18 @@ namespace meshwright {
 
 namespace {
 
+using Kind = StageArray::Kind;
 using Layouts = std::map<std::string, TensorSharding>;
+
+std::string nameOf(Kind kind, std::string name = {}, std::size_t number = 0)
+{
+    return StageArray{kind, std::move(name), number}.text();
+}
+
+std::string gradientOf(const std::string& parameter)
+{
+    return nameOf(Kind::Gradient, parameter);
+}
 
 std::size_t resultIndex(const Function& function, const std::string& name)
 {
@@ -67,184 +80,6 @@ struct Piece {
     std::vector<std::string> parameters;
 };
 
-/// Copies of device functions, op by op, that keep the whole arrays' shapes.
-class DeviceCopy {
-public:
-    DeviceCopy(DeviceFunction& target, const DeviceFunction& source)
-        : m_target(target)
-        , m_source(source)
-        , m_builder(target.function)
-        , m_mapping(source.function.values.size())
-    {
-    }
-
-    Builder& builder() { return m_builder; }
-    ValueId operator[](ValueId value) const { return m_mapping[value.at()]; }
-    void set(ValueId value, ValueId copy) { m_mapping[value.at()] = copy; }
-
-    /// A new argument like a value of the source.
-    ValueId argumentLike(ValueId value, std::string name, Role role)
-    {
-        const ValueId argument = m_builder.argument(m_source.function[value].type, std::move(name), role);
-        m_target.function[argument].sharding = m_source.function[value].sharding;
-        note(argument, m_source.globalShapes[value.at()]);
-        return argument;
-    }
-
-    /// True when the target has all that an op of the source reads.
-    bool canCopy(OpId op) const
-    {
-        const auto& operands = m_source.function[op].operands;
-        return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) { return m_mapping[operand.at()].valid(); });
-    }
-
-    void copy(OpId op)
-    {
-        copyOp(m_builder, m_source.function, op, m_mapping);
-        for (std::size_t value = 0; value < m_mapping.size(); ++value) {
-            if (m_mapping[value].valid())
-                note(m_mapping[value], m_source.globalShapes[value]);
-        }
-    }
-
-    void note(ValueId value, const Shape& whole)
-    {
-        m_target.globalShapes.resize(m_target.function.values.size());
-        m_target.globalShapes[value.at()] = whole;
-    }
-
-private:
-    DeviceFunction& m_target;
-    const DeviceFunction& m_source;
-    Builder m_builder;
-    std::vector<ValueId> m_mapping;
-};
-
-/// The ops that make the sum of a gradient's parts of it: from the part that one device makes (first) to the gradient.
-struct Reduction {
-    std::string name; ///< of the parameter
-    ValueId part; ///< in the backward function
-    std::vector<OpId> ops;
-};
-
-Reduction reductionOf(const Function& backward, std::size_t result)
-{
-    Reduction reduction{backward.resultNames[result].substr(std::string("grad.").size()), backward.results()[result], {}};
-    std::vector<OpId> ops;
-    std::size_t kept = 0;
-    for (ValueId value = reduction.part;;) {
-        const OpId producer = backward[value].producer;
-        if (!producer.valid() || !isCollective(backward[producer].kind))
-            break;
-        const Op& op = backward[producer];
-        const bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
-        if (reduces && op.as<CollectiveAttributes>().kind != ReduceKind::Sum)
-            break;
-        ops.push_back(producer);
-        value = op.operands.front();
-        if (reduces) {
-            kept = ops.size();
-            reduction.part = value;
-        }
-    }
-    ops.resize(kept); // collectives before the first reduction stay where they are
-    reduction.ops.assign(ops.rbegin(), ops.rend());
-    return reduction;
-}
-
-/// The backward function that adds each gradient's part to a sum, "acc.NAME", in its place.
-DeviceFunction accumulating(const DeviceFunction& backward, const std::vector<Reduction>& reductions)
-{
-    const Function& source = backward.function;
-    DeviceFunction target;
-    target.function.name = source.name;
-    DeviceCopy copy(target, backward);
-    for (const ValueId argument : source.arguments())
-        copy.set(argument, copy.argumentLike(argument, source[argument].name, source[argument].role));
-    std::vector<ValueId> sums;
-    for (const Reduction& reduction : reductions)
-        sums.push_back(copy.argumentLike(reduction.part, "acc." + reduction.name, Role::Gradient));
-    for (const OpId op : source.body().ops)
-        copy.copy(op);
-    std::vector<ValueId> results;
-    std::vector<std::string> names;
-    copy.builder().setPhase(Phase::Backward);
-    for (std::size_t i = 0; i < reductions.size(); ++i) {
-        const ValueId sum = copy.builder().binary(OpKind::Add, sums[i], copy[reductions[i].part]);
-        target.function[sum].sharding = source[reductions[i].part].sharding;
-        target.function[sum].name = "acc.new." + reductions[i].name;
-        target.function[sum].role = Role::Gradient;
-        copy.note(sum, backward.globalShapes[reductions[i].part.at()]);
-        target.function.donations.push_back({source.arguments().size() + i, results.size()});
-        results.push_back(sum);
-        names.push_back("acc." + reductions[i].name);
-    }
-    for (std::size_t i = 0; i < source.results().size(); ++i) {
-        if (source.resultNames[i].starts_with("grad."))
-            continue;
-        results.push_back(copy[source.results()[i]]);
-        names.push_back(source.resultNames[i]);
-    }
-    copy.builder().setResults(std::move(results), std::move(names));
-    eraseDeadOps(target.function);
-    target.globalShapes.resize(target.function.values.size());
-    return target;
-}
-
-/// The update that takes sums of gradients' parts in place of gradients, and reduces them first. Nothing where that needs more than the parts.
-std::optional<DeviceFunction> reducing(
-    const DeviceFunction& update, const std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>>& pieces)
-{
-    const Function& source = update.function;
-    DeviceFunction target;
-    target.function.name = source.name;
-    std::vector<std::pair<std::string, ValueId>> gradients;
-    // Arguments first, then what they are reduced by.
-    std::vector<std::pair<const Reduction*, std::unique_ptr<DeviceCopy>>> pending;
-    DeviceCopy copy(target, update);
-    std::map<std::string, std::pair<const DeviceFunction*, const Reduction*>> byName;
-    for (const auto& [backward, reductions] : pieces) {
-        for (const Reduction& reduction : reductions)
-            byName["grad." + reduction.name] = {backward, &reduction};
-    }
-    for (const ValueId argument : source.arguments()) {
-        const auto found = byName.find(source[argument].name);
-        if (found == byName.end()) {
-            copy.set(argument, copy.argumentLike(argument, source[argument].name, source[argument].role));
-            continue;
-        }
-        const auto& [backward, reduction] = found->second;
-        auto own = std::make_unique<DeviceCopy>(target, *backward);
-        own->set(reduction->part, own->argumentLike(reduction->part, "acc." + reduction->name, Role::Gradient));
-        gradients.emplace_back(source[argument].name, argument);
-        pending.emplace_back(reduction, std::move(own));
-    }
-    for (std::size_t i = 0; i < pending.size(); ++i) {
-        auto& [reduction, own] = pending[i];
-        ValueId value = (*own)[reduction->part];
-        for (const OpId op : reduction->ops) {
-            if (!own->canCopy(op))
-                return std::nullopt;
-            own->copy(op);
-            value = (*own)[byName[gradients[i].first].first->function[op].results.front()];
-        }
-        copy.set(gradients[i].second, value);
-    }
-    for (const OpId op : source.body().ops) {
-        if (!copy.canCopy(op))
-            return std::nullopt;
-        copy.copy(op);
-    }
-    std::vector<ValueId> results;
-    for (const ValueId result : source.results())
-        results.push_back(copy[result]);
-    copy.builder().setResults(std::move(results), source.resultNames);
-    target.function.donations = source.donations;
-    eraseDeadOps(target.function);
-    target.globalShapes.resize(target.function.values.size());
-    return target;
-}
-
 class PipelineBuilder {
 public:
     PipelineBuilder(const Program& program, const PipelineCut& cut)
@@ -290,6 +125,7 @@ public:
 private:
     std::size_t pieces() const { return static_cast<std::size_t>(m_cut.shape.pieces()); }
     std::size_t stageOf(std::size_t piece) const { return piece % m_device.stages.size(); }
+    std::size_t chunkOf(std::size_t piece) const { return piece / m_device.stages.size(); }
     bool isLast(std::size_t piece) const { return piece + 1 == pieces(); }
 
     /// The mesh with the stage's devices: its axes keep their places, the pipeline's has size 1.
@@ -368,11 +204,11 @@ private:
             if (!value)
                 return value.error();
             to.push_back(*value);
-            names = {"out"};
+            names = {nameOf(Kind::Output)};
         }
         FunctionSlice slice = sliced(m_model, from, to);
         Function& whole = slice.function;
-        whole.name = fmt::format("forward.{}", piece / m_device.stages.size());
+        whole.name = functionOf(TaskKind::Forward, chunkOf(piece));
         whole.resultNames = names;
         Piece made;
         std::vector<std::size_t> wrt;
@@ -380,7 +216,7 @@ private:
             Value& argument = whole[whole.arguments()[i]];
             const bool isIn = piece > 0 && i == 0;
             if (isIn) {
-                argument.name = "in";
+                argument.name = nameOf(Kind::Input);
                 argument.role = Role::Activation;
             } else if (argument.role == Role::Parameter) {
                 made.parameters.push_back(argument.name);
@@ -429,7 +265,7 @@ private:
             } else if (before < names.size()) {
                 residuals.push_back(names[before]);
             } else {
-                residuals.push_back(fmt::format("residual.{}", residuals.size()));
+                residuals.push_back(nameOf(Kind::Residual, {}, residuals.size()));
                 kept.push_back(i);
             }
         }
@@ -438,10 +274,10 @@ private:
             keptNames.push_back(residuals[kept[i] - derivativeResults(piece)]);
         made.forward = restrictedTo(forward, kept);
         made.forward.resultNames = std::move(keptNames);
-        made.forward.name = fmt::format("forward.{}", piece / m_device.stages.size());
+        made.forward.name = functionOf(TaskKind::Forward, chunkOf(piece));
 
         Builder builder(made.backward);
-        made.backward.name = fmt::format("backward.{}", piece / m_device.stages.size());
+        made.backward.name = functionOf(TaskKind::Backward, chunkOf(piece));
         builder.setPhase(Phase::Backward);
         const Function& backward = derivative.backward;
         std::vector<ValueId> operands;
@@ -450,10 +286,11 @@ private:
             operands.push_back(builder.argument(old.type, residuals[i], old.role));
         }
         const TensorType seed = backward[backward.arguments().back()].type;
-        operands.push_back(isLast(piece) ? seedOfLoss(builder, seed) : builder.argument(seed, "ct.out", Role::Activation));
+        operands.push_back(
+            isLast(piece) ? seedOfLoss(builder, seed) : builder.argument(seed, nameOf(Kind::OutputGradient), Role::Activation));
         std::vector<ValueId> results = inlineCall(builder, backward, operands);
         std::vector<std::string> resultNames = backward.resultNames;
-        std::replace(resultNames.begin(), resultNames.end(), std::string("grad.in"), std::string("ct.in"));
+        std::ranges::replace(resultNames, gradientOf(nameOf(Kind::Input)), nameOf(Kind::InputGradient));
         builder.setResults(std::move(results), std::move(resultNames));
     }
 
@@ -479,7 +316,7 @@ private:
         const std::size_t stage = stageOf(piece);
         Layouts layouts;
         if (piece > 0)
-            layouts["in"] = m_between;
+            layouts[nameOf(Kind::Input)] = m_between;
         for (const std::string& parameter : made->parameters) { // alike on all stages that have it
             if (const auto owner = m_owner.find(parameter); owner != m_owner.end())
                 layouts[parameter] = m_layouts[owner->second].at(parameter);
@@ -490,9 +327,9 @@ private:
             return forward.error();
         learn(forward->function, layouts);
         if (!isLast(piece))
-            layouts["ct.out"] = m_between = layouts.at("out");
+            layouts[nameOf(Kind::OutputGradient)] = m_between = layouts.at(nameOf(Kind::Output));
         if (piece > 0)
-            layouts["ct.in"] = layouts.at("in");
+            layouts[nameOf(Kind::InputGradient)] = layouts.at(nameOf(Kind::Input));
         for (const std::string& parameter : made->parameters) {
             const auto [owner, isNew] = m_owner.emplace(parameter, stage);
             if (!isNew && (owner->second == stage || !m_shared[parameter].insert(stage).second))
@@ -500,8 +337,8 @@ private:
                     "let each stage have one of them (chunks: 1), or give each a parameter of its own (a transformer: tied: "
                     "false)"});
             m_layouts[stage][parameter] = layouts.at(parameter);
-            layouts["grad." + parameter] = gradientLayout(parameter).value_or(layouts.at(parameter));
-            m_layouts[stage]["grad." + parameter] = layouts.at("grad." + parameter);
+            layouts[gradientOf(parameter)] = gradientLayout(parameter).value_or(layouts.at(parameter));
+            m_layouts[stage][gradientOf(parameter)] = layouts.at(gradientOf(parameter));
         }
         m_device.stages[stage].functions.push_back(*std::move(forward));
         Function gradients = std::move(made->backward);
@@ -517,7 +354,7 @@ private:
             return backward.error();
         std::vector<Reduction> reductions;
         for (std::size_t i = 0; i < backward->function.results().size(); ++i) {
-            if (backward->function.resultNames[i].starts_with("grad."))
+            if (stageArrayOf(backward->function.resultNames[i]).kind == Kind::Gradient)
                 reductions.push_back(reductionOf(backward->function, i));
         }
         m_device.stages[stage].functions.push_back(accumulating(*backward, reductions));
@@ -530,7 +367,7 @@ private:
     {
         SplitBackward split = splitBackward(whole);
         split.input.name = whole.name;
-        split.weight.name = fmt::format("{}.{}", kWeightFunction, piece / m_device.stages.size());
+        split.weight.name = functionOf(TaskKind::BackwardWeight, chunkOf(piece));
         pin(split.input, layouts);
         auto input = onDevices(stageOf(piece), std::move(split.input));
         if (!input)
@@ -543,7 +380,7 @@ private:
     /// Where the study says how a gradient lies.
     std::optional<TensorSharding> gradientLayout(const std::string& parameter) const
     {
-        const auto value = m_step.findValue("grad." + parameter);
+        const auto value = m_step.findValue(gradientOf(parameter));
         return value && !m_step[*value].annotation.empty() ? m_step[*value].sharding : std::nullopt;
     }
 
@@ -575,15 +412,15 @@ private:
         return m_owner.at(parameter) == stage || (others != m_shared.end() && others->second.contains(stage));
     }
 
-    TensorType gradientType(const std::string& parameter) const { return m_step[*m_step.findValue("grad." + parameter)].type; }
+    TensorType gradientType(const std::string& parameter) const { return m_step[*m_step.findValue(gradientOf(parameter))].type; }
 
     /// Reduces the stage's gradients of parameters that other stages have too, and adds up what all of these made.
     Result<Done> addShared(std::size_t stage)
     {
         Function shared;
         Function total;
-        shared.name = kSharedFunction;
-        total.name = kTotalFunction;
+        shared.name = functionOf(TaskKind::ShareGradients);
+        total.name = functionOf(TaskKind::TotalGradients);
         Builder sharing(shared);
         Builder adding(total);
         std::vector<ValueId> parts;
@@ -593,21 +430,22 @@ private:
             if (!isOn(parameter, stage))
                 continue;
             const TensorType type = gradientType(parameter);
-            const TensorSharding& layout = layouts.at("grad." + parameter);
-            parts.push_back(sharing.argument(type, "grad." + parameter, Role::Gradient));
-            shared.resultNames.push_back(sharedArray(parameter));
+            const TensorSharding& layout = layouts.at(gradientOf(parameter));
+            parts.push_back(sharing.argument(type, gradientOf(parameter), Role::Gradient));
+            shared.resultNames.push_back(nameOf(Kind::SharedPart, parameter));
             ValueId sum;
             for (std::size_t other = 0; other < m_device.stages.size(); ++other) {
                 if (!isOn(parameter, other))
                     continue;
-                const std::string name = other == stage ? sharedArray(parameter) : sharedArray(parameter, other);
+                const std::string name
+                    = other == stage ? nameOf(Kind::SharedPart, parameter) : nameOf(Kind::SharedCopy, parameter, other);
                 layouts.insert_or_assign(name, layout);
                 const ValueId part = adding.argument(type, name, Role::Gradient);
                 sum = sum.valid() ? adding.binary(OpKind::Add, sum, part) : part;
             }
             total[sum].role = Role::Gradient;
             sums.push_back(sum);
-            total.resultNames.push_back("grad." + parameter);
+            total.resultNames.push_back(gradientOf(parameter));
         }
         if (parts.empty())
             return Done{};
@@ -630,7 +468,7 @@ private:
     Result<Done> addNorm(std::size_t stage)
     {
         Function norm;
-        norm.name = kNormFunction;
+        norm.name = functionOf(TaskKind::ShareNorm);
         Builder builder(norm);
         builder.setPhase(Phase::Update);
         std::vector<ValueId> gradients;
@@ -639,14 +477,14 @@ private:
         for (const auto& [parameter, owner] : m_owner) {
             if (owner != stage)
                 continue;
-            gradients.push_back(builder.argument(gradientType(parameter), "grad." + parameter, Role::Gradient));
+            gradients.push_back(builder.argument(gradientType(parameter), gradientOf(parameter), Role::Gradient));
             if (m_shared.contains(parameter))
                 continue; // is reduced already
             results.push_back(gradients.back());
-            names.push_back("grad." + parameter);
+            names.push_back(gradientOf(parameter));
         }
         results.push_back(sumOfSquares(builder, gradients, m_step[*squaredNorm()].type.dtype));
-        names.emplace_back("norm.part");
+        names.push_back(nameOf(Kind::NormPart));
         builder.setResults(std::move(results), std::move(names));
         pin(norm, m_layouts[stage]);
         auto device = onDevices(stage, std::move(norm));
@@ -662,7 +500,7 @@ private:
     /// A function of the stage that takes sums of gradients' parts in place of gradients; of parameters that several stages have, or of the others.
     Result<DeviceFunction> withReductions(const DeviceFunction& function, std::size_t stage, bool ofShared = false) const
     {
-        std::vector<std::pair<const DeviceFunction*, std::vector<Reduction>>> pieces;
+        std::vector<ReducedPiece> pieces;
         for (const auto& [piece, backward] : m_backward) {
             if (stageOf(piece) != stage)
                 continue;
@@ -689,7 +527,8 @@ private:
         }
         std::vector<ValueId> gradients;
         for (std::size_t i = 0; i < m_step.values.size(); ++i) {
-            if (m_step.values[i].name.starts_with("grad.") && m_owner.contains(m_step.values[i].name.substr(5)))
+            const StageArray array = stageArrayOf(m_step.values[i].name);
+            if (array.kind == Kind::Gradient && m_owner.contains(array.name))
                 gradients.push_back(ValueId{i});
         }
         std::vector<ValueId> results;
@@ -720,13 +559,13 @@ private:
         Function update = std::move(slice.function);
         for (std::size_t i = 0; i < slice.arguments.size(); ++i) {
             if (slice.arguments[i] == squared)
-                update[update.arguments()[i]].name = "norm.squared";
+                update[update.arguments()[i]].name = nameOf(Kind::NormSquared);
         }
-        update.name = "update";
+        update.name = functionOf(TaskKind::Update);
         update.resultNames = names;
         for (const std::string& argument : argumentNames(update)) {
-            const bool isGradient = argument.starts_with("grad.");
-            const std::string parameter = isGradient ? argument.substr(5) : parameterOf(argument);
+            const StageArray array = stageArrayOf(argument);
+            const std::string parameter = array.kind == Kind::Gradient ? array.name : parameterOf(argument);
             if (!parameter.empty() && !isOn(parameter, stage))
                 return Problem{"MW1544",
                     fmt::format("the update of stage {} needs {}, which is on stage {}", stage, argument, m_owner.at(parameter)),
@@ -807,11 +646,10 @@ std::vector<std::int64_t> bytesOfStages(const ScheduledProgram& scheduled)
     std::vector<std::int64_t> all;
     for (std::size_t stage = 0; stage < scheduled.stages.size(); ++stage) {
         std::int64_t bytes = 0;
-        std::int64_t chunk = 0;
+        std::size_t chunk = 0;
         for (const ScheduledFunction& function : scheduled.stages[stage].functions) {
-            const bool isForward = function.device.function.name.starts_with("forward.");
-            const std::int64_t kept
-                = isForward ? slots.slots[static_cast<std::size_t>(chunk++ * scheduled.pipeline.stages) + stage] : 0;
+            const bool isForward = function.device.function.name == functionOf(TaskKind::Forward, chunk);
+            const std::int64_t kept = isForward ? slots.slots[chunk++ * scheduled.stages.size() + stage] : 0;
             bytes += function.buffers.arenaBytes * (1 + kept);
         }
         all.push_back(bytes);

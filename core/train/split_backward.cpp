@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/train/split_backward.h"
 
+#include "core/schedule/stage_array.h"
 #include "core/train/function_slice.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -22,7 +21,7 @@ std::int32_t together(std::int32_t a, std::int32_t b)
 
 bool isGradient(const std::string& result)
 {
-    return result.starts_with("grad.");
+    return stageArrayOf(result).kind == StageArray::Kind::Gradient;
 }
 
 /// Calls `take` with all values of the outer block that an op reads, in its bodies too.
@@ -67,7 +66,7 @@ public:
         }
         for (std::size_t i = 0; i < passed.size(); ++i) {
             firstResults.push_back(passed[i]);
-            firstNames.push_back(fmt::format("residual.w.{}", i));
+            firstNames.push_back(StageArray{StageArray::Kind::WeightResidual, {}, i}.text());
         }
         made.input = sliced(m_backward, {}, firstResults).function;
         made.input.resultNames = std::move(firstNames);
@@ -77,7 +76,8 @@ public:
             if (place == passed.end())
                 continue;
             Value& argument = weight.function[weight.function.arguments()[i]];
-            argument.name = fmt::format("residual.w.{}", place - passed.begin());
+            argument.name
+                = StageArray{StageArray::Kind::WeightResidual, {}, static_cast<std::size_t>(place - passed.begin())}.text();
             argument.role = Role::Activation;
         }
         made.weight = std::move(weight.function);

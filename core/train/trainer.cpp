@@ -233,7 +233,7 @@ private:
             m_phaseSteps = m_phaseFirst = stepsDone;
             m_movedBytes = *moved;
             m_toCheck = stepsToCheck(m_phases[next].steps);
-            m_result.peakBytesPerDevice = std::max(m_result.peakBytesPerDevice, m_function->arenaBytes());
+            m_result.stepArenaBytes = std::max(m_result.stepArenaBytes, m_function->arenaBytes());
         }
         return Done{};
     }
@@ -300,7 +300,7 @@ private:
         const auto init = load(phase, "init");
         if (!init)
             return init.error();
-        m_result.initBytesPerDevice = (*init)->arenaBytes();
+        m_result.initArenaBytes = (*init)->arenaBytes();
         for (std::size_t i = 0; i < m_options.initKeys.size(); ++i) {
             const RandomKey& key = m_options.initKeys[i];
             const std::array<double, 2> words = {static_cast<double>(key[0]), static_cast<double>(key[1])};

@@ -89,8 +89,8 @@ struct TrainingResult {
     double samplesPerSecond = 0.0; ///< measured
     std::int64_t devices = 0;
     EngineKind engine = EngineKind::Threads; ///< what they were
-    std::int64_t peakBytesPerDevice = 0;
-    std::int64_t initBytesPerDevice = 0; ///< of the arena in which the initial values were drawn; 0: a resumed run
+    std::int64_t stepArenaBytes = 0; ///< planned: what a device needs for a step, at most of all phases
+    std::int64_t initArenaBytes = 0; ///< of the arena in which the initial values were drawn; 0: a resumed run
     std::vector<PhaseResult> phases;
     std::optional<double> heldOutAccuracy; ///< absent also when interrupted
     std::int64_t heldOutExamples = 0;

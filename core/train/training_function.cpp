@@ -68,7 +68,7 @@ public:
             const auto calls
                 = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
             if (calls != counted.end())
-                collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+                collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
         }
         return collectives;
     }
@@ -153,7 +153,7 @@ public:
         m_runs += done ? 1 : 0;
         return done;
     }
-    std::int64_t arenaBytes() const override { return m_pipeline->bytesPerDevice(); }
+    std::int64_t arenaBytes() const override { return m_pipeline->plannedBytes(); }
     std::vector<CountedCollective> collectives() const override
     {
         std::vector<CountedCollective> collectives;
@@ -164,9 +164,11 @@ public:
                     counted.calls.begin(), counted.calls.end(), [&](const CountedCalls& c) { return c.op == use.op; });
                 if (calls == counted.calls.end())
                     continue;
-                if (!isOncePerStep(counted.function))
+                const auto& tasks = m_phase.scheduled.tasks;
+                const auto task = std::ranges::find(tasks, counted.function, &Task::function);
+                if (task == tasks.end() || !isOncePerStep(task->kind))
                     use.count *= m_phase.scheduled.pipeline.microbatches;
-                collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+                collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
             }
         }
         const LoadedPipeline::Transfers sent = m_pipeline->transfers();
@@ -187,11 +189,6 @@ public:
 private:
     const std::string& argumentName(std::size_t argument) const { return m_function[m_function.arguments()[argument]].name; }
 
-    static bool isOncePerStep(const std::string& function)
-    {
-        return function == "update" || function == kNormFunction || function == kSharedFunction || function == kTotalFunction;
-    }
-
     /// Nothing when nothing was sent.
     void addSends(std::vector<CountedCollective>& collectives, const LoadedPipeline::Transfers::Sent& sent, Phase phase,
         const Cause& cause) const
@@ -203,7 +200,7 @@ private:
         use.axes = stageAxis();
         use.count = m_runs > 0 ? sent.messages / m_runs : 0;
         use.groupSize = 2;
-        use.bytesPerDevice = sent.bytes / sent.messages;
+        use.payloadBytes = sent.bytes / sent.messages;
         use.phase = phase;
         use.cause = cause;
         collectives.push_back({use, sent.messages, sent.bytes});
@@ -212,17 +209,17 @@ private:
     /// The stages' parts of the gradients' norm, which they add up once a step.
     CountedCollective sharedNorm(std::int64_t calls) const
     {
-        const Function& function = m_phase.scheduled.stages.front().find(kNormFunction)->device.function;
+        const Function& function = m_phase.scheduled.stages.front().find(TaskKind::ShareNorm)->device.function;
         CollectiveUse use;
         use.kind = OpKind::AllReduce;
         use.axes = stageAxis();
         use.count = 1;
         use.groupSize = m_phase.scheduled.pipeline.stages;
-        use.bytesPerDevice = byteSize(function[function.results().back()].type.dtype);
+        use.payloadBytes = byteSize(function[function.results().back()].type.dtype);
         use.phase = Phase::Update;
         use.cause.value = "grad_norm";
         use.cause.reason = "the norm is of the gradients of all stages";
-        return {use, calls, calls * use.bytesPerDevice};
+        return {use, calls, calls * use.payloadBytes};
     }
 
     /// The name of the axis that a stage has one position of.
@@ -343,7 +340,7 @@ HeldArgument heldArgument(const TrainingPhase& phase, std::size_t argument)
 {
     const Function& step = *phase.program.find("step");
     const std::string& name = step[step.arguments()[argument]].name;
-    const char* function = isPipelined(phase.scheduled) ? "update" : "step";
+    const std::string function = isPipelined(phase.scheduled) ? functionOf(TaskKind::Update) : "step";
     for (const ScheduledStage& stage : phase.scheduled.stages) {
         const Function& held = stage.find(function)->device.function;
         for (const ValueId value : held.arguments()) {

@@ -20,7 +20,7 @@ struct TrainingPhase {
 struct CountedCollective {
     CollectiveUse use; ///< as predicted
     std::int64_t calls = 0; ///< counted over all steps
-    std::int64_t bytesPerDevice = 0; ///< counted payload of one device over all steps
+    std::int64_t totalPayloadBytes = 0; ///< counted payload of one device over all steps
 };
 
 } // namespace meshwright

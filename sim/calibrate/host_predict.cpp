@@ -87,9 +87,9 @@ private:
                 return false;
             clock = std::max(clock, sent->second);
         }
-        if (task.function == kTotalFunction && !awaitAll(kSharedFunction, clock))
+        if (task.kind == TaskKind::TotalGradients && !awaitAll(TaskKind::ShareGradients, clock))
             return false;
-        if (task.function == kUpdate && !awaitAll(kNormFunction, clock))
+        if (task.kind == TaskKind::Update && !awaitAll(TaskKind::ShareNorm, clock))
             return false;
         const HostSeconds& seconds = secondsOf(task);
         for (std::size_t i = 0; i < kHostClasses; ++i) {
@@ -98,21 +98,20 @@ private:
                     += seconds.byClass[i] * static_cast<double>(m_scheduled.stages[task.stage].mesh().deviceCount()) / m_devices;
         }
         clock += seconds.total;
-        if (task.function == kNormFunction || task.function == kSharedFunction)
-            m_ended[task.function].push_back(clock);
+        if (task.kind == TaskKind::ShareNorm || task.kind == TaskKind::ShareGradients)
+            m_ended[task.kind].push_back(clock);
         if (task.passesOn() && piece != (isBackward ? 0 : shape.pieces() - 1))
             m_sent[{isBackward, isBackward ? piece - 1 : piece + 1, task.microbatch}] = clock;
         return true;
     }
 
-    /// What stages give each other in a function, as parts of the norm, is there when all that have the function are through it.
-    bool awaitAll(std::string_view function, double& clock) const
+    /// What stages give each other in a task, as parts of the norm, is there when all that have such a task are through it.
+    bool awaitAll(TaskKind kind, double& clock) const
     {
-        const auto expected
-            = std::ranges::count_if(m_scheduled.tasks, [&](const Task& task) { return task.function == function; });
+        const auto expected = std::ranges::count_if(m_scheduled.tasks, [&](const Task& task) { return task.kind == kind; });
         if (expected == 0)
             return true;
-        const auto ended = m_ended.find(function);
+        const auto ended = m_ended.find(kind);
         if (ended == m_ended.end() || std::ssize(ended->second) < expected)
             return false;
         clock = std::max(clock, *std::ranges::max_element(ended->second));
@@ -130,14 +129,12 @@ private:
         return at->second;
     }
 
-    static constexpr std::string_view kUpdate = "update";
-
     const ScheduledProgram& m_scheduled;
     const HostProfile& m_profile;
     std::vector<std::vector<const Task*>> m_tasks; ///< by stage
     std::vector<double> m_clock; ///< likewise
     std::vector<std::size_t> m_next; ///< likewise: tasks played
-    std::map<std::string, std::vector<double>, std::less<>>
+    std::map<TaskKind, std::vector<double>>
         m_ended; ///< by function, whose results others wait for: when the stages that have come so far had theirs
     std::map<Key, double> m_sent;
     std::map<std::pair<std::size_t, std::string>, HostSeconds> m_seconds; ///< of a function of a stage

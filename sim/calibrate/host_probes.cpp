@@ -31,14 +31,15 @@ Result<Program> trainingStep(const std::string& text)
     const auto study = readStudy(text, "calibrate");
     if (!study)
         return study.error();
-    const auto options = trainingOptions(*study);
+    const std::vector<AssignedSpec> assigned = assignedSpecs(*study);
+    const auto options = trainingOptions(*study, assigned);
     if (!options)
         return options.error();
     auto program = study->transformer() != nullptr ? buildTransformerTraining(*study->transformer(), *options)
                                                    : buildMlpTraining(*study->mlp(), *options);
     if (!program)
         return program;
-    if (const auto resolved = resolveShardings(*study, *program); !resolved)
+    if (const auto resolved = resolveShardings(*study, assigned, *program); !resolved)
         return resolved.error();
     std::erase_if(program->functions, [](const Function& function) { return function.name != "step"; });
     return program;

@@ -73,7 +73,7 @@ public:
         use.use.kind = isMessage ? OpKind::CollectivePermute : opKind(node.collective);
         use.use.axes = isMessage ? "messages" : m_step.groupsText(site);
         use.use.groupSize = m_sites.groupsAt(site).size;
-        use.use.bytesPerDevice = node.bytes * (node.collective == ChakraCollective::AllGather ? use.use.groupSize : 1);
+        use.use.payloadBytes = node.bytes * (node.collective == ChakraCollective::AllGather ? use.use.groupSize : 1);
         use.use.cause.value = name == kNothing ? "" : m_traces.names()[name];
         use.label = use.use.cause.value.empty() ? opName(use.use.kind) : use.use.cause.value;
         siteOfUse.push_back(site);

@@ -123,12 +123,12 @@ void StepTraces::addOp(
         nameGroups(m_splits[m_splitOfUse[op.use]]);
         const std::int64_t parts = use->kind == OpKind::AllGather ? use->groups.size : 1;
         add(ChakraNodeType::Collective, Node::Own::Group,
-            {{"comm_type", static_cast<std::int64_t>(collectiveOf(use->kind))}, {"comm_size", use->bytesPerDevice / parts}});
+            {{"comm_type", static_cast<std::int64_t>(collectiveOf(use->kind))}, {"comm_size", use->payloadBytes / parts}});
         return;
     }
     const auto next = static_cast<std::int32_t>(m_tags.size());
     const std::vector<ChakraAttribute> message{
-        {"comm_size", use->bytesPerDevice}, {"comm_tag", m_tags.try_emplace({op.use, op.meeting}, next).first->second}};
+        {"comm_size", use->payloadBytes}, {"comm_tag", m_tags.try_emplace({op.use, op.meeting}, next).first->second}};
     if (op.kind != Kind::Receive)
         add(ChakraNodeType::Send, Node::Own::To, message);
     if (op.kind != Kind::Send)

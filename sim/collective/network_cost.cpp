@@ -32,16 +32,16 @@ CollectiveAlgorithm usualAlgorithm(CollectiveKind kind, const CollectiveLibrary*
 
 } // namespace
 
-CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice,
+CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes,
     const ForcedAlgorithms& algorithms)
 {
-    return requestFor(placement, networkKind(kind), placement.groupAxes(axes), bytesPerDevice, algorithms);
+    return requestFor(placement, networkKind(kind), placement.groupAxes(axes), payloadBytes, algorithms);
 }
 
 CollectiveRequest requestFor(const MeshPlacement& placement, CollectiveKind kind, std::vector<GroupAxis> groups,
-    std::int64_t bytesPerDevice, const ForcedAlgorithms& algorithms)
+    std::int64_t payloadBytes, const ForcedAlgorithms& algorithms)
 {
-    CollectiveRequest request{kind, bytesPerDevice, std::move(groups), PermutePattern::Any};
+    CollectiveRequest request{kind, payloadBytes, std::move(groups), PermutePattern::Any};
     request.library = placement.library();
     request.algorithm = usualAlgorithm(request.kind, request.library);
     if (const auto forced = algorithms.find(request.kind); forced != algorithms.end())
@@ -49,11 +49,11 @@ CollectiveRequest requestFor(const MeshPlacement& placement, CollectiveKind kind
     return request;
 }
 
-CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice)
+CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes)
 {
     if (kind == OpKind::AllSlice)
         return {0.0, 0, "none", "", 0.0, {}};
-    return estimateCollective(requestOn(placement, kind, axes, bytesPerDevice));
+    return estimateCollective(requestOn(placement, kind, axes, payloadBytes));
 }
 
 double NetworkCost::cost(const CollectiveQuery& query) const
@@ -65,7 +65,7 @@ double NetworkCost::cost(const CollectiveQuery& query) const
     if (isNew)
         groups->second = m_placement.groupAxes(query.axes);
     const CollectiveKind kind = networkKind(query.kind);
-    return collectiveSeconds({kind, query.bytesPerDevice, groups->second, PermutePattern::Any,
+    return collectiveSeconds({kind, query.payloadBytes, groups->second, PermutePattern::Any,
                usualAlgorithm(kind, m_placement.library()), m_placement.library()})
         + kStepSeconds;
 }

@@ -13,16 +13,16 @@ using ForcedAlgorithms = std::map<CollectiveKind, CollectiveAlgorithm>;
 
 /// A collective of a program over axes of a placed mesh, as networks see it. Of a permute it is not known who sends to whom.
 /// Precondition: not an all-slice.
-CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice,
+CollectiveRequest requestOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes,
     const ForcedAlgorithms& algorithms = {});
 
 /// The same for groups that lie in any way: `groups` as `MeshPlacement::groupAxesOfDevices` has them.
 CollectiveRequest requestFor(const MeshPlacement& placement, CollectiveKind kind, std::vector<GroupAxis> groups,
-    std::int64_t bytesPerDevice, const ForcedAlgorithms& algorithms = {});
+    std::int64_t payloadBytes, const ForcedAlgorithms& algorithms = {});
 
 /// The time of a collective of a program over axes of a placed mesh, when its groups have the links for themselves. Of a permute it is not
 /// known who sends to whom. An all-slice moves nothing.
-CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice);
+CollectiveEstimate estimateOn(const MeshPlacement& placement, OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes);
 
 /// Chooses sequences of collectives by the seconds that they take on a machine. Remembers how groups lie: for one thread at a time.
 class NetworkCost final : public CollectiveCost {

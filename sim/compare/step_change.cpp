@@ -33,7 +33,7 @@ struct StepUse {
     {
         exposedSeconds += collective.exposedSeconds;
         seconds += collective.seconds;
-        bytes += static_cast<double>(collective.use.bytesPerDevice * collective.use.count);
+        bytes += static_cast<double>(collective.use.payloadBytes * collective.use.count);
         groupSize = std::max(groupSize, collective.use.groupSize);
         there = true;
     }
@@ -221,10 +221,10 @@ std::string otherComputingInWords(const Simulation& before, const Simulation& af
 {
     const double was = before.computeSeconds - before.productSeconds;
     const double is = after.computeSeconds - after.productSeconds;
-    if (differs(before.otherBytesPerDevice, after.otherBytesPerDevice)
-        && (after.otherBytesPerDevice > before.otherBytesPerDevice) == (is > was))
+    if (differs(before.otherTrafficBytes, after.otherTrafficBytes)
+        && (after.otherTrafficBytes > before.otherTrafficBytes) == (is > was))
         return fmt::format("element-wise work touches {} memory {}", is > was ? "more" : "less",
-            fromTo(formatBytes(before.otherBytesPerDevice), formatBytes(after.otherBytesPerDevice) + " a device"));
+            fromTo(formatBytes(before.otherTrafficBytes), formatBytes(after.otherTrafficBytes) + " a device"));
     return fmt::format(
         "element-wise work takes {} {}", is > was ? "longer" : "less", fromTo(formatSeconds(was), formatSeconds(is)));
 }

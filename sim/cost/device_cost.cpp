@@ -16,10 +16,14 @@ namespace {
 constexpr double kGpuMatmulEfficiency
     = 0.80; ///< taken where the catalogue has no figure; the chips that are listed have .73 to .87
 constexpr double kTpuMatmulEfficiency = 0.90;
-constexpr double kFilledDepth = 96.0; ///< of k that a tile's pipeline takes to fill and drain
+constexpr double kGpuFillDepth = 96.0;
 constexpr double kTpuFilledDepth = 64.0;
 constexpr double kUnalignedShare = 0.12; ///< rows of not whole 16 bytes: no direct loads into the tensor cores
 constexpr double kHalfAlignedShare = 0.88; ///< rows of not whole 128 bytes
+constexpr KernelFigures::AttentionShare kGpuFlash1{0.38, 0.32};
+constexpr KernelFigures::AttentionShare kGpuFlash2{0.62, 0.52};
+constexpr KernelFigures::AttentionShare kTpuSplash{0.50, 0.45};
+constexpr KernelFigures::AttentionShare kFlash3{0.62, 0.50}; ///< kernels written for one chip, on that chip
 constexpr double kSplitDepth = 512.0; ///< the least that k is split into when there are few tiles
 
 struct Tile {
@@ -84,7 +88,13 @@ DeviceCost::DeviceCost(const Chip& chip, const StackConstants& constants)
     for (const MatmulPrecision precision : {MatmulPrecision::Default, MatmulPrecision::High, MatmulPrecision::Highest})
         m_singleRates[static_cast<std::size_t>(precision)] = matmulRate(chip, MathFormat::Fp32, precision).value_or(MatmulRate{});
     const bool tpu = m_class == ChipClass::Tpu;
-    m_hopper = chip.peakFlopsPerSecond.contains(MathFormat::Fp8);
+    m_fillDepth = chip.kernels.fillDepth.value_or(kGpuFillDepth);
+    const auto attention = [&](const char* kernel, const KernelFigures::AttentionShare& usual) {
+        const auto known = chip.kernels.attention.find(kernel);
+        return known == chip.kernels.attention.end() ? usual : known->second;
+    };
+    m_flash1 = attention("flash1", kGpuFlash1);
+    m_flash2 = attention("flash2", tpu ? kTpuSplash : kGpuFlash2);
     const auto devices = static_cast<double>(chip.devicesPerChip);
     m_efficiency = constants.matmulEfficiency > 0.0 ? constants.matmulEfficiency
                                                     : constants.matmulResidual
@@ -111,8 +121,7 @@ double DeviceCost::gpuSeconds(const MatmulDims& product, MathFormat format) cons
 {
     const double narrow = isNarrow(format) ? 1.0 : 0.0;
     const double bytes = bytesPerElement(format);
-    // The tensor cores of newer chips do twice as much in a cycle: their tiles take as long to fill, so more of k is lost.
-    const double depth = product.k + kFilledDepth * (m_hopper ? 1.5 : 1.0) * (1.0 + narrow);
+    const double depth = product.k + m_fillDepth * (1.0 + narrow);
     const double rate = peak(format) * efficiency(format) / m_multiprocessors;
     double best = 0.0;
     for (const Tile& tile : kTiles) {
@@ -176,24 +185,15 @@ double DeviceCost::productSeconds(const MatmulDims& product, MathFormat format) 
 
 double DeviceCost::fusedAttentionSeconds(double flops, double headDim, double keys, AttentionKernel kernel, bool backward) const
 {
-    // Dao, FlashAttention-2 (arXiv 2307.08691), figures 4 to 7: A100, causal, 2,048 to 16,384 keys; FlashAttention-3 (arXiv 2407.08608), H100.
-    const bool tpu = m_class == ChipClass::Tpu;
-    double share = 0.0;
-    switch (kernel) {
-    case AttentionKernel::Flash1:
-        share = m_hopper ? (backward ? 0.19 : 0.22) : (backward ? 0.32 : 0.38);
-        break;
-    case AttentionKernel::Flash3:
-        share = backward ? 0.50 : 0.62;
-        break;
-    default:
-        share = tpu ? (backward ? 0.45 : 0.50) : m_hopper ? (backward ? 0.30 : 0.36) : (backward ? 0.52 : 0.62);
-        break;
-    }
+    const KernelFigures::AttentionShare& reached = kernel == AttentionKernel::Flash1 ? m_flash1
+        : kernel == AttentionKernel::Flash3                                          ? kFlash3
+                                                                                     : m_flash2;
+    double share = backward ? reached.backward : reached.forward;
     if (backward && m_attentionBackward > 0.0)
         share = m_attentionBackward;
     if (!backward && m_attentionForward > 0.0)
         share = m_attentionForward;
+    const bool tpu = m_class == ChipClass::Tpu;
     // Heads under 128 leave the matrix units waiting for the softmax; short rows of scores leave the pipeline part full.
     const double headShare = tpu ? headDim / padded(headDim, 128.0) : headDim >= 128.0 ? 1.0 : 0.7 + 0.3 * headDim / 128.0;
     const double keyShare = keys / (keys + 192.0);

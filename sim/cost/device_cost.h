@@ -114,7 +114,9 @@ private:
     double efficiency(MathFormat format) const;
 
     ChipClass m_class = ChipClass::Gpu;
-    bool m_hopper = false; ///< the chip has fp8: newer than what FlashAttention 2 was written for
+    double m_fillDepth = 0.0; ///< of k, that a tile loses
+    KernelFigures::AttentionShare m_flash1; ///< of the bf16 peak
+    KernelFigures::AttentionShare m_flash2;
     std::array<double, 7> m_peaks{}; ///< by MathFormat, FLOP/s
     std::array<MatmulRate, 3> m_singleRates; ///< of 32-bit operands, by MatmulPrecision
     std::array<std::string, 7> m_how; ///< by MathFormat

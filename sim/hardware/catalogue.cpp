@@ -42,8 +42,10 @@ public:
     {
     }
 
-    Chip readChip(const std::string& key, const std::vector<VendorLibrary>& libraries);
+    Chip readChip(const std::string& key, const std::vector<VendorLibrary>& libraries,
+        const std::map<std::string, KernelFigures>& generations);
     VendorLibrary readLibrary();
+    KernelFigures readKernels();
 
 private:
     void complain(const std::string& where, const std::string& message)
@@ -139,6 +141,7 @@ private:
     void readOnChip(Chip& chip);
     void readInterconnect(Chip& chip);
     void chooseLibrary(Chip& chip, const std::vector<VendorLibrary>& libraries);
+    void chooseKernels(Chip& chip, const std::map<std::string, KernelFigures>& generations);
 
     const Json& m_json;
     std::string m_path;
@@ -216,6 +219,44 @@ VendorLibrary EntryReader::readLibrary()
         library.protocols.push_back(std::move(protocol));
     }
     return result;
+}
+
+KernelFigures EntryReader::readKernels()
+{
+    KernelFigures kernels;
+    if (!m_json.is_object()) {
+        complain(m_path, "a generation of kernels is an object");
+        return kernels;
+    }
+    if (const auto depth = figure(m_json, "fill_depth", m_path))
+        kernels.fillDepth = depth->value;
+    const auto shares = m_json.find("attention_share");
+    if (shares == m_json.end() || !shares->is_object())
+        return kernels;
+    for (const auto& [name, json] : shares->items()) {
+        const std::string path = m_path + ".attention_share." + name;
+        const auto share = [&](const char* field) {
+            const auto found = figure(json, field, path);
+            if (!found || found->value > 1.0)
+                complain(path + "." + field, fmt::format("\"{}\" must be a share of the peak, above 0 and at most 1", field));
+            return found ? found->value : 1.0;
+        };
+        kernels.attention[name] = {share("forward"), share("backward")};
+    }
+    return kernels;
+}
+
+void EntryReader::chooseKernels(Chip& chip, const std::map<std::string, KernelFigures>& generations)
+{
+    const Json* named = known(m_json, "kernel_generation", m_path);
+    if (named == nullptr)
+        return;
+    const Json& use = named->at("use");
+    const auto found = use.is_string() ? generations.find(use.get<std::string>()) : generations.end();
+    if (found == generations.end())
+        complain(m_path + ".kernel_generation", fmt::format("\"kernel_generations\" has no {}", use.dump()));
+    else
+        chip.kernels = found->second;
 }
 
 /// The library of the chip's vendor, with what is the chip's own.
@@ -303,7 +344,8 @@ void EntryReader::readInterconnect(Chip& chip)
     }
 }
 
-Chip EntryReader::readChip(const std::string& key, const std::vector<VendorLibrary>& libraries)
+Chip EntryReader::readChip(
+    const std::string& key, const std::vector<VendorLibrary>& libraries, const std::map<std::string, KernelFigures>& generations)
 {
     Chip chip;
     chip.key = key;
@@ -329,6 +371,7 @@ Chip EntryReader::readChip(const std::string& key, const std::vector<VendorLibra
     readOnChip(chip);
     readInterconnect(chip);
     chooseLibrary(chip, libraries);
+    chooseKernels(chip, generations);
     chip.achievableMatmulFraction = figure(m_json, "achievable_matmul", m_path);
     if (const auto side = counts("matrix_unit"); !side.empty()) {
         chip.matrixUnit = Figure{static_cast<double>(side.front()), {}};
@@ -386,12 +429,18 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
         for (const auto& [key, library] : listed->items())
             libraries.push_back(EntryReader(library, "collective_libraries." + key, problems).readLibrary());
     }
+    std::map<std::string, KernelFigures> generations;
+    if (const auto listed = json.find("kernel_generations"); listed != json.end() && listed->is_object()) {
+        for (const auto& [key, kernels] : listed->items())
+            generations[key] = EntryReader(kernels, "kernel_generations." + key, problems).readKernels();
+    }
     std::map<std::string, std::size_t> keys;
     for (const auto& [key, chip] : json.at("chips").items())
         keys[key] = 0;
     for (auto& [key, index] : keys) {
         index = result.m_chips.size();
-        result.m_chips.push_back(EntryReader(json.at("chips").at(key), "chips." + key, problems).readChip(key, libraries));
+        result.m_chips.push_back(
+            EntryReader(json.at("chips").at(key), "chips." + key, problems).readChip(key, libraries, generations));
         result.m_names[lowerCase(key)] = {index, std::nullopt, {}};
     }
     if (json.contains("aliases") && json.at("aliases").is_object()) {

@@ -70,6 +70,18 @@ struct Interconnect {
     std::string note = {};
 };
 
+/// What a GPU's kernels reach, by how they are written: figures of the generation that the catalogue names for the chip.
+struct KernelFigures {
+    std::optional<double> fillDepth = {}; ///< of k, that a product's tile loses to filling its pipeline (16-bit operands); > 0
+
+    /// Of the bf16 peak, that fused attention over long rows reaches; 0 .. 1.
+    struct AttentionShare {
+        double forward = 0.0;
+        double backward = 0.0;
+    };
+    std::map<std::string, AttentionShare> attention = {}; ///< by kernel: "flash1", "flash2"
+};
+
 /// One entry of the catalogue. Rates and sizes are those of a whole chip; a device has 1 / devicesPerChip of them.
 struct Chip {
     std::string key; ///< `tpu-v5e`
@@ -84,6 +96,7 @@ struct Chip {
     OptionalFigure achievableMatmulFraction; ///< of the bf16 peak, measured
     OptionalFigure matrixUnit; ///< side of the systolic array, when listed
     OptionalFigure multiprocessors; ///< SMs or compute units
+    KernelFigures kernels; ///< empty: unknown
 
     OptionalFigure hbmBytes;
     OptionalFigure hbmBytesPerSecond;

@@ -48,9 +48,9 @@ std::string replayText(const ReplayedStep& step, const std::string& name)
         {"exposed", Align::Right}, {"node"}});
     for (std::size_t i = 0; i < std::min(longest.size(), kMostCollectives); ++i) {
         const SimulatedCollective& c = *longest[i];
-        table.addRow({opName(c.use.kind), c.use.axes, fmt::format("{}", c.use.count),
-            formatBytes(static_cast<double>(c.use.bytesPerDevice)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
-            c.use.cause.value});
+        table.addRow(
+            {opName(c.use.kind), c.use.axes, fmt::format("{}", c.use.count), formatBytes(static_cast<double>(c.use.payloadBytes)),
+                formatSeconds(c.seconds), formatSeconds(c.exposedSeconds), c.use.cause.value});
     }
     text += longest.empty() ? "  no collectives\n" : "\n" + table.text(2);
     if (longest.size() > kMostCollectives)
@@ -73,7 +73,7 @@ std::string replayJson(const ReplayedStep& step, const std::string& name, double
     for (const SimulatedCollective& c : s.collectives)
         json["collectives"].push_back(
             {{"op", opName(c.use.kind)}, {"ranks", c.use.axes}, {"group_size", c.use.groupSize}, {"node", c.use.cause.value},
-                {"count", c.use.count}, {"bytes_per_device", c.use.bytesPerDevice}, {"wire_bytes", c.wireBytesPerDevice},
+                {"count", c.use.count}, {"bytes_per_device", c.use.payloadBytes}, {"wire_bytes", c.wireBytes},
                 {"time_s", c.seconds}, {"alone_s", c.aloneSecondsPerCall * static_cast<double>(c.use.count)},
                 {"exposed_s", c.exposedSeconds}, {"algorithm", c.algorithm}, {"formula", c.formula}});
     json["assumptions"] = s.assumptions;

@@ -99,8 +99,8 @@ private:
         double wire = 0.0;
         for (const SimulatedCollective& collective : m_collectives) {
             calls += collective.use.count;
-            payload += static_cast<double>(collective.use.bytesPerDevice) * static_cast<double>(collective.use.count);
-            wire += static_cast<double>(collective.wireBytesPerDevice) * static_cast<double>(collective.use.count);
+            payload += static_cast<double>(collective.use.payloadBytes) * static_cast<double>(collective.use.count);
+            wire += static_cast<double>(collective.wireBytes) * static_cast<double>(collective.use.count);
         }
         ReportFigures figures;
         figures.figures.push_back({"Calls in a step", countValue(calls),
@@ -168,9 +168,9 @@ private:
         const CollectiveUse& use = collective.use;
         ReportRow row;
         row.cells = {wordsValue(spokenOp(opName(use.kind))), wordsValue(use.axes), wordsValue(phaseName(use.phase)),
-            countValue(use.count), bytesValue(static_cast<double>(use.bytesPerDevice))};
+            countValue(use.count), bytesValue(static_cast<double>(use.payloadBytes))};
         if (timed) {
-            row.cells.push_back(bytesValue(static_cast<double>(collective.wireBytesPerDevice)));
+            row.cells.push_back(bytesValue(static_cast<double>(collective.wireBytes)));
             row.cells.push_back(secondsValue(collective.seconds));
             row.cells.push_back(secondsValue(collective.exposedSeconds));
         }
@@ -178,7 +178,7 @@ private:
         row.opening.text = use.cause.reason + ".";
         if (!use.cause.annotation.empty())
             row.opening.text += fmt::format(" It comes from {}.", use.cause.annotation);
-        row.opening.inputs = {{"B", groupedDigits(use.bytesPerDevice) + " B", "payload of a call"},
+        row.opening.inputs = {{"B", groupedDigits(use.payloadBytes) + " B", "payload of a call"},
             {"group", fmt::format("{} devices", use.groupSize), fmt::format("mesh axes {} of {}", use.axes, m_mesh.text())},
             {"calls", groupedDigits(use.count), "schedule: turns of the loops around it"}};
         if (timed) {

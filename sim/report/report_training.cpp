@@ -70,7 +70,7 @@ Counted countedCollectives(const MeasuredTraining& training)
         const bool calls = whole ? collective.countedCalls == collective.count * phase->steps
                                  : collective.count > 0 && collective.countedCalls % collective.count == 0;
         ++counted.all;
-        counted.asPredicted += calls && collective.countedBytes == collective.countedCalls * collective.bytesPerDevice ? 1 : 0;
+        counted.asPredicted += calls && collective.countedBytes == collective.countedCalls * collective.payloadBytes ? 1 : 0;
     }
     return counted;
 }
@@ -83,10 +83,10 @@ bool sameCollectives(const ReportInputs& inputs)
     std::map<CollectiveKey, std::int64_t> difference;
     const Mesh& mesh = inputs.partitioned->device.stages.front().mesh();
     for (const CollectiveUse& use : collectivesOf(inputs.scheduled->device, mesh))
-        ++difference[{opName(use.kind), use.axes, use.count, use.bytesPerDevice, use.cause.value}];
+        ++difference[{opName(use.kind), use.axes, use.count, use.payloadBytes, use.cause.value}];
     for (const MeasuredCollective& measured : inputs.training->collectives) {
         if (measured.mesh == mesh.text())
-            --difference[{measured.op, measured.axes, measured.count, measured.bytesPerDevice, measured.value}];
+            --difference[{measured.op, measured.axes, measured.count, measured.payloadBytes, measured.value}];
     }
     return std::all_of(difference.begin(), difference.end(), [](const auto& entry) { return entry.second == 0; });
 }
@@ -114,7 +114,7 @@ ReportFigures figures(const MeasuredTraining& training)
             {{"fastest", formatSeconds(training.stepSecondsMin), "measured"},
                 {"slowest", formatSeconds(training.stepSecondsMax), "measured"}}});
     add("Samples", rateValue(training.samplesPerSecond, "samples"), {"Measured over the whole run.", {}, {}});
-    add("Memory of a device", bytesValue(static_cast<double>(training.peakBytesPerDevice)),
+    add("Memory of a device", bytesValue(static_cast<double>(training.stepArenaBytes)),
         {"Planned for this computer's order of ops, which differs from an accelerator's.", {}, {}});
     const Counted counted = countedCollectives(training);
     add("Collectives as predicted",

@@ -47,7 +47,7 @@ Json meshJson(const Mesh& mesh)
 Json useJson(const CollectiveUse& use)
 {
     return Json{{"op", opName(use.kind)}, {"axes", use.axes}, {"group_size", use.groupSize}, {"count", use.count},
-        {"bytes_per_device", use.bytesPerDevice}, {"phase", phaseName(use.phase)},
+        {"bytes_per_device", use.payloadBytes}, {"phase", phaseName(use.phase)},
         {"cause",
             {{"value", use.cause.value}, {"op", use.cause.op}, {"reason", use.cause.reason},
                 {"annotation", use.cause.annotation}}}};
@@ -89,7 +89,7 @@ Json simulationObject(const SimulatedStudy& study)
     json["collectives"] = Json::array();
     for (const SimulatedCollective& collective : s.collectives) {
         Json entry = useJson(collective.use);
-        entry["wire_bytes"] = collective.wireBytesPerDevice;
+        entry["wire_bytes"] = collective.wireBytes;
         entry["time_s"] = collective.seconds;
         entry["alone_s"] = collective.aloneSecondsPerCall * static_cast<double>(collective.use.count);
         entry["exposed_s"] = collective.exposedSeconds;
@@ -134,7 +134,7 @@ std::string collectiveTable(const Simulation& simulation)
         {"time", Align::Right}, {"exposed", Align::Right}, {"value"}});
     for (const SimulatedCollective& c : simulation.collectives)
         table.addRow({opName(c.use.kind), c.use.axes, phaseName(c.use.phase), fmt::format("{}", c.use.count),
-            formatBytes(static_cast<double>(c.use.bytesPerDevice)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
+            formatBytes(static_cast<double>(c.use.payloadBytes)), formatSeconds(c.seconds), formatSeconds(c.exposedSeconds),
             c.use.cause.value});
     return table.text(2);
 }
@@ -241,8 +241,8 @@ std::string trainingJson(const TrainingResult& result)
     json["samples_per_s"] = result.samplesPerSecond;
     json["devices"] = result.devices;
     json["engine"] = engineName(result.engine);
-    json["peak_bytes_per_device"] = result.peakBytesPerDevice;
-    json["init_bytes_per_device"] = result.initBytesPerDevice;
+    json["peak_bytes_per_device"] = result.stepArenaBytes;
+    json["init_bytes_per_device"] = result.initArenaBytes;
     json["interrupted"] = result.interrupted;
     json["first_step"] = result.firstStep;
     json["checkpoint"] = result.checkpoint ? Json(result.checkpoint->string()) : Json(nullptr);
@@ -255,7 +255,7 @@ std::string trainingJson(const TrainingResult& result)
             Json entry = useJson(counted.use);
             entry["mesh"] = phase.mesh;
             entry["counted_calls"] = counted.calls;
-            entry["counted_bytes_per_device"] = counted.bytesPerDevice;
+            entry["counted_bytes_per_device"] = counted.totalPayloadBytes;
             json["collectives"].push_back(std::move(entry));
         }
     }
@@ -312,7 +312,7 @@ std::string trainingText(const TrainingResult& result)
     if (steps > 0)
         text += fmt::format("step {} (median; {} to {}), {} samples/s, ", formatSeconds(result.stepSeconds.median),
             formatSeconds(result.stepSeconds.min), formatSeconds(result.stepSeconds.max), formatCount(result.samplesPerSecond));
-    text += fmt::format("{} a device\n", formatBytes(static_cast<double>(result.peakBytesPerDevice)));
+    text += fmt::format("{} a device\n", formatBytes(static_cast<double>(result.stepArenaBytes)));
 
     using Align = TextTable::Align;
     for (const PhaseResult& phase : result.phases) {
@@ -324,7 +324,7 @@ std::string trainingText(const TrainingResult& result)
             {"value"}, {"because"}});
         for (const CountedCollective& counted : phase.collectives)
             table.addRow({opName(counted.use.kind), counted.use.axes, phaseName(counted.use.phase),
-                fmt::format("{}", counted.use.count), formatBytes(static_cast<double>(counted.use.bytesPerDevice)),
+                fmt::format("{}", counted.use.count), formatBytes(static_cast<double>(counted.use.payloadBytes)),
                 counted.use.cause.value, counted.use.cause.reason});
         text += table.rowCount() == 0 ? "  no collectives\n" : table.text(2);
     }

@@ -23,7 +23,7 @@ MeasuredCollective readCollective(Reader& reader, const Json& json, const std::s
     collective.phase = reader.text(json, "phase", path);
     collective.mesh = reader.text(json, "mesh", path);
     collective.count = reader.integer(json, "count", path);
-    collective.bytesPerDevice = reader.integer(json, "bytes_per_device", path);
+    collective.payloadBytes = reader.integer(json, "bytes_per_device", path);
     collective.countedCalls = reader.integer(json, "counted_calls", path);
     collective.countedBytes = reader.integer(json, "counted_bytes_per_device", path);
     if (const Json* cause = reader.member(json, "cause", path))
@@ -71,7 +71,7 @@ MeasuredTraining readAll(Reader& reader, const Json& json)
     }
     training.samplesPerSecond = reader.number(json, "samples_per_s", {});
     training.devices = reader.integer(json, "devices", {}, 1);
-    training.peakBytesPerDevice = reader.integer(json, "peak_bytes_per_device", {});
+    training.stepArenaBytes = reader.integer(json, "peak_bytes_per_device", {});
     training.interrupted = reader.truth(json, "interrupted", {});
     if (training.losses.empty() && !training.interrupted) // a run may be stopped before its first step
         reader.wrong("losses", "there is no loss");

@@ -19,7 +19,7 @@ struct MeasuredCollective {
     std::string value; ///< that it moves
     std::string mesh; ///< of the phase that it belongs to
     std::int64_t count = 0; ///< predicted: calls in a step
-    std::int64_t bytesPerDevice = 0; ///< predicted: payload of a call
+    std::int64_t payloadBytes = 0; ///< predicted, of one call
     std::int64_t countedCalls = 0; ///< over all steps
     std::int64_t countedBytes = 0;
 };
@@ -61,7 +61,7 @@ struct MeasuredTraining {
     double stepSecondsMax = 0.0;
     double samplesPerSecond = 0.0;
     std::int64_t devices = 0;
-    std::int64_t peakBytesPerDevice = 0;
+    std::int64_t stepArenaBytes = 0; ///< planned: what a device needs for a step, at most of all phases
     bool interrupted = false;
     std::vector<MeasuredPhase> phases;
     std::vector<MeasuredCollective> collectives;

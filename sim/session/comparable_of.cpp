@@ -17,7 +17,7 @@ std::vector<ComparedCollective> collectivesOf(const std::vector<CollectiveUse>& 
     std::vector<ComparedCollective> collectives;
     for (const CollectiveUse& use : uses)
         collectives.push_back({opName(use.kind), use.axes, phaseName(use.phase), use.cause.value, use.cause.reason,
-            use.cause.annotation, use.count, use.count * use.bytesPerDevice});
+            use.cause.annotation, use.count, use.count * use.payloadBytes});
     return collectives;
 }
 

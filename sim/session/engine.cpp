@@ -4,7 +4,6 @@
 #include "core/diagnose/lints.h"
 #include "core/kernels/kernel.h"
 #include "core/kernels/products.h"
-#include "core/study/arrays.h"
 #include "core/study/check_pipeline.h"
 #include "core/study/pipeline_choice.h"
 #include "core/study/resolve.h"
@@ -45,17 +44,20 @@ Problems placedIn(const Study& study, Problems problems)
 }
 
 /// With `pipelineMicrobatches`, see TrainingOptions, the study's batch is that of a microbatch.
-Result<Program> programOf(const Study& study, Problems& warnings, std::int64_t pipelineMicrobatches = 0)
+Result<Program> buildTraining(
+    const Study& study, const std::vector<AssignedSpec>& assigned, std::int64_t pipelineMicrobatches = 0)
 {
-    if (study.trains()) {
-        auto options = trainingOptions(study);
-        if (!options)
-            return options.error();
-        options->pipelineMicrobatches = pipelineMicrobatches;
-        if (const TransformerModel* transformer = study.transformer())
-            return buildTransformerTraining(*transformer, *options);
-        return buildMlpTraining(*study.mlp(), *options);
-    }
+    auto options = trainingOptions(study, assigned);
+    if (!options)
+        return options.error();
+    options->pipelineMicrobatches = pipelineMicrobatches;
+    if (const TransformerModel* transformer = study.transformer())
+        return buildTransformerTraining(*transformer, *options);
+    return buildMlpTraining(*study.mlp(), *options);
+}
+
+Result<Program> readProgramFile(const Study& study, Problems& warnings)
+{
     const auto& file = std::get<ProgramFile>(study.model);
     const std::filesystem::path path = study.resolved(file.file);
     const auto text = readFile(path);
@@ -64,13 +66,14 @@ Result<Program> programOf(const Study& study, Problems& warnings, std::int64_t p
     return readProgram(*text, path.string(), &warnings);
 }
 
-/// The program with the study's shardings.
-Result<Program> annotatedProgram(const Study& study, Problems& warnings, std::int64_t pipelineMicrobatches = 0)
+/// The program with the study's shardings. `assigned`: the study's specs.
+Result<Program> annotatedProgram(
+    const Study& study, const std::vector<AssignedSpec>& assigned, Problems& warnings, std::int64_t pipelineMicrobatches = 0)
 {
-    auto program = programOf(study, warnings, pipelineMicrobatches);
+    auto program = study.trains() ? buildTraining(study, assigned, pipelineMicrobatches) : readProgramFile(study, warnings);
     if (!program)
         return placedIn(study, program.error());
-    if (auto resolved = resolveShardings(study, *program); !resolved)
+    if (auto resolved = resolveShardings(study, assigned, *program); !resolved)
         return placedIn(study, resolved.error());
     return program;
 }
@@ -148,7 +151,7 @@ MatmulPrecision unstatedPrecision(const Study& study)
 Result<PlainProgram> plainProgramOf(const Study& study)
 {
     PlainProgram plain;
-    auto program = programOf(study, plain.warnings);
+    auto program = study.trains() ? buildTraining(study, assignedSpecs(study)) : readProgramFile(study, plain.warnings);
     if (!program)
         return placedIn(study, program.error());
     auto mainFunction = mainFunctionOf(study, *program);
@@ -177,7 +180,8 @@ Result<BuiltPhase> buildPhase(const Study& study, std::size_t phase)
         return onlySimulated(study);
     BuiltPhase built;
     built.study = phaseStudy(study, phase);
-    auto program = annotatedProgram(built.study, built.warnings);
+    built.arrays = arraysOf(built.study);
+    auto program = annotatedProgram(built.study, built.arrays.assigned, built.warnings);
     if (!program)
         return program.error();
     auto mainFunction = mainFunctionOf(built.study, *program);
@@ -223,12 +227,13 @@ PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
 Result<TrainingPhase> pipelinedPhase(const Study& study)
 {
     Problems warnings;
-    auto whole = annotatedProgram(study, warnings);
+    auto whole = annotatedProgram(study, assignedSpecs(study), warnings);
     if (!whole)
         return whole.error();
     Study part = study;
     part.batch /= study.pipeline.microbatches;
-    const auto microbatch = annotatedProgram(part, warnings, study.pipeline.microbatches);
+    const std::vector<AssignedSpec> assigned = assignedSpecs(part);
+    const auto microbatch = annotatedProgram(part, assigned, warnings, study.pipeline.microbatches);
     if (!microbatch)
         return microbatch.error();
     PipelineCut cut;
@@ -243,7 +248,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
     if (const UpdateChoices* update = updateChoices(study.optimizer))
         cut.lossScale = update->lossScale;
     if (const TransformerModel* transformer = study.transformer()) {
-        TrainingOptions options = *trainingOptions(part);
+        TrainingOptions options = *trainingOptions(part, assigned);
         options.pipelineMicrobatches = study.pipeline.microbatches;
         cut.again = recomputedOps(*transformer, options);
     }
@@ -319,46 +324,96 @@ Result<SimulatedStudy> simulateStep(
     return result;
 }
 
+namespace {
+
+/// The value; null, with its problems kept, where there is none.
+template <typename T>
+std::shared_ptr<const T> kept(Result<T> result, Problems& problems)
+{
+    if (!result) {
+        append(problems, result.error());
+        return nullptr;
+    }
+    return std::make_shared<const T>(*std::move(result));
+}
+
+template <typename T>
+std::optional<T> valueKept(Result<T> result, Problems& problems)
+{
+    if (!result) {
+        append(problems, result.error());
+        return std::nullopt;
+    }
+    return *std::move(result);
+}
+
+} // namespace
+
+void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogue)
+{
+    parts.machine = kept(machineOf(study, catalogue), parts.problems);
+    if (!parts.machine)
+        return;
+    Problems tooLarge = checkMeshFits(study, parts.machine->deviceCount());
+    parts.machineIsLargeEnough = tooLarge.empty();
+    append(parts.problems, std::move(tooLarge));
+}
+
+std::optional<SimulatedStudy> predictStep(
+    StepParts& parts, const Study& study, const Catalogue& catalogue, StepGraph* graph, const std::stop_token& stop)
+{
+    const auto place = [&](const Mesh& mesh) {
+        if (parts.machineIsLargeEnough)
+            parts.placement = kept(placementOf(study, mesh, *parts.machine), parts.problems);
+        return parts.placement != nullptr;
+    };
+    if (isOnlySimulated(study)) {
+        if (place(valueOf(meshOf(study))))
+            return valueKept(closedFormStep(study, catalogue), parts.problems);
+        if (const auto plan = planOf(study); !plan) // the formulas must have a use for every axis
+            append(parts.problems, plan.error());
+        return std::nullopt;
+    }
+    parts.built = kept(buildPhase(study), parts.problems);
+    if (!parts.built || stop.stop_requested())
+        return std::nullopt;
+    append(parts.problems, parts.built->warnings);
+    parts.scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*parts.built));
+    if (stop.stop_requested() || !place(parts.built->partitioned.device.stages.front().mesh()))
+        return std::nullopt;
+    return valueKept(simulateStep(*parts.built, *parts.scheduled, *parts.machine, graph), parts.problems);
+}
+
 Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph)
 {
     const auto start = std::chrono::steady_clock::now();
-    const auto machine = machineOf(study, catalogue);
-    if (!machine)
-        return machine.error();
-    if (Problems problems = checkMeshFits(study, machine->deviceCount()); !problems.empty())
-        return problems;
-    if (isOnlySimulated(study)) {
-        if (const auto placement = placementOf(study, valueOf(meshOf(study)), *machine); !placement)
-            return placement.error();
-        auto simulated = closedFormStep(study, catalogue);
-        if (simulated)
-            simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        return simulated;
+    StepParts parts;
+    findMachine(parts, study, catalogue);
+    if (!parts.problems.empty())
+        return parts.problems;
+    auto simulated = predictStep(parts, study, catalogue, graph);
+    if (!simulated) {
+        std::erase_if(parts.problems, [](const Problem& problem) { return problem.severity != Severity::Error; });
+        return parts.problems;
     }
-    const auto built = buildPhase(study);
-    if (!built)
-        return built.error();
-    auto simulated = simulateStep(*built, scheduleStep(*built), *machine, graph);
-    if (simulated) {
-        const BuiltPhase& phase = *built;
+    if (const auto& built = parts.built)
         simulated->arrays = comparedArrays(
-            *phase.partitioned.propagated.find(phase.mainFunction), phase.partitioned.device.stages.front().meshes);
-        simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    }
-    return simulated;
+            *built->partitioned.propagated.find(built->mainFunction), built->partitioned.device.stages.front().meshes);
+    simulated->wallSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return *std::move(simulated);
 }
 
 Problems lintsOfPhase(const Study& study, const BuiltPhase& phase)
 {
     constexpr std::size_t kMostArrays = 4000;
-    if (studyArrays(study).size() > kMostArrays)
+    if (phase.arrays.all.size() > kMostArrays)
         return {};
     const DeviceStage& stage = phase.partitioned.device.stages.front();
     const Function* propagated = phase.partitioned.propagated.find(phase.mainFunction);
     const DeviceFunction* device = stage.find(phase.mainFunction);
     if (propagated == nullptr || device == nullptr || stage.meshes.empty())
         return {};
-    return lintStudy(study, {*propagated, *device, stage.meshes});
+    return lintStudy(study, phase.arrays, {*propagated, *device, stage.meshes});
 }
 
 namespace {

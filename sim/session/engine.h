@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/partition/partition.h"
-#include "core/study/study.h"
+#include "core/study/arrays.h"
 #include "core/train/trainer.h"
 #include "sim/collective/placement.h"
 #include "sim/report/results.h"
@@ -22,6 +22,7 @@ namespace meshwright::sim {
 /// The program of one phase of a study, with layouts and on shards.
 struct BuiltPhase {
     Study study; ///< of this phase: its mesh, its steps
+    StudyArrays arrays; ///< of this phase
     Program program; ///< with the study's shardings only
     PartitionedProgram partitioned;
     std::string mainFunction; ///< what one step runs: "step", or the program file's function
@@ -63,8 +64,29 @@ ScheduledFunction scheduleStep(const BuiltPhase& built);
 Result<SimulatedStudy> simulateStep(
     const BuiltPhase& built, const ScheduledFunction& scheduled, const Machine& machine, StepGraph* graph = nullptr);
 
+/// What leads from a study to the simulation of its step. What problems prevent is null, the rest is there.
+struct StepParts {
+    std::shared_ptr<const Machine> machine; ///< null: no hardware, or none that exists
+    bool machineIsLargeEnough = false; ///< for all meshes of the study
+    std::shared_ptr<const BuiltPhase> built; ///< of the first phase
+    std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
+    std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
+    Problems problems; ///< warnings included
+};
+
+/// Finds the machine. Problems: those of `machineOf` and `checkMeshFits`.
+void findMachine(StepParts& parts, const Study& study, const Catalogue& catalogue);
+
+/// Builds, schedules, places and simulates one step of a study (of its first phase) as far as the study and the machine that was found for it
+/// allow; the step of a study that is only simulated is the closed form's. Nothing when problems prevent it, there is no machine for it, or
+/// `stop` was asked for.
+/// Problems: those of `buildPhase`, `placementOf`, `simulateStep` and `closedFormStep`; without a machine those of `planOf`.
+/// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step.
+std::optional<SimulatedStudy> predictStep(StepParts& parts, const Study& study, const Catalogue& catalogue,
+    StepGraph* graph = nullptr, const std::stop_token& stop = {});
+
 /// Simulates one step of a study (of its first phase).
-/// Problems: those of `buildPhase`, `machineOf` and `simulate`.
+/// Problems: those of `findMachine` and `predictStep`.
 /// `graph`, if any, gets the step written out; it stays as it is where formulas predict the step.
 Result<SimulatedStudy> simulateStudy(const Study& study, const Catalogue& catalogue, StepGraph* graph = nullptr);
 

@@ -368,7 +368,7 @@ Result<RunResult> runProgram(const Program& program, const std::string& name, co
     for (const CollectiveUse& use : collectivesOf(stage.functions.front(), stage.mesh())) {
         const auto calls = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
         if (calls != counted.end())
-            result.collectives.push_back({use, calls->calls, calls->bytesPerDevice});
+            result.collectives.push_back({use, calls->calls, calls->totalPayloadBytes});
     }
     if (const auto lost = choices.ranks != nullptr ? choices.ranks->failure() : std::nullopt) // what was read is nothing, then
         return *lost;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/session/session.h"
 
-#include "sim/session/closed_form.h"
 #include "sim/session/machine_lints.h"
 
 #include <algorithm>
@@ -43,16 +42,6 @@ std::vector<ProgramArray> arraysOf(const BuiltPhase& built)
     return arrays;
 }
 
-template <typename T>
-std::shared_ptr<const T> kept(Result<T> result, Problems& problems)
-{
-    if (!result) {
-        append(problems, result.error());
-        return nullptr;
-    }
-    return std::make_shared<const T>(*std::move(result));
-}
-
 } // namespace
 
 const ProgramArray* Analysis::findArray(const std::string& name) const
@@ -69,40 +58,6 @@ std::string Analysis::reasonOf(const ProgramArray& array) const
     const auto index = static_cast<std::size_t>(function - functions.begin());
     return explainSharding(*function, built->partitioned.reports[index], mesh(), array.value);
 }
-
-namespace {
-
-/// Puts the mesh on the machine and predicts the step. Precondition: built, with a machine that is large enough.
-void placeAndSimulate(Analysis& analysis)
-{
-    analysis.placement = kept(placementOf(*analysis.study, analysis.mesh(), *analysis.machine), analysis.problems);
-    if (analysis.placement)
-        analysis.simulated = kept(simulateStep(*analysis.built, *analysis.scheduled, *analysis.machine), analysis.problems);
-}
-
-} // namespace
-
-namespace {
-
-/// The prediction of a study whose step is told by formulas; that it is only simulated is a warning.
-void addClosedForm(Analysis& analysis, const Catalogue& catalogue, bool isLargeEnough)
-{
-    const Study& study = *analysis.study;
-    if (isLargeEnough)
-        analysis.placement = kept(placementOf(study, valueOf(meshOf(study)), *analysis.machine), analysis.problems);
-    if (analysis.placement)
-        analysis.simulated = kept(closedFormStep(study, catalogue), analysis.problems);
-    else if (const auto plan = planOf(study); !plan) // the formulas must have a use for every axis
-        append(analysis.problems, plan.error());
-    if (analysis.simulated)
-        append(analysis.problems, lintsOnMachine(analysis));
-    Problems only = buildPhase(study).error();
-    for (Problem& problem : only)
-        problem.severity = Severity::Warning;
-    append(analysis.problems, std::move(only));
-}
-
-} // namespace
 
 Session::Session(Catalogue catalogue)
     : m_catalogue(std::move(catalogue))
@@ -134,44 +89,38 @@ std::shared_ptr<const Analysis> analysed(const StudySource& source, const Catalo
 {
     auto analysis = std::make_shared<Analysis>();
     analysis->source = source;
-    analysis->problems = examineStudy(source.text, source.file, source.settings);
-    if (hasErrors(analysis->problems) || stop.stop_requested())
+    Problems& problems = analysis->problems;
+    StudyReading reading = readStudyInPart(source.text, source.file, source.settings);
+    problems = std::move(reading.problems);
+    if (hasErrors(problems) || stop.stop_requested())
         return stop.stop_requested() ? nullptr : analysis;
-    const auto study = std::make_shared<const Study>(valueOf(readStudy(source.text, source.file, source.settings)));
-    analysis->study = study;
-    const Problems missing = checkFiles(*study);
-    append(analysis->problems, missing);
-
-    bool isLargeEnough = false;
-    if (study->hardware)
-        analysis->machine = kept(machineOf(*study, catalogue), analysis->problems);
-    if (analysis->machine) {
-        Problems tooLarge = checkMeshFits(*study, analysis->machine->deviceCount());
-        isLargeEnough = tooLarge.empty();
-        append(analysis->problems, std::move(tooLarge));
-    }
+    analysis->study = std::make_shared<const Study>(std::move(reading.study));
+    const Study& study = *analysis->study;
+    const Problems missing = checkFiles(study);
+    append(problems, missing);
+    if (study.hardware)
+        findMachine(*analysis, study, catalogue);
     if (stop.stop_requested())
         return nullptr;
     if (hasErrors(missing))
         return analysis;
-    if (isOnlySimulated(*study)) {
-        addClosedForm(*analysis, catalogue, isLargeEnough);
-        return analysis;
-    }
-    analysis->built = kept(buildPhase(*study), analysis->problems);
+    if (auto simulated = predictStep(*analysis, study, catalogue, nullptr, stop))
+        analysis->simulated = std::make_shared<const SimulatedStudy>(*std::move(simulated));
     if (stop.stop_requested())
         return nullptr;
-    if (!analysis->built)
-        return analysis;
-    append(analysis->problems, analysis->built->warnings);
-    analysis->arrays = arraysOf(*analysis->built);
-    analysis->scheduled = std::make_shared<const ScheduledFunction>(scheduleStep(*analysis->built));
-    if (isLargeEnough && !stop.stop_requested())
-        placeAndSimulate(*analysis);
     // Behind what explains why something is missing.
-    append(analysis->problems, lintsOfPhase(*study, *analysis->built));
+    if (analysis->built) {
+        analysis->arrays = arraysOf(*analysis->built);
+        append(problems, lintsOfPhase(study, *analysis->built));
+    }
     if (analysis->simulated)
-        append(analysis->problems, lintsOnMachine(*analysis));
+        append(problems, lintsOnMachine(*analysis));
+    if (isOnlySimulated(study)) {
+        Problems only = buildPhase(study).error();
+        for (Problem& problem : only)
+            problem.severity = Severity::Warning;
+        append(problems, std::move(only));
+    }
     return stop.stop_requested() ? nullptr : analysis;
 }
 

@@ -34,14 +34,9 @@ struct ProgramArray {
 };
 
 /// Everything that views and reports show of one study. What its problems prevent is null, the rest is there; nothing in it ever changes.
-struct Analysis {
+struct Analysis : StepParts {
     StudySource source;
-    Problems problems; ///< warnings included
     std::shared_ptr<const Study> study; ///< null: the text is not a study
-    std::shared_ptr<const Machine> machine; ///< null: no hardware, or none that exists
-    std::shared_ptr<const BuiltPhase> built; ///< of the first phase
-    std::shared_ptr<const MeshPlacement> placement; ///< null without a machine that is large enough
-    std::shared_ptr<const ScheduledFunction> scheduled; ///< the step as an accelerator would run it
     std::shared_ptr<const SimulatedStudy>
         simulated; ///< null without a placement; of a study that has a closed form it is there alone
     std::vector<ProgramArray> arrays; ///< parameters, states, gradients, inputs, activations: in that order, then the program's

@@ -170,7 +170,7 @@ Result<Done> TrainingRun::prepare(Side& sharded, Side& oneDevice, Dataset& data,
     m_figures.batch = m_study->batch;
     m_figures.devices = sharded.trainer->result().devices;
     for (const TrainingPhase& phase : sharded.phases)
-        m_figures.bytesPerDevice = std::max(m_figures.bytesPerDevice, plannedStepBytes(phase));
+        m_figures.stepArenaBytes = std::max(m_figures.stepArenaBytes, plannedStepBytes(phase));
     m_figures.besideOneDevice = oneDevice.trainer != nullptr;
     return Done{};
 }

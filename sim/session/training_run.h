@@ -50,7 +50,7 @@ struct TrainingSnapshot {
     std::int64_t steps = 0; ///< in all; 0 while preparing
     std::int64_t batch = 0; ///< samples of a step
     std::int64_t devices = 0; ///< 0 while preparing
-    std::int64_t bytesPerDevice = 0; ///< planned: the largest arena of a step
+    std::int64_t stepArenaBytes = 0; ///< planned: the largest arena of a step
     double samplesPerSecond = 0.0; ///< of the sharded run's own steps, whatever happens between them
     double elapsedSeconds = 0.0; ///< since the start, without pauses
     double secondsLeft = 0.0; ///< as the steps so far took; 0 before the first step and after the last

@@ -88,27 +88,27 @@ std::uint32_t NetworkSites::streamFor(Stream stream)
     return static_cast<std::uint32_t>(m_streams.size() - 1);
 }
 
-std::uint32_t NetworkSites::add(OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice)
+std::uint32_t NetworkSites::add(OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes)
 {
-    const auto [known, isNew] = m_known.try_emplace({kind, axes, bytesPerDevice}, static_cast<std::uint32_t>(m_sites.size()));
+    const auto [known, isNew] = m_known.try_emplace({kind, axes, payloadBytes}, static_cast<std::uint32_t>(m_sites.size()));
     if (!isNew)
         return known->second;
     Site site;
     site.kind = kind;
     site.axes = axes;
     if (kind != OpKind::AllSlice)
-        site.request = requestOn(m_placement, kind, axes, bytesPerDevice, m_options.algorithms);
+        site.request = requestOn(m_placement, kind, axes, payloadBytes, m_options.algorithms);
     return addCollective(std::move(site));
 }
 
-std::uint32_t NetworkSites::add(CollectiveKind kind, std::shared_ptr<const DeviceGroups> groups, std::int64_t bytesPerDevice)
+std::uint32_t NetworkSites::add(CollectiveKind kind, std::shared_ptr<const DeviceGroups> groups, std::int64_t payloadBytes)
 {
     std::vector<std::vector<DeviceId>> devices;
     for (auto member = groups->members.begin(); member != groups->members.end(); member += groups->size)
         devices.emplace_back(member, member + groups->size);
     Site site;
     site.own = std::move(groups);
-    site.request = requestFor(m_placement, kind, m_placement.groupAxesOfDevices(devices), bytesPerDevice, m_options.algorithms);
+    site.request = requestFor(m_placement, kind, m_placement.groupAxesOfDevices(devices), payloadBytes, m_options.algorithms);
     return addCollective(std::move(site));
 }
 
@@ -141,11 +141,11 @@ std::uint32_t NetworkSites::add(const StageTransfer& transfer)
     return addTransfer(std::move(site));
 }
 
-std::uint32_t NetworkSites::addMessages(std::shared_ptr<const DeviceGroups> pairs, std::int64_t bytesPerDevice)
+std::uint32_t NetworkSites::addMessages(std::shared_ptr<const DeviceGroups> pairs, std::int64_t payloadBytes)
 {
     Site site;
     site.own = std::move(pairs);
-    site.transfer.bytesPerDevice = bytesPerDevice;
+    site.transfer.payloadBytes = payloadBytes;
     return addTransfer(std::move(site));
 }
 
@@ -154,7 +154,7 @@ std::uint32_t NetworkSites::addTransfer(Site site)
     site.isTransfer = true;
     site.estimate = transferEstimate(site);
     Stream stream{{}, site.transfer, true, 0, site.own};
-    stream.transfer.bytesPerDevice = 0;
+    stream.transfer.payloadBytes = 0;
     stream.transfer.isShared = false;
     const DeviceGroups pairs = groupsOf(site);
     const Topology& topology = m_placement.topology();
@@ -235,7 +235,7 @@ Result<RoutedCollective> NetworkSites::transferRoute(const Site& site) const
 {
     RoutedCollective routed;
     routed.groups = groupsOf(site);
-    RoutedLane lane = transferLane(routed.groups, site.transfer.bytesPerDevice, m_links);
+    RoutedLane lane = transferLane(routed.groups, site.transfer.payloadBytes, m_links);
     for (std::size_t pair = 0; pair < lane.paths.size(); ++pair) {
         const LanePath& path = lane.paths[pair];
         for (std::uint32_t link = path.firstLink; link < path.firstLink + path.linkCount; ++link) {
@@ -254,7 +254,7 @@ Result<RoutedCollective> NetworkSites::transferRoute(const Site& site) const
 /// As if the links were whole and each pair had them for itself.
 CollectiveEstimate NetworkSites::transferEstimate(const Site& site) const
 {
-    const std::int64_t bytes = site.transfer.bytesPerDevice;
+    const std::int64_t bytes = site.transfer.payloadBytes;
     const MachineLinks whole(m_placement.topology());
     DeviceGroups pairs = groupsOf(site);
     pairs.members.resize(2); // stages lie alike
@@ -262,7 +262,7 @@ CollectiveEstimate NetworkSites::transferEstimate(const Site& site) const
     CollectiveEstimate estimate;
     estimate.seconds = lane.plan.latencySeconds + static_cast<double>(bytes) / lane.linkBytesPerSecond;
     estimate.lowerBoundSeconds = estimate.seconds;
-    estimate.wireBytesPerDevice = bytes;
+    estimate.wireBytes = bytes;
     estimate.algorithm = "send and receive";
     estimate.formula = fmt::format("latency of the way + bytes / bandwidth of its slowest link = {} + {} / {}/s",
         formatSeconds(lane.plan.latencySeconds), formatBytes(static_cast<double>(bytes)), formatBytes(lane.linkBytesPerSecond));
@@ -273,9 +273,8 @@ CollectiveEstimate NetworkSites::transferEstimate(const Site& site) const
 bool NetworkSites::contends(const Site& site) const
 {
     constexpr std::int64_t kScalarBytes = 1024; // on links for nanoseconds
-    const auto isHeavy = [](const Site& one) {
-        return (one.isTransfer ? one.transfer.bytesPerDevice : one.request.payloadBytes) > kScalarBytes;
-    };
+    const auto isHeavy
+        = [](const Site& one) { return (one.isTransfer ? one.transfer.payloadBytes : one.request.payloadBytes) > kScalarBytes; };
     return isHeavy(site) && std::ranges::any_of(m_sites, [&](const Site& other) {
         return other.stream != site.stream && isHeavy(other)
             && (m_streams[other.stream].physical & m_streams[site.stream].physical) != 0;

@@ -32,7 +32,7 @@ struct StageTransfer {
     std::int64_t from = 0; ///< stage
     std::int64_t to = 0; ///< stage, another one
     bool backward = false; ///< gradients, on a stream of their own
-    std::int64_t bytesPerDevice = 0;
+    std::int64_t payloadBytes = 0;
     bool isShared = false; ///< gradients of parameters that both stages have
 
     friend auto operator<=>(const StageTransfer&, const StageTransfer&) = default;
@@ -54,14 +54,14 @@ public:
         std::optional<std::size_t> stageAxis = {});
 
     /// A collective that comes in the step; the same number for the same one.
-    std::uint32_t add(OpKind kind, const AxisRefs& axes, std::int64_t bytesPerDevice);
+    std::uint32_t add(OpKind kind, const AxisRefs& axes, std::int64_t payloadBytes);
     std::uint32_t add(const StageTransfer& transfer);
 
     /// A collective of groups of the machine's devices that need not lie along mesh axes, and messages between devices (pairs: the sender,
     /// then the receiver; all equally far apart). Those of the same `groups` share a stream. Messages are always flows, but with
     /// Fidelity::Closed. Each call makes a site. Precondition: `setKinds` is called before `work`.
-    std::uint32_t add(CollectiveKind kind, std::shared_ptr<const DeviceGroups> groups, std::int64_t bytesPerDevice);
-    std::uint32_t addMessages(std::shared_ptr<const DeviceGroups> pairs, std::int64_t bytesPerDevice);
+    std::uint32_t add(CollectiveKind kind, std::shared_ptr<const DeviceGroups> groups, std::int64_t payloadBytes);
+    std::uint32_t addMessages(std::shared_ptr<const DeviceGroups> pairs, std::int64_t payloadBytes);
 
     /// Which program each device of the machine runs, where that does not follow from stages; kNothing: none. No device stands for others then.
     void setKinds(std::vector<std::uint32_t> kindOfDevice) { m_kindOfDevice = std::move(kindOfDevice); }

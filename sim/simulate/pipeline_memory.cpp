@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/simulate/pipeline_memory.h"
 
-#include "core/schedule/pipeline_tasks.h"
+#include "core/schedule/stage_array.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +47,8 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
     const auto add = [&](const Function& reader, TaskKind until) {
         for (const ValueId id : reader.arguments()) {
             const Value& argument = reader[id];
-            if (livesThroughTheStep(kindOf(argument)) || argument.name == "ct.out")
+            const StageArray::Kind what = stageArrayOf(argument.name).kind;
+            if (livesThroughTheStep(kindOf(argument)) || what == StageArray::Kind::OutputGradient)
                 continue;
             const auto known
                 = std::ranges::find_if(kept, [&](const StageMemory::Kept& other) { return other.value.name == argument.name; });
@@ -55,9 +56,8 @@ std::vector<StageMemory::Kept> keptBetween(const Function& backward, const Funct
                 known->until = until;
                 continue;
             }
-            const bool isBetween = argument.name.starts_with("residual.w.");
             kept.push_back({{argument.name, kindOf(argument), argument.type.bytes()},
-                isBetween ? TaskKind::BackwardInput : TaskKind::Forward, until});
+                what == StageArray::Kind::WeightResidual ? TaskKind::BackwardInput : TaskKind::Forward, until});
         }
     };
     add(backward, weights == nullptr ? TaskKind::Backward : TaskKind::BackwardInput);
@@ -91,10 +91,10 @@ StageMemory stageMemory(const ScheduledStage& stage, std::int64_t chunks)
         }
         memory.working.push_back(std::max<std::int64_t>(0, scheduled.buffers.arenaBytes - arguments));
     }
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-        const ScheduledFunction* weights = stage.find(fmt::format("{}.{}", kWeightFunction, chunk));
-        memory.kept[static_cast<std::size_t>(chunk)] = keptBetween(stage.find(fmt::format("backward.{}", chunk))->device.function,
-            weights == nullptr ? nullptr : &weights->device.function);
+    for (std::size_t chunk = 0; chunk < memory.kept.size(); ++chunk) {
+        const ScheduledFunction* weights = stage.find(TaskKind::BackwardWeight, chunk);
+        memory.kept[chunk] = keptBetween(
+            stage.find(TaskKind::Backward, chunk)->device.function, weights == nullptr ? nullptr : &weights->device.function);
     }
     return memory;
 }

@@ -2,7 +2,7 @@
 #include "sim/simulate/pipeline_writer.h"
 
 #include "core/schedule/label.h"
-#include "core/schedule/pipeline_tasks.h"
+#include "core/schedule/stage_array.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ void announce(const DeviceFunction& function, const Mesh& mesh, StepWriter& writ
 {
     writer.announce(function, mesh, static_cast<std::uint32_t>(uses.size()));
     for (const CollectiveUse& use : collectivesOf(function, mesh)) {
-        siteOfUse.push_back(sites.add(use.kind, function.function[use.op].as<CollectiveAttributes>().axes, use.bytesPerDevice));
+        siteOfUse.push_back(sites.add(use.kind, function.function[use.op].as<CollectiveAttributes>().axes, use.payloadBytes));
         Instruction start;
         start.ops = {use.op};
         uses.emplace_back().use = use;
@@ -72,7 +72,7 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
     const auto exists = [&](std::int64_t other) { return task.passesOn() && other >= 0 && other < m_pipeline.pipeline.pieces(); };
     if (exists(neighbour(true)))
         pass(neighbour(true), piece, backward, task.microbatch, true);
-    if (task.function == kTotalFunction)
+    if (task.kind == TaskKind::TotalGradients)
         shareGradients(static_cast<std::int64_t>(task.stage), true);
     const StepWriter::Moments own = writer.execute(m_functions[task.stage].at(task.function));
     if (moments[task.stage].empty())
@@ -80,7 +80,7 @@ void PipelineWriter::add(const Task& task, std::uint32_t number)
     moments[task.stage].push_back(own.back());
     if (exists(neighbour(false)))
         pass(piece, neighbour(false), backward, task.microbatch, false);
-    if (task.function == kSharedFunction)
+    if (task.kind == TaskKind::ShareGradients)
         shareGradients(static_cast<std::int64_t>(task.stage), false);
 }
 
@@ -89,7 +89,7 @@ void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
 {
     const auto sharedOf = [this](std::int64_t at) -> const Function* {
         const auto& functions = m_functions[static_cast<std::size_t>(at)];
-        const auto found = functions.find(std::string(kSharedFunction));
+        const auto found = functions.find(functionOf(TaskKind::ShareGradients));
         return found == functions.end() ? nullptr : &found->second.device.function;
     };
     const auto meeting = static_cast<std::uint32_t>(m_pipeline.pipeline.pieces() * m_pipeline.pipeline.microbatches);
@@ -119,9 +119,11 @@ void PipelineWriter::shareGradients(std::int64_t stage, bool receives)
 /// Bytes that one device of a piece's stage passes on.
 std::int64_t PipelineWriter::bytesFrom(std::int64_t piece, bool backward) const
 {
-    const std::string name = fmt::format("{}.{}", backward ? "backward" : "forward", piece / m_pipeline.pipeline.stages);
+    const std::string name = functionOf(
+        backward ? TaskKind::Backward : TaskKind::Forward, static_cast<std::size_t>(piece / m_pipeline.pipeline.stages));
+    const StageArray passed{backward ? StageArray::Kind::InputGradient : StageArray::Kind::Output};
     const Function& function = m_functions[static_cast<std::size_t>(stageOf(piece))].at(name).device.function;
-    const auto result = std::ranges::find(function.resultNames, backward ? "ct.in" : "out");
+    const auto result = std::ranges::find(function.resultNames, passed.text());
     assert(result != function.resultNames.end());
     const ValueId value = function.results()[static_cast<std::size_t>(result - function.resultNames.begin())];
     return function[value].type.bytes();
@@ -139,7 +141,7 @@ std::uint32_t PipelineWriter::useOf(const StageTransfer& transfer, std::uint32_t
     added.use.kind = OpKind::CollectivePermute;
     added.use.axes = m_axis;
     added.use.groupSize = 2;
-    added.use.bytesPerDevice = transfer.bytesPerDevice;
+    added.use.payloadBytes = transfer.payloadBytes;
     added.use.phase = transfer.isShared ? Phase::Update : transfer.backward ? Phase::Backward : Phase::Forward;
     added.use.cause = {fmt::format("{} of stage {}", what, transfer.from), "pipeline",
         fmt::format("stage {} sends to stage {} what its {}", transfer.from, transfer.to,

@@ -18,7 +18,7 @@ struct StepGraph;
 struct SimulatedCollective {
     CollectiveUse use; ///< its op is not valid in a pipeline, whose stages have functions of their own
     std::string label; ///< as timelines call it: "all_reduce grad.layers.0.w"
-    std::int64_t wireBytesPerDevice = 0; ///< sent by one device in one call
+    std::int64_t wireBytes = 0; ///< sent by one device in one call
     double secondsPerCall = 0.0; ///< the mean of its calls
     double seconds = 0.0; ///< all calls, from when all devices of a group were ready
     double aloneSecondsPerCall = 0.0; ///< by the closed form: with its links for itself, and whole
@@ -45,7 +45,7 @@ struct Simulation {
     double computeSeconds = 0.0; ///< busy computing
     double productSeconds = 0.0; ///< of computeSeconds: instructions that are a product
     double productFlopsPerDevice = 0.0; ///< of those products
-    double otherBytesPerDevice = 0.0; ///< read and written by the other computing instructions
+    double otherTrafficBytes = 0.0; ///< read and written by the other computing instructions
     double exposedSeconds = 0.0; ///< waiting for collectives
     double bubbleSeconds = 0.0; ///< waiting for other pipeline stages
     double collectiveSeconds = 0.0; ///< all collectives, hidden or not

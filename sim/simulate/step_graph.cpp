@@ -106,7 +106,7 @@ StepGraph graphOf(const std::vector<StageWork>& stages, const std::vector<Simula
         graph.stages.push_back(StageUnroller(stages[stage], stage, siteOfUse, sites).run(uses));
     for (std::size_t use = 0; use < uses.size(); ++use)
         graph.uses.push_back(
-            {uses[use].use.kind, uses[use].use.axes, uses[use].use.bytesPerDevice, sites.groupsAt(siteOfUse[use])});
+            {uses[use].use.kind, uses[use].use.axes, uses[use].use.payloadBytes, sites.groupsAt(siteOfUse[use])});
     const std::vector<double> speeds = sites.speeds();
     for (const auto& [device, stage] : sites.stagesOfDevices()) {
         graph.devices.push_back(device);

@@ -29,7 +29,7 @@ struct StepGraph {
     struct Use {
         OpKind kind = OpKind::AllReduce;
         std::string axes; ///< of the mesh
-        std::int64_t bytesPerDevice = 0;
+        std::int64_t payloadBytes = 0;
         DeviceGroups groups; ///< devices of the machine; of a message pairs: the sender, then the receiver
     };
 

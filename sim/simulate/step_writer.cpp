@@ -41,7 +41,7 @@ void StepWriter::announce(const DeviceFunction& function, const Mesh& mesh, std:
 {
     for (const CollectiveUse& use : collectivesOf(function, mesh)) {
         const auto& axes = function.function[use.op].as<CollectiveAttributes>().axes;
-        m_announced[{&function.function, use.op}] = {m_sites.add(use.kind, axes, use.bytesPerDevice), firstUse++, newResource()};
+        m_announced[{&function.function, use.op}] = {m_sites.add(use.kind, axes, use.payloadBytes), firstUse++, newResource()};
     }
 }
 

@@ -30,7 +30,7 @@ TraceBuilder::TraceBuilder(NetworkSites& sites, std::vector<StageWork> stages, s
     for (std::size_t use = 0; use < m_result.collectives.size(); ++use) {
         SimulatedCollective& collective = m_result.collectives[use];
         const CollectiveEstimate& estimate = sites.estimate(m_siteOfUse[use]);
-        collective.wireBytesPerDevice = estimate.wireBytesPerDevice;
+        collective.wireBytes = estimate.wireBytes;
         collective.aloneSecondsPerCall = estimate.seconds;
         collective.lowerBoundSeconds = estimate.lowerBoundSeconds;
         collective.algorithm = estimate.algorithm;
@@ -212,7 +212,7 @@ void TraceBuilder::addCollectives()
         m_intervals.push_back({span.begin, span.end, note->index});
         const Shown& as = shown(note->index);
         addSlice(
-            as.row, span.begin, span.end, as.name, as.detail, as.category, m_result.collectives[note->index].use.bytesPerDevice);
+            as.row, span.begin, span.end, as.name, as.detail, as.category, m_result.collectives[note->index].use.payloadBytes);
     }
     std::ranges::stable_sort(m_intervals, {}, &Interval::begin);
 }
@@ -264,7 +264,7 @@ void TraceBuilder::addCompute(const KernelWork& work, const StepSpan& span)
         m_result.productSeconds += seconds;
         m_result.productFlopsPerDevice += work.flops;
     } else {
-        m_result.otherBytesPerDevice += static_cast<double>(work.bytes);
+        m_result.otherTrafficBytes += static_cast<double>(work.bytes);
     }
     m_secondsBoundBy[static_cast<std::size_t>(work.time.bound)] += seconds;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // How long frames of the timeline view take: bench_timeline [slices...]. Offscreen is enough: QT_QPA_PLATFORM=offscreen.
+#include "tests/bench/timeline_benchmark.h"
 #include "ui/theme/theme.h"
-#include "ui/timeline/timeline_benchmark.h"
 
 #include <QApplication>
 

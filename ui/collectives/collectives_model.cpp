@@ -65,7 +65,7 @@ QString CollectivesModel::text(const sim::SimulatedCollective& collective, int c
     case Calls:
         return QString::number(use.count);
     case Bytes:
-        return QString::fromStdString(formatBytes(static_cast<double>(use.bytesPerDevice)));
+        return QString::fromStdString(formatBytes(static_cast<double>(use.payloadBytes)));
     case Time:
         return m_timed ? QString::fromStdString(formatSeconds(collective.seconds)) : QString();
     case Exposed:
@@ -81,7 +81,7 @@ QVariant CollectivesModel::sortValue(const sim::SimulatedCollective& collective,
     case Calls:
         return static_cast<qlonglong>(collective.use.count);
     case Bytes:
-        return static_cast<qlonglong>(collective.use.bytesPerDevice);
+        return static_cast<qlonglong>(collective.use.payloadBytes);
     case Time:
         return collective.seconds;
     case Exposed:

@@ -150,7 +150,7 @@ void CollectivesView::setAnalysis(std::shared_ptr<const sim::Analysis> analysis)
     double bytes = 0.0;
     for (int row = 0; row < m_model->rowCount(); ++row) {
         const CollectiveUse& use = m_model->collective(row).use;
-        bytes += static_cast<double>(use.bytesPerDevice * use.count);
+        bytes += static_cast<double>(use.payloadBytes * use.count);
     }
     if (m_model->rowCount() == 0)
         m_summary->setText(tr("No collectives: no device needs data from another one."));
@@ -198,7 +198,7 @@ void CollectivesView::showDetails()
                      .arg(QString::fromStdString(collective.formula),
                          QString::fromStdString(formatSeconds(collective.secondsPerCall)),
                          QString::fromStdString(collective.algorithm),
-                         QString::fromStdString(formatBytes(static_cast<double>(collective.wireBytesPerDevice))));
+                         QString::fromStdString(formatBytes(static_cast<double>(collective.wireBytes))));
     m_details->setText(lines.join(QLatin1Char('\n')));
 }
 

@@ -32,7 +32,7 @@ QString groupTitle(Role role)
     return ArrayModel::tr("Activations");
 }
 
-std::int64_t bytesPerDevice(const sim::ProgramArray& array)
+std::int64_t shardBytes(const sim::ProgramArray& array)
 {
     return elementCount(localShape(array.type.shape, array.sharding)) * byteSize(array.type.dtype);
 }
@@ -148,7 +148,7 @@ QVariant ArrayModel::arrayData(const sim::ProgramArray& array, int column, int r
         case Sizes:
             return shapeText(array.type.shape);
         default:
-            return formatBytes(static_cast<double>(bytesPerDevice(array)));
+            return formatBytes(static_cast<double>(shardBytes(array)));
         }
     };
     switch (role) {

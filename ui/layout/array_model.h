@@ -59,6 +59,6 @@ private:
 QString groupTitle(Role role);
 
 /// Bytes that one device keeps of an array, padding included.
-std::int64_t bytesPerDevice(const sim::ProgramArray& array);
+std::int64_t shardBytes(const sim::ProgramArray& array);
 
 } // namespace meshwright::ui

@@ -323,7 +323,7 @@ void LayoutView::showFacts()
     const sim::ProgramArray& array = *shown();
     m_name->setText(m_shown);
     m_chip->setSpec(fromText(array.spec), !array.sharding.isReplicated());
-    const QString bytes = fromText(formatBytes(static_cast<double>(bytesPerDevice(array))));
+    const QString bytes = fromText(formatBytes(static_cast<double>(shardBytes(array))));
     QStringList facts;
     facts << roleInWords(array.role);
     facts << fromText(shapeText(array.type.shape) + " " + dtypeName(array.type.dtype));

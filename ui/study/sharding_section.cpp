@@ -16,7 +16,7 @@ namespace {
 QString meaningOf(const ArrayFacts& array, std::int64_t devices)
 {
     const std::string type = typeText({array.dtype, array.array.shape});
-    const auto bytes = array.bytesPerDevice();
+    const auto bytes = array.shardBytes();
     if (!bytes)
         return QString::fromStdString(type);
     const std::string piece

@@ -182,7 +182,7 @@ QVariant SpecModel::data(const QModelIndex& index, int role) const
     default:
         return {};
     }
-    const auto bytes = array->bytesPerDevice();
+    const auto bytes = array->shardBytes();
     return bytes ? QString::fromStdString(formatBytes(static_cast<double>(*bytes))) : QString();
 }
 

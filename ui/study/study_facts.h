@@ -25,7 +25,7 @@ struct ArrayFacts {
     std::optional<Shape> shard; ///< one device's piece, rounded up; not known while the spec is wrong
     std::int64_t copies = 1; ///< devices that hold the same piece
 
-    std::optional<std::int64_t> bytesPerDevice() const
+    std::optional<std::int64_t> shardBytes() const
     {
         return shard ? std::optional(elementCount(*shard) * byteSize(dtype)) : std::nullopt;
     }

@@ -485,7 +485,7 @@ void TrainingView::showFigures()
         figures.push_back({tr("Samples/s"), text(formatCount(now.samplesPerSecond)),
             result != nullptr ? tr("%1 a step").arg(text(formatSeconds(result->stepSeconds.median))) : tr("sharded run alone")});
     if (now.devices > 0)
-        figures.push_back({tr("Memory a device"), text(formatBytes(static_cast<double>(now.bytesPerDevice))),
+        figures.push_back({tr("Memory a device"), text(formatBytes(static_cast<double>(now.stepArenaBytes))),
             now.devices == 1 ? tr("planned, 1 device") : tr("planned, %1 devices").arg(now.devices)});
     if (result != nullptr && result->verification && !result->verification->checkedSteps.empty()) {
         const Verification& verification = *result->verification;

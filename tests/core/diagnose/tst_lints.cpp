@@ -39,8 +39,8 @@ Problems lintsOf(const Study& study)
     if (!built)
         return built.error();
     const DeviceStage& stage = built->partitioned.device.stages.front();
-    return lintStudy(
-        study, {*built->partitioned.propagated.find(built->mainFunction), *stage.find(built->mainFunction), stage.meshes});
+    return lintStudy(study, built->arrays,
+        {*built->partitioned.propagated.find(built->mainFunction), *stage.find(built->mainFunction), stage.meshes});
 }
 
 QString idsOf(const Problems& problems)

@@ -261,10 +261,10 @@ void TestExplicitReshards::causes()
     QCOMPARE(uses[0].kind, OpKind::Reshard);
     QCOMPARE(QString::fromStdString(uses[0].cause.reason),
         QString("dot_general needs x as P('a', 'b'), but it is sharded as P(None, 'b')"));
-    QCOMPARE(uses[0].bytesPerDevice, 8 * 16 * 4 / 2);
+    QCOMPARE(uses[0].payloadBytes, 8 * 16 * 4 / 2);
     QCOMPARE(uses[1].kind, OpKind::AllReduce);
     QCOMPARE(uses[1].axes, std::string("b"));
-    QCOMPARE(uses[1].bytesPerDevice, 8 * 8 * 4 / 4);
+    QCOMPARE(uses[1].payloadBytes, 8 * 8 * 4 / 4);
 }
 
 void TestExplicitReshards::constraintsBecomeReshards()

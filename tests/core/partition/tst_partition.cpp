@@ -61,7 +61,7 @@ QStringList collectives(const DeviceFunction& device, const Mesh& mesh)
 {
     QStringList lines;
     for (const CollectiveUse& use : collectivesOf(device, mesh)) {
-        lines << QString::fromStdString(fmt::format("{} {} {} {} {}{}", opName(use.kind), use.axes, use.bytesPerDevice,
+        lines << QString::fromStdString(fmt::format("{} {} {} {} {}{}", opName(use.kind), use.axes, use.payloadBytes,
             phaseName(use.phase), use.cause.value, use.count > 1 ? fmt::format(" x{}", use.count) : ""));
     }
     return lines;

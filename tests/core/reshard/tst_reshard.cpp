@@ -262,7 +262,7 @@ void TestReshard::fullGather()
     const ReshardPlan plan
         = planByFullGather({8, 8, 8}, 4, layoutFrom("y||x", mesh), layoutFrom("|x,y|", mesh), mesh, BytesThenStepsCost());
     QCOMPARE(stepNames(plan), "all_gather all_slice");
-    QCOMPARE(plan.steps.front().bytesPerDevice, 2048);
+    QCOMPARE(plan.steps.front().payloadBytes, 2048);
     QCOMPARE(plan.peakBytes, 2048 + 2048 / 8);
 }
 

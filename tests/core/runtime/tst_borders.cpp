@@ -34,7 +34,7 @@ QString collectivesText(const DeviceStage& stage)
 {
     QStringList lines;
     for (const CollectiveUse& use : collectivesOf(stage.functions.front(), stage.mesh()))
-        lines << QString::fromStdString(fmt::format("{} {} {}", opName(use.kind), use.axes, use.bytesPerDevice));
+        lines << QString::fromStdString(fmt::format("{} {} {}", opName(use.kind), use.axes, use.payloadBytes));
     return lines.join("; ");
 }
 

@@ -106,7 +106,7 @@ bool ranksAgree(const Sketch& sketch, const HostArray& operands, const Outcome& 
             return outcome.result == expected.result && outcome.counts.size() == expected.counts.size()
                 && std::equal(outcome.counts.begin(), outcome.counts.end(), expected.counts.begin(),
                     [](const CountedCalls& a, const CountedCalls& b) {
-                        return a.calls == b.calls && a.bytesPerDevice == b.bytesPerDevice;
+                        return a.calls == b.calls && a.totalPayloadBytes == b.totalPayloadBytes;
                     });
         });
         if (!agree)
@@ -232,7 +232,7 @@ void TestCollectives::reductions()
         }
         QCOMPARE(outcome.counts.size(), std::size_t{1});
         QCOMPARE(outcome.counts[0].calls, 1);
-        QCOMPARE(outcome.counts[0].bytesPerDevice, elementCount(localShape(test.whole, from)) * byteSize(dtype));
+        QCOMPARE(outcome.counts[0].totalPayloadBytes, elementCount(localShape(test.whole, from)) * byteSize(dtype));
     }
 }
 

@@ -435,7 +435,7 @@ void TestExecutor::countsAndTimelines()
         const auto found = std::find_if(counted.begin(), counted.end(), [&](const CountedCalls& c) { return c.op == use.op; });
         QVERIFY(found != counted.end());
         QCOMPARE(found->calls, use.count * kRuns);
-        QCOMPARE(found->bytesPerDevice, use.bytesPerDevice * use.count * kRuns);
+        QCOMPARE(found->totalPayloadBytes, use.payloadBytes * use.count * kRuns);
     }
 
     for (const Timeline& timeline : {loaded->measured(), loaded->virtualTimeline()}) {
@@ -455,7 +455,7 @@ void TestExecutor::countsAndTimelines()
         }
         std::int64_t expected = 0;
         for (const CollectiveUse& use : predicted)
-            expected += use.bytesPerDevice * use.count * 8;
+            expected += use.payloadBytes * use.count * 8;
         QCOMPARE(bytes, expected);
         QVERIFY(timeline.endSeconds() > 0.0);
 

@@ -184,10 +184,10 @@ void TestReshardExecution::bothSequencesGiveTheSameValues()
             QVERIFY2(difference(ran.result, expected, 0.0).empty(), what.c_str());
             std::int64_t planned = 0;
             for (const ReshardStep& step : plan->steps)
-                planned += step.kind == OpKind::AllSlice ? 0 : step.bytesPerDevice;
+                planned += step.kind == OpKind::AllSlice ? 0 : step.payloadBytes;
             std::int64_t counted = 0;
             for (const CountedCalls& calls : ran.calls)
-                counted += calls.bytesPerDevice;
+                counted += calls.totalPayloadBytes;
             QVERIFY2(counted == planned, fmt::format("{}: {} bytes counted, {} planned", what, counted, planned).c_str());
             ranShardy += plan == &shardy ? 1 : 0;
         }

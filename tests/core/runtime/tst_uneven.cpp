@@ -184,7 +184,7 @@ void TestUneven::programs()
     QVERIFY2(run, run ? "" : describe(run.error()).c_str());
     QStringList found;
     for (const CollectiveUse& use : collectivesOf(run->stage.functions.front(), run->stage.mesh()))
-        found << QString("%1 %2 %3").arg(opName(use.kind), QString::fromStdString(use.axes)).arg(use.bytesPerDevice);
+        found << QString("%1 %2 %3").arg(opName(use.kind), QString::fromStdString(use.axes)).arg(use.payloadBytes);
     if (exchanges != QStringList{"*"})
         QCOMPARE(found, exchanges);
     const auto expected = evaluate(function, arguments);

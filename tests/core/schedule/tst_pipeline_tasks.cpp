@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/schedule/pipeline_tasks.h"
+#include "core/schedule/stage_array.h"
 #include "tests/test_class.h"
 
 #include <array>
@@ -74,6 +75,7 @@ private Q_SLOTS:
     void orders();
     void nobodyWaitsInACircle();
     void whatComesBeforeTheUpdate();
+    void namesOfArraysAreReadBack();
     void slotsAreTakenAnew_data();
     void slotsAreTakenAnew();
 };
@@ -143,14 +145,31 @@ void TestPipelineTasks::whatComesBeforeTheUpdate()
 {
     std::array<QStringList, 3> functions;
     for (const Task& task : pipelineTasks({3, 1, 2, PipelineOrder::OneForwardOneBackward}, true, {0, 2})) {
-        if (task.kind == TaskKind::Update)
+        if (isOncePerStep(task.kind))
             functions[task.stage].append(QString::fromStdString(task.function));
     }
     QCOMPARE(functions[0], (QStringList{"shared", "total", "norm", "update"}));
     QCOMPARE(functions[1], (QStringList{"norm", "update"}));
     QCOMPARE(functions[2], functions[0]);
-    QCOMPARE(sharedParameter(sharedArray("embedding.w")), std::string_view("embedding.w"));
-    QVERIFY(sharedParameter(sharedArray("embedding.w", 2)).empty() && sharedParameter("grad.embedding.w").empty());
+}
+
+void TestPipelineTasks::namesOfArraysAreReadBack()
+{
+    using Kind = StageArray::Kind;
+    for (int kind = 0; kind <= static_cast<int>(Kind::DropoutPart); ++kind) {
+        StageArray array{static_cast<Kind>(kind)};
+        if (array.kind <= Kind::SharedCopy)
+            array.name = "layers.0.w";
+        else if (array.kind == Kind::Batch)
+            array.name = "y";
+        else if (array.kind == Kind::Metric)
+            array.name = "loss";
+        if (array.kind == Kind::SharedCopy || array.kind == Kind::Residual || array.kind == Kind::WeightResidual)
+            array.number = 12;
+        QVERIFY2(stageArrayOf(array.text()) == array, array.text().c_str());
+    }
+    QVERIFY(stageArrayOf("opt.m.layers.0.w").kind == Kind::Model);
+    QVERIFY(stageArrayOf("residual.slope").kind == Kind::Model);
 }
 
 void TestPipelineTasks::slotsAreTakenAnew_data()

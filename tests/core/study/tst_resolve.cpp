@@ -39,7 +39,7 @@ Study read(const std::string& text)
 Program build(const Study& study)
 {
     Program program = valueOf(buildMlpTraining(*study.mlp(), valueOf(trainingOptions(study))));
-    if (auto resolved = resolveShardings(study, program); !resolved)
+    if (auto resolved = resolveShardings(study, assignedSpecs(study), program); !resolved)
         qFatal("%s", describe(resolved.error()).c_str());
     return program;
 }
@@ -156,7 +156,7 @@ void TestResolve::otherPrograms()
         function.values.push_back(value);
         function.body().arguments.push_back(ValueId(i));
     }
-    const auto resolved = resolveShardings(*study, program);
+    const auto resolved = resolveShardings(*study, assignedSpecs(*study), program);
     QCOMPARE(tests::idsOf(resolved), "MW1429"); // nothing is named "other"
     QCOMPARE(resolved.error()[0].place.line, 4);
     QCOMPARE(layoutOf(program, "main", "arg0"), "P('a',) sharding.arg0");
@@ -183,7 +183,7 @@ void TestResolve::programsWithAMesh()
         value.sharding->dims[0].axes = {axis};
         function.values.push_back(value);
         function.body().arguments.push_back(ValueId(0));
-        if (auto done = resolveShardings(*study, program); !done)
+        if (auto done = resolveShardings(*study, assignedSpecs(*study), program); !done)
             return done.error();
         return program;
     };
@@ -208,13 +208,13 @@ void TestResolve::problems()
     TrainingOptions options = valueOf(trainingOptions(study));
     options.batch = 6;
     Program program = valueOf(buildMlpTraining(*study.mlp(), options));
-    const auto resolved = resolveShardings(study, program);
+    const auto resolved = resolveShardings(study, assignedSpecs(study), program);
     QCOMPARE(tests::idsOf(resolved), "MW1104"); // once, though three functions take x
     QCOMPARE(tests::text(resolved.error()[0].place.path), "sharding.x");
 
     Study wrong = study;
     wrong.mesh = {{"data", 0}};
-    QCOMPARE(tests::idsOf(resolveShardings(wrong, program)), "MW1112");
+    QCOMPARE(tests::idsOf(resolveShardings(wrong, {}, program)), "MW1112");
     QCOMPARE(tests::idsOf(trainingOptions(wrong)), "MW1112");
     wrong = read("");
     wrong.sharding.entries = {{"act.layers.0", {{{"nope"}}}, "sharding.layers.0.out"}};

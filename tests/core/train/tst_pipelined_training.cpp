@@ -225,7 +225,7 @@ void TestPipelinedTraining::reducesOnceAStep()
             ++calls[counted.use.cause.value];
         }
         QCOMPARE(counted.calls, counted.use.count * kSteps);
-        QCOMPARE(counted.bytesPerDevice, counted.use.bytesPerDevice * counted.calls);
+        QCOMPARE(counted.totalPayloadBytes, counted.use.payloadBytes * counted.calls);
     }
     QCOMPARE(calls.size(), std::size_t{8}); // 4 weights, 4 biases
     const std::vector<CountedCollective>& collectives = result.phases.front().collectives;
@@ -235,7 +235,7 @@ void TestPipelinedTraining::reducesOnceAStep()
         QCOMPARE(sent.use.kind, OpKind::Send);
         QCOMPARE(sent.use.phase, phases[i]);
         QCOMPARE(sent.calls, 4 * kSteps); // of a device: activations of 4 microbatches, or their gradients
-        QCOMPARE(sent.use.bytesPerDevice, kBatch / 4 / 2 * 8 * 4); // rows of a microbatch and device, 8 wide, f32
+        QCOMPARE(sent.use.payloadBytes, kBatch / 4 / 2 * 8 * 4); // rows of a microbatch and device, 8 wide, f32
     }
 }
 

@@ -333,7 +333,7 @@ void TestHostProfile::measuringChangesNothing()
     const auto calls = [](const TrainingResult& result) {
         std::vector<std::pair<std::int64_t, std::int64_t>> list;
         for (const CountedCollective& collective : result.phases.back().collectives)
-            list.emplace_back(collective.calls, collective.bytesPerDevice);
+            list.emplace_back(collective.calls, collective.totalPayloadBytes);
         return list;
     };
     QVERIFY(!calls(plain).empty());
@@ -416,11 +416,11 @@ void TestHostProfile::collectivesExactly()
     constexpr std::int64_t kSteps = 4;
     for (const CollectiveUse& use : uses) {
         predicted[use.axes].first += kSteps * use.count;
-        predicted[use.axes].second += kSteps * use.count * use.bytesPerDevice;
+        predicted[use.axes].second += kSteps * use.count * use.payloadBytes;
     }
     for (const CountedCollective& collective : result.phases.front().collectives) {
         counted[collective.use.axes].first += collective.calls;
-        counted[collective.use.axes].second += collective.bytesPerDevice;
+        counted[collective.use.axes].second += collective.totalPayloadBytes;
     }
     QVERIFY(predicted == counted);
 }
@@ -455,7 +455,7 @@ void TestHostProfile::fullyShardedMemory()
     QVERIFY(gathered < 5 * kLayerBytes);
     const auto result = valueOf(trainStudy(study, {}, {}, {}));
     QCOMPARE(result.phases.front().arenaBytes, step.buffers.arenaBytes);
-    QVERIFY(result.peakBytesPerDevice >= peak);
+    QVERIFY(result.stepArenaBytes >= peak);
 }
 
 MESHWRIGHT_TEST(TestHostProfile)

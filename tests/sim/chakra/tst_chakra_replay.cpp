@@ -177,13 +177,13 @@ void TestChakraReplay::tracesAreTheStep()
             }
             const StepGraph::Use& use = step.graph.uses[ops[i].use];
             const std::int64_t size = node.integer("comm_size").value_or(-1);
-            QCOMPARE(size * (use.kind == OpKind::AllGather ? use.groups.size : 1), use.bytesPerDevice);
+            QCOMPARE(size * (use.kind == OpKind::AllGather ? use.groups.size : 1), use.payloadBytes);
             if (node.type != ChakraNodeType::Collective)
                 continue;
             if (const std::string group = node.text("pg_name").value_or(""); !group.empty())
                 QVERIFY(std::ranges::count(groups.at(group), static_cast<std::int64_t>(rank)) == 1);
             if (step.graph.stageOf[rank] == step.graph.stageOf[0] && rank == 0)
-                bytes[opName(use.kind)] += use.bytesPerDevice;
+                bytes[opName(use.kind)] += use.payloadBytes;
         }
     }
     QCOMPARE(made.nodes(), nodes);
@@ -191,7 +191,7 @@ void TestChakraReplay::tracesAreTheStep()
         return; // collectives are told of another stage
     std::map<std::string, std::int64_t> simulated;
     for (const SimulatedCollective& collective : step.study.simulation.collectives)
-        simulated[opName(collective.use.kind)] += collective.use.count * collective.use.bytesPerDevice;
+        simulated[opName(collective.use.kind)] += collective.use.count * collective.use.payloadBytes;
     QVERIFY(!simulated.empty() && bytes == simulated);
 }
 

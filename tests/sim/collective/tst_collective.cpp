@@ -75,7 +75,7 @@ void TestCollective::values_data()
 
     const auto row
         = [](const char* name, const CollectiveEstimate& found, double seconds, std::int64_t wire, const char* algorithm) {
-              QTest::newRow(name) << found.seconds << seconds << qint64(found.wireBytesPerDevice) << qint64(wire)
+              QTest::newRow(name) << found.seconds << seconds << qint64(found.wireBytes) << qint64(wire)
                                   << QString::fromStdString(found.algorithm) << algorithm;
           };
     using enum CollectiveKind;
@@ -175,7 +175,7 @@ void TestCollective::groupOfOne()
     for (const CollectiveKind kind : kAllKinds) {
         const auto found = estimateCollective({kind, kMiB, {}});
         QCOMPARE(found.seconds, 0.0);
-        QCOMPARE(found.wireBytesPerDevice, 0);
+        QCOMPARE(found.wireBytes, 0);
         QCOMPARE(found.algorithm, std::string("none"));
         QCOMPARE(estimate(kV5e, "data=8,model=1", {1}, kind, kMiB).seconds, 0.0);
     }
@@ -241,8 +241,8 @@ void TestCollective::neverUnderTheBound()
                         QVERIFY(std::isfinite(found.seconds) && found.seconds > 0.0);
                         QVERIFY2(
                             found.lowerBoundSeconds > 0.0 && found.lowerBoundSeconds <= found.seconds, found.formula.c_str());
-                        QVERIFY(found.wireBytesPerDevice >= 0 && found.wireBytesPerDevice <= 2 * bytes + 1);
-                        QVERIFY(bytes == 0 || found.wireBytesPerDevice > 0);
+                        QVERIFY(found.wireBytes >= 0 && found.wireBytes <= 2 * bytes + 1);
+                        QVERIFY(bytes == 0 || found.wireBytes > 0);
                         QVERIFY(!found.algorithm.empty() && !found.formula.empty());
                     }
                 }

@@ -20,7 +20,7 @@ SimulatedCollective collective(OpKind kind, const std::string& axes, const std::
     SimulatedCollective made;
     made.use.kind = kind;
     made.use.axes = axes;
-    made.use.bytesPerDevice = bytes;
+    made.use.payloadBytes = bytes;
     made.use.groupSize = groupSize;
     made.use.phase = Phase::Backward;
     made.use.cause.value = value;
@@ -35,7 +35,7 @@ Simulation step(std::vector<SimulatedCollective> collectives)
     s.computeSeconds = 20e-3;
     s.productSeconds = 15e-3;
     s.productFlopsPerDevice = 1e12;
-    s.otherBytesPerDevice = 4.0 * 1024 * 1024;
+    s.otherTrafficBytes = 4.0 * 1024 * 1024;
     s.peakFlopsPerSecond = 197e12;
     for (const SimulatedCollective& c : collectives)
         s.exposedSeconds += c.exposedSeconds;
@@ -60,7 +60,7 @@ Simulation withOther(double seconds, double bytes)
     Simulation s = step({});
     s.stepSeconds += seconds - 5e-3;
     s.computeSeconds += seconds - 5e-3;
-    s.otherBytesPerDevice = bytes;
+    s.otherTrafficBytes = bytes;
     return s;
 }
 

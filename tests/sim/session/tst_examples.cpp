@@ -310,8 +310,8 @@ void TestExamples::fullyShardedHoldsAnEighth()
     const auto trained = trainStudy(study, {}, {}, {});
     QVERIFY2(trained, trained ? "" : describe(trained.error()).c_str());
     QVERIFY(trained->losses.back() < trained->losses.front());
-    QVERIFY2(trained->peakBytesPerDevice >= states && trained->peakBytesPerDevice <= most,
-        qPrintable(QString("%1 of %2").arg(trained->peakBytesPerDevice).arg(most)));
+    QVERIFY2(trained->stepArenaBytes >= states && trained->stepArenaBytes <= most,
+        qPrintable(QString("%1 of %2").arg(trained->stepArenaBytes).arg(most)));
 }
 
 /// Every example that trains; large ones with narrower layers.
@@ -353,9 +353,9 @@ void TestExamples::countedEqualsPredicted()
         Amounts counted;
         for (const CountedCollective& collective : trained->phases[phase].collectives) {
             QCOMPARE(collective.calls, kSteps * collective.use.count);
-            QCOMPARE(collective.bytesPerDevice, kSteps * collective.use.count * collective.use.bytesPerDevice);
+            QCOMPARE(collective.totalPayloadBytes, kSteps * collective.use.count * collective.use.payloadBytes);
             counted[collective.use.axes].first += collective.calls / kSteps;
-            counted[collective.use.axes].second += collective.bytesPerDevice / kSteps;
+            counted[collective.use.axes].second += collective.totalPayloadBytes / kSteps;
         }
         if (study->pipeline.stages > 1)
             continue; // what its pieces need is predicted piece by piece
@@ -365,7 +365,7 @@ void TestExamples::countedEqualsPredicted()
         Amounts predicted;
         for (const CollectiveUse& use : collectivesOf(*stage.find("step"), stage.mesh())) {
             predicted[use.axes].first += use.count;
-            predicted[use.axes].second += use.count * use.bytesPerDevice;
+            predicted[use.axes].second += use.count * use.payloadBytes;
         }
         QVERIFY(counted == predicted);
     }
@@ -456,7 +456,7 @@ void TestExamples::programsRunAsOneDevice()
         QVERIFY2(warning.id != "MW1218", describe(warning).c_str());
     for (const CountedCollective& counted : run->collectives) {
         QCOMPARE(counted.calls, counted.use.count);
-        QCOMPARE(counted.bytesPerDevice, counted.use.count * counted.use.bytesPerDevice);
+        QCOMPARE(counted.totalPayloadBytes, counted.use.count * counted.use.payloadBytes);
     }
 }
 

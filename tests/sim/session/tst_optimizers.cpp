@@ -49,7 +49,7 @@ QString callsOf(const Study& study)
     const DeviceStage& stage = built->partitioned.device.stages.front();
     std::map<std::string, std::int64_t> calls;
     for (const CollectiveUse& use : collectivesOf(*stage.find("step"), stage.mesh()))
-        calls[std::string(opName(use.kind)) + (use.bytesPerDevice == 4 ? " scalar" : "")] += use.count;
+        calls[std::string(opName(use.kind)) + (use.payloadBytes == 4 ? " scalar" : "")] += use.count;
     QStringList list;
     for (const auto& [kind, count] : calls)
         list << QStringLiteral("%1 %2").arg(QString::fromStdString(kind)).arg(count);
@@ -126,7 +126,7 @@ void TestOptimizers::asOneDevice()
         QVERIFY(std::abs(result.losses[i] - alone.losses[i]) <= 1e-5 * std::abs(alone.losses[i]));
     for (const CountedCollective& counted : result.phases.front().collectives) {
         QCOMPARE(counted.calls, 6 * counted.use.count);
-        QCOMPARE(counted.bytesPerDevice, 6 * counted.use.count * counted.use.bytesPerDevice);
+        QCOMPARE(counted.totalPayloadBytes, 6 * counted.use.count * counted.use.payloadBytes);
     }
 }
 
@@ -183,7 +183,7 @@ void TestOptimizers::accumulationChangesNothing()
         QVERIFY(std::abs(whole.accuracies[i] - parts.accuracies[i]) <= 1e-6);
     for (const CountedCollective& counted : parts.phases.front().collectives) {
         QCOMPARE(counted.calls, 6 * counted.use.count);
-        QCOMPARE(counted.bytesPerDevice, 6 * counted.use.count * counted.use.bytesPerDevice);
+        QCOMPARE(counted.totalPayloadBytes, 6 * counted.use.count * counted.use.payloadBytes);
     }
 }
 
@@ -196,8 +196,8 @@ void TestOptimizers::accumulationSavesMemory()
     parted.emplace_back("train.accumulate=16");
     const TrainingResult whole = trained(studyOf(kDataParallel, sgd, large), false);
     const TrainingResult parts = trained(studyOf(kDataParallel, sgd, parted), false);
-    QVERIFY2(10 * parts.peakBytesPerDevice < 6 * whole.peakBytesPerDevice,
-        qPrintable(QString("%1 of %2").arg(parts.peakBytesPerDevice).arg(whole.peakBytesPerDevice)));
+    QVERIFY2(10 * parts.stepArenaBytes < 6 * whole.stepArenaBytes,
+        qPrintable(QString("%1 of %2").arg(parts.stepArenaBytes).arg(whole.stepArenaBytes)));
 }
 
 /// Two phases of three steps are one schedule of six.

@@ -204,7 +204,7 @@ void TestPipelineSettings::tiedGradientsAreSent()
         [](const CountedCollective& counted) { return counted.use.cause.value == "gradients of shared parameters"; });
     QVERIFY(sent != collectives.end());
     QCOMPARE(sent->calls, 3); // once a step, whatever the microbatches
-    QCOMPARE(sent->use.bytesPerDevice, 24 * 16 * 4);
+    QCOMPARE(sent->use.payloadBytes, 24 * 16 * 4);
     for (const Timeline* timeline : {&result.wall, &result.virtualTime}) {
         std::set<std::string> names;
         for (const Slice& slice : timeline->slices())

@@ -82,7 +82,7 @@ std::vector<std::tuple<OpKind, std::string, std::int64_t, std::int64_t>> counted
     std::vector<std::tuple<OpKind, std::string, std::int64_t, std::int64_t>> counted;
     for (const PhaseResult& phase : result.phases) {
         for (const CountedCollective& one : phase.collectives)
-            counted.emplace_back(one.use.kind, one.use.cause.value, one.calls, one.bytesPerDevice);
+            counted.emplace_back(one.use.kind, one.use.cause.value, one.calls, one.totalPayloadBytes);
     }
     return counted;
 }
@@ -95,7 +95,7 @@ bool isSame(const TrainingResult& a, const TrainingResult& b)
     };
     return !a.parameters.empty() && a.losses == b.losses && a.accuracies == b.accuracies && a.parameters == b.parameters
         && std::ranges::equal(a.heldOut, b.heldOut, isSameMeasure) && !a.heldOut.empty() && countedOf(a) == countedOf(b)
-        && a.phases.back().movedBytes == b.phases.back().movedBytes && a.peakBytesPerDevice == b.peakBytesPerDevice;
+        && a.phases.back().movedBytes == b.phases.back().movedBytes && a.stepArenaBytes == b.stepArenaBytes;
 }
 
 /// How many slices of each name a timeline has; those of devices.
@@ -411,7 +411,7 @@ void TestRankPipelines::programs()
     const auto callsOf = [](const RunResult& result) {
         std::vector<std::pair<std::int64_t, std::int64_t>> calls;
         for (const CountedCollective& one : result.collectives)
-            calls.emplace_back(one.calls, one.bytesPerDevice);
+            calls.emplace_back(one.calls, one.totalPayloadBytes);
         return calls;
     };
     for (const int count : {2, 3}) {

@@ -39,7 +39,7 @@ using TrafficByAxes = std::map<std::string, Traffic>;
 
 bool isScalar(const CollectiveUse& use)
 {
-    return use.bytesPerDevice == 4;
+    return use.payloadBytes == 4;
 }
 
 QString textOf(const TrafficByAxes& traffic)
@@ -154,12 +154,12 @@ void TestStrategies::traffic()
     for (const CountedCollective& collective : result->phases.front().collectives) {
         const CollectiveUse& use = collective.use;
         QCOMPARE(collective.calls, 2 * use.count);
-        QCOMPARE(collective.bytesPerDevice, 2 * use.count * use.bytesPerDevice);
+        QCOMPARE(collective.totalPayloadBytes, 2 * use.count * use.payloadBytes);
         if (isScalar(use))
             continue;
         const std::string key = fmt::format("{} {}", opName(use.kind), use.axes);
-        predicted[key] += {use.count, use.count * use.bytesPerDevice};
-        counted[key] += {collective.calls / 2, collective.bytesPerDevice / 2};
+        predicted[key] += {use.count, use.count * use.payloadBytes};
+        counted[key] += {collective.calls / 2, collective.totalPayloadBytes / 2};
     }
     QCOMPARE(textOf(predicted), expected.join('\n'));
     QCOMPARE(textOf(counted), textOf(predicted));
@@ -238,7 +238,7 @@ void TestStrategies::initialisedSharded()
     const auto sharded = trainStudy(study, {.keepParameters = true}, {}, {});
     const auto alone = trainStudy(unshardedStudy(study), {.keepParameters = true}, {}, {});
     QVERIFY2(sharded && alone, sharded ? "" : describe(sharded.error()).c_str());
-    QCOMPARE(sharded->initBytesPerDevice, plan.buffers.arenaBytes);
+    QCOMPARE(sharded->initArenaBytes, plan.buffers.arenaBytes);
     QVERIFY(sharded->parameters == alone->parameters); // to the bit
 }
 

@@ -96,7 +96,7 @@ void TestTrainingRun::isTheSameTraining()
     QCOMPARE(snapshot.steps, steps);
     QCOMPARE(snapshot.batch, study->batch);
     QCOMPARE(snapshot.devices, 8);
-    QCOMPARE(snapshot.bytesPerDevice, sharded.peakBytesPerDevice);
+    QCOMPARE(snapshot.stepArenaBytes, sharded.stepArenaBytes);
     QCOMPARE(snapshot.samplesPerSecond > 0.0, steps > 0);
     QCOMPARE(snapshot.secondsLeft, 0.0);
     QVERIFY(snapshot.besideOneDevice);
@@ -116,7 +116,7 @@ void TestTrainingRun::pipelines()
     const TrainingSnapshot snapshot = run.snapshot();
     QCOMPARE(snapshot.state, TrainingState::Finished);
     QCOMPARE(snapshot.devices, 4);
-    QVERIFY(snapshot.bytesPerDevice > 0);
+    QVERIFY(snapshot.stepArenaBytes > 0);
     const TrainingCurves curves = curvesOf(run);
     QCOMPARE(curves.loss.size(), std::size_t{4});
     for (std::size_t i = 0; i < curves.loss.size(); ++i)

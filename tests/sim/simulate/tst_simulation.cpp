@@ -106,7 +106,7 @@ void TestSimulation::dependentCollectivesAreExposed()
     QCOMPARE(s.collectives.size(), std::size_t{3});
     double communication = 0.0;
     for (const SimulatedCollective& collective : s.collectives) {
-        QCOMPARE(collective.use.bytesPerDevice, std::int64_t{1024 * 1024 * 4});
+        QCOMPARE(collective.use.payloadBytes, std::int64_t{1024 * 1024 * 4});
         QVERIFY(qAbs(collective.exposedSeconds - collective.seconds) < 1e-12);
         communication += collective.seconds;
     }

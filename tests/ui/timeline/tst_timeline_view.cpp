@@ -4,7 +4,7 @@
 #include "tests/ui/timeline/timelines.h"
 #include "ui/timeline/details_pane.h"
 #include "ui/timeline/legend.h"
-#include "ui/timeline/timeline_benchmark.h"
+#include "tests/bench/timeline_benchmark.h"
 #include "ui/timeline/timeline_view.h"
 #include "ui/timeline/totals_model.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/timeline/timeline_benchmark.h"
+#include "tests/bench/timeline_benchmark.h"
 
 #include "ui/timeline/timeline_view.h"
 
