@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/partition/device_program.h"
+#include "core/program/pipeline_order.h"
 #include "core/support/result.h"
 
 #include <string>
@@ -82,20 +83,6 @@ enum class SchedulePolicy : std::uint8_t {
     Eager, ///< op by op, nothing fused, each collective done where it starts
 };
 const char* schedulePolicyName(SchedulePolicy policy);
-
-enum class PipelineOrder : std::uint8_t {
-    GPipe, ///< all forward tasks, then all backward ones
-    OneForwardOneBackward,
-    Interleaved, ///< the same with several chunks of layers on each stage
-    ZeroBubbleH1, ///< backward is two tasks; those of weights fill what would be idle, in the memory of 1F1B
-    ZeroBubbleH2, ///< the same with nearly twice as many microbatches under way
-};
-
-/// True where the gradients of inputs and those of weights are tasks of their own.
-inline bool splitsBackward(PipelineOrder order)
-{
-    return order == PipelineOrder::ZeroBubbleH1 || order == PipelineOrder::ZeroBubbleH2;
-}
 
 /// What a device of a pipeline stage is to do next.
 enum class TaskKind : std::uint8_t {

@@ -113,7 +113,7 @@ private:
 
     void checkSchedule()
     {
-        const bool interleaved = m_pipeline.schedule == PipelineSchedule::Interleaved;
+        const bool interleaved = m_pipeline.schedule == PipelineOrder::Interleaved;
         if (m_pipeline.chunks > 1 && !interleaved)
             report("MW1463",
                 fmt::format(

@@ -117,11 +117,11 @@ const Words<LearningRateSchedule::Kind>& rateScheduleWords()
     return words;
 }
 
-const Words<PipelineSchedule>& scheduleWords()
+const Words<PipelineOrder>& scheduleWords()
 {
-    static const Words<PipelineSchedule> words = {{"1f1b", PipelineSchedule::OneForwardOneBackward},
-        {"gpipe", PipelineSchedule::GPipe}, {"interleaved", PipelineSchedule::Interleaved},
-        {"zb_h1", PipelineSchedule::ZeroBubbleH1}, {"zb_h2", PipelineSchedule::ZeroBubbleH2}};
+    static const Words<PipelineOrder> words = {{"1f1b", PipelineOrder::OneForwardOneBackward}, {"gpipe", PipelineOrder::GPipe},
+        {"interleaved", PipelineOrder::Interleaved}, {"zb_h1", PipelineOrder::ZeroBubbleH1},
+        {"zb_h2", PipelineOrder::ZeroBubbleH2}};
     return words;
 }
 
@@ -158,9 +158,16 @@ const char* rateScheduleName(LearningRateSchedule::Kind kind)
     return nameIn(rateScheduleWords(), kind);
 }
 
-const char* scheduleName(PipelineSchedule schedule)
+const char* scheduleName(PipelineOrder order)
 {
-    return nameIn(scheduleWords(), schedule);
+    return nameIn(scheduleWords(), order);
+}
+
+std::optional<PipelineOrder> scheduleNamed(std::string_view name)
+{
+    const Words<PipelineOrder>& words = scheduleWords();
+    const auto found = std::ranges::find_if(words, [&](const auto& word) { return word.first == name; });
+    return found == words.end() ? std::nullopt : std::optional(found->second);
 }
 
 const char* fp8RecipeName(Fp8Recipe recipe)

@@ -5,6 +5,7 @@
 #include "core/models/fp8_recipe.h"
 #include "core/models/training.h"
 #include "core/models/transformer.h"
+#include "core/program/pipeline_order.h"
 #include "core/sharding/logical_axes.h"
 #include "core/sharding/partition_spec.h"
 #include "core/support/result.h"
@@ -126,13 +127,11 @@ struct StudyPhase {
     friend bool operator==(const StudyPhase&, const StudyPhase&) = default;
 };
 
-enum class PipelineSchedule : std::uint8_t { GPipe, OneForwardOneBackward, Interleaved, ZeroBubbleH1, ZeroBubbleH2 };
-
 struct PipelineChoice {
     std::string axis = {}; ///< mesh axis over which the stages lie; empty with one stage
     std::int64_t stages = 1;
     std::int64_t microbatches = 1;
-    PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
+    PipelineOrder schedule = PipelineOrder::OneForwardOneBackward;
     std::int64_t chunks = 1; ///< of each stage; more than one only when interleaved
     std::vector<std::int64_t> layers
         = {}; ///< of each stage, or of each chunk in the order of the layers; empty: the same everywhere
@@ -284,7 +283,8 @@ const char* activationName(Activation activation); ///< "relu"
 const char* lossName(LossKind loss); ///< "sum_squared", "mse", "cross_entropy"
 const char* initializerName(Initializer initializer); ///< "normal/sqrt(fan_in)" and so on
 const char* rateScheduleName(LearningRateSchedule::Kind kind); ///< "constant", "linear", "cosine"
-const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2"
+const char* scheduleName(PipelineOrder order); ///< "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2"
+std::optional<PipelineOrder> scheduleNamed(std::string_view name);
 const char* fp8RecipeName(Fp8Recipe recipe); ///< "none", "delayed", "current", "rowwise", "blockwise"
 
 } // namespace meshwright

@@ -24,7 +24,7 @@ const Words<Activation>& activationWords();
 const Words<LossKind>& lossWords();
 const Words<Initializer>& initializerWords();
 const Words<LearningRateSchedule::Kind>& rateScheduleWords();
-const Words<PipelineSchedule>& scheduleWords();
+const Words<PipelineOrder>& scheduleWords();
 const Words<Fp8Recipe>& fp8Words();
 const Words<DType>& dtypeWords(); ///< those that a study may ask for
 

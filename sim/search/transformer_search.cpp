@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_search.h"
 
+#include "core/study/study.h"
 #include "core/support/text.h"
 #include "sim/search/axis_order.h"
 #include "sim/search/plan_explorer.h"

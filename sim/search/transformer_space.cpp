@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "sim/search/transformer_space.h"
 
+#include "core/study/study.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
 #include "sim/search/parallel_for.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace meshwright::sim {
 
@@ -248,7 +250,7 @@ void TransformerSpace::addStates(Candidate candidate, std::int64_t microbatches)
 void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microbatches)
 {
     const std::int64_t layers = m_work.model.layers;
-    const auto add = [&](std::int64_t chunks, PipelineSchedule schedule) {
+    const auto add = [&](std::int64_t chunks, PipelineOrder schedule) {
         if (!m_fixed.allows("chunks", chunks) || (!m_fixed.schedule.empty() && m_fixed.schedule != scheduleName(schedule)))
             return;
         Candidate one = candidate;
@@ -257,11 +259,11 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
         m_candidates.push_back(one);
     };
     if (candidate.pp == 1) {
-        add(1, PipelineSchedule::OneFOneB);
+        add(1, PipelineOrder::OneForwardOneBackward);
         return;
     }
-    add(1, PipelineSchedule::GPipe);
-    add(1, PipelineSchedule::OneFOneB);
+    add(1, PipelineOrder::GPipe);
+    add(1, PipelineOrder::OneForwardOneBackward);
     // Few trainers have them: only on request.
     if (const auto wanted = scheduleNamed(m_fixed.schedule); wanted && splitsBackward(*wanted))
         add(1, *wanted);
@@ -270,7 +272,7 @@ void TransformerSpace::addChunks(const Candidate& candidate, std::int64_t microb
     for (std::int64_t chunks = 2; chunks * candidate.pp <= layers; ++chunks) {
         const std::int64_t all = chunks * candidate.pp;
         if (layers % all == 0 || (layers + 2) % all == 0)
-            add(chunks, PipelineSchedule::Interleaved);
+            add(chunks, PipelineOrder::Interleaved);
     }
 }
 

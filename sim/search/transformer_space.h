@@ -61,7 +61,7 @@ struct Candidate {
     std::int32_t microbatch = 1;
     std::uint8_t zero = 0;
     std::uint8_t recompute = 0; ///< index into TransformerSpace::recomputations
-    PipelineSchedule schedule = PipelineSchedule::OneFOneB;
+    PipelineOrder schedule = PipelineOrder::OneForwardOneBackward;
     bool sequenceParallel = false;
     bool ulysses = false;
     std::uint32_t layer = 0; ///< index of the costs that it shares with others
@@ -108,7 +108,7 @@ private:
     };
     struct Chunking {
         std::int32_t chunks;
-        PipelineSchedule schedule;
+        PipelineOrder schedule;
     };
     struct Fixed {
         std::map<std::string, std::int64_t, std::less<>> numbers;

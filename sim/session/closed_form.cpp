@@ -37,23 +37,6 @@ const char* policyOf(Recompute recompute)
     return "none";
 }
 
-PipelineSchedule scheduleOf(meshwright::PipelineSchedule schedule)
-{
-    switch (schedule) {
-    case meshwright::PipelineSchedule::GPipe:
-        return PipelineSchedule::GPipe;
-    case meshwright::PipelineSchedule::OneForwardOneBackward:
-        return PipelineSchedule::OneFOneB;
-    case meshwright::PipelineSchedule::Interleaved:
-        return PipelineSchedule::Interleaved;
-    case meshwright::PipelineSchedule::ZeroBubbleH1:
-        return PipelineSchedule::ZeroBubbleH1;
-    case meshwright::PipelineSchedule::ZeroBubbleH2:
-        return PipelineSchedule::ZeroBubbleH2;
-    }
-    return PipelineSchedule::OneFOneB;
-}
-
 /// What a study's specs do with the axes of its mesh.
 struct AxisRoles {
     Axes batch;
@@ -128,7 +111,7 @@ MemoryKind kindOfShare(const std::string& name)
 StepEstimate quickestChunks(StepModel& model, TrainingPlan& plan)
 {
     StepEstimate best = model.estimate(plan);
-    if (plan.layout.schedule != PipelineSchedule::Interleaved)
+    if (plan.layout.schedule != PipelineOrder::Interleaved)
         return best;
     std::int64_t chosen = plan.layout.virtualStages;
     for (std::int64_t chunks = 2; chunks * plan.layout.pp <= plan.model.layers; ++chunks) {
@@ -187,11 +170,11 @@ Result<TrainingPlan> planOf(const Study& study)
             layout.shardDegree = std::max<std::int64_t>(1, layout.shardDegree) * axis.size;
     }
     layout.zeroStage = layout.shardDegree > 1 ? 3 : !roles.gradients.empty() ? 2 : !roles.states.empty() ? 1 : 0;
-    layout.schedule = scheduleOf(study.pipeline.schedule);
+    layout.schedule = study.pipeline.schedule;
     layout.sequenceParallel = layout.tp > 1;
     if (layout.pp == 1)
-        layout.schedule = PipelineSchedule::OneFOneB;
-    else if (layout.schedule == PipelineSchedule::Interleaved) {
+        layout.schedule = PipelineOrder::OneForwardOneBackward;
+    else if (layout.schedule == PipelineOrder::Interleaved) {
         layout.virtualStages = std::max<std::int64_t>(2, study.pipeline.chunks); // see quickestChunks
     }
     if (study.batch % (layout.dp * study.pipeline.microbatches) != 0)

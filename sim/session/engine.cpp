@@ -206,23 +206,6 @@ ScheduledFunction scheduleStep(const BuiltPhase& built)
 
 namespace {
 
-PipelineOrder orderOf(meshwright::PipelineSchedule schedule)
-{
-    switch (schedule) {
-    case meshwright::PipelineSchedule::GPipe:
-        return PipelineOrder::GPipe;
-    case meshwright::PipelineSchedule::OneForwardOneBackward:
-        return PipelineOrder::OneForwardOneBackward;
-    case meshwright::PipelineSchedule::Interleaved:
-        return PipelineOrder::Interleaved;
-    case meshwright::PipelineSchedule::ZeroBubbleH1:
-        return PipelineOrder::ZeroBubbleH1;
-    case meshwright::PipelineSchedule::ZeroBubbleH2:
-        return PipelineOrder::ZeroBubbleH2;
-    }
-    return PipelineOrder::OneForwardOneBackward;
-}
-
 /// A phase whose steps are cut into stages and microbatches. It is propagated and partitioned piece by piece.
 Result<TrainingPhase> pipelinedPhase(const Study& study)
 {
@@ -237,7 +220,7 @@ Result<TrainingPhase> pipelinedPhase(const Study& study)
     if (!microbatch)
         return microbatch.error();
     PipelineCut cut;
-    cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, orderOf(study.pipeline.schedule)};
+    cut.shape = {study.pipeline.stages, study.pipeline.chunks, study.pipeline.microbatches, study.pipeline.schedule};
     cut.axis = study.pipeline.axis;
     std::int64_t layers = 0;
     const auto pieces = layersOfPieces(study.pipeline, layerCount(study));

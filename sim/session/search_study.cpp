@@ -314,11 +314,7 @@ Result<std::string> studyText(const FoundPlan& plan, const SearchWork& work, con
         study.pipeline.microbatches = static_cast<std::int64_t>(plan.pipeline.microbatches);
         study.pipeline.chunks = plan.pipeline.chunks;
         study.pipeline.layers = unevenCut(work.model.layers, plan.pipeline.stages * plan.pipeline.chunks);
-        study.pipeline.schedule = plan.pipeline.schedule == "gpipe" ? meshwright::PipelineSchedule::GPipe
-            : plan.pipeline.schedule == "interleaved"               ? meshwright::PipelineSchedule::Interleaved
-            : plan.pipeline.schedule == "zb_h1"                     ? meshwright::PipelineSchedule::ZeroBubbleH1
-            : plan.pipeline.schedule == "zb_h2"                     ? meshwright::PipelineSchedule::ZeroBubbleH2
-                                                                    : meshwright::PipelineSchedule::OneForwardOneBackward;
+        study.pipeline.schedule = scheduleNamed(plan.pipeline.schedule).value_or(PipelineOrder::OneForwardOneBackward);
     }
     return writeStudy(study);
 }

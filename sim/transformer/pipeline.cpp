@@ -12,7 +12,7 @@ void PipelineClock::layOutOrders()
 {
     m_orders.clear();
     for (std::int64_t stage = 0; stage < m_stages && splitsBackward(m_schedule); ++stage)
-        m_orders.push_back(zeroBubbleOrder(m_stages, stage, m_microbatches, m_schedule == PipelineSchedule::ZeroBubbleH2));
+        m_orders.push_back(zeroBubbleOrder(m_stages, stage, m_microbatches, m_schedule == PipelineOrder::ZeroBubbleH2));
 }
 
 /// The task that a stage does as its `index`-th, of 2 * chunks * microbatches, or 3 * microbatches where the backward pass is split.
@@ -38,7 +38,7 @@ PipelineClock::Task PipelineClock::taskAt(std::int64_t stage, std::int64_t index
         task.backward = true;
         return task;
     };
-    if (m_schedule == PipelineSchedule::GPipe)
+    if (m_schedule == PipelineOrder::GPipe)
         return index < all ? forward(index) : backward(index - all);
     const std::int64_t warmup = m_chunks == 1 ? std::min(m_stages - stage - 1, all)
                                               : std::min((m_stages - stage - 1) * 2 + (m_chunks - 1) * m_stages, all);
@@ -52,7 +52,7 @@ PipelineClock::Task PipelineClock::taskAt(std::int64_t stage, std::int64_t index
 }
 
 double PipelineClock::playSeconds(std::span<const ChunkTime> chunks, std::int64_t stages, std::int64_t microbatches,
-    PipelineSchedule schedule, double sendSeconds, double busySeconds)
+    PipelineOrder schedule, double sendSeconds, double busySeconds)
 {
     m_stages = stages;
     m_chunks = static_cast<std::int64_t>(chunks.size()) / stages;
@@ -123,8 +123,8 @@ double PipelineClock::playSeconds(std::span<const ChunkTime> chunks, std::int64_
     return longest;
 }
 
-double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t stages, double microbatches,
-    PipelineSchedule schedule, double sendSeconds, double busySeconds)
+double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t stages, double microbatches, PipelineOrder schedule,
+    double sendSeconds, double busySeconds)
 {
     assert(stages >= 1 && !chunks.empty() && microbatches >= 1.0);
     if (stages == 1) {
@@ -148,13 +148,13 @@ double PipelineClock::seconds(std::span<const ChunkTime> chunks, std::int64_t st
     return early + (microbatches - static_cast<double>(first)) * (later - early) / static_cast<double>(step);
 }
 
-double heldChunks(PipelineSchedule schedule, double stages, double stage, double virtualStages, double microbatches)
+double heldChunks(PipelineOrder schedule, double stages, double stage, double virtualStages, double microbatches)
 {
     const double all = microbatches * virtualStages;
-    if (schedule == PipelineSchedule::GPipe)
+    if (schedule == PipelineOrder::GPipe)
         return all;
     if (splitsBackward(schedule))
-        return std::min(schedule == PipelineSchedule::ZeroBubbleH1 ? stages : 2.0 * stages - 1.0, all);
+        return std::min(schedule == PipelineOrder::ZeroBubbleH1 ? stages : 2.0 * stages - 1.0, all);
     if (virtualStages <= 1.0)
         return std::min(stages - stage, all);
     return std::min(2.0 * (stages - stage - 1.0) + (virtualStages - 1.0) * stages + 1.0, all);

@@ -35,12 +35,12 @@ public:
     /// receiver each lose `busySeconds`.
     /// When microbatches are many the first are played and the rest follow at the pace that has set in; `microbatches` may be no whole number.
     /// Preconditions: chunks.size() is a multiple of stages >= 1, microbatches >= 1. Interleaving takes microbatches in rounds of `stages`.
-    double seconds(std::span<const ChunkTime> chunks, std::int64_t stages, double microbatches, PipelineSchedule schedule,
+    double seconds(std::span<const ChunkTime> chunks, std::int64_t stages, double microbatches, PipelineOrder schedule,
         double sendSeconds, double busySeconds);
 
     /// Every task of so many microbatches: no short cut.
-    double playSeconds(std::span<const ChunkTime> chunks, std::int64_t stages, std::int64_t microbatches,
-        PipelineSchedule schedule, double sendSeconds, double busySeconds);
+    double playSeconds(std::span<const ChunkTime> chunks, std::int64_t stages, std::int64_t microbatches, PipelineOrder schedule,
+        double sendSeconds, double busySeconds);
 
     /// The most microbatches (of one chunk each) that stage `stage` held at once in the last call of `playSeconds`.
     std::int64_t inFlight(std::int64_t stage) const { return m_peaks[static_cast<std::size_t>(stage)]; }
@@ -59,7 +59,7 @@ private:
     std::int64_t m_stages = 1;
     std::int64_t m_chunks = 1;
     std::int64_t m_microbatches = 1;
-    PipelineSchedule m_schedule = PipelineSchedule::OneFOneB;
+    PipelineOrder m_schedule = PipelineOrder::OneForwardOneBackward;
     std::vector<double> m_forwardEnd;
     std::vector<double> m_backwardEnd;
     std::vector<double> m_clock;
@@ -73,6 +73,6 @@ private:
 /// Microbatches, each of one chunk (1 / virtualStages of a stage's layers), that a stage (0-based) holds at most.
 /// Source: semantics of Megatron-LM's schedules: GPipe all; 1F1B min(p - i, m); interleaved min(2 (p - i - 1) + (v - 1) p + 1, m v);
 /// ZB-H1 min(p, m) and ZB-H2 min(2p - 1, m) on all stages, until the gradients of weights are made.
-double heldChunks(PipelineSchedule schedule, double stages, double stage, double virtualStages, double microbatches);
+double heldChunks(PipelineOrder schedule, double stages, double stage, double virtualStages, double microbatches);
 
 } // namespace meshwright::sim

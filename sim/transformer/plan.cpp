@@ -8,27 +8,6 @@
 
 namespace meshwright::sim {
 
-namespace {
-
-constexpr std::array<std::pair<std::string_view, PipelineSchedule>, 5> kSchedules{
-    {{"gpipe", PipelineSchedule::GPipe}, {"1f1b", PipelineSchedule::OneFOneB}, {"interleaved", PipelineSchedule::Interleaved},
-        {"zb_h1", PipelineSchedule::ZeroBubbleH1}, {"zb_h2", PipelineSchedule::ZeroBubbleH2}}};
-
-} // namespace
-
-const char* scheduleName(PipelineSchedule schedule)
-{
-    return kSchedules[static_cast<std::size_t>(schedule)].first.data();
-}
-
-std::optional<PipelineSchedule> scheduleNamed(std::string_view name)
-{
-    for (const auto& [known, schedule] : kSchedules) {
-        if (known == name)
-            return schedule;
-    }
-    return std::nullopt;
-}
 
 Result<Done> checkFormat(const Chip& chip, MathFormat format)
 {

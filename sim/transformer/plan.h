@@ -3,6 +3,7 @@
 
 #include "core/models/fp8_recipe.h"
 #include "core/models/transformer_config.h"
+#include "core/program/pipeline_order.h"
 #include "core/support/result.h"
 #include "sim/cost/recomputation.h"
 #include "sim/cost/stack.h"
@@ -13,17 +14,6 @@
 #include <string_view>
 
 namespace meshwright::sim {
-
-enum class PipelineSchedule : std::uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, ZeroBubbleH2 };
-
-/// True where the gradients of inputs and those of weights are tasks of their own.
-inline bool splitsBackward(PipelineSchedule schedule)
-{
-    return schedule == PipelineSchedule::ZeroBubbleH1 || schedule == PipelineSchedule::ZeroBubbleH2;
-}
-
-const char* scheduleName(PipelineSchedule schedule); ///< "gpipe", "1f1b", "interleaved", "zb_h1", "zb_h2"
-std::optional<PipelineSchedule> scheduleNamed(std::string_view name);
 
 /// Parts of a model that TransformerConfig does not say.
 struct ModelDetails {
@@ -67,7 +57,7 @@ struct ParallelLayout {
     std::int64_t cp = 1;
     std::int64_t ep = 1;
     std::int64_t virtualStages = 1;
-    PipelineSchedule schedule = PipelineSchedule::OneFOneB;
+    PipelineOrder schedule = PipelineOrder::OneForwardOneBackward;
     bool sequenceParallel = false; ///< norms and dropout split over tp
     bool ulysses = false; ///< context parallel by all-to-all in place of a ring
     int zeroStage = 0; ///< 0: all replicated, 1: optimizer, 2: and gradients, 3: and weights (FSDP) over the shard group

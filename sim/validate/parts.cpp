@@ -163,7 +163,7 @@ TrainingPlan planOf(const Record& record, const StackTraits& traits)
     plan.layout.pp = count("parallel.pp", 1.0);
     plan.layout.virtualStages = count("parallel.interleave", 1.0);
     if (plan.layout.virtualStages > 1)
-        plan.layout.schedule = PipelineSchedule::Interleaved;
+        plan.layout.schedule = PipelineOrder::Interleaved;
     plan.layout.sequenceParallel
         = record.numberOr("parallel.sequence_parallel", record.numberOr("parallel.megatron_sequence_parallel", 0.0)) != 0.0;
     return plan;

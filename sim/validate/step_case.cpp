@@ -217,9 +217,9 @@ Result<Done> readLayout(const Record& record, const StackTraits& traits, const C
     layout.virtualStages = degree("virtual_pipeline");
     if (layout.pp == 1)
         layout.virtualStages = 1;
-    layout.schedule = layout.virtualStages > 1 ? PipelineSchedule::Interleaved
-        : holds(schedule, "gpipe")             ? PipelineSchedule::GPipe
-                                               : PipelineSchedule::OneFOneB;
+    layout.schedule = layout.virtualStages > 1 ? PipelineOrder::Interleaved
+        : holds(schedule, "gpipe")             ? PipelineOrder::GPipe
+                                               : PipelineOrder::OneForwardOneBackward;
     ClusterChoice& cluster = stepCase.cluster;
     cluster.devices = devices;
     cluster.slices = layout.slices;
@@ -271,7 +271,7 @@ void addPlans(const Record& record, const Chip& chip, const TrainingPlan& plan, 
                 one.work.recompute = policy;
                 one.layout.virtualStages = count;
                 if (count > 1)
-                    one.layout.schedule = PipelineSchedule::Interleaved;
+                    one.layout.schedule = PipelineOrder::Interleaved;
                 stepCase.plans.push_back(std::move(one));
             }
         }

@@ -43,7 +43,8 @@ int main()
                                 plan.layout.virtualStages = chunks;
                                 plan.layout.sequenceParallel = tp > 1;
                                 plan.layout.zeroStage = zero;
-                                plan.layout.schedule = chunks > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneFOneB;
+                                plan.layout.schedule
+                                    = chunks > 1 ? PipelineOrder::Interleaved : PipelineOrder::OneForwardOneBackward;
                                 plan.work.microbatch = microbatch;
                                 plan.work.recompute = *recomputationOf(policy);
                                 const StepEstimate step = model.estimate(plan);

@@ -103,7 +103,7 @@ void TestStudy::everyPart()
     expected.sharding.rules = {{"batch", {{"data"}}}, {"hidden", {{"data", "model"}}}, {"embed", {}}};
     expected.optimizer = SgdOptimizer{1e-5, 0.9};
     expected.train = {30, 7, {TrainingData::Kind::File, "a.csv", {}, 0.0625, 12, true}};
-    expected.pipeline = {"model", 1, 1, PipelineSchedule::GPipe};
+    expected.pipeline = {"model", 1, 1, PipelineOrder::GPipe};
     QVERIFY(study == expected);
     QCOMPARE(study.placeOf("sharding.layers.1.w").line, 13);
     QCOMPARE(study.placeOf("mesh.model").column, 24);

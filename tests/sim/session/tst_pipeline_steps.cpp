@@ -329,9 +329,6 @@ void TestPipelineSteps::closedFormAgrees()
     QFETCH(int, chunks);
     QFETCH(int, microbatches);
     const PipelineShape shape{stages, chunks, microbatches, static_cast<PipelineOrder>(order)};
-    const sim::PipelineSchedule schedule = shape.order == PipelineOrder::GPipe ? sim::PipelineSchedule::GPipe
-        : shape.order == PipelineOrder::Interleaved                            ? sim::PipelineSchedule::Interleaved
-                                                                               : sim::PipelineSchedule::OneFOneB;
     constexpr sim::Ticks kForward = 10'000'000;
     const auto clockSeconds = [&](const std::vector<sim::Ticks>& forward) {
         std::vector<sim::ChunkTime> times;
@@ -339,7 +336,7 @@ void TestPipelineSteps::closedFormAgrees()
             const double seconds = sim::secondsOf(forward[static_cast<std::size_t>(piece % stages)]);
             times.push_back({seconds, 2.0 * seconds});
         }
-        return sim::PipelineClock().playSeconds(times, stages, microbatches, schedule, 0.0, 0.0);
+        return sim::PipelineClock().playSeconds(times, stages, microbatches, shape.order, 0.0, 0.0);
     };
     std::vector<sim::Ticks> forward(static_cast<std::size_t>(stages), kForward);
     const sim::Ticks even = playedByTasks(shape, forward, 0);

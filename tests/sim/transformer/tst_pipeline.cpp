@@ -47,11 +47,12 @@ void TestPipeline::balanced_data()
 
     for (const int stages : {1, 2, 4, 8}) {
         for (const int microbatches : {stages, 2 * stages, 4 * stages}) {
-            QTest::addRow("GPipe %d %d", stages, microbatches) << stages << 1 << microbatches << int(PipelineSchedule::GPipe);
-            QTest::addRow("1F1B %d %d", stages, microbatches) << stages << 1 << microbatches << int(PipelineSchedule::OneFOneB);
+            QTest::addRow("GPipe %d %d", stages, microbatches) << stages << 1 << microbatches << int(PipelineOrder::GPipe);
+            QTest::addRow("1F1B %d %d", stages, microbatches)
+                << stages << 1 << microbatches << int(PipelineOrder::OneForwardOneBackward);
             for (const int chunks : {2, 3})
                 QTest::addRow("interleaved %d x %d %d", stages, chunks, microbatches)
-                    << stages << chunks << microbatches << int(PipelineSchedule::Interleaved);
+                    << stages << chunks << microbatches << int(PipelineOrder::Interleaved);
         }
     }
 }
@@ -64,7 +65,7 @@ void TestPipeline::balanced()
     QFETCH(int, schedule);
     PipelineClock clock;
     const auto chunks = even(stages * virtualStages);
-    const double seconds = clock.playSeconds(chunks, stages, microbatches, static_cast<PipelineSchedule>(schedule), 0.0, 0.0);
+    const double seconds = clock.playSeconds(chunks, stages, microbatches, static_cast<PipelineOrder>(schedule), 0.0, 0.0);
     const double busy = microbatches * virtualStages * (kForward + kBackward);
     // The share that idles is (p - 1) / (v m + p - 1).
     const double share = (stages - 1.0) / (virtualStages * microbatches + stages - 1.0);
@@ -96,15 +97,15 @@ void TestPipeline::zeroBubble()
     const std::vector<ChunkTime> chunks(static_cast<std::size_t>(stages), ChunkTime{1.0, input + weight, weight});
     const double busy = microbatches * (1.0 + input + weight);
     PipelineClock clock;
-    const double h1 = clock.playSeconds(chunks, stages, microbatches, PipelineSchedule::ZeroBubbleH1, 0.0, 0.0);
+    const double h1 = clock.playSeconds(chunks, stages, microbatches, PipelineOrder::ZeroBubbleH1, 0.0, 0.0);
     QCOMPARE(h1, busy + (stages - 1) * (1.0 + input - weight));
     for (int stage = 0; stage < stages; ++stage)
         QCOMPARE(clock.inFlight(stage), std::int64_t{stages});
-    const double h2 = clock.playSeconds(chunks, stages, microbatches, PipelineSchedule::ZeroBubbleH2, 0.0, 0.0);
+    const double h2 = clock.playSeconds(chunks, stages, microbatches, PipelineOrder::ZeroBubbleH2, 0.0, 0.0);
     QCOMPARE(h2, busy + (stages - 1) * (1.0 + input - 2.0 * weight));
     for (int stage = 0; stage < stages; ++stage)
         QCOMPARE(clock.inFlight(stage), std::int64_t{2 * stages - 1});
-    const double plain = clock.playSeconds(chunks, stages, microbatches, PipelineSchedule::OneFOneB, 0.0, 0.0);
+    const double plain = clock.playSeconds(chunks, stages, microbatches, PipelineOrder::OneForwardOneBackward, 0.0, 0.0);
     QVERIFY(h2 < h1 && h1 < plain);
 }
 
@@ -113,11 +114,11 @@ void TestPipeline::inFlight_data()
     QTest::addColumn<int>("schedule");
     QTest::addColumn<int>("virtualStages");
 
-    QTest::newRow("GPipe") << int(PipelineSchedule::GPipe) << 1;
-    QTest::newRow("1F1B") << int(PipelineSchedule::OneFOneB) << 1;
-    QTest::newRow("interleaved") << int(PipelineSchedule::Interleaved) << 3;
-    QTest::newRow("ZB-H1") << int(PipelineSchedule::ZeroBubbleH1) << 1;
-    QTest::newRow("ZB-H2") << int(PipelineSchedule::ZeroBubbleH2) << 1;
+    QTest::newRow("GPipe") << int(PipelineOrder::GPipe) << 1;
+    QTest::newRow("1F1B") << int(PipelineOrder::OneForwardOneBackward) << 1;
+    QTest::newRow("interleaved") << int(PipelineOrder::Interleaved) << 3;
+    QTest::newRow("ZB-H1") << int(PipelineOrder::ZeroBubbleH1) << 1;
+    QTest::newRow("ZB-H2") << int(PipelineOrder::ZeroBubbleH2) << 1;
 }
 
 void TestPipeline::inFlight()
@@ -125,7 +126,7 @@ void TestPipeline::inFlight()
     QFETCH(int, schedule);
     QFETCH(int, virtualStages);
     constexpr int kStages = 4;
-    const auto order = static_cast<PipelineSchedule>(schedule);
+    const auto order = static_cast<PipelineOrder>(schedule);
     for (const int microbatches : {4, 8, 16}) {
         PipelineClock clock;
         clock.playSeconds(even(kStages * virtualStages), kStages, microbatches, order, 0.0, 0.0);
@@ -140,10 +141,10 @@ void TestPipeline::shortCutEqualsPlay_data()
     QTest::addColumn<int>("virtualStages");
     QTest::addColumn<int>("order");
 
-    QTest::newRow("1F1B") << 4 << 1 << int(PipelineSchedule::OneFOneB);
-    QTest::newRow("interleaved") << 4 << 2 << int(PipelineSchedule::Interleaved);
-    QTest::newRow("ZB-H1") << 4 << 1 << int(PipelineSchedule::ZeroBubbleH1);
-    QTest::newRow("ZB-H2") << 4 << 1 << int(PipelineSchedule::ZeroBubbleH2);
+    QTest::newRow("1F1B") << 4 << 1 << int(PipelineOrder::OneForwardOneBackward);
+    QTest::newRow("interleaved") << 4 << 2 << int(PipelineOrder::Interleaved);
+    QTest::newRow("ZB-H1") << 4 << 1 << int(PipelineOrder::ZeroBubbleH1);
+    QTest::newRow("ZB-H2") << 4 << 1 << int(PipelineOrder::ZeroBubbleH2);
 }
 
 void TestPipeline::shortCutEqualsPlay()
@@ -154,7 +155,7 @@ void TestPipeline::shortCutEqualsPlay()
     chunks.front().forward = 1.25; // uneven ends
     chunks.back().backward = 3.0;
     QFETCH(int, order);
-    const auto schedule = static_cast<PipelineSchedule>(order);
+    const auto schedule = static_cast<PipelineOrder>(order);
     PipelineClock clock;
     for (const int microbatches : {64, 96}) {
         const double played = clock.playSeconds(chunks, stages, microbatches, schedule, 0.125, 0.0625);
@@ -168,7 +169,7 @@ void TestPipeline::slowStageRules()
     std::vector<ChunkTime> chunks = even(4);
     chunks[2] = {2.0, 4.0};
     PipelineClock clock;
-    const double seconds = clock.playSeconds(chunks, 4, 100, PipelineSchedule::OneFOneB, 0.0, 0.0);
+    const double seconds = clock.playSeconds(chunks, 4, 100, PipelineOrder::OneForwardOneBackward, 0.0, 0.0);
     QVERIFY(seconds >= 100 * 6.0); // never less than the slow stage's own work
     QVERIFY(seconds <= 100 * 6.0 + 3 * 3.0); // and the passes through the others once
 }
@@ -177,8 +178,8 @@ void TestPipeline::messagesDelay()
 {
     PipelineClock clock;
     const auto chunks = even(4);
-    const double without = clock.playSeconds(chunks, 4, 8, PipelineSchedule::OneFOneB, 0.0, 0.0);
-    const double with = clock.playSeconds(chunks, 4, 8, PipelineSchedule::OneFOneB, 0.5, 0.0);
+    const double without = clock.playSeconds(chunks, 4, 8, PipelineOrder::OneForwardOneBackward, 0.0, 0.0);
+    const double with = clock.playSeconds(chunks, 4, 8, PipelineOrder::OneForwardOneBackward, 0.5, 0.0);
     QVERIFY(with >= without + 2 * 3 * 0.5); // the first microbatch there, its gradient back
 }
 

@@ -455,9 +455,9 @@ void TestTransformerStep::zeroBubblesSaveTime()
     plan.layout.zeroStage = 1;
     StepModel model = modelOf(plan, "h100");
     const StepEstimate plain = model.estimate(plan);
-    plan.layout.schedule = PipelineSchedule::ZeroBubbleH1;
+    plan.layout.schedule = PipelineOrder::ZeroBubbleH1;
     const StepEstimate h1 = model.estimate(plan);
-    plan.layout.schedule = PipelineSchedule::ZeroBubbleH2;
+    plan.layout.schedule = PipelineOrder::ZeroBubbleH2;
     const StepEstimate h2 = model.estimate(plan);
     QVERIFY2(h1.seconds < plain.seconds && h2.seconds < h1.seconds,
         qPrintable(QString("%1, %2, %3").arg(plain.seconds).arg(h1.seconds).arg(h2.seconds)));
