@@ -276,11 +276,6 @@ PieceOfWhole wholePiece(const Shape& shape)
     return {shape, Shape(shape.size(), 0)};
 }
 
-bool isTileOp(OpKind kind)
-{
-    return isElementwise(kind) || kind == OpKind::Constant || kind == OpKind::Iota || kind == OpKind::BroadcastInDim;
-}
-
 std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op)
 {
     return std::make_unique<ReduceKernel>(function, function[op]);
@@ -297,6 +292,52 @@ std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, std::
         site, site.function[ops.front()], ops.size() > 1 ? &site.function[ops[1]] : nullptr);
 }
 
+namespace {
+
+std::unique_ptr<const Kernel> makeCopyKernel(const Function& function, OpId id)
+{
+    const Op& op = function[id];
+    return std::make_unique<CopyKernel>(op.operands[0], op.results[0], function[op.results[0]].type.bytes());
+}
+
+/// The kernels of ops that are none of a pass; random bits come with a slice of them.
+struct KernelRow {
+    OpKind kind;
+    std::unique_ptr<const Kernel> (*make)(const Function& function, OpId op);
+};
+constexpr KernelRow kKernels[] = {{OpKind::Reshape, makeCopyKernel}, {OpKind::Transpose, makeTransposeKernel},
+    {OpKind::Slice, makePartsKernel}, {OpKind::Pad, makePartsKernel}, {OpKind::Concatenate, makePartsKernel},
+    {OpKind::Reverse, makePartsKernel}, {OpKind::DynamicSlice, makePartsKernel}, {OpKind::DynamicUpdateSlice, makePartsKernel},
+    {OpKind::Gather, makePartsKernel}, {OpKind::Scatter, makePartsKernel}, {OpKind::OptimizationBarrier, makePartsKernel},
+    {OpKind::Reduce, makeReduceKernel}, {OpKind::DotGeneral, makeDotKernel}, {OpKind::Other, makeOtherKernel}};
+
+constexpr const KernelRow* kernelRow(OpKind kind)
+{
+    for (const KernelRow& row : kKernels) {
+        if (row.kind == kind)
+            return &row;
+    }
+    return nullptr;
+}
+
+/// True for the ops that whoever runs a function does himself.
+constexpr bool isDoneOutside(OpKind kind)
+{
+    const OpClass opClass = opInfo(kind).opClass;
+    return opClass == OpClass::Control || opClass == OpClass::Collective || opClass == OpClass::Transfer;
+}
+
+constexpr bool hasEveryKindItsKernel()
+{
+    return std::all_of(kOps.begin(), kOps.end(), [](const OpInfo& info) {
+        return isTileOp(info.kind) || info.kind == OpKind::RandomBits || isDoneOutside(info.kind)
+            || kernelRow(info.kind) != nullptr;
+    });
+}
+static_assert(hasEveryKindItsKernel(), "every OpKind has its kernel");
+
+} // namespace
+
 std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
     const std::function<bool(ValueId)>& isInMemory)
 {
@@ -306,32 +347,8 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
         return makeTileKernel(site, ops, writes, isInMemory);
     if (op.kind == OpKind::RandomBits)
         return makeRandomBitsKernel(site, ops);
-    assert(ops.size() == 1);
-    switch (op.kind) {
-    case OpKind::DotGeneral:
-        return makeDotKernel(site.function, ops.front());
-    case OpKind::Reduce:
-        return makeReduceKernel(site.function, ops.front());
-    case OpKind::Transpose:
-        return makeTransposeKernel(site.function, ops.front());
-    case OpKind::Slice:
-    case OpKind::Pad:
-    case OpKind::Concatenate:
-    case OpKind::Reverse:
-    case OpKind::DynamicSlice:
-    case OpKind::DynamicUpdateSlice:
-    case OpKind::Gather:
-    case OpKind::Scatter:
-    case OpKind::OptimizationBarrier:
-        return makePartsKernel(site.function, ops.front());
-    case OpKind::Other:
-        return makeOtherKernel(site.function, ops.front());
-    case OpKind::Reshape:
-        return std::make_unique<CopyKernel>(op.operands[0], op.results[0], site.function[op.results[0]].type.bytes());
-    default:
-        assert(false && "no kernel for this kind of op");
-        return nullptr;
-    }
+    assert(ops.size() == 1 && !isDoneOutside(op.kind));
+    return kernelRow(op.kind)->make(site.function, ops.front());
 }
 
 namespace {
@@ -369,11 +386,19 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
     default:
         break;
     }
+    const auto onType = [&](DType type) {
+        return Obstacle{fmt::format("{} on elements of type {}", opName(op), dtypeName(type)), kOtherType};
+    };
     for (const auto* values : {&op.operands, &op.results}) {
         for (const ValueId value : *values) {
             if (!isComputable(function[value].type.dtype))
-                return {fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype)), kOtherType};
+                return onType(function[value].type.dtype);
         }
+    }
+    const OpClass opClass = opInfo(op.kind).opClass;
+    if ((opClass == OpClass::Unary || opClass == OpClass::Binary) && !isMadeOfOtherSteps(op.kind)) {
+        if (const DType type = function[op.operands.front()].type.dtype; tileTable().op(op.kind, type) == nullptr)
+            return onType(type);
     }
     return {};
 }

@@ -330,6 +330,8 @@ private:
             return writeConvert(op);
         if (op.kind == OpKind::Compare)
             return writeCompare(op);
+        if (op.kind == OpKind::Complex)
+            return keep(op.results.front(), {same(parts(op.operands[0]).real), same(parts(op.operands[1]).real)});
         if (isElementwise(op.kind))
             return writeElementwise(op);
         refuse(op);
@@ -409,13 +411,7 @@ private:
         const auto& other = op.as<OtherAttributes>();
         const std::string_view name = baseName(other.name);
         const ValueId result = op.results.empty() ? ValueId() : op.results.front();
-        if (name == "real") {
-            keep(result, {same(parts(op.operands[0]).real), {}});
-        } else if (name == "imag") {
-            keep(result, {same(m_math.complete(parts(op.operands[0])).imaginary), {}});
-        } else if (name == "complex") {
-            keep(result, {same(parts(op.operands[0]).real), same(parts(op.operands[1]).real)});
-        } else if (name == "conj") {
+        if (name == "conj") {
             keep(result, {same(parts(op.operands[0]).real), m_math.negate(parts(op.operands[0]).imaginary)});
         } else if (name == "fft") {
             OtherAttributes attributes{"mw.fft_of_pairs", other.attributes, {}, 0};
@@ -519,6 +515,12 @@ private:
             break;
         case OpKind::Sign:
             made = m_math.sign(a);
+            break;
+        case OpKind::Real:
+            made = {same(a.real), {}};
+            break;
+        case OpKind::Imag:
+            made = {same(a.imaginary), {}};
             break;
         default:
             return refuse(op);

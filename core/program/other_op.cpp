@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/other_op.h"
 
-#include "core/program/element_functions.h"
 #include "core/program/shape_problems.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -22,21 +21,21 @@ const std::unordered_map<std::string_view, OtherClass>& classes()
 {
     static const auto kClasses = [] {
         std::unordered_map<std::string_view, OtherClass> known;
-        for (const ElementFunction& function : elementFunctions())
-            known.emplace(function.name, OtherClass::Elementwise);
-        for (const char* name : {"asin_acos_kernel", "atan2", "bessel_i1e", "cbrt", "ceil", "clamp", "compare", "complex", "conj",
-                 "constant_like", "count_leading_zeros", "digamma", "erf", "erfc", "exponential_minus_one", "is_finite", "map",
-                 "next_after", "polygamma", "popcnt", "reduce_precision", "round_nearest_afz", "round_nearest_even", "select",
-                 "shift_right_arithmetic", "square", "uniform_dequantize", "uniform_quantize", "zeta"})
-            known.emplace(name, OtherClass::Elementwise);
         for (const char* name : {"after_all", "all_gather", "all_reduce", "all_to_all", "batch_norm_grad", "batch_norm_inference",
                  "batch_norm_training", "bitcast_convert", "cholesky", "collective_broadcast", "collective_permute",
                  "convolution", "create_token", "cross-replica-sum", "custom_call", "fft", "fft_of_pairs", "get_dimension_size",
                  "optimization_barrier", "partition_id", "reduce", "reduce_scatter", "reduce_window", "replica_id", "reverse",
                  "rng", "rng_bit_generator", "scatter", "select_and_scatter", "sort", "top_k", "triangular_solve"})
             known.emplace(name, OtherClass::Named);
+        for (const char* name : {"asin_acos_kernel", "bessel_i1e", "conj", "constant_like", "digamma", "map", "next_after",
+                 "polygamma", "uniform_dequantize", "uniform_quantize", "zeta"})
+            known.emplace(name, OtherClass::Elementwise);
         for (const char* name : {"infeed", "outfeed", "recv", "send"})
             known.emplace(name, OtherClass::Effect);
+        for (const OpInfo& info : kOps) { // in another dialect than ours
+            if (info.takes != kNoType)
+                known.emplace(info.name(), OtherClass::Elementwise);
+        }
         return known;
     }();
     return kClasses;
