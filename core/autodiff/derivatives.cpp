@@ -434,11 +434,11 @@ namespace {
 /// A collective of one array that moves, sums, or takes the largest or smallest.
 bool isSmoothCollective(const Function& function, const Op& op)
 {
-    if (!isBodyCollective(op) || op.operands.size() != 1)
+    if (op.operands.size() != 1)
         return false;
     const auto combiner = op.bodies.empty() ? ReduceKind::Sum : combinerIn(function, op.bodies.front());
     const bool isExtreme = combiner == ReduceKind::Max || combiner == ReduceKind::Min;
-    return combiner == ReduceKind::Sum || (isExtreme && baseName(op.as<OtherAttributes>().name) == "all_reduce");
+    return combiner == ReduceKind::Sum || (isExtreme && op.kind == OpKind::OwnAllReduce);
 }
 
 using D = Derivative;
@@ -479,6 +479,11 @@ constexpr DerivativeRow parts(OpKind kind)
 constexpr DerivativeRow block(OpKind kind)
 {
     return {kind, Known::Smooth};
+}
+constexpr DerivativeRow ownCollective(OpKind kind)
+{
+    return {kind, Known::Smooth, [](D& d) { return d.exchanged(); }, nullptr,
+        [](const Function& function, const Op& op) { return isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown; }};
 }
 bool takesFloats(const Function& function, const Op& op)
 {
@@ -580,6 +585,7 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
     unknown(OpKind::LogGamma),
     one(OpKind::Real, [](D& d) { return d.ct; }), // of real numbers, as all here
     flat(OpKind::Imag),
+    one(OpKind::Conjugate, [](D& d) { return d.ct; }),
     one(OpKind::ReducePrecision, [](D& d) { return d.b.add(OpKind::ReducePrecision, {d.ct}, d.op.attributes); }),
     {OpKind::Convert, Known::Smooth, [](D& d) { return d.b.convert(d.ct, d.operandType(0).dtype); }, nullptr,
         [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Smooth : Known::Flat; }},
@@ -667,15 +673,36 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
     unknown(OpKind::Reshard),
     unknown(OpKind::Send),
     unknown(OpKind::Receive),
+    unknown(OpKind::Sort),
+    unknown(OpKind::VariadicReduce),
+    unknown(OpKind::VariadicScatter),
+    unknown(OpKind::ReduceWindow),
+    unknown(OpKind::SelectAndScatter),
+    unknown(OpKind::Convolution),
+    unknown(OpKind::TopK),
+    unknown(OpKind::Cholesky),
+    unknown(OpKind::TriangularSolve),
+    unknown(OpKind::Fft),
+    unknown(OpKind::FftOfPairs),
+    unknown(OpKind::RngBitGenerator),
+    unknown(OpKind::Rng),
+    unknown(OpKind::BatchNormTraining),
+    unknown(OpKind::BatchNormInference),
+    unknown(OpKind::BatchNormGrad),
+    unknown(OpKind::BitcastRegroup),
+    ownCollective(OpKind::OwnAllReduce),
+    ownCollective(OpKind::OwnAllGather),
+    ownCollective(OpKind::OwnReduceScatter),
+    ownCollective(OpKind::OwnAllToAll),
+    ownCollective(OpKind::OwnPermute),
+    unknown(OpKind::OwnBroadcast),
+    unknown(OpKind::CrossReplicaSum),
+    unknown(OpKind::PartitionId),
+    unknown(OpKind::ReplicaId),
+    unknown(OpKind::CustomCall),
     {OpKind::Other, Known::Unknown,
-        [](D& d) {
-            const Mesh& mesh = *d.context.mesh;
-            return isVaried(d.op) ? d.summed(deviceGroups(variedAxes(d.op, mesh), mesh)) : d.exchanged();
-        },
-        nullptr,
-        [](const Function& function, const Op& op) {
-            return isVaried(op) || isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown;
-        }},
+        [](D& d) { return d.summed(deviceGroups(variedAxes(d.op, *d.context.mesh), *d.context.mesh)); }, nullptr,
+        [](const Function&, const Op& op) { return isVaried(op) ? Known::Smooth : Known::Unknown; }},
 }};
 
 constexpr bool areDerivativesInOrder()

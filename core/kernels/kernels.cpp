@@ -309,7 +309,7 @@ constexpr KernelRow kKernels[] = {{OpKind::Reshape, makeCopyKernel}, {OpKind::Tr
     {OpKind::Slice, makePartsKernel}, {OpKind::Pad, makePartsKernel}, {OpKind::Concatenate, makePartsKernel},
     {OpKind::Reverse, makePartsKernel}, {OpKind::DynamicSlice, makePartsKernel}, {OpKind::DynamicUpdateSlice, makePartsKernel},
     {OpKind::Gather, makePartsKernel}, {OpKind::Scatter, makePartsKernel}, {OpKind::OptimizationBarrier, makePartsKernel},
-    {OpKind::Reduce, makeReduceKernel}, {OpKind::DotGeneral, makeDotKernel}, {OpKind::Other, makeOtherKernel}};
+    {OpKind::Reduce, makeReduceKernel}, {OpKind::DotGeneral, makeDotKernel}};
 
 constexpr const KernelRow* kernelRow(OpKind kind)
 {
@@ -330,7 +330,7 @@ constexpr bool isDoneOutside(OpKind kind)
 constexpr bool hasEveryKindItsKernel()
 {
     return std::all_of(kOps.begin(), kOps.end(), [](const OpInfo& info) {
-        return isTileOp(info.kind) || info.kind == OpKind::RandomBits || isDoneOutside(info.kind)
+        return isTileOp(info.kind) || info.kind == OpKind::RandomBits || isDoneOutside(info.kind) || isKept(info.kind)
             || kernelRow(info.kind) != nullptr;
     });
 }
@@ -348,7 +348,7 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
     if (op.kind == OpKind::RandomBits)
         return makeRandomBitsKernel(site, ops);
     assert(ops.size() == 1 && !isDoneOutside(op.kind));
-    return kernelRow(op.kind)->make(site.function, ops.front());
+    return isKept(op.kind) ? makeOtherKernel(site.function, ops.front()) : kernelRow(op.kind)->make(site.function, ops.front());
 }
 
 namespace {
@@ -363,17 +363,13 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
 {
     constexpr const char* kOtherType = "use elements of another type there, such as f32, or simulate the program instead";
     const Op& op = function[id];
-    const bool isOfDevices = op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op);
-    switch (hasDevices && isOfDevices ? OpKind::Reshape : op.kind) {
+    const bool isOfDevices = hasDevices && (op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op));
+    switch (isOfDevices ? OpKind::Reshape : op.kind) {
     case OpKind::Send:
     case OpKind::Receive:
     case OpKind::Reshard:
     case OpKind::Computation:
         return {std::string(opName(op))};
-    case OpKind::Other:
-        if (makeOtherKernel(function, id) == nullptr)
-            return {std::string(opName(op))};
-        break;
     case OpKind::Constant:
         if (op.as<ConstantAttributes>().data.isElided())
             return {"a constant whose elements the program's text left out",
@@ -384,6 +380,8 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
             return {fmt::format("products of operands rounded to {}", dtypeName(type)), kOtherType};
         break;
     default:
+        if (isKept(op.kind) && !isOfDevices && makeOtherKernel(function, id) == nullptr)
+            return {std::string(opName(op))};
         break;
     }
     const auto onType = [&](DType type) {
@@ -412,7 +410,7 @@ Problems checkRunnable(const Function& function, bool hasDevices)
     std::set<OpId> within; // of blocks that kernels run themselves
     forEachOp(function, [&](OpId id) {
         for (const BlockId body : function[id].bodies) {
-            if (function[id].kind == OpKind::Other && makeOtherKernel(function, id) != nullptr)
+            if (isKept(function[id].kind) && makeOtherKernel(function, id) != nullptr)
                 within.insert(function[body].ops.begin(), function[body].ops.end());
         }
     });

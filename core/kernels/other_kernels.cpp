@@ -150,7 +150,7 @@ public:
     {
         const auto& attributes = op.as<OtherAttributes>().attributes;
         const Shape& shape = m_types.front().shape;
-        if (baseName(op.as<OtherAttributes>().name) == "reduce_window") {
+        if (op.kind == OpKind::ReduceWindow) {
             m_windows = *windowDims(attributes, shape.size());
             m_indexOf.resize(shape.size());
             std::iota(m_indexOf.begin(), m_indexOf.end(), std::size_t{0});
@@ -451,7 +451,6 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
 {
     const Op& op = function[id];
     const auto& other = op.as<OtherAttributes>();
-    const std::string_view name = baseName(other.name);
     if (op.operands.empty() || other.captures > 0)
         return nullptr;
     std::vector<ScalarBlock> blocks;
@@ -462,24 +461,25 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
         blocks.push_back(*std::move(block));
     }
     const TensorType& first = function[op.operands.front()].type;
-    if (name == "fft_of_pairs")
+    if (op.kind == OpKind::FftOfPairs)
         return makeFftKernel(function, id);
-    if (name == "sort" && blocks.size() == 1 && integerAt(other.attributes, "dimension"))
+    if (op.kind == OpKind::Sort && blocks.size() == 1 && integerAt(other.attributes, "dimension"))
         return std::make_unique<SortKernel>(function, op, std::move(blocks.front()));
-    if (name == "reduce" && blocks.size() == 1 && dimsAt(other.attributes, "dimensions", first.shape.size()))
+    if (op.kind == OpKind::VariadicReduce && blocks.size() == 1 && dimsAt(other.attributes, "dimensions", first.shape.size()))
         return std::make_unique<WindowReduceKernel>(function, op, std::move(blocks.front()));
-    if (name == "reduce_window" && blocks.size() == 1 && hasWindows(other, first, false))
+    if (op.kind == OpKind::ReduceWindow && blocks.size() == 1 && hasWindows(other, first, false))
         return std::make_unique<WindowReduceKernel>(function, op, std::move(blocks.front()));
-    if (name == "select_and_scatter" && blocks.size() == 2 && hasWindows(other, first, true))
+    if (op.kind == OpKind::SelectAndScatter && blocks.size() == 2 && hasWindows(other, first, true))
         return std::make_unique<SelectAndScatterKernel>(function, op, std::move(blocks[0]), std::move(blocks[1]));
-    if (name == "convolution") {
+    if (op.kind == OpKind::Convolution) {
         const auto dims = convolutionDims(other.attributes);
         if (dims && convolutionWindows(other.attributes, *dims, function[op.operands[1]].type.shape))
             return std::make_unique<ConvolutionKernel>(function, op);
     }
-    if (name == "top_k" && op.results.size() == 2 && function[op.results[1]].type.dtype == DType::S32 && !first.shape.empty())
+    if (op.kind == OpKind::TopK && op.results.size() == 2 && function[op.results[1]].type.dtype == DType::S32
+        && !first.shape.empty())
         return std::make_unique<TopKernel>(function, op);
-    if ((name == "cholesky" || name == "triangular_solve") && isFloating(first.dtype))
+    if ((op.kind == OpKind::Cholesky || op.kind == OpKind::TriangularSolve) && isFloating(first.dtype))
         return makeMatrixKernel(function, id);
     return nullptr;
 }

@@ -279,7 +279,7 @@ auto floatingUnary(T x)
     else if constexpr (Kind == OpKind::ErfInv)
         return isSingle ? static_cast<T>(erfInvSingle(static_cast<float>(x)))
                         : static_cast<T>(erfInvDouble(static_cast<double>(x)));
-    else if constexpr (Kind == OpKind::Real)
+    else if constexpr (Kind == OpKind::Real || Kind == OpKind::Conjugate)
         return x;
     else if constexpr (Kind == OpKind::Imag)
         return T(0);

@@ -63,6 +63,7 @@ enum class OpKind : std::uint8_t {
     LogGamma, ///< of the absolute value of the gamma function
     Real,
     Imag,
+    Conjugate,
     ReducePrecision, ///< rounded to fewer bits, halves to even
     Convert,
     BitcastConvert,
@@ -123,6 +124,34 @@ enum class OpKind : std::uint8_t {
     // between pipeline stages
     Send,
     Receive,
+    // kept: their attributes are as the text has them
+    Sort,
+    VariadicReduce, ///< of several arrays together, or by a block that is more than one op
+    VariadicScatter, ///< so too
+    ReduceWindow,
+    SelectAndScatter,
+    Convolution,
+    TopK,
+    Cholesky,
+    TriangularSolve,
+    Fft,
+    FftOfPairs, ///< of real and imaginary parts
+    RngBitGenerator,
+    Rng,
+    BatchNormTraining,
+    BatchNormInference,
+    BatchNormGrad,
+    BitcastRegroup, ///< a bitcast to a type of another size
+    OwnAllReduce, ///< collectives of a program's own, in its manual computations
+    OwnAllGather,
+    OwnReduceScatter,
+    OwnAllToAll,
+    OwnPermute,
+    OwnBroadcast,
+    CrossReplicaSum,
+    PartitionId,
+    ReplicaId,
+    CustomCall,
     // everything else
     Other, ///< kept as it is: nothing is known of it but its types, its text and, by its name, its sharding rule
 };
@@ -143,7 +172,7 @@ enum class OpClass : std::uint8_t {
     Control,
     Collective,
     Transfer,
-    Other
+    Other ///< kept: the attributes are OtherAttributes
 };
 
 /// In which part of a training step an op works.
@@ -541,6 +570,7 @@ inline constexpr std::array<OpInfo, kOpKindCount> kOps = {{
     {OpKind::LogGamma, "chlo.lgamma", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
     {OpKind::Real, "stablehlo.real", OpClass::Unary, kFloats | kComplexes, ElementResult::Real},
     {OpKind::Imag, "stablehlo.imag", OpClass::Unary, kFloats | kComplexes, ElementResult::Real},
+    {OpKind::Conjugate, "chlo.conj", OpClass::Unary, kFloats | kComplexes},
     {OpKind::ReducePrecision, "stablehlo.reduce_precision", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Simple,
         madeAttributes<ReducePrecisionAttributes>},
     {OpKind::Convert, "stablehlo.convert", OpClass::Unary, kAnyType, ElementResult::Named},
@@ -595,6 +625,33 @@ inline constexpr std::array<OpInfo, kOpKindCount> kOps = {{
     {OpKind::Reshard, "sdy.reshard", OpClass::Collective},
     {OpKind::Send, "send", OpClass::Transfer},
     {OpKind::Receive, "recv", OpClass::Transfer},
+    {OpKind::Sort, "sort", OpClass::Other},
+    {OpKind::VariadicReduce, "variadic_reduce", OpClass::Other},
+    {OpKind::VariadicScatter, "variadic_scatter", OpClass::Other},
+    {OpKind::ReduceWindow, "reduce_window", OpClass::Other},
+    {OpKind::SelectAndScatter, "select_and_scatter", OpClass::Other},
+    {OpKind::Convolution, "convolution", OpClass::Other},
+    {OpKind::TopK, "top_k", OpClass::Other},
+    {OpKind::Cholesky, "cholesky", OpClass::Other},
+    {OpKind::TriangularSolve, "triangular_solve", OpClass::Other},
+    {OpKind::Fft, "fft", OpClass::Other},
+    {OpKind::FftOfPairs, "fft_of_pairs", OpClass::Other},
+    {OpKind::RngBitGenerator, "rng_bit_generator", OpClass::Other},
+    {OpKind::Rng, "rng", OpClass::Other},
+    {OpKind::BatchNormTraining, "batch_norm_training", OpClass::Other},
+    {OpKind::BatchNormInference, "batch_norm_inference", OpClass::Other},
+    {OpKind::BatchNormGrad, "batch_norm_grad", OpClass::Other},
+    {OpKind::BitcastRegroup, "bitcast_regroup", OpClass::Other},
+    {OpKind::OwnAllReduce, "own_all_reduce", OpClass::Other},
+    {OpKind::OwnAllGather, "own_all_gather", OpClass::Other},
+    {OpKind::OwnReduceScatter, "own_reduce_scatter", OpClass::Other},
+    {OpKind::OwnAllToAll, "own_all_to_all", OpClass::Other},
+    {OpKind::OwnPermute, "own_permute", OpClass::Other},
+    {OpKind::OwnBroadcast, "own_broadcast", OpClass::Other},
+    {OpKind::CrossReplicaSum, "cross-replica-sum", OpClass::Other},
+    {OpKind::PartitionId, "partition_id", OpClass::Other},
+    {OpKind::ReplicaId, "replica_id", OpClass::Other},
+    {OpKind::CustomCall, "custom_call", OpClass::Other},
     {OpKind::Other, "other", OpClass::Other},
 }};
 
@@ -624,6 +681,10 @@ constexpr bool isElementwise(OpKind kind)
     const OpClass opClass = opInfo(kind).opClass;
     return opClass == OpClass::Unary || opClass == OpClass::Binary || opClass == OpClass::Ternary
         || opClass == OpClass::Constraint;
+}
+constexpr bool isKept(OpKind kind) ///< its attributes are OtherAttributes
+{
+    return opInfo(kind).opClass == OpClass::Other;
 }
 constexpr bool isCollective(OpKind kind) ///< AllReduce .. Reshard
 {

@@ -207,7 +207,7 @@ std::shared_ptr<const KeptText> FunctionReader::keptText(const SyntaxOp& op, OpK
     KeptText kept;
     kept.location = singleLine(op.location);
     for (const SyntaxEntry& entry : op.attributes) {
-        if (kind != OpKind::Other && !entry.isKeyword && !isReadAttribute(entry.name))
+        if (!isKept(kind) && !entry.isKeyword && !isReadAttribute(entry.name))
             kept.attributes.push_back(keptAttribute(entry));
     }
     if (kind == OpKind::DotGeneral)

@@ -82,9 +82,10 @@ std::string FunctionWriter::typesText(const Op& op) const
         return tensorText(type(op.results.front()));
     if (!name.starts_with("chlo."))
         return sameOrFunctional(op);
-    return op.operands.size() > 1
-        ? functional(op)
-        : fmt::format("{} -> {}", tensorText(type(op.operands.front())), tensorText(type(op.results.front())));
+    std::vector<std::string> operands;
+    for (const ValueId operand : op.operands)
+        operands.push_back(tensorText(type(operand)));
+    return fmt::format("{} -> {}", fmt::join(operands, ", "), tensorText(type(op.results.front())));
 }
 
 /// The numbers of the attributes in the op's own form: `, format = e5m10`.
