@@ -582,7 +582,8 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
             const ValueId y = d.result();
             return d.times(d.ct, d.times(d.splat(y, std::sqrt(std::numbers::pi) / 2.0), d.unary(OpKind::Exp, d.times(y, y))));
         }),
-    unknown(OpKind::LogGamma),
+    one(OpKind::LogGamma, [](D& d) { return d.times(d.ct, d.unary(OpKind::Digamma, d.primal(0))); }),
+    unknown(OpKind::Digamma),
     one(OpKind::Real, [](D& d) { return d.ct; }), // of real numbers, as all here
     flat(OpKind::Imag),
     one(OpKind::Conjugate, [](D& d) { return d.ct; }),

@@ -61,6 +61,7 @@ enum class OpKind : std::uint8_t {
     Erfc,
     ErfInv,
     LogGamma, ///< of the absolute value of the gamma function
+    Digamma, ///< its derivative
     Real,
     Imag,
     Conjugate,
@@ -568,6 +569,7 @@ inline constexpr std::array<OpInfo, kOpKindCount> kOps = {{
     {OpKind::Erfc, "chlo.erfc", OpClass::Unary, kFloats},
     {OpKind::ErfInv, "chlo.erf_inv", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
     {OpKind::LogGamma, "chlo.lgamma", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
+    {OpKind::Digamma, "chlo.digamma", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
     {OpKind::Real, "stablehlo.real", OpClass::Unary, kFloats | kComplexes, ElementResult::Real},
     {OpKind::Imag, "stablehlo.imag", OpClass::Unary, kFloats | kComplexes, ElementResult::Real},
     {OpKind::Conjugate, "chlo.conj", OpClass::Unary, kFloats | kComplexes},

@@ -186,6 +186,7 @@ void TestDifferentiate::ops_data()
     row("erfc", unary(OpKind::Erfc), {any});
     for (const OpKind kind : {OpKind::Asin, OpKind::Acos, OpKind::Atan, OpKind::Sinh, OpKind::Cosh, OpKind::Asinh, OpKind::Atanh})
         row(opName(kind), unary(kind), {ramp({2, 3}, 0.3, 0.6)});
+    row("lgamma", unary(OpKind::LogGamma), {positive});
     row("acosh", unary(OpKind::Acosh), {ramp({2, 3}, 0.3, 0.6, 2.0)});
     row("atan2", binary(OpKind::Atan2), {any, positive});
     row("erf_inv", unary(OpKind::ErfInv), {ramp({2, 3}, 0.1, 0.9)});
