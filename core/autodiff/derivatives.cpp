@@ -631,6 +631,7 @@ constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
             if (d.wants(1))
                 d.made[1] = d.negated(d.times(scaled, x));
         }),
+    unknown(OpKind::NextAfter),
     unknown(OpKind::Complex),
     flat(OpKind::And),
     flat(OpKind::Or),

@@ -439,6 +439,9 @@ auto floatingBinary(T a, T b)
         return static_cast<T>(__builtin_fmod(static_cast<double>(a), static_cast<double>(b)));
     else if constexpr (Kind == OpKind::Atan2)
         return static_cast<T>(__builtin_atan2(static_cast<double>(a), static_cast<double>(b)));
+    else if constexpr (Kind == OpKind::NextAfter)
+        return std::is_same_v<T, float> ? static_cast<T>(__builtin_nextafterf(static_cast<float>(a), static_cast<float>(b)))
+                                        : static_cast<T>(__builtin_nextafter(static_cast<double>(a), static_cast<double>(b)));
     else if constexpr (Kind == OpKind::Power)
         return static_cast<T>(__builtin_pow(static_cast<double>(a), static_cast<double>(b)));
     else
@@ -590,6 +593,8 @@ TileStep findOp(OpKind kind, DType operands)
 {
     if (kind == OpKind::ReducePrecision)
         return reducePrecisionOf(operands);
+    if (kind == OpKind::NextAfter && isNarrow(operands)) // the lane's numbers are others
+        return nullptr;
     if (kind == OpKind::PopulationCount && isNarrow(operands))
         return countOf<OpKind::PopulationCount>(operands);
     if (kind == OpKind::CountLeadingZeros && isNarrow(operands))

@@ -78,6 +78,7 @@ enum class OpKind : std::uint8_t {
     Minimum,
     Power,
     Atan2,
+    NextAfter, ///< the next number of the type towards the second operand
     Complex, ///< of the real and the imaginary part
     And,
     Or,
@@ -588,6 +589,7 @@ inline constexpr std::array<OpInfo, kOpKindCount> kOps = {{
     {OpKind::Power, "stablehlo.power", OpClass::Binary, kFloats | kIntegers | kComplexes, ElementResult::Same,
         ElementCost::Function},
     {OpKind::Atan2, "stablehlo.atan2", OpClass::Binary, kFloats | kComplexes},
+    {OpKind::NextAfter, "chlo.next_after", OpClass::Binary, kFloats},
     {OpKind::Complex, "stablehlo.complex", OpClass::Binary, kFloats, ElementResult::Complex},
     {OpKind::And, "stablehlo.and", OpClass::Binary, kIntegers | kTruths},
     {OpKind::Or, "stablehlo.or", OpClass::Binary, kIntegers | kTruths},
