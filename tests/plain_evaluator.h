@@ -101,10 +101,23 @@ private:
         case OpKind::OptimizationBarrier:
             results = operandsOf(op);
             break;
-        case OpKind::Other:
-            results = kept(op);
+        case OpKind::Complex:
+            results = {{operand(op, 0).shape, operand(op, 0).data, operand(op, 1).data}};
+            break;
+        case OpKind::Real:
+            results = {{operand(op, 0).shape, operand(op, 0).data}};
+            break;
+        case OpKind::Imag:
+            results = {operand(op, 0)};
+            results[0].data
+                = operand(op, 0).imaginary.empty() ? std::vector<double>(operand(op, 0).data.size()) : operand(op, 0).imaginary;
+            results[0].imaginary.clear();
             break;
         default: {
+            if (isKept(op.kind)) {
+                results = kept(op);
+                break;
+            }
             const TensorType& type = m_function[op.results.front()].type;
             Array& result = results.emplace_back(Array{type.shape, numbersOf(type)});
             fill(op, type, result);
@@ -405,6 +418,26 @@ private:
             return std::cos(a);
         case OpKind::Tan:
             return std::tan(a);
+        case OpKind::Asin:
+            return std::asin(a);
+        case OpKind::Acos:
+            return std::acos(a);
+        case OpKind::Atan:
+            return std::atan(a);
+        case OpKind::Sinh:
+            return std::sinh(a);
+        case OpKind::Cosh:
+            return std::cosh(a);
+        case OpKind::Asinh:
+            return std::asinh(a);
+        case OpKind::Acosh:
+            return std::acosh(a);
+        case OpKind::Atanh:
+            return std::atanh(a);
+        case OpKind::LogGamma:
+            return std::lgamma(a);
+        case OpKind::Digamma:
+            return (std::lgamma(a + 1e-5) - std::lgamma(a - 1e-5)) / 2e-5;
         case OpKind::Cbrt:
             return std::cbrt(a);
         case OpKind::Expm1:

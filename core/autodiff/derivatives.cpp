@@ -3,7 +3,6 @@
 
 #include "core/autodiff/parts_derivatives.h"
 #include "core/autodiff/varying.h"
-#include "core/program/element_functions.h"
 #include "core/program/other_op.h"
 
 #include <algorithm>
@@ -58,93 +57,59 @@ Dims remainingDims(std::size_t rank, const Dims& without)
     return dims;
 }
 
-/// True for kept ops that are a function of each element with a known derivative.
-bool hasSlope(const Op& op)
-{
-    const ElementFunction* element = op.kind == OpKind::Other ? elementFunction(op.as<OtherAttributes>()) : nullptr;
-    return element != nullptr && element->slope != nullptr && op.operands.size() == 1;
-}
-
 /// Transposes unless the permutation changes nothing.
 ValueId permuted(Builder& builder, ValueId value, const Dims& permutation)
 {
     return std::is_sorted(permutation.begin(), permutation.end()) ? value : builder.transpose(value, permutation);
 }
 
-class Derivative {
-public:
-    Derivative(const DerivativeContext& context, ValueId cotangent)
-        : m_context(context)
-        , m_op(context.op)
-        , m_b(context.backward)
-        , m_ct(cotangent)
+/// Writes the derivative of one op. The rows of the table below are made of it.
+struct Derivative {
+    const DerivativeContext& context;
+    const Op& op;
+    Builder& b;
+    ValueId ct; ///< of the result
+    std::vector<ValueId> made; ///< the operands' cotangents
+
+    Derivative(const DerivativeContext& of, ValueId cotangent)
+        : context(of)
+        , op(of.op)
+        , b(of.backward)
+        , ct(cotangent)
+        , made(of.op.operands.size())
     {
     }
 
-    std::vector<ValueId> run()
-    {
-        m_result.resize(m_op.operands.size());
-        switch (opInfo(m_op.kind).opClass) {
-        case OpClass::Unary:
-            m_result[0] = unary();
-            break;
-        case OpClass::Binary:
-            binary();
-            break;
-        case OpClass::Ternary:
-            ternary();
-            break;
-        case OpClass::Parts:
-            m_result = partsCotangents(m_context, m_ct);
-            break;
-        case OpClass::Shaping:
-            m_result[0] = shaping();
-            break;
-        case OpClass::Contraction:
-            if (m_op.kind == OpKind::Reduce)
-                m_result[0] = reduction();
-            else
-                product();
-            break;
-        case OpClass::Constraint:
-            if (m_op.kind == OpKind::PropagationBarrier) {
-                m_result[0] = m_ct;
-                break;
-            }
-            m_result[0] = m_b.constrain(m_ct, m_op.as<ConstraintAttributes>().sharding, m_op.as<ConstraintAttributes>().origin);
-            break;
-        case OpClass::Other:
-            m_result[0] = hasSlope(m_op) ? times(m_ct, elementFunction(m_op.as<OtherAttributes>())->slope(m_b, primal(0)))
-                : isVaried(m_op)         ? summed(deviceGroups(variedAxes(m_op, *m_context.mesh), *m_context.mesh))
-                                         : exchanged();
-            break;
-        default:
-            assert(!"no derivative");
-        }
-        return m_result;
-    }
+    bool wants(std::size_t operand) const { return context.wanted[operand]; }
+    ValueId primal(std::size_t operand) { return context.primal(op.operands[operand]); }
+    ValueId result() { return context.primal(op.results.front()); }
+    const TensorType& operandType(std::size_t operand) const { return context.forward[op.operands[operand]].type; }
 
-private:
-    bool wants(std::size_t operand) const { return m_context.wanted[operand]; }
-    ValueId primal(std::size_t operand) { return m_context.primal(m_op.operands[operand]); }
-    ValueId result() { return m_context.primal(m_op.results.front()); }
-    const TensorType& operandType(std::size_t operand) const { return m_context.forward[m_op.operands[operand]].type; }
-
-    ValueId times(ValueId a, ValueId b) { return m_b.binary(OpKind::Multiply, a, b); }
-    ValueId over(ValueId a, ValueId b) { return m_b.binary(OpKind::Divide, a, b); }
-    ValueId minus(ValueId a, ValueId b) { return m_b.binary(OpKind::Subtract, a, b); }
-    ValueId plus(ValueId a, ValueId b) { return m_b.binary(OpKind::Add, a, b); }
-    ValueId negated(ValueId a) { return m_b.unary(OpKind::Negate, a); }
+    ValueId unary(OpKind kind, ValueId a) { return b.unary(kind, a); }
+    ValueId times(ValueId x, ValueId y) { return b.binary(OpKind::Multiply, x, y); }
+    ValueId over(ValueId x, ValueId y) { return b.binary(OpKind::Divide, x, y); }
+    ValueId minus(ValueId x, ValueId y) { return b.binary(OpKind::Subtract, x, y); }
+    ValueId plus(ValueId x, ValueId y) { return b.binary(OpKind::Add, x, y); }
+    ValueId negated(ValueId a) { return b.unary(OpKind::Negate, a); }
     /// `value` at every element, in the type of `like`.
-    ValueId splat(ValueId like, double value) { return m_b.splat(TensorType(m_b.type(like)), value); }
-    ValueId zeros() { return splat(m_ct, 0.0); }
+    ValueId splat(ValueId like, double value) { return b.splat(TensorType(b.type(like)), value); }
+    ValueId zeros() { return splat(ct, 0.0); }
+    /// (c - x)(d + x): exact near the ends, where 1 - x^2 loses digits.
+    ValueId between(ValueId x, double c, double d) { return times(minus(splat(x, c), x), plus(splat(x, d), x)); }
+    ValueId onePlusSquare(ValueId x) { return plus(times(x, x), splat(x, 1.0)); }
+    /// The mean of f(x) and f(-x), or half their difference.
+    ValueId half(ValueId x, OpKind function, OpKind combine)
+    {
+        return times(splat(x, 0.5), b.binary(combine, unary(function, x), unary(function, negated(x))));
+    }
+    ValueId bell(ValueId x, double scale) { return times(splat(x, scale), unary(OpKind::Exp, negated(times(x, x)))); }
 
-    ValueId unary();
-    void binary();
+    void multiply();
     void maximum();
     void power();
-    void ternary();
-    ValueId shaping();
+    void select();
+    void clamp();
+    ValueId untransposed();
     ValueId unbroadcast();
     ValueId reduction();
     void product();
@@ -154,153 +119,31 @@ private:
     ValueId reached(const BodyCollective& extreme, ValueId cotangent);
     ValueId scattered(BodyCollective gather, ValueId cotangent = {});
     ValueId ungathered(const BodyCollective& gather);
-
-    const DerivativeContext& m_context;
-    const Op& m_op;
-    Builder& m_b;
-    ValueId m_ct;
-    std::vector<ValueId> m_result;
 };
 
-ValueId Derivative::unary()
+void Derivative::multiply()
 {
-    switch (m_op.kind) {
-    case OpKind::Negate:
-        return negated(m_ct);
-    case OpKind::Abs:
-        return times(m_ct, m_b.unary(OpKind::Sign, primal(0)));
-    case OpKind::Exp:
-        return times(m_ct, result());
-    case OpKind::Log:
-        return over(m_ct, primal(0));
-    case OpKind::Log1p: {
-        const ValueId x = primal(0);
-        return over(m_ct, plus(x, splat(x, 1.0)));
+    if (op.operands[0] == op.operands[1]) {
+        made[0] = made[1] = times(ct, primal(0));
+        return;
     }
-    case OpKind::Tanh: {
-        const ValueId y = result();
-        return times(m_ct, minus(splat(y, 1.0), times(y, y)));
-    }
-    case OpKind::Logistic: {
-        const ValueId y = result();
-        return times(m_ct, times(y, minus(splat(y, 1.0), y)));
-    }
-    case OpKind::Sqrt: {
-        const ValueId y = result();
-        return over(m_ct, plus(y, y));
-    }
-    case OpKind::Rsqrt: { // d(x^-1/2) = -1/2 x^-3/2 = -1/2 y^3
-        const ValueId y = result();
-        return times(m_ct, times(splat(y, -0.5), times(y, times(y, y))));
-    }
-    case OpKind::Sine:
-        return times(m_ct, m_b.unary(OpKind::Cosine, primal(0)));
-    case OpKind::Cosine:
-        return negated(times(m_ct, m_b.unary(OpKind::Sine, primal(0))));
-    case OpKind::Tan: {
-        const ValueId y = result();
-        return times(m_ct, plus(splat(y, 1.0), times(y, y)));
-    }
-    case OpKind::Cbrt: {
-        const ValueId y = result();
-        return over(m_ct, times(splat(y, 3.0), times(y, y)));
-    }
-    case OpKind::Expm1: {
-        const ValueId y = result();
-        return times(m_ct, plus(y, splat(y, 1.0)));
-    }
-    case OpKind::Square: {
-        const ValueId x = primal(0);
-        return times(m_ct, plus(x, x));
-    }
-    case OpKind::Erf:
-    case OpKind::Erfc: { // 2/sqrt(pi) exp(-x^2), and its opposite
-        const ValueId x = primal(0);
-        const double slope = (m_op.kind == OpKind::Erf ? 2.0 : -2.0) / std::sqrt(std::numbers::pi);
-        return times(m_ct, times(splat(x, slope), m_b.unary(OpKind::Exp, negated(times(x, x)))));
-    }
-    case OpKind::ErfInv: { // erf'(y) = 2/sqrt(pi) exp(-y^2)
-        const ValueId y = result();
-        const double half = std::sqrt(std::numbers::pi) / 2.0;
-        return times(m_ct, times(splat(y, half), m_b.unary(OpKind::Exp, times(y, y))));
-    }
-    case OpKind::Convert:
-        return m_b.convert(m_ct, operandType(0).dtype);
-    default:
-        assert(!"no derivative");
-        return {};
-    }
-}
-
-void Derivative::binary()
-{
-    switch (m_op.kind) {
-    case OpKind::Add:
-        m_result = {m_ct, m_ct};
-        break;
-    case OpKind::Subtract:
-        m_result[0] = m_ct;
-        if (wants(1))
-            m_result[1] = negated(m_ct);
-        break;
-    case OpKind::Multiply:
-        if (m_op.operands[0] == m_op.operands[1]) {
-            m_result[0] = m_result[1] = times(m_ct, primal(0));
-            break;
-        }
-        if (wants(0))
-            m_result[0] = times(m_ct, primal(1));
-        if (wants(1))
-            m_result[1] = times(m_ct, primal(0));
-        break;
-    case OpKind::Divide: { // d(a / b) = da / b - (a / b) db / b
-        const ValueId scaled = over(m_ct, primal(1));
-        m_result[0] = scaled;
-        if (wants(1))
-            m_result[1] = negated(times(scaled, result()));
-        break;
-    }
-    case OpKind::Remainder: // a - b trunc(a / b)
-        m_result[0] = m_ct;
-        if (wants(1)) {
-            const ValueId quotient = over(primal(0), primal(1));
-            const ValueId whole = m_b.unary(OpKind::Floor, m_b.unary(OpKind::Abs, quotient));
-            m_result[1] = negated(times(m_ct, times(m_b.unary(OpKind::Sign, quotient), whole)));
-        }
-        break;
-    case OpKind::Maximum:
-    case OpKind::Minimum:
-        maximum();
-        break;
-    case OpKind::Power:
-        power();
-        break;
-    case OpKind::Atan2: { // (b da - a db) / (a^2 + b^2)
-        const ValueId a = primal(0);
-        const ValueId b = primal(1);
-        const ValueId scaled = over(m_ct, plus(times(a, a), times(b, b)));
-        if (wants(0))
-            m_result[0] = times(scaled, b);
-        if (wants(1))
-            m_result[1] = negated(times(scaled, a));
-        break;
-    }
-    default:
-        assert(!"no derivative");
-    }
+    if (wants(0))
+        made[0] = times(ct, primal(1));
+    if (wants(1))
+        made[1] = times(ct, primal(0));
 }
 
 void Derivative::maximum()
 {
-    const bool isMaximum = m_op.kind == OpKind::Maximum;
+    const bool isMaximum = op.kind == OpKind::Maximum;
     const ValueId a = primal(0);
-    const ValueId b = primal(1);
+    const ValueId c = primal(1);
     const ValueId none = zeros();
-    const ValueId shared = m_b.select(m_b.compare(CompareDirection::Equal, a, b), times(m_ct, splat(m_ct, 0.5)), none);
+    const ValueId shared = b.select(b.compare(CompareDirection::Equal, a, c), times(ct, splat(ct, 0.5)), none);
     if (wants(0))
-        m_result[0] = m_b.select(m_b.compare(isMaximum ? CompareDirection::Greater : CompareDirection::Less, a, b), m_ct, shared);
+        made[0] = b.select(b.compare(isMaximum ? CompareDirection::Greater : CompareDirection::Less, a, c), ct, shared);
     if (wants(1))
-        m_result[1] = m_b.select(m_b.compare(isMaximum ? CompareDirection::Less : CompareDirection::Greater, a, b), m_ct, shared);
+        made[1] = b.select(b.compare(isMaximum ? CompareDirection::Less : CompareDirection::Greater, a, c), ct, shared);
 }
 
 void Derivative::power()
@@ -309,104 +152,101 @@ void Derivative::power()
     if (wants(0)) { // y x^(y - 1); 0 for y = 0, even where x is 0
         const ValueId y = primal(1);
         const ValueId one = splat(y, 1.0);
-        const ValueId isZero = m_b.compare(CompareDirection::Equal, y, splat(y, 0.0));
-        const ValueId lowered = m_b.select(isZero, one, minus(y, one));
-        m_result[0] = times(m_ct, times(y, m_b.binary(OpKind::Power, x, lowered)));
+        const ValueId isZero = b.compare(CompareDirection::Equal, y, splat(y, 0.0));
+        const ValueId lowered = b.select(isZero, one, minus(y, one));
+        made[0] = times(ct, times(y, b.binary(OpKind::Power, x, lowered)));
     }
     if (wants(1)) { // log(x) x^y; 0 where x is 0
-        const ValueId isZero = m_b.compare(CompareDirection::Equal, x, splat(x, 0.0));
-        const ValueId logarithm = m_b.unary(OpKind::Log, m_b.select(isZero, splat(x, 1.0), x));
-        m_result[1] = times(m_ct, times(logarithm, result()));
+        const ValueId isZero = b.compare(CompareDirection::Equal, x, splat(x, 0.0));
+        const ValueId logarithm = b.unary(OpKind::Log, b.select(isZero, splat(x, 1.0), x));
+        made[1] = times(ct, times(logarithm, result()));
     }
 }
 
-void Derivative::ternary()
+void Derivative::select()
 {
-    if (m_op.kind == OpKind::Select) {
-        if (wants(1))
-            m_result[1] = m_b.select(primal(0), m_ct, zeros());
-        if (wants(2))
-            m_result[2] = m_b.select(primal(0), zeros(), m_ct);
-        return;
-    }
-    // Clamp: to the value where it lies between the bounds, else to the bound that it went over, as in JAX.
+    if (wants(1))
+        made[1] = b.select(primal(0), ct, zeros());
+    if (wants(2))
+        made[2] = b.select(primal(0), zeros(), ct);
+}
+
+/// To the value where it lies between the bounds, else to the bound that it went over, as in JAX.
+void Derivative::clamp()
+{
     const ValueId lower = primal(0);
     const ValueId value = primal(1);
     const ValueId upper = primal(2);
-    const auto where = [&](ValueId mask) { return m_b.select(mask, m_ct, zeros()); };
-    const auto greater = [&](ValueId a, ValueId b) { return m_b.compare(CompareDirection::Greater, a, b); };
+    const auto where = [&](ValueId mask) { return b.select(mask, ct, zeros()); };
+    const auto greater = [&](ValueId x, ValueId y) { return b.compare(CompareDirection::Greater, x, y); };
     if (wants(0))
-        m_result[0] = where(m_b.binary(OpKind::And, greater(lower, value), greater(upper, lower)));
+        made[0] = where(b.binary(OpKind::And, greater(lower, value), greater(upper, lower)));
     if (wants(1))
-        m_result[1] = where(m_b.binary(OpKind::And, greater(value, lower), greater(upper, value)));
+        made[1] = where(b.binary(OpKind::And, greater(value, lower), greater(upper, value)));
     if (wants(2))
-        m_result[2] = where(greater(value, upper));
+        made[2] = where(greater(value, upper));
 }
 
-ValueId Derivative::shaping()
+ValueId Derivative::untransposed()
 {
-    if (m_op.kind == OpKind::BroadcastInDim)
-        return unbroadcast();
-    if (m_op.kind == OpKind::Reshape)
-        return m_b.reshape(m_ct, operandType(0).shape);
-    const Dims& permutation = m_op.as<TransposeAttributes>().permutation;
+    const Dims& permutation = op.as<TransposeAttributes>().permutation;
     Dims inverse(permutation.size());
     for (std::size_t i = 0; i < permutation.size(); ++i)
         inverse[permutation[i]] = i;
-    return permuted(m_b, m_ct, inverse);
+    return permuted(b, ct, inverse);
 }
 
 /// Sums over what the broadcast added or stretched.
 ValueId Derivative::unbroadcast()
 {
-    const auto& attributes = m_op.as<BroadcastAttributes>();
+    const auto& attributes = op.as<BroadcastAttributes>();
     const Shape& shape = operandType(0).shape;
     Dims kept; // of the result, in the operand's order
     for (std::size_t i = 0; i < shape.size(); ++i) {
         if (shape[i] == attributes.shape[attributes.dims[i]])
             kept.push_back(attributes.dims[i]);
     }
-    const ValueId sum = m_b.reduce(ReduceKind::Sum, m_ct, remainingDims(attributes.shape.size(), kept));
+    const ValueId sum = b.reduce(ReduceKind::Sum, ct, remainingDims(attributes.shape.size(), kept));
     Dims ascending = kept;
     std::sort(ascending.begin(), ascending.end());
     Dims permutation;
     for (const std::size_t dim : kept)
         permutation.push_back(static_cast<std::size_t>(std::find(ascending.begin(), ascending.end(), dim) - ascending.begin()));
-    return m_b.reshape(permuted(m_b, sum, permutation), shape);
+    return b.reshape(permuted(b, sum, permutation), shape);
 }
 
 ValueId Derivative::reduction()
 {
-    const auto& attributes = m_op.as<ReduceAttributes>();
+    const auto& attributes = op.as<ReduceAttributes>();
     const Shape& shape = operandType(0).shape;
     const Dims kept = remainingDims(shape.size(), attributes.dims);
-    const auto spread = [&](ValueId value) { return m_b.broadcast(value, shape, kept); };
+    const auto spread = [&](ValueId value) { return b.broadcast(value, shape, kept); };
 
     if (attributes.kind == ReduceKind::Sum)
-        return spread(m_ct);
+        return spread(ct);
     const ValueId x = primal(0);
     if (attributes.kind == ReduceKind::Product) {
         // The product of the others: of all that are not zero, divided by the element, where no other one is zero.
-        const ValueId isZero = m_b.compare(CompareDirection::Equal, x, splat(x, 0.0));
-        const ValueId nonZero = m_b.select(isZero, splat(x, 1.0), x);
-        const ValueId whole = m_b.reduce(ReduceKind::Product, nonZero, attributes.dims);
-        const ValueId zeroCount = m_b.convert(isZero, m_b.type(x).dtype);
-        const ValueId otherZeros = minus(spread(m_b.reduce(ReduceKind::Sum, zeroCount, attributes.dims)), zeroCount);
-        const ValueId alone = m_b.compare(CompareDirection::Equal, otherZeros, splat(x, 0.0));
-        const ValueId others = m_b.select(alone, over(spread(whole), nonZero), splat(x, 0.0));
-        return times(spread(m_ct), others);
+        const ValueId isZero = b.compare(CompareDirection::Equal, x, splat(x, 0.0));
+        const ValueId nonZero = b.select(isZero, splat(x, 1.0), x);
+        const ValueId whole = b.reduce(ReduceKind::Product, nonZero, attributes.dims);
+        const ValueId zeroCount = b.convert(isZero, b.type(x).dtype);
+        const ValueId otherZeros = minus(spread(b.reduce(ReduceKind::Sum, zeroCount, attributes.dims)), zeroCount);
+        const ValueId alone = b.compare(CompareDirection::Equal, otherZeros, splat(x, 0.0));
+        const ValueId others = b.select(alone, over(spread(whole), nonZero), splat(x, 0.0));
+        return times(spread(ct), others);
     }
     // Max and min: to the elements that reach it, in equal parts.
-    const ValueId reached = m_b.compare(CompareDirection::Equal, x, spread(result()));
-    const ValueId count = m_b.reduce(ReduceKind::Sum, m_b.convert(reached, m_b.type(m_ct).dtype), attributes.dims);
-    return m_b.select(reached, spread(over(m_ct, count)), splat(x, 0.0));
+    const ValueId reached = b.compare(CompareDirection::Equal, x, spread(result()));
+    const ValueId count = b.reduce(ReduceKind::Sum, b.convert(reached, b.type(ct).dtype), attributes.dims);
+    return b.select(reached, spread(over(ct, count)), splat(x, 0.0));
 }
 
 void Derivative::product()
 {
     for (std::size_t operand = 0; operand < 2; ++operand) {
         if (wants(operand))
-            m_result[operand] = productCotangent(operand);
+            made[operand] = productCotangent(operand);
     }
 }
 
@@ -414,7 +254,7 @@ void Derivative::product()
 /// that the dimensions come out in place, where one of the orders does that.
 ValueId Derivative::productCotangent(std::size_t operand)
 {
-    const auto& forward = m_op.as<DotAttributes>();
+    const auto& forward = op.as<DotAttributes>();
     const std::size_t other = 1 - operand;
     const Dims& ownBatch = operand == 0 ? forward.lhsBatch : forward.rhsBatch;
     const Dims& otherBatch = operand == 0 ? forward.rhsBatch : forward.lhsBatch;
@@ -436,7 +276,7 @@ ValueId Derivative::productCotangent(std::size_t operand)
     // Batch dimensions in the order that they have in the operand.
     Dims pairs(batchCount);
     std::iota(pairs.begin(), pairs.end(), std::size_t{0});
-    std::sort(pairs.begin(), pairs.end(), [&](std::size_t a, std::size_t b) { return ownBatch[a] < ownBatch[b]; });
+    std::sort(pairs.begin(), pairs.end(), [&](std::size_t x, std::size_t y) { return ownBatch[x] < ownBatch[y]; });
 
     Dims ctBatch;
     Dims batchOfOther;
@@ -452,7 +292,7 @@ ValueId Derivative::productCotangent(std::size_t operand)
     Dims contractedInOrder(otherContracting.size());
     std::iota(contractedInOrder.begin(), contractedInOrder.end(), std::size_t{0});
     std::sort(contractedInOrder.begin(), contractedInOrder.end(),
-        [&](std::size_t a, std::size_t b) { return otherContracting[a] < otherContracting[b]; });
+        [&](std::size_t x, std::size_t y) { return otherContracting[x] < otherContracting[y]; });
     Dims placesContracted;
     for (const std::size_t i : contractedInOrder)
         placesContracted.push_back(ownContracting[i]);
@@ -469,7 +309,7 @@ ValueId Derivative::productCotangent(std::size_t operand)
     const bool cotangentFirst = !std::is_sorted(reversedPlaces.begin(), reversedPlaces.end());
     const Dims chosen = places(cotangentFirst);
 
-    const ValueId rounded = m_b.convert(m_ct, ownType.dtype);
+    const ValueId rounded = b.convert(ct, ownType.dtype);
     const ValueId factor = primal(other);
     DotAttributes attributes;
     attributes.operandType = forward.operandType;
@@ -479,30 +319,30 @@ ValueId Derivative::productCotangent(std::size_t operand)
     attributes.lhsContracting = cotangentFirst ? ctContracting : otherFree;
     attributes.rhsContracting = cotangentFirst ? otherFree : ctContracting;
     const ValueId raw
-        = cotangentFirst ? m_b.dot(rounded, factor, std::move(attributes)) : m_b.dot(factor, rounded, std::move(attributes));
+        = cotangentFirst ? b.dot(rounded, factor, std::move(attributes)) : b.dot(factor, rounded, std::move(attributes));
 
     Dims permutation(chosen.size());
     for (std::size_t i = 0; i < chosen.size(); ++i)
         permutation[chosen[i]] = i;
-    return m_b.convert(permuted(m_b, raw, permutation), ownType.dtype);
+    return b.convert(permuted(b, raw, permutation), ownType.dtype);
 }
 
 ValueId Derivative::summed(const Groups& groups)
 {
     BodyCollective sum;
     sum.groups = groups;
-    return groups.front().size() == 1 ? m_ct : addBodyCollective(m_b, sum, m_ct, *m_context.mesh);
+    return groups.front().size() == 1 ? ct : addBodyCollective(b, sum, ct, *context.mesh);
 }
 
 /// The transpose of a collective. Its operand differs over all axes that it touches; whether its result does is told by its groups.
 ValueId Derivative::exchanged()
 {
-    const Mesh& mesh = *m_context.mesh;
-    BodyCollective collective = valueOf(bodyCollective(m_context.forward, m_op, mesh));
+    const Mesh& mesh = *context.mesh;
+    BodyCollective collective = valueOf(bodyCollective(context.forward, op, mesh));
     const bool overAxes = axesOfGroups(collective.groups, mesh).has_value();
     switch (collective.kind) {
     case OpKind::AllReduce: { // one value for all, or with groups of no axes one for each device
-        const ValueId whole = overAxes ? m_ct : summed(collective.groups);
+        const ValueId whole = overAxes ? ct : summed(collective.groups);
         return collective.reduction == ReduceKind::Sum ? whole : reached(collective, whole);
     }
     case OpKind::AllGather:
@@ -523,39 +363,39 @@ ValueId Derivative::exchanged()
         collective.sources = std::move(inverse);
     }
     }
-    return addBodyCollective(m_b, collective, m_ct, mesh);
+    return addBodyCollective(b, collective, ct, mesh);
 }
 
 /// Max and min over devices: to those that reach it, in equal parts.
 ValueId Derivative::reached(const BodyCollective& extreme, ValueId cotangent)
 {
-    const ValueId reaches = m_b.compare(CompareDirection::Equal, primal(0), result());
+    const ValueId reaches = b.compare(CompareDirection::Equal, primal(0), result());
     BodyCollective sum;
     sum.groups = extreme.groups;
-    const ValueId count = addBodyCollective(m_b, sum, m_b.convert(reaches, m_b.type(cotangent).dtype), *m_context.mesh);
-    return m_b.select(reaches, over(cotangent, count), zeros());
+    const ValueId count = addBodyCollective(b, sum, b.convert(reaches, b.type(cotangent).dtype), *context.mesh);
+    return b.select(reaches, over(cotangent, count), zeros());
 }
 
 ValueId Derivative::scattered(BodyCollective gather, ValueId cotangent)
 {
     gather.kind = OpKind::ReduceScatter;
     gather.split = gather.join;
-    return addBodyCollective(m_b, gather, cotangent.valid() ? cotangent : m_ct, *m_context.mesh);
+    return addBodyCollective(b, gather, cotangent.valid() ? cotangent : ct, *context.mesh);
 }
 
 /// The gathered value is one for all, and so is its cotangent: each device takes the part that it gave. Where the cotangent is a sum over
 /// these devices, only the parts need to be summed.
 ValueId Derivative::ungathered(const BodyCollective& gather)
 {
-    const auto sum = deviceSumOf(m_b.function(), m_ct, m_context.mesh);
+    const auto sum = deviceSumOf(b.function(), ct, context.mesh);
     if (sum && haveSameGroups(sum->collective.groups, gather.groups))
         return scattered(gather, sum->operand);
     const Shape& piece = operandType(0).shape;
-    std::vector<ValueId> operands{m_ct};
+    std::vector<ValueId> operands{ct};
     for (std::size_t dim = 0; dim < piece.size(); ++dim)
-        operands.push_back(dim == gather.join ? addPlaceInGroup(m_b, gather.groups, *m_context.mesh, piece[dim])
-                                              : m_b.splat({DType::S32, {}}, 0.0));
-    return m_b.add(OpKind::DynamicSlice, std::move(operands), DynamicSliceAttributes{piece});
+        operands.push_back(
+            dim == gather.join ? addPlaceInGroup(b, gather.groups, *context.mesh, piece[dim]) : b.splat({DType::S32, {}}, 0.0));
+    return b.add(OpKind::DynamicSlice, std::move(operands), DynamicSliceAttributes{piece});
 }
 
 /// The sum of two sums over the same devices as one; invalid when they are none.
@@ -594,11 +434,294 @@ namespace {
 /// A collective of one array that moves, sums, or takes the largest or smallest.
 bool isSmoothCollective(const Function& function, const Op& op)
 {
-    if (!isBodyCollective(op) || op.operands.size() != 1)
+    if (op.operands.size() != 1)
         return false;
     const auto combiner = op.bodies.empty() ? ReduceKind::Sum : combinerIn(function, op.bodies.front());
     const bool isExtreme = combiner == ReduceKind::Max || combiner == ReduceKind::Min;
-    return combiner == ReduceKind::Sum || (isExtreme && baseName(op.as<OtherAttributes>().name) == "all_reduce");
+    return combiner == ReduceKind::Sum || (isExtreme && op.kind == OpKind::OwnAllReduce);
+}
+
+using D = Derivative;
+using Known = Differentiability;
+
+/// What is known of an op whose results are floating. Smooth ones say how the operands' cotangents come from the result's: `one` for those whose
+/// only operand has one, `all` for others.
+struct DerivativeRow {
+    OpKind kind;
+    Known known = Known::Smooth;
+    ValueId (*one)(D& d) = nullptr;
+    void (*all)(D& d) = nullptr;
+    Known (*depends)(const Function& function, const Op& op) = nullptr; ///< what is known of this very op
+};
+
+constexpr DerivativeRow flat(OpKind kind)
+{
+    return {kind, Known::Flat};
+}
+constexpr DerivativeRow unknown(OpKind kind)
+{
+    return {kind, Known::Unknown};
+}
+constexpr DerivativeRow one(OpKind kind, ValueId (*write)(D& d))
+{
+    return {kind, Known::Smooth, write};
+}
+constexpr DerivativeRow all(OpKind kind, void (*write)(D& d))
+{
+    return {kind, Known::Smooth, nullptr, write};
+}
+constexpr DerivativeRow parts(OpKind kind)
+{
+    return {kind, Known::Smooth, nullptr, [](D& d) { d.made = partsCotangents(d.context, d.ct); },
+        [](const Function&, const Op& op) { return hasPartsDerivative(op) ? Known::Smooth : Known::Unknown; }};
+}
+/// Of a block, which `differentiate` goes into.
+constexpr DerivativeRow block(OpKind kind)
+{
+    return {kind, Known::Smooth};
+}
+constexpr DerivativeRow ownCollective(OpKind kind)
+{
+    return {kind, Known::Smooth, [](D& d) { return d.exchanged(); }, nullptr,
+        [](const Function& function, const Op& op) { return isSmoothCollective(function, op) ? Known::Smooth : Known::Unknown; }};
+}
+bool takesFloats(const Function& function, const Op& op)
+{
+    return isFloating(function[op.operands.front()].type.dtype);
+}
+
+constexpr double kTwoOverRootPi = 2.0 * std::numbers::inv_sqrtpi;
+
+constexpr std::array<DerivativeRow, kOpKindCount> kDerivatives = {{
+    flat(OpKind::Constant),
+    flat(OpKind::Iota),
+    flat(OpKind::RandomBits),
+    one(OpKind::Negate, [](D& d) { return d.negated(d.ct); }),
+    one(OpKind::Abs, [](D& d) { return d.times(d.ct, d.unary(OpKind::Sign, d.primal(0))); }),
+    flat(OpKind::Sign),
+    one(OpKind::Exp, [](D& d) { return d.times(d.ct, d.result()); }),
+    one(OpKind::Log, [](D& d) { return d.over(d.ct, d.primal(0)); }),
+    one(OpKind::Log1p,
+        [](D& d) {
+            const ValueId x = d.primal(0);
+            return d.over(d.ct, d.plus(x, d.splat(x, 1.0)));
+        }),
+    one(OpKind::Tanh,
+        [](D& d) {
+            const ValueId y = d.result();
+            return d.times(d.ct, d.minus(d.splat(y, 1.0), d.times(y, y)));
+        }),
+    one(OpKind::Logistic,
+        [](D& d) {
+            const ValueId y = d.result();
+            return d.times(d.ct, d.times(y, d.minus(d.splat(y, 1.0), y)));
+        }),
+    one(OpKind::Sqrt,
+        [](D& d) {
+            const ValueId y = d.result();
+            return d.over(d.ct, d.plus(y, y));
+        }),
+    one(OpKind::Rsqrt,
+        [](D& d) { // d(x^-1/2) = -1/2 x^-3/2 = -1/2 y^3
+            const ValueId y = d.result();
+            return d.times(d.ct, d.times(d.splat(y, -0.5), d.times(y, d.times(y, y))));
+        }),
+    one(OpKind::Sine, [](D& d) { return d.times(d.ct, d.unary(OpKind::Cosine, d.primal(0))); }),
+    one(OpKind::Cosine, [](D& d) { return d.negated(d.times(d.ct, d.unary(OpKind::Sine, d.primal(0)))); }),
+    one(OpKind::Tan,
+        [](D& d) {
+            const ValueId y = d.result();
+            return d.times(d.ct, d.plus(d.splat(y, 1.0), d.times(y, y)));
+        }),
+    one(OpKind::Asin, [](D& d) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.between(d.primal(0), 1.0, 1.0))); }),
+    one(OpKind::Acos, [](D& d) { return d.times(d.ct, d.negated(d.unary(OpKind::Rsqrt, d.between(d.primal(0), 1.0, 1.0)))); }),
+    one(OpKind::Atan,
+        [](D& d) {
+            const ValueId x = d.primal(0);
+            return d.times(d.ct, d.over(d.splat(x, 1.0), d.onePlusSquare(x)));
+        }),
+    one(OpKind::Sinh, [](D& d) { return d.times(d.ct, d.half(d.primal(0), OpKind::Exp, OpKind::Add)); }),
+    one(OpKind::Cosh, [](D& d) { return d.times(d.ct, d.half(d.primal(0), OpKind::Expm1, OpKind::Subtract)); }),
+    one(OpKind::Asinh, [](D& d) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.onePlusSquare(d.primal(0)))); }),
+    one(OpKind::Acosh, [](D& d) { return d.times(d.ct, d.unary(OpKind::Rsqrt, d.negated(d.between(d.primal(0), 1.0, 1.0)))); }),
+    one(OpKind::Atanh,
+        [](D& d) {
+            const ValueId x = d.primal(0);
+            return d.times(d.ct, d.over(d.splat(x, 1.0), d.between(x, 1.0, 1.0)));
+        }),
+    one(OpKind::Cbrt,
+        [](D& d) {
+            const ValueId y = d.result();
+            return d.over(d.ct, d.times(d.splat(y, 3.0), d.times(y, y)));
+        }),
+    one(OpKind::Expm1,
+        [](D& d) {
+            const ValueId y = d.result();
+            return d.times(d.ct, d.plus(y, d.splat(y, 1.0)));
+        }),
+    one(OpKind::Square,
+        [](D& d) {
+            const ValueId x = d.primal(0);
+            return d.times(d.ct, d.plus(x, x));
+        }),
+    flat(OpKind::Floor),
+    flat(OpKind::Ceil),
+    flat(OpKind::RoundNearestEven),
+    flat(OpKind::RoundNearestAway),
+    flat(OpKind::IsFinite),
+    flat(OpKind::IsInf),
+    flat(OpKind::IsPosInf),
+    flat(OpKind::IsNegInf),
+    flat(OpKind::Not),
+    flat(OpKind::PopulationCount),
+    flat(OpKind::CountLeadingZeros),
+    one(OpKind::Erf, [](D& d) { return d.times(d.ct, d.bell(d.primal(0), kTwoOverRootPi)); }), // 2/sqrt(pi) exp(-x^2)
+    one(OpKind::Erfc, [](D& d) { return d.times(d.ct, d.bell(d.primal(0), -kTwoOverRootPi)); }),
+    one(OpKind::ErfInv,
+        [](D& d) { // erf'(y) = 2/sqrt(pi) exp(-y^2)
+            const ValueId y = d.result();
+            return d.times(d.ct, d.times(d.splat(y, std::sqrt(std::numbers::pi) / 2.0), d.unary(OpKind::Exp, d.times(y, y))));
+        }),
+    one(OpKind::LogGamma, [](D& d) { return d.times(d.ct, d.unary(OpKind::Digamma, d.primal(0))); }),
+    unknown(OpKind::Digamma),
+    one(OpKind::Real, [](D& d) { return d.ct; }), // of real numbers, as all here
+    flat(OpKind::Imag),
+    one(OpKind::Conjugate, [](D& d) { return d.ct; }),
+    one(OpKind::ReducePrecision, [](D& d) { return d.b.add(OpKind::ReducePrecision, {d.ct}, d.op.attributes); }),
+    {OpKind::Convert, Known::Smooth, [](D& d) { return d.b.convert(d.ct, d.operandType(0).dtype); }, nullptr,
+        [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Smooth : Known::Flat; }},
+    {OpKind::BitcastConvert, Known::Unknown, nullptr, nullptr,
+        [](const Function& function, const Op& op) { return takesFloats(function, op) ? Known::Unknown : Known::Flat; }},
+    all(OpKind::Add,
+        [](D& d) {
+            d.made = {d.ct, d.ct};
+        }),
+    all(OpKind::Subtract,
+        [](D& d) {
+            d.made[0] = d.ct;
+            if (d.wants(1))
+                d.made[1] = d.negated(d.ct);
+        }),
+    all(OpKind::Multiply, [](D& d) { d.multiply(); }),
+    all(OpKind::Divide,
+        [](D& d) { // d(x / y) = dx / y - (x / y) dy / y
+            d.made[0] = d.over(d.ct, d.primal(1));
+            if (d.wants(1))
+                d.made[1] = d.negated(d.times(d.made[0], d.result()));
+        }),
+    all(OpKind::Remainder,
+        [](D& d) { // x - y trunc(x / y)
+            d.made[0] = d.ct;
+            if (d.wants(1)) {
+                const ValueId quotient = d.over(d.primal(0), d.primal(1));
+                const ValueId whole = d.unary(OpKind::Floor, d.unary(OpKind::Abs, quotient));
+                d.made[1] = d.negated(d.times(d.ct, d.times(d.unary(OpKind::Sign, quotient), whole)));
+            }
+        }),
+    all(OpKind::Maximum, [](D& d) { d.maximum(); }),
+    all(OpKind::Minimum, [](D& d) { d.maximum(); }),
+    all(OpKind::Power, [](D& d) { d.power(); }),
+    all(OpKind::Atan2,
+        [](D& d) { // (y dx - x dy) / (x^2 + y^2)
+            const ValueId x = d.primal(0);
+            const ValueId y = d.primal(1);
+            const ValueId scaled = d.over(d.ct, d.plus(d.times(x, x), d.times(y, y)));
+            if (d.wants(0))
+                d.made[0] = d.times(scaled, y);
+            if (d.wants(1))
+                d.made[1] = d.negated(d.times(scaled, x));
+        }),
+    unknown(OpKind::NextAfter),
+    unknown(OpKind::Complex),
+    flat(OpKind::And),
+    flat(OpKind::Or),
+    flat(OpKind::Xor),
+    flat(OpKind::ShiftLeft),
+    flat(OpKind::ShiftRightLogical),
+    flat(OpKind::ShiftRightArithmetic),
+    flat(OpKind::Compare),
+    all(OpKind::Select, [](D& d) { d.select(); }),
+    all(OpKind::Clamp, [](D& d) { d.clamp(); }),
+    one(OpKind::BroadcastInDim, [](D& d) { return d.unbroadcast(); }),
+    one(OpKind::Reshape, [](D& d) { return d.b.reshape(d.ct, d.operandType(0).shape); }),
+    one(OpKind::Transpose, [](D& d) { return d.untransposed(); }),
+    parts(OpKind::Slice),
+    parts(OpKind::Pad),
+    parts(OpKind::Concatenate),
+    parts(OpKind::Reverse),
+    parts(OpKind::DynamicSlice),
+    parts(OpKind::DynamicUpdateSlice),
+    parts(OpKind::Gather),
+    parts(OpKind::Scatter),
+    one(OpKind::Reduce, [](D& d) { return d.reduction(); }),
+    all(OpKind::DotGeneral, [](D& d) { d.product(); }),
+    one(OpKind::ShardingConstraint,
+        [](D& d) {
+            const auto& constraint = d.op.as<ConstraintAttributes>();
+            return d.b.constrain(d.ct, constraint.sharding, constraint.origin);
+        }),
+    one(OpKind::PropagationBarrier, [](D& d) { return d.ct; }),
+    unknown(OpKind::OptimizationBarrier),
+    block(OpKind::Repeat),
+    unknown(OpKind::While),
+    unknown(OpKind::Case),
+    block(OpKind::Computation),
+    unknown(OpKind::AllReduce),
+    unknown(OpKind::AllGather),
+    unknown(OpKind::AllSlice),
+    unknown(OpKind::ReduceScatter),
+    unknown(OpKind::AllToAll),
+    unknown(OpKind::CollectivePermute),
+    unknown(OpKind::Reshard),
+    unknown(OpKind::Send),
+    unknown(OpKind::Receive),
+    unknown(OpKind::Sort),
+    unknown(OpKind::VariadicReduce),
+    unknown(OpKind::VariadicScatter),
+    unknown(OpKind::ReduceWindow),
+    unknown(OpKind::SelectAndScatter),
+    unknown(OpKind::Convolution),
+    unknown(OpKind::TopK),
+    unknown(OpKind::Cholesky),
+    unknown(OpKind::TriangularSolve),
+    unknown(OpKind::Fft),
+    unknown(OpKind::FftOfPairs),
+    unknown(OpKind::RngBitGenerator),
+    unknown(OpKind::Rng),
+    unknown(OpKind::BatchNormTraining),
+    unknown(OpKind::BatchNormInference),
+    unknown(OpKind::BatchNormGrad),
+    unknown(OpKind::BitcastRegroup),
+    ownCollective(OpKind::OwnAllReduce),
+    ownCollective(OpKind::OwnAllGather),
+    ownCollective(OpKind::OwnReduceScatter),
+    ownCollective(OpKind::OwnAllToAll),
+    ownCollective(OpKind::OwnPermute),
+    unknown(OpKind::OwnBroadcast),
+    unknown(OpKind::CrossReplicaSum),
+    unknown(OpKind::PartitionId),
+    unknown(OpKind::ReplicaId),
+    unknown(OpKind::CustomCall),
+    {OpKind::Other, Known::Unknown,
+        [](D& d) { return d.summed(deviceGroups(variedAxes(d.op, *d.context.mesh), *d.context.mesh)); }, nullptr,
+        [](const Function&, const Op& op) { return isVaried(op) ? Known::Smooth : Known::Unknown; }},
+}};
+
+constexpr bool areDerivativesInOrder()
+{
+    for (std::size_t i = 0; i < kOpKindCount; ++i) {
+        const DerivativeRow& row = kDerivatives[i];
+        const bool isWritten = row.one != nullptr || row.all != nullptr || opInfo(row.kind).opClass == OpClass::Control;
+        if (row.kind != static_cast<OpKind>(i) || (row.known == Known::Smooth && !isWritten))
+            return false;
+    }
+    return true;
+}
+static_assert(areDerivativesInOrder(), "every OpKind has its derivative or says that it has none, in the order of the kinds");
+
+const DerivativeRow& rowOf(const Op& op)
+{
+    return kDerivatives[static_cast<std::size_t>(op.kind)];
 }
 
 } // namespace
@@ -613,52 +736,27 @@ Differentiability differentiability(const Function& function, const Op& op)
         return Differentiability::Unknown;
     if (op.kind != OpKind::Repeat && !hasResult(isFloating))
         return Differentiability::Flat;
-    switch (op.kind) {
-    case OpKind::Constant:
-    case OpKind::Iota:
-    case OpKind::RandomBits:
-    case OpKind::Sign:
-    case OpKind::Floor:
-    case OpKind::Ceil:
-    case OpKind::RoundNearestEven:
-    case OpKind::RoundNearestAway:
-    case OpKind::IsFinite:
-    case OpKind::Compare:
-        return Differentiability::Flat;
-    case OpKind::Convert:
-        return isFloating(function[op.operands.front()].type.dtype) ? Differentiability::Smooth : Differentiability::Flat;
-    case OpKind::BitcastConvert:
-        return isFloating(function[op.operands.front()].type.dtype) ? Differentiability::Unknown : Differentiability::Flat;
-    default:
-        break;
-    }
-    switch (opInfo(op.kind).opClass) {
-    case OpClass::Parts:
-        return hasPartsDerivative(op) ? Differentiability::Smooth : Differentiability::Unknown;
-    case OpClass::Barrier:
-    case OpClass::Collective:
-    case OpClass::Transfer:
+    const auto isComplexOne = [&](ValueId operand) { return isComplex(function[operand].type.dtype); };
+    if (opInfo(op.kind).opClass != OpClass::Control && std::any_of(op.operands.begin(), op.operands.end(), isComplexOne))
         return Differentiability::Unknown;
-    case OpClass::Other:
-        return hasSlope(op) || isVaried(op) || isSmoothCollective(function, op) ? Differentiability::Smooth
-                                                                                : Differentiability::Unknown;
-    case OpClass::Control:
-        return op.kind == OpKind::Repeat || op.kind == OpKind::Computation ? Differentiability::Smooth
-                                                                           : Differentiability::Unknown;
-    default:
-        return Differentiability::Smooth;
-    }
+    const DerivativeRow& row = rowOf(op);
+    return row.depends != nullptr ? row.depends(function, op) : row.known;
 }
 
 std::vector<ValueId> operandCotangents(const DerivativeContext& context, ValueId cotangent)
 {
     assert(context.op.results.size() == 1 && context.op.kind != OpKind::Repeat);
-    std::vector<ValueId> cotangents = Derivative(context, cotangent).run();
-    for (std::size_t i = 0; i < cotangents.size(); ++i) {
+    Derivative derivative(context, cotangent);
+    const DerivativeRow& row = rowOf(context.op);
+    if (row.one != nullptr)
+        derivative.made[0] = row.one(derivative);
+    else
+        row.all(derivative);
+    for (std::size_t i = 0; i < derivative.made.size(); ++i) {
         if (!context.wanted[i])
-            cotangents[i] = {};
+            derivative.made[i] = {};
     }
-    return cotangents;
+    return std::move(derivative.made);
 }
 
 } // namespace meshwright

@@ -61,7 +61,10 @@ public:
 PieceOfWhole wholePiece(const Shape& shape);
 
 /// True for the ops that a tile-by-tile pass can compute: element-wise ones, constants, iotas and broadcasts.
-bool isTileOp(OpKind kind);
+constexpr bool isTileOp(OpKind kind)
+{
+    return isElementwise(kind) || kind == OpKind::Constant || kind == OpKind::Iota || kind == OpKind::BroadcastInDim;
+}
 
 /// The kernel of one op, of several tile ops in one pass over memory, or of random bits and the slice that alone is taken of them. `writes` are the values that the pass stores; all others
 /// that it makes never reach memory. Operands made outside are read from memory, unless they are constants, iotas or broadcasts of

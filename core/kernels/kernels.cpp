@@ -276,11 +276,6 @@ PieceOfWhole wholePiece(const Shape& shape)
     return {shape, Shape(shape.size(), 0)};
 }
 
-bool isTileOp(OpKind kind)
-{
-    return isElementwise(kind) || kind == OpKind::Constant || kind == OpKind::Iota || kind == OpKind::BroadcastInDim;
-}
-
 std::unique_ptr<const Kernel> makeReduceKernel(const Function& function, OpId op)
 {
     return std::make_unique<ReduceKernel>(function, function[op]);
@@ -297,6 +292,52 @@ std::unique_ptr<const Kernel> makeRandomBitsKernel(const KernelSite& site, std::
         site, site.function[ops.front()], ops.size() > 1 ? &site.function[ops[1]] : nullptr);
 }
 
+namespace {
+
+std::unique_ptr<const Kernel> makeCopyKernel(const Function& function, OpId id)
+{
+    const Op& op = function[id];
+    return std::make_unique<CopyKernel>(op.operands[0], op.results[0], function[op.results[0]].type.bytes());
+}
+
+/// The kernels of ops that are none of a pass; random bits come with a slice of them.
+struct KernelRow {
+    OpKind kind;
+    std::unique_ptr<const Kernel> (*make)(const Function& function, OpId op);
+};
+constexpr KernelRow kKernels[] = {{OpKind::Reshape, makeCopyKernel}, {OpKind::Transpose, makeTransposeKernel},
+    {OpKind::Slice, makePartsKernel}, {OpKind::Pad, makePartsKernel}, {OpKind::Concatenate, makePartsKernel},
+    {OpKind::Reverse, makePartsKernel}, {OpKind::DynamicSlice, makePartsKernel}, {OpKind::DynamicUpdateSlice, makePartsKernel},
+    {OpKind::Gather, makePartsKernel}, {OpKind::Scatter, makePartsKernel}, {OpKind::OptimizationBarrier, makePartsKernel},
+    {OpKind::Reduce, makeReduceKernel}, {OpKind::DotGeneral, makeDotKernel}};
+
+constexpr const KernelRow* kernelRow(OpKind kind)
+{
+    for (const KernelRow& row : kKernels) {
+        if (row.kind == kind)
+            return &row;
+    }
+    return nullptr;
+}
+
+/// True for the ops that whoever runs a function does himself.
+constexpr bool isDoneOutside(OpKind kind)
+{
+    const OpClass opClass = opInfo(kind).opClass;
+    return opClass == OpClass::Control || opClass == OpClass::Collective || opClass == OpClass::Transfer;
+}
+
+constexpr bool hasEveryKindItsKernel()
+{
+    return std::all_of(kOps.begin(), kOps.end(), [](const OpInfo& info) {
+        return isTileOp(info.kind) || info.kind == OpKind::RandomBits || isDoneOutside(info.kind) || isKept(info.kind)
+            || kernelRow(info.kind) != nullptr;
+    });
+}
+static_assert(hasEveryKindItsKernel(), "every OpKind has its kernel");
+
+} // namespace
+
 std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const OpId> ops, std::span<const ValueId> writes,
     const std::function<bool(ValueId)>& isInMemory)
 {
@@ -306,32 +347,8 @@ std::unique_ptr<const Kernel> makeKernel(const KernelSite& site, std::span<const
         return makeTileKernel(site, ops, writes, isInMemory);
     if (op.kind == OpKind::RandomBits)
         return makeRandomBitsKernel(site, ops);
-    assert(ops.size() == 1);
-    switch (op.kind) {
-    case OpKind::DotGeneral:
-        return makeDotKernel(site.function, ops.front());
-    case OpKind::Reduce:
-        return makeReduceKernel(site.function, ops.front());
-    case OpKind::Transpose:
-        return makeTransposeKernel(site.function, ops.front());
-    case OpKind::Slice:
-    case OpKind::Pad:
-    case OpKind::Concatenate:
-    case OpKind::Reverse:
-    case OpKind::DynamicSlice:
-    case OpKind::DynamicUpdateSlice:
-    case OpKind::Gather:
-    case OpKind::Scatter:
-    case OpKind::OptimizationBarrier:
-        return makePartsKernel(site.function, ops.front());
-    case OpKind::Other:
-        return makeOtherKernel(site.function, ops.front());
-    case OpKind::Reshape:
-        return std::make_unique<CopyKernel>(op.operands[0], op.results[0], site.function[op.results[0]].type.bytes());
-    default:
-        assert(false && "no kernel for this kind of op");
-        return nullptr;
-    }
+    assert(ops.size() == 1 && !isDoneOutside(op.kind));
+    return isKept(op.kind) ? makeOtherKernel(site.function, ops.front()) : kernelRow(op.kind)->make(site.function, ops.front());
 }
 
 namespace {
@@ -346,17 +363,13 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
 {
     constexpr const char* kOtherType = "use elements of another type there, such as f32, or simulate the program instead";
     const Op& op = function[id];
-    const bool isOfDevices = op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op);
-    switch (hasDevices && isOfDevices ? OpKind::Reshape : op.kind) {
+    const bool isOfDevices = hasDevices && (op.kind == OpKind::Computation || isBodyCollective(op) || isPartitionId(op));
+    switch (isOfDevices ? OpKind::Reshape : op.kind) {
     case OpKind::Send:
     case OpKind::Receive:
     case OpKind::Reshard:
     case OpKind::Computation:
         return {std::string(opName(op))};
-    case OpKind::Other:
-        if (makeOtherKernel(function, id) == nullptr)
-            return {std::string(opName(op))};
-        break;
     case OpKind::Constant:
         if (op.as<ConstantAttributes>().data.isElided())
             return {"a constant whose elements the program's text left out",
@@ -367,13 +380,23 @@ Obstacle obstacle(const Function& function, OpId id, bool hasDevices)
             return {fmt::format("products of operands rounded to {}", dtypeName(type)), kOtherType};
         break;
     default:
+        if (isKept(op.kind) && !isOfDevices && makeOtherKernel(function, id) == nullptr)
+            return {std::string(opName(op))};
         break;
     }
+    const auto onType = [&](DType type) {
+        return Obstacle{fmt::format("{} on elements of type {}", opName(op), dtypeName(type)), kOtherType};
+    };
     for (const auto* values : {&op.operands, &op.results}) {
         for (const ValueId value : *values) {
             if (!isComputable(function[value].type.dtype))
-                return {fmt::format("{} on elements of type {}", opName(op), dtypeName(function[value].type.dtype)), kOtherType};
+                return onType(function[value].type.dtype);
         }
+    }
+    const OpClass opClass = opInfo(op.kind).opClass;
+    if ((opClass == OpClass::Unary || opClass == OpClass::Binary) && !isMadeOfOtherSteps(op.kind)) {
+        if (const DType type = function[op.operands.front()].type.dtype; tileTable().op(op.kind, type) == nullptr)
+            return onType(type);
     }
     return {};
 }
@@ -387,7 +410,7 @@ Problems checkRunnable(const Function& function, bool hasDevices)
     std::set<OpId> within; // of blocks that kernels run themselves
     forEachOp(function, [&](OpId id) {
         for (const BlockId body : function[id].bodies) {
-            if (function[id].kind == OpKind::Other && makeOtherKernel(function, id) != nullptr)
+            if (isKept(function[id].kind) && makeOtherKernel(function, id) != nullptr)
                 within.insert(function[body].ops.begin(), function[body].ops.end());
         }
     });

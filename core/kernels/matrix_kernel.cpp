@@ -142,7 +142,7 @@ private:
 std::unique_ptr<const Kernel> makeMatrixKernel(const Function& function, OpId id)
 {
     const Op& op = function[id];
-    if (baseName(op.as<OtherAttributes>().name) == "cholesky")
+    if (op.kind == OpKind::Cholesky)
         return std::make_unique<CholeskyKernel>(function, op);
     return std::make_unique<TriangularKernel>(function, op);
 }

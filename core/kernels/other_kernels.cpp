@@ -5,11 +5,9 @@
 #include "core/kernels/matrix_kernel.h"
 #include "core/kernels/scalar_block.h"
 #include "core/kernels/strides.h"
-#include "core/program/element_functions.h"
 #include "core/program/other_op.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <compare>
 #include <limits>
@@ -152,7 +150,7 @@ public:
     {
         const auto& attributes = op.as<OtherAttributes>().attributes;
         const Shape& shape = m_types.front().shape;
-        if (baseName(op.as<OtherAttributes>().name) == "reduce_window") {
+        if (op.kind == OpKind::ReduceWindow) {
             m_windows = *windowDims(attributes, shape.size());
             m_indexOf.resize(shape.size());
             std::iota(m_indexOf.begin(), m_indexOf.end(), std::size_t{0});
@@ -438,127 +436,6 @@ public:
     }
 };
 
-/// One function of a real number at each element.
-class FunctionKernel final : public OtherKernel {
-public:
-    FunctionKernel(const Function& function, const Op& op, const ElementFunction& element)
-        : OtherKernel(function, op)
-        , m_value(element.value)
-    {
-    }
-
-    void run(Addresses addresses, Scratch&, const StopFlag&) const override
-    {
-        const std::vector<Input> from = inputs(addresses);
-        std::vector<double> values
-            = HostArray::fromBytes(m_types.front(), {from[0].data(), static_cast<std::size_t>(m_types.front().bytes())}).values();
-        std::transform(values.begin(), values.end(), values.begin(), m_value);
-        const HostArray made = HostArray::of(m_resultTypes.front(), values);
-        if (made.bytes() > 0)
-            std::memcpy(addresses[m_results.front().at()], made.data(), static_cast<std::size_t>(made.bytes()));
-    }
-
-private:
-    double (*m_value)(double);
-};
-
-/// How many bits of an integer are set, or how many before the first that is.
-class BitCountKernel final : public OtherKernel {
-public:
-    BitCountKernel(const Function& function, const Op& op, bool countsSet)
-        : OtherKernel(function, op)
-        , m_countsSet(countsSet)
-    {
-    }
-
-    void run(Addresses addresses, Scratch&, const StopFlag&) const override
-    {
-        const std::vector<Input> from = inputs(addresses);
-        std::byte* out = addresses[m_results.front().at()];
-        const std::int64_t width = byteSize(m_types.front().dtype);
-        for (std::int64_t i = 0; i < m_types.front().elements(); ++i) {
-            std::uint64_t bits = 0;
-            std::memcpy(&bits, from[0].data() + i * width, static_cast<std::size_t>(width));
-            const std::uint64_t count = m_countsSet
-                ? static_cast<std::uint64_t>(std::popcount(bits))
-                : static_cast<std::uint64_t>(std::countl_zero(bits) - (64 - 8 * static_cast<int>(width)));
-            std::memcpy(out + i * width, &count, static_cast<std::size_t>(width));
-        }
-    }
-
-private:
-    bool m_countsSet;
-};
-
-/// How many bits a floating type has of exponent and of mantissa.
-struct FloatBits {
-    int exponent = 8;
-    int mantissa = 23;
-
-    static FloatBits of(DType dtype)
-    {
-        switch (dtype) {
-        case DType::F16:
-            return {5, 10};
-        case DType::BF16:
-            return {8, 7};
-        case DType::F64:
-            return {11, 52};
-        default:
-            return {8, 23};
-        }
-    }
-
-    int largest() const { return (1 << (exponent - 1)) - 1; }
-    int smallest() const { return 1 - largest(); } ///< of normal numbers
-};
-
-/// Rounds to fewer bits, halves to even: what has too large an exponent then is infinite, what has too small a one zero.
-class ReducePrecisionKernel final : public OtherKernel {
-public:
-    ReducePrecisionKernel(const Function& function, const Op& op)
-        : OtherKernel(function, op)
-        , m_own(FloatBits::of(m_types.front().dtype))
-        , m_kept{static_cast<int>(*integerAt(op.as<OtherAttributes>().attributes, "exponent_bits")),
-              static_cast<int>(*integerAt(op.as<OtherAttributes>().attributes, "mantissa_bits"))}
-    {
-    }
-
-    void run(Addresses addresses, Scratch&, const StopFlag&) const override
-    {
-        const std::vector<Input> from = inputs(addresses);
-        std::vector<double> values
-            = HostArray::fromBytes(m_types.front(), {from[0].data(), static_cast<std::size_t>(m_types.front().bytes())}).values();
-        for (double& value : values)
-            value = reduced(value);
-        const HostArray made = HostArray::of(m_resultTypes.front(), values);
-        if (made.bytes() > 0)
-            std::memcpy(addresses[m_results.front().at()], made.data(), static_cast<std::size_t>(made.bytes()));
-    }
-
-private:
-    double reduced(double x) const
-    {
-        if (std::isnan(x) && m_kept.mantissa == 0) // there is no such number then
-            return std::copysign(std::numeric_limits<double>::infinity(), x);
-        if (!std::isfinite(x) || x == 0.0)
-            return x;
-        if (m_kept.mantissa < m_own.mantissa) {
-            const double step = std::ldexp(1.0, std::max(std::ilogb(x), m_own.smallest()) - m_kept.mantissa);
-            x = std::nearbyint(x / step) * step;
-        }
-        if (m_kept.exponent >= m_own.exponent || x == 0.0)
-            return x;
-        const int exponent = std::ilogb(x);
-        return exponent > m_kept.largest() ? std::copysign(std::numeric_limits<double>::infinity(), x)
-            : exponent < m_kept.smallest() ? std::copysign(0.0, x)
-                                           : x;
-    }
-
-    FloatBits m_own;
-    FloatBits m_kept;
-};
-
 /// True when all windows are understood and fit.
 bool hasWindows(const OtherAttributes& other, const TensorType& type, bool scatters)
 {
@@ -574,7 +451,6 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
 {
     const Op& op = function[id];
     const auto& other = op.as<OtherAttributes>();
-    const std::string_view name = baseName(other.name);
     if (op.operands.empty() || other.captures > 0)
         return nullptr;
     std::vector<ScalarBlock> blocks;
@@ -585,36 +461,26 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
         blocks.push_back(*std::move(block));
     }
     const TensorType& first = function[op.operands.front()].type;
-    if (name == "fft_of_pairs")
+    if (op.kind == OpKind::FftOfPairs)
         return makeFftKernel(function, id);
-    if (name == "sort" && blocks.size() == 1 && integerAt(other.attributes, "dimension"))
+    if (op.kind == OpKind::Sort && blocks.size() == 1 && integerAt(other.attributes, "dimension"))
         return std::make_unique<SortKernel>(function, op, std::move(blocks.front()));
-    if (name == "reduce" && blocks.size() == 1 && dimsAt(other.attributes, "dimensions", first.shape.size()))
+    if (op.kind == OpKind::VariadicReduce && blocks.size() == 1 && dimsAt(other.attributes, "dimensions", first.shape.size()))
         return std::make_unique<WindowReduceKernel>(function, op, std::move(blocks.front()));
-    if (name == "reduce_window" && blocks.size() == 1 && hasWindows(other, first, false))
+    if (op.kind == OpKind::ReduceWindow && blocks.size() == 1 && hasWindows(other, first, false))
         return std::make_unique<WindowReduceKernel>(function, op, std::move(blocks.front()));
-    if (name == "select_and_scatter" && blocks.size() == 2 && hasWindows(other, first, true))
+    if (op.kind == OpKind::SelectAndScatter && blocks.size() == 2 && hasWindows(other, first, true))
         return std::make_unique<SelectAndScatterKernel>(function, op, std::move(blocks[0]), std::move(blocks[1]));
-    if (name == "convolution") {
+    if (op.kind == OpKind::Convolution) {
         const auto dims = convolutionDims(other.attributes);
         if (dims && convolutionWindows(other.attributes, *dims, function[op.operands[1]].type.shape))
             return std::make_unique<ConvolutionKernel>(function, op);
     }
-    if (name == "top_k" && op.results.size() == 2 && function[op.results[1]].type.dtype == DType::S32 && !first.shape.empty())
+    if (op.kind == OpKind::TopK && op.results.size() == 2 && function[op.results[1]].type.dtype == DType::S32
+        && !first.shape.empty())
         return std::make_unique<TopKernel>(function, op);
-    if ((name == "cholesky" || name == "triangular_solve") && isFloating(first.dtype))
+    if ((op.kind == OpKind::Cholesky || op.kind == OpKind::TriangularSolve) && isFloating(first.dtype))
         return makeMatrixKernel(function, id);
-    if (name == "reduce_precision" && isFloating(first.dtype)) {
-        const auto exponent = integerAt(other.attributes, "exponent_bits");
-        const auto mantissa = integerAt(other.attributes, "mantissa_bits");
-        if (exponent && *exponent >= 1 && *exponent <= 11 && mantissa && *mantissa >= 0 && *mantissa <= 52)
-            return std::make_unique<ReducePrecisionKernel>(function, op);
-    }
-    if ((name == "popcnt" || name == "count_leading_zeros") && op.operands.size() == 1 && !isFloating(first.dtype))
-        return std::make_unique<BitCountKernel>(function, op, name == "popcnt");
-    const ElementFunction* element = elementFunction(other);
-    if (element != nullptr && op.operands.size() == 1 && isFloating(first.dtype))
-        return std::make_unique<FunctionKernel>(function, op, *element);
     return nullptr;
 }
 

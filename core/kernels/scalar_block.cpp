@@ -2,69 +2,8 @@
 #include "core/kernels/scalar_block.h"
 
 #include "core/kernels/host_array.h"
-#include "core/program/other_op.h"
-
-#include <fmt/format.h>
-
-#include <limits>
 
 namespace meshwright {
-
-namespace {
-
-/// Bits as an integer in the order of IEEE's totalOrder: -NaN, -infinity .. -0, +0 .. infinity, NaN.
-template <typename Bits>
-Bits orderedBits(const std::byte* from)
-{
-    Bits bits = 0;
-    std::memcpy(&bits, from, sizeof bits);
-    return bits < 0 ? static_cast<Bits>(bits ^ std::numeric_limits<Bits>::max()) : bits;
-}
-
-template <typename Bits, CompareDirection Direction>
-void totalOrderStep(std::byte* out, const std::byte* a, const std::byte* b, const std::byte*, std::int64_t count)
-{
-    for (std::int64_t i = 0; i < count; ++i) {
-        const auto x = orderedBits<Bits>(a + i * static_cast<std::int64_t>(sizeof(Bits)));
-        const auto y = orderedBits<Bits>(b + i * static_cast<std::int64_t>(sizeof(Bits)));
-        const bool holds = Direction == CompareDirection::Equal ? x == y
-            : Direction == CompareDirection::NotEqual           ? x != y
-            : Direction == CompareDirection::Less               ? x < y
-            : Direction == CompareDirection::LessEqual          ? x <= y
-            : Direction == CompareDirection::Greater            ? x > y
-                                                                : x >= y;
-        out[i] = static_cast<std::byte>(holds ? 1 : 0);
-    }
-}
-
-template <typename Bits>
-TileStep totalOrderOf(CompareDirection direction)
-{
-    constexpr TileStep kSteps[]
-        = {totalOrderStep<Bits, CompareDirection::Equal>, totalOrderStep<Bits, CompareDirection::NotEqual>,
-            totalOrderStep<Bits, CompareDirection::Less>, totalOrderStep<Bits, CompareDirection::LessEqual>,
-            totalOrderStep<Bits, CompareDirection::Greater>, totalOrderStep<Bits, CompareDirection::GreaterEqual>};
-    return kSteps[static_cast<std::size_t>(direction)];
-}
-
-/// A comparison of floating values in total order, as comparators of sorts have it; null for any other kept op.
-TileStep totalOrderComparison(const Op& op, Lane lane)
-{
-    const auto* other = std::get_if<OtherAttributes>(&op.attributes);
-    const KeptAttribute* kept = other != nullptr && baseName(other->name) == "compare"
-        ? findAttribute(other->attributes, "comparison_direction")
-        : nullptr;
-    if (kept == nullptr || (lane != Lane::F32 && lane != Lane::F64))
-        return nullptr;
-    for (const CompareDirection direction : {CompareDirection::Equal, CompareDirection::NotEqual, CompareDirection::Less,
-             CompareDirection::LessEqual, CompareDirection::Greater, CompareDirection::GreaterEqual}) {
-        if (kept->text.find(fmt::format(" {}>", compareDirectionName(direction))) != std::string::npos)
-            return lane == Lane::F32 ? totalOrderOf<std::int32_t>(direction) : totalOrderOf<std::int64_t>(direction);
-    }
-    return nullptr;
-}
-
-} // namespace
 
 std::optional<ScalarBlock> ScalarBlock::create(const Function& function, BlockId id)
 {
@@ -123,7 +62,7 @@ bool ScalarBlock::add(const Function& function, const Op& op, std::vector<std::s
         slotOf[op.results.front().at()] = slotOf[op.operands.front().at()];
         return true;
     }
-    if (op.operands.empty() || op.operands.size() > 3 || (!isElementwise(op.kind) && op.kind != OpKind::Other))
+    if (op.operands.empty() || op.operands.size() > 3 || !isElementwise(op.kind))
         return false;
     const Lane lane = laneOf(function[op.operands.front()].type.dtype);
     Step step;
@@ -131,7 +70,7 @@ bool ScalarBlock::add(const Function& function, const Op& op, std::vector<std::s
         step.operands[i] = slotOf[op.operands[i].at()];
     switch (op.kind) {
     case OpKind::Compare:
-        step.step = tileTable().compare(op.as<CompareAttributes>().direction, lane);
+        step.step = tileTable().compare(op.as<CompareAttributes>(), lane);
         break;
     case OpKind::Select:
         step.step = tileTable().select(laneBytes(laneOf(type.dtype)));
@@ -139,14 +78,17 @@ bool ScalarBlock::add(const Function& function, const Op& op, std::vector<std::s
     case OpKind::Convert:
         step.step = tileTable().convert(lane, laneOf(type.dtype));
         break;
-    case OpKind::Other:
-        step.step = totalOrderComparison(op, lane);
-        break;
     case OpKind::Clamp:
     case OpKind::BitcastConvert:
         return false;
-    default:
-        step.step = tileTable().op(op.kind, lane);
+    default: {
+        std::size_t next = op.operands.size();
+        forEachNumber(op.attributes, [&](const auto&, std::int64_t number) {
+            step.operands[next++] = newSlot();
+            m_initial.back() = static_cast<std::uint64_t>(number); // its low bytes are first
+        });
+        step.step = tileTable().op(op.kind, function[op.operands.front()].type.dtype);
+    }
     }
     if (step.step == nullptr)
         return false;

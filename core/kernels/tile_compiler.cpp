@@ -403,15 +403,17 @@ private:
         case OpKind::PropagationBarrier:
             return in[0];
         case OpKind::Clamp: {
-            const std::size_t raised = addStep(stage, table.op(OpKind::Maximum, lane), laneOf(dtype), {in[0], in[1], kNone});
-            return rounded(stage, dtype, addStep(stage, table.op(OpKind::Minimum, lane), laneOf(dtype), {raised, in[2], kNone}));
+            const std::size_t raised
+                = addStep(stage, table.op(OpKind::Maximum, operandType), laneOf(dtype), {in[0], in[1], kNone});
+            return rounded(
+                stage, dtype, addStep(stage, table.op(OpKind::Minimum, operandType), laneOf(dtype), {raised, in[2], kNone}));
         }
         case OpKind::Convert:
             return converted(stage, operandType, dtype, in[0]);
         case OpKind::BitcastConvert:
             return bitcast(stage, operandType, op.as<ConvertAttributes>().dtype, dtype, in[0]);
         case OpKind::Compare:
-            return addStep(stage, table.compare(op.as<CompareAttributes>().direction, lane), Lane::Pred, in);
+            return addStep(stage, table.compare(op.as<CompareAttributes>(), lane), Lane::Pred, in);
         case OpKind::Select:
             return addStep(stage, table.select(laneBytes(laneOf(dtype))), laneOf(dtype), in);
         case OpKind::ShiftRightLogical: // zeros come in, so the sign of narrow numbers may not be extended
@@ -425,12 +427,17 @@ private:
         default:
             break;
         }
-        return rounded(stage, dtype, addStep(stage, table.op(op.kind, lane), laneOf(dtype), in));
+        std::size_t next = op.operands.size();
+        forEachNumber(op.attributes, [&](const auto&, std::int64_t number) {
+            in[next++] = gathered(
+                stage, tableMemory(splatTable(DType::S32, {number})), DType::S32, stridesOf({}, stages()[stage].shape, {}));
+        });
+        return rounded(stage, dtype, addStep(stage, table.op(op.kind, operandType), laneOf(dtype), in));
     }
 
     std::size_t shiftedAs(DType bits, std::size_t stage, OpKind shift, DType dtype, const std::array<std::size_t, 3>& in)
     {
-        const std::size_t shifted = addStep(stage, tileTable().op(shift, laneOf(bits)), laneOf(bits),
+        const std::size_t shifted = addStep(stage, tileTable().op(shift, bits), laneOf(bits),
             {reinterpreted(stage, dtype, bits, in[0]), reinterpreted(stage, dtype, bits, in[1]), kNone});
         return reinterpreted(stage, bits, dtype, shifted);
     }

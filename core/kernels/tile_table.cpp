@@ -197,12 +197,32 @@ double erfInvDouble(double x)
     return x < 0.0 ? -y : y;
 }
 
+/// The derivative of ln|gamma(x)|: by reflection from 1/2 on, by recurrence from 10 on, there by its asymptotic series.
+/// Source: J. M. Bernardo, "Algorithm AS 103: Psi (digamma) function", Applied Statistics 25(3), 1976.
+double digammaOf(double x)
+{
+    if (x <= 0.0 && x == __builtin_floor(x))
+        return std::numeric_limits<double>::quiet_NaN();
+    constexpr double kPi = 3.141592653589793;
+    double y = x < 0.5 ? -kPi / __builtin_tan(kPi * (x - __builtin_floor(x))) : 0.0;
+    for (x = x < 0.5 ? 1.0 - x : x; x < 10.0; x += 1.0)
+        y -= 1.0 / x;
+    const double s = 1.0 / (x * x);
+    const double series = s
+        * (1.0 / 12.0 - s * (1.0 / 120.0 - s * (1.0 / 252.0 - s * (1.0 / 240.0 - s * (1.0 / 132.0 - s * (691.0 / 32760.0))))));
+    return y + __builtin_log(x) - 0.5 / x - series;
+}
+
 // ---- Unary ops
 
+/// What no function of a kind gives.
+struct None { };
+
 template <typename T, OpKind Kind>
-T floatingUnary(T x)
+auto floatingUnary(T x)
 {
     constexpr bool isSingle = std::is_same_v<T, float>;
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
     if constexpr (Kind == OpKind::Negate)
         return -x;
     else if constexpr (Kind == OpKind::Abs)
@@ -254,39 +274,67 @@ T floatingUnary(T x)
         return static_cast<T>(__builtin_sin(static_cast<double>(x)));
     else if constexpr (Kind == OpKind::Cosine)
         return static_cast<T>(__builtin_cos(static_cast<double>(x)));
-    else
+    else if constexpr (Kind == OpKind::Asin)
+        return static_cast<T>(__builtin_asin(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Acos)
+        return static_cast<T>(__builtin_acos(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Atan)
+        return static_cast<T>(__builtin_atan(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Sinh)
+        return static_cast<T>(__builtin_sinh(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Cosh)
+        return static_cast<T>(__builtin_cosh(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Asinh)
+        return static_cast<T>(__builtin_asinh(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Acosh)
+        return static_cast<T>(__builtin_acosh(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Atanh)
+        return static_cast<T>(__builtin_atanh(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::LogGamma)
+        return static_cast<T>(__builtin_lgamma(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Digamma)
+        return static_cast<T>(digammaOf(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::ErfInv)
         return isSingle ? static_cast<T>(erfInvSingle(static_cast<float>(x)))
                         : static_cast<T>(erfInvDouble(static_cast<double>(x)));
+    else if constexpr (Kind == OpKind::Real || Kind == OpKind::Conjugate)
+        return x;
+    else if constexpr (Kind == OpKind::Imag)
+        return T(0);
+    else if constexpr (Kind == OpKind::IsFinite)
+        return static_cast<Byte>(x - x == T(0));
+    else if constexpr (Kind == OpKind::IsInf)
+        return static_cast<Byte>(x == kInfinity || x == -kInfinity);
+    else if constexpr (Kind == OpKind::IsPosInf)
+        return static_cast<Byte>(x == kInfinity);
+    else if constexpr (Kind == OpKind::IsNegInf)
+        return static_cast<Byte>(x == -kInfinity);
+    else
+        return None();
 }
 
 template <typename T, OpKind Kind>
-void floatingUnaryStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
-{
-    map1<T, T>(out, a, count, [](T x) { return floatingUnary<T, Kind>(x); });
-}
-
-template <typename T, OpKind Kind>
-void integerUnaryStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+auto integerUnary(T x)
 {
     using U = std::make_unsigned_t<T>;
-    map1<T, T>(out, a, count, [](T x) -> T {
-        if constexpr (Kind == OpKind::Negate)
-            return static_cast<T>(U(0) - static_cast<U>(x));
-        else if constexpr (Kind == OpKind::Abs)
-            return x < T(0) ? static_cast<T>(U(0) - static_cast<U>(x)) : x;
-        else if constexpr (Kind == OpKind::Sign)
-            return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : T(0);
-        else if constexpr (Kind == OpKind::Square)
-            return static_cast<T>(static_cast<U>(x) * static_cast<U>(x));
-        else
-            return static_cast<T>(~static_cast<U>(x));
-    });
-}
-
-template <typename T>
-void isFiniteStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
-{
-    map1<Byte, T>(out, a, count, [](T x) { return static_cast<Byte>(x - x == T(0) ? 1U : 0U); });
+    if constexpr (Kind == OpKind::Negate)
+        return static_cast<T>(U(0) - static_cast<U>(x));
+    else if constexpr (Kind == OpKind::Abs)
+        return x < T(0) ? static_cast<T>(U(0) - static_cast<U>(x)) : x;
+    else if constexpr (Kind == OpKind::Sign)
+        return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : T(0);
+    else if constexpr (Kind == OpKind::Square)
+        return static_cast<T>(static_cast<U>(x) * static_cast<U>(x));
+    else if constexpr (Kind == OpKind::Not)
+        return static_cast<T>(~static_cast<U>(x));
+    else if constexpr (Kind == OpKind::PopulationCount)
+        return static_cast<T>(__builtin_popcountll(static_cast<std::uint64_t>(static_cast<U>(x))));
+    else if constexpr (Kind == OpKind::CountLeadingZeros)
+        return static_cast<T>(x == T(0)
+                ? static_cast<int>(8 * sizeof(T))
+                : __builtin_clzll(static_cast<std::uint64_t>(static_cast<U>(x))) + static_cast<int>(8 * sizeof(T)) - 64);
+    else
+        return None();
 }
 
 void notStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
@@ -294,80 +342,68 @@ void notStep(std::byte* out, const std::byte* a, const std::byte*, const std::by
     map1<Byte, Byte>(out, a, count, [](Byte x) { return static_cast<Byte>(x ^ 1U); });
 }
 
-template <typename T>
-TileStep floatingUnaryOp(OpKind kind)
+/// How many bits a floating type has.
+struct FloatBits {
+    int exponent = 8;
+    int mantissa = 23;
+
+    constexpr int largest() const { return (1 << (exponent - 1)) - 1; }
+    constexpr int smallest() const { return 1 - largest(); } ///< exponent of normal numbers
+};
+
+/// `x`, which has `own` bits, rounded to fewer, halves to even: what has too large an exponent then is infinite, what has too small a one zero.
+inline double reducedPrecision(double x, FloatBits own, FloatBits kept)
 {
-    switch (kind) {
-    case OpKind::Negate:
-        return floatingUnaryStep<T, OpKind::Negate>;
-    case OpKind::Abs:
-        return floatingUnaryStep<T, OpKind::Abs>;
-    case OpKind::Sign:
-        return floatingUnaryStep<T, OpKind::Sign>;
-    case OpKind::Exp:
-        return floatingUnaryStep<T, OpKind::Exp>;
-    case OpKind::Log:
-        return floatingUnaryStep<T, OpKind::Log>;
-    case OpKind::Log1p:
-        return floatingUnaryStep<T, OpKind::Log1p>;
-    case OpKind::Tanh:
-        return floatingUnaryStep<T, OpKind::Tanh>;
-    case OpKind::Logistic:
-        return floatingUnaryStep<T, OpKind::Logistic>;
-    case OpKind::Sqrt:
-        return floatingUnaryStep<T, OpKind::Sqrt>;
-    case OpKind::Rsqrt:
-        return floatingUnaryStep<T, OpKind::Rsqrt>;
-    case OpKind::Sine:
-        return floatingUnaryStep<T, OpKind::Sine>;
-    case OpKind::Cosine:
-        return floatingUnaryStep<T, OpKind::Cosine>;
-    case OpKind::Tan:
-        return floatingUnaryStep<T, OpKind::Tan>;
-    case OpKind::Cbrt:
-        return floatingUnaryStep<T, OpKind::Cbrt>;
-    case OpKind::Expm1:
-        return floatingUnaryStep<T, OpKind::Expm1>;
-    case OpKind::Square:
-        return floatingUnaryStep<T, OpKind::Square>;
-    case OpKind::Floor:
-        return floatingUnaryStep<T, OpKind::Floor>;
-    case OpKind::Ceil:
-        return floatingUnaryStep<T, OpKind::Ceil>;
-    case OpKind::RoundNearestEven:
-        return floatingUnaryStep<T, OpKind::RoundNearestEven>;
-    case OpKind::RoundNearestAway:
-        return floatingUnaryStep<T, OpKind::RoundNearestAway>;
-    case OpKind::IsFinite:
-        return isFiniteStep<T>;
-    case OpKind::Erf:
-        return floatingUnaryStep<T, OpKind::Erf>;
-    case OpKind::Erfc:
-        return floatingUnaryStep<T, OpKind::Erfc>;
-    case OpKind::ErfInv:
-        return floatingUnaryStep<T, OpKind::ErfInv>;
-    default:
-        return nullptr;
+    if (__builtin_isnan(x) && kept.mantissa == 0) // there is no such number then
+        return __builtin_copysign(__builtin_inf(), x);
+    if (!__builtin_isfinite(x) || x == 0.0)
+        return x;
+    if (kept.mantissa < own.mantissa) {
+        const int exponent = __builtin_ilogb(x);
+        const double step = __builtin_ldexp(1.0, (exponent > own.smallest() ? exponent : own.smallest()) - kept.mantissa);
+        x = __builtin_nearbyint(x / step) * step;
     }
+    if (kept.exponent >= own.exponent || x == 0.0)
+        return x;
+    const int exponent = __builtin_ilogb(x);
+    return exponent > kept.largest() ? __builtin_copysign(__builtin_inf(), x)
+        : exponent < kept.smallest() ? __builtin_copysign(0.0, x)
+                                     : x;
 }
 
-template <typename T>
-TileStep integerUnaryOp(OpKind kind)
+template <typename T, int Exponent, int Mantissa>
+void reducePrecisionStep(std::byte* out, const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t count)
 {
-    switch (kind) {
-    case OpKind::Negate:
-        return integerUnaryStep<T, OpKind::Negate>;
-    case OpKind::Abs:
-        return integerUnaryStep<T, OpKind::Abs>;
-    case OpKind::Sign:
-        return integerUnaryStep<T, OpKind::Sign>;
-    case OpKind::Not:
-        return integerUnaryStep<T, OpKind::Not>;
-    case OpKind::Square:
-        return integerUnaryStep<T, OpKind::Square>;
-    default:
-        return nullptr;
-    }
+    const FloatBits kept{*reinterpret_cast<const std::int32_t*>(b), *reinterpret_cast<const std::int32_t*>(c)};
+    map1<T, T>(out, a, count, [kept](T x) {
+        return static_cast<T>(reducedPrecision(static_cast<double>(x), {Exponent, Mantissa}, kept));
+    });
+}
+
+/// Counts in the low bits of numbers that are widened to 32.
+template <OpKind Kind, typename Narrow>
+void narrowCountStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    map1<std::uint32_t, std::uint32_t>(out, a, count,
+        [](std::uint32_t x) { return static_cast<std::uint32_t>(integerUnary<Narrow, Kind>(static_cast<Narrow>(x))); });
+}
+
+template <OpKind Kind>
+TileStep countOf(DType dtype)
+{
+    if (dtype == DType::S8 || dtype == DType::U8)
+        return narrowCountStep<Kind, std::uint8_t>;
+    if (dtype == DType::S16 || dtype == DType::U16)
+        return narrowCountStep<Kind, std::uint16_t>;
+    return nullptr;
+}
+
+TileStep reducePrecisionOf(DType dtype)
+{
+    return dtype == DType::F16 ? reducePrecisionStep<float, 5, 10>
+        : dtype == DType::BF16 ? reducePrecisionStep<float, 8, 7>
+        : dtype == DType::F64  ? reducePrecisionStep<double, 11, 52>
+                               : reducePrecisionStep<float, 8, 23>;
 }
 
 // ---- Binary ops
@@ -385,7 +421,7 @@ inline T smaller(T a, T b)
 }
 
 template <typename T, OpKind Kind>
-T floatingBinary(T a, T b)
+auto floatingBinary(T a, T b)
 {
     if constexpr (Kind == OpKind::Add)
         return a + b;
@@ -403,8 +439,13 @@ T floatingBinary(T a, T b)
         return static_cast<T>(__builtin_fmod(static_cast<double>(a), static_cast<double>(b)));
     else if constexpr (Kind == OpKind::Atan2)
         return static_cast<T>(__builtin_atan2(static_cast<double>(a), static_cast<double>(b)));
-    else
+    else if constexpr (Kind == OpKind::NextAfter)
+        return std::is_same_v<T, float> ? static_cast<T>(__builtin_nextafterf(static_cast<float>(a), static_cast<float>(b)))
+                                        : static_cast<T>(__builtin_nextafter(static_cast<double>(a), static_cast<double>(b)));
+    else if constexpr (Kind == OpKind::Power)
         return static_cast<T>(__builtin_pow(static_cast<double>(a), static_cast<double>(b)));
+    else
+        return None();
 }
 
 template <typename T>
@@ -426,7 +467,7 @@ T integerPower(T base, T exponent)
 }
 
 template <typename T, OpKind Kind>
-T integerBinary(T a, T b)
+auto integerBinary(T a, T b)
 {
     using U = std::make_unsigned_t<T>; // signed overflow wraps
     const auto x = static_cast<U>(a);
@@ -460,117 +501,117 @@ T integerBinary(T a, T b)
         return y < kBits ? static_cast<T>(x >> (y & (kBits - 1))) : T(0);
     else if constexpr (Kind == OpKind::ShiftRightArithmetic) // past the width, copies of the sign
         return static_cast<T>(static_cast<std::make_signed_t<T>>(a) >> (y < kBits ? y : kBits - 1));
-    else
+    else if constexpr (Kind == OpKind::Power)
         return integerPower(a, b);
+    else
+        return None();
+}
+
+// ---- The step of each kind on each lane: of its function above.
+
+template <typename T, OpKind Kind>
+void unaryStep(std::byte* out, const std::byte* a, const std::byte*, const std::byte*, std::int64_t count)
+{
+    const auto f = [](T x) {
+        if constexpr (std::is_floating_point_v<T>)
+            return floatingUnary<T, Kind>(x);
+        else
+            return integerUnary<T, Kind>(x);
+    };
+    map1<decltype(f(T())), T>(out, a, count, f);
 }
 
 template <typename T, OpKind Kind>
-void floatingBinaryStep(std::byte* out, const std::byte* a, const std::byte* b, const std::byte*, std::int64_t count)
+void binaryStep(std::byte* out, const std::byte* a, const std::byte* b, const std::byte*, std::int64_t count)
 {
-    map2<T, T>(out, a, b, count, [](T x, T y) { return floatingBinary<T, Kind>(x, y); });
+    map2<T, T>(out, a, b, count, [](T x, T y) {
+        if constexpr (std::is_floating_point_v<T>)
+            return floatingBinary<T, Kind>(x, y);
+        else
+            return integerBinary<T, Kind>(x, y);
+    });
 }
+
+template <typename Made>
+constexpr bool kIsMade = !std::is_same_v<Made, None>;
 
 template <typename T, OpKind Kind>
-void integerBinaryStep(std::byte* out, const std::byte* a, const std::byte* b, const std::byte*, std::int64_t count)
+constexpr TileStep stepOf()
 {
-    map2<T, T>(out, a, b, count, [](T x, T y) { return integerBinary<T, Kind>(x, y); });
+    if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (kIsMade<decltype(floatingUnary<T, Kind>(T()))>)
+            return unaryStep<T, Kind>;
+        else if constexpr (kIsMade<decltype(floatingBinary<T, Kind>(T(), T()))>)
+            return binaryStep<T, Kind>;
+    } else {
+        if constexpr (kIsMade<decltype(integerUnary<T, Kind>(T()))>)
+            return unaryStep<T, Kind>;
+        else if constexpr (kIsMade<decltype(integerBinary<T, Kind>(T(), T()))>)
+            return binaryStep<T, Kind>;
+    }
+    return nullptr;
+}
+
+struct Steps {
+    TileStep of[kOpKindCount];
+
+    constexpr TileStep operator[](OpKind kind) const { return of[static_cast<std::size_t>(kind)]; }
+};
+
+template <typename T, std::size_t... Kind>
+constexpr Steps stepsOf(std::index_sequence<Kind...>)
+{
+    return {{stepOf<T, static_cast<OpKind>(Kind)>()...}};
 }
 
 template <typename T>
-TileStep floatingBinaryOp(OpKind kind)
-{
-    switch (kind) {
-    case OpKind::Add:
-        return floatingBinaryStep<T, OpKind::Add>;
-    case OpKind::Subtract:
-        return floatingBinaryStep<T, OpKind::Subtract>;
-    case OpKind::Multiply:
-        return floatingBinaryStep<T, OpKind::Multiply>;
-    case OpKind::Divide:
-        return floatingBinaryStep<T, OpKind::Divide>;
-    case OpKind::Remainder:
-        return floatingBinaryStep<T, OpKind::Remainder>;
-    case OpKind::Maximum:
-        return floatingBinaryStep<T, OpKind::Maximum>;
-    case OpKind::Minimum:
-        return floatingBinaryStep<T, OpKind::Minimum>;
-    case OpKind::Power:
-        return floatingBinaryStep<T, OpKind::Power>;
-    case OpKind::Atan2:
-        return floatingBinaryStep<T, OpKind::Atan2>;
-    default:
-        return floatingUnaryOp<T>(kind);
-    }
-}
+constexpr Steps kSteps = stepsOf<T>(std::make_index_sequence<kOpKindCount>());
 
-template <typename T>
-TileStep integerBinaryOp(OpKind kind)
+constexpr bool hasEveryKindItsStep()
 {
-    switch (kind) {
-    case OpKind::Add:
-        return integerBinaryStep<T, OpKind::Add>;
-    case OpKind::Subtract:
-        return integerBinaryStep<T, OpKind::Subtract>;
-    case OpKind::Multiply:
-        return integerBinaryStep<T, OpKind::Multiply>;
-    case OpKind::Divide:
-        return integerBinaryStep<T, OpKind::Divide>;
-    case OpKind::Remainder:
-        return integerBinaryStep<T, OpKind::Remainder>;
-    case OpKind::Maximum:
-        return integerBinaryStep<T, OpKind::Maximum>;
-    case OpKind::Minimum:
-        return integerBinaryStep<T, OpKind::Minimum>;
-    case OpKind::Power:
-        return integerBinaryStep<T, OpKind::Power>;
-    case OpKind::And:
-        return integerBinaryStep<T, OpKind::And>;
-    case OpKind::Or:
-        return integerBinaryStep<T, OpKind::Or>;
-    case OpKind::Xor:
-        return integerBinaryStep<T, OpKind::Xor>;
-    case OpKind::ShiftLeft:
-        return integerBinaryStep<T, OpKind::ShiftLeft>;
-    case OpKind::ShiftRightLogical:
-        return integerBinaryStep<T, OpKind::ShiftRightLogical>;
-    case OpKind::ShiftRightArithmetic:
-        return integerBinaryStep<T, OpKind::ShiftRightArithmetic>;
-    default:
-        return integerUnaryOp<T>(kind);
+    for (const OpInfo& info : kOps) {
+        const bool isMap = info.opClass == OpClass::Unary || info.opClass == OpClass::Binary;
+        const bool isFound = isMadeOfOtherSteps(info.kind) || info.kind == OpKind::ReducePrecision
+            || kSteps<float>[info.kind] != nullptr || kSteps<std::int32_t>[info.kind] != nullptr;
+        if (isMap && !isFound)
+            return false;
     }
+    return true;
 }
+static_assert(hasEveryKindItsStep(), "every element-wise op of one or two operands has its function on some lane");
 
 TileStep truthOp(OpKind kind)
 {
-    switch (kind) {
-    case OpKind::And:
-        return integerBinaryStep<Byte, OpKind::And>;
-    case OpKind::Or:
-        return integerBinaryStep<Byte, OpKind::Or>;
-    case OpKind::Xor:
-        return integerBinaryStep<Byte, OpKind::Xor>;
-    case OpKind::Not:
-        return notStep;
-    default:
-        return nullptr;
-    }
+    return kind == OpKind::And ? binaryStep<Byte, OpKind::And>
+        : kind == OpKind::Or   ? binaryStep<Byte, OpKind::Or>
+        : kind == OpKind::Xor  ? binaryStep<Byte, OpKind::Xor>
+        : kind == OpKind::Not  ? notStep
+                               : nullptr;
 }
 
-TileStep findOp(OpKind kind, Lane operands)
+TileStep findOp(OpKind kind, DType operands)
 {
-    switch (operands) {
+    if (kind == OpKind::ReducePrecision)
+        return reducePrecisionOf(operands);
+    if (kind == OpKind::NextAfter && isNarrow(operands)) // the lane's numbers are others
+        return nullptr;
+    if (kind == OpKind::PopulationCount && isNarrow(operands))
+        return countOf<OpKind::PopulationCount>(operands);
+    if (kind == OpKind::CountLeadingZeros && isNarrow(operands))
+        return countOf<OpKind::CountLeadingZeros>(operands);
+    switch (laneOf(operands)) {
     case Lane::F32:
-        return floatingBinaryOp<float>(kind);
+        return kSteps<float>[kind];
     case Lane::F64:
-        return floatingBinaryOp<double>(kind);
+        return kSteps<double>[kind];
     case Lane::S32:
-        return integerBinaryOp<std::int32_t>(kind);
+        return kSteps<std::int32_t>[kind];
     case Lane::U32:
-        return integerBinaryOp<std::uint32_t>(kind);
+        return kSteps<std::uint32_t>[kind];
     case Lane::S64:
-        return integerBinaryOp<std::int64_t>(kind);
+        return kSteps<std::int64_t>[kind];
     case Lane::U64:
-        return integerBinaryOp<std::uint64_t>(kind);
+        return kSteps<std::uint64_t>[kind];
     case Lane::Pred:
         return truthOp(kind);
     }
@@ -641,9 +682,26 @@ auto withLane(Lane lane, F f)
     return f(float{});
 }
 
-TileStep findCompare(CompareDirection direction, Lane operands)
+/// Bits as an integer in the order of IEEE's totalOrder: -NaN, -infinity .. -0, +0 .. infinity, NaN.
+template <typename Bits>
+struct InTotalOrder {
+    Bits bits;
+
+    Bits key() const { return bits < 0 ? static_cast<Bits>(bits ^ std::numeric_limits<Bits>::max()) : bits; }
+    friend bool operator==(InTotalOrder a, InTotalOrder b) { return a.bits == b.bits; }
+    friend bool operator<(InTotalOrder a, InTotalOrder b) { return a.key() < b.key(); }
+    friend bool operator>(InTotalOrder a, InTotalOrder b) { return b < a; }
+    friend bool operator<=(InTotalOrder a, InTotalOrder b) { return !(b < a); }
+    friend bool operator>=(InTotalOrder a, InTotalOrder b) { return !(a < b); }
+};
+
+TileStep findCompare(const CompareAttributes& compare, Lane operands)
 {
-    return withLane(operands, [direction](auto element) { return compareOf<decltype(element)>(direction); });
+    if (compare.isTotalOrder && operands == Lane::F32)
+        return compareOf<InTotalOrder<std::int32_t>>(compare.direction);
+    if (compare.isTotalOrder && operands == Lane::F64)
+        return compareOf<InTotalOrder<std::int64_t>>(compare.direction);
+    return withLane(operands, [&](auto element) { return compareOf<decltype(element)>(compare.direction); });
 }
 
 template <typename T>

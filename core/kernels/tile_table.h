@@ -70,12 +70,20 @@ using MemberStep
 /// The words `first` .. `first + count - 1` that `randomWord` draws with JAX's partitionable numbers.
 using RandomStep = void (*)(std::uint32_t* out, std::uint32_t key0, std::uint32_t key1, std::uint64_t first, std::int64_t count);
 
+/// Ops of one or two operands that passes make of steps for other types, directions or orders; `TileTable::op` has none for them. Complex numbers
+/// are pairs of arrays by the time that anything is run.
+constexpr bool isMadeOfOtherSteps(OpKind kind)
+{
+    return kind == OpKind::Convert || kind == OpKind::BitcastConvert || kind == OpKind::Compare || kind == OpKind::Complex;
+}
+
 /// Loops over contiguous elements, compiled for one instruction set. The arithmetic is IEEE's, without contraction, and every element is
 /// computed by the same formula wherever it lies in a tile: results are equal bit for bit for all instruction sets and alignments.
 struct TileTable {
     const char* name; ///< "baseline", "avx2"
-    TileStep (*op)(OpKind kind, Lane operands); ///< nullptr: no such op on that lane
-    TileStep (*compare)(CompareDirection direction, Lane operands);
+    /// Of operands of this type in its lane; numbers among the op's attributes are further operands, s32. Nullptr: not computed.
+    TileStep (*op)(OpKind kind, DType operands);
+    TileStep (*compare)(const CompareAttributes& compare, Lane operands);
     TileStep (*convert)(Lane from, Lane to);
     TileStep (*select)(std::int64_t width); ///< a: truth values; b, c: elements of 1, 4 or 8 bytes
     TileStep (*fill)(std::int64_t width); ///< repeats a[0]; 1, 2, 4 or 8 bytes

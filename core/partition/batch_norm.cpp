@@ -14,7 +14,7 @@ namespace {
 
 bool isBatchNorm(const Op& op)
 {
-    return op.kind == OpKind::Other && baseName(op.as<OtherAttributes>().name).starts_with("batch_norm_");
+    return op.kind == OpKind::BatchNormTraining || op.kind == OpKind::BatchNormInference || op.kind == OpKind::BatchNormGrad;
 }
 
 /// Writes what stands for one op to the end of the builder's block.
@@ -127,10 +127,9 @@ void expandBatchNorms(Function& function)
             }
             builder.setPhase(op.phase);
             Expansion expansion(builder, op);
-            const std::string_view name = baseName(op.as<OtherAttributes>().name);
-            const std::vector<ValueId> made = name == "batch_norm_training" ? expansion.training()
-                : name == "batch_norm_inference"                            ? expansion.inference()
-                                                                            : expansion.gradient();
+            const std::vector<ValueId> made = op.kind == OpKind::BatchNormTraining ? expansion.training()
+                : op.kind == OpKind::BatchNormInference                            ? expansion.inference()
+                                                                                   : expansion.gradient();
             for (std::size_t i = 0; i < op.results.size(); ++i) {
                 const Value& old = function[op.results[i]];
                 Value& value = function[made[i]];

@@ -172,6 +172,9 @@ bool isDoneByParts(const Op& op)
     case OpKind::PropagationBarrier:
     case OpKind::OptimizationBarrier:
     case OpKind::Reshard:
+    case OpKind::OwnAllGather:
+    case OpKind::OwnAllToAll:
+    case OpKind::OwnPermute:
         return true;
     case OpKind::Scatter:
         return !op.as<ScatterAttributes>().combiner || op.as<ScatterAttributes>().combiner == ReduceKind::Sum;
@@ -180,10 +183,6 @@ bool isDoneByParts(const Op& op)
     case OpKind::AllReduce:
     case OpKind::ReduceScatter:
         return op.as<CollectiveAttributes>().kind == ReduceKind::Sum;
-    case OpKind::Other: {
-        const std::string_view name = baseName(op.as<OtherAttributes>().name);
-        return name == "all_gather" || name == "all_to_all" || name == "collective_permute";
-    }
     default:
         return isCollective(op.kind);
     }
@@ -322,14 +321,16 @@ private:
             return writeByParts(op);
         if (op.kind == OpKind::Constant)
             return writeConstant(op);
-        if (op.kind == OpKind::Other)
-            return writeOther(op);
+        if (op.kind == OpKind::Fft)
+            return writeFft(op);
         if (op.kind == OpKind::DotGeneral)
             return writeDot(op);
         if (op.kind == OpKind::Convert)
             return writeConvert(op);
         if (op.kind == OpKind::Compare)
             return writeCompare(op);
+        if (op.kind == OpKind::Complex)
+            return keep(op.results.front(), {same(parts(op.operands[0]).real), same(parts(op.operands[1]).real)});
         if (isElementwise(op.kind))
             return writeElementwise(op);
         refuse(op);
@@ -404,27 +405,13 @@ private:
         return m_builder.add(OpKind::Reshape, {value}, ReshapeAttributes{shape});
     }
 
-    void writeOther(const Op& op)
+    void writeFft(const Op& op)
     {
-        const auto& other = op.as<OtherAttributes>();
-        const std::string_view name = baseName(other.name);
-        const ValueId result = op.results.empty() ? ValueId() : op.results.front();
-        if (name == "real") {
-            keep(result, {same(parts(op.operands[0]).real), {}});
-        } else if (name == "imag") {
-            keep(result, {same(m_math.complete(parts(op.operands[0])).imaginary), {}});
-        } else if (name == "complex") {
-            keep(result, {same(parts(op.operands[0]).real), same(parts(op.operands[1]).real)});
-        } else if (name == "conj") {
-            keep(result, {same(parts(op.operands[0]).real), m_math.negate(parts(op.operands[0]).imaginary)});
-        } else if (name == "fft") {
-            OtherAttributes attributes{"mw.fft_of_pairs", other.attributes, {}, 0};
-            for (std::size_t part = 0; part < partCount(result); ++part)
-                attributes.results.push_back({realType(m_source[result].type.dtype), m_source[result].type.shape});
-            keepAll(op, m_builder.addMany(OpKind::Other, flat(op.operands), std::move(attributes)));
-        } else {
-            refuse(op);
-        }
+        const ValueId result = op.results.front();
+        OtherAttributes attributes{"mw.fft_of_pairs", op.as<OtherAttributes>().attributes, {}, 0};
+        for (std::size_t part = 0; part < partCount(result); ++part)
+            attributes.results.push_back({realType(m_source[result].type.dtype), m_source[result].type.shape});
+        keepAll(op, m_builder.addMany(OpKind::Other, flat(op.operands), std::move(attributes)));
     }
 
     void writeDot(const Op& op)
@@ -519,6 +506,15 @@ private:
             break;
         case OpKind::Sign:
             made = m_math.sign(a);
+            break;
+        case OpKind::Real:
+            made = {same(a.real), {}};
+            break;
+        case OpKind::Imag:
+            made = {same(a.imaginary), {}};
+            break;
+        case OpKind::Conjugate:
+            made = {same(a.real), m_math.negate(a.imaginary)};
             break;
         default:
             return refuse(op);

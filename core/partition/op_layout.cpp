@@ -150,18 +150,15 @@ std::optional<ReduceKind> combinationIn(const Function& function, const Op& op)
     case OpKind::DotGeneral:
     case OpKind::Gather: // of the rows that a device has
     case OpKind::DynamicSlice:
+    case OpKind::Convolution:
         return ReduceKind::Sum;
     case OpKind::Reduce:
         return op.as<ReduceAttributes>().kind;
     case OpKind::Scatter:
         return op.as<ScatterAttributes>().combiner;
-    case OpKind::Other: {
-        const std::string_view name = baseName(op.as<OtherAttributes>().name);
-        if (name == "convolution")
-            return ReduceKind::Sum;
-        return (name == "reduce" || name == "scatter") && !op.bodies.empty() ? combinerIn(function, op.bodies.back())
-                                                                             : std::nullopt;
-    }
+    case OpKind::VariadicReduce:
+    case OpKind::VariadicScatter:
+        return op.bodies.empty() ? std::nullopt : combinerIn(function, op.bodies.back());
     default:
         return std::nullopt;
     }

@@ -40,9 +40,8 @@ bool isCombined(const Function& function, const Op& op, const OpShardingRule& ru
     case OpKind::DotGeneral:
     case OpKind::Reduce:
     case OpKind::DynamicSlice: // what of the slice lies in a piece
+    case OpKind::Convolution:
         return true;
-    case OpKind::Other:
-        return baseName(op.as<OtherAttributes>().name) == "convolution";
     case OpKind::Scatter:
         return reductionOf(function, op).has_value();
     case OpKind::Gather: { // what indices count along
@@ -72,7 +71,8 @@ bool isExchangedDim(const Function& function, const Op& op, std::size_t dim)
         return op.as<PadAttributes>().interior[dim] == 0;
     case OpKind::Concatenate:
         return op.as<ConcatenateAttributes>().dim == dim;
-    case OpKind::Other:
+    case OpKind::Convolution:
+    case OpKind::ReduceWindow:
         return slidingWindow(function, op, dim).has_value();
     default:
         return false;
@@ -82,9 +82,7 @@ bool isExchangedDim(const Function& function, const Op& op, std::size_t dim)
 /// What splits the window of a convolution: not every device would have all of its pieces.
 void keepWindowsWhole(const Op& op, OpShardingRule& rule)
 {
-    const auto* other = std::get_if<OtherAttributes>(&op.attributes);
-    const auto dims
-        = other != nullptr && baseName(other->name) == "convolution" ? convolutionDims(other->attributes) : std::nullopt;
+    const auto dims = convolutionDims(op.as<OtherAttributes>().attributes);
     for (const std::size_t dim : dims ? dims->kernel.spatial : std::vector<std::size_t>()) {
         for (const std::size_t factor : rule.operands[1][dim])
             rule.factors[factor].kind = FactorKind::NeedReplication;
@@ -155,16 +153,18 @@ void keepWhole(const Function& function, const Op& op, OpShardingRule& rule)
         }
         break;
     }
-    case OpKind::Other:
+    case OpKind::Convolution:
         keepWindowsWhole(op, rule);
-        if (baseName(op.as<OtherAttributes>().name) == "top_k") // also where it takes all
-            needs(rule.operands.front().back());
-        if (baseName(op.as<OtherAttributes>().name) == "scatter") { // its indices are not counted by piece
-            const auto dims = indexingDims(op.as<OtherAttributes>().attributes, true);
-            for (const std::size_t dim : dims ? dims->indexMap : std::vector<std::size_t>())
-                needs(rule.operands.front()[dim]);
-        }
         break;
+    case OpKind::TopK: // also where it takes all
+        needs(rule.operands.front().back());
+        break;
+    case OpKind::VariadicScatter: { // its indices are not counted by piece
+        const auto dims = indexingDims(op.as<OtherAttributes>().attributes, true);
+        for (const std::size_t dim : dims ? dims->indexMap : std::vector<std::size_t>())
+            needs(rule.operands.front()[dim]);
+        break;
+    }
     default:
         break;
     }

@@ -319,7 +319,7 @@ OpAttributes Partitioner::localAttributes(
     if (auto* other = std::get_if<OtherAttributes>(&attributes)) {
         for (std::size_t i = 0; i < op.results.size(); ++i)
             other->results[i] = localType(op.results[i], layouts[i]);
-        if (baseName(other->name) == "convolution")
+        if (op.kind == OpKind::Convolution)
             keepOwnGroups(*other, m_device.function[operands[0]].type.shape, m_device.function[operands[1]].type.shape);
         return attributes;
     }

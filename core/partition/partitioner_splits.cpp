@@ -66,9 +66,8 @@ std::optional<SlidingWindow> slidingWindow(const Function& function, const Op& o
     const auto* other = std::get_if<OtherAttributes>(&op.attributes);
     if (other == nullptr || other->captures > 0)
         return std::nullopt;
-    const std::string_view name = baseName(other->name);
     const Shape& shape = function[op.operands.front()].type.shape;
-    if (name == "reduce_window") {
+    if (op.kind == OpKind::ReduceWindow) {
         const auto windows = windowDims(other->attributes, shape.size());
         if (!windows || (*windows)[dim].baseDilation != 1)
             return std::nullopt;
@@ -76,7 +75,7 @@ std::optional<SlidingWindow> slidingWindow(const Function& function, const Op& o
         return SlidingWindow{
             dim, dim, (window.size - 1) * window.windowDilation + 1, window.stride, window.low, op.results.size()};
     }
-    const auto dims = name == "convolution" ? convolutionDims(other->attributes) : std::nullopt;
+    const auto dims = op.kind == OpKind::Convolution ? convolutionDims(other->attributes) : std::nullopt;
     if (!dims)
         return std::nullopt;
     const auto at = static_cast<std::size_t>(
@@ -146,7 +145,8 @@ bool Partitioner::isWorthExchanging(const Op& op, const OpShardingRule& rule, co
             window.isExact = true;
             before += size;
             break;
-        case OpKind::Other:
+        case OpKind::Convolution:
+        case OpKind::ReduceWindow:
             window = pieceWindow(*sliding, size, result, pieces);
             break;
         default:
@@ -372,7 +372,7 @@ void dropPadding(KeptAttributes& attributes, const std::vector<std::size_t>& pla
 /// devices compute them without padding. Nothing for other ops.
 std::optional<Op> Partitioner::slidOp(const Op& op, std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted)
 {
-    if (op.kind != OpKind::Other || op.operands.empty())
+    if (!isKept(op.kind) || op.operands.empty())
         return std::nullopt;
     m_builder.setPhase(op.phase);
     std::vector<std::size_t> places;

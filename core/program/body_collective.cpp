@@ -17,25 +17,19 @@ namespace {
 
 using Groups = std::vector<std::vector<std::int64_t>>;
 
-constexpr std::pair<OpKind, std::string_view> kNames[]
-    = {{OpKind::AllReduce, "all_reduce"}, {OpKind::AllGather, "all_gather"}, {OpKind::ReduceScatter, "reduce_scatter"},
-        {OpKind::AllToAll, "all_to_all"}, {OpKind::CollectivePermute, "collective_permute"}};
-
-bool isStableHlo(std::string_view name)
-{
-    return name.starts_with("stablehlo.") || name.starts_with("mhlo.");
-}
+struct Named {
+    OpKind kind;
+    OpKind own;
+    const char* name;
+};
+constexpr Named kNames[] = {{OpKind::AllReduce, OpKind::OwnAllReduce, "all_reduce"},
+    {OpKind::AllGather, OpKind::OwnAllGather, "all_gather"}, {OpKind::ReduceScatter, OpKind::OwnReduceScatter, "reduce_scatter"},
+    {OpKind::AllToAll, OpKind::OwnAllToAll, "all_to_all"}, {OpKind::CollectivePermute, OpKind::OwnPermute, "collective_permute"}};
 
 std::optional<OpKind> kindOf(const Op& op)
 {
-    if (op.kind != OpKind::Other || !isStableHlo(op.as<OtherAttributes>().name))
-        return std::nullopt;
-    const std::string_view base = baseName(op.as<OtherAttributes>().name);
-    for (const auto& [kind, name] : kNames) {
-        if (base == name)
-            return kind;
-    }
-    return std::nullopt;
+    const auto found = std::ranges::find(kNames, op.kind, &Named::own);
+    return found == std::end(kNames) ? std::nullopt : std::optional(found->kind);
 }
 
 Problem unfit(const Op& op, const std::string& what)
@@ -247,8 +241,7 @@ bool isBodyCollective(const Op& op)
 
 bool isPartitionId(const Op& op)
 {
-    return op.kind == OpKind::Other && isStableHlo(op.as<OtherAttributes>().name)
-        && baseName(op.as<OtherAttributes>().name) == "partition_id";
+    return op.kind == OpKind::PartitionId;
 }
 
 Result<BodyCollective> bodyCollective(const Function& function, const Op& op, const Mesh& mesh)
@@ -313,10 +306,10 @@ TensorType resultType(const BodyCollective& collective, TensorType operand)
 ValueId addBodyCollective(Builder& builder, const BodyCollective& collective, ValueId operand, const Mesh& mesh)
 {
     const auto* name
-        = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.first == collective.kind; });
+        = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& row) { return row.kind == collective.kind; });
     const TensorType operandType = builder.type(operand);
     OtherAttributes attributes;
-    attributes.name = fmt::format("stablehlo.{}", name->second);
+    attributes.name = fmt::format("stablehlo.{}", name->name);
     attributes.attributes = attributesOf(collective, mesh);
     attributes.results = {resultType(collective, operandType)};
     const std::vector<TensorType> results = attributes.results;

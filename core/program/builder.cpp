@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/builder.h"
 
+#include "core/program/other_op.h"
 #include "core/program/shape_rules.h"
 
 #include <numeric>
@@ -40,7 +41,7 @@ OpId Builder::append(OpKind kind, std::vector<ValueId> operands, OpAttributes at
 {
     const OpId id(m_function.ops.size());
     Op op;
-    op.kind = kind;
+    op.kind = kind == OpKind::Other ? keptKind(std::get<OtherAttributes>(attributes)) : kind;
     op.phase = m_phase;
     op.operands = std::move(operands);
     op.attributes = std::move(attributes);

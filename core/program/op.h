@@ -4,6 +4,7 @@
 #include "core/program/type.h"
 #include "core/sharding/tensor_sharding.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,14 @@ enum class OpKind : std::uint8_t {
     Sine,
     Cosine,
     Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Asinh,
+    Acosh,
+    Atanh,
     Cbrt,
     Expm1,
     Square,
@@ -42,10 +51,21 @@ enum class OpKind : std::uint8_t {
     RoundNearestEven,
     RoundNearestAway, ///< halves go away from zero
     IsFinite, ///< a truth value
+    IsInf,
+    IsPosInf,
+    IsNegInf,
     Not,
+    PopulationCount,
+    CountLeadingZeros,
     Erf,
     Erfc,
     ErfInv,
+    LogGamma, ///< of the absolute value of the gamma function
+    Digamma, ///< its derivative
+    Real,
+    Imag,
+    Conjugate,
+    ReducePrecision, ///< rounded to fewer bits, halves to even
     Convert,
     BitcastConvert,
     // element-wise, two operands
@@ -58,6 +78,8 @@ enum class OpKind : std::uint8_t {
     Minimum,
     Power,
     Atan2,
+    NextAfter, ///< the next number of the type towards the second operand
+    Complex, ///< of the real and the imaginary part
     And,
     Or,
     Xor,
@@ -104,6 +126,34 @@ enum class OpKind : std::uint8_t {
     // between pipeline stages
     Send,
     Receive,
+    // kept: their attributes are as the text has them
+    Sort,
+    VariadicReduce, ///< of several arrays together, or by a block that is more than one op
+    VariadicScatter, ///< so too
+    ReduceWindow,
+    SelectAndScatter,
+    Convolution,
+    TopK,
+    Cholesky,
+    TriangularSolve,
+    Fft,
+    FftOfPairs, ///< of real and imaginary parts
+    RngBitGenerator,
+    Rng,
+    BatchNormTraining,
+    BatchNormInference,
+    BatchNormGrad,
+    BitcastRegroup, ///< a bitcast to a type of another size
+    OwnAllReduce, ///< collectives of a program's own, in its manual computations
+    OwnAllGather,
+    OwnReduceScatter,
+    OwnAllToAll,
+    OwnPermute,
+    OwnBroadcast,
+    CrossReplicaSum,
+    PartitionId,
+    ReplicaId,
+    CustomCall,
     // everything else
     Other, ///< kept as it is: nothing is known of it but its types, its text and, by its name, its sharding rule
 };
@@ -124,22 +174,8 @@ enum class OpClass : std::uint8_t {
     Control,
     Collective,
     Transfer,
-    Other
+    Other ///< kept: the attributes are OtherAttributes
 };
-
-struct OpInfo {
-    OpKind kind;
-    const char* name; ///< "dot_general"
-    OpClass opClass;
-};
-
-const OpInfo& opInfo(OpKind kind);
-const char* opName(OpKind kind);
-std::optional<OpKind> parseOpKind(std::string_view name);
-
-/// True for ops whose result element i depends only on the operands' elements i.
-bool isElementwise(OpKind kind);
-bool isCollective(OpKind kind); ///< AllReduce .. Reshard
 
 /// In which part of a training step an op works.
 enum class Phase : std::uint8_t { Init, Forward, Backward, Update, Metrics };
@@ -183,11 +219,36 @@ struct ConvertAttributes {
     friend bool operator==(const ConvertAttributes&, const ConvertAttributes&) = default;
 };
 
+/// A number among an op's attributes.
+template <typename Attributes>
+struct NumberAttribute {
+    const char* name; ///< in the generic form of the text
+    std::int64_t Attributes::*value;
+    std::int64_t least;
+};
+
+/// Attributes that are numbers say so by `numbers()`, and the op's own form in the text by `kForm`. They are read and written by these, and
+/// the kernel of an element-wise op gets them as further operands.
+struct ReducePrecisionAttributes {
+    std::int64_t exponentBits = 8;
+    std::int64_t mantissaBits = 23;
+
+    static constexpr std::string_view kForm = "format = e{}m{}";
+    static constexpr auto numbers()
+    {
+        using Number = NumberAttribute<ReducePrecisionAttributes>;
+        return std::array{Number{"exponent_bits", &ReducePrecisionAttributes::exponentBits, 1},
+            Number{"mantissa_bits", &ReducePrecisionAttributes::mantissaBits, 0}};
+    }
+    friend bool operator==(const ReducePrecisionAttributes&, const ReducePrecisionAttributes&) = default;
+};
+
 enum class CompareDirection : std::uint8_t { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual };
 const char* compareDirectionName(CompareDirection direction); ///< "EQ", "NE", "LT", "LE", "GT", "GE"
 
 struct CompareAttributes {
     CompareDirection direction = CompareDirection::Equal;
+    bool isTotalOrder = false; ///< of floating numbers: -NaN, -infinity .. -0, +0 .. infinity, NaN
     friend bool operator==(const CompareAttributes&, const CompareAttributes&) = default;
 };
 
@@ -409,6 +470,229 @@ using OpAttributes = std::variant<std::monostate, ConstantAttributes, IotaAttrib
     CompareAttributes, BroadcastAttributes, ReshapeAttributes, TransposeAttributes, ReduceAttributes, DotAttributes,
     ConstraintAttributes, RepeatAttributes, CollectiveAttributes, TransferAttributes, SliceAttributes, PadAttributes,
     ConcatenateAttributes, ReverseAttributes, DynamicSliceAttributes, GatherAttributes, ScatterAttributes, BarrierAttributes,
-    WhileAttributes, ComputationAttributes, OtherAttributes>;
+    WhileAttributes, ComputationAttributes, OtherAttributes, ReducePrecisionAttributes>;
+
+/// Calls `visit` with each number of the attributes and its value, in the order of `numbers()`.
+template <typename Attributes, typename Visit>
+void forEachNumber(Attributes&& attributes, const Visit& visit)
+{
+    const auto visitAll = [&](auto& made) {
+        if constexpr (requires { made.numbers(); }) {
+            for (const auto& number : made.numbers())
+                visit(number, made.*number.value);
+        }
+    };
+    std::visit(visitAll, attributes);
+}
+
+/// Sums of these are the element types that an element-wise op takes.
+enum ElementTypes : std::uint8_t { kNoType = 0, kFloats = 1, kIntegers = 2, kComplexes = 4, kTruths = 8, kAnyType = 15 };
+constexpr ElementTypes operator|(ElementTypes a, ElementTypes b)
+{
+    return static_cast<ElementTypes>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
+/// The element type of an element-wise op's result: that of its last operand, its real or complex one, truth values, or what attributes say.
+enum class ElementResult : std::uint8_t { Same, Real, Complex, Truth, Named };
+
+/// How long an element takes in a pass over memory.
+enum class ElementCost : std::uint8_t { Simple, Division, Exponential, Function };
+
+using MakeAttributes = OpAttributes (*)();
+template <typename Attributes>
+OpAttributes madeAttributes()
+{
+    return Attributes();
+}
+
+/// A row of the op table. By its class an op has its shape rule, its sharding rule and its place in passes over memory. Its derivative is a row
+/// in core/autodiff/derivatives.cpp, its kernel one in core/kernels; without them nothing compiles.
+struct OpInfo {
+    OpKind kind;
+    const char* text; ///< in the text, with its dialect: "stablehlo.dot_general"; without one: the text has another form for it
+    OpClass opClass;
+    ElementTypes takes = kNoType; ///< element-wise ops, as all below
+    ElementResult makes = ElementResult::Same;
+    ElementCost cost = ElementCost::Simple;
+    MakeAttributes attributes = madeAttributes<std::monostate>; ///< of ops whose attributes are numbers
+
+    /// "dot_general"
+    constexpr const char* name() const
+    {
+        const char* at = text;
+        for (const char* c = text; *c != '\0'; ++c)
+            at = *c == '.' ? c + 1 : at;
+        return at;
+    }
+    constexpr bool hasDialect() const { return name() != text; }
+};
+
+inline constexpr std::array<OpInfo, kOpKindCount> kOps = {{
+    {OpKind::Constant, "stablehlo.constant", OpClass::Leaf},
+    {OpKind::Iota, "stablehlo.iota", OpClass::Leaf},
+    {OpKind::RandomBits, "random_bits", OpClass::Leaf},
+    {OpKind::Negate, "stablehlo.negate", OpClass::Unary, kFloats | kIntegers | kComplexes},
+    {OpKind::Abs, "stablehlo.abs", OpClass::Unary, kFloats | kIntegers | kComplexes, ElementResult::Real},
+    {OpKind::Sign, "stablehlo.sign", OpClass::Unary, kFloats | kIntegers | kComplexes},
+    {OpKind::Exp, "stablehlo.exponential", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Exponential},
+    {OpKind::Log, "stablehlo.log", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Log1p, "stablehlo.log_plus_one", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Tanh, "stablehlo.tanh", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Exponential},
+    {OpKind::Logistic, "stablehlo.logistic", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Exponential},
+    {OpKind::Sqrt, "stablehlo.sqrt", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Division},
+    {OpKind::Rsqrt, "stablehlo.rsqrt", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Division},
+    {OpKind::Sine, "stablehlo.sine", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Cosine, "stablehlo.cosine", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Tan, "stablehlo.tan", OpClass::Unary, kFloats | kComplexes},
+    {OpKind::Asin, "chlo.asin", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Acos, "chlo.acos", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Atan, "chlo.atan", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Sinh, "chlo.sinh", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Cosh, "chlo.cosh", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Asinh, "chlo.asinh", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Acosh, "chlo.acosh", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Atanh, "chlo.atanh", OpClass::Unary, kFloats | kComplexes, ElementResult::Same, ElementCost::Function},
+    {OpKind::Cbrt, "stablehlo.cbrt", OpClass::Unary, kFloats | kComplexes},
+    {OpKind::Expm1, "stablehlo.exponential_minus_one", OpClass::Unary, kFloats | kComplexes},
+    {OpKind::Square, "chlo.square", OpClass::Unary, kFloats | kIntegers | kComplexes},
+    {OpKind::Floor, "stablehlo.floor", OpClass::Unary, kFloats},
+    {OpKind::Ceil, "stablehlo.ceil", OpClass::Unary, kFloats},
+    {OpKind::RoundNearestEven, "stablehlo.round_nearest_even", OpClass::Unary, kFloats},
+    {OpKind::RoundNearestAway, "stablehlo.round_nearest_afz", OpClass::Unary, kFloats},
+    {OpKind::IsFinite, "stablehlo.is_finite", OpClass::Unary, kFloats, ElementResult::Truth},
+    {OpKind::IsInf, "chlo.is_inf", OpClass::Unary, kFloats, ElementResult::Truth},
+    {OpKind::IsPosInf, "chlo.is_pos_inf", OpClass::Unary, kFloats, ElementResult::Truth},
+    {OpKind::IsNegInf, "chlo.is_neg_inf", OpClass::Unary, kFloats, ElementResult::Truth},
+    {OpKind::Not, "stablehlo.not", OpClass::Unary, kIntegers | kTruths},
+    {OpKind::PopulationCount, "stablehlo.popcnt", OpClass::Unary, kIntegers},
+    {OpKind::CountLeadingZeros, "stablehlo.count_leading_zeros", OpClass::Unary, kIntegers},
+    {OpKind::Erf, "chlo.erf", OpClass::Unary, kFloats},
+    {OpKind::Erfc, "chlo.erfc", OpClass::Unary, kFloats},
+    {OpKind::ErfInv, "chlo.erf_inv", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
+    {OpKind::LogGamma, "chlo.lgamma", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
+    {OpKind::Digamma, "chlo.digamma", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Function},
+    {OpKind::Real, "stablehlo.real", OpClass::Unary, kFloats | kComplexes, ElementResult::Real},
+    {OpKind::Imag, "stablehlo.imag", OpClass::Unary, kFloats | kComplexes, ElementResult::Real},
+    {OpKind::Conjugate, "chlo.conj", OpClass::Unary, kFloats | kComplexes},
+    {OpKind::ReducePrecision, "stablehlo.reduce_precision", OpClass::Unary, kFloats, ElementResult::Same, ElementCost::Simple,
+        madeAttributes<ReducePrecisionAttributes>},
+    {OpKind::Convert, "stablehlo.convert", OpClass::Unary, kAnyType, ElementResult::Named},
+    {OpKind::BitcastConvert, "stablehlo.bitcast_convert", OpClass::Unary, kAnyType, ElementResult::Named},
+    {OpKind::Add, "stablehlo.add", OpClass::Binary, kFloats | kIntegers | kComplexes},
+    {OpKind::Subtract, "stablehlo.subtract", OpClass::Binary, kFloats | kIntegers | kComplexes},
+    {OpKind::Multiply, "stablehlo.multiply", OpClass::Binary, kFloats | kIntegers | kComplexes},
+    {OpKind::Divide, "stablehlo.divide", OpClass::Binary, kFloats | kIntegers | kComplexes, ElementResult::Same,
+        ElementCost::Division},
+    {OpKind::Remainder, "stablehlo.remainder", OpClass::Binary, kFloats | kIntegers},
+    {OpKind::Maximum, "stablehlo.maximum", OpClass::Binary, kFloats | kIntegers},
+    {OpKind::Minimum, "stablehlo.minimum", OpClass::Binary, kFloats | kIntegers},
+    {OpKind::Power, "stablehlo.power", OpClass::Binary, kFloats | kIntegers | kComplexes, ElementResult::Same,
+        ElementCost::Function},
+    {OpKind::Atan2, "stablehlo.atan2", OpClass::Binary, kFloats | kComplexes},
+    {OpKind::NextAfter, "chlo.next_after", OpClass::Binary, kFloats},
+    {OpKind::Complex, "stablehlo.complex", OpClass::Binary, kFloats, ElementResult::Complex},
+    {OpKind::And, "stablehlo.and", OpClass::Binary, kIntegers | kTruths},
+    {OpKind::Or, "stablehlo.or", OpClass::Binary, kIntegers | kTruths},
+    {OpKind::Xor, "stablehlo.xor", OpClass::Binary, kIntegers | kTruths},
+    {OpKind::ShiftLeft, "stablehlo.shift_left", OpClass::Binary, kIntegers},
+    {OpKind::ShiftRightLogical, "stablehlo.shift_right_logical", OpClass::Binary, kIntegers},
+    {OpKind::ShiftRightArithmetic, "stablehlo.shift_right_arithmetic", OpClass::Binary, kIntegers},
+    {OpKind::Compare, "stablehlo.compare", OpClass::Binary, kAnyType, ElementResult::Truth},
+    {OpKind::Select, "stablehlo.select", OpClass::Ternary, kAnyType},
+    {OpKind::Clamp, "stablehlo.clamp", OpClass::Ternary, kFloats | kIntegers},
+    {OpKind::BroadcastInDim, "stablehlo.broadcast_in_dim", OpClass::Shaping},
+    {OpKind::Reshape, "stablehlo.reshape", OpClass::Shaping},
+    {OpKind::Transpose, "stablehlo.transpose", OpClass::Shaping},
+    {OpKind::Slice, "stablehlo.slice", OpClass::Parts},
+    {OpKind::Pad, "stablehlo.pad", OpClass::Parts},
+    {OpKind::Concatenate, "stablehlo.concatenate", OpClass::Parts},
+    {OpKind::Reverse, "stablehlo.reverse", OpClass::Parts},
+    {OpKind::DynamicSlice, "stablehlo.dynamic_slice", OpClass::Parts},
+    {OpKind::DynamicUpdateSlice, "stablehlo.dynamic_update_slice", OpClass::Parts},
+    {OpKind::Gather, "stablehlo.gather", OpClass::Parts},
+    {OpKind::Scatter, "stablehlo.scatter", OpClass::Parts},
+    {OpKind::Reduce, "stablehlo.reduce", OpClass::Contraction},
+    {OpKind::DotGeneral, "stablehlo.dot_general", OpClass::Contraction},
+    {OpKind::ShardingConstraint, "sdy.sharding_constraint", OpClass::Constraint},
+    {OpKind::PropagationBarrier, "sdy.propagation_barrier", OpClass::Constraint},
+    {OpKind::OptimizationBarrier, "stablehlo.optimization_barrier", OpClass::Barrier},
+    {OpKind::Repeat, "repeat", OpClass::Control},
+    {OpKind::While, "while", OpClass::Control},
+    {OpKind::Case, "case", OpClass::Control},
+    {OpKind::Computation, "manual_computation", OpClass::Control},
+    {OpKind::AllReduce, "sdy.all_reduce", OpClass::Collective},
+    {OpKind::AllGather, "sdy.all_gather", OpClass::Collective},
+    {OpKind::AllSlice, "sdy.all_slice", OpClass::Collective},
+    {OpKind::ReduceScatter, "sdy.reduce_scatter", OpClass::Collective},
+    {OpKind::AllToAll, "sdy.all_to_all", OpClass::Collective},
+    {OpKind::CollectivePermute, "sdy.collective_permute", OpClass::Collective},
+    {OpKind::Reshard, "sdy.reshard", OpClass::Collective},
+    {OpKind::Send, "send", OpClass::Transfer},
+    {OpKind::Receive, "recv", OpClass::Transfer},
+    {OpKind::Sort, "sort", OpClass::Other},
+    {OpKind::VariadicReduce, "variadic_reduce", OpClass::Other},
+    {OpKind::VariadicScatter, "variadic_scatter", OpClass::Other},
+    {OpKind::ReduceWindow, "reduce_window", OpClass::Other},
+    {OpKind::SelectAndScatter, "select_and_scatter", OpClass::Other},
+    {OpKind::Convolution, "convolution", OpClass::Other},
+    {OpKind::TopK, "top_k", OpClass::Other},
+    {OpKind::Cholesky, "cholesky", OpClass::Other},
+    {OpKind::TriangularSolve, "triangular_solve", OpClass::Other},
+    {OpKind::Fft, "fft", OpClass::Other},
+    {OpKind::FftOfPairs, "fft_of_pairs", OpClass::Other},
+    {OpKind::RngBitGenerator, "rng_bit_generator", OpClass::Other},
+    {OpKind::Rng, "rng", OpClass::Other},
+    {OpKind::BatchNormTraining, "batch_norm_training", OpClass::Other},
+    {OpKind::BatchNormInference, "batch_norm_inference", OpClass::Other},
+    {OpKind::BatchNormGrad, "batch_norm_grad", OpClass::Other},
+    {OpKind::BitcastRegroup, "bitcast_regroup", OpClass::Other},
+    {OpKind::OwnAllReduce, "own_all_reduce", OpClass::Other},
+    {OpKind::OwnAllGather, "own_all_gather", OpClass::Other},
+    {OpKind::OwnReduceScatter, "own_reduce_scatter", OpClass::Other},
+    {OpKind::OwnAllToAll, "own_all_to_all", OpClass::Other},
+    {OpKind::OwnPermute, "own_permute", OpClass::Other},
+    {OpKind::OwnBroadcast, "own_broadcast", OpClass::Other},
+    {OpKind::CrossReplicaSum, "cross-replica-sum", OpClass::Other},
+    {OpKind::PartitionId, "partition_id", OpClass::Other},
+    {OpKind::ReplicaId, "replica_id", OpClass::Other},
+    {OpKind::CustomCall, "custom_call", OpClass::Other},
+    {OpKind::Other, "other", OpClass::Other},
+}};
+
+constexpr bool isOpTableInOrder()
+{
+    for (std::size_t i = 0; i < kOpKindCount; ++i) {
+        if (kOps[i].kind != static_cast<OpKind>(i) || kOps[i].text == nullptr)
+            return false;
+    }
+    return true;
+}
+static_assert(isOpTableInOrder(), "every OpKind has its row, in the order of the kinds");
+
+constexpr const OpInfo& opInfo(OpKind kind)
+{
+    return kOps[static_cast<std::size_t>(kind)];
+}
+constexpr const char* opName(OpKind kind) ///< "dot_general"
+{
+    return opInfo(kind).name();
+}
+std::optional<OpKind> parseOpKind(std::string_view name);
+
+/// True for ops whose result element i depends only on the operands' elements i.
+constexpr bool isElementwise(OpKind kind)
+{
+    const OpClass opClass = opInfo(kind).opClass;
+    return opClass == OpClass::Unary || opClass == OpClass::Binary || opClass == OpClass::Ternary
+        || opClass == OpClass::Constraint;
+}
+constexpr bool isKept(OpKind kind) ///< its attributes are OtherAttributes
+{
+    return opInfo(kind).opClass == OpClass::Other;
+}
+constexpr bool isCollective(OpKind kind) ///< AllReduce .. Reshard
+{
+    return opInfo(kind).opClass == OpClass::Collective;
+}
 
 } // namespace meshwright

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/other_op.h"
 
-#include "core/program/element_functions.h"
 #include "core/program/shape_problems.h"
 #include "core/support/checked.h"
 #include "core/support/text.h"
@@ -22,29 +21,45 @@ const std::unordered_map<std::string_view, OtherClass>& classes()
 {
     static const auto kClasses = [] {
         std::unordered_map<std::string_view, OtherClass> known;
-        for (const ElementFunction& function : elementFunctions())
-            known.emplace(function.name, OtherClass::Elementwise);
-        for (const char* name : {"asin_acos_kernel", "atan2", "bessel_i1e", "cbrt", "ceil", "clamp", "compare", "complex", "conj",
-                 "constant_like", "count_leading_zeros", "digamma", "erf", "erfc", "exponential_minus_one", "is_finite", "map",
-                 "next_after", "polygamma", "popcnt", "reduce_precision", "round_nearest_afz", "round_nearest_even", "select",
-                 "shift_right_arithmetic", "square", "uniform_dequantize", "uniform_quantize", "zeta"})
-            known.emplace(name, OtherClass::Elementwise);
-        for (const char* name : {"after_all", "all_gather", "all_reduce", "all_to_all", "batch_norm_grad", "batch_norm_inference",
-                 "batch_norm_training", "bitcast_convert", "cholesky", "collective_broadcast", "collective_permute",
-                 "convolution", "create_token", "cross-replica-sum", "custom_call", "fft", "fft_of_pairs", "get_dimension_size",
-                 "optimization_barrier", "partition_id", "reduce", "reduce_scatter", "reduce_window", "replica_id", "reverse",
-                 "rng", "rng_bit_generator", "scatter", "select_and_scatter", "sort", "top_k", "triangular_solve"})
+        for (const char* name : {"after_all", "create_token", "get_dimension_size", "optimization_barrier", "reverse"})
             known.emplace(name, OtherClass::Named);
+        for (const char* name : {"asin_acos_kernel", "bessel_i1e", "constant_like", "map", "polygamma", "uniform_dequantize",
+                 "uniform_quantize", "zeta"})
+            known.emplace(name, OtherClass::Elementwise);
         for (const char* name : {"infeed", "outfeed", "recv", "send"})
             known.emplace(name, OtherClass::Effect);
+        for (const OpInfo& info : kOps) { // in another dialect than ours
+            if (info.takes != kNoType)
+                known.emplace(info.name(), OtherClass::Elementwise);
+        }
         return known;
     }();
     return kClasses;
 }
 
-std::string_view dialectOf(std::string_view name)
+/// The kinds that share a name with one whose attributes are read.
+constexpr std::pair<std::string_view, OpKind> kSharedNames[] = {{"reduce", OpKind::VariadicReduce},
+    {"scatter", OpKind::VariadicScatter}, {"bitcast_convert", OpKind::BitcastRegroup}, {"all_reduce", OpKind::OwnAllReduce},
+    {"all_gather", OpKind::OwnAllGather}, {"reduce_scatter", OpKind::OwnReduceScatter}, {"all_to_all", OpKind::OwnAllToAll},
+    {"collective_permute", OpKind::OwnPermute}, {"collective_broadcast", OpKind::OwnBroadcast}};
+
+const std::unordered_map<std::string_view, OpKind>& kinds()
 {
-    return name.substr(0, name.find('.'));
+    static const auto kKinds = [] {
+        std::unordered_map<std::string_view, OpKind> kinds(std::begin(kSharedNames), std::end(kSharedNames));
+        for (const OpInfo& info : kOps) {
+            if (isKept(info.kind) && info.kind != OpKind::Other)
+                kinds.emplace(info.name(), info.kind);
+        }
+        return kinds;
+    }();
+    return kKinds;
+}
+
+bool isOfKnownDialect(std::string_view name)
+{
+    const std::string_view dialect = name.substr(0, name.find('.'));
+    return dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo" || dialect == "mw";
 }
 
 } // namespace
@@ -55,22 +70,26 @@ std::string_view baseName(std::string_view name)
     return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
 
+OpKind keptKind(const OtherAttributes& other)
+{
+    const auto found = isOfKnownDialect(other.name) ? kinds().find(baseName(other.name)) : kinds().end();
+    return found == kinds().end() ? OpKind::Other : found->second;
+}
+
 OtherClass otherClass(const OtherAttributes& other)
 {
-    const std::string_view dialect = dialectOf(other.name);
-    if (dialect == "sdy")
-        return baseName(other.name) == "data_flow_edge" || baseName(other.name).ends_with("_to_unreduced")
-            ? OtherClass::Elementwise
-            : OtherClass::Unknown;
-    if (dialect != "stablehlo" && dialect != "chlo" && dialect != "mhlo" && dialect != "mw")
-        return OtherClass::Unknown;
-    const auto found = classes().find(baseName(other.name));
+    if (other.name.starts_with("sdy."))
+        return other.name == "sdy.data_flow_edge" || other.name.ends_with("_to_unreduced") ? OtherClass::Elementwise
+                                                                                           : OtherClass::Unknown;
+    if (keptKind(other) != OpKind::Other)
+        return OtherClass::Named;
+    const auto found = isOfKnownDialect(other.name) ? classes().find(baseName(other.name)) : classes().end();
     return found == classes().end() ? OtherClass::Unknown : found->second;
 }
 
 bool isElementwise(const Op& op)
 {
-    return op.kind == OpKind::Other ? otherClass(op.as<OtherAttributes>()) == OtherClass::Elementwise : isElementwise(op.kind);
+    return isKept(op.kind) ? otherClass(op.as<OtherAttributes>()) == OtherClass::Elementwise : isElementwise(op.kind);
 }
 
 bool hasEffect(const OtherAttributes& other)
@@ -82,7 +101,7 @@ bool hasEffect(const OtherAttributes& other)
 
 std::string_view callTarget(const OtherAttributes& other)
 {
-    if (baseName(other.name) != "custom_call")
+    if (keptKind(other) != OpKind::CustomCall)
         return {};
     const KeptAttribute* target = findAttribute(other.attributes, "call_target_name");
     const std::string_view text = target == nullptr ? std::string_view() : std::string_view(target->text);
@@ -486,8 +505,9 @@ Found randomProblem(const OtherAttributes& other, OperandTypes operands)
 
 Found batchNormProblem(const OtherAttributes& other, OperandTypes operands)
 {
-    const bool isInference = baseName(other.name) == "batch_norm_inference";
-    const bool isTraining = baseName(other.name) == "batch_norm_training";
+    const OpKind kind = keptKind(other);
+    const bool isInference = kind == OpKind::BatchNormInference;
+    const bool isTraining = kind == OpKind::BatchNormTraining;
     if (auto problem = needOperands(other, operands, isTraining ? 3 : 5, isInference ? 1 : 3))
         return problem;
     const auto feature = dimsAt(other.attributes, "feature_index", operands[0].shape.size());
@@ -497,9 +517,7 @@ Found batchNormProblem(const OtherAttributes& other, OperandTypes operands)
     const Shape features{whole[feature->front()]};
     bool fits = other.results[0].shape == whole;
     for (std::size_t i = 1; i < operands.size(); ++i)
-        fits = fits
-            && (operands[i].shape == features
-                || (baseName(other.name) == "batch_norm_grad" && i == 4 && operands[i].shape == whole));
+        fits = fits && (operands[i].shape == features || (kind == OpKind::BatchNormGrad && i == 4 && operands[i].shape == whole));
     for (std::size_t i = 1; i < other.results.size(); ++i)
         fits = fits && other.results[i].shape == features;
     return fits ? Found() : wrongShape(other.name, fmt::format("its arrays do not fit {}", typeText(operands[0])));
@@ -601,19 +619,20 @@ Found drawProblem(const OtherAttributes& other, OperandTypes operands)
     return needOperands(other, operands, 3, 1);
 }
 
-const std::unordered_map<std::string_view, Check>& checks()
-{
-    static const std::unordered_map<std::string_view, Check> kChecks
-        = {{"sort", sortProblem}, {"cholesky", choleskyProblem}, {"triangular_solve", triangularProblem}, {"fft", fftProblem},
-            {"reduce", reduceProblem}, {"reduce_window", reduceWindowProblem}, {"select_and_scatter", selectAndScatterProblem},
-            {"convolution", convolutionProblem}, {"rng", drawProblem}, {"rng_bit_generator", randomProblem},
-            {"batch_norm_inference", batchNormProblem}, {"batch_norm_training", batchNormProblem},
-            {"batch_norm_grad", batchNormProblem}, {"all_gather", allGatherProblem}, {"all_reduce", elementwiseProblem},
-            {"collective_permute", elementwiseProblem}, {"collective_broadcast", elementwiseProblem},
-            {"cross-replica-sum", elementwiseProblem}, {"reduce_scatter", reduceScatterProblem}, {"all_to_all", allToAllProblem},
-            {"scatter", scatterProblem}, {"bitcast_convert", bitcastProblem}, {"top_k", topProblem}};
-    return kChecks;
-}
+/// By kind; nullptr: nothing but the results' types is known.
+constexpr std::pair<OpKind, Check> kChecks[]
+    = {{OpKind::Sort, sortProblem}, {OpKind::VariadicReduce, reduceProblem}, {OpKind::VariadicScatter, scatterProblem},
+        {OpKind::ReduceWindow, reduceWindowProblem}, {OpKind::SelectAndScatter, selectAndScatterProblem},
+        {OpKind::Convolution, convolutionProblem}, {OpKind::TopK, topProblem}, {OpKind::Cholesky, choleskyProblem},
+        {OpKind::TriangularSolve, triangularProblem}, {OpKind::Fft, fftProblem}, {OpKind::FftOfPairs, nullptr},
+        {OpKind::RngBitGenerator, randomProblem}, {OpKind::Rng, drawProblem}, {OpKind::BatchNormTraining, batchNormProblem},
+        {OpKind::BatchNormInference, batchNormProblem}, {OpKind::BatchNormGrad, batchNormProblem},
+        {OpKind::BitcastRegroup, bitcastProblem}, {OpKind::OwnAllReduce, elementwiseProblem},
+        {OpKind::OwnAllGather, allGatherProblem}, {OpKind::OwnReduceScatter, reduceScatterProblem},
+        {OpKind::OwnAllToAll, allToAllProblem}, {OpKind::OwnPermute, elementwiseProblem},
+        {OpKind::OwnBroadcast, elementwiseProblem}, {OpKind::CrossReplicaSum, elementwiseProblem}, {OpKind::PartitionId, nullptr},
+        {OpKind::ReplicaId, nullptr}, {OpKind::CustomCall, nullptr}, {OpKind::Other, nullptr}};
+static_assert(isTableOfKept(kChecks), "every kept kind has its check, in the order of the kinds");
 
 } // namespace
 
@@ -630,8 +649,8 @@ std::optional<Problem> otherProblem(const OtherAttributes& other, std::span<cons
     case OtherClass::Elementwise:
         return elementwiseProblem(other, own);
     case OtherClass::Named: {
-        const auto found = checks().find(baseName(other.name));
-        return found == checks().end() ? std::nullopt : found->second(other, own);
+        const Check check = keptRow(kChecks, keptKind(other)).second;
+        return check == nullptr ? std::nullopt : check(other, own);
     }
     case OtherClass::Unknown:
     case OtherClass::Effect:

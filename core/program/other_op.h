@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// What is known, by their names, of the ops that are kept as they are (OpKind::Other).
+// What is known of the ops that are kept as they are (OpClass::Other).
 
 /// What kind of op a kept one is.
 enum class OtherClass : std::uint8_t {
@@ -23,6 +23,29 @@ enum class OtherClass : std::uint8_t {
 };
 
 OtherClass otherClass(const OtherAttributes& other);
+
+/// The kind that the name stands for; Other for a name of which no more is known than `otherClass` says. Builders give it to each op that is
+/// added as an Other.
+OpKind keptKind(const OtherAttributes& other);
+
+/// The row of a kept kind in a table that `isTableOfKept`.
+template <typename Row, std::size_t Count>
+constexpr const Row& keptRow(const Row (&rows)[Count], OpKind kind)
+{
+    return rows[static_cast<std::size_t>(kind) + Count - kOpKindCount];
+}
+
+/// True for a table with a row for each kept kind, in their order; the kind is each row's first member.
+template <typename Row, std::size_t Count>
+constexpr bool isTableOfKept(const Row (&rows)[Count])
+{
+    bool isGood = kOpKindCount >= Count && (kOpKindCount == Count || !isKept(static_cast<OpKind>(kOpKindCount - Count - 1)));
+    for (std::size_t i = 0; isGood && i < Count; ++i) {
+        const auto& [kind, made] = rows[i];
+        isGood = kind == static_cast<OpKind>(kOpKindCount - Count + i) && isKept(kind);
+    }
+    return isGood;
+}
 
 /// As the function of kinds, and true for kept ops that are known to work element by element.
 bool isElementwise(const Op& op);

@@ -18,7 +18,7 @@ std::optional<ValueId> Function::findValue(std::string_view wanted) const
 
 std::string_view opName(const Op& op)
 {
-    return op.kind == OpKind::Other ? std::string_view(op.as<OtherAttributes>().name) : std::string_view(opName(op.kind));
+    return isKept(op.kind) ? std::string_view(op.as<OtherAttributes>().name) : std::string_view(opName(op.kind));
 }
 
 std::string valueText(const Function& function, ValueId value)

@@ -111,43 +111,47 @@ Result<Types> constantTypes(const ConstantAttributes& attributes)
     return types;
 }
 
-Result<Types> unaryTypes(OpKind kind, const OpAttributes& attributes, const TensorType& operand)
+ElementTypes elementTypesOf(DType dtype)
 {
-    if (kind == OpKind::Convert || kind == OpKind::BitcastConvert) {
-        const DType dtype = std::get<ConvertAttributes>(attributes).dtype;
-        if (kind == OpKind::BitcastConvert && byteSize(dtype) != byteSize(operand.dtype))
-            return wrongType(opName(kind), fmt::format("{} and {} differ in size", dtypeName(operand.dtype), dtypeName(dtype)));
-        return Types{TensorType{dtype, operand.shape}};
-    }
-    static constexpr std::array kOnAnyNumbers{OpKind::Negate, OpKind::Abs, OpKind::Sign, OpKind::Square};
-    static constexpr std::array kOnReals{OpKind::Floor, OpKind::Ceil, OpKind::RoundNearestEven, OpKind::RoundNearestAway,
-        OpKind::IsFinite, OpKind::Erf, OpKind::Erfc, OpKind::ErfInv};
-    const bool anyType = std::find(kOnAnyNumbers.begin(), kOnAnyNumbers.end(), kind) != kOnAnyNumbers.end();
-    const bool onReals = std::find(kOnReals.begin(), kOnReals.end(), kind) != kOnReals.end();
-    const bool fits = kind == OpKind::Not
-        ? isInteger(operand.dtype) || operand.dtype == DType::Pred
-        : isFloating(operand.dtype) || (anyType && isInteger(operand.dtype)) || (!onReals && isComplex(operand.dtype));
-    if (!fits)
-        return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(operand.dtype)));
-    const DType dtype = kind == OpKind::IsFinite ? DType::Pred : kind == OpKind::Abs ? realType(operand.dtype) : operand.dtype;
-    return Types{TensorType{dtype, operand.shape}};
+    return isFloating(dtype)   ? kFloats
+        : isInteger(dtype)     ? kIntegers
+        : isComplex(dtype)     ? kComplexes
+        : dtype == DType::Pred ? kTruths
+                               : kNoType;
 }
 
-Result<Types> binaryTypes(OpKind kind, const TensorType& lhs, const TensorType& rhs)
+/// One or two operands of one type, which the op's row knows.
+Result<Types> elementwiseTypes(OpKind kind, const OpAttributes& attributes, Operands operands)
 {
-    if (lhs.shape != rhs.shape)
-        return wrongShape(opName(kind), fmt::format("the operands' shapes differ: {} and {}", typeText(lhs), typeText(rhs)));
-    if (lhs.dtype != rhs.dtype)
+    const OpInfo& info = opInfo(kind);
+    const TensorType& type = operands.front();
+    const TensorType& last = operands.back();
+    if (type.shape != last.shape)
+        return wrongShape(opName(kind), fmt::format("the operands' shapes differ: {} and {}", typeText(type), typeText(last)));
+    if (type.dtype != last.dtype)
         return wrongType(
-            opName(kind), fmt::format("the operands' element types differ: {} and {}", typeText(lhs), typeText(rhs)));
-    const bool isLogic = kind == OpKind::And || kind == OpKind::Or || kind == OpKind::Xor;
-    const bool isShift = kind == OpKind::ShiftLeft || kind == OpKind::ShiftRightLogical || kind == OpKind::ShiftRightArithmetic;
-    const bool isOrdered = kind == OpKind::Maximum || kind == OpKind::Minimum || kind == OpKind::Remainder;
-    if ((isLogic && !isInteger(lhs.dtype) && lhs.dtype != DType::Pred) || (isShift && !isInteger(lhs.dtype))
-        || (!isLogic && kind != OpKind::Compare && lhs.dtype == DType::Pred) || (isOrdered && isComplex(lhs.dtype))
-        || (kind == OpKind::Atan2 && isInteger(lhs.dtype)) || lhs.dtype == DType::Token)
-        return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(lhs.dtype)));
-    return Types{kind == OpKind::Compare ? TensorType{DType::Pred, lhs.shape} : lhs};
+            opName(kind), fmt::format("the operands' element types differ: {} and {}", typeText(type), typeText(last)));
+    const DType dtype = type.dtype;
+    const bool isHalfOfNone = info.makes == ElementResult::Complex && dtype != DType::F32 && dtype != DType::F64;
+    if ((info.takes & elementTypesOf(dtype)) == 0 || isHalfOfNone)
+        return wrongType(opName(kind), fmt::format("not for elements of type {}", dtypeName(dtype)));
+    switch (info.makes) {
+    case ElementResult::Same:
+        break;
+    case ElementResult::Real:
+        return Types{TensorType{realType(dtype), type.shape}};
+    case ElementResult::Complex:
+        return Types{TensorType{dtype == DType::F32 ? DType::C64 : DType::C128, type.shape}};
+    case ElementResult::Truth:
+        return Types{TensorType{DType::Pred, type.shape}};
+    case ElementResult::Named: {
+        const DType named = std::get<ConvertAttributes>(attributes).dtype;
+        if (kind == OpKind::BitcastConvert && byteSize(named) != byteSize(dtype))
+            return wrongType(opName(kind), fmt::format("{} and {} differ in size", dtypeName(dtype), dtypeName(named)));
+        return Types{TensorType{named, type.shape}};
+    }
+    }
+    return Types{type};
 }
 
 Result<Types> selectTypes(Operands operands)
@@ -409,9 +413,8 @@ Result<Types> resultTypes(OpKind kind, const OpAttributes& attributes, Operands 
             return wrongType(opName(kind), fmt::format("makes ui32, not {}", typeText(type)));
         return checkedType(opName(kind), std::get<RandomBitsAttributes>(attributes).type);
     case OpClass::Unary:
-        return unaryTypes(kind, attributes, operands[0]);
     case OpClass::Binary:
-        return binaryTypes(kind, operands[0], operands[1]);
+        return elementwiseTypes(kind, attributes, operands);
     case OpClass::Ternary:
         return kind == OpKind::Select ? selectTypes(operands) : clampTypes(operands);
     case OpClass::Parts:

@@ -129,7 +129,7 @@ namespace {
 /// True when the op, or one in it, does something besides making its results.
 bool isNeededAnyway(const Function& function, const Op& op)
 {
-    const bool own = op.kind == OpKind::Send || (op.kind == OpKind::Other && hasEffect(op.as<OtherAttributes>()));
+    const bool own = op.kind == OpKind::Send || (isKept(op.kind) && hasEffect(op.as<OtherAttributes>()));
     return own || std::any_of(op.bodies.begin(), op.bodies.end(), [&](BlockId body) {
         return std::any_of(function[body].ops.begin(), function[body].ops.end(),
             [&](OpId inner) { return isNeededAnyway(function, function[inner]); });

@@ -107,11 +107,10 @@ private:
             return verifyCase(op);
         case OpKind::Computation:
             return verifyComputation(op);
-        case OpKind::Other:
-            verifyOther(op);
-            break;
         default:
-            if (!op.bodies.empty())
+            if (isKept(op.kind))
+                verifyOther(op);
+            else if (!op.bodies.empty())
                 report("MW1307", fmt::format("{}: takes no blocks", opName(op)));
             break;
         }

@@ -154,26 +154,9 @@ void ExplicitRules::scatter()
     chooseByRule();
 }
 
-void ExplicitRules::other()
+void ExplicitRules::convolution()
 {
-    const auto& other = *std::get_if<OtherAttributes>(&m_op.attributes);
-    const std::string_view name = baseName(other.name);
-    if (otherClass(other) == OtherClass::Elementwise)
-        return broadcasting();
-    if (name == "convolution")
-        return convolution(other);
-    if (name == "reduce_window")
-        return resized("reduce_window", sameDims());
-    if (name == "sort" && !m_op.operands.empty()) {
-        alike(0, m_op.operands.size(), "All operands should have the same sharding");
-        return;
-    }
-    unknown();
-}
-
-void ExplicitRules::convolution(const OtherAttributes& other)
-{
-    const auto dims = convolutionDims(other.attributes);
+    const auto dims = convolutionDims(std::get_if<OtherAttributes>(&m_op.attributes)->attributes);
     if (!dims)
         return unknown();
     const DimAxes kernel = operandAxes(1);

@@ -283,11 +283,17 @@ void ExplicitRules::infer()
         return reduce();
     case OpKind::DotGeneral:
         return dot();
-    case OpKind::Other:
-        return other();
+    case OpKind::Convolution:
+        return convolution();
+    case OpKind::ReduceWindow:
+        return resized("reduce_window", sameDims());
+    case OpKind::Sort:
+        return m_op.operands.empty() ? unknown() : alike(0, m_op.operands.size(), "All operands should have the same sharding");
     default:
-        return unknown();
+        break;
     }
+    const auto* other = std::get_if<OtherAttributes>(&m_op.attributes);
+    return other != nullptr && otherClass(*other) == OtherClass::Elementwise ? broadcasting() : unknown();
 }
 
 void ExplicitRules::likeOperand(std::size_t operand)
@@ -558,13 +564,10 @@ bool takesOutSharding(OpKind kind, const OpAttributes& attributes)
     case OpKind::DotGeneral:
     case OpKind::Gather:
     case OpKind::Scatter:
+    case OpKind::Convolution:
         return true;
     case OpKind::Reduce:
         return std::get_if<ReduceAttributes>(&attributes)->kind == ReduceKind::Sum;
-    case OpKind::Other: {
-        const auto* other = std::get_if<OtherAttributes>(&attributes);
-        return other != nullptr && baseName(other->name) == "convolution";
-    }
     default:
         return false;
     }

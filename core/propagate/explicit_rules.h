@@ -164,8 +164,7 @@ private:
 
     // --- other ops
 
-    void other();
-    void convolution(const OtherAttributes& other);
+    void convolution();
     void unknown();
     void chooseByRule();
     void chooseByRule(const OpShardingRule& rule, bool sums);

@@ -97,7 +97,7 @@ private:
                     joinCaptures(op, op.operands.size() - carries);
             } else if (op.kind == OpKind::Case) {
                 joinCaptures(op, op.operands.size() - 1);
-            } else if (op.kind == OpKind::Other) {
+            } else if (isKept(op.kind)) {
                 joinCaptures(op, op.as<OtherAttributes>().captures);
             }
             for (const BlockId body : op.bodies)

@@ -178,7 +178,7 @@ private:
 
     static bool isShardingCall(const Op& op)
     {
-        return op.kind == OpKind::Other && callTarget(op.as<OtherAttributes>()) == "Sharding";
+        return op.kind == OpKind::CustomCall && callTarget(op.as<OtherAttributes>()) == "Sharding";
     }
 
     void visit(OpId id, bool forward)
@@ -186,7 +186,7 @@ private:
         const Op& op = m_function[id];
         if (!takesPart(op, forward))
             return;
-        if (!op.bodies.empty() && op.kind != OpKind::Other)
+        if (!op.bodies.empty() && !isKept(op.kind))
             return visitBlocks(id, op, forward);
         if (op.results.empty())
             return;
@@ -221,8 +221,10 @@ private:
             return dynamic(id, op, forward);
         case OpKind::DotGeneral:
             return dot(id, op, forward);
-        case OpKind::Other:
-            return other(id, op, forward);
+        case OpKind::Convolution:
+            return convolution(id, op, forward);
+        case OpKind::ReduceWindow:
+            return reduceWindow(id, op, forward);
         default:
             return byRule(id, op, forward);
         }
@@ -424,24 +426,16 @@ private:
 
     // --- ops that are kept
 
-    void other(OpId id, const Op& op, bool forward)
+    void reduceWindow(OpId id, const Op& op, bool forward)
     {
-        const auto& attributes = op.as<OtherAttributes>();
-        const std::string_view name = baseName(attributes.name);
-        if (name == "convolution")
-            return convolution(id, op, forward);
-        if (name == "reduce_window") {
-            for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
-                const auto windows = windowDims(attributes.attributes, shapeOf(op.operands[i]).size());
-                const bool dilated = !windows || std::any_of(windows->begin(), windows->end(), [](const WindowDim& dim) {
-                    return dim.baseDilation != 1 || dim.windowDilation != 1;
-                });
-                if (!dilated)
-                    link(op.operands[i], op.results[i], sameDims(shapeOf(op.operands[i]).size()), id, forward);
-            }
-            return;
+        for (std::size_t i = 0; i < op.results.size() && i < op.operands.size(); ++i) {
+            const auto windows = windowDims(op.as<OtherAttributes>().attributes, shapeOf(op.operands[i]).size());
+            const bool dilated = !windows || std::any_of(windows->begin(), windows->end(), [](const WindowDim& dim) {
+                return dim.baseDilation != 1 || dim.windowDilation != 1;
+            });
+            if (!dilated)
+                link(op.operands[i], op.results[i], sameDims(shapeOf(op.operands[i]).size()), id, forward);
         }
-        byRule(id, op, forward);
     }
 
     /// As a dot where the windows say no more, or nothing is tiled where they slide. Else a kernel that is small against the result leaves
@@ -648,7 +642,7 @@ Result<TileShardings> tileAnnotations(const Function& function, const std::vecto
     forEachOp(function, [&](OpId id) {
         const Op& op = function[id];
         const KeptAttribute* attribute = op.kept == nullptr ? nullptr : shardingIn(op.kept->attributes);
-        if (attribute == nullptr && op.kind == OpKind::Other)
+        if (attribute == nullptr && isKept(op.kind))
             attribute = shardingIn(op.as<OtherAttributes>().attributes);
         if (attribute != nullptr)
             readInto(shardings, *attribute, function, op.results, problems);
@@ -694,7 +688,7 @@ void writeTileShardings(Function& function, const TileShardings& shardings)
         function[argument].kept = withAttribute(function[argument].kept, textOf({argument}));
     forEachOp(function, [&](OpId id) {
         Op& op = function[id];
-        if (op.kind == OpKind::Other)
+        if (isKept(op.kind))
             setAttribute(op.as<OtherAttributes>().attributes, textOf(op.results));
         else
             op.kept = withAttribute(op.kept, textOf(op.results));

@@ -398,7 +398,8 @@ std::optional<OpShardingRule> ruleIn(
     case OpClass::Barrier:
         return barrierRule(operands, results);
     case OpClass::Other:
-        return otherRule(std::get<OtherAttributes>(attributes), operands, results, context);
+        return otherRule(kind == OpKind::Other ? keptKind(std::get<OtherAttributes>(attributes)) : kind,
+            std::get<OtherAttributes>(attributes), operands, results, context);
     case OpClass::Control:
     case OpClass::Collective:
     case OpClass::Transfer:
@@ -433,16 +434,15 @@ RuleContext contextOf(const Function& function, const Op& op, bool conservative)
             const OpId producer = function[start].producer;
             return producer.valid() && function[producer].kind == OpKind::Constant;
         });
-    if (op.kind == OpKind::Other) {
+    if (isKept(op.kind)) {
         const auto& other = op.as<OtherAttributes>();
         if (!op.bodies.empty())
             context.combiner = combinerIn(function, op.bodies.back());
         if (callTarget(other) == "X64Combine") {
             for (const OpId user : function[op.block].ops) {
-                const auto* kept = std::get_if<OtherAttributes>(&function[user].attributes);
                 const auto& operands = function[user].operands;
                 context.feedsRandomBits = context.feedsRandomBits
-                    || (kept != nullptr && baseName(kept->name) == "rng_bit_generator"
+                    || (function[user].kind == OpKind::RngBitGenerator
                         && std::find(operands.begin(), operands.end(), op.results.front()) != operands.end());
             }
         }

@@ -103,7 +103,7 @@ OpShardingRule scatterRule(
     const IndexingDims& dims, std::span<const TensorType> operands, std::span<const TensorType> results, bool combines);
 
 /// The rules of kept ops, by their names; nothing for those that propagation does not pass through.
-std::optional<OpShardingRule> otherRule(const OtherAttributes& other, std::span<const TensorType> operands,
+std::optional<OpShardingRule> otherRule(OpKind kind, const OtherAttributes& other, std::span<const TensorType> operands,
     std::span<const TensorType> results, const RuleContext& context);
 
 } // namespace meshwright

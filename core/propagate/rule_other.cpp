@@ -13,6 +13,7 @@ using Dims = std::vector<std::size_t>;
 
 /// A kept op, without what only its blocks use.
 struct Kept {
+    OpKind kind;
     const OtherAttributes& other;
     Types operands;
     Types results;
@@ -57,7 +58,7 @@ Rule bitcastRule(const Kept& op)
 
 Rule batchNormRule(const Kept& op)
 {
-    const bool perElement = baseName(op.other.name) == "batch_norm_inference";
+    const bool perElement = op.kind == OpKind::BatchNormInference;
     const auto feature = static_cast<std::size_t>(*integerAt(op.other.attributes, "feature_index"));
     const Shape& shape = op.operands[0].shape;
     RuleBuilder builder(op.operands, op.results);
@@ -421,33 +422,30 @@ Rule customCallRule(const Kept& op)
 
 using MakeRule = Rule (*)(const Kept&);
 
-const std::unordered_map<std::string_view, MakeRule>& rules()
-{
-    static const std::unordered_map<std::string_view, MakeRule> kRules = {{"all_gather", exchangeRule}, {"all_reduce", wholeRule},
-        {"all_to_all", exchangeRule}, {"batch_norm_grad", batchNormRule}, {"batch_norm_inference", batchNormRule},
-        {"batch_norm_training", batchNormRule}, {"bitcast_convert", bitcastRule}, {"cholesky", choleskyRule},
-        {"collective_broadcast", wholeRule}, {"collective_permute", wholeRule}, {"convolution", convolutionRule},
-        {"cross-replica-sum", wholeRule}, {"custom_call", customCallRule}, {"fft", fftRule}, {"fft_of_pairs", fftRule},
-        {"reduce", reduceRule}, {"reduce_scatter", exchangeRule}, {"reduce_window", reduceWindowRule}, {"rng", drawRule},
-        {"rng_bit_generator", randomRule}, {"scatter", keptScatterRule}, {"select_and_scatter", selectAndScatterRule},
-        {"sort", sortRule}, {"top_k", topRule}, {"triangular_solve", triangularRule}};
-    return kRules;
-}
+/// By kind; nullptr: no rule is known.
+constexpr std::pair<OpKind, MakeRule> kRules[] = {{OpKind::Sort, sortRule}, {OpKind::VariadicReduce, reduceRule},
+    {OpKind::VariadicScatter, keptScatterRule}, {OpKind::ReduceWindow, reduceWindowRule},
+    {OpKind::SelectAndScatter, selectAndScatterRule}, {OpKind::Convolution, convolutionRule}, {OpKind::TopK, topRule},
+    {OpKind::Cholesky, choleskyRule}, {OpKind::TriangularSolve, triangularRule}, {OpKind::Fft, fftRule},
+    {OpKind::FftOfPairs, fftRule}, {OpKind::RngBitGenerator, randomRule}, {OpKind::Rng, drawRule},
+    {OpKind::BatchNormTraining, batchNormRule}, {OpKind::BatchNormInference, batchNormRule},
+    {OpKind::BatchNormGrad, batchNormRule}, {OpKind::BitcastRegroup, bitcastRule}, {OpKind::OwnAllReduce, wholeRule},
+    {OpKind::OwnAllGather, exchangeRule}, {OpKind::OwnReduceScatter, exchangeRule}, {OpKind::OwnAllToAll, exchangeRule},
+    {OpKind::OwnPermute, wholeRule}, {OpKind::OwnBroadcast, wholeRule}, {OpKind::CrossReplicaSum, wholeRule},
+    {OpKind::PartitionId, nullptr}, {OpKind::ReplicaId, nullptr}, {OpKind::CustomCall, customCallRule}, {OpKind::Other, nullptr}};
+static_assert(isTableOfKept(kRules), "every kept kind has its rule, in the order of the kinds");
 
 } // namespace
 
-Rule otherRule(const OtherAttributes& other, Types operands, Types results, const RuleContext& context)
+Rule otherRule(OpKind kind, const OtherAttributes& other, Types operands, Types results, const RuleContext& context)
 {
     const std::size_t own = operands.size() - other.captures;
-    const Kept op{other, operands.first(own), results, context};
+    const Kept op{kind, other, operands.first(own), results, context};
     Rule rule;
-    const OtherClass known = otherClass(other);
-    if (known == OtherClass::Elementwise) {
+    if (otherClass(other) == OtherClass::Elementwise)
         rule = passThrough(op);
-    } else if (known == OtherClass::Named) {
-        const auto found = rules().find(baseName(other.name));
-        rule = found == rules().end() ? std::nullopt : found->second(op);
-    }
+    else if (const MakeRule make = keptRow(kRules, kind).second; make != nullptr)
+        rule = make(op);
     if (!rule)
         return std::nullopt;
     for (const TensorType& captured : operands.last(other.captures)) {

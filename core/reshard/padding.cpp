@@ -42,16 +42,14 @@ bool canBePadded(const Op& op)
     case OpKind::Scatter:
     case OpKind::Reduce:
     case OpKind::DotGeneral:
+    case OpKind::Sort:
+    case OpKind::VariadicReduce:
+    case OpKind::ReduceWindow:
+    case OpKind::Convolution:
         return true;
     default:
-        break;
+        return isElementwise(op);
     }
-    if (const auto* other = std::get_if<OtherAttributes>(&op.attributes)) {
-        const std::string_view name = baseName(other->name);
-        if (name == "sort" || name == "reduce" || name == "reduce_window" || name == "convolution")
-            return true;
-    }
-    return isElementwise(op);
 }
 
 /// True when a factor is all of every dimension that it is in.
@@ -113,7 +111,7 @@ std::vector<bool> paddableFactors(const Function& function, OpId id, const OpSha
         paddable[f] = kind == FactorKind::Permutation
             || (isAlone(function, op, rule, f)
                 && (kind == FactorKind::PassThrough
-                    || (kind == FactorKind::Reduction && op.kind != OpKind::Scatter && op.kind != OpKind::Other)));
+                    || (kind == FactorKind::Reduction && op.kind != OpKind::Scatter && !isKept(op.kind))));
     }
     return paddable;
 }

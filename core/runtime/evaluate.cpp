@@ -49,7 +49,7 @@ Function promoted(Function function)
             promote(op.as<IotaAttributes>().type.dtype);
         else if (op.kind == OpKind::Convert)
             promote(op.as<ConvertAttributes>().dtype);
-        else if (op.kind == OpKind::Other) {
+        else if (isKept(op.kind)) {
             for (TensorType& type : op.as<OtherAttributes>().results)
                 promote(type.dtype);
         } else if (op.kind == OpKind::DotGeneral) {

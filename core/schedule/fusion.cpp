@@ -62,7 +62,7 @@ private:
     static bool isLoop(OpKind kind) { return kind == OpKind::Repeat || kind == OpKind::While; }
 
     /// Makes all of its results together: what nobody reads needs a place too.
-    static bool writesAll(OpKind kind) { return kind == OpKind::Other; }
+    static bool writesAll(OpKind kind) { return isKept(kind); }
 
     bool isFusable(std::size_t position) const { return isElementwise(opAt(position).kind); }
 

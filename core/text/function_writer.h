@@ -96,7 +96,9 @@ private:
     std::string opText(const Op& op, const std::string& attributes) const;
 
     /// `name = [1, 2]`, left out when the list is empty.
-    static std::string numbersText(const char* name, const std::vector<std::size_t>& numbers);
+    static std::string dimsText(const char* name, const std::vector<std::size_t>& numbers);
+    static std::string numbersText(const OpAttributes& attributes);
+    std::string typesText(const Op& op) const;
     std::string partsText(const Op& op, const std::string& name, const std::string& attributes) const;
     std::string dotText(const Op& op, const std::string& attributes) const;
 

@@ -332,26 +332,7 @@ AxisRefs impliedAxes(OpKind kind, const CollectiveAttributes& attributes)
 
 std::string dialectName(OpKind kind)
 {
-    switch (kind) {
-    case OpKind::Erf:
-    case OpKind::Erfc:
-    case OpKind::ErfInv:
-    case OpKind::Square:
-        return fmt::format("chlo.{}", opName(kind));
-    case OpKind::RandomBits:
-    case OpKind::Send:
-    case OpKind::Receive:
-    case OpKind::Repeat:
-    case OpKind::While:
-    case OpKind::Case:
-    case OpKind::Computation:
-    case OpKind::Other:
-        return {};
-    default: {
-        const bool isShardy = opInfo(kind).opClass == OpClass::Constraint || isCollective(kind);
-        return fmt::format("{}.{}", isShardy ? "sdy" : "stablehlo", opName(kind));
-    }
-    }
+    return opInfo(kind).hasDialect() ? opInfo(kind).text : std::string();
 }
 
 } // namespace meshwright

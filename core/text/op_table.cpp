@@ -35,6 +35,7 @@ std::unordered_map<std::string, Row> makeTable()
     table["stablehlo.reduce"].syntax = OpSyntax::Reduce;
     table["stablehlo.while"] = {OpSyntax::While, std::nullopt};
     table["stablehlo.dot"] = {OpSyntax::Items, OpKind::DotGeneral};
+    table["chlo.tan"] = {OpSyntax::Items, OpKind::Tan};
     for (const char* name : {"sdy.manual_computation", "sdy.named_computation"})
         table[name] = {OpSyntax::Computation, std::nullopt};
     table["return"] = {OpSyntax::Return, std::nullopt};
@@ -97,13 +98,18 @@ std::optional<OpKind> opKindOf(std::string_view name)
 bool isReadAttribute(std::string_view name)
 {
     // With the names that the generic form uses.
-    static const std::unordered_set<std::string_view> kNames
-        = {"algorithm", "allowed_direction", "axes", "broadcast_dimensions", "callee", "compare_type", "comparison_direction",
-            "dimension", "dimension_numbers", "dimensions", "dot_dimension_numbers", "edge_padding_high", "edge_padding_low",
-            "gathering_axes", "group_id", "has_side_effect", "in_shardings", "indices_are_sorted", "interior_padding",
-            "iota_dimension", "limit_indices", "manual_axes", "out_sharding", "out_shardings", "params", "permutation",
-            "precision_config", "reduce_scatter_axes", "reduction_axes", "reduction_op", "scatter_dimension_numbers", "sharding",
-            "slice_sizes", "slicing_axes", "start_indices", "strides", "unique_indices", "value"};
+    static const std::unordered_set<std::string_view> kNames = [] {
+        std::unordered_set<std::string_view> names
+            = {"algorithm", "allowed_direction", "axes", "broadcast_dimensions", "callee", "compare_type", "comparison_direction",
+                "dimension", "dimension_numbers", "dimensions", "dot_dimension_numbers", "edge_padding_high", "edge_padding_low",
+                "gathering_axes", "group_id", "has_side_effect", "in_shardings", "indices_are_sorted", "interior_padding",
+                "iota_dimension", "limit_indices", "manual_axes", "out_sharding", "out_shardings", "params", "permutation",
+                "precision_config", "reduce_scatter_axes", "reduction_axes", "reduction_op", "scatter_dimension_numbers",
+                "sharding", "slice_sizes", "slicing_axes", "start_indices", "strides", "unique_indices", "value"};
+        for (const OpInfo& info : kOps)
+            forEachNumber(info.attributes(), [&](const auto& number, const auto&) { names.insert(number.name); });
+        return names;
+    }();
     return kNames.contains(name) || isNote(name);
 }
 

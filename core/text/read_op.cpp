@@ -65,13 +65,7 @@ bool isBeyondKind(const SyntaxOp& op, OpKind kind)
 {
     const auto firstShape
         = [](const SyntaxList<SyntaxType>& types) { return types.empty() ? Shape() : types.front().type().shape; };
-    if (kind == OpKind::BitcastConvert)
-        return op.hasArrow && firstShape(op.operandTypes) != firstShape(op.resultTypes);
-    if (kind == OpKind::Compare) {
-        const SyntaxAttribute* how = op.find("compare_type");
-        return (how != nullptr && how->text == "TOTALORDER") || (op.words.size() > 1 && op.words[1] == "TOTALORDER");
-    }
-    return false;
+    return kind == OpKind::BitcastConvert && op.hasArrow && firstShape(op.operandTypes) != firstShape(op.resultTypes);
 }
 
 } // namespace
@@ -179,7 +173,9 @@ void FunctionReader::readKind(const SyntaxOp& op, OpKind kind, Bindings& binding
 
     std::vector<ValueId> operands;
     std::vector<TensorType> types;
-    if (!useOperands(op, bindings, operands, types) || (kind != OpKind::Constant && !checkOperandTypes(op, types)))
+    // The own forms of some ops have the result's type only.
+    const bool hasOperandTypes = kind != OpKind::Constant && (op.hasArrow || opInfo(kind).makes != ElementResult::Complex);
+    if (!useOperands(op, bindings, operands, types) || (hasOperandTypes && !checkOperandTypes(op, types)))
         return;
     if (!types.empty() && types.front().dtype == DType::Pred)
         kind = onTruths(kind);
@@ -357,7 +353,7 @@ bool FunctionReader::makeAttributes(
     }
     case OpKind::Compare: {
         CompareAttributes compare;
-        const bool good = makeCompare(op, compare);
+        const bool good = makeCompare(op, types.front(), compare);
         attributes = compare;
         return good;
     }
@@ -389,15 +385,76 @@ bool FunctionReader::makeAttributes(
     if (opInfo(kind).opClass == OpClass::Parts || kind == OpKind::PropagationBarrier)
         return makeParts(op, kind, attributes);
     if (!isCollective(kind))
-        return true;
+        return makeNumbers(op, kind, attributes);
     CollectiveAttributes collective;
     const bool good = makeCollective(op, kind, types.front(), collective);
     attributes = std::move(collective);
     return good;
 }
 
-bool FunctionReader::makeCompare(const SyntaxOp& op, CompareAttributes& compare)
+namespace {
+
+/// The numbers in a text like `e5m10` of the form `e{}m{}`; empty when it is not of that form.
+std::vector<std::int64_t> numbersIn(std::string_view text, std::string_view form)
 {
+    std::vector<std::int64_t> numbers;
+    while (!form.empty()) {
+        if (form.starts_with("{}")) {
+            const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+            const auto number = parseInteger(text.substr(0, end));
+            if (!number)
+                return {};
+            numbers.push_back(*number);
+            text.remove_prefix(end);
+            form.remove_prefix(2);
+        } else if (text.starts_with(form.front())) {
+            text.remove_prefix(1);
+            form.remove_prefix(1);
+        } else {
+            return {};
+        }
+    }
+    return text.empty() ? numbers : std::vector<std::int64_t>();
+}
+
+} // namespace
+
+/// Attributes that are numbers, in the generic form or in the op's own one.
+bool FunctionReader::makeNumbers(const SyntaxOp& op, OpKind kind, OpAttributes& attributes)
+{
+    attributes = opInfo(kind).attributes();
+    std::vector<std::int64_t> own;
+    const auto readOwn = [&](const auto& made) {
+        if constexpr (requires { made.kForm; }) {
+            constexpr std::string_view kEquals = " = ";
+            const std::size_t equals = made.kForm.find(kEquals);
+            const SyntaxAttribute* written = op.find(made.kForm.substr(0, equals));
+            if (written != nullptr && written->end >= written->offset)
+                own = numbersIn(trimmed(m_text.substr(written->offset, written->end - written->offset)),
+                    made.kForm.substr(equals + kEquals.size()));
+        }
+    };
+    std::visit(readOwn, attributes);
+    std::size_t next = 0;
+    bool good = true;
+    forEachNumber(attributes, [&](const auto& number, std::int64_t& value) {
+        const SyntaxAttribute* generic = op.find(number.name);
+        const std::size_t place = next++;
+        const bool isGiven = generic != nullptr ? generic->kind == Kind::Integer : place < own.size();
+        if (isGiven)
+            value = generic != nullptr ? generic->integer : own[place];
+        if (good && (!isGiven || value < number.least))
+            good = m_problems.report("MW1326", generic != nullptr ? generic->offset : op.offset,
+                fmt::format("{} needs {}, an integer of at least {}", op.name, number.name, number.least));
+    });
+    return good;
+}
+
+bool FunctionReader::makeCompare(const SyntaxOp& op, const TensorType& type, CompareAttributes& compare)
+{
+    const SyntaxAttribute* order = op.find("compare_type");
+    const std::string_view how = order != nullptr ? std::string_view(order->text) : op.words.size() > 1 ? op.words[1] : "";
+    compare.isTotalOrder = how == "TOTALORDER" && isFloating(type.dtype);
     std::string_view direction = op.words.empty() ? std::string_view() : op.words.front();
     if (const SyntaxAttribute* attribute = op.find("comparison_direction"))
         direction = attribute->text;

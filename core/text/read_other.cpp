@@ -142,21 +142,6 @@ void sortByName(KeptAttributes& attributes)
         attributes.begin(), attributes.end(), [](const KeptAttribute& a, const KeptAttribute& b) { return a.name < b.name; });
 }
 
-/// `e5m10`: the bits of the exponent and of the significand.
-bool renameFormat(const KeptAttribute& format, KeptAttributes& into)
-{
-    const std::string_view text = format.text;
-    const std::size_t middle = text.find('m');
-    const auto exponent
-        = text.starts_with('e') && middle != std::string_view::npos ? parseInteger(text.substr(1, middle - 1)) : std::nullopt;
-    const auto mantissa = exponent ? parseInteger(text.substr(middle + 1)) : std::nullopt;
-    if (!mantissa)
-        return false;
-    into.push_back({"exponent_bits", fmt::format("{} : i32", *exponent), true, {*exponent}, {}});
-    into.push_back({"mantissa_bits", fmt::format("{} : i32", *mantissa), true, {*mantissa}, {}});
-    return true;
-}
-
 /// How precisely a product is made, where the text asks for more than the default: under the names of the op's own form.
 void keepPrecision(const SyntaxOp& op, std::string_view text, KeptAttributes& kept)
 {
@@ -204,8 +189,6 @@ KeptAttributes FunctionReader::ownAttributes(const SyntaxOp& op) const
             renameWindow(kept, attributes);
             continue;
         }
-        if (entry.isKeyword && entry.name == "format" && renameFormat(kept, attributes))
-            continue;
         if (entry.isKeyword && entry.name == "dim_numbers") {
             kept.name = "dimension_numbers";
             kept.text = fmt::format("#stablehlo.conv<{}>", entry.value.text);
@@ -213,12 +196,6 @@ KeptAttributes FunctionReader::ownAttributes(const SyntaxOp& op) const
         if (entry.isKeyword)
             rename(name, kept);
         attributes.push_back(std::move(kept));
-    }
-    if (name == "compare" && !op.words.empty()) {
-        attributes.push_back(
-            {"comparison_direction", fmt::format("#stablehlo<comparison_direction {}>", op.words[0]), true, {}, {}});
-        if (op.words.size() > 1)
-            attributes.push_back({"compare_type", fmt::format("#stablehlo<comparison_type {}>", op.words[1]), true, {}, {}});
     }
     sortByName(attributes);
     return attributes;
@@ -230,7 +207,7 @@ std::shared_ptr<const KeptText> FunctionReader::keptText(const SyntaxOp& op, OpK
     KeptText kept;
     kept.location = singleLine(op.location);
     for (const SyntaxEntry& entry : op.attributes) {
-        if (kind != OpKind::Other && !entry.isKeyword && !isReadAttribute(entry.name))
+        if (!isKept(kind) && !entry.isKeyword && !isReadAttribute(entry.name))
             kept.attributes.push_back(keptAttribute(entry));
     }
     if (kind == OpKind::DotGeneral)

@@ -221,7 +221,7 @@ void FunctionWriter::lowerBlock(const Block& block, LineRegion& region)
             lowerRepeat(m_function[op], region);
         else if (m_function[op].kind == OpKind::While)
             lowerWhile(m_function[op], region);
-        else if (m_function[op].kind == OpKind::Other || !m_function[op].bodies.empty())
+        else if (isKept(m_function[op].kind) || !m_function[op].bodies.empty())
             lowerWithBlocks(m_function[op], region);
         else
             lowerOp(m_function[op], region);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/text/function_writer.h"
 
+#include <fmt/args.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,19 +19,15 @@ std::string FunctionWriter::opText(const Op& op, const std::string& attributes) 
         list.add("mw.partitionable", op.as<RandomBitsAttributes>().partitionable ? "true" : "false");
         return fmt::format("stablehlo.custom_call @meshwright.random_bits({}){} : {}", kUse, list.optionalText(), functional(op));
     }
-    case OpKind::Erf:
-    case OpKind::Erfc:
-    case OpKind::ErfInv:
-    case OpKind::Square:
-        return fmt::format("{} {}{} : {} -> {}", name, kUse, attributes, tensorText(type(op.operands.front())),
-            tensorText(type(op.results.front())));
     case OpKind::BitcastConvert:
-    case OpKind::IsFinite:
     case OpKind::Reshape:
         return fmt::format("{} {}{} : {}", name, kUse, attributes, functional(op));
     case OpKind::Compare: {
         const DType dtype = type(op.operands.front()).dtype;
-        const char* how = isFloating(dtype) ? "FLOAT" : isUnsigned(dtype) || dtype == DType::Pred ? "UNSIGNED" : "SIGNED";
+        const char* how = op.as<CompareAttributes>().isTotalOrder ? "TOTALORDER"
+            : isFloating(dtype)                                   ? "FLOAT"
+            : isUnsigned(dtype) || dtype == DType::Pred           ? "UNSIGNED"
+                                                                  : "SIGNED";
         return fmt::format("{} {}, {}, {}, {}{} : {}", name, compareDirectionName(op.as<CompareAttributes>().direction), kUse,
             kUse, how, attributes, functional(op));
     }
@@ -71,13 +68,41 @@ std::string FunctionWriter::opText(const Op& op, const std::string& attributes) 
                                   : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, typeList(types));
     }
     default:
-        return opInfo(op.kind).opClass == OpClass::Parts
-            ? partsText(op, name, attributes)
-            : fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, sameOrFunctional(op));
+        return opInfo(op.kind).opClass == OpClass::Parts ? partsText(op, name, attributes)
+                                                         : fmt::format("{} {}{}{} : {}", name, uses(op.operands.size()),
+                                                             numbersText(op.attributes), attributes, typesText(op));
     }
 }
 
-std::string FunctionWriter::numbersText(const char* name, const std::vector<std::size_t>& numbers)
+/// Types as the op's dialect has them.
+std::string FunctionWriter::typesText(const Op& op) const
+{
+    const std::string_view name = opInfo(op.kind).text;
+    if (opInfo(op.kind).makes == ElementResult::Complex)
+        return tensorText(type(op.results.front()));
+    if (!name.starts_with("chlo."))
+        return sameOrFunctional(op);
+    std::vector<std::string> operands;
+    for (const ValueId operand : op.operands)
+        operands.push_back(tensorText(type(operand)));
+    return fmt::format("{} -> {}", fmt::join(operands, ", "), tensorText(type(op.results.front())));
+}
+
+/// The numbers of the attributes in the op's own form: `, format = e5m10`.
+std::string FunctionWriter::numbersText(const OpAttributes& attributes)
+{
+    fmt::dynamic_format_arg_store<fmt::format_context> numbers;
+    forEachNumber(attributes, [&](const auto&, std::int64_t value) { numbers.push_back(value); });
+    const auto text = [&](const auto& made) {
+        if constexpr (requires { made.numbers(); })
+            return ", " + fmt::vformat(made.kForm, numbers);
+        else
+            return std::string();
+    };
+    return std::visit(text, attributes);
+}
+
+std::string FunctionWriter::dimsText(const char* name, const std::vector<std::size_t>& numbers)
 {
     return numbers.empty() ? std::string() : fmt::format("{} = [{}], ", name, fmt::join(numbers, ", "));
 }
@@ -112,22 +137,20 @@ std::string FunctionWriter::partsText(const Op& op, const std::string& name, con
         const IndexingDims& dims = gather.dims;
         return fmt::format("\"{}\"({}) <{{dimension_numbers = #stablehlo.gather<{}{}{}{}{}index_vector_dim = {}>, "
                            "indices_are_sorted = {}, slice_sizes = array<i64{}{}>}}>{} : {}",
-            name, uses(2), numbersText("offset_dims", dims.window), numbersText("collapsed_slice_dims", dims.collapsed),
-            numbersText("operand_batching_dims", dims.operandBatch),
-            numbersText("start_indices_batching_dims", dims.indicesBatch), numbersText("start_index_map", dims.indexMap),
-            dims.indexVectorDim, gather.sorted, gather.sliceSizes.empty() ? "" : ": ", fmt::join(gather.sliceSizes, ", "),
-            attributes, functional(op));
+            name, uses(2), dimsText("offset_dims", dims.window), dimsText("collapsed_slice_dims", dims.collapsed),
+            dimsText("operand_batching_dims", dims.operandBatch), dimsText("start_indices_batching_dims", dims.indicesBatch),
+            dimsText("start_index_map", dims.indexMap), dims.indexVectorDim, gather.sorted, gather.sliceSizes.empty() ? "" : ": ",
+            fmt::join(gather.sliceSizes, ", "), attributes, functional(op));
     }
     case OpKind::Scatter: {
         const auto& scatter = op.as<ScatterAttributes>();
         const IndexingDims& dims = scatter.dims;
         return fmt::format("\"{}\"({}) <{{indices_are_sorted = {}, scatter_dimension_numbers = "
                            "#stablehlo.scatter<{}{}{}{}{}index_vector_dim = {}>, unique_indices = {}}}> ({}){} : {}",
-            name, uses(3), scatter.sorted, numbersText("update_window_dims", dims.window),
-            numbersText("inserted_window_dims", dims.collapsed), numbersText("input_batching_dims", dims.operandBatch),
-            numbersText("scatter_indices_batching_dims", dims.indicesBatch),
-            numbersText("scatter_dims_to_operand_dims", dims.indexMap), dims.indexVectorDim, scatter.unique, kLabelled,
-            attributes, functional(op));
+            name, uses(3), scatter.sorted, dimsText("update_window_dims", dims.window),
+            dimsText("inserted_window_dims", dims.collapsed), dimsText("input_batching_dims", dims.operandBatch),
+            dimsText("scatter_indices_batching_dims", dims.indicesBatch), dimsText("scatter_dims_to_operand_dims", dims.indexMap),
+            dims.indexVectorDim, scatter.unique, kLabelled, attributes, functional(op));
     }
     default: // DynamicUpdateSlice
         return fmt::format("{} {}{} : {}", name, uses(op.operands.size()), attributes, functional(op));

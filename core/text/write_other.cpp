@@ -98,23 +98,15 @@ std::optional<std::string> FunctionWriter::otherText(const Op& op, const OtherAt
         text = fmt::format("{} {}, algorithm = {}", other.name, kUse, wordOf(other.attributes, "rng_algorithm"));
     } else if (name == "rng" && has({"rng_distribution"})) {
         text = fmt::format("{} {}, distribution = {}", other.name, uses(own), wordOf(other.attributes, "rng_distribution"));
-    } else if (name == "reduce_precision" && has({"exponent_bits", "mantissa_bits"})) {
-        text = fmt::format("{} {}, format = e{}m{}", other.name, kUse, integerAt(other.attributes, "exponent_bits").value_or(0),
-            integerAt(other.attributes, "mantissa_bits").value_or(0));
-        types = sameOrFunctional(op);
-    } else if (name == "compare" && has({"comparison_direction", "compare_type"})) {
-        text = fmt::format("{} {}, {}, {}", other.name, wordOf(other.attributes, "comparison_direction"), uses(own),
-            wordOf(other.attributes, "compare_type"));
     } else if (name == "convolution" && has({"dimension_numbers"})) {
         text = convolutionText(other, shown);
     } else if (name == "bitcast_convert") {
         text = fmt::format("{} {}", other.name, kUse);
     } else if (known == OtherClass::Elementwise && other.attributes.empty() && own > 0 && own < 4) {
         text = fmt::format("{} {}", other.name, uses(own));
-        types = name == "complex" ? tensorText(type(op.results.front()))
-            : isStableHlo         ? sameOrFunctional(op)
-            : own == 1 ? fmt::format("{} -> {}", tensorText(type(op.operands.front())), tensorText(type(op.results.front())))
-                       : types;
+        types = isStableHlo ? sameOrFunctional(op)
+            : own == 1      ? fmt::format("{} -> {}", tensorText(type(op.operands.front())), tensorText(type(op.results.front())))
+                            : types;
     } else {
         return std::nullopt;
     }

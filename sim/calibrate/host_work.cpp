@@ -6,6 +6,7 @@
 #include "sim/simulate/instruction_work.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -65,25 +66,8 @@ private:
 /// The cost of an element of an op in a pass.
 HostCost elementCost(OpKind kind)
 {
-    switch (kind) {
-    case OpKind::Exp:
-    case OpKind::Tanh:
-    case OpKind::Logistic:
-        return HostCost::PassExp;
-    case OpKind::Log:
-    case OpKind::Log1p:
-    case OpKind::Sine:
-    case OpKind::Cosine:
-    case OpKind::ErfInv:
-    case OpKind::Power:
-        return HostCost::PassMath;
-    case OpKind::Sqrt:
-    case OpKind::Rsqrt:
-    case OpKind::Divide:
-        return HostCost::PassDivide;
-    default:
-        return HostCost::PassSimple;
-    }
+    constexpr std::array kCosts{HostCost::PassSimple, HostCost::PassDivide, HostCost::PassExp, HostCost::PassMath};
+    return kCosts[static_cast<std::size_t>(opInfo(kind).cost)];
 }
 
 double lastSize(const TensorType& type)

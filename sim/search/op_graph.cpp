@@ -495,8 +495,8 @@ void OpGraph::addOp(OpId id, double runs)
         return addRepeat(id, runs);
     const auto isFree = [&](ValueId value) { return m_function[value].type.shape.empty() || m_sources[value.at()].isFree(); };
     const bool allFree = std::all_of(op.operands.begin(), op.operands.end(), isFree);
-    const auto rule = op.bodies.empty() || op.kind == OpKind::Other ? shardingRule(m_function, id) : std::nullopt;
-    if (op.bodies.empty() && allFree && op.kind != OpKind::Other)
+    const auto rule = op.bodies.empty() || meshwright::isKept(op.kind) ? shardingRule(m_function, id) : std::nullopt;
+    if (op.bodies.empty() && allFree && !meshwright::isKept(op.kind))
         return; // constants, and what is made of them: every device makes the part that it needs
     if (!rule)
         return addOpaque(id, runs);

@@ -117,15 +117,13 @@ inline void mathematics(ProgramGenerator& generator, Random& random)
     const OpKind kinds[]
         = {OpKind::Exp, OpKind::Tanh, OpKind::Logistic, OpKind::Sine, OpKind::Cosine, OpKind::Expm1, OpKind::Cbrt, OpKind::Erf};
     const OpKind ofPositive[] = {OpKind::Sqrt, OpKind::Rsqrt, OpKind::Log, OpKind::Log1p};
-    const char* const others[] = {"chlo.sinh", "chlo.cosh", "chlo.asinh"};
+    const OpKind hyperbolic[] = {OpKind::Sinh, OpKind::Cosh, OpKind::Asinh};
     switch (pick(random, 0, 4)) {
     case 0:
         generator.keep(generator.builder.unary(ofPositive[pick(random, 0, 3)], positive()), 3, false);
         return;
     case 1:
-        generator.keep(
-            generator.builder.add(OpKind::Other, {a}, OtherAttributes{others[pick(random, 0, 2)], {}, {generator.type(a)}, 0}),
-            12, false);
+        generator.keep(generator.builder.unary(hyperbolic[pick(random, 0, 2)], a), 12, false);
         return;
     case 2:
         generator.keep(generator.builder.binary(chance(random, 50) ? OpKind::Atan2 : OpKind::Power, positive(), a), 64, false);

@@ -15,22 +15,19 @@ inline void fourier(ProgramGenerator& generator, Random& random)
         return;
     const ValueId b = generator.within(generator.like(random, type), 9);
     const TensorType pairs{DType::C64, type.shape};
-    const auto other
-        = [&](const char* name, std::vector<ValueId> operands, const TensorType& result, KeptAttributes attributes = {}) {
-              return generator.builder.add(
-                  OpKind::Other, std::move(operands), OtherAttributes{name, std::move(attributes), {result}, 0});
-          };
     const auto transformed
         = static_cast<std::size_t>(pick(random, 1, std::min<std::int64_t>(2, static_cast<std::int64_t>(type.shape.size()))));
     const Shape lengths(type.shape.end() - static_cast<std::ptrdiff_t>(transformed), type.shape.end());
     const bool isInverse = chance(random, 40);
-    const ValueId made = other("stablehlo.fft", {other("stablehlo.complex", {a, b}, pairs)}, pairs,
-        {keptList("fft_length", lengths),
-            keptAttribute("fft_type", isInverse ? "#stablehlo<fft_type IFFT>" : "#stablehlo<fft_type FFT>", {})});
+    const ValueId made = generator.builder.add(OpKind::Other, {generator.builder.binary(OpKind::Complex, a, b)},
+        OtherAttributes{"stablehlo.fft",
+            {keptList("fft_length", lengths),
+                keptAttribute("fft_type", isInverse ? "#stablehlo<fft_type IFFT>" : "#stablehlo<fft_type FFT>", {})},
+            {pairs}, 0});
     const double most = 9.0 * static_cast<double>(elementCount(lengths));
-    generator.keep(other("stablehlo.real", {made}, type), most, false);
+    generator.keep(generator.builder.unary(OpKind::Real, made), most, false);
     if (chance(random, 50))
-        generator.keep(other("stablehlo.imag", {made}, type), most, false);
+        generator.keep(generator.builder.unary(OpKind::Imag, made), most, false);
 }
 
 /// A batch of positive definite matrices a^T a + n I, and the solution of equations with the triangles that they are made of.

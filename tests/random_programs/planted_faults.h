@@ -29,14 +29,11 @@ bool plantIn(DeviceFunction& function, Random& random, OpKind kind, const Change
     return std::any_of(ops.begin(), ops.end(), [&](OpId id) { return change(function.function[id]); });
 }
 
-/// The same of ops that the text names.
+/// The same of ops whose attributes are kept.
 template <typename Change>
-bool plantInKept(DeviceFunction& function, Random& random, std::string_view name, const Change& change)
+bool plantInKept(DeviceFunction& function, Random& random, OpKind kind, const Change& change)
 {
-    return plantIn(function, random, OpKind::Other, [&](Op& op) {
-        auto& other = op.as<OtherAttributes>();
-        return baseName(other.name) == name && change(op, other.attributes);
-    });
+    return plantIn(function, random, kind, [&](Op& op) { return change(op, op.as<OtherAttributes>().attributes); });
 }
 
 inline ReduceKind otherKind(ReduceKind kind)
@@ -431,16 +428,16 @@ inline std::vector<PlantedFault> plantedFaults()
         {"windows shifted by one",
             [](F& f, const Mesh&, Random& random) {
                 return plantInKept(
-                    f, random, "reduce_window", [](Op&, KeptAttributes& attributes) { return shiftPadding(attributes); });
+                    f, random, OpKind::ReduceWindow, [](Op&, KeptAttributes& attributes) { return shiftPadding(attributes); });
             }},
         {"a convolution shifted by one",
             [](F& f, const Mesh&, Random& random) {
                 return plantInKept(
-                    f, random, "convolution", [](Op&, KeptAttributes& attributes) { return shiftPadding(attributes); });
+                    f, random, OpKind::Convolution, [](Op&, KeptAttributes& attributes) { return shiftPadding(attributes); });
             }},
         {"a sort along another dimension",
             [](F& f, const Mesh&, Random& random) {
-                return plantInKept(f, random, "sort", [&](Op& op, KeptAttributes& attributes) {
+                return plantInKept(f, random, OpKind::Sort, [&](Op& op, KeptAttributes& attributes) {
                     const auto rank = static_cast<std::int64_t>(f.function[op.operands.front()].type.shape.size());
                     for (KeptAttribute& attribute : attributes) {
                         if (attribute.name == "dimension" && rank > 1) {

@@ -187,6 +187,16 @@ void TestOtherKernels::values_data()
             "  %0 = chlo.sinh %a : tensor<2xf32> -> tensor<2xf32>\n  %1 = chlo.atan %a : tensor<2xf32> -> tensor<2xf32>\n  "
             "return %0, %1 : tensor<2xf32>, tensor<2xf32>"),
         {{0, 1}}, {{0, 1.17520119}, {0, 0.78539816}});
+    row("the derivative of ln gamma", // psi(1) = -0.57721566 (Euler's constant), psi(1/2) = psi(1) - 2 ln 2, psi(-1/2) = psi(1/2) + 2
+        functionText("%a: tensor<4xf32>", "tensor<4xf32>",
+            "  %0 = chlo.digamma %a : tensor<4xf32> -> tensor<4xf32>\n  return %0 : tensor<4xf32>"),
+        {{1, 0.5, -0.5, 20}}, {{-0.57721566, -1.96351003, 0.036489974, 2.97052399}});
+    row("the next number",
+        functionText("%a: tensor<2xf32>, %b: tensor<2xf32>", "tensor<2xf32>",
+            "  %0 = chlo.next_after %a, %b : tensor<2xf32>, tensor<2xf32> -> tensor<2xf32>\n"
+            "  %1 = stablehlo.subtract %0, %a : tensor<2xf32>\n  %c = stablehlo.constant dense<8388608.0> : tensor<2xf32>\n"
+            "  %2 = stablehlo.multiply %1, %c : tensor<2xf32>\n  return %2 : tensor<2xf32>"),
+        {{1, 1}, {2, 0}}, {{1, -0.5}});
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     row("is_inf",
         functionText("%a: tensor<3xf32>", "tensor<3xi1>",
