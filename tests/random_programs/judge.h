@@ -59,7 +59,8 @@ inline std::vector<bool> exactResults(const Function& function)
         static const std::set<OpKind> kRounding
             = {OpKind::Exp, OpKind::Log, OpKind::Log1p, OpKind::Tanh, OpKind::Logistic, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sine,
                 OpKind::Cosine, OpKind::Cbrt, OpKind::Expm1, OpKind::Erf, OpKind::Power, OpKind::Atan2};
-        static const std::set<std::string_view> kKept = {"sinh", "cosh", "asinh", "fft", "cholesky", "triangular_solve"};
+        static const std::set<std::string_view> kKept = {"sinh", "cosh", "asinh", "fft", "cholesky", "triangular_solve",
+            "batch_norm_training", "batch_norm_inference", "batch_norm_grad"};
         return op.kind == OpKind::Other ? kKept.contains(baseName(op.as<OtherAttributes>().name)) : kRounding.contains(op.kind);
     };
     for (const Op& op : function.ops) { // in the order in which they were made: operands come first
