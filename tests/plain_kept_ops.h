@@ -29,6 +29,8 @@ inline std::vector<Array> PlainEvaluator::kept(const Op& op)
         return {triangularSolve(op)};
     if (name == "fft")
         return {fourier(op)};
+    if (name.starts_with("batch_norm_"))
+        return batchNorm(op);
     if (name == "partition_id")
         return {{{}, {static_cast<double>(m_position)}}};
     assert(!"this evaluator does not know the op");
@@ -403,6 +405,59 @@ inline Array PlainEvaluator::fourier(const Op& op) const
         result.imaginary.push_back(number.imag());
     }
     return result;
+}
+
+/// The three batch norms as StableHLO's specification writes them, a feature at a time.
+inline std::vector<Array> PlainEvaluator::batchNorm(const Op& op) const
+{
+    const auto& other = op.as<OtherAttributes>();
+    const bool isTraining = baseName(other.name) == "batch_norm_training";
+    const bool isGradient = baseName(other.name) == "batch_norm_grad";
+    const auto along = static_cast<std::size_t>(*integerAt(other.attributes, "feature_index"));
+    const double epsilon = std::stod(findAttribute(other.attributes, "epsilon")->text);
+    const Array& x = operand(op, 0);
+    std::vector<Array> results;
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+        results.push_back(emptyResult(op, i));
+    for (std::size_t feature = 0; feature < operand(op, 1).data.size(); ++feature) {
+        std::vector<std::size_t> places;
+        forEach(x.shape, [&](const Index& index) {
+            if (index[along] == static_cast<std::int64_t>(feature))
+                places.push_back(offset(x.shape, index));
+        });
+        const auto count = static_cast<double>(places.size());
+        const auto sum = [&](const auto& term) {
+            double all = 0.0;
+            for (const std::size_t place : places)
+                all += term(place);
+            return all;
+        };
+        const double mean
+            = isTraining ? sum([&](std::size_t i) { return x.data[i]; }) / count : operand(op, isGradient ? 2 : 3).data[feature];
+        const auto centered = [&](std::size_t i) { return x.data[i] - mean; };
+        const double variance = isTraining ? sum([&](std::size_t i) { return centered(i) * centered(i); }) / count
+                                           : operand(op, isGradient ? 3 : 4).data[feature];
+        const double deviation = std::sqrt(variance + epsilon);
+        const double scale = operand(op, 1).data[feature];
+        if (!isGradient) {
+            for (const std::size_t i : places)
+                results[0].data[i] = scale * centered(i) / deviation + operand(op, 2).data[feature];
+            if (isTraining) {
+                results[1].data[feature] = mean;
+                results[2].data[feature] = variance;
+            }
+            continue;
+        }
+        const Array& gradient = operand(op, 4);
+        const double ofOffset = sum([&](std::size_t i) { return gradient.data[i]; });
+        const double product = sum([&](std::size_t i) { return gradient.data[i] * centered(i); });
+        for (const std::size_t i : places)
+            results[0].data[i] = scale / deviation / count
+                * (count * gradient.data[i] - ofOffset - centered(i) * product / (variance + epsilon));
+        results[1].data[feature] = product / deviation;
+        results[2].data[feature] = ofOffset;
+    }
+    return results;
 }
 
 } // namespace meshwright::tests

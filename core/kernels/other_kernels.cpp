@@ -406,6 +406,89 @@ private:
     std::vector<bool> m_reversed;
 };
 
+/// Several arrays, or one by a block that is no reduction: the updates in their order, each combined with the element that it is for. Those for
+/// elements that are not there are left out.
+class ScatterManyKernel final : public OtherKernel {
+public:
+    ScatterManyKernel(const Function& function, const Op& op, ScalarBlock combine, IndexingDims dims)
+        : OtherKernel(function, op)
+        , m_combine(std::move(combine))
+        , m_dims(std::move(dims))
+        , m_strides(stridesOf(m_types.front().shape))
+        , m_indexStrides(stridesOf(m_types[m_results.size()].shape))
+    {
+    }
+
+    void run(Addresses addresses, Scratch&, const StopFlag& stop) const override
+    {
+        const std::vector<Input> from = inputs(addresses);
+        const std::size_t arrays = m_results.size(); // then the indices, then the updates of each array
+        for (std::size_t i = 0; i < arrays; ++i) {
+            if (m_types[i].bytes() > 0)
+                std::memcpy(addresses[m_results[i].at()], from[i].data(), static_cast<std::size_t>(m_types[i].bytes()));
+        }
+        const HostArray wide
+            = HostArray::fromBytes(m_types[arrays], {from[arrays].data(), static_cast<std::size_t>(m_types[arrays].bytes())})
+                  .converted(DType::S64);
+        const Shape updateStrides = stridesOf(m_types[arrays + 1].shape);
+        std::vector<std::uint64_t> memory = m_combine.memory();
+        forEachIndex(m_types[arrays + 1].shape, stop, [&](const Shape& update) {
+            const auto to = target(update, wide.as<std::int64_t>());
+            if (!to)
+                return;
+            for (std::size_t i = 0; i < arrays; ++i) {
+                const std::int64_t width = byteSize(m_types[i].dtype);
+                m_combine.load(memory, i, addresses[m_results[i].at()] + *to * width);
+                m_combine.load(memory, arrays + i, from[arrays + 1 + i].data() + offset(update, updateStrides) * width);
+            }
+            m_combine.run(memory);
+            for (std::size_t i = 0; i < arrays; ++i)
+                m_combine.store(memory, i, addresses[m_results[i].at()] + *to * byteSize(m_types[i].dtype));
+        });
+    }
+
+private:
+    /// The element that an update is for.
+    std::optional<std::int64_t> target(const Shape& update, std::span<const std::int64_t> indices) const
+    {
+        constexpr std::int64_t kFar = std::int64_t{1} << 48; // outside of any array, and no sum overflows
+        const auto isIn = [](const std::vector<std::size_t>& dims, std::size_t dim) {
+            return std::find(dims.begin(), dims.end(), dim) != dims.end();
+        };
+        Shape at(m_strides.size(), 0);
+        std::int64_t entry = 0; // of the index vector, the first
+        std::size_t arrayDim = 0;
+        std::size_t indexDim = 0;
+        for (std::size_t dim = 0; dim < update.size(); ++dim) {
+            if (isIn(m_dims.window, dim)) {
+                while (isIn(m_dims.collapsed, arrayDim) || isIn(m_dims.operandBatch, arrayDim))
+                    ++arrayDim;
+                at[arrayDim++] += update[dim];
+                continue;
+            }
+            indexDim += indexDim == m_dims.indexVectorDim ? 1 : 0;
+            entry += update[dim] * m_indexStrides[indexDim];
+            const auto batch = std::find(m_dims.indicesBatch.begin(), m_dims.indicesBatch.end(), indexDim++);
+            if (batch != m_dims.indicesBatch.end())
+                at[m_dims.operandBatch[static_cast<std::size_t>(batch - m_dims.indicesBatch.begin())]] = update[dim];
+        }
+        const std::int64_t step = m_dims.indexVectorDim < m_indexStrides.size() ? m_indexStrides[m_dims.indexVectorDim] : 0;
+        for (std::size_t i = 0; i < m_dims.indexMap.size(); ++i)
+            at[m_dims.indexMap[i]]
+                += std::clamp(indices[static_cast<std::size_t>(entry + static_cast<std::int64_t>(i) * step)], -kFar, kFar);
+        for (std::size_t dim = 0; dim < at.size(); ++dim) {
+            if (at[dim] < 0 || at[dim] >= m_types.front().shape[dim])
+                return std::nullopt;
+        }
+        return offset(at, m_strides);
+    }
+
+    ScalarBlock m_combine;
+    IndexingDims m_dims;
+    Shape m_strides; ///< of the arrays
+    Shape m_indexStrides;
+};
+
 /// The largest elements along the last dimension, and where they were; equal ones in their order.
 class TopKernel final : public OtherKernel {
 public:
@@ -471,6 +554,10 @@ std::unique_ptr<const Kernel> makeOtherKernel(const Function& function, OpId id)
         return std::make_unique<WindowReduceKernel>(function, op, std::move(blocks.front()));
     if (op.kind == OpKind::SelectAndScatter && blocks.size() == 2 && hasWindows(other, first, true))
         return std::make_unique<SelectAndScatterKernel>(function, op, std::move(blocks[0]), std::move(blocks[1]));
+    if (op.kind == OpKind::VariadicScatter && blocks.size() == 1) {
+        if (auto dims = indexingDims(other.attributes, true))
+            return std::make_unique<ScatterManyKernel>(function, op, std::move(blocks.front()), *std::move(dims));
+    }
     if (op.kind == OpKind::Convolution) {
         const auto dims = convolutionDims(other.attributes);
         if (dims && convolutionWindows(other.attributes, *dims, function[op.operands[1]].type.shape))

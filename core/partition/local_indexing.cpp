@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/partition/local_indexing.h"
 
+#include "core/program/other_op.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -34,12 +36,11 @@ std::vector<std::size_t> splitIndexedDims(
     return split;
 }
 
-Shape scatteredSlices(const IndexingDims& dims, const Shape& whole)
+std::optional<IndexingDims> scatterDims(const Op& op)
 {
-    Shape slices = whole;
-    for (const std::size_t dim : dims.collapsed)
-        slices[dim] = 1;
-    return slices;
+    if (op.kind == OpKind::Scatter)
+        return op.as<ScatterAttributes>().dims;
+    return op.kind == OpKind::VariadicScatter ? indexingDims(op.as<OtherAttributes>().attributes, true) : std::nullopt;
 }
 
 /// One scalar for each entry of an index vector, at every index.
@@ -148,31 +149,29 @@ ValueId LocalIndexing::gather(const Operand& from, const Operand& given, const G
     return m_ops.make(OpKind::Select, {mask, found, none}, {}, resultLayout, resultWhole);
 }
 
-ValueId LocalIndexing::scatter(const Operand& into, const Operand& given, ValueId updates, const ScatterAttributes& attributes,
-    const AxisRefs& reduced, bool intoIsIdentity)
+ValueId LocalIndexing::scatterIndices(const Operand& into, const Operand& indices, const IndexingDims& dims)
 {
-    Operand indices = given;
-    const Shape slices = scatteredSlices(attributes.dims, into.whole);
-    if (!splitIndexedDims(into.layout, attributes.dims, into.whole, slices).empty()) {
-        indices = wide(given);
-        indices.local = shifted(into, indices, attributes.dims, slices);
-    }
-    ValueId base = into.local;
-    TensorSharding layout = into.layout;
-    const auto identity = attributes.combiner ? neutral(*attributes.combiner) : std::nullopt;
-    if (!reduced.empty() && identity && !intoIsIdentity) {
-        const TensorType type = m_ops.type(base);
-        const TensorSharding scalar = wholeLayout(0, layout.mesh);
-        const ValueId isFirst
-            = m_ops.make(OpKind::Compare, {m_ops.pieceNumber(reduced, layout.mesh), m_ops.integer(0, DType::S32)},
-                CompareAttributes{CompareDirection::Equal}, scalar, {});
-        const ValueId mask
-            = m_ops.make(OpKind::BroadcastInDim, {isFirst}, BroadcastAttributes{type.shape, {}}, layout, into.whole);
-        const ValueId none = m_ops.builder().splat(type, *identity);
-        m_ops.describe(none, layout, into.whole);
-        base = m_ops.make(OpKind::Select, {mask, base, none}, {}, layout, into.whole);
-    }
-    return m_ops.builder().add(OpKind::Scatter, {base, indices.local, updates}, attributes);
+    Shape slices = into.whole; // along split dimensions they are single elements or all
+    for (const std::size_t dim : dims.collapsed)
+        slices[dim] = 1;
+    return splitIndexedDims(into.layout, dims, into.whole, slices).empty() ? indices.local
+                                                                           : shifted(into, wide(indices), dims, slices);
+}
+
+ValueId LocalIndexing::inFirstOnly(const Operand& into, ReduceKind combiner, const AxisRefs& reduced)
+{
+    const auto identity = neutral(combiner);
+    if (!identity)
+        return into.local;
+    const TensorType type = m_ops.type(into.local);
+    const ValueId isFirst
+        = m_ops.make(OpKind::Compare, {m_ops.pieceNumber(reduced, into.layout.mesh), m_ops.integer(0, DType::S32)},
+            CompareAttributes{CompareDirection::Equal}, wholeLayout(0, into.layout.mesh), {});
+    const ValueId mask
+        = m_ops.make(OpKind::BroadcastInDim, {isFirst}, BroadcastAttributes{type.shape, {}}, into.layout, into.whole);
+    const ValueId none = m_ops.builder().splat(type, *identity);
+    m_ops.describe(none, into.layout, into.whole);
+    return m_ops.make(OpKind::Select, {mask, into.local, none}, {}, into.layout, into.whole);
 }
 
 } // namespace meshwright

@@ -3,7 +3,7 @@
 
 #include "core/partition/device_ops.h"
 
-#include <string>
+#include <optional>
 #include <vector>
 
 namespace meshwright {
@@ -32,10 +32,12 @@ public:
     ValueId gather(const Operand& from, const Operand& indices, const GatherAttributes& attributes, const GatherAttributes& whole,
         const TensorSharding& resultLayout, const Shape& resultWhole);
 
-    /// The scatter of one device, which adds to `into`: over `reduced`, devices have updates of their own, and only the first of them the array
-    /// that these are added to. `intoIsIdentity`: the array holds nothing but the combiner's identity.
-    ValueId scatter(const Operand& into, const Operand& indices, ValueId updates, const ScatterAttributes& attributes,
-        const AxisRefs& reduced, bool intoIsIdentity);
+    /// The indices of a scatter into pieces of `into`. What they leave out lies in other pieces.
+    ValueId scatterIndices(const Operand& into, const Operand& indices, const IndexingDims& dims);
+
+    /// `into` on the first of the devices over `reduced`, which have updates of their own, and the identity of `combiner` on the others. As it is
+    /// where combining it twice does no harm.
+    ValueId inFirstOnly(const Operand& into, ReduceKind combiner, const AxisRefs& reduced);
 
 private:
     ValueId spread(const std::vector<ValueId>& entries, const Operand& indices, const IndexingDims& dims);
@@ -51,7 +53,7 @@ private:
 std::vector<std::size_t> splitIndexedDims(
     const TensorSharding& layout, const IndexingDims& dims, const Shape& whole, const Shape& slices);
 
-/// The sizes of a scatter's slices along split dimensions, where they are single elements or all.
-Shape scatteredSlices(const IndexingDims& dims, const Shape& whole);
+/// How a scatter's arrays go together, of one input or several; nothing for other ops.
+std::optional<IndexingDims> scatterDims(const Op& op);
 
 } // namespace meshwright

@@ -168,9 +168,12 @@ std::optional<ReduceKind> combinationIn(const Function& function, const Op& op)
 
 std::optional<ReduceKind> reductionOf(const Function& function, const Op& op)
 {
-    const auto kind = combinationIn(function, op);
-    const bool isOfTruths = !op.results.empty() && function[op.results.front()].type.dtype == DType::Pred;
-    return kind && isOfTruths ? onTruths(*kind) : kind;
+    auto kind = combinationIn(function, op);
+    const auto isOfTruths = [&](ValueId result) { return function[result].type.dtype == DType::Pred; };
+    const auto truths = std::count_if(op.results.begin(), op.results.end(), isOfTruths);
+    if (!kind || truths == 0 || onTruths(*kind) == *kind)
+        return kind;
+    return truths == std::ssize(op.results) ? std::optional(onTruths(*kind)) : std::nullopt; // numbers beside them go another way
 }
 
 OpLayout chooseOpLayout(

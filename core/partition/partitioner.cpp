@@ -43,6 +43,7 @@ bool isCombined(const Function& function, const Op& op, const OpShardingRule& ru
     case OpKind::Convolution:
         return true;
     case OpKind::Scatter:
+    case OpKind::VariadicScatter:
         return reductionOf(function, op).has_value();
     case OpKind::Gather: { // what indices count along
         const auto& indexed = op.as<GatherAttributes>().dims.indexMap;
@@ -145,28 +146,20 @@ void keepWhole(const Function& function, const Op& op, OpShardingRule& rule)
     case OpKind::DynamicUpdateSlice:
         keepOperandWhole(rule, 1, rule.operands[0]);
         break;
-    case OpKind::Scatter: { // windows that do not begin with the first element would reach into the piece of another device
-        const IndexingDims& dims = op.as<ScatterAttributes>().dims;
-        for (const std::size_t dim : dims.indexMap) {
-            if (std::find(dims.collapsed.begin(), dims.collapsed.end(), dim) == dims.collapsed.end())
-                needs(rule.operands.front()[dim]);
-        }
-        break;
-    }
     case OpKind::Convolution:
         keepWindowsWhole(op, rule);
         break;
     case OpKind::TopK: // also where it takes all
         needs(rule.operands.front().back());
         break;
-    case OpKind::VariadicScatter: { // its indices are not counted by piece
-        const auto dims = indexingDims(op.as<OtherAttributes>().attributes, true);
-        for (const std::size_t dim : dims ? dims->indexMap : std::vector<std::size_t>())
-            needs(rule.operands.front()[dim]);
-        break;
-    }
     default:
         break;
+    }
+    if (const auto dims = scatterDims(op)) { // windows that do not begin with the first element would reach into the next piece
+        for (const std::size_t dim : dims->indexMap) {
+            if (std::find(dims->collapsed.begin(), dims->collapsed.end(), dim) == dims->collapsed.end())
+                needs(rule.operands.front()[dim]);
+        }
     }
     for (std::size_t f = 0; f < rule.factors.size(); ++f) {
         if (rule.factors[f].kind == FactorKind::Reduction && !isCombined(function, op, rule, f))

@@ -160,8 +160,10 @@ private:
         const std::vector<TensorSharding>& layouts, const AxisRefs& reduced);
     std::int64_t gatheredBytes(const Op& op) const;
     void warnOfWhole(const Op& op, const std::string& why);
-    bool emitIndexed(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
+    bool emitGather(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
         const std::vector<TensorSharding>& layouts, const AxisRefs& reduced);
+    void scatterToPieces(
+        const Op& op, std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted, const AxisRefs& reduced);
     void partitionWhole(const Op& op);
 
     // ---- ops along split dimensions of which devices need more than they have, or which end in padding

@@ -161,8 +161,9 @@ Result<Done> Partitioner::emitOnPieces(const Op& op, std::vector<ValueId> operan
     const std::vector<TensorSharding>& layouts, const AxisRefs& reduced)
 {
     maskPadding(op, operands, wanted);
-    if (emitIndexed(op, operands, wanted, layouts, reduced) || emitExchange(op, operands, wanted, layouts))
+    if (emitGather(op, operands, wanted, layouts, reduced) || emitExchange(op, operands, wanted, layouts))
         return Done{};
+    scatterToPieces(op, operands, wanted, reduced);
     const auto slid = slidOp(op, operands, wanted);
     return emitOp(slid ? *slid : op, std::move(operands), layouts);
 }
@@ -193,31 +194,46 @@ void Partitioner::warnOfWhole(const Op& op, const std::string& why)
     m_device.warnings.push_back(std::move(warning));
 }
 
-/// Gathers and scatters along split dimensions, or of split updates. False for everything else, and for those that are computed as they are.
-bool Partitioner::emitIndexed(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
+/// Gathers along split dimensions. False for everything else, and for those that are computed as they are.
+bool Partitioner::emitGather(const Op& op, const std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted,
     const std::vector<TensorSharding>& layouts, const AxisRefs& reduced)
 {
-    if (op.kind != OpKind::Gather && op.kind != OpKind::Scatter)
+    if (op.kind != OpKind::Gather)
         return false;
-    const bool isGather = op.kind == OpKind::Gather;
-    const IndexingDims& dims = isGather ? op.as<GatherAttributes>().dims : op.as<ScatterAttributes>().dims;
-    const Shape& whole = globalShape(op.operands.front());
-    const Shape slices = isGather ? op.as<GatherAttributes>().sliceSizes : scatteredSlices(dims, whole);
-    if (reduced.empty() && splitIndexedDims(wanted.front(), dims, whole, slices).empty())
+    const auto& gather = op.as<GatherAttributes>();
+    const Shape& whole = globalShape(op.operands[0]);
+    if (reduced.empty() && splitIndexedDims(wanted[0], gather.dims, whole, gather.sliceSizes).empty())
         return false;
     m_builder.setPhase(op.phase);
+    DeviceOps ops = deviceOps(wanted[0]);
+    const OpAttributes local = localAttributes(op, operands, layouts);
+    const ValueId result
+        = LocalIndexing(ops).gather({operands[0], wanted[0], whole}, {operands[1], wanted[1], globalShape(op.operands[1])},
+            std::get<GatherAttributes>(local), gather, layouts.front(), globalShape(op.results.front()));
+    define(op.results.front(), layouts.front(), result);
+    return true;
+}
+
+/// What a scatter takes on a device: indices that count from the beginning of its piece, and where devices have updates of their own (along
+/// `reduced`), the arrays that these are combined with in the first of them only.
+void Partitioner::scatterToPieces(
+    const Op& op, std::vector<ValueId>& operands, const std::vector<TensorSharding>& wanted, const AxisRefs& reduced)
+{
+    const auto dims = scatterDims(op);
+    if (!dims)
+        return;
+    m_builder.setPhase(op.phase);
+    const std::size_t inputs = op.results.size(); // then the indices, then the updates of each input
     DeviceOps ops = deviceOps(wanted.front());
     LocalIndexing indexing(ops);
     const auto operand = [&](std::size_t i) {
         return LocalIndexing::Operand{operands[i], wanted[i], globalShape(op.operands[i])};
     };
-    const OpAttributes local = localAttributes(op, operands, layouts);
-    const ValueId result = isGather ? indexing.gather(operand(0), operand(1), std::get<GatherAttributes>(local),
-                               op.as<GatherAttributes>(), layouts.front(), globalShape(op.results.front()))
-                                    : indexing.scatter(operand(0), operand(1), operands[2], std::get<ScatterAttributes>(local),
-                                        reduced, isZero(op.operands.front()));
-    define(op.results.front(), layouts.front(), result);
-    return true;
+    operands[inputs] = indexing.scatterIndices(operand(0), operand(inputs), *dims);
+    for (std::size_t i = 0; i < inputs && !reduced.empty(); ++i) {
+        if (!isZero(op.operands[i]))
+            operands[i] = indexing.inFirstOnly(operand(i), *reductionOf(m_source, op), reduced);
+    }
 }
 
 /// An op without a rule is computed by every device on whole arrays.

@@ -374,6 +374,8 @@ inline void manual(ProgramGenerator& generator, Random& random)
     const std::vector<ValueId> inside = generator.builder.beginBody(made, pieces);
     ProgramGenerator::Pool outer = generator.enter(inside, operands);
     generator.isManual = true;
+    generator.manualMesh = static_cast<std::int32_t>(meshIndex);
+    generator.freeAxes = otherAxes;
     for (std::int64_t i = pick(random, 1, 5); i > 0; --i) {
         if (chance(random, 50))
             drawCollective(generator, random, manual);

@@ -5,6 +5,8 @@
 #include "core/program/body_collective.h"
 #include "core/program/transform.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <map>
 #include <set>
@@ -25,8 +27,8 @@ public:
         std::array<std::int64_t, kDims> split{}; ///< in which that is split
     };
 
-    /// As lines that `add` reads.
-    static std::string textOf(const Function& propagated)
+    /// As lines that `add` reads. `whole`: how many of the ops every device computes whole.
+    static std::string textOf(const Function& propagated, std::size_t whole)
     {
         std::map<std::string, std::array<int, kDims>> found;
         std::size_t ops = 0;
@@ -47,7 +49,7 @@ public:
                 }
             }
         });
-        std::string text = fmt::format("{}", ops);
+        std::string text = fmt::format("{} {}", ops, whole);
         for (const auto& [name, dims] : found)
             text += fmt::format(" {} {} {} {} {}", name, dims[0], dims[1], dims[2], dims[3]);
         return text;
@@ -57,8 +59,11 @@ public:
     {
         std::istringstream in(text);
         std::size_t ops = 0;
-        in >> ops;
+        std::size_t whole = 0;
+        in >> ops >> whole;
         m_lengths.push_back(ops);
+        m_ops += ops;
+        m_whole += whole;
         std::string name;
         while (in >> name) {
             Counts& counts = m_counts[name];
@@ -81,6 +86,9 @@ public:
     }
 
     const std::map<std::string, Counts>& counts() const { return m_counts; }
+
+    /// Of all ops, those that every device computes whole though their operands are split.
+    double wholeShare() const { return m_ops == 0 ? 0.0 : static_cast<double>(m_whole) / static_cast<double>(m_ops); }
 
     std::string table() const
     {
@@ -115,6 +123,8 @@ private:
 
     std::map<std::string, Counts> m_counts;
     std::vector<std::size_t> m_lengths;
+    std::size_t m_ops = 0;
+    std::size_t m_whole = 0;
 };
 
 } // namespace meshwright::tests

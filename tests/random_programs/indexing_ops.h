@@ -269,6 +269,6 @@ inline void scatterTwo(ProgramGenerator& generator, Random& random)
         generator.keep(results[1], 2 * most);
 }
 
-inline constexpr DrawOp kIndexingOps[] = {gather, gather, take, scatter, scatter};
+inline constexpr DrawOp kIndexingOps[] = {gather, gather, take, scatter, scatter, scatterTwo};
 
 } // namespace meshwright::tests::draw

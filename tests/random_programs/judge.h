@@ -56,10 +56,10 @@ inline std::vector<bool> exactResults(const Function& function)
 {
     std::vector<bool> exact(function.values.size(), true);
     const auto rounds = [](const Op& op) {
-        static const std::set<OpKind> kRounding
-            = {OpKind::Exp, OpKind::Log, OpKind::Log1p, OpKind::Tanh, OpKind::Logistic, OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sine,
-                OpKind::Cosine, OpKind::Cbrt, OpKind::Expm1, OpKind::Erf, OpKind::Power, OpKind::Atan2, OpKind::Sinh,
-                OpKind::Cosh, OpKind::Asinh, OpKind::Fft, OpKind::FftOfPairs, OpKind::Cholesky, OpKind::TriangularSolve};
+        static const std::set<OpKind> kRounding = {OpKind::Exp, OpKind::Log, OpKind::Log1p, OpKind::Tanh, OpKind::Logistic,
+            OpKind::Sqrt, OpKind::Rsqrt, OpKind::Sine, OpKind::Cosine, OpKind::Cbrt, OpKind::Expm1, OpKind::Erf, OpKind::Power,
+            OpKind::Atan2, OpKind::Sinh, OpKind::Cosh, OpKind::Asinh, OpKind::Fft, OpKind::FftOfPairs, OpKind::Cholesky,
+            OpKind::TriangularSolve, OpKind::BatchNormTraining, OpKind::BatchNormInference, OpKind::BatchNormGrad};
         return kRounding.contains(op.kind);
     };
     for (const Op& op : function.ops) { // in the order in which they were made: operands come first

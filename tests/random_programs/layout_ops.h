@@ -10,16 +10,15 @@ namespace meshwright::tests::draw {
 inline void constrain(ProgramGenerator& generator, Random& random)
 {
     const ValueId a = generator.any(random);
-    if (!generator.isManual)
-        generator.keepMoved(
-            generator.builder.constrain(a, generator.sharding(random, generator.shapeOf(a).size()), "constraint"), {a});
+    generator.keepMoved(
+        generator.builder.constrain(a, generator.sharding(random, generator.shapeOf(a).size()), "constraint"), {a});
 }
 
 /// The last value that was made is split, and with it, most often, what made it.
 inline void split(ProgramGenerator& generator, Random& random)
 {
     const ValueId a = generator.values().back();
-    if (!generator.isManual && !generator.shapeOf(a).empty())
+    if (!generator.shapeOf(a).empty())
         generator.keepMoved(generator.builder.constrain(a, generator.splitting(random, generator.shapeOf(a)), "constraint"), {a});
 }
 

@@ -3,7 +3,7 @@
 
 #include "tests/random_programs/program_generator.h"
 
-/// Fourier transforms and matrix decompositions, whose numbers are not exact.
+/// Fourier transforms, matrix decompositions and batch norms, whose numbers are not exact.
 namespace meshwright::tests::draw {
 
 /// Complex numbers from two arrays, transformed, and their parts.
@@ -79,6 +79,44 @@ inline void decomposition(ProgramGenerator& generator, Random& random)
         20, false);
 }
 
-inline constexpr DrawOp kMatrixOps[] = {fourier, decomposition};
+/// Numbers of each feature as its mean and variance, or given ones, make them; or the gradients of that.
+inline void batchNorm(ProgramGenerator& generator, Random& random)
+{
+    const ValueId x
+        = generator.within(generator.converted(generator.number(random), chance(random, 80) ? DType::F32 : DType::F64), 9);
+    const TensorType type = generator.type(x);
+    if (type.shape.empty() || elementCount(type.shape) == 0)
+        return;
+    const std::size_t feature = ProgramGenerator::anyOf(random, type.shape.size());
+    const TensorType ofFeatures{type.dtype, {type.shape[feature]}};
+    const auto given = [&](const TensorType& of) { return generator.within(generator.like(random, of), 5); };
+    const auto variance = [&] { return generator.builder.unary(OpKind::Abs, given(ofFeatures)); };
+    const auto make = [&](const char* name, std::vector<ValueId> operands, std::vector<TensorType> results, const char* epsilon) {
+        const KeptAttributes attributes{
+            keptAttribute("epsilon", epsilon, {}), keptInteger("feature_index", static_cast<std::int64_t>(feature))};
+        return generator.builder.addMany(
+            OpKind::Other, std::move(operands), OtherAttributes{name, attributes, std::move(results), 0});
+    };
+    const std::vector<TensorType> three{type, ofFeatures, ofFeatures};
+    std::vector<ValueId> made;
+    switch (pick(random, 0, 2)) {
+    case 0:
+        made = make("stablehlo.batch_norm_training", {x, given(ofFeatures), given(ofFeatures)}, three, "5.000000e-01 : f32");
+        break;
+    case 1:
+        made = make("stablehlo.batch_norm_inference", {x, given(ofFeatures), given(ofFeatures), given(ofFeatures), variance()},
+            {type}, "5.000000e-01 : f32");
+        break;
+    default:
+        made = make("stablehlo.batch_norm_grad", {x, given(ofFeatures), given(ofFeatures), variance(), given(type)}, three,
+            "1.000000e+00 : f32");
+    }
+    for (const ValueId result : made) {
+        if (result == made.front() || chance(random, 60))
+            generator.keep(result, 1e6, false);
+    }
+}
+
+inline constexpr DrawOp kMatrixOps[] = {fourier, decomposition, batchNorm, batchNorm};
 
 } // namespace meshwright::tests::draw

@@ -48,6 +48,8 @@ public:
     /// A sharding on one of the meshes.
     TensorSharding sharding(Random& random, std::size_t rank) const
     {
+        if (isManual)
+            return onFreeAxes(random, Shape(rank, 2));
         RandomLimits limits;
         limits.unreduced = false;
         const std::size_t index = anyMesh(random);
@@ -107,6 +109,8 @@ public:
     /// A sharding that splits one of the dimensions at least, where the mesh has more than one device.
     TensorSharding splitting(Random& random, const Shape& shape) const
     {
+        if (isManual)
+            return onFreeAxes(random, shape);
         const std::size_t index = anyMesh(random);
         const Mesh& on = m_meshes[index].mesh;
         TensorSharding made = TensorSharding::replicatedOf(shape.size());
@@ -115,6 +119,19 @@ public:
             const std::size_t dim = std::max(anyOf(random, shape.size()), anyOf(random, shape.size())); // the later ones oftener
             if (on.axes()[axis].size > 1 && shape[dim] > 1 && chance(random, 75))
                 made.dims[dim].axes.push_back(wholeAxis(on, axis));
+        }
+        return made;
+    }
+
+    /// A sharding of a piece in a manual computation: on the axes that it leaves.
+    TensorSharding onFreeAxes(Random& random, const Shape& piece) const
+    {
+        TensorSharding made = TensorSharding::replicatedOf(piece.size());
+        made.mesh = manualMesh;
+        for (const AxisRef& axis : freeAxes) {
+            const std::size_t dim = piece.empty() ? 0 : anyOf(random, piece.size());
+            if (!piece.empty() && axis.size > 1 && piece[dim] > 1 && chance(random, 75))
+                made.dims[dim].axes.push_back(axis);
         }
         return made;
     }
@@ -322,7 +339,9 @@ public:
         --m_depth;
     }
     int depth() const { return m_depth; } ///< how many blocks are around
-    bool isManual = false; ///< shapes are those of pieces: what names meshes is not for here
+    bool isManual = false; ///< shapes are those of pieces, which only the free axes of one mesh can split
+    std::int32_t manualMesh = 0;
+    AxisRefs freeAxes;
 
     std::vector<TensorType> typesOf(const std::vector<ValueId>& values) const
     {

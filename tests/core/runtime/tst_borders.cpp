@@ -122,6 +122,31 @@ void TestBorders::values_data()
         sine("@mesh, [{}, {\"b\"}], unreduced=max{\"a\"}", "@mesh, [{}, {\"b\"}], unreduced=max{\"a\"}"), "all_reduce a 64",
         "P(None, 'b') partial over a");
 
+    // Caches of keys and values stay split while rows of them are replaced or added to.
+    const auto scatter = [](const std::string& cache, const std::string& rows, const char* combined) {
+        const std::string arrays = "tensor<8x4xf32>, tensor<8x4xf32>";
+        return kMesh + ("func.func @main(%k: " + placed("tensor<8x4xf32>", cache)) + ", %v: " + placed("tensor<8x4xf32>", cache)
+            + ", %i: " + placed("tensor<6x1xi32>", rows) + ", %p: " + placed("tensor<6x4xf32>", rows)
+            + ", %q: " + placed("tensor<6x4xf32>", rows) + ") -> (" + arrays
+            + ") {\n  %0:2 = \"stablehlo.scatter\"(%k, %v, %i, %p, %q) <{indices_are_sorted = false, scatter_dimension_numbers = "
+              "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+              "index_vector_dim = 1>, unique_indices = false}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, "
+              "%d: tensor<f32>):\n"
+            + combined + "  }) : (" + arrays + ", tensor<6x1xi32>, tensor<6x4xf32>, tensor<6x4xf32>) -> (" + arrays
+            + ")\n  return %0#0, %0#1 : " + arrays + "\n}\n";
+    };
+    const char* const sums = "    %s = stablehlo.add %a, %c : tensor<f32>\n    %t = stablehlo.add %b, %d : tensor<f32>\n"
+                             "    stablehlo.return %s, %t : tensor<f32>, tensor<f32>\n";
+    const char* const updates = "    stablehlo.return %c, %d : tensor<f32>, tensor<f32>\n";
+    const char* const mixed = "    %s = stablehlo.add %a, %c : tensor<f32>\n    %t = stablehlo.maximum %b, %d : tensor<f32>\n"
+                              "    stablehlo.return %s, %t : tensor<f32>, tensor<f32>\n";
+    row("two caches take rows", scatter("@mesh, [{\"a\"}, {}]", "", updates), "", "P('a',); P('a',)");
+    row("two caches add rows", scatter("@mesh, [{\"a\"}, {}]", "", sums), "", "P('a',); P('a',)");
+    row("two caches add rows that are split", scatter("@mesh, [{\"a\"}, {}]", "@mesh, [{\"b\"}, {}]", sums),
+        "all_reduce b 64; all_reduce b 64", "P('a',); P('a',)");
+    row("two caches, each by a reduction of its own", scatter("@mesh, [{\"a\"}, {}]", "@mesh, [{\"b\"}, {}]", mixed),
+        "all_gather b 24; all_gather b 96; all_gather b 96", "P('a',); P('a',)");
+
     const auto product = [](const std::string& to) {
         return kMesh + ("func.func @main(%x: " + placed("tensor<8x4xf32>", "@mesh, [{}, {\"a\"}]"))
             + ", %w: " + placed("tensor<4x6xf32>", "@mesh, [{\"a\"}, {}]") + ") -> (" + placed("tensor<8x6xf32>", to)

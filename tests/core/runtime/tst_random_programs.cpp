@@ -34,8 +34,8 @@ std::string judgedText(std::uint64_t seed)
     if (const std::string wrong = prepare(programOf(randomRecipe(seed)), judged); !wrong.empty())
         return "F" + wrong + kEnd;
     const OnShards on = partitioned(judged);
-    const std::string covered
-        = on.partitioned.propagated.functions.empty() ? "" : Coverage::textOf(on.partitioned.propagated.functions.front());
+    const auto& propagated = on.partitioned.propagated.functions;
+    const std::string covered = propagated.empty() ? "" : Coverage::textOf(propagated.front(), on.function().warnings.size());
     const Verdict verdict
         = on.verdict.kind != Verdict::Kind::Right ? on.verdict : run(judged, on.stage(), on.function(), *devicesFor(on.stage()));
     const char letter = verdict.kind == Verdict::Kind::Right ? 'R' : verdict.isFault() ? 'F' : 'N';
@@ -153,8 +153,9 @@ void TestRandomPrograms::giveWhatTheyMean()
     std::string refused;
     for (const auto& [ids, seen] : tally.refused)
         refused += fmt::format(" {} ({})", ids, seen.times);
-    qInfo("%d right, %d at fault, %d refused:%s; %.1f s; the median has %zu ops", tally.right, faults, refusals, refused.c_str(),
-        static_cast<double>(timer.elapsed()) / 1e3, tally.coverage.medianLength());
+    qInfo("%d right, %d at fault, %d refused:%s; %.1f s; the median has %zu ops; %.3f %% of ops are computed whole", tally.right,
+        faults, refusals, refused.c_str(), static_cast<double>(timer.elapsed()) / 1e3, tally.coverage.medianLength(),
+        100 * tally.coverage.wholeShare());
     if (isLong)
         qInfo("programs that have an op, and a dimension of it split:\n%s", tally.coverage.table().c_str());
     for (const auto& [kind, seen] : tally.faults)
@@ -167,6 +168,7 @@ void TestRandomPrograms::giveWhatTheyMean()
     QCOMPARE(faults, 0);
     QVERIFY(!isTooMuch);
     QVERIFY(tally.coverage.medianLength() >= 12);
+    QVERIFY(tally.coverage.wholeShare() <= 0.01);
     // Each op with each dimension split as often as makes 1,000 times in 500,000 programs.
     const double least = judged * 1000 / 500'000;
     for (const auto& [name, counts] : tally.coverage.counts()) {

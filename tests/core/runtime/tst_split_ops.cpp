@@ -320,6 +320,18 @@ void TestSplitOps::ops_data()
         "#stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "
         "unique_indices = false}> ({\n    "
             + combined("add", "f32") + " : (tensor<9x4xf32>, tensor<2x1xi32>, tensor<2x3x4xf32>) -> tensor<9x4xf32>");
+    const QString scatterTwo
+        = "%r0, %r1 = \"stablehlo.scatter\"(%in0, %in1, %in2, %in3, %in4) <{indices_are_sorted = false, "
+          "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+          "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({\n"
+          "    ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):\n"
+          "      %s = stablehlo.%1 %a, %c : tensor<f32>\n      %t = stablehlo.%2 %b, %d : tensor<f32>\n"
+          "      stablehlo.return %s, %t : tensor<f32>, tensor<f32>\n    }) : (tensor<9x4xf32>, tensor<9x4xf32>, "
+          "tensor<6x1xi32>, tensor<6x4xf32>, tensor<6x4xf32>) -> (tensor<9x4xf32>, tensor<9x4xf32>)";
+    for (const auto& [first, second] : {std::pair("add", "add"), {"multiply", "multiply"}, {"maximum", "maximum"},
+             {"add", "minimum"}}) // the last by no reduction of both
+        row(qPrintable(QString("scatter to two arrays, %1 and %2").arg(first, second)),
+            {"9x4xf32", "9x4xf32", "6x1xi32", "6x4xf32", "6x4xf32"}, {"9x4xf32", "9x4xf32"}, scatterTwo.arg(first, second));
 
     // ---- windows
     const auto conv = [](const QString& operands, const QString& result, const QString& dims, const QString& window,
